@@ -1,0 +1,48 @@
+/**
+ * A change is one entity on which desired and known differ: a row of the outbox. It holds no payload: what is sent is
+ * computed from `desired` against `known` when a quota slot is free.
+ *
+ * States and who moves them:
+ *
+ *   pending  waits for its due time and a free slot. Set by reconcile (a difference appeared), by settle (the answer
+ *            came and desired has moved on meanwhile, or the attempt failed and may be repeated).
+ *   sending  one transaction computed the body, stored it as in flight and wrote the ledger row; the request is, or
+ *            is about to be, on the wire. New facts change `desired` only. One request in flight per entity.
+ *   unknown  the request got no answer, or the process died while it was `sending`, and repeating it could double
+ *            something. It waits for the read that settles it (see `settlement`).
+ *   held     waits for a person: the workspace refused it for good, or a guard stopped it.
+ *
+ *   pending → sending → (settled: the row is removed | pending | unknown | held);  unknown → pending | settled;
+ *   held → pending (someone retried it, or `desired` changed).
+ */
+export type ChangeState = "pending" | "sending" | "unknown" | "held";
+
+export type EntityKind = "pull_request" | "link" | "task" | "read";
+
+/**
+ * What is done with a write whose fate is unknown.
+ *
+ *   repeat  the server is idempotent for it: the same request is sent again. Recording a pull request is an upsert;
+ *           adding a link is idempotent by URL; removing a link again answers 404, which is done.
+ *   list    creating a task is not idempotent: after `SETTLE_AFTER` one complete list read settles all such creates
+ *           together, by `source`. Absent → pending. Twice → the oldest is kept and the other reported.
+ */
+export type Settlement = "repeat" | "list";
+
+export function settlement(kind: EntityKind): Settlement {
+	return kind === "task" ? "list" : "repeat";
+}
+
+/** The server's longest handling time and list lag, milliseconds: earlier a list read proves nothing. */
+export const SETTLE_AFTER = 60_000;
+
+/** Entity names. The prefix is the kind; the rest is the natural key. */
+export const entity = {
+	pullRequest: (provider: string, repoId: string, identifier: string) =>
+		`pull_request:${provider}/${repoId}/${identifier}`,
+	link: (itemKey: string, taskId: string) => `link:${itemKey}>${taskId}`,
+	task: (itemKey: string) => `task:${itemKey}`,
+	readTasks: "read:tasks",
+	readPullRequests: "read:pull_requests",
+	readLinks: (taskId: string) => `read:links:${taskId}`,
+} as const;

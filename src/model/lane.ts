@@ -1,0 +1,27 @@
+/** A lane is a class of urgency. Order here is only for display: one number, `due`, orders the work. */
+export const LANES = [
+	"interactive",
+	"triage",
+	"link",
+	"mirror",
+	"read",
+	"backfill",
+] as const;
+export type Lane = (typeof LANES)[number];
+
+const SECOND = 1_000;
+
+/**
+ * Milliseconds that a change of this lane may wait after its first unsent difference.
+ *
+ * Live lanes wait `2 + 6u²` seconds, so that a burst merges into one write. Seconds, never minutes: when the quota
+ * is poor the queue itself is the delay. Counted from the first event; later events never push it back.
+ *
+ * @param usedShare u, the used share of the long quota window, 0..1
+ */
+export function allowance(lane: Lane, usedShare: number): number {
+	if (lane === "interactive") return 0;
+	if (lane === "read") return 60 * SECOND;
+	const u = Math.min(1, Math.max(0, usedShare));
+	return (2 + 6 * u * u) * SECOND;
+}
