@@ -1,125 +1,125 @@
-import type { ZodType } from "zod";
-import type { HttpClient } from "../http/client.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Logger } from "../lib/logger.ts";
-import type { Delivery } from "../model/delivery.ts";
-import type { Item, ItemReference } from "../model/item.ts";
+import type { ZodType } from 'zod';
+import type { HttpClient } from '../http/client.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Delivery } from '../model/delivery.ts';
+import type { Item, ItemReference } from '../model/item.ts';
 
 /**
  * What a vendor can do. Every flag is false unless the connector says otherwise. The core asks the flag, never the
  * connector's name.
  */
 export interface Capabilities {
-	/** Deliveries carry an id that is the same on every repetition. Otherwise the SHA-256 of the bytes stands in. */
-	readonly namesDeliveries?: boolean;
-	/** The vendor can list what changed since a time; otherwise the newest-first list is walked. */
-	readonly pollsSince?: boolean;
-	/** The vendor reports deletions; otherwise a sweep finds them. */
-	readonly reportsDeletions?: boolean;
-	/** Yields pull requests. */
-	readonly pullRequests?: boolean;
-	/** Yields work items. */
-	readonly workItems?: boolean;
-	readonly supportsLabels?: boolean;
-	readonly supportsAssignees?: boolean;
-	readonly supportsReviewers?: boolean;
-	readonly supportsDraft?: boolean;
-	/** A closed request can be opened again. Where it cannot, closed (declined) is final. */
-	readonly reopensClosed?: boolean;
+  /** Deliveries carry an id that is the same on every repetition. Otherwise the SHA-256 of the bytes stands in. */
+  readonly namesDeliveries?: boolean;
+  /** The vendor can list what changed since a time; otherwise the newest-first list is walked. */
+  readonly pollsSince?: boolean;
+  /** The vendor reports deletions; otherwise a sweep finds them. */
+  readonly reportsDeletions?: boolean;
+  /** Yields pull requests. */
+  readonly pullRequests?: boolean;
+  /** Yields work items. */
+  readonly workItems?: boolean;
+  readonly supportsLabels?: boolean;
+  readonly supportsAssignees?: boolean;
+  readonly supportsReviewers?: boolean;
+  readonly supportsDraft?: boolean;
+  /** A closed request can be opened again. Where it cannot, closed (declined) is final. */
+  readonly reopensClosed?: boolean;
 }
 
 /** A webhook request as intake received it: header names in lower case, the raw bytes untouched. */
 export interface WebhookRequest {
-	readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-	readonly body: Buffer;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Buffer;
 }
 
 /** What a verified request says about itself in its headers; the body was not read. */
 export interface VerifiedRequest {
-	/** The vendor's delivery id, where `namesDeliveries`. */
-	readonly deliveryId?: string;
-	readonly event: string;
+  /** The vendor's delivery id, where `namesDeliveries`. */
+  readonly deliveryId?: string;
+  readonly event: string;
 }
 
 /** What a delivery becomes. References are fetched by intake; what is fetched is a delivery again. */
 export type Translation =
-	| {
-			readonly outcome: "items";
-			readonly items: readonly Item[];
-			readonly references?: readonly ItemReference[];
-	  }
-	| {
-			readonly outcome: "references";
-			readonly references: readonly ItemReference[];
-	  }
-	| { readonly outcome: "ignored"; readonly reason: string };
+  | {
+      readonly outcome: 'items';
+      readonly items: readonly Item[];
+      readonly references?: readonly ItemReference[];
+    }
+  | {
+      readonly outcome: 'references';
+      readonly references: readonly ItemReference[];
+    }
+  | { readonly outcome: 'ignored'; readonly reason: string };
 
 /** Where a poll of one unit stands. Times are RFC 3339, UTC, by the provider's clock. */
 export interface PollPosition {
-	/** One piece of the scope that is listed on its own, for example a repository. */
-	readonly unit: string;
-	/** Everything up to this time is known; absent on the first walk. */
-	readonly watermark?: string;
-	/** Continues a walk; absent on its first page. Opaque to the core. */
-	readonly page?: string;
-	/** When this walk began, by our clock. */
-	readonly startedAt: string;
-	/** The validator kept from the last complete first page. */
-	readonly etag?: string;
+  /** One piece of the scope that is listed on its own, for example a repository. */
+  readonly unit: string;
+  /** Everything up to this time is known; absent on the first walk. */
+  readonly watermark?: string;
+  /** Continues a walk; absent on its first page. Opaque to the core. */
+  readonly page?: string;
+  /** When this walk began, by our clock. */
+  readonly startedAt: string;
+  /** The validator kept from the last complete first page. */
+  readonly etag?: string;
 }
 
 export type PollPage =
-	/** 304: nothing changed since the last walk. */
-	| { readonly outcome: "unchanged" }
-	| {
-			readonly outcome: "page";
-			/** The connector's own name of the shape; `translate` gets it as the event. */
-			readonly event: string;
-			readonly body: Buffer;
-			/** The next page; absent on the last one, with which the watermark moves. */
-			readonly next?: string;
-			/** Highest time seen on this page; the walk keeps the highest of all its pages as its candidate watermark. */
-			readonly newest?: string;
-			/** Kept with the page that brought it, used by the next walk's first page. */
-			readonly etag?: string;
-	  };
+  /** 304: nothing changed since the last walk. */
+  | { readonly outcome: 'unchanged' }
+  | {
+      readonly outcome: 'page';
+      /** The connector's own name of the shape; `translate` gets it as the event. */
+      readonly event: string;
+      readonly body: Buffer;
+      /** The next page; absent on the last one, with which the watermark moves. */
+      readonly next?: string;
+      /** Highest time seen on this page; the walk keeps the highest of all its pages as its candidate watermark. */
+      readonly newest?: string;
+      /** Kept with the page that brought it, used by the next walk's first page. */
+      readonly etag?: string;
+    };
 
 export interface Fetched {
-	readonly event: string;
-	readonly body: Buffer;
+  readonly event: string;
+  readonly body: Buffer;
 }
 
 /** One line of `worksync check`. */
 export interface Finding {
-	readonly level: "ok" | "warning" | "error";
-	readonly subject: string;
-	readonly message: string;
-	/** The remedy, where there is something to mend. */
-	readonly hint?: string;
+  readonly level: 'ok' | 'warning' | 'error';
+  readonly subject: string;
+  readonly message: string;
+  /** The remedy, where there is something to mend. */
+  readonly hint?: string;
 }
 
 /** What a connection needs from outside; nothing else is reachable from a connector. */
 export interface ConnectionDeps {
-	readonly http: HttpClient;
-	readonly clock: Clock;
-	readonly logger: Logger;
+  readonly http: HttpClient;
+  readonly clock: Clock;
+  readonly logger: Logger;
 }
 
 /** One configured use of a connector, with its credentials. Every method throws `SyncError`. */
 export interface Connection {
-	/** The units that a poll walks, one after the other. */
-	units(signal: AbortSignal): Promise<readonly string[]>;
-	poll(position: PollPosition, signal: AbortSignal): Promise<PollPage>;
-	/** Gets the object; an object that is gone comes back as a body that translates to a gone item. */
-	fetch(reference: ItemReference, signal: AbortSignal): Promise<Fetched>;
-	/** Proves credentials, rights and scope; used by `worksync check`. */
-	check(signal: AbortSignal): Promise<readonly Finding[]>;
+  /** The units that a poll walks, one after the other. */
+  units(signal: AbortSignal): Promise<readonly string[]>;
+  poll(position: PollPosition, signal: AbortSignal): Promise<PollPage>;
+  /** Gets the object; an object that is gone comes back as a body that translates to a gone item. */
+  fetch(reference: ItemReference, signal: AbortSignal): Promise<Fetched>;
+  /** Proves credentials, rights and scope; used by `worksync check`. */
+  check(signal: AbortSignal): Promise<readonly Finding[]>;
 }
 
 /** What is the same for all connections, whatever their connector. */
 export interface CommonOptions {
-	/** Live webhook secrets, at most two: the present one and, during a rotation, the next. */
-	readonly webhookSecrets: readonly string[];
+  /** Live webhook secrets, at most two: the present one and, during a rotation, the next. */
+  readonly webhookSecrets: readonly string[];
 }
 
 /**
@@ -127,26 +127,20 @@ export interface CommonOptions {
  * Options are the connector's own part of a connection's configuration.
  */
 export interface Connector<Options = never> {
-	readonly id: string;
-	/** What people call the vendor. */
-	readonly title: string;
-	/** The vendor's public host; repository ids of any other host are sent as `<host>:<id>`. */
-	readonly publicHost: string;
-	readonly capabilities: Capabilities;
-	/** Largest webhook body the vendor sends, bytes. */
-	readonly largestDelivery: number;
-	readonly options: ZodType<Options>;
-	/** Host that the ids of this connection belong to. */
-	host(options: Options): string;
-	/** Checks the signature over the raw bytes against every live secret, in constant time. Throws `SyncError`. */
-	verify(
-		request: WebhookRequest,
-		secrets: readonly string[],
-	): Promise<VerifiedRequest>;
-	/** Pure: the same delivery always becomes the same items. Throws `delivery_malformed`. */
-	translate(
-		delivery: Pick<Delivery, "source" | "event" | "body">,
-		options: Options,
-	): Translation;
-	connect(options: Options, deps: ConnectionDeps): Connection;
+  readonly id: string;
+  /** What people call the vendor. */
+  readonly title: string;
+  /** The vendor's public host; repository ids of any other host are sent as `<host>:<id>`. */
+  readonly publicHost: string;
+  readonly capabilities: Capabilities;
+  /** Largest webhook body the vendor sends, bytes. */
+  readonly largestDelivery: number;
+  readonly options: ZodType<Options>;
+  /** Host that the ids of this connection belong to. */
+  host(options: Options): string;
+  /** Checks the signature over the raw bytes against every live secret, in constant time. Throws `SyncError`. */
+  verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest>;
+  /** Pure: the same delivery always becomes the same items. Throws `delivery_malformed`. */
+  translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation;
+  connect(options: Options, deps: ConnectionDeps): Connection;
 }

@@ -7,140 +7,140 @@
  * hint     the remedy, in one sentence.
  * exit     exit code of the command line when this error ends it (sysexits where one fits).
  */
-export type Verdict = "retry" | "wait-until" | "never";
+export type Verdict = 'retry' | 'wait-until' | 'never';
 
 interface Entry {
-	readonly verdict: Verdict;
-	readonly hint: string;
-	readonly exit?: number;
+  readonly verdict: Verdict;
+  readonly hint: string;
+  readonly exit?: number;
 }
 
 export const CODES = {
-	// command line and configuration
-	usage: {
-		verdict: "never",
-		hint: "Run the command with --help to see what it takes.",
-		exit: 2,
-	},
-	config_invalid: {
-		verdict: "never",
-		hint: "Correct the named places; config/reference.md lists every key.",
-		exit: 78,
-	},
-	config_unreadable: {
-		verdict: "never",
-		hint: "Check that the path exists and may be read.",
-		exit: 78,
-	},
-	secret_missing: {
-		verdict: "never",
-		hint: "Set the named variable, or the same name with _FILE and a path.",
-		exit: 78,
-	},
-	locked: {
-		verdict: "wait-until",
-		hint: "Another process holds this data folder: stop it, or give each daemon its own folder.",
-		exit: 75,
-	},
-	not_running: {
-		verdict: "wait-until",
-		hint: "Start the daemon first: npm start.",
-		exit: 75,
-	},
-	// storage
-	disk_full: {
-		verdict: "wait-until",
-		hint: "Free space on the volume of the data folder; work resumes by itself.",
-		exit: 75,
-	},
-	database_newer: {
-		verdict: "never",
-		hint: "This database was written by a newer version: run that version, or restore a backup.",
-		exit: 78,
-	},
-	database_corrupt: {
-		verdict: "never",
-		hint: "Move the file away: the daemon rebuilds it from the workspace and the providers.",
-		exit: 78,
-	},
-	database_failed: {
-		verdict: "retry",
-		hint: "See the cause; check the disk and the permissions of the data folder.",
-	},
-	// intake
-	signature_missing: {
-		verdict: "never",
-		hint: "Set a secret on the webhook at the provider, the same as in the configuration.",
-	},
-	signature_mismatch: {
-		verdict: "never",
-		hint: "The webhook secret at the provider and in the configuration differ.",
-	},
-	delivery_malformed: {
-		verdict: "never",
-		hint: "The body is not what the event promises; it is kept in quarantine.",
-	},
-	payload_too_large: {
-		verdict: "never",
-		hint: "The body is over the limit of this connector.",
-	},
-	// requests to the workspace and to providers
-	unreachable: {
-		verdict: "retry",
-		hint: "Check the address, DNS, the network and TLS; the request was not sent.",
-	},
-	outcome_unknown: {
-		verdict: "retry",
-		hint: "No answer came, so it is not known whether the request was carried out.",
-	},
-	unauthorized: {
-		verdict: "wait-until",
-		hint: "The credential is wrong or revoked: set a new one.",
-		exit: 77,
-	},
-	forbidden: {
-		verdict: "wait-until",
-		hint: "The credential lacks the right for this: widen its scope.",
-		exit: 77,
-	},
-	rate_limited: {
-		verdict: "wait-until",
-		hint: "The quota is used up; the request is sent when it is free again.",
-	},
-	not_found: {
-		verdict: "never",
-		hint: "The thing does not exist, or the credential may not see it.",
-	},
-	conflict: {
-		verdict: "never",
-		hint: "The present state does not allow this; see the message.",
-	},
-	refused: {
-		verdict: "never",
-		hint: "The request was refused as it is; see the message.",
-	},
-	server_failed: {
-		verdict: "retry",
-		hint: "The other side failed; it is tried again with growing pauses.",
-	},
-	answer_malformed: {
-		verdict: "retry",
-		hint: "The answer was not what the specification promises: check the address.",
-	},
-	answer_too_large: {
-		verdict: "never",
-		hint: "The answer is over the size limit.",
-	},
-	address_blocked: {
-		verdict: "never",
-		hint: "The address lies in a blocked range; allow it in the configuration if it is yours.",
-	},
-	aborted: { verdict: "retry", hint: "The process is stopping." },
-	internal: {
-		verdict: "retry",
-		hint: "This is a fault of worksync: please report it with the log line.",
-		exit: 1,
-	},
+  // command line and configuration
+  usage: {
+    verdict: 'never',
+    hint: 'Run the command with --help to see what it takes.',
+    exit: 2,
+  },
+  config_invalid: {
+    verdict: 'never',
+    hint: 'Correct the named places; config/reference.md lists every key.',
+    exit: 78,
+  },
+  config_unreadable: {
+    verdict: 'never',
+    hint: 'Check that the path exists and may be read.',
+    exit: 78,
+  },
+  secret_missing: {
+    verdict: 'never',
+    hint: 'Set the named variable, or the same name with _FILE and a path.',
+    exit: 78,
+  },
+  locked: {
+    verdict: 'wait-until',
+    hint: 'Another process holds this data folder: stop it, or give each daemon its own folder.',
+    exit: 75,
+  },
+  not_running: {
+    verdict: 'wait-until',
+    hint: 'Start the daemon first: npm start.',
+    exit: 75,
+  },
+  // storage
+  disk_full: {
+    verdict: 'wait-until',
+    hint: 'Free space on the volume of the data folder; work resumes by itself.',
+    exit: 75,
+  },
+  database_newer: {
+    verdict: 'never',
+    hint: 'This database was written by a newer version: run that version, or restore a backup.',
+    exit: 78,
+  },
+  database_corrupt: {
+    verdict: 'never',
+    hint: 'Move the file away: the daemon rebuilds it from the workspace and the providers.',
+    exit: 78,
+  },
+  database_failed: {
+    verdict: 'retry',
+    hint: 'See the cause; check the disk and the permissions of the data folder.',
+  },
+  // intake
+  signature_missing: {
+    verdict: 'never',
+    hint: 'Set a secret on the webhook at the provider, the same as in the configuration.',
+  },
+  signature_mismatch: {
+    verdict: 'never',
+    hint: 'The webhook secret at the provider and in the configuration differ.',
+  },
+  delivery_malformed: {
+    verdict: 'never',
+    hint: 'The body is not what the event promises; it is kept in quarantine.',
+  },
+  payload_too_large: {
+    verdict: 'never',
+    hint: 'The body is over the limit of this connector.',
+  },
+  // requests to the workspace and to providers
+  unreachable: {
+    verdict: 'retry',
+    hint: 'Check the address, DNS, the network and TLS; the request was not sent.',
+  },
+  outcome_unknown: {
+    verdict: 'retry',
+    hint: 'No answer came, so it is not known whether the request was carried out.',
+  },
+  unauthorized: {
+    verdict: 'wait-until',
+    hint: 'The credential is wrong or revoked: set a new one.',
+    exit: 77,
+  },
+  forbidden: {
+    verdict: 'wait-until',
+    hint: 'The credential lacks the right for this: widen its scope.',
+    exit: 77,
+  },
+  rate_limited: {
+    verdict: 'wait-until',
+    hint: 'The quota is used up; the request is sent when it is free again.',
+  },
+  not_found: {
+    verdict: 'never',
+    hint: 'The thing does not exist, or the credential may not see it.',
+  },
+  conflict: {
+    verdict: 'never',
+    hint: 'The present state does not allow this; see the message.',
+  },
+  refused: {
+    verdict: 'never',
+    hint: 'The request was refused as it is; see the message.',
+  },
+  server_failed: {
+    verdict: 'retry',
+    hint: 'The other side failed; it is tried again with growing pauses.',
+  },
+  answer_malformed: {
+    verdict: 'retry',
+    hint: 'The answer was not what the specification promises: check the address.',
+  },
+  answer_too_large: {
+    verdict: 'never',
+    hint: 'The answer is over the size limit.',
+  },
+  address_blocked: {
+    verdict: 'never',
+    hint: 'The address lies in a blocked range; allow it in the configuration if it is yours.',
+  },
+  aborted: { verdict: 'retry', hint: 'The process is stopping.' },
+  internal: {
+    verdict: 'retry',
+    hint: 'This is a fault of worksync: please report it with the log line.',
+    exit: 1,
+  },
 } as const satisfies Record<string, Entry>;
 
 export type ErrorCode = keyof typeof CODES;

@@ -1,44 +1,41 @@
-import { CODES, type ErrorCode, type Verdict } from "./codes.ts";
+import { CODES, type ErrorCode, type Verdict } from './codes.ts';
 
 export interface ErrorDetails {
-	readonly cause?: unknown;
-	/** HTTP status of the answer, where there was one. */
-	readonly status?: number;
-	/** The other side's own stable code (`errorCode` of the workspace API). */
-	readonly errorCode?: string;
-	/** How long the other side asked to wait, milliseconds. */
-	readonly retryAfter?: number;
-	/** Replaces the registry's hint where a better remedy is known. */
-	readonly hint?: string;
+  readonly cause?: unknown;
+  /** HTTP status of the answer, where there was one. */
+  readonly status?: number;
+  /** The other side's own stable code (`errorCode` of the workspace API). */
+  readonly errorCode?: string;
+  /** How long the other side asked to wait, milliseconds. */
+  readonly retryAfter?: number;
+  /** Replaces the registry's hint where a better remedy is known. */
+  readonly hint?: string;
 }
 
 /** Every failure that a caller can act on: a stable code, a verdict, a hint, and the cause. */
 export class SyncError extends Error {
-	override readonly name = "SyncError";
-	readonly code: ErrorCode;
-	readonly verdict: Verdict;
-	readonly hint: string;
-	readonly status: number | undefined;
-	readonly errorCode: string | undefined;
-	readonly retryAfter: number | undefined;
+  override readonly name = 'SyncError';
+  readonly code: ErrorCode;
+  readonly verdict: Verdict;
+  readonly hint: string;
+  readonly status: number | undefined;
+  readonly errorCode: string | undefined;
+  readonly retryAfter: number | undefined;
 
-	constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
-		super(
-			message,
-			details.cause === undefined ? undefined : { cause: details.cause },
-		);
-		this.code = code;
-		this.verdict = CODES[code].verdict;
-		this.hint = details.hint ?? CODES[code].hint;
-		this.status = details.status;
-		this.errorCode = details.errorCode;
-		this.retryAfter = details.retryAfter;
-	}
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = code;
+    this.verdict = CODES[code].verdict;
+    this.hint = details.hint ?? CODES[code].hint;
+    this.status = details.status;
+    this.errorCode = details.errorCode;
+    this.retryAfter = details.retryAfter;
+  }
 }
 
 /** Anything thrown, as a SyncError. What is not one already is a fault of ours. */
 export function asSyncError(thrown: unknown): SyncError {
-	if (thrown instanceof SyncError) return thrown;
-	const message = thrown instanceof Error ? thrown.message : String(thrown);
-	return new SyncError("internal", message, { cause: thrown });
+  if (thrown instanceof SyncError) return thrown;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return new SyncError('internal', message, { cause: thrown });
 }

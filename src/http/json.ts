@@ -1,4 +1,4 @@
-import secureJson from "secure-json-parse";
+import secureJson from 'secure-json-parse';
 
 /** Deeper nesting than any vendor sends; recursion over a hostile body stays bounded. */
 const DEEPEST = 64;
@@ -8,50 +8,46 @@ export class JsonError extends Error {}
 
 /** Parses hostile JSON: no prototype keys, bounded depth, strict UTF-8. Throws `JsonError`. */
 export function parseJson(bytes: Uint8Array): unknown {
-	const text = decode(bytes);
-	refuseDeep(text);
-	try {
-		return secureJson.parse(text, {
-			protoAction: "error",
-			constructorAction: "error",
-		});
-	} catch (error) {
-		throw new JsonError(
-			error instanceof Error ? error.message : "not valid JSON",
-			{ cause: error },
-		);
-	}
+  const text = decode(bytes);
+  refuseDeep(text);
+  try {
+    return secureJson.parse(text, {
+      protoAction: 'error',
+      constructorAction: 'error',
+    });
+  } catch (error) {
+    throw new JsonError(error instanceof Error ? error.message : 'not valid JSON', { cause: error });
+  }
 }
 
 function decode(bytes: Uint8Array): string {
-	try {
-		return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-	} catch (error) {
-		throw new JsonError("not valid UTF-8", { cause: error });
-	}
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (error) {
+    throw new JsonError('not valid UTF-8', { cause: error });
+  }
 }
 
 /** Counts brackets outside strings; cheaper than parsing, and safe at any depth. */
 function refuseDeep(text: string): void {
-	let depth = 0;
-	for (let at = 0; at < text.length; at++) {
-		const code = text.charCodeAt(at);
-		if (code === 0x22) at = endOfString(text, at);
-		else if (code === 0x7b || code === 0x5b) depth++;
-		else if (code === 0x7d || code === 0x5d) depth--;
-		if (depth > DEEPEST)
-			throw new JsonError(`nested deeper than ${DEEPEST} levels`);
-	}
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) at = endOfString(text, at);
+    else if (code === 0x7b || code === 0x5b) depth++;
+    else if (code === 0x7d || code === 0x5d) depth--;
+    if (depth > DEEPEST) throw new JsonError(`nested deeper than ${DEEPEST} levels`);
+  }
 }
 
 function endOfString(text: string, start: number): number {
-	let at = text.indexOf('"', start + 1);
-	while (at !== -1 && isEscaped(text, at)) at = text.indexOf('"', at + 1);
-	return at === -1 ? text.length : at;
+  let at = text.indexOf('"', start + 1);
+  while (at !== -1 && isEscaped(text, at)) at = text.indexOf('"', at + 1);
+  return at === -1 ? text.length : at;
 }
 
 function isEscaped(text: string, at: number): boolean {
-	let backslashes = 0;
-	while (text.charCodeAt(at - 1 - backslashes) === 0x5c) backslashes++;
-	return backslashes % 2 === 1;
+  let backslashes = 0;
+  while (text.charCodeAt(at - 1 - backslashes) === 0x5c) backslashes++;
+  return backslashes % 2 === 1;
 }

@@ -1,10 +1,10 @@
-import fastify, { type FastifyInstance } from "fastify";
+import fastify, { type FastifyInstance } from 'fastify';
 
 export interface ServerOptions {
-	/** Largest body accepted, bytes; a route may raise its own. */
-	readonly bodyLimit?: number;
-	/** A request must have arrived whole within this time, milliseconds. */
-	readonly requestTimeout?: number;
+  /** Largest body accepted, bytes; a route may raise its own. */
+  readonly bodyLimit?: number;
+  /** A request must have arrived whole within this time, milliseconds. */
+  readonly requestTimeout?: number;
 }
 
 const MEBIBYTE = 1024 * 1024;
@@ -15,27 +15,23 @@ const MEBIBYTE = 1024 * 1024;
  * request is logged here.
  */
 export function createServer(options: ServerOptions = {}): FastifyInstance {
-	const server = fastify({
-		logger: false,
-		bodyLimit: options.bodyLimit ?? MEBIBYTE,
-		requestTimeout: options.requestTimeout ?? 30_000,
-		keepAliveTimeout: 72_000,
-		http: {
-			connectionsCheckingInterval: 500,
-			headersTimeout: 10_000,
-			maxHeaderSize: 16_384,
-		},
-		exposeHeadRoutes: false,
-		forceCloseConnections: "idle",
-		return503OnClosing: true,
-		trustProxy: false,
-		routerOptions: { maxParamLength: 512 },
-	});
-	server.removeAllContentTypeParsers();
-	server.addContentTypeParser(
-		"*",
-		{ parseAs: "buffer" },
-		(_request, body, done) => done(null, body),
-	);
-	return server;
+  const server = fastify({
+    logger: false,
+    bodyLimit: options.bodyLimit ?? MEBIBYTE,
+    requestTimeout: options.requestTimeout ?? 30_000,
+    keepAliveTimeout: 72_000,
+    http: {
+      connectionsCheckingInterval: 500,
+      headersTimeout: 10_000,
+      maxHeaderSize: 16_384,
+    },
+    exposeHeadRoutes: false,
+    forceCloseConnections: 'idle',
+    return503OnClosing: true,
+    trustProxy: false,
+    routerOptions: { maxParamLength: 512 },
+  });
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  return server;
 }

@@ -3,32 +3,32 @@
  * so a ring that is missed, or one too many, changes nothing but the moment.
  */
 export interface Bell {
-	ring(): void;
-	/** Resolves at the next ring, or at once when it rang since the last call. Never rejects. */
-	next(): Promise<void>;
+  ring(): void;
+  /** Resolves at the next ring, or at once when it rang since the last call. Never rejects. */
+  next(): Promise<void>;
 }
 
 export function createBell(): Bell {
-	let rung = false;
-	let wake: (() => void) | undefined;
-	return {
-		ring() {
-			if (wake === undefined) {
-				rung = true;
-				return;
-			}
-			const call = wake;
-			wake = undefined;
-			call();
-		},
-		next() {
-			if (rung) {
-				rung = false;
-				return Promise.resolve();
-			}
-			return new Promise((resolve) => {
-				wake = resolve;
-			});
-		},
-	};
+  let rung = false;
+  let wake: (() => void) | undefined;
+  return {
+    ring() {
+      if (wake === undefined) {
+        rung = true;
+        return;
+      }
+      const call = wake;
+      wake = undefined;
+      call();
+    },
+    next() {
+      if (rung) {
+        rung = false;
+        return Promise.resolve();
+      }
+      return new Promise((resolve) => {
+        wake = resolve;
+      });
+    },
+  };
 }

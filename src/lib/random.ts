@@ -1,28 +1,23 @@
-import { randomBytes, randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from 'node:crypto';
 
 /** All chance comes from here, always passed in, so that tests can repeat it. */
 export interface Random {
-	/** Uniform in [0, 1). */
-	float(): number;
-	uuid(): string;
-	bytes(length: number): Buffer;
+  /** Uniform in [0, 1). */
+  float(): number;
+  uuid(): string;
+  bytes(length: number): Buffer;
 }
 
 export function systemRandom(): Random {
-	return {
-		float: () => Math.random(),
-		uuid: () => randomUUID(),
-		bytes: (length) => randomBytes(length),
-	};
+  return {
+    float: () => Math.random(),
+    uuid: () => randomUUID(),
+    bytes: (length) => randomBytes(length),
+  };
 }
 
 /** Exponential back-off with full jitter: uniform in (0, min(cap, base · 2^attempt)], milliseconds. */
-export function backoff(
-	random: Random,
-	attempt: number,
-	base = 1_000,
-	cap = 300_000,
-): number {
-	const ceiling = Math.min(cap, base * 2 ** Math.min(attempt, 30));
-	return Math.max(1, Math.ceil(random.float() * ceiling));
+export function backoff(random: Random, attempt: number, base = 1_000, cap = 300_000): number {
+  const ceiling = Math.min(cap, base * 2 ** Math.min(attempt, 30));
+  return Math.max(1, Math.ceil(random.float() * ceiling));
 }

@@ -1,13 +1,8 @@
-import { existsSync } from "node:fs";
-import BetterSqlite, { type Statement } from "better-sqlite3";
-import {
-	Kysely,
-	type SqliteDatabase,
-	SqliteDialect,
-	type Transaction,
-} from "kysely";
-import { type Migration, Migrator } from "kysely/migration";
-import { noSteps, type Steps } from "./steps.ts";
+import { existsSync } from 'node:fs';
+import BetterSqlite, { type Statement } from 'better-sqlite3';
+import { Kysely, type SqliteDatabase, SqliteDialect, type Transaction } from 'kysely';
+import { type Migration, Migrator } from 'kysely/migration';
+import { noSteps, type Steps } from './steps.ts';
 
 /**
  * The only opener of databases.
@@ -17,25 +12,23 @@ import { noSteps, type Steps } from "./steps.ts";
  * serialises its use, so a transaction must await nothing but queries.
  */
 export interface Database<Tables> {
-	readonly file: string;
-	readonly query: Kysely<Tables>;
-	/** Runs `work` in one durable transaction; rolls back when it throws. */
-	commit<Result>(
-		work: (transaction: Transaction<Tables>) => Promise<Result>,
-	): Promise<Result>;
-	/** Bytes of the database as SQLite counts them. */
-	size(): number;
-	/** A consistent copy, while others go on writing. */
-	backup(destination: string): Promise<void>;
-	close(): Promise<void>;
+  readonly file: string;
+  readonly query: Kysely<Tables>;
+  /** Runs `work` in one durable transaction; rolls back when it throws. */
+  commit<Result>(work: (transaction: Transaction<Tables>) => Promise<Result>): Promise<Result>;
+  /** Bytes of the database as SQLite counts them. */
+  size(): number;
+  /** A consistent copy, while others go on writing. */
+  backup(destination: string): Promise<void>;
+  close(): Promise<void>;
 }
 
 export interface OpenOptions {
-	readonly file: string;
-	readonly migrations: Readonly<Record<string, Migration>>;
-	readonly steps?: Steps;
-	/** Sees the text of every statement that runs; for tests that count independently. */
-	readonly onStatement?: (sql: string) => void;
+  readonly file: string;
+  readonly migrations: Readonly<Record<string, Migration>>;
+  readonly steps?: Steps;
+  /** Sees the text of every statement that runs; for tests that count independently. */
+  readonly onStatement?: (sql: string) => void;
 }
 
 /** The file was written by a newer version of the program. */
@@ -44,123 +37,102 @@ export class NewerDatabaseError extends Error {}
 export class CorruptDatabaseError extends Error {}
 
 /** Refuses a database that is damaged or newer than this program; brings an older one up to date. */
-export async function openDatabase<Tables>(
-	options: OpenOptions,
-): Promise<Database<Tables>> {
-	const raw = openFile(options);
-	const query = new Kysely<Tables>({
-		dialect: new SqliteDialect({
-			database: withSteps(raw, options.steps ?? noSteps),
-		}),
-	});
-	try {
-		await migrate(query as Kysely<unknown>, options.migrations);
-	} catch (error) {
-		await query.destroy();
-		throw error;
-	}
-	return {
-		file: options.file,
-		query,
-		commit: (work) => query.transaction().execute(work),
-		size: () =>
-			Number(raw.pragma("page_count", { simple: true })) *
-			Number(raw.pragma("page_size", { simple: true })),
-		backup: async (destination) => void (await raw.backup(destination)),
-		close: () => query.destroy(),
-	};
+export async function openDatabase<Tables>(options: OpenOptions): Promise<Database<Tables>> {
+  const raw = openFile(options);
+  const query = new Kysely<Tables>({
+    dialect: new SqliteDialect({
+      database: withSteps(raw, options.steps ?? noSteps),
+    }),
+  });
+  try {
+    await migrate(query as Kysely<unknown>, options.migrations);
+  } catch (error) {
+    await query.destroy();
+    throw error;
+  }
+  return {
+    file: options.file,
+    query,
+    commit: (work) => query.transaction().execute(work),
+    size: () => Number(raw.pragma('page_count', { simple: true })) * Number(raw.pragma('page_size', { simple: true })),
+    backup: async (destination) => void (await raw.backup(destination)),
+    close: () => query.destroy(),
+  };
 }
 
 function openFile(options: OpenOptions): BetterSqlite.Database {
-	const existed = existsSync(options.file);
-	const raw = new BetterSqlite(
-		options.file,
-		options.onStatement
-			? { verbose: (sql) => options.onStatement?.(String(sql)) }
-			: {},
-	);
-	try {
-		raw.pragma("journal_mode = WAL");
-		raw.pragma("synchronous = FULL");
-		raw.pragma("foreign_keys = ON");
-		raw.pragma("busy_timeout = 5000");
-		raw.pragma("journal_size_limit = 67108864");
-		if (raw.pragma("synchronous", { simple: true }) !== 2)
-			throw new Error("synchronous=FULL was not accepted");
-		if (existed) checkIntegrity(raw);
-	} catch (error) {
-		raw.close();
-		if (isCorruption(error))
-			throw new CorruptDatabaseError(
-				`${options.file} is not a sound database`,
-				{ cause: error },
-			);
-		throw error;
-	}
-	return raw;
+  const existed = existsSync(options.file);
+  const raw = new BetterSqlite(
+    options.file,
+    options.onStatement ? { verbose: (sql) => options.onStatement?.(String(sql)) } : {},
+  );
+  try {
+    raw.pragma('journal_mode = WAL');
+    raw.pragma('synchronous = FULL');
+    raw.pragma('foreign_keys = ON');
+    raw.pragma('busy_timeout = 5000');
+    raw.pragma('journal_size_limit = 67108864');
+    if (raw.pragma('synchronous', { simple: true }) !== 2) throw new Error('synchronous=FULL was not accepted');
+    if (existed) checkIntegrity(raw);
+  } catch (error) {
+    raw.close();
+    if (isCorruption(error))
+      throw new CorruptDatabaseError(`${options.file} is not a sound database`, { cause: error });
+    throw error;
+  }
+  return raw;
 }
 
 /** Looks at the first pages only: a full check of a large file would hold up the start for seconds. */
 function checkIntegrity(raw: BetterSqlite.Database): void {
-	raw.pragma("schema_version");
-	raw.prepare("SELECT count(*) FROM sqlite_schema").get();
+  raw.pragma('schema_version');
+  raw.prepare('SELECT count(*) FROM sqlite_schema').get();
 }
 
 function isCorruption(error: unknown): boolean {
-	const code = (error as { code?: string }).code ?? "";
-	return code.startsWith("SQLITE_CORRUPT") || code.startsWith("SQLITE_NOTADB");
+  const code = (error as { code?: string }).code ?? '';
+  return code.startsWith('SQLITE_CORRUPT') || code.startsWith('SQLITE_NOTADB');
 }
 
-async function migrate(
-	query: Kysely<unknown>,
-	migrations: Readonly<Record<string, Migration>>,
-): Promise<void> {
-	const migrator = new Migrator({
-		db: query,
-		provider: { getMigrations: async () => inTransactions(migrations) },
-	});
-	const applied = await appliedMigrations(query);
-	const newer = applied.filter((name) => !(name in migrations));
-	if (newer.length > 0)
-		throw new NewerDatabaseError(
-			`the database has migrations unknown here: ${newer.join(", ")}`,
-		);
-	if (applied.length === Object.keys(migrations).length) return;
-	const { error } = await migrator.migrateToLatest();
-	if (error) throw error;
+async function migrate(query: Kysely<unknown>, migrations: Readonly<Record<string, Migration>>): Promise<void> {
+  const migrator = new Migrator({
+    db: query,
+    provider: { getMigrations: async () => inTransactions(migrations) },
+  });
+  const applied = await appliedMigrations(query);
+  const newer = applied.filter((name) => !(name in migrations));
+  if (newer.length > 0) throw new NewerDatabaseError(`the database has migrations unknown here: ${newer.join(', ')}`);
+  if (applied.length === Object.keys(migrations).length) return;
+  const { error } = await migrator.migrateToLatest();
+  if (error) throw error;
 }
 
 async function appliedMigrations(query: Kysely<unknown>): Promise<string[]> {
-	const known = await query
-		.withTables<{ sqlite_schema: { name: string } }>()
-		.selectFrom("sqlite_schema")
-		.select("name")
-		.where("name", "=", "kysely_migration")
-		.execute();
-	if (known.length === 0) return [];
-	const rows = await query
-		.withTables<{ kysely_migration: { name: string } }>()
-		.selectFrom("kysely_migration")
-		.select("name")
-		.execute();
-	return rows.map((row) => row.name);
+  const known = await query
+    .withTables<{ sqlite_schema: { name: string } }>()
+    .selectFrom('sqlite_schema')
+    .select('name')
+    .where('name', '=', 'kysely_migration')
+    .execute();
+  if (known.length === 0) return [];
+  const rows = await query
+    .withTables<{ kysely_migration: { name: string } }>()
+    .selectFrom('kysely_migration')
+    .select('name')
+    .execute();
+  return rows.map((row) => row.name);
 }
 
 /** On SQLite Kysely does not wrap a migration in a transaction: a failing one would leave half of itself behind. */
-function inTransactions(
-	migrations: Readonly<Record<string, Migration>>,
-): Record<string, Migration> {
-	return Object.fromEntries(
-		Object.entries(migrations).map(([name, migration]) => [
-			name,
-			{
-				up: (query) =>
-					query
-						.transaction()
-						.execute((transaction) => migration.up(transaction)),
-			},
-		]),
-	);
+function inTransactions(migrations: Readonly<Record<string, Migration>>): Record<string, Migration> {
+  return Object.fromEntries(
+    Object.entries(migrations).map(([name, migration]) => [
+      name,
+      {
+        up: (query) => query.transaction().execute((transaction) => migration.up(transaction)),
+      },
+    ]),
+  );
 }
 
 /** Statements kept prepared: the hot ones of all stages fit well. */
@@ -171,49 +143,42 @@ const STATEMENTS_KEPT = 256;
  * (a `commit`, or a single write outside a transaction) is reported as a step.
  */
 function withSteps(raw: BetterSqlite.Database, steps: Steps): SqliteDatabase {
-	const kept = new Map<string, Statement<unknown[]>>();
-	const prepare = (sql: string): Statement<unknown[]> => {
-		const found = kept.get(sql);
-		if (found) return found;
-		const statement = raw.prepare<unknown[]>(
-			sql === "begin" ? "begin immediate" : sql,
-		);
-		if (kept.size >= STATEMENTS_KEPT)
-			kept.delete(kept.keys().next().value as string);
-		kept.set(sql, statement);
-		return statement;
-	};
-	const durably = <Result>(isCommit: boolean, run: () => Result): Result => {
-		if (!isCommit) return run();
-		steps.reached("commit", "before");
-		const result = run();
-		steps.reached("commit", "after");
-		return result;
-	};
-	return {
-		close: () => raw.close(),
-		prepare(sql) {
-			const statement = prepare(sql);
-			const commits = () =>
-				sql === "commit" ||
-				(!statement.readonly && !raw.inTransaction && sql !== "begin");
-			return {
-				reader: statement.reader,
-				all: (parameters) =>
-					durably(commits(), () => statement.all(...parameters)),
-				run: (parameters) =>
-					durably(commits(), () => statement.run(...parameters)),
-				iterate: (parameters) => statement.iterate(...parameters),
-			};
-		},
-	};
+  const kept = new Map<string, Statement<unknown[]>>();
+  const prepare = (sql: string): Statement<unknown[]> => {
+    const found = kept.get(sql);
+    if (found) return found;
+    const statement = raw.prepare<unknown[]>(sql === 'begin' ? 'begin immediate' : sql);
+    if (kept.size >= STATEMENTS_KEPT) kept.delete(kept.keys().next().value as string);
+    kept.set(sql, statement);
+    return statement;
+  };
+  const durably = <Result>(isCommit: boolean, run: () => Result): Result => {
+    if (!isCommit) return run();
+    steps.reached('commit', 'before');
+    const result = run();
+    steps.reached('commit', 'after');
+    return result;
+  };
+  return {
+    close: () => raw.close(),
+    prepare(sql) {
+      const statement = prepare(sql);
+      const commits = () => sql === 'commit' || (!statement.readonly && !raw.inTransaction && sql !== 'begin');
+      return {
+        reader: statement.reader,
+        all: (parameters) => durably(commits(), () => statement.all(...parameters)),
+        run: (parameters) => durably(commits(), () => statement.run(...parameters)),
+        iterate: (parameters) => statement.iterate(...parameters),
+      };
+    },
+  };
 }
 
 /** Held until released; kept here because a handle that is collected as garbage would drop its lock silently. */
 const heldLocks = new Set<BetterSqlite.Database>();
 
 export interface Lock {
-	release(): void;
+  release(): void;
 }
 
 /**
@@ -221,20 +186,19 @@ export interface Lock {
  * The kernel releases it when the process ends, however it ends: no stale lock can remain.
  */
 export function takeLock(file: string): Lock | undefined {
-	const raw = new BetterSqlite(file, { timeout: 0 });
-	try {
-		raw.exec("BEGIN EXCLUSIVE");
-	} catch (error) {
-		raw.close();
-		if ((error as { code?: string }).code?.startsWith("SQLITE_BUSY"))
-			return undefined;
-		throw error;
-	}
-	heldLocks.add(raw);
-	return {
-		release() {
-			if (!heldLocks.delete(raw)) return;
-			raw.close();
-		},
-	};
+  const raw = new BetterSqlite(file, { timeout: 0 });
+  try {
+    raw.exec('BEGIN EXCLUSIVE');
+  } catch (error) {
+    raw.close();
+    if ((error as { code?: string }).code?.startsWith('SQLITE_BUSY')) return undefined;
+    throw error;
+  }
+  heldLocks.add(raw);
+  return {
+    release() {
+      if (!heldLocks.delete(raw)) return;
+      raw.close();
+    },
+  };
 }

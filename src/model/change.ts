@@ -15,9 +15,9 @@
  *   pending → sending → (settled: the row is removed | pending | unknown | held);  unknown → pending | settled;
  *   held → pending (someone retried it, or `desired` changed).
  */
-export type ChangeState = "pending" | "sending" | "unknown" | "held";
+export type ChangeState = 'pending' | 'sending' | 'unknown' | 'held';
 
-export type EntityKind = "pull_request" | "link" | "task" | "read";
+export type EntityKind = 'pull_request' | 'link' | 'task' | 'read';
 
 /**
  * What is done with a write whose fate is unknown.
@@ -27,10 +27,10 @@ export type EntityKind = "pull_request" | "link" | "task" | "read";
  *   list    creating a task is not idempotent: after `SETTLE_AFTER` one complete list read settles all such creates
  *           together, by `source`. Absent → pending. Twice → the oldest is kept and the other reported.
  */
-export type Settlement = "repeat" | "list";
+export type Settlement = 'repeat' | 'list';
 
 export function settlement(kind: EntityKind): Settlement {
-	return kind === "task" ? "list" : "repeat";
+  return kind === 'task' ? 'list' : 'repeat';
 }
 
 /** The server's longest handling time and list lag, milliseconds: earlier a list read proves nothing. */
@@ -38,11 +38,11 @@ export const SETTLE_AFTER = 60_000;
 
 /** Entity names. The prefix is the kind; the rest is the natural key. */
 export const entity = {
-	pullRequest: (provider: string, repoId: string, identifier: string) =>
-		`pull_request:${provider}/${repoId}/${identifier}`,
-	link: (itemKey: string, taskId: string) => `link:${itemKey}>${taskId}`,
-	task: (itemKey: string) => `task:${itemKey}`,
-	readTasks: "read:tasks",
-	readPullRequests: "read:pull_requests",
-	readLinks: (taskId: string) => `read:links:${taskId}`,
+  pullRequest: (provider: string, repoId: string, identifier: string) =>
+    `pull_request:${provider}/${repoId}/${identifier}`,
+  link: (itemKey: string, taskId: string) => `link:${itemKey}>${taskId}`,
+  task: (itemKey: string) => `task:${itemKey}`,
+  readTasks: 'read:tasks',
+  readPullRequests: 'read:pull_requests',
+  readLinks: (taskId: string) => `read:links:${taskId}`,
 } as const;

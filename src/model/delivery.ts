@@ -8,33 +8,23 @@
  *   `quarantined`  could not be read or applied; kept, visible in `status`, pending again when it is repeated.
  * Every delivery answered with 2xx reaches one of the four. Only reconcile moves a delivery out of `pending`.
  */
-export type DeliveryState =
-	| "pending"
-	| "applied"
-	| "superseded"
-	| "ignored"
-	| "quarantined";
+export type DeliveryState = 'pending' | 'applied' | 'superseded' | 'ignored' | 'quarantined';
 
 /**
  * Where it came from: a webhook request, a poll page, a fetched object, an answer of the workspace,
  * a webhook of the workspace.
  */
-export type DeliverySource =
-	| "webhook"
-	| "poll"
-	| "fetch"
-	| "answer"
-	| "workspace";
+export type DeliverySource = 'webhook' | 'poll' | 'fetch' | 'answer' | 'workspace';
 
 export interface Delivery {
-	readonly id: number;
-	/** Name of the connection; `workspace` for what the workspace itself said. */
-	readonly connection: string;
-	readonly source: DeliverySource;
-	/** The vendor's event name; for polls and fetches the connector's own name of the shape. */
-	readonly event: string;
-	/** The bytes as they came. */
-	readonly body: Uint8Array;
-	/** Wall clock at the commit, epoch milliseconds. */
-	readonly receivedAt: number;
+  readonly id: number;
+  /** Name of the connection; `workspace` for what the workspace itself said. */
+  readonly connection: string;
+  readonly source: DeliverySource;
+  /** The vendor's event name; for polls and fetches the connector's own name of the shape. */
+  readonly event: string;
+  /** The bytes as they came. */
+  readonly body: Uint8Array;
+  /** Wall clock at the commit, epoch milliseconds. */
+  readonly receivedAt: number;
 }

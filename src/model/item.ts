@@ -8,88 +8,81 @@
 /** Natural key: connector + host + the vendor's stable id. Never a connection, a name or a URL. */
 export type ItemKey = string;
 
-export type PullRequestState = "open" | "closed" | "merged" | "declined";
-export type WorkItemState = "open" | "in_progress" | "done";
+export type PullRequestState = 'open' | 'closed' | 'merged' | 'declined';
+export type WorkItemState = 'open' | 'in_progress' | 'done';
 
 interface ItemBase {
-	readonly key: ItemKey;
-	/** The connector's id, for example `github`. */
-	readonly connector: string;
-	/** Host that the ids belong to, lower case, for example `github.com` (Jira: cloud id; Linear: organisation id). */
-	readonly host: string;
-	/** The provider's own time of this state, epoch milliseconds. Newest wins. */
-	readonly updatedAt: number;
-	/** Orders states that share a time, where the vendor has such a number. */
-	readonly version?: number;
-	/** True when the provider says that the thing no longer exists. Gone items write nothing; their links stay. */
-	readonly gone?: boolean;
-	readonly url?: string;
-	readonly title?: string;
-	readonly description?: string | null;
-	/** Who opened it: login, or the account UUID where logins do not exist. */
-	readonly author?: string | null;
-	readonly labels?: readonly string[];
-	readonly assignees?: readonly string[];
-	/** RFC 3339, UTC. */
-	readonly createdAt?: string;
+  readonly key: ItemKey;
+  /** The connector's id, for example `github`. */
+  readonly connector: string;
+  /** Host that the ids belong to, lower case, for example `github.com` (Jira: cloud id; Linear: organisation id). */
+  readonly host: string;
+  /** The provider's own time of this state, epoch milliseconds. Newest wins. */
+  readonly updatedAt: number;
+  /** Orders states that share a time, where the vendor has such a number. */
+  readonly version?: number;
+  /** True when the provider says that the thing no longer exists. Gone items write nothing; their links stay. */
+  readonly gone?: boolean;
+  readonly url?: string;
+  readonly title?: string;
+  readonly description?: string | null;
+  /** Who opened it: login, or the account UUID where logins do not exist. */
+  readonly author?: string | null;
+  readonly labels?: readonly string[];
+  readonly assignees?: readonly string[];
+  /** RFC 3339, UTC. */
+  readonly createdAt?: string;
 }
 
 export interface PullRequest extends ItemBase {
-	readonly kind: "pull_request";
-	/** The vendor's stable repository id, as a string. */
-	readonly repoId: string;
-	/** Display name of the repository, for people only. */
-	readonly repoName?: string;
-	/** Number within the repository, as a string. */
-	readonly identifier: string;
-	readonly state?: PullRequestState;
-	/** The vendor's own word for the state, kept for people. */
-	readonly rawState?: string;
-	readonly draft?: boolean;
-	readonly headBranch?: string;
-	readonly baseBranch?: string;
-	readonly headSha?: string;
-	readonly reviewers?: readonly string[];
-	/** RFC 3339, UTC; null while it is not merged. */
-	readonly mergedAt?: string | null;
+  readonly kind: 'pull_request';
+  /** The vendor's stable repository id, as a string. */
+  readonly repoId: string;
+  /** Display name of the repository, for people only. */
+  readonly repoName?: string;
+  /** Number within the repository, as a string. */
+  readonly identifier: string;
+  readonly state?: PullRequestState;
+  /** The vendor's own word for the state, kept for people. */
+  readonly rawState?: string;
+  readonly draft?: boolean;
+  readonly headBranch?: string;
+  readonly baseBranch?: string;
+  readonly headSha?: string;
+  readonly reviewers?: readonly string[];
+  /** RFC 3339, UTC; null while it is not merged. */
+  readonly mergedAt?: string | null;
 }
 
 export interface WorkItem extends ItemBase {
-	readonly kind: "work_item";
-	/** Project, repository or team that holds it, by the vendor's stable id. */
-	readonly containerId: string;
-	readonly containerName?: string;
-	/** What people call it: `ENG-123`, `#45`. */
-	readonly identifier: string;
-	readonly state?: WorkItemState;
-	readonly rawState?: string;
-	readonly type?: string | null;
-	readonly priority?: string | null;
+  readonly kind: 'work_item';
+  /** Project, repository or team that holds it, by the vendor's stable id. */
+  readonly containerId: string;
+  readonly containerName?: string;
+  /** What people call it: `ENG-123`, `#45`. */
+  readonly identifier: string;
+  readonly state?: WorkItemState;
+  readonly rawState?: string;
+  readonly type?: string | null;
+  readonly priority?: string | null;
 }
 
 export type Item = PullRequest | WorkItem;
 
 /** Points at an item whose payload was partial or doubtful: intake fetches the object. */
 export interface ItemReference {
-	readonly kind: Item["kind"];
-	readonly key: ItemKey;
-	/** What the connector's `fetch` needs, as plain JSON. Built from ids, never from a URL of a payload. */
-	readonly locator: Readonly<Record<string, string>>;
+  readonly kind: Item['kind'];
+  readonly key: ItemKey;
+  /** What the connector's `fetch` needs, as plain JSON. Built from ids, never from a URL of a payload. */
+  readonly locator: Readonly<Record<string, string>>;
 }
 
 /** `github:github.com:1296269:pull:1347` */
-export function pullRequestKey(
-	connector: string,
-	host: string,
-	repoId: string,
-	identifier: string,
-): ItemKey {
-	return `${connector}:${host}:${repoId}:pull:${identifier}`;
+export function pullRequestKey(connector: string, host: string, repoId: string, identifier: string): ItemKey {
+  return `${connector}:${host}:${repoId}:pull:${identifier}`;
 }
 
 /** A finished item's age counts double in the due order: people wait for it most. */
 export function isFinished(item: Item): boolean {
-	return item.kind === "pull_request"
-		? item.state !== undefined && item.state !== "open"
-		: item.state === "done";
+  return item.kind === 'pull_request' ? item.state !== undefined && item.state !== 'open' : item.state === 'done';
 }

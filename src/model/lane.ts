@@ -1,12 +1,5 @@
 /** A lane is a class of urgency. Order here is only for display: one number, `due`, orders the work. */
-export const LANES = [
-	"interactive",
-	"triage",
-	"link",
-	"mirror",
-	"read",
-	"backfill",
-] as const;
+export const LANES = ['interactive', 'triage', 'link', 'mirror', 'read', 'backfill'] as const;
 export type Lane = (typeof LANES)[number];
 
 const SECOND = 1_000;
@@ -20,8 +13,8 @@ const SECOND = 1_000;
  * @param usedShare u, the used share of the long quota window, 0..1
  */
 export function allowance(lane: Lane, usedShare: number): number {
-	if (lane === "interactive") return 0;
-	if (lane === "read") return 60 * SECOND;
-	const u = Math.min(1, Math.max(0, usedShare));
-	return (2 + 6 * u * u) * SECOND;
+  if (lane === 'interactive') return 0;
+  if (lane === 'read') return 60 * SECOND;
+  const u = Math.min(1, Math.max(0, usedShare));
+  return (2 + 6 * u * u) * SECOND;
 }

@@ -1,21 +1,21 @@
 /** A link is the tie of an item to a task, with the reason it exists. */
 export interface LinkReason {
-	/** Name of the rule that matched, for example `task-key`. */
-	readonly rule: string;
-	/** Where the text stood: `branch`, `title`, … */
-	readonly place: string;
-	/** The text that matched, as it stood. */
-	readonly text: string;
+  /** Name of the rule that matched, for example `task-key`. */
+  readonly rule: string;
+  /** Where the text stood: `branch`, `title`, … */
+  readonly place: string;
+  /** The text that matched, as it stood. */
+  readonly text: string;
 }
 
 /** What marks a work-item link of the workspace as ours: `worksync:<item key>`. */
-const MARK = "worksync:";
+const MARK = 'worksync:';
 
 export function externalIdOf(itemKey: string): string {
-	return MARK + itemKey;
+  return MARK + itemKey;
 }
 
 /** A link with another or no `externalId` was made by hand and is never removed. */
 export function isAutomatic(externalId: string | null | undefined): boolean {
-	return externalId?.startsWith(MARK) ?? false;
+  return externalId?.startsWith(MARK) ?? false;
 }

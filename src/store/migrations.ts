@@ -1,175 +1,138 @@
-import type { Migration } from "kysely/migration";
+import { sql } from 'kysely';
+import type { Migration } from 'kysely/migration';
 
 /** Names sort by age. A migration that has been released is never changed. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
-	"001_first": {
-		async up(db) {
-			await db.schema
-				.createTable("meta")
-				.addColumn("name", "text", (column) => column.primaryKey())
-				.addColumn("value", "text", (column) => column.notNull())
-				.execute();
-			await db.schema
-				.createTable("inbox")
-				.addColumn("id", "integer", (column) =>
-					column.primaryKey().autoIncrement(),
-				)
-				.addColumn("connection", "text", (column) => column.notNull())
-				.addColumn("delivery_key", "text", (column) => column.notNull())
-				.addColumn("source", "text", (column) => column.notNull())
-				.addColumn("event", "text", (column) => column.notNull())
-				.addColumn("received_at", "integer", (column) => column.notNull())
-				.addColumn("state", "text", (column) => column.notNull())
-				.addColumn("reason", "text")
-				.addColumn("attempts", "integer", (column) =>
-					column.notNull().defaultTo(0),
-				)
-				.addColumn("settled_at", "integer")
-				// Last, so that reading the small columns does not walk a large body's overflow pages.
-				.addColumn("body", "blob")
-				.addUniqueConstraint("inbox_key", ["connection", "delivery_key"])
-				.execute();
-			await db.schema
-				.createIndex("inbox_pending")
-				.on("inbox")
-				.column("id")
-				.where("state", "=", "pending")
-				.execute();
-			await db.schema
-				.createIndex("inbox_quarantined")
-				.on("inbox")
-				.column("id")
-				.where("state", "=", "quarantined")
-				.execute();
-			await db.schema
-				.createIndex("inbox_received")
-				.on("inbox")
-				.column("received_at")
-				.execute();
-			await db.schema
-				.createTable("items")
-				.addColumn("key", "text", (column) => column.primaryKey())
-				.addColumn("kind", "text", (column) => column.notNull())
-				.addColumn("connector", "text", (column) => column.notNull())
-				.addColumn("connection", "text", (column) => column.notNull())
-				.addColumn("provider_time", "integer", (column) => column.notNull())
-				.addColumn("hash", "text", (column) => column.notNull())
-				.addColumn("finished", "integer", (column) => column.notNull())
-				.addColumn("gone", "integer", (column) => column.notNull())
-				.addColumn("seen_at", "integer", (column) => column.notNull())
-				.addColumn("fields", "text", (column) => column.notNull())
-				.execute();
-			await db.schema
-				.createTable("mentions")
-				.addColumn("item_key", "text", (column) => column.notNull())
-				.addColumn("task_key", "text", (column) => column.notNull())
-				.addColumn("reason", "text", (column) => column.notNull())
-				.addPrimaryKeyConstraint("mentions_key", ["item_key", "task_key"])
-				.execute();
-			await db.schema
-				.createIndex("mentions_task")
-				.on("mentions")
-				.column("task_key")
-				.execute();
-			await db.schema
-				.createTable("tasks")
-				.addColumn("task_id", "text", (column) => column.primaryKey())
-				.addColumn("key", "text", (column) => column.notNull())
-				.addColumn("source", "text", (column) => column.notNull())
-				.addColumn("status", "text", (column) => column.notNull())
-				.addColumn("fields", "text", (column) => column.notNull())
-				.execute();
-			await db.schema
-				.createIndex("tasks_by_key")
-				.on("tasks")
-				.column("key")
-				.execute();
-			await db.schema
-				.createIndex("tasks_by_source")
-				.on("tasks")
-				.column("source")
-				.execute();
-			await db.schema
-				.createTable("entities")
-				.addColumn("entity", "text", (column) => column.primaryKey())
-				.addColumn("kind", "text", (column) => column.notNull())
-				.addColumn("item_key", "text")
-				.addColumn("task_id", "text")
-				.addColumn("desired", "text")
-				.addColumn("known", "text")
-				.addColumn("known_at", "integer")
-				.addColumn("remote_id", "text")
-				.addColumn("hand", "text")
-				.execute();
-			await db.schema
-				.createIndex("entities_item")
-				.on("entities")
-				.column("item_key")
-				.execute();
-			await db.schema
-				.createIndex("entities_task")
-				.on("entities")
-				.column("task_id")
-				.execute();
-			await db.schema
-				.createTable("outbox")
-				.addColumn("entity", "text", (column) => column.primaryKey())
-				.addColumn("kind", "text", (column) => column.notNull())
-				.addColumn("lane", "text", (column) => column.notNull())
-				.addColumn("since", "integer", (column) => column.notNull())
-				.addColumn("due", "integer", (column) => column.notNull())
-				.addColumn("weight", "integer", (column) => column.notNull())
-				.addColumn("not_before", "integer", (column) => column.notNull())
-				.addColumn("attempts", "integer", (column) =>
-					column.notNull().defaultTo(0),
-				)
-				.addColumn("state", "text", (column) => column.notNull())
-				.addColumn("sent", "text")
-				.addColumn("sent_at", "integer")
-				.addColumn("next_since", "integer")
-				.addColumn("error", "text")
-				.addColumn("waiting", "text", (column) => column.notNull())
-				.execute();
-			await db.schema
-				.createIndex("outbox_due")
-				.on("outbox")
-				.columns(["state", "due"])
-				.execute();
-			await db.schema
-				.createTable("fetches")
-				.addColumn("reference", "text", (column) => column.primaryKey())
-				.addColumn("connection", "text", (column) => column.notNull())
-				.addColumn("since", "integer", (column) => column.notNull())
-				.addColumn("not_before", "integer", (column) => column.notNull())
-				.addColumn("attempts", "integer", (column) =>
-					column.notNull().defaultTo(0),
-				)
-				.addColumn("error", "text")
-				.addColumn("delivery_id", "integer", (column) => column.notNull())
-				.execute();
-			await db.schema
-				.createTable("polls")
-				.addColumn("connection", "text", (column) => column.notNull())
-				.addColumn("unit", "text", (column) => column.notNull())
-				.addColumn("watermark", "text")
-				.addColumn("walk", "text")
-				.addColumn("etag", "text")
-				.addColumn("completed_at", "integer")
-				.addColumn("error", "text")
-				.addColumn("failed_at", "integer")
-				.addPrimaryKeyConstraint("polls_key", ["connection", "unit"])
-				.execute();
-			await db.schema
-				.createTable("ledger")
-				.addColumn("id", "integer", (column) =>
-					column.primaryKey().autoIncrement(),
-				)
-				.addColumn("boot", "text", (column) => column.notNull())
-				.addColumn("lane", "text", (column) => column.notNull())
-				.addColumn("started", "real", (column) => column.notNull())
-				.addColumn("completed", "real")
-				.addColumn("status", "integer")
-				.execute();
-		},
-	},
+  '001_first': {
+    async up(db) {
+      await db.schema
+        .createTable('meta')
+        .addColumn('name', 'text', (column) => column.primaryKey())
+        .addColumn('value', 'text', (column) => column.notNull())
+        .execute();
+      await db.schema
+        .createTable('inbox')
+        .addColumn('id', 'integer', (column) => column.primaryKey().autoIncrement())
+        .addColumn('connection', 'text', (column) => column.notNull())
+        .addColumn('delivery_key', 'text', (column) => column.notNull())
+        .addColumn('source', 'text', (column) => column.notNull())
+        .addColumn('event', 'text', (column) => column.notNull())
+        .addColumn('received_at', 'integer', (column) => column.notNull())
+        .addColumn('state', 'text', (column) => column.notNull())
+        .addColumn('reason', 'text')
+        .addColumn('attempts', 'integer', (column) => column.notNull().defaultTo(0))
+        .addColumn('settled_at', 'integer')
+        // Last, so that reading the small columns does not walk a large body's overflow pages.
+        .addColumn('body', 'blob')
+        .addUniqueConstraint('inbox_key', ['connection', 'delivery_key'])
+        .execute();
+      await db.schema
+        .createIndex('inbox_pending')
+        .on('inbox')
+        .column('id')
+        .where(sql.ref('state'), '=', 'pending')
+        .execute();
+      await db.schema
+        .createIndex('inbox_quarantined')
+        .on('inbox')
+        .column('id')
+        .where(sql.ref('state'), '=', 'quarantined')
+        .execute();
+      await db.schema.createIndex('inbox_received').on('inbox').column('received_at').execute();
+      await db.schema
+        .createTable('items')
+        .addColumn('key', 'text', (column) => column.primaryKey())
+        .addColumn('kind', 'text', (column) => column.notNull())
+        .addColumn('connector', 'text', (column) => column.notNull())
+        .addColumn('connection', 'text', (column) => column.notNull())
+        .addColumn('provider_time', 'integer', (column) => column.notNull())
+        .addColumn('hash', 'text', (column) => column.notNull())
+        .addColumn('finished', 'integer', (column) => column.notNull())
+        .addColumn('gone', 'integer', (column) => column.notNull())
+        .addColumn('seen_at', 'integer', (column) => column.notNull())
+        .addColumn('fields', 'text', (column) => column.notNull())
+        .execute();
+      await db.schema
+        .createTable('mentions')
+        .addColumn('item_key', 'text', (column) => column.notNull())
+        .addColumn('task_key', 'text', (column) => column.notNull())
+        .addColumn('reason', 'text', (column) => column.notNull())
+        .addPrimaryKeyConstraint('mentions_key', ['item_key', 'task_key'])
+        .execute();
+      await db.schema.createIndex('mentions_task').on('mentions').column('task_key').execute();
+      await db.schema
+        .createTable('tasks')
+        .addColumn('task_id', 'text', (column) => column.primaryKey())
+        .addColumn('key', 'text', (column) => column.notNull())
+        .addColumn('source', 'text', (column) => column.notNull())
+        .addColumn('status', 'text', (column) => column.notNull())
+        .addColumn('fields', 'text', (column) => column.notNull())
+        .execute();
+      await db.schema.createIndex('tasks_by_key').on('tasks').column('key').execute();
+      await db.schema.createIndex('tasks_by_source').on('tasks').column('source').execute();
+      await db.schema
+        .createTable('entities')
+        .addColumn('entity', 'text', (column) => column.primaryKey())
+        .addColumn('kind', 'text', (column) => column.notNull())
+        .addColumn('item_key', 'text')
+        .addColumn('task_id', 'text')
+        .addColumn('desired', 'text')
+        .addColumn('known', 'text')
+        .addColumn('known_at', 'integer')
+        .addColumn('remote_id', 'text')
+        .addColumn('hand', 'text')
+        .execute();
+      await db.schema.createIndex('entities_item').on('entities').column('item_key').execute();
+      await db.schema.createIndex('entities_task').on('entities').column('task_id').execute();
+      await db.schema
+        .createTable('outbox')
+        .addColumn('entity', 'text', (column) => column.primaryKey())
+        .addColumn('kind', 'text', (column) => column.notNull())
+        .addColumn('lane', 'text', (column) => column.notNull())
+        .addColumn('since', 'integer', (column) => column.notNull())
+        .addColumn('due', 'integer', (column) => column.notNull())
+        .addColumn('weight', 'integer', (column) => column.notNull())
+        .addColumn('not_before', 'integer', (column) => column.notNull())
+        .addColumn('attempts', 'integer', (column) => column.notNull().defaultTo(0))
+        .addColumn('state', 'text', (column) => column.notNull())
+        .addColumn('sent', 'text')
+        .addColumn('sent_at', 'integer')
+        .addColumn('next_since', 'integer')
+        .addColumn('error', 'text')
+        .addColumn('waiting', 'text', (column) => column.notNull())
+        .execute();
+      await db.schema.createIndex('outbox_due').on('outbox').columns(['state', 'due']).execute();
+      await db.schema
+        .createTable('fetches')
+        .addColumn('reference', 'text', (column) => column.primaryKey())
+        .addColumn('connection', 'text', (column) => column.notNull())
+        .addColumn('since', 'integer', (column) => column.notNull())
+        .addColumn('not_before', 'integer', (column) => column.notNull())
+        .addColumn('attempts', 'integer', (column) => column.notNull().defaultTo(0))
+        .addColumn('error', 'text')
+        .addColumn('delivery_id', 'integer', (column) => column.notNull())
+        .execute();
+      await db.schema
+        .createTable('polls')
+        .addColumn('connection', 'text', (column) => column.notNull())
+        .addColumn('unit', 'text', (column) => column.notNull())
+        .addColumn('watermark', 'text')
+        .addColumn('walk', 'text')
+        .addColumn('etag', 'text')
+        .addColumn('completed_at', 'integer')
+        .addColumn('error', 'text')
+        .addColumn('failed_at', 'integer')
+        .addPrimaryKeyConstraint('polls_key', ['connection', 'unit'])
+        .execute();
+      await db.schema
+        .createTable('ledger')
+        .addColumn('id', 'integer', (column) => column.primaryKey().autoIncrement())
+        .addColumn('boot', 'text', (column) => column.notNull())
+        .addColumn('lane', 'text', (column) => column.notNull())
+        .addColumn('started', 'real', (column) => column.notNull())
+        .addColumn('completed', 'real')
+        .addColumn('status', 'integer')
+        .execute();
+    },
+  },
 };

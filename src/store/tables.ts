@@ -1,135 +1,135 @@
-import type { Generated } from "kysely";
-import type { ChangeState, EntityKind } from "../model/change.ts";
-import type { DeliverySource, DeliveryState } from "../model/delivery.ts";
-import type { Item } from "../model/item.ts";
-import type { Lane } from "../model/lane.ts";
+import type { Generated } from 'kysely';
+import type { ChangeState, EntityKind } from '../model/change.ts';
+import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
+import type { Item } from '../model/item.ts';
+import type { Lane } from '../model/lane.ts';
 
 /** The rows of a workspace's database. Times are epoch milliseconds by the wall clock unless they say otherwise. */
 export interface Tables {
-	/** Single facts by name: when the first complete reads were done, the throttle's share, … */
-	meta: { name: string; value: string };
+  /** Single facts by name: when the first complete reads were done, the throttle's share, … */
+  meta: { name: string; value: string };
 
-	inbox: {
-		id: Generated<number>;
-		connection: string;
-		/** Connection + key is unique: the vendor's delivery id, or the SHA-256 of the bytes. */
-		delivery_key: string;
-		source: DeliverySource;
-		event: string;
-		/** Null once the retention time has passed. */
-		body: Buffer | null;
-		received_at: number;
-		state: DeliveryState;
-		/** Why it was ignored or quarantined. */
-		reason: string | null;
-		attempts: Generated<number>;
-		settled_at: number | null;
-	};
+  inbox: {
+    id: Generated<number>;
+    connection: string;
+    /** Connection + key is unique: the vendor's delivery id, or the SHA-256 of the bytes. */
+    delivery_key: string;
+    source: DeliverySource;
+    event: string;
+    /** Null once the retention time has passed. */
+    body: Buffer | null;
+    received_at: number;
+    state: DeliveryState;
+    /** Why it was ignored or quarantined. */
+    reason: string | null;
+    attempts: Generated<number>;
+    settled_at: number | null;
+  };
 
-	items: {
-		key: string;
-		kind: Item["kind"];
-		connector: string;
-		connection: string;
-		/** The provider's time of the state held. */
-		provider_time: number;
-		/** Hash of the fields held: unchanged means no write. */
-		hash: string;
-		finished: 0 | 1;
-		gone: 0 | 1;
-		/** The whole item as JSON, absent fields left out. */
-		fields: string;
-		/** The reference that fetches it, as JSON. */
-		seen_at: number;
-	};
+  items: {
+    key: string;
+    kind: Item['kind'];
+    connector: string;
+    connection: string;
+    /** The provider's time of the state held. */
+    provider_time: number;
+    /** Hash of the fields held: unchanged means no write. */
+    hash: string;
+    finished: 0 | 1;
+    gone: 0 | 1;
+    /** The whole item as JSON, absent fields left out. */
+    fields: string;
+    /** The reference that fetches it, as JSON. */
+    seen_at: number;
+  };
 
-	/** Task keys that an item's text names, known or not yet: a new task finds its items here. */
-	mentions: { item_key: string; task_key: string; reason: string };
+  /** Task keys that an item's text names, known or not yet: a new task finds its items here. */
+  mentions: { item_key: string; task_key: string; reason: string };
 
-	tasks: {
-		task_id: string;
-		key: string;
-		source: string;
-		status: string;
-		fields: string;
-	};
+  tasks: {
+    task_id: string;
+    key: string;
+    source: string;
+    status: string;
+    fields: string;
+  };
 
-	/** One row for each thing the workspace should hold or is known to hold. */
-	entities: {
-		entity: string;
-		kind: EntityKind;
-		item_key: string | null;
-		task_id: string | null;
-		/** JSON; null where the workspace should not hold it, or where we have no opinion. */
-		desired: string | null;
-		/** JSON; null where the workspace is not known to hold it. */
-		known: string | null;
-		/** When `known` was last confirmed. */
-		known_at: number | null;
-		/** The workspace's id of it, where it has one. */
-		remote_id: string | null;
-		/** `manual`: made by a person; `removed`: taken away by a person. Neither is touched. */
-		hand: "manual" | "removed" | null;
-	};
+  /** One row for each thing the workspace should hold or is known to hold. */
+  entities: {
+    entity: string;
+    kind: EntityKind;
+    item_key: string | null;
+    task_id: string | null;
+    /** JSON; null where the workspace should not hold it, or where we have no opinion. */
+    desired: string | null;
+    /** JSON; null where the workspace is not known to hold it. */
+    known: string | null;
+    /** When `known` was last confirmed. */
+    known_at: number | null;
+    /** The workspace's id of it, where it has one. */
+    remote_id: string | null;
+    /** `manual`: made by a person; `removed`: taken away by a person. Neither is touched. */
+    hand: 'manual' | 'removed' | null;
+  };
 
-	outbox: {
-		entity: string;
-		kind: EntityKind;
-		lane: Lane;
-		/** First unsent difference, from the delivery that brought it. */
-		since: number;
-		/** `since` plus the lane's allowance. Later events never push it back. */
-		due: number;
-		/** 2 for a finished item, whose age counts double; otherwise 1. */
-		weight: number;
-		/** Not tried before this time: a back-off, or `settleAfter`. */
-		not_before: number;
-		attempts: Generated<number>;
-		state: ChangeState;
-		/** The request in flight or of unknown fate, as JSON. */
-		sent: string | null;
-		sent_at: number | null;
-		/** First difference that appeared while a request was in flight. */
-		next_since: number | null;
-		/** Code and message of the last failure. */
-		error: string | null;
-		/** The deliveries that wait for this change: `[{id, at}]` as JSON, for lag and correlation. */
-		waiting: string;
-	};
+  outbox: {
+    entity: string;
+    kind: EntityKind;
+    lane: Lane;
+    /** First unsent difference, from the delivery that brought it. */
+    since: number;
+    /** `since` plus the lane's allowance. Later events never push it back. */
+    due: number;
+    /** 2 for a finished item, whose age counts double; otherwise 1. */
+    weight: number;
+    /** Not tried before this time: a back-off, or `settleAfter`. */
+    not_before: number;
+    attempts: Generated<number>;
+    state: ChangeState;
+    /** The request in flight or of unknown fate, as JSON. */
+    sent: string | null;
+    sent_at: number | null;
+    /** First difference that appeared while a request was in flight. */
+    next_since: number | null;
+    /** Code and message of the last failure. */
+    error: string | null;
+    /** The deliveries that wait for this change: `[{id, at}]` as JSON, for lag and correlation. */
+    waiting: string;
+  };
 
-	/** Objects to fetch from a provider. */
-	fetches: {
-		reference: string;
-		connection: string;
-		since: number;
-		not_before: number;
-		attempts: Generated<number>;
-		error: string | null;
-		/** The delivery that asked, for correlation. */
-		delivery_id: number;
-	};
+  /** Objects to fetch from a provider. */
+  fetches: {
+    reference: string;
+    connection: string;
+    since: number;
+    not_before: number;
+    attempts: Generated<number>;
+    error: string | null;
+    /** The delivery that asked, for correlation. */
+    delivery_id: number;
+  };
 
-	polls: {
-		connection: string;
-		unit: string;
-		watermark: string | null;
-		/** `{page, candidate, startedAt}` of an unfinished walk as JSON. */
-		walk: string | null;
-		etag: string | null;
-		completed_at: number | null;
-		error: string | null;
-		failed_at: number | null;
-	};
+  polls: {
+    connection: string;
+    unit: string;
+    watermark: string | null;
+    /** `{page, candidate, startedAt}` of an unfinished walk as JSON. */
+    walk: string | null;
+    etag: string | null;
+    completed_at: number | null;
+    error: string | null;
+    failed_at: number | null;
+  };
 
-	/** One row per request sent, kept while it counts in the longer window. Times are monotonic milliseconds of `boot`. */
-	ledger: {
-		id: Generated<number>;
-		boot: string;
-		lane: Lane;
-		started: number;
-		/** Null while in flight. The slot is freed one window after this. */
-		completed: number | null;
-		/** HTTP status; null while in flight or when no answer came. */
-		status: number | null;
-	};
+  /** One row per request sent, kept while it counts in the longer window. Times are monotonic milliseconds of `boot`. */
+  ledger: {
+    id: Generated<number>;
+    boot: string;
+    lane: Lane;
+    started: number;
+    /** Null while in flight. The slot is freed one window after this. */
+    completed: number | null;
+    /** HTTP status; null while in flight or when no answer came. */
+    status: number | null;
+  };
 }
