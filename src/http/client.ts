@@ -1,4 +1,10 @@
-/** Placeholder types until the client is written; the shape is agreed. */
+import { Agent, type Dispatcher } from 'undici';
+import { SyncError } from '../errors/sync-error.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
+import type { Meter } from '../lib/meter.ts';
+import type { Steps } from '../lib/steps.ts';
+import { createConnector } from './connect.ts';
+
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD';
   /** Absolute; built from configured origins and ids, never from a payload. */
@@ -6,7 +12,7 @@ export interface HttpRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
   readonly signal?: AbortSignal;
-  /** Largest answer accepted, bytes. */
+  /** Largest answer accepted, bytes; 16 MiB unless told. */
   readonly largestAnswer?: number;
   /** What metrics call the other side: `workspace`, or the connection's name. */
   readonly target: string;
@@ -21,10 +27,232 @@ export interface HttpAnswer {
 
 export interface HttpClient {
   /**
-   * Sends one request and returns the answer whatever its status. Redirects are not followed.
-   * Throws `unreachable` where it is certain that the request was not sent, `outcome_unknown` where it is not,
-   * `address_blocked`, `answer_too_large`, `aborted`.
+   * Sends one request and returns the answer whatever its status. Redirects are not followed, nothing is repeated.
+   *
+   * Throws
+   * - `unreachable`: it is certain that no byte of the request was sent (name, connection, TLS, waiting for a socket);
+   * - `address_blocked`: as certain, because the address lies in a blocked range;
+   * - `outcome_unknown`: the request may have arrived, and its whole answer did not;
+   * - `answer_too_large`: the answer was cut off; the request was carried out;
+   * - `aborted`: the signal fired before the first byte was sent, or the request only reads. A write that is aborted
+   *   later is `outcome_unknown`: the other side may have carried it out.
    */
   request(request: HttpRequest): Promise<HttpAnswer>;
   close(): Promise<void>;
+}
+
+/** Milliseconds. `body` is the longest pause between two pieces of an answer; `total` bounds everything together. */
+export interface Timeouts {
+  readonly connect: number;
+  readonly headers: number;
+  readonly body: number;
+  readonly total: number;
+}
+
+export interface HttpClientOptions {
+  /** Network time is real time: only a test of this file needs another clock. */
+  readonly clock?: Clock;
+  readonly steps: Steps;
+  readonly meter: Meter;
+  /** Further address ranges to refuse, in CIDR notation, for example `10.0.0.0/8`. */
+  readonly blockedRanges?: readonly string[];
+  readonly timeouts?: Partial<Timeouts>;
+}
+
+const TIMEOUTS: Timeouts = { connect: 5_000, headers: 15_000, body: 15_000, total: 30_000 };
+const LARGEST_ANSWER = 16 * 1024 * 1024;
+
+/**
+ * The only user of undici. HTTP/1.1 only, one request per connection at a time: that is what makes "not sent" provable.
+ * undici calls `onRequestStart` in the tick in which it writes the head, so a failure before it sent nothing.
+ */
+export function createHttpClient(options: HttpClientOptions): HttpClient {
+  const clock = options.clock ?? systemClock();
+  const timeouts = { ...TIMEOUTS, ...options.timeouts };
+  const agent = new Agent({
+    connect: createConnector(options.blockedRanges ?? [], timeouts.connect),
+    allowH2: false,
+    pipelining: 1,
+    headersTimeout: timeouts.headers,
+    bodyTimeout: timeouts.body,
+  });
+  return {
+    async request(request) {
+      const started = clock.monotonic();
+      let status = 'none';
+      options.steps.reached('request', 'before');
+      try {
+        const answer = await exchange(agent, request, clock, timeouts.total);
+        status = String(answer.status);
+        return answer;
+      } catch (error) {
+        status = error instanceof SyncError ? error.code : status;
+        throw error;
+      } finally {
+        options.meter.count('http_requests_total', { target: request.target, status });
+        options.meter.observe('http_request_seconds', (clock.monotonic() - started) / 1_000, {
+          target: request.target,
+        });
+        options.steps.reached('request', 'after');
+      }
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function exchange(agent: Agent, request: HttpRequest, clock: Clock, total: number): Promise<HttpAnswer> {
+  const url = new URL(request.url);
+  return new Promise((resolve, reject) => {
+    const receiver = new Receiver(request, {
+      resolve: (answer) => settle(() => resolve(answer)),
+      reject: (error) => settle(() => reject(error)),
+    });
+    const abort = () => receiver.abort('aborted');
+    const settle = (call: () => void) => {
+      cancel();
+      request.signal?.removeEventListener('abort', abort);
+      call();
+    };
+    const cancel = clock.after(total, () => receiver.abort('timeout'));
+    if (request.signal?.aborted) return abort();
+    request.signal?.addEventListener('abort', abort, { once: true });
+    try {
+      agent.dispatch(
+        {
+          origin: url.origin,
+          path: url.pathname + url.search,
+          method: request.method,
+          headers: request.headers,
+          body: request.body,
+        },
+        receiver,
+      );
+    } catch (error) {
+      receiver.onResponseError(undefined, error as Error);
+    }
+  });
+}
+
+interface Outcome {
+  resolve(answer: HttpAnswer): void;
+  reject(error: SyncError): void;
+}
+
+/** Collects one answer, and knows at every moment whether the request may have left. */
+class Receiver implements Dispatcher.DispatchHandler {
+  readonly #request: HttpRequest;
+  readonly #outcome: Outcome;
+  readonly #chunks: Buffer[] = [];
+  #controller: Dispatcher.DispatchController | undefined;
+  #started = false;
+  #done = false;
+  #size = 0;
+  #status = 0;
+  #headers: Record<string, string> = {};
+
+  constructor(request: HttpRequest, outcome: Outcome) {
+    this.#request = request;
+    this.#outcome = outcome;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.#done) {
+      controller.abort(new Error('given up before it was sent'));
+      return;
+    }
+    this.#controller = controller;
+    this.#started = true;
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Readonly<Record<string, string | string[] | undefined>>,
+  ): void {
+    // 1xx answers only announce the final one.
+    if (status < 200) return;
+    this.#status = status;
+    this.#headers = joined(headers);
+    this.#refuseOver(Number(this.#headers['content-length'] ?? 0));
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#done) return;
+    this.#size += chunk.length;
+    this.#chunks.push(chunk);
+    this.#refuseOver(this.#size);
+  }
+
+  onResponseEnd(): void {
+    if (this.#done) return;
+    this.#done = true;
+    this.#outcome.resolve({ status: this.#status, headers: this.#headers, body: Buffer.concat(this.#chunks) });
+  }
+
+  onResponseError(_controller: unknown, error: Error): void {
+    this.#fail(this.#started ? this.#unknown(error) : notSent(this.#request, error));
+  }
+
+  /** Gives up now. */
+  abort(why: 'aborted' | 'timeout'): void {
+    const { method } = this.#request;
+    const onlyReads = method === 'GET' || method === 'HEAD';
+    if (why === 'aborted' && (!this.#started || onlyReads))
+      this.#fail(new SyncError('aborted', `${describe(this.#request)} was aborted`));
+    else if (this.#started) this.#fail(this.#unknown(new Error(why === 'timeout' ? 'out of time' : 'aborted')));
+    else this.#fail(new SyncError('unreachable', `${describe(this.#request)}: no connection in time`));
+  }
+
+  #refuseOver(size: number): void {
+    if (this.#request.method === 'HEAD') return;
+    if (size <= (this.#request.largestAnswer ?? LARGEST_ANSWER)) return;
+    this.#fail(
+      new SyncError('answer_too_large', `the answer to ${describe(this.#request)} is over the limit`, {
+        status: this.#status,
+      }),
+    );
+  }
+
+  #unknown(cause: Error): SyncError {
+    const heard = this.#status === 0 ? 'got no answer' : `got only a part of its answer (status ${this.#status})`;
+    const details = this.#status === 0 ? { cause } : { cause, status: this.#status };
+    return new SyncError('outcome_unknown', `${describe(this.#request)} ${heard}: ${reason(cause)}`, details);
+  }
+
+  #fail(error: SyncError): void {
+    if (this.#done) return;
+    this.#done = true;
+    this.#chunks.length = 0;
+    this.#outcome.reject(error);
+    this.#controller?.abort(error);
+  }
+}
+
+function notSent(request: HttpRequest, cause: Error): SyncError {
+  const code = isBlocked(cause) ? 'address_blocked' : 'unreachable';
+  return new SyncError(code, `${describe(request)} was not sent: ${reason(cause)}`, { cause });
+}
+
+/** With several addresses behind one name Node wraps the failures of all of them; one that is only down may come back. */
+function isBlocked(error: Error): boolean {
+  if (error instanceof AggregateError) return error.errors.every(isBlocked);
+  return (error as NodeJS.ErrnoException).code === 'ERR_IP_BLOCKED';
+}
+
+/** Messages of OpenSSL and undici can be long and hold addresses; the code says enough. The cause has the rest. */
+function reason(error: Error): string {
+  return (error as NodeJS.ErrnoException).code ?? error.message;
+}
+
+/** Without the query: it may carry what people searched for. */
+function describe(request: HttpRequest): string {
+  const url = new URL(request.url);
+  return `${request.method} ${url.origin}${url.pathname}`;
+}
+
+function joined(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
+  const result: Record<string, string> = Object.create(null);
+  for (const [name, value] of Object.entries(headers))
+    if (value !== undefined) result[name.toLowerCase()] = Array.isArray(value) ? value.join(', ') : value;
+  return result;
 }
