@@ -116,12 +116,6 @@ export interface Connection {
   check(signal: AbortSignal): Promise<readonly Finding[]>;
 }
 
-/** What is the same for all connections, whatever their connector. */
-export interface CommonOptions {
-  /** Live webhook secrets, at most two: the present one and, during a rotation, the next. */
-  readonly webhookSecrets: readonly string[];
-}
-
 /**
  * One vendor. `verify` and `translate` are pure; `connect` builds what talks to the vendor.
  * Options are the connector's own part of a connection's configuration.
@@ -142,5 +136,7 @@ export interface Connector<Options = never> {
   verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest>;
   /** Pure: the same delivery always becomes the same items. Throws `delivery_malformed`. */
   translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation;
+  /** Pure: what `fetch` needs to get this item, when its deliveries cannot be ordered. Equal for equal items. */
+  reference(item: Item): ItemReference;
   connect(options: Options, deps: ConnectionDeps): Connection;
 }

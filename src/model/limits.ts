@@ -1,0 +1,14 @@
+/** Sizes that the workspace accepts (gaps G32, G1): longer texts are cut before they are sent. */
+export const LONGEST_TITLE = 255;
+export const LONGEST_TEXT = 200_000;
+
+/** Cuts to `longest` UTF-16 units, ending in an ellipsis, without splitting a surrogate pair. */
+export function cut(text: string, longest: number): string {
+  if (text.length <= longest) return text;
+  const end = isHighSurrogate(text.charCodeAt(longest - 2)) ? longest - 2 : longest - 1;
+  return `${text.slice(0, end)}…`;
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff;
+}

@@ -1,0 +1,113 @@
+import { type Selectable, sql } from 'kysely';
+import type { Query } from './database.ts';
+import type { Tables } from './tables.ts';
+
+export type OutboxRow = Selectable<Tables['outbox']>;
+
+/** A delivery that waits for a change: for lag, and to follow one delivery through the log. */
+export interface Waiting {
+  readonly id: number;
+  /** When it was received, epoch milliseconds. */
+  readonly at: number;
+}
+
+export interface Difference {
+  readonly entity: string;
+  readonly kind: OutboxRow['kind'];
+  readonly lane: OutboxRow['lane'];
+  /** When the first unsent difference came in. */
+  readonly since: number;
+  readonly due: number;
+  readonly weight: number;
+  readonly notBefore?: number;
+  readonly waiting: readonly Waiting[];
+}
+
+/** More than this many waiting deliveries of one change are not remembered one by one. */
+const MOST_WAITING = 100;
+
+export async function findChange(query: Query, entity: string): Promise<OutboxRow | undefined> {
+  return query.selectFrom('outbox').selectAll().where('entity', '=', entity).executeTakeFirst();
+}
+
+/**
+ * Says that desired and known differ. A change that waits keeps its due time; one in flight is told that it is not the
+ * end; a held one gets a new chance, since what it would send has changed.
+ */
+export async function addDifference(query: Query, difference: Difference): Promise<void> {
+  const present = await findChange(query, difference.entity);
+  if (present === undefined) return insert(query, difference);
+  const waiting = JSON.stringify([...readWaiting(present), ...difference.waiting].slice(-MOST_WAITING));
+  const update = query.updateTable('outbox').where('entity', '=', difference.entity);
+  if (present.state === 'pending') {
+    await update.set({ waiting, weight: Math.max(present.weight, difference.weight) }).execute();
+  } else if (present.state === 'held') {
+    const { since, due } = difference;
+    await update.set({ waiting, state: 'pending', since, due, attempts: 0, not_before: 0, error: null }).execute();
+  } else {
+    await update.set({ waiting, next_since: present.next_since ?? difference.since }).execute();
+  }
+}
+
+async function insert(query: Query, difference: Difference): Promise<void> {
+  const { notBefore, waiting, ...columns } = difference;
+  await query
+    .insertInto('outbox')
+    .values({ ...columns, not_before: notBefore ?? 0, state: 'pending', waiting: JSON.stringify(waiting) })
+    .execute();
+}
+
+/** The difference vanished before it was sent. A request in flight settles its own row. */
+export async function dropDifference(query: Query, entity: string): Promise<void> {
+  await query.deleteFrom('outbox').where('entity', '=', entity).where('state', 'in', ['pending', 'held']).execute();
+}
+
+/** Only the first reads may go while the workspace's present content is not known. */
+export interface Eligible {
+  readonly now: number;
+  readonly onlyReads: boolean;
+}
+
+/** The change that is to be sent now: the one waiting longest, a finished item's wait counting double. */
+export async function nextChange(query: Query, { now, onlyReads }: Eligible): Promise<OutboxRow | undefined> {
+  return eligible(query, onlyReads)
+    .selectAll()
+    .where('due', '<=', now)
+    .where('not_before', '<=', now)
+    .orderBy(sql`(${now} - since) * weight - (due - since)`, 'desc')
+    .orderBy('entity')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** When the next change may be sent, and how urgent it is; undefined when none waits. */
+export async function nextDue(
+  query: Query,
+  { now, onlyReads }: Eligible,
+): Promise<{ at: number; due: number; lane: OutboxRow['lane'] } | undefined> {
+  const ready = await nextChange(query, { now, onlyReads });
+  if (ready) return { at: now, due: ready.due, lane: ready.lane };
+  const later = await eligible(query, onlyReads)
+    .select(['lane', 'due', sql<number>`case when due > not_before then due else not_before end`.as('at')])
+    .orderBy('at')
+    .limit(1)
+    .executeTakeFirst();
+  return later;
+}
+
+function eligible(query: Query, onlyReads: boolean) {
+  const waiting = query.selectFrom('outbox').where('state', '=', 'pending');
+  return onlyReads ? waiting.where('kind', '=', 'read') : waiting;
+}
+
+export async function updateChange(query: Query, entity: string, set: Partial<OutboxRow>): Promise<void> {
+  await query.updateTable('outbox').set(set).where('entity', '=', entity).execute();
+}
+
+export async function removeChange(query: Query, entity: string): Promise<void> {
+  await query.deleteFrom('outbox').where('entity', '=', entity).execute();
+}
+
+export function readWaiting(row: Pick<OutboxRow, 'waiting'>): Waiting[] {
+  return JSON.parse(row.waiting) as Waiting[];
+}

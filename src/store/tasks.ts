@@ -1,0 +1,33 @@
+import type { Task } from '../model/task.ts';
+import type { Query } from './database.ts';
+
+/** The cached tasks of these keys. Keys that are no task cost nothing more than this look. */
+export async function tasksByKeys(query: Query, keys: readonly string[]): Promise<Map<string, Task>> {
+  if (keys.length === 0) return new Map();
+  const rows = await query.selectFrom('tasks').select(['key', 'fields']).where('key', 'in', keys).execute();
+  return new Map(rows.map((row) => [row.key, JSON.parse(row.fields) as Task]));
+}
+
+export async function tasksBySources(query: Query, sources: readonly string[]): Promise<Task[]> {
+  if (sources.length === 0) return [];
+  const rows = await query.selectFrom('tasks').select('fields').where('source', 'in', sources).execute();
+  return rows.map((row) => JSON.parse(row.fields) as Task);
+}
+
+export async function allTaskKeys(query: Query): Promise<Map<string, string>> {
+  const rows = await query.selectFrom('tasks').select(['task_id', 'key']).execute();
+  return new Map(rows.map((row) => [row.task_id, row.key]));
+}
+
+export async function saveTask(query: Query, task: Task): Promise<void> {
+  const row = { key: task.key, source: task.source, status: task.status, fields: JSON.stringify(task) };
+  await query
+    .insertInto('tasks')
+    .values({ task_id: task.taskId, ...row })
+    .onConflict((conflict) => conflict.column('task_id').doUpdateSet(row))
+    .execute();
+}
+
+export async function forgetTask(query: Query, taskId: string): Promise<void> {
+  await query.deleteFrom('tasks').where('task_id', '=', taskId).execute();
+}
