@@ -1,0 +1,16 @@
+import type { Query } from './database.ts';
+
+/** A single fact by its name, or undefined where it was never written. */
+export async function readMeta(query: Query, name: string): Promise<string | undefined> {
+  const row = await query.selectFrom('meta').select('value').where('name', '=', name).executeTakeFirst();
+  return row?.value;
+}
+
+/** Writes a single fact over the one before. */
+export async function writeMeta(query: Query, name: string, value: string): Promise<void> {
+  await query
+    .insertInto('meta')
+    .values({ name, value })
+    .onConflict((conflict) => conflict.column('name').doUpdateSet({ value }))
+    .execute();
+}
