@@ -1,0 +1,53 @@
+import type { ErrorCode } from '../errors/codes.ts';
+import { type ErrorDetails, SyncError } from '../errors/sync-error.ts';
+import type { HttpAnswer } from './client.ts';
+
+const BY_STATUS: Readonly<Record<number, ErrorCode>> = {
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  408: 'server_failed',
+  409: 'conflict',
+  410: 'not_found',
+  425: 'server_failed',
+  429: 'rate_limited',
+};
+
+/**
+ * What an answer outside 2xx means, by its status alone. Where a vendor means something else by a status (GitHub
+ * answers 403 to an exhausted limit), its connector looks first.
+ *
+ * @param what what was asked, for people: `list pull requests of acme/api`
+ * @param now wall clock, epoch milliseconds: a `Retry-After` may be a date
+ */
+export function errorOfStatus(answer: Pick<HttpAnswer, 'status' | 'headers'>, what: string, now: number): SyncError {
+  const { status } = answer;
+  const wait = retryAfter(answer.headers, now);
+  const details: ErrorDetails = {
+    status,
+    ...(wait === undefined ? {} : { retryAfter: wait }),
+    ...redirectHint(status),
+  };
+  return new SyncError(codeOf(status), `${what}: status ${status}`, details);
+}
+
+function codeOf(status: number): ErrorCode {
+  const code = BY_STATUS[status];
+  if (code) return code;
+  if (status >= 500) return 'server_failed';
+  return status >= 300 ? 'refused' : 'answer_malformed';
+}
+
+function redirectHint(status: number): ErrorDetails {
+  if (status < 300 || status > 399) return {};
+  return { hint: 'The other side points to another address, which is not followed: configure the new one.' };
+}
+
+/** RFC 9110, section 10.2.3: seconds, or an HTTP date. Milliseconds from now; undefined where absent or unreadable. */
+export function retryAfter(headers: HttpAnswer['headers'], now: number): number | undefined {
+  const value = headers['retry-after']?.trim();
+  if (!value) return undefined;
+  if (/^\d{1,9}$/.test(value)) return Number(value) * 1_000;
+  const date = /[a-z]/i.test(value) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}

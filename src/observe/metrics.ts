@@ -1,0 +1,169 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Labels, Meter } from '../lib/meter.ts';
+
+const PREFIX = 'worksync_';
+
+interface Declaration {
+  readonly kind: 'counter' | 'gauge' | 'histogram';
+  readonly help: string;
+  readonly labels?: readonly string[];
+  /** Measured per workspace: the label `workspace` is added by `forWorkspace`. */
+  readonly perWorkspace?: boolean;
+  /** Upper bounds of a histogram's buckets, in the unit of its name. */
+  readonly buckets?: readonly number[];
+}
+
+/**
+ * Every metric there is, without its prefix. Base units. Labels take few values: no item, task or delivery ids.
+ */
+const METRICS: Readonly<Record<string, Declaration>> = {
+  up: { kind: 'gauge', help: '1 while the daemon is ready, else 0.' },
+  build_info: { kind: 'gauge', help: 'Always 1; the labels tell the versions.', labels: ['version', 'node'] },
+
+  deliveries_total: {
+    kind: 'counter',
+    perWorkspace: true,
+    help: 'Deliveries by what became of them: accepted, duplicate, refused, applied, superseded, ignored, quarantined.',
+    labels: ['connection', 'outcome'],
+  },
+  polls_total: {
+    kind: 'counter',
+    perWorkspace: true,
+    help: 'Poll pages by outcome.',
+    labels: ['connection', 'outcome'],
+  },
+  inbox_pending: { kind: 'gauge', perWorkspace: true, help: 'Deliveries that wait for reconcile.' },
+  quarantined_deliveries: { kind: 'gauge', perWorkspace: true, help: 'Deliveries that could not be read or applied.' },
+
+  outbox_depth: { kind: 'gauge', perWorkspace: true, help: 'Changes in the outbox by state.', labels: ['state'] },
+  held_changes: { kind: 'gauge', perWorkspace: true, help: 'Changes that wait for a person.' },
+  oldest_pending_seconds: {
+    kind: 'gauge',
+    perWorkspace: true,
+    help: 'Age of the oldest unsent change.',
+    labels: ['lane'],
+  },
+  sync_lag_seconds: {
+    kind: 'histogram',
+    perWorkspace: true,
+    help: "From a delivery's 2xx to the answer of its write.",
+    buckets: [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600],
+  },
+  last_success_timestamp_seconds: {
+    kind: 'gauge',
+    perWorkspace: true,
+    help: 'When the job last succeeded, Unix time.',
+    labels: ['job'],
+  },
+
+  workspace_requests_total: {
+    kind: 'counter',
+    perWorkspace: true,
+    help: 'Requests to the workspace by route and status.',
+    labels: ['route', 'status'],
+  },
+  quota_limit: { kind: 'gauge', perWorkspace: true, help: 'Requests that the window allows us.', labels: ['window'] },
+  quota_used: { kind: 'gauge', perWorkspace: true, help: 'Requests that count in the window now.', labels: ['window'] },
+  quota_share: { kind: 'gauge', perWorkspace: true, help: 'Our share of the workspace quota, 0 to 1.' },
+  quota_paused_seconds: {
+    kind: 'gauge',
+    perWorkspace: true,
+    help: 'How long nothing is sent because of the quota; 0 when running.',
+  },
+
+  http_requests_total: {
+    kind: 'counter',
+    help: 'Outgoing HTTP requests by status, or by error code where no answer came.',
+    labels: ['target', 'status'],
+  },
+  http_request_seconds: {
+    kind: 'histogram',
+    help: 'Time of an outgoing HTTP request.',
+    labels: ['target'],
+    buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 30],
+  },
+
+  database_bytes: { kind: 'gauge', perWorkspace: true, help: "Size of the workspace's database." },
+  disk_full: { kind: 'gauge', help: '1 while the data volume is full, else 0.' },
+};
+
+export interface MetricsOptions {
+  readonly version: string;
+  /**
+   * Told of a name or label that the table does not know. That is a fault of the caller: without this it is thrown, as
+   * tests want it; the daemon logs it instead, since a figure is not worth a failed request.
+   */
+  readonly onMisuse?: (error: Error) => void;
+}
+
+export interface Metrics {
+  /** For what concerns the process. */
+  readonly meter: Meter;
+  /** For the stages of one workspace: the same, with the workspace's name on what is measured per workspace. */
+  forWorkspace(workspace: string): Meter;
+  /** Text for Prometheus. */
+  expose(): Promise<string>;
+  readonly contentType: string;
+}
+
+/** A registry of its own with the metrics of the table and those of the process. */
+export function createMetrics(options: MetricsOptions): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry, prefix: PREFIX });
+  const made = new Map(
+    Object.entries(METRICS).map(([name, declaration]) => [name, create(registry, name, declaration)]),
+  );
+  const metersOf = (workspace?: string) => createMeter(made, workspace, options.onMisuse ?? rethrow);
+  const meter = metersOf();
+  meter.gauge('build_info', 1, { version: options.version, node: process.versions.node });
+  return { meter, forWorkspace: metersOf, expose: () => registry.metrics(), contentType: registry.contentType };
+}
+
+type Metric = Counter | Gauge | Histogram;
+
+function createMeter(
+  made: ReadonlyMap<string, Metric>,
+  workspace: string | undefined,
+  onMisuse: (error: Error) => void,
+): Meter {
+  const report = <Kind extends Metric>(
+    kind: abstract new (...options: never[]) => Kind,
+    name: string,
+    given: Labels,
+    call: (metric: Kind, labels: Labels) => void,
+  ) => {
+    const labels = METRICS[name]?.perWorkspace && workspace !== undefined ? { workspace, ...given } : given;
+    const metric = made.get(name);
+    if (metric instanceof kind && sameNames(labelsOf(METRICS[name]), Object.keys(labels))) return call(metric, labels);
+    onMisuse(new Error(`no ${kind.name} ${name} with labels [${Object.keys(labels).join(', ')}] is declared`));
+  };
+  return {
+    count: (name, labels = {}, by = 1) => report(Counter, name, labels, (metric, all) => metric.inc(all, by)),
+    gauge: (name, value, labels = {}) => report(Gauge, name, labels, (metric, all) => metric.set(all, value)),
+    observe: (name, value, labels = {}) => report(Histogram, name, labels, (metric, all) => metric.observe(all, value)),
+  };
+}
+
+function rethrow(error: Error): never {
+  throw error;
+}
+
+function create(registry: Registry, name: string, declaration: Declaration): Metric {
+  const common = {
+    name: PREFIX + name,
+    help: declaration.help,
+    labelNames: labelsOf(declaration),
+    registers: [registry],
+  };
+  if (declaration.kind === 'counter') return new Counter(common);
+  if (declaration.kind === 'gauge') return new Gauge(common);
+  return new Histogram({ ...common, buckets: [...(declaration.buckets ?? [])] });
+}
+
+function labelsOf(declaration: Declaration | undefined): string[] {
+  return [...(declaration?.perWorkspace ? ['workspace'] : []), ...(declaration?.labels ?? [])];
+}
+
+function sameNames(wanted: readonly string[], given: readonly string[]): boolean {
+  return wanted.length === given.length && wanted.every((name) => given.includes(name));
+}
