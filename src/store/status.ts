@@ -1,0 +1,273 @@
+import { CODES } from '../errors/codes.ts';
+import type { ChangeState, EntityKind } from '../model/change.ts';
+import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
+import type { Lane } from '../model/lane.ts';
+import type { Query } from './database.ts';
+import { ALL_UNITS } from './polls.ts';
+
+/** Rows shown of each list: the page is for a glance, the commands list everything. */
+const SHOWN = 20;
+
+/** Deliveries looked through for the last one of each connection; no index orders them by connection. */
+const LOOKED_THROUGH = 1_000;
+
+const DAY = 24 * 60 * 60 * 1_000;
+
+/** Code and remedy of a failure, as it was stored. */
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string | null;
+}
+
+/** All times are epoch milliseconds. */
+export interface DeliveryRow {
+  readonly id: number;
+  readonly connection: string;
+  readonly source: DeliverySource;
+  readonly event: string;
+  readonly receivedAt: number;
+  readonly state: DeliveryState;
+  readonly reason: string | null;
+}
+
+export interface ChangeRow {
+  readonly entity: string;
+  readonly kind: EntityKind;
+  readonly lane: Lane;
+  readonly state: ChangeState;
+  /** When the difference appeared. */
+  readonly since: number;
+  /** Not tried before. */
+  readonly notBefore: number;
+  readonly attempts: number;
+  readonly failure: Failure | null;
+}
+
+export interface ConnectionActivity {
+  readonly connection: string;
+  /** Among the last 1 000 deliveries of the workspace; null where none is. */
+  readonly lastDeliveryAt: number | null;
+  readonly units: number;
+  /** Units with a walk that has not reached its last page. */
+  readonly walking: number;
+  /** The last walk that was completed. */
+  readonly lastPollAt: number | null;
+  readonly failingUnits: number;
+  /** The latest failure that has not been made good. */
+  readonly failure: (Failure & { readonly unit: string | null; readonly at: number }) | null;
+  /** Objects waiting to be fetched. */
+  readonly fetches: number;
+}
+
+/** How many the workspace should hold, and how many of them wait for a request. */
+export interface Tally {
+  readonly total: number;
+  readonly waiting: number;
+}
+
+/** What the database of one workspace says about its work. Plain JSON. */
+export interface StoredStatus {
+  readonly deliveries: {
+    readonly lastReceivedAt: number | null;
+    /** Received in the last 24 hours. */
+    readonly lastDay: number;
+    readonly pending: number;
+    readonly quarantined: number;
+    readonly quarantine: readonly DeliveryRow[];
+    readonly latest: readonly DeliveryRow[];
+  };
+  readonly changes: {
+    readonly byState: Readonly<Record<ChangeState, number>>;
+    /** First unsent difference among the changes that are due first; null where none waits. */
+    readonly oldestSince: number | null;
+    /** Changes that wait for a person, or whose fate is not known. */
+    readonly stuck: readonly ChangeRow[];
+    /** Due first. */
+    readonly next: readonly ChangeRow[];
+  };
+  readonly connections: readonly ConnectionActivity[];
+  readonly items: number;
+  readonly tasks: number;
+  readonly pullRequests: Tally;
+  readonly links: Tally;
+}
+
+/**
+ * Reads what a status shows, cheaply at any size: counts come from indexes, lists are bounded, and no body and no
+ * item is read.
+ *
+ * @param now wall clock, epoch milliseconds
+ */
+export async function readStatus(query: Query, now: number): Promise<StoredStatus> {
+  return {
+    deliveries: await readDeliveries(query, now),
+    changes: await readChanges(query),
+    connections: await readConnections(query),
+    items: await countRows(query, 'items'),
+    tasks: await countRows(query, 'tasks'),
+    pullRequests: await tally(query, 'pull_request'),
+    links: await tally(query, 'link'),
+  };
+}
+
+async function readDeliveries(query: Query, now: number): Promise<StoredStatus['deliveries']> {
+  const latest = await deliveryRows(query).limit(SHOWN).execute();
+  const quarantine = await deliveryRows(query).where('state', '=', 'quarantined').limit(SHOWN).execute();
+  const lastDay = await query
+    .selectFrom('inbox')
+    .select((build) => build.fn.countAll<number>().as('count'))
+    .where('received_at', '>', now - DAY)
+    .executeTakeFirstOrThrow();
+  return {
+    lastReceivedAt: latest[0]?.receivedAt ?? null,
+    lastDay: lastDay.count,
+    pending: await countDeliveries(query, 'pending'),
+    quarantined: await countDeliveries(query, 'quarantined'),
+    quarantine,
+    latest,
+  };
+}
+
+function deliveryRows(query: Query) {
+  return query
+    .selectFrom('inbox')
+    .select(['id', 'connection', 'source', 'event', 'received_at as receivedAt', 'state', 'reason'])
+    .orderBy('id', 'desc');
+}
+
+async function countDeliveries(query: Query, state: DeliveryState): Promise<number> {
+  const row = await query
+    .selectFrom('inbox')
+    .select((build) => build.fn.countAll<number>().as('count'))
+    .where('state', '=', state)
+    .executeTakeFirstOrThrow();
+  return row.count;
+}
+
+async function readChanges(query: Query): Promise<StoredStatus['changes']> {
+  const counted = await query
+    .selectFrom('outbox')
+    .select((build) => ['state', build.fn.countAll<number>().as('count')])
+    .groupBy('state')
+    .execute();
+  const next = await changeRows(query, 'pending');
+  const stuck = [...(await changeRows(query, 'held')), ...(await changeRows(query, 'unknown'))];
+  return {
+    byState: {
+      pending: 0,
+      sending: 0,
+      unknown: 0,
+      held: 0,
+      ...Object.fromEntries(counted.map((row) => [row.state, row.count])),
+    },
+    oldestSince: next.reduce<number | null>((oldest, row) => Math.min(oldest ?? row.since, row.since), null),
+    stuck: stuck.map(toChange),
+    next: next.map(toChange),
+  };
+}
+
+/** One state at a time: then the index is in due order already, however many there are. */
+function changeRows(query: Query, state: ChangeState) {
+  return query
+    .selectFrom('outbox')
+    .select(['entity', 'kind', 'lane', 'state', 'since', 'not_before', 'attempts', 'error'])
+    .where('state', '=', state)
+    .orderBy('due')
+    .limit(SHOWN)
+    .execute();
+}
+
+type StoredChange = Awaited<ReturnType<typeof changeRows>>[number];
+
+function toChange({ not_before, error, ...row }: StoredChange): ChangeRow {
+  return { ...row, notBefore: not_before, failure: error === null ? null : failureOf(error) };
+}
+
+async function readConnections(query: Query): Promise<ConnectionActivity[]> {
+  const recent = await query
+    .selectFrom(
+      query
+        .selectFrom('inbox')
+        .select(['connection', 'received_at'])
+        .orderBy('id', 'desc')
+        .limit(LOOKED_THROUGH)
+        .as('recent'),
+    )
+    .select((build) => ['connection', build.fn.max('received_at').as('at')])
+    .groupBy('connection')
+    .execute();
+  const polls = await query
+    .selectFrom('polls')
+    .select(['connection', 'unit', 'walk', 'completed_at', 'error', 'failed_at'])
+    .execute();
+  const fetches = await query
+    .selectFrom('fetches')
+    .select((build) => ['connection', build.fn.countAll<number>().as('count')])
+    .groupBy('connection')
+    .execute();
+  const names = new Set([...recent, ...polls, ...fetches].map((row) => row.connection));
+  return [...names].sort().map((connection) => ({
+    connection,
+    lastDeliveryAt: recent.find((row) => row.connection === connection)?.at ?? null,
+    ...pollActivity(polls.filter((row) => row.connection === connection)),
+    fetches: fetches.find((row) => row.connection === connection)?.count ?? 0,
+  }));
+}
+
+interface PollRow {
+  readonly unit: string;
+  readonly walk: string | null;
+  readonly completed_at: number | null;
+  readonly error: string | null;
+  readonly failed_at: number | null;
+}
+
+function pollActivity(rows: readonly PollRow[]) {
+  const failing = rows.filter((row) => row.error !== null).sort((a, b) => (b.failed_at ?? 0) - (a.failed_at ?? 0));
+  const latest = failing[0];
+  const units = rows.filter((row) => row.unit !== ALL_UNITS);
+  return {
+    units: units.length,
+    walking: units.filter((row) => row.walk !== null).length,
+    lastPollAt: rows.reduce<number | null>((last, row) => Math.max(last ?? 0, row.completed_at ?? 0) || last, null),
+    failingUnits: failing.length,
+    failure: latest
+      ? {
+          ...failureOf(latest.error ?? ''),
+          unit: latest.unit === ALL_UNITS ? null : latest.unit,
+          at: latest.failed_at ?? 0,
+        }
+      : null,
+  };
+}
+
+/** Stored as `code: message`; what has no code of the registry is shown as it is. */
+function failureOf(stored: string): Failure {
+  const [, code = '', message = ''] = /^([a-z_]+): ?([\s\S]*)$/.exec(stored) ?? [];
+  const known = CODES[code as keyof typeof CODES] as { hint: string } | undefined;
+  return known ? { code, message, hint: known.hint } : { code: 'internal', message: stored, hint: null };
+}
+
+async function countRows(query: Query, table: 'items' | 'tasks'): Promise<number> {
+  const row = await query
+    .selectFrom(table)
+    .select((build) => build.fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow();
+  return row.count;
+}
+
+async function tally(query: Query, kind: EntityKind): Promise<Tally> {
+  return { total: await countKind(query, 'entities', kind), waiting: await countKind(query, 'outbox', kind) };
+}
+
+/** The kind is the prefix of the key, so the key's own index answers; `;` follows `:` in the order of characters. */
+async function countKind(query: Query, table: 'entities' | 'outbox', kind: EntityKind): Promise<number> {
+  const row = await query
+    .selectFrom(table)
+    .select((build) => build.fn.countAll<number>().as('count'))
+    .where('entity', '>=', `${kind}:`)
+    .where('entity', '<', `${kind};`)
+    .executeTakeFirstOrThrow();
+  return row.count;
+}
