@@ -132,6 +132,11 @@ export interface Connector<Options = never> {
   readonly options: ZodType<Options>;
   /** Host that the ids of this connection belong to. */
   host(options: Options): string;
+  /**
+   * Shortest pause between two polls that the vendor's limits allow with these options, milliseconds.
+   * A connector without it may be polled every minute.
+   */
+  shortestPoll?(options: Options): number;
   /** Checks the signature over the raw bytes against every live secret, in constant time. Throws `SyncError`. */
   verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest>;
   /** Pure: the same delivery always becomes the same items. Throws `delivery_malformed`. */

@@ -1,0 +1,85 @@
+import githubAppJwt from 'universal-github-app-jwt';
+import { z } from 'zod';
+import { SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { providerTime, readAnswer, refusal } from './answers.ts';
+import type { Options } from './options.ts';
+
+type Headers = Readonly<Record<string, string>>;
+export type Send = (
+  method: 'GET' | 'POST',
+  pathAndQuery: string,
+  headers: Headers,
+  signal: AbortSignal,
+) => Promise<HttpAnswer>;
+
+export interface Auth {
+  /** Headers that authenticate a request; an App's installation token is made when it is needed. */
+  headers(signal: AbortSignal): Promise<Headers>;
+  /** The credential was refused: an installation token is made anew next time. */
+  forget(): void;
+}
+
+export function createAuth(options: Options, send: Send, clock: Clock): Auth {
+  if (options.app) return appAuth(options.app, send, clock);
+  const headers: Headers = options.token === undefined ? {} : bearer(options.token);
+  return { headers: async () => headers, forget() {} };
+}
+
+const MINUTE = 60_000;
+const installationToken = z.object({ token: z.string().min(1), expires_at: z.iso.datetime({ offset: true }) });
+
+/**
+ * Authenticates as an installation of a GitHub App. The token lives for an hour; it is replaced five minutes before
+ * its end, by the clock that does not jump.
+ */
+function appAuth(app: NonNullable<Options['app']>, send: Send, clock: Clock): Auth {
+  let held: { headers: Headers; until: number } | undefined;
+  return {
+    async headers(signal) {
+      if (held && clock.monotonic() < held.until) return held.headers;
+      const { token, lifetime } = await mint(app, send, clock, signal);
+      held = { headers: bearer(token), until: clock.monotonic() + lifetime - 5 * MINUTE };
+      return held.headers;
+    },
+    forget() {
+      held = undefined;
+    },
+  };
+}
+
+async function mint(app: NonNullable<Options['app']>, send: Send, clock: Clock, signal: AbortSignal) {
+  const what = 'create an installation token';
+  const path = `/app/installations/${app.installationId}/access_tokens`;
+  const answer = await send('POST', path, bearer(await sign(app, clock)), signal);
+  if (answer.status !== 201) throw explained(refusal(answer, what, clock.now()));
+  const made = installationToken.safeParse(readAnswer(answer, what));
+  if (!made.success) throw new SyncError('answer_malformed', `${what}: the answer holds no token`);
+  const { token, expires_at } = made.data;
+  return { token, lifetime: Date.parse(expires_at) - (providerTime(answer) ?? clock.now()) };
+}
+
+async function sign(app: NonNullable<Options['app']>, clock: Clock): Promise<string> {
+  try {
+    const now = Math.floor(clock.now() / 1_000);
+    return (await githubAppJwt({ id: app.id, privateKey: app.privateKey, now })).token;
+  } catch {
+    // The cause is left out: it may quote the key.
+    throw new SyncError('unauthorized', 'the private key of the GitHub App cannot be used', {
+      hint: 'Download a new private key from the settings of the App and give the whole file, as it is.',
+    });
+  }
+}
+
+function explained(error: SyncError): SyncError {
+  if (error.status !== 401 && error.status !== 404) return error;
+  return new SyncError('unauthorized', error.message, {
+    status: error.status,
+    hint: "Compare app.id, app.installationId and the private key with the App's settings, and this machine's clock with the time.",
+  });
+}
+
+function bearer(token: string): Headers {
+  return { authorization: `Bearer ${token}` };
+}

@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import { REPOSITORY } from './options.ts';
+
+/**
+ * The fields that are read, and no others (providers' facts §1.4). Identity and time must be there; any other field
+ * that is missing, or that has become something else, is absent: it is then neither compared nor cleared.
+ */
+const absent = <Field extends z.ZodType>(field: Field) => field.optional().catch(undefined);
+
+const id = z.int().positive();
+const number = z.int().positive();
+const named = <Name extends string>(name: Name) => z.object({ [name]: z.string().min(1) } as Record<Name, z.ZodString>);
+const account = named('login');
+
+/** An instant of RFC 3339, always written in UTC. */
+const instant = z.iso.datetime({ offset: true }).transform((text) => {
+  return text.endsWith('Z') ? text : new Date(text).toISOString();
+});
+
+export const repository = z.object({ id, full_name: z.string().regex(REPOSITORY) });
+
+export const pullRequest = z.object({
+  number,
+  updated_at: instant,
+  state: absent(z.enum(['open', 'closed'])),
+  title: absent(z.string()),
+  body: absent(z.string().nullable()),
+  draft: absent(z.boolean()),
+  merged: absent(z.boolean().nullable()),
+  merged_at: absent(instant.nullable()),
+  created_at: absent(instant),
+  html_url: absent(z.string().regex(/^https?:\/\/\S{1,2000}$/)),
+  user: absent(account.nullable()),
+  labels: absent(z.array(named('name'))),
+  assignees: absent(z.array(account)),
+  requested_reviewers: absent(z.array(account)),
+  requested_teams: absent(z.array(named('slug'))),
+  head: absent(z.object({ ref: absent(z.string().min(1)), sha: absent(z.string().min(1)) })),
+  base: absent(z.object({ ref: absent(z.string().min(1)), repo: absent(repository) })),
+});
+
+export type GithubPullRequest = z.infer<typeof pullRequest>;
+export type GithubRepository = z.infer<typeof repository>;
+
+/** Webhooks that carry a whole pull request. `action` does not matter: the state they carry does. */
+export const pullRequestEvent = z.object({ pull_request: pullRequest, repository: absent(repository) });
+
+/** A comment in a conversation; of a pull request only if `issue.pull_request` is there. */
+export const issueCommentEvent = z.object({
+  issue: z.object({ number, pull_request: z.object({}).nullish() }),
+  repository,
+});
+
+/** What `fetch` writes for a pull request that exists no more. */
+export const gone = z.object({ repository, number, seen_at: instant });
+
+/** What is kept of an object: `true` for a whole field, a shape for its parts; a list's shape stands for each element. */
+interface Shape {
+  readonly [field: string]: true | Shape;
+}
+
+const KEPT: Shape = {
+  number: true,
+  updated_at: true,
+  state: true,
+  title: true,
+  body: true,
+  draft: true,
+  merged: true,
+  merged_at: true,
+  created_at: true,
+  html_url: true,
+  user: { login: true },
+  labels: { name: true },
+  assignees: { login: true },
+  requested_reviewers: { login: true },
+  requested_teams: { slug: true },
+  head: { ref: true, sha: true },
+  base: { ref: true, repo: { id: true, full_name: true } },
+};
+
+/**
+ * Pure: leaves out what no schema here reads. A page of 100 pull requests shrinks from 2 MB to its texts, and what
+ * `translate` makes of it stays the same. A value of an unexpected kind is kept as it is, for `translate` to judge.
+ */
+export function slim(pull: unknown): unknown {
+  return keep(pull, KEPT);
+}
+
+function keep(value: unknown, shape: Shape): unknown {
+  if (Array.isArray(value)) return value.map((element: unknown) => keep(element, shape));
+  if (typeof value !== 'object' || value === null) return value;
+  const kept: Record<string, unknown> = {};
+  for (const [field, part] of Object.entries(shape)) {
+    if (!Object.hasOwn(value, field)) continue;
+    const content = (value as Record<string, unknown>)[field];
+    kept[field] = part === true ? content : keep(content, part);
+  }
+  return kept;
+}

@@ -1,0 +1,8 @@
+import type { Connector } from './connector.ts';
+import { github } from './github/index.ts';
+
+/**
+ * Every connector, one line each. Their options differ, so here they are unknown: what `options` has parsed is what the
+ * other methods of the same connector take. A test compares this list with the folders.
+ */
+export const connectors: readonly Connector<unknown>[] = [github];
