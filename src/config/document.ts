@@ -1,0 +1,165 @@
+import {
+  type Document,
+  isAlias,
+  isCollection,
+  isMap,
+  isScalar,
+  LineCounter,
+  type Node,
+  parseDocument,
+  visit,
+  type YAMLError,
+} from 'yaml';
+import { interpolate, type Variables } from './interpolate.ts';
+import type { Place, Problem } from './problems.ts';
+
+export type Path = readonly PropertyKey[];
+
+/** One YAML file, with variables put in, that knows where everything stands. */
+export interface ConfigDocument {
+  readonly file: string;
+  /** Plain data; undefined where the file cannot be read as YAML. */
+  readonly data: unknown;
+  readonly problems: readonly Problem[];
+  /** Where the value stands, or its key where it spans lines; the nearest thing around it where it is missing. */
+  place(path: Path): Place;
+  /** Where the key stands. */
+  keyPlace(path: Path): Place;
+  /** True where the value is a text that holds a variable. */
+  hasVariable(path: Path): boolean;
+  /** True where a variable of the value could not be found: whatever else is wrong with it means nothing. */
+  isUnresolved(path: Path): boolean;
+}
+
+/** Sharing a few settings by anchors is fine; hundreds of aliases are an attack on memory. */
+const MOST_ALIASES = 50;
+
+/** Something wrong at an offset of the source. */
+interface Fault {
+  readonly offset: number;
+  readonly message: string;
+}
+
+/** Reads YAML 1.2. Duplicate keys, unknown tags and second documents are problems. Never throws. */
+export function readDocument(file: string, source: string, variables: Variables): ConfigDocument {
+  const lines = new LineCounter();
+  const document = parseDocument(source, { lineCounter: lines, prettyErrors: false, logLevel: 'silent' });
+  const filled = fillVariables(document, variables);
+  const syntax = [...syntaxFaults(document, source), ...selfAliases(document)];
+  const content = syntax.length === 0 ? toData(document) : { faults: [] };
+  const placeAt = (offset: number): Place => {
+    const { line, col } = lines.linePos(offset);
+    return { file, line, column: col };
+  };
+  return {
+    file,
+    data: content.data,
+    problems: [...syntax, ...filled.faults, ...content.faults].map(({ offset, message }) => ({
+      ...placeAt(offset),
+      message,
+    })),
+    place: (path) => placeAt(offsetOf(walk(document, path).at(-1), false)),
+    keyPlace: (path) => placeAt(offsetOf(walk(document, path).at(-1), true)),
+    hasVariable: (path) => filled.holders.has(valueAt(document, path)),
+    isUnresolved: (path) => filled.unresolved.has(valueAt(document, path)),
+  };
+}
+
+/** Puts variables into every text that is a value; keys stay as they are. */
+function fillVariables(document: Document, variables: Variables) {
+  const faults: Fault[] = [];
+  const holders = new Set<unknown>();
+  const unresolved = new Set<unknown>();
+  visit(document, {
+    Scalar(key, scalar) {
+      if (key === 'key' || typeof scalar.value !== 'string' || !scalar.value.includes('$')) return;
+      const result = interpolate(scalar.value, variables);
+      const offset = scalar.range?.[0] ?? 0;
+      holders.add(scalar);
+      if (result.problems.length > 0) unresolved.add(scalar);
+      else scalar.value = result.text;
+      faults.push(...result.problems.map((message) => ({ offset, message })));
+    },
+  });
+  return { faults, holders, unresolved };
+}
+
+function syntaxFaults(document: Document, source: string): readonly Fault[] {
+  return [...document.errors, ...document.warnings].map((error) => ({
+    offset: error.pos[0],
+    message: syntaxMessage(error, source),
+  }));
+}
+
+/** An alias inside its own anchor would make data without an end. */
+function selfAliases(document: Document): readonly Fault[] {
+  const faults: Fault[] = [];
+  visit(document, {
+    Alias(_key, alias, ancestors) {
+      const target = alias.resolve(document);
+      if (target && (ancestors as readonly unknown[]).includes(target))
+        faults.push({ offset: alias.range?.[0] ?? 0, message: 'an alias must not lie inside its own anchor' });
+    },
+  });
+  return faults;
+}
+
+function toData(document: Document): { readonly data?: unknown; readonly faults: readonly Fault[] } {
+  try {
+    return { data: document.toJS({ maxAliasCount: MOST_ALIASES }), faults: [] };
+  } catch {
+    return { faults: [{ offset: 0, message: `too many aliases: at most ${MOST_ALIASES} expansions are allowed` }] };
+  }
+}
+
+function valueAt(document: Document, path: Path): unknown {
+  const steps = walk(document, path);
+  return steps.length === path.length + 1 ? steps.at(-1)?.value : undefined;
+}
+
+/** A value that spans lines is shown at its key. */
+function offsetOf(step: Step | undefined, wantsKey: boolean): number {
+  const isWide = step?.alias === undefined && isCollection(step?.value);
+  const spot = wantsKey || isWide ? (step?.key ?? step?.value) : (step?.alias ?? step?.value ?? step?.key);
+  return spot?.range?.[0] ?? step?.key?.range?.[0] ?? 0;
+}
+
+interface Step {
+  readonly key?: Node;
+  /** Where the value is an alias: the alias itself; `value` is what it stands for. */
+  readonly alias?: Node;
+  readonly value?: Node;
+}
+
+/** The way from the root along a path, as far as it exists. The first step is the root. */
+function walk(document: Document, path: Path): readonly Step[] {
+  const steps: Step[] = [{ value: document.contents ?? undefined }];
+  for (const name of path) {
+    const next = stepInto(document, steps.at(-1)?.value, name);
+    if (next === undefined) break;
+    steps.push(next);
+  }
+  return steps;
+}
+
+function stepInto(document: Document, node: Node | undefined, name: PropertyKey): Step | undefined {
+  if (!isCollection(node)) return undefined;
+  if (!isMap(node)) return node.has(name) ? resolved(document, node.get(name, true) as Node | undefined) : undefined;
+  const pair = node.items.find((item) => isScalar(item.key) && String(item.key.value) === String(name));
+  if (pair === undefined) return undefined;
+  return { key: pair.key as Node, ...resolved(document, (pair.value ?? undefined) as Node | undefined) };
+}
+
+function resolved(document: Document, value: Node | undefined): Step {
+  return isAlias(value) ? { alias: value, value: value.resolve(document) } : { value };
+}
+
+function syntaxMessage(error: YAMLError, source: string): string {
+  if (error.code === 'DUPLICATE_KEY') return 'this key appears twice';
+  if (error.code === 'TAB_AS_INDENT') return 'indent with spaces: YAML allows no tabs';
+  if (error.code === 'MULTIPLE_DOCS') return 'one file holds one workspace: remove what follows ---';
+  const before = source.slice(Math.max(0, error.pos[0] - 1), error.pos[0] + 1);
+  if (error.code === 'MISSING_CHAR' && before === '$' + '{')
+    return 'inside [ ] and { } a variable needs quotes: "$' + '{NAME}"';
+  return `not valid YAML: ${error.message}`;
+}

@@ -1,0 +1,114 @@
+import { readFileSync, statSync } from 'node:fs';
+
+/** Environment variables, as `environment()` gives them. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A larger file is no secret. */
+const LARGEST_FILE = 65_536;
+/** A shorter value is no secret, and hiding it would blank out ordinary words of the log. */
+const SHORTEST_SECRET = 6;
+
+/** Looks variables up, and remembers what the rest of the program must know about them. */
+export interface Variables {
+  /** The value of `NAME`, or what the file named by `NAME_FILE` holds; both absent: undefined. */
+  get(name: string): Found | undefined;
+  /** Values that must never be shown. */
+  readonly secrets: ReadonlySet<string>;
+  /** Files that were read. */
+  readonly files: ReadonlySet<string>;
+  readonly warnings: ReadonlySet<string>;
+}
+
+/** A variable that is set: its value, or why it cannot be used. An empty variable counts as not set. */
+export type Found = { readonly value: string } | { readonly problem: string };
+
+export function createVariables(env: Environment): Variables {
+  const known = new Map<string, Found | undefined>();
+  const secrets = new Set<string>();
+  const files = new Set<string>();
+  const warnings = new Set<string>();
+
+  function look(name: string): Found | undefined {
+    const value = ownValue(env, name);
+    const path = ownValue(env, `${name}_FILE`);
+    if (value !== undefined && path !== undefined) return { problem: `both ${name} and ${name}_FILE are set` };
+    if (path !== undefined) {
+      files.add(path);
+      return readSecret(name, path, warnings);
+    }
+    if (value === undefined) return undefined;
+    if (/[\r\n]/.test(value))
+      return { problem: `${name} holds a line break: put the value into a file and set ${name}_FILE to its path` };
+    return { value };
+  }
+
+  return {
+    secrets,
+    files,
+    warnings,
+    get(name) {
+      if (!known.has(name)) known.set(name, look(name));
+      const found = known.get(name);
+      if (found && 'value' in found && found.value.length >= SHORTEST_SECRET) secrets.add(found.value);
+      return found;
+    },
+  };
+}
+
+function ownValue(env: Environment, name: string): string | undefined {
+  return Object.hasOwn(env, name) && env[name] !== '' ? env[name] : undefined;
+}
+
+function readSecret(name: string, path: string, warnings: Set<string>): Found {
+  try {
+    const { mode, size } = statSync(path);
+    if (size > LARGEST_FILE) return { problem: `${name}_FILE: ${path} is larger than 64 KiB` };
+    if ((mode & 0o004) !== 0) {
+      const octal = (mode & 0o777).toString(8).padStart(4, '0');
+      warnings.add(`${name}_FILE: everybody may read ${path} (mode ${octal}); set its mode to 0600`);
+    }
+    const value = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
+    return value === '' ? { problem: `${name}_FILE: ${path} is empty` } : { value };
+  } catch (error) {
+    return { problem: `${name}_FILE: cannot read ${path} (${(error as NodeJS.ErrnoException).code})` };
+  }
+}
+
+/** What a text becomes. With problems the text is of no use. */
+export interface Interpolated {
+  readonly text: string;
+  readonly problems: readonly string[];
+}
+
+const TOKEN = /\$\$|\$\{(?:([^}]*)\})?/g;
+const REFERENCE = /^([A-Za-z_][A-Za-z0-9_]*)(?::([-?])((?:(?!\$\{).)*))?$/s;
+
+/**
+ * Puts variables into one text: `${NAME}`, `${NAME:-default}`, `${NAME:?message}`; `$$` stands for a dollar sign.
+ * It works on the text of one YAML value after parsing, so a variable's value never becomes structure.
+ */
+export function interpolate(source: string, variables: Variables): Interpolated {
+  const problems: string[] = [];
+  const text = source.replace(TOKEN, (token, inner?: string) => {
+    if (token === '$$') return '$';
+    const found = expand(inner ?? '', variables);
+    if ('value' in found) return found.value;
+    problems.push(found.problem);
+    return '';
+  });
+  return { text, problems };
+}
+
+function expand(inner: string, variables: Variables): Found {
+  const match = REFERENCE.exec(inner);
+  const name = match?.[1];
+  if (!match || name === undefined)
+    return {
+      problem: 'expected $' + '{NAME}, $' + '{NAME:-default} or $' + '{NAME:?message}; write $$ for a dollar sign',
+    };
+  const found = variables.get(name);
+  if (found) return found;
+  if (match[2] === '-') return { value: match[3] ?? '' };
+  const remedy = match[3] || `set it, or ${name}_FILE to the path of a file`;
+  return { problem: `variable ${name} is not set: ${remedy}` };
+}

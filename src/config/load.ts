@@ -1,0 +1,164 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { basename, extname, isAbsolute, join, relative } from 'node:path';
+import type { ZodType } from 'zod';
+import { SyncError } from '../errors/sync-error.ts';
+import { connectionConfig } from './connection.ts';
+import { type ConfigDocument, readDocument } from './document.ts';
+import { createVariables, type Environment } from './interpolate.ts';
+import { literalSecrets } from './literal-secrets.ts';
+import { type Problem, problemLines } from './problems.ts';
+import { type ConnectorOptions, type WorkspaceConfig, workspaceFile } from './schema.ts';
+import { validate } from './validate.ts';
+import { name as workspaceName } from './values.ts';
+
+export interface LoadInput {
+  /** A file, or a folder of `*.yaml` and `*.yml`. Absent: `workspaces/` of the config folder, else its default. */
+  readonly path?: string;
+  readonly env: Environment;
+  readonly connectors: readonly ConnectorOptions[];
+  /** Schema of `workspace.api`. */
+  readonly apiOverrides: ZodType;
+  /** The project's own config folder, unless another is given. */
+  readonly configFolder?: string;
+}
+
+export interface LoadedConfig {
+  readonly workspaces: readonly WorkspaceConfig[];
+  /** Values that must never be shown: what variables brought in, and literal keys and tokens. */
+  readonly secrets: readonly string[];
+  /** Files that secrets were read from. */
+  readonly secretSources: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/** The project's `config/`. */
+export const CONFIG_FOLDER = join(import.meta.dirname, '../../config');
+const LARGEST_FILE = 1_048_576;
+
+/**
+ * Reads and checks every workspace file.
+ * Throws `config_invalid` with one line per problem, over all files: `file:line:column: message (did you mean "x"?)`;
+ * `config_unreadable` where the path cannot be read or holds no file.
+ */
+export function loadConfig(input: LoadInput): LoadedConfig {
+  const variables = createVariables(input.env);
+  const documents = configFiles(input).map((file) => readDocument(displayName(file), readSource(file), variables));
+  const read = documents.map((document) => readWorkspace(document, input));
+  const problems = [...read.flatMap((workspace) => workspace.problems), ...repeatedNames(read)];
+  const workspaces = read.flatMap(({ config }) => config ?? []);
+  if (problems.length > 0) throw new SyncError('config_invalid', problemLines(problems).join('\n'));
+  return {
+    workspaces,
+    secrets: [...new Set([...variables.secrets, ...documents.flatMap(({ data }) => literalSecrets(data))])],
+    secretSources: [...variables.files],
+    warnings: [...variables.warnings, ...workspaces.flatMap(clearTextWarning)],
+  };
+}
+
+function configFiles(input: LoadInput): readonly string[] {
+  if (input.path !== undefined) return filesAt(input.path);
+  const folder = input.configFolder ?? CONFIG_FOLDER;
+  const workspaces = join(folder, 'workspaces');
+  const files = existsSync(workspaces) ? yamlFiles(workspaces) : [];
+  return files.length > 0 ? files : [join(folder, 'default.yaml')];
+}
+
+function filesAt(path: string): readonly string[] {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (!stat) throw new SyncError('config_unreadable', `${path}: there is no such file or folder`);
+  if (!stat.isDirectory()) return [path];
+  const files = yamlFiles(path);
+  if (files.length === 0) throw new SyncError('config_unreadable', `${path}: the folder holds no *.yaml file`);
+  return files;
+}
+
+function yamlFiles(folder: string): readonly string[] {
+  return readdirSync(folder)
+    .filter((file) => /^[^.].*\.ya?ml$/.test(file))
+    .sort()
+    .map((file) => join(folder, file));
+}
+
+function readSource(file: string): string {
+  try {
+    if (statSync(file).size > LARGEST_FILE) throw new Error('larger than 1 MiB');
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new SyncError('config_unreadable', `${file}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** As people would type it: from the working folder where it lies below. */
+function displayName(file: string): string {
+  const short = relative('.', file);
+  return short.startsWith('..') || isAbsolute(short) ? file : short;
+}
+
+interface ReadWorkspace {
+  readonly document: ConfigDocument;
+  readonly name?: string;
+  readonly config?: WorkspaceConfig;
+  readonly problems: readonly Problem[];
+}
+
+function readWorkspace(document: ConfigDocument, input: LoadInput): ReadWorkspace {
+  if (document.data === undefined) return { document, problems: document.problems };
+  if (document.data === null)
+    return { document, problems: [...document.problems, { ...document.place([]), message: 'the file is empty' }] };
+  const whole = validate(workspaceFile(input.apiOverrides), { document, path: [], value: document.data });
+  const own = nameOf(document, whole.data?.name);
+  const mirror = whole.data?.mirror ?? 'record';
+  const connections = connectionsIn(document.data).map((connection) =>
+    connectionConfig({ document, connectors: input.connectors, mirror, ...connection }),
+  );
+  const problems = [
+    ...document.problems,
+    ...whole.problems,
+    ...own.problems,
+    ...connections.flatMap((connection) => connection.problems),
+  ];
+  if (problems.length > 0 || !whole.data || !own.name) return { document, name: own.name, problems };
+  const { workspace, quota, retention } = whole.data;
+  const config: WorkspaceConfig = {
+    name: own.name,
+    file: document.file,
+    workspace: { ...workspace, api: workspace.api ?? {} },
+    quota,
+    mirror,
+    retention,
+    connections: connections.flatMap(({ config: connection }) => connection ?? []),
+  };
+  return { document, name: own.name, config, problems };
+}
+
+/** The connections as they stand, valid or not, so that each can be checked whatever else is wrong. */
+function connectionsIn(data: unknown): readonly { readonly name: string; readonly value: unknown }[] {
+  const connections = (data as { connections?: unknown }).connections;
+  if (typeof connections !== 'object' || connections === null || Array.isArray(connections)) return [];
+  return Object.entries(connections).map(([name, value]) => ({ name, value }));
+}
+
+/** The key `name`, else the name of the file, which must be fit for it. */
+function nameOf(document: ConfigDocument, named: string | undefined) {
+  const name = named ?? basename(document.file, extname(document.file));
+  const hasKey = Object.hasOwn(document.data as object, 'name');
+  const reason = hasKey ? undefined : workspaceName.safeParse(name).error?.issues[0]?.message;
+  if (reason === undefined) return { name, problems: [] };
+  const message = `the file's name is no name for a workspace: ${reason}; rename it, or set the key name`;
+  return { problems: [{ ...document.place([]), message }] };
+}
+
+function repeatedNames(read: readonly ReadWorkspace[]): readonly Problem[] {
+  return read.flatMap(({ name, document }, at) => {
+    const first = read.slice(0, at).find((other) => name !== undefined && other.name === name);
+    if (!first) return [];
+    const message = `the workspace name "${name}" is already used by ${first.document.file}`;
+    return [{ ...document.place(['name']), message }];
+  });
+}
+
+function clearTextWarning({ file, workspace }: WorkspaceConfig): readonly string[] {
+  const url = workspace.url === undefined ? undefined : new URL(workspace.url);
+  if (url?.protocol !== 'http:' || /^(localhost|127\.[\d.]+|\[::1\])$/.test(url.hostname)) return [];
+  return [`${file}: workspace.url is plain http, so the API key crosses the network in clear`];
+}

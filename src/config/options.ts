@@ -1,0 +1,128 @@
+import { SyncError } from '../errors/sync-error.ts';
+import type { Environment } from './interpolate.ts';
+
+/** A frozen copy of the process's environment: the only one that the program reads. */
+export function environment(): Environment {
+  return Object.freeze({ ...process.env });
+}
+
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+
+export interface DaemonOptions {
+  /** A workspace file or a folder of them; absent: the project's own. */
+  readonly config?: string;
+  /** Folder of the databases. */
+  readonly data: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly host: string;
+  /** Absent: pages and admin actions are served on `port`. */
+  readonly adminPort?: number;
+  readonly logLevel: (typeof LOG_LEVELS)[number];
+}
+
+/** One option of the whole daemon. Flags, help, environment, checks and the reference page are made from these. */
+export interface DaemonOption {
+  readonly key: keyof DaemonOptions;
+  /** As commander takes it. */
+  readonly flag: string;
+  readonly env: string;
+  readonly type: 'path' | 'host' | 'port' | 'log level';
+  /** As it would be typed; absent: not set. */
+  readonly default?: string;
+  readonly description: string;
+}
+
+export const DAEMON_OPTIONS: readonly DaemonOption[] = [
+  {
+    key: 'config',
+    flag: '--config <path>',
+    env: 'WORKSYNC_CONFIG',
+    type: 'path',
+    description: 'Workspace file, or a folder of them (config/workspaces, else config/default.yaml)',
+  },
+  {
+    key: 'data',
+    flag: '--data <folder>',
+    env: 'WORKSYNC_DATA',
+    type: 'path',
+    default: 'data',
+    description: 'Folder of the databases',
+  },
+  {
+    key: 'port',
+    flag: '--port <number>',
+    env: 'WORKSYNC_PORT',
+    type: 'port',
+    default: '8080',
+    description: 'Port for webhooks and pages; 0 takes any free one',
+  },
+  {
+    key: 'host',
+    flag: '--host <address>',
+    env: 'WORKSYNC_HOST',
+    type: 'host',
+    default: '127.0.0.1',
+    description: 'Address to listen on; 0.0.0.0 inside a container',
+  },
+  {
+    key: 'adminPort',
+    flag: '--admin-port <number>',
+    env: 'WORKSYNC_ADMIN_PORT',
+    type: 'port',
+    description: 'Port of its own for pages, metrics and admin actions',
+  },
+  {
+    key: 'logLevel',
+    flag: '--log-level <level>',
+    env: 'WORKSYNC_LOG_LEVEL',
+    type: 'log level',
+    default: 'info',
+    description: `How much is logged: ${LOG_LEVELS.join(', ')}`,
+  },
+];
+
+/** Flags as commander gives them: text by option key; absent where the flag was not given. */
+export type Flags = Readonly<Partial<Record<keyof DaemonOptions, string>>>;
+
+type Read = { readonly key: string; readonly value: unknown } | { readonly problem: string; readonly isFlag: boolean };
+
+/**
+ * The daemon's options: a flag comes before the environment, the environment before the default.
+ * Throws with one line per problem, each naming its flag (`usage`) or variable (`config_invalid`).
+ */
+export function daemonOptions(flags: Flags, env: Environment): DaemonOptions {
+  const read = DAEMON_OPTIONS.map((option) => readOption(option, flags, env));
+  const problems = read.filter((result) => 'problem' in result);
+  if (problems.length > 0) {
+    const code = problems.some(({ isFlag }) => isFlag) ? 'usage' : 'config_invalid';
+    throw new SyncError(code, problems.map(({ problem }) => problem).join('\n'));
+  }
+  return Object.fromEntries(
+    read.flatMap((result) => ('key' in result ? [[result.key, result.value]] : [])),
+  ) as unknown as DaemonOptions;
+}
+
+function readOption(option: DaemonOption, flags: Flags, env: Environment): Read {
+  const flag = flags[option.key];
+  const text = flag ?? (env[option.env] || undefined) ?? option.default;
+  const value = text === undefined ? undefined : PARSERS[option.type](text);
+  if (text === undefined || value !== undefined) return { key: option.key, value };
+  const origin = flag === undefined ? option.env : option.flag.split(' ')[0];
+  return { problem: `${origin}: expected ${EXPECTED[option.type]}, got "${text}"`, isFlag: flag !== undefined };
+}
+
+const EXPECTED = {
+  path: 'a path',
+  host: 'an address without a port',
+  port: 'a port from 0 to 65535',
+  'log level': `one of ${LOG_LEVELS.join(', ')}`,
+};
+
+/** Undefined where the text is not of the type. */
+const PARSERS: Readonly<Record<DaemonOption['type'], (text: string) => unknown>> = {
+  path: (text) => text || undefined,
+  host: (text) => (/^[\w.:%-]+$/.test(text) && !/^[^:]+:\d+$/.test(text) ? text : undefined),
+  port: (text) => (/^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
+  'log level': (text) => LOG_LEVELS.find((level) => level === text),
+};

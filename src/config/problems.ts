@@ -1,0 +1,37 @@
+import { closest, distance } from 'fastest-levenshtein';
+
+/** Something that is wrong at a place of a file. Lines and columns count from 1. */
+export interface Problem extends Place {
+  readonly message: string;
+  /** What was probably meant. */
+  readonly suggestion?: string;
+}
+
+export interface Place {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+/** `file:line:column: message (did you mean "x"?)` */
+export function problemText(problem: Problem): string {
+  const { file, line, column, message, suggestion } = problem;
+  const hint = suggestion === undefined ? '' : ` (did you mean "${suggestion}"?)`;
+  return `${file}:${line}:${column}: ${message}${hint}`;
+}
+
+/** One line per problem, in the order of the files, each once. */
+export function problemLines(problems: readonly Problem[]): readonly string[] {
+  const files = [...new Set(problems.map((problem) => problem.file))];
+  const sorted = problems.toSorted(
+    (a, b) => files.indexOf(a.file) - files.indexOf(b.file) || a.line - b.line || a.column - b.column,
+  );
+  return [...new Set(sorted.map(problemText))];
+}
+
+/** The candidate that was probably meant: at most a third of its letters differ. */
+export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  if (candidates.length === 0) return undefined;
+  const best = closest(word, candidates);
+  return distance(word, best) <= Math.ceil(best.length / 3) ? best : undefined;
+}

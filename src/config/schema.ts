@@ -1,0 +1,151 @@
+import { type ZodType, z } from 'zod';
+import type { Schedule } from './schedule.ts';
+import { address, duration, mirror, name, schedule, webhookSecrets } from './values.ts';
+
+/** What the configuration needs to know of a connector. The registry's lines fit it. */
+export interface ConnectorOptions {
+  readonly id: string;
+  readonly title: string;
+  /** The connector's own keys, a strict object. */
+  readonly options: ZodType;
+  /** Shortest pause between two polls that the vendor allows with these options, milliseconds. */
+  shortestPoll?(options: never): number;
+}
+
+/** One workspace, read and checked. Durations are milliseconds. */
+export interface WorkspaceConfig {
+  /** Appears in addresses and as the name of the database file. */
+  readonly name: string;
+  /** The file it came from. */
+  readonly file: string;
+  readonly workspace: {
+    /** Without a slash at the end; absent: the embedded reference service. */
+    readonly url?: string;
+    /** The `workspaceId` in the paths of the API. */
+    readonly id: string;
+    readonly apiKey?: string;
+    /** Overrides of the contract, as the schema that was passed in yields them. */
+    readonly api: unknown;
+  };
+  readonly quota: Quota;
+  readonly mirror: Mirror;
+  readonly retention: { readonly bodies: number; readonly deliveries: number };
+  readonly connections: readonly ConnectionConfig[];
+}
+
+export interface ConnectionConfig {
+  readonly name: string;
+  /** Id of the connector. */
+  readonly connector: string;
+  /** What the connector's schema yields. */
+  readonly options: unknown;
+  readonly webhookSecrets: readonly string[];
+  readonly poll: Schedule;
+  readonly mirror: Mirror;
+}
+
+type Mirror = z.output<typeof mirror>;
+type Quota = z.output<typeof quota>;
+
+const quota = z
+  .strictObject({
+    requests: z.int().min(1).default(200).describe('Requests that the workspace allows in one long window.'),
+    window: duration('15m', 'Length of the long window.'),
+    burst: z.int().min(1).default(40).describe('Requests that the workspace allows in one short window.'),
+    burstWindow: duration('1m', 'Length of the short window.'),
+    share: z
+      .number()
+      .gt(0)
+      .max(1)
+      .default(0.8)
+      .describe("Part of both limits that the daemon uses; the rest is left to the workspace's other users."),
+    concurrency: z.int().min(1).max(64).default(8).describe('Requests in flight at the same time.'),
+  })
+  .check((context) => {
+    const { requests, burst, share, window, burstWindow } = context.value;
+    const refuse = (key: string, message: string) =>
+      context.issues.push({ code: 'custom', path: [key], message, input: share });
+    if (Math.min(requests, burst) * share < 1) refuse('share', 'this share leaves no request at all');
+    if (burstWindow > window) refuse('burstWindow', 'the short window is longer than the long one');
+  })
+  .prefault({})
+  .describe('The request quota of the workspace, which everything that uses the workspace shares.');
+
+const retention = z
+  .strictObject({
+    bodies: duration('14d', 'How long the raw bytes of deliveries are kept.'),
+    deliveries: duration('90d', 'How long delivery ids are kept: a repeat within this time is recognised.'),
+  })
+  .check((context) => {
+    const { bodies, deliveries } = context.value;
+    if (deliveries < bodies)
+      context.issues.push({
+        code: 'custom',
+        path: ['deliveries'],
+        message: 'delivery ids must be kept at least as long as bodies',
+        input: deliveries,
+      });
+  })
+  .prefault({})
+  .describe('How long what came in is kept.');
+
+/** Keys that every connection has, whatever its connector. */
+export const connectionKeys = z
+  .strictObject({
+    connector: z.string().describe('The vendor.'),
+    webhookSecrets,
+    poll: schedule.optional(),
+    mirror: mirror.optional(),
+  })
+  .check((context) => {
+    const { poll, webhookSecrets: secrets } = context.value;
+    if (poll === 'off' && secrets.length === 0)
+      context.issues.push({
+        code: 'custom',
+        path: ['poll'],
+        message: 'nothing would ever come in: set webhookSecrets, or let it poll',
+        input: poll,
+      });
+  });
+
+/** A workspace file without the insides of its connections, which depend on their connector. */
+export function workspaceFile(apiOverrides: ZodType) {
+  return z.strictObject({
+    $schema: z.string().optional().describe('Address of the schema, for editors; without effect.'),
+    name: name.optional().describe('Name of the workspace. Absent: the name of the file.'),
+    workspace: z
+      .strictObject({
+        url: address.optional(),
+        id: z
+          .string()
+          .regex(/^[A-Za-z0-9_-]{1,64}$/, 'expected letters, digits, _ and -, at most 64 of them')
+          .default('current')
+          .describe('The workspaceId in the paths of the API.'),
+        apiKey: z.string().min(1).optional().describe('Key for the API; needed with url.'),
+        api: apiOverrides.optional().describe('Overrides for an API that differs from the specification.'),
+      })
+      .check(checkWorkspace)
+      .prefault({})
+      .describe('Where the workspace is.'),
+    quota,
+    retention,
+    mirror: mirror.default('record'),
+    connections: z.record(connectionName, z.unknown()).describe('What feeds the workspace, by name.'),
+  });
+}
+
+/** The inbox calls what the workspace itself says `workspace`. */
+const connectionName = name.refine((text) => text !== 'workspace', 'this name is taken by the workspace itself');
+
+function checkWorkspace(context: z.core.ParsePayload<{ url?: string | undefined; apiKey?: string | undefined }>): void {
+  const { url, apiKey } = context.value;
+  if (url !== undefined && apiKey === undefined)
+    context.issues.push({ code: 'custom', path: ['url'], message: 'url needs apiKey beside it', input: url });
+  if (url === undefined && apiKey !== undefined)
+    context.issues.push({
+      code: 'custom',
+      path: ['apiKey'],
+      message: 'apiKey needs url beside it; the embedded service makes its own key',
+      input: url,
+    });
+}

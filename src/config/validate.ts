@@ -1,0 +1,172 @@
+import { type ZodType, z } from 'zod';
+import type { ConfigDocument, Path } from './document.ts';
+import { nearest, type Problem } from './problems.ts';
+
+/** The part of a document that a schema is held against. */
+export interface Part {
+  readonly document: ConfigDocument;
+  /** Where the part stands in the document. */
+  readonly path: Path;
+  readonly value: unknown;
+  /** Keys that are allowed beside those of the schema; for suggestions only. */
+  readonly otherKeys?: readonly string[];
+}
+
+export interface Validated<Output> {
+  /** Present where the schema accepts the part. */
+  readonly data?: Output;
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * Holds a part against a schema; every problem gets its place and, for an unknown key, a suggestion.
+ * A variable is always text: where the schema wants a number or a boolean at its place, it is read as one.
+ * Values are never shown in a message: they may be secrets.
+ */
+export function validate<Output>(schema: ZodType<Output>, part: Part): Validated<Output> {
+  const value = structuredClone(part.value);
+  let result = schema.safeParse(value);
+  const texts = result.error?.issues.filter((issue) => readVariable(issue, value, part)) ?? [];
+  if (texts.length > 0) result = schema.safeParse(value);
+  if (result.success) return { data: result.data, problems: [] };
+  const problems = result.error.issues
+    .filter((issue) => !part.document.isUnresolved([...part.path, ...issue.path]))
+    .flatMap((issue) => describe(issue, { ...part, value, schema }));
+  return { problems };
+}
+
+type Issue = z.core.$ZodIssue;
+interface Context extends Part {
+  readonly schema: ZodType;
+}
+
+/** Replaces the text of a variable by the number or boolean that it spells. True where it did. */
+function readVariable(issue: Issue, value: unknown, part: Part): boolean {
+  if (issue.code !== 'invalid_type' || !part.document.hasVariable([...part.path, ...issue.path])) return false;
+  const text = valueAt(value, issue.path);
+  const read = typeof text === 'string' ? readAs(issue.expected, text.trim()) : undefined;
+  const holder = valueAt(value, issue.path.slice(0, -1));
+  const key = issue.path.at(-1);
+  if (read === undefined || key === undefined || typeof holder !== 'object' || holder === null) return false;
+  (holder as Record<PropertyKey, unknown>)[key] = read;
+  return true;
+}
+
+function readAs(expected: string, text: string): number | boolean | undefined {
+  if (expected === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
+  const isNumber = /^-?\d+(\.\d+)?$/.test(text);
+  return (expected === 'number' || expected === 'int') && isNumber ? Number(text) : undefined;
+}
+
+function describe(issue: Issue, context: Context): readonly Problem[] {
+  const path = [...context.path, ...issue.path];
+  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(key, issue.path, context));
+  if (issue.code === 'invalid_union') return describeUnion(issue, context);
+  if (issue.code === 'invalid_key') {
+    const reasons = issue.issues.map((inner) => inner.message).join('; ');
+    return [{ ...context.document.keyPlace(path), message: `${label(path)}: ${reasons}` }];
+  }
+  if (isMissing(issue, context)) return [{ ...context.document.keyPlace(path), message: missing(path) }];
+  return [{ ...context.document.place(path), message: `${label(path)}${sentence(issue, context)}` }];
+}
+
+function unknownKey(key: string, path: Path, context: Context): Problem {
+  const full = [...context.path, ...path];
+  const others = path.length === 0 ? (context.otherKeys ?? []) : [];
+  const suggestion = nearest(key, [...keysAt(context.schema, path), ...others]);
+  const message = `${label(full)}unknown key "${key}"`;
+  return { ...context.document.keyPlace([...full, key]), message, ...(suggestion && { suggestion }) };
+}
+
+/** Of several alternatives the one that fits best speaks: one of the right type, with the fewest complaints. */
+function describeUnion(issue: z.core.$ZodIssueInvalidUnion, context: Context): readonly Problem[] {
+  const fitting = issue.errors.filter((issues) => !issues.some((inner) => isWrongType(inner)));
+  const best = fitting.toSorted((a, b) => a.length - b.length)[0];
+  if (best) return best.flatMap((inner) => describe({ ...inner, path: [...issue.path, ...inner.path] }, context));
+  const path = [...context.path, ...issue.path];
+  const expected = issue.errors.flat().flatMap((inner) => (inner.code === 'invalid_type' ? [inner.expected] : []));
+  const words = [...new Set(expected.map(typeWord))].join(' or ');
+  const options = 'options' in issue ? issue.options : undefined;
+  const wanted = Array.isArray(options) ? oneOf(options) : words || 'another value';
+  return [{ ...context.document.place(path), message: `${label(path)}expected ${wanted}` }];
+}
+
+function isWrongType(issue: Issue): boolean {
+  return issue.code === 'invalid_type' && issue.path.length === 0;
+}
+
+function isMissing(issue: Issue, context: Context): boolean {
+  const hasValue = valueAt(context.value, issue.path) !== undefined;
+  return issue.path.length > 0 && !hasValue && (issue.code === 'invalid_type' || issue.code === 'invalid_value');
+}
+
+function missing(path: Path): string {
+  return `${label(path.slice(0, -1))}missing key "${String(path.at(-1))}"`;
+}
+
+function sentence(issue: Issue, context: Context): string {
+  if (issue.code === 'invalid_value') return `expected ${oneOf(issue.values)}`;
+  if (issue.code === 'invalid_type' && issue.message.startsWith('Invalid input'))
+    return `expected ${typeWord(issue.expected)}, got ${kindOf(valueAt(context.value, issue.path))}`;
+  if (issue.code === 'custom') return issue.message;
+  return issue.message.replace(/^Too (small|big): /, '').replace(/^Invalid (input|string): /, '');
+}
+
+function oneOf(values: readonly unknown[]): string {
+  const words = values.map((value) => JSON.stringify(value));
+  return words.length === 1 ? String(words[0]) : `one of ${words.join(', ')}`;
+}
+
+const TYPE_WORDS: Readonly<Record<string, string>> = {
+  string: 'text',
+  object: 'a mapping',
+  record: 'a mapping',
+  array: 'a list',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+};
+
+function typeWord(type: string): string {
+  return TYPE_WORDS[type] ?? type;
+}
+
+function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return 'nothing';
+  if (typeof value === 'number') return 'a number';
+  return typeWord(Array.isArray(value) ? 'array' : typeof value);
+}
+
+/** `quota.window: `, or nothing for the whole file. */
+function label(path: Path): string {
+  return path.length === 0 ? '' : `${path.map(String).join('.')}: `;
+}
+
+function valueAt(value: unknown, path: Path): unknown {
+  let at = value;
+  for (const key of path) {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return undefined;
+    at = (at as Record<PropertyKey, unknown>)[key];
+  }
+  return at;
+}
+
+type JsonSchema = z.core.JSONSchema.JSONSchema;
+
+/** Keys that the schema allows at a path, whatever alternatives and transformations lie on the way. */
+function keysAt(schema: ZodType, path: Path): readonly string[] {
+  const root = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
+  let nodes = alternatives(root);
+  for (const key of path) nodes = nodes.flatMap((node) => childrenAt(node, key)).flatMap(alternatives);
+  return [...new Set(nodes.flatMap((node) => Object.keys(node.properties ?? {})))];
+}
+
+function childrenAt(node: JsonSchema, key: PropertyKey): readonly JsonSchema[] {
+  const child = typeof key === 'number' ? node.items : (node.properties?.[String(key)] ?? node.additionalProperties);
+  return typeof child === 'object' && !Array.isArray(child) ? [child as JsonSchema] : [];
+}
+
+function alternatives(node: JsonSchema): readonly JsonSchema[] {
+  const inner = [...(node.anyOf ?? []), ...(node.oneOf ?? []), ...(node.allOf ?? [])] as JsonSchema[];
+  return [node, ...inner.flatMap(alternatives)];
+}

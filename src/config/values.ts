@@ -1,0 +1,80 @@
+import { z } from 'zod';
+import { DURATION, parseDuration } from './duration.ts';
+import { parseSchedule } from './schedule.ts';
+
+/** Values that several keys share, as zod schemas. Each reads text of the file and yields what the program uses. */
+
+const EXPECTED_DURATION = 'expected a duration such as 90s, 5m, 1h or 14d';
+
+/** A duration; yields milliseconds. */
+export function duration(standard: string, description: string) {
+  return z
+    .string({ error: EXPECTED_DURATION })
+    .regex(DURATION, EXPECTED_DURATION)
+    .transform((text) => parseDuration(text) as number)
+    .prefault(standard)
+    .meta({ title: 'duration', description });
+}
+
+/** When to poll: a duration, a cron expression, or `off`. */
+export const schedule = z
+  .string({ error: 'expected a duration such as 5m, a cron expression, or off' })
+  .meta({
+    title: 'duration, cron expression or `off`',
+    default: '5m',
+    description: 'How often the vendor is asked for what changed. At least 10 s; the default grows to what it allows.',
+  })
+  .transform((text, context) => {
+    const result = parseSchedule(text);
+    if (typeof result !== 'object' || !('problem' in result)) return result;
+    context.addIssue({ code: 'custom', message: result.problem });
+    return z.NEVER;
+  });
+
+/** Name of a workspace or a connection: it appears in addresses and file names. */
+export const name = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]{0,39}$/, 'expected lower-case letters, digits and hyphens, at most 40 of them');
+
+export const mirror = z
+  .enum(['record', 'off'])
+  .describe('`record`: pull requests are recorded in the workspace. `off`: the workspace already shows them itself.');
+
+const SHORTEST_SECRET = 16;
+
+const secret = z
+  .string()
+  .min(
+    SHORTEST_SECRET,
+    `a webhook secret has at least ${SHORTEST_SECRET} characters; make one with: openssl rand -hex 32`,
+  );
+
+/** One secret, or two while one is being replaced by the next. */
+export const webhookSecrets = z
+  .union([secret, z.array(secret).max(2, 'at most two secrets: the present one and the next')])
+  .prefault([])
+  .transform((value): readonly string[] => (typeof value === 'string' ? [value] : value))
+  .meta({
+    title: 'text, or a list of at most two',
+    description: 'Secrets that sign the webhooks, 16 characters or more; two while one replaces the other.',
+  });
+
+/** Address of an API; yields it without a slash at the end. */
+export const address = z
+  .string()
+  .transform((text, context) => {
+    const problem = addressProblem(text);
+    if (problem === undefined) return text.replace(/\/+$/, '');
+    context.addIssue({ code: 'custom', message: problem });
+    return z.NEVER;
+  })
+  .meta({ title: 'address', description: 'Address of the workspace API. Absent: the embedded reference service.' });
+
+function addressProblem(text: string): string | undefined {
+  if (!URL.canParse(text)) return 'expected an address such as https://work.example.com/api/v1';
+  const url = new URL(text);
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'expected an address with https:// or http://';
+  if (url.username !== '' || url.password !== '') return 'an address holds no user or password; use apiKey';
+  if (url.search !== '' || url.hash !== '') return 'an address ends before ? and #';
+  return undefined;
+}
