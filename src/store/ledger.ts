@@ -43,8 +43,6 @@ export async function forgetLedgerRows(
   completedBefore: number,
   neverSent: readonly number[],
 ): Promise<void> {
-  await query
-    .deleteFrom('ledger')
-    .where((row) => row.or([row('completed', '<', completedBefore), row('id', 'in', neverSent)]))
-    .execute();
+  await query.deleteFrom('ledger').where('completed', '<', completedBefore).execute();
+  if (neverSent.length > 0) await query.deleteFrom('ledger').where('id', 'in', neverSent).execute();
 }

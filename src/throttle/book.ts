@@ -1,0 +1,134 @@
+import type { Clock } from '../lib/clock.ts';
+import type { Lane } from '../model/lane.ts';
+import type { Query } from '../store/database.ts';
+import {
+  addLedgerRow,
+  endLedgerRow,
+  forgetLedgerRows,
+  type LedgerRow,
+  readLedger,
+  redateLedgerRow,
+} from '../store/ledger.ts';
+import { addCompletion, forgetBefore, type Use, type Window } from './windows.ts';
+
+/** One request, from the moment its slot is reserved. */
+export interface Entry {
+  readonly id: number;
+  readonly lane: Lane;
+  /** Monotonic milliseconds. */
+  readonly started: number;
+  recorded: boolean;
+  state: 'open' | 'released' | 'completed';
+  completed: number;
+  status: number | undefined;
+}
+
+/**
+ * The ledger in memory, and its rows in the database.
+ *
+ * Decisions are made from memory alone, at once. A row is written before its request is sent and updated when the
+ * request ends; both ride in transactions that are made anyway. What is lost in between is found at the next start as
+ * a row without an end, and counts as just sent.
+ */
+export interface Book {
+  /** Every request that counts. */
+  readonly all: Use;
+  /** Those of the background lanes. */
+  readonly background: Use;
+  /** Takes a slot, in memory. */
+  open(lane: Lane): Entry;
+  /** Writes the entry's row. */
+  record(entry: Entry, query: Query): Promise<void>;
+  /** Nothing was sent: the slot is free. */
+  release(entry: Entry): void;
+  /** The request ended now; no status where no answer came. */
+  complete(entry: Entry, status: number | undefined): void;
+  /** Writes how the entry ended. */
+  recordEnd(entry: Entry, query: Query): Promise<void>;
+}
+
+/**
+ * A request whose answer nobody saw may still be on its way: it stands in a socket's buffer or in a proxy. It counts
+ * as if it ended this much later, milliseconds.
+ */
+export const UNKNOWN_GRACE = 10_000;
+
+/**
+ * A row as it stands, in times of the present boot. Times of another boot cannot be compared, so its rows count from
+ * now; so do rows from the future, which a restored machine image can hold. A row without an end was in flight when
+ * the process died. Answers the same object where nothing changes.
+ */
+export function redated(row: LedgerRow, boot: string, now: number): LedgerRow {
+  const foreign = row.boot !== boot || row.started > now;
+  if (!foreign && row.completed !== null) return row;
+  const completed = row.completed === null ? now + UNKNOWN_GRACE : now;
+  return { ...row, boot, started: foreign ? now : row.started, completed };
+}
+
+/** Reads the ledger inside `query`, and writes back the rows that had to be re-dated: once for each boot. */
+export async function openBook(query: Query, clock: Clock, windows: readonly Window[]): Promise<Book> {
+  const now = clock.monotonic();
+  const rows = await readLedger(query);
+  const book = emptyBook(clock, windows, (rows.at(-1)?.id ?? 0) + 1);
+  for (const row of rows) {
+    const present = redated(row, clock.bootId, now);
+    if (present !== row) await redateLedgerRow(query, present);
+    for (const use of usesOf(book, row.lane)) addCompletion(use.completed, present.completed ?? now);
+  }
+  return book;
+}
+
+function emptyBook(clock: Clock, windows: readonly Window[], firstId: number): Book {
+  const longestHold = Math.max(0, ...windows.map((window) => window.hold));
+  let nextId = firstId;
+  // Rows of released entries, to be removed with the next row that is written. Should that be rolled back, they stay
+  // until the next start and cost a slot there: harmless.
+  let neverSent: number[] = [];
+
+  const book: Book = {
+    all: { inFlight: 0, completed: [] },
+    background: { inFlight: 0, completed: [] },
+
+    open(lane) {
+      for (const use of usesOf(book, lane)) use.inFlight += 1;
+      // Ids are given here and never twice: the database would give that of a rolled-back row again.
+      const id = nextId++;
+      const started = clock.monotonic();
+      return { id, lane, started, recorded: false, state: 'open', completed: 0, status: undefined };
+    },
+
+    async record(entry, query) {
+      entry.recorded = true;
+      const dropped = neverSent;
+      neverSent = [];
+      await forgetLedgerRows(query, clock.monotonic() - longestHold, dropped);
+      const { id, lane, started } = entry;
+      await addLedgerRow(query, { id, boot: clock.bootId, lane, started });
+    },
+
+    release(entry) {
+      entry.state = 'released';
+      for (const use of usesOf(book, entry.lane)) use.inFlight -= 1;
+      if (entry.recorded) neverSent.push(entry.id);
+    },
+
+    complete(entry, status) {
+      const now = clock.monotonic();
+      entry.state = 'completed';
+      entry.status = status;
+      entry.completed = status === undefined ? now + UNKNOWN_GRACE : now;
+      for (const use of usesOf(book, entry.lane)) {
+        use.inFlight -= 1;
+        addCompletion(use.completed, entry.completed);
+        forgetBefore(use.completed, now - longestHold);
+      }
+    },
+
+    recordEnd: (entry, query) => endLedgerRow(query, entry.id, entry.completed, entry.status),
+  };
+  return book;
+}
+
+function usesOf(book: Pick<Book, 'all' | 'background'>, lane: Lane): Use[] {
+  return lane === 'interactive' ? [book.all] : [book.all, book.background];
+}

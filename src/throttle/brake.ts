@@ -1,0 +1,128 @@
+import { effectiveShare, type Share } from './share.ts';
+
+/**
+ * What holds requests back beside the windows: the pause after a refusal, a halt that was asked for, and the share.
+ * All times are monotonic milliseconds, so that a jump of the wall clock changes nothing.
+ *
+ *   free      the configured concurrency.
+ *   refused   a 429 came: nothing is sent before `refusedUntil`, in no lane; the share was halved.
+ *   probing   the pause is over, but no answer has shown yet that there is room: one request at a time.
+ *
+ *   free → refused (429);  refused → probing (time);  probing → free (an answer that proves room) | refused (429).
+ *
+ * Several requests can be in flight when the first refusal comes. Their refusals say the same thing once more: those
+ * that started before the last cut may lengthen the pause, but do not cut again. Their successes prove nothing either.
+ * A halt is independent of all this: it has its own end and reason, and only `resume` or time lifts it.
+ */
+export interface Brake extends Share {
+  /** Refused, and not yet proven wrong: one request at a time. */
+  readonly limited: boolean;
+  /** When the share was last halved. */
+  readonly cutAt: number;
+  /** Refusals without an accepted request between them. */
+  readonly refusals: number;
+  readonly refusedUntil: number;
+  readonly halt: Halt | null;
+}
+
+export interface Halt {
+  readonly until: number;
+  readonly reason: string;
+}
+
+/** Nothing holds back but the configured share. */
+export const OPEN: Brake = {
+  share: 1,
+  growsFrom: 0,
+  limited: false,
+  cutAt: 0,
+  refusals: 0,
+  refusedUntil: 0,
+  halt: null,
+};
+
+/** The other side's hint is trusted within these bounds only, milliseconds. Nothing pauses for longer. */
+const SHORTEST_HINT = 1_000;
+export const LONGEST_PAUSE = 900_000;
+
+export function boundedHint(retryAfter: number): number {
+  return Math.min(LONGEST_PAUSE, Math.max(SHORTEST_HINT, retryAfter));
+}
+
+export interface Refusal {
+  /** When the refused request started. */
+  readonly started: number;
+  readonly now: number;
+  /** How long to wait, milliseconds. */
+  readonly wait: number;
+  readonly configuredShare: number;
+  /** The share is never cut below this: one request of the largest cap. */
+  readonly smallestShare: number;
+}
+
+/** The share grows from the end of the pause: while nothing is sent nothing is learnt. */
+export function refused(brake: Brake, refusal: Refusal): Brake {
+  const refusedUntil = Math.max(brake.refusedUntil, refusal.now + refusal.wait);
+  if (refusal.started < brake.cutAt) return { ...brake, refusedUntil, growsFrom: refusedUntil };
+  const half = effectiveShare(brake, refusal.configuredShare, refusal.now) / 2;
+  return {
+    ...brake,
+    share: Math.max(refusal.smallestShare, half),
+    growsFrom: refusedUntil,
+    limited: true,
+    cutAt: refusal.now,
+    refusals: brake.refusals + 1,
+    refusedUntil,
+  };
+}
+
+/** A request that started at `started` was let in. Answers the same object where that changes nothing. */
+export function admitted(brake: Brake, started: number): Brake {
+  if (!brake.limited || started < brake.cutAt) return brake;
+  return { ...brake, limited: false, refusals: 0 };
+}
+
+/**
+ * Whether an answer proves that the quota had room. A 401 is given before the quota is looked at, and a 5xx may come
+ * from a proxy in front of it.
+ */
+export function provesRoom(status: number): boolean {
+  return status < 500 && status !== 401 && status !== 429;
+}
+
+/** Halts everything until then; a halt that lasts longer stays. */
+export function halted(brake: Brake, halt: Halt): Brake {
+  return brake.halt !== null && brake.halt.until >= halt.until ? brake : { ...brake, halt };
+}
+
+/** The end of whichever pause lasts longest; in the past where nothing pauses. */
+export function pausedUntil(brake: Brake): Halt {
+  const refusal = { until: brake.refusedUntil, reason: 'the workspace refused a request: its quota is used up' };
+  return brake.halt !== null && brake.halt.until > refusal.until ? brake.halt : refusal;
+}
+
+/** The brake as it is kept: its times count from `boot`, and `wall` was the epoch time at `at`. */
+export interface SavedBrake {
+  readonly boot: string;
+  readonly at: number;
+  readonly wall: number;
+  readonly brake: Brake;
+}
+
+/**
+ * The kept brake in times of the present boot. In the same boot that is what was kept. After a reboot only the wall
+ * clock tells how much time passed, and it may have jumped: a jump ahead ends a pause early, a jump back keeps it for
+ * what was left when it was kept, never longer.
+ */
+export function restored(saved: SavedBrake, boot: string, now: number, wall: number): Brake {
+  if (saved.boot === boot && saved.at <= now) return saved.brake;
+  const shift = now - saved.at - Math.max(0, wall - saved.wall);
+  const { brake } = saved;
+  return {
+    ...brake,
+    growsFrom: brake.growsFrom + shift,
+    cutAt: brake.cutAt + shift,
+    refusedUntil: brake.refusedUntil + shift,
+    halt: brake.halt && { ...brake.halt, until: brake.halt.until + shift },
+  };
+}

@@ -1,0 +1,21 @@
+import type { Clock } from '../lib/clock.ts';
+import type { Query } from '../store/database.ts';
+import { readMeta, writeMeta } from '../store/meta.ts';
+import { type Brake, OPEN, restored, type SavedBrake } from './brake.ts';
+
+const NAME = 'throttle.brake';
+
+/** The kept brake. One of another boot is written back in times of this one: it is re-dated once only. */
+export async function readBrake(query: Query, clock: Clock): Promise<Brake> {
+  const text = await readMeta(query, NAME);
+  if (text === undefined) return OPEN;
+  const saved = JSON.parse(text) as SavedBrake;
+  const brake = restored(saved, clock.bootId, clock.monotonic(), clock.now());
+  if (brake !== saved.brake) await writeBrake(query, clock, brake);
+  return brake;
+}
+
+export async function writeBrake(query: Query, clock: Clock, brake: Brake): Promise<void> {
+  const saved: SavedBrake = { boot: clock.bootId, at: clock.monotonic(), wall: clock.now(), brake };
+  await writeMeta(query, NAME, JSON.stringify(saved));
+}

@@ -1,0 +1,113 @@
+import PQueue from 'p-queue';
+import { LANES, type Lane } from '../model/lane.ts';
+
+export interface Wish {
+  readonly lane: Lane;
+  /** Epoch milliseconds; smaller is more urgent. */
+  readonly due: number;
+  /** Withdraws the wish while it waits. A slot that was given is not taken back. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * The line of waiting wishes, most urgent first, and those being served: at most `concurrency` at once.
+ *
+ * p-queue holds both. It starts a job synchronously, so what a job reserves is reserved before anything else can look.
+ * Its queue stays paused and is opened for one job at a time: an urgent wish that comes late still goes first.
+ */
+export interface Line {
+  /** Calls `serve` when it is this wish's turn, or `turnAway` when it was withdrawn; its place is taken until `serve` ends. */
+  enter(wish: Wish, serve: () => Promise<void>, turnAway: () => void): void;
+  /** Serves the most urgent wish, or the most urgent interactive one. False where there is none or no place is free. */
+  serveOne(who: 'anyone' | 'people'): boolean;
+  setConcurrency(concurrency: number): void;
+  /** Whether a wish of these waits and a place is free for it. */
+  waits(who: 'background' | 'people'): boolean;
+  waiting(): Record<Lane, number>;
+  /** Calls after a place became free, and after a wish was withdrawn. */
+  onChange(call: () => void): void;
+  /** Turns everybody away; resolves when nobody is being served. */
+  close(): Promise<void>;
+}
+
+/** Before every due time: for the interactive wish that goes first because only it may. */
+const FRONT = Number.MAX_VALUE;
+
+interface Place {
+  readonly id: string;
+  readonly wish: Wish;
+}
+
+export function createLine(concurrency: number): Line {
+  const queue = new PQueue({ concurrency, autoStart: false });
+  const places = new Map<string, Place>();
+  let nextId = 1;
+
+  const isFull = () => queue.pending >= queue.concurrency;
+  const people = () => [...places.values()].filter(({ wish }) => wish.lane === 'interactive');
+
+  return {
+    enter(wish, serve, turnAway) {
+      const id = String(nextId++);
+      // p-queue's signal would also end the job of a wish that is being served: this one is let go before.
+      const withdrawal = new AbortController();
+      const withdraw = () => withdrawal.abort();
+      const leave = () => {
+        wish.signal?.removeEventListener('abort', withdraw);
+        places.delete(id);
+      };
+      const job = () => {
+        queue.pause();
+        leave();
+        return serve();
+      };
+      wish.signal?.addEventListener('abort', withdraw, { once: true });
+      places.set(id, { id, wish });
+      queue.add(job, { id, priority: -wish.due, signal: withdrawal.signal }).catch(() => {
+        leave();
+        turnAway();
+      });
+    },
+
+    serveOne(who) {
+      if (places.size === 0 || isFull()) return false;
+      if (who === 'people') {
+        const first = mostUrgent(people());
+        if (first === undefined) return false;
+        queue.setPriority(first.id, FRONT);
+      }
+      const before = queue.pending;
+      queue.start();
+      queue.pause();
+      return queue.pending > before;
+    },
+
+    setConcurrency(next) {
+      queue.concurrency = next;
+    },
+
+    waits(who) {
+      if (isFull()) return false;
+      const interactive = people().length;
+      return who === 'people' ? interactive > 0 : places.size > interactive;
+    },
+
+    waiting() {
+      const counts = Object.fromEntries(LANES.map((lane) => [lane, 0])) as Record<Lane, number>;
+      for (const { wish } of places.values()) counts[wish.lane] += 1;
+      return counts;
+    },
+
+    onChange: (call) => queue.addEventListener('next', call),
+
+    async close() {
+      queue.clear();
+      await queue.onPendingZero();
+    },
+  };
+}
+
+/** Of equals the one that came first. */
+function mostUrgent(places: readonly Place[]): Place | undefined {
+  return places.toSorted((a, b) => a.wish.due - b.wish.due)[0];
+}

@@ -1,0 +1,265 @@
+import { SyncError } from '../errors/sync-error.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Meter } from '../lib/meter.ts';
+import { backoff, type Random } from '../lib/random.ts';
+import type { Lane } from '../model/lane.ts';
+import { type Query, type Store, storeError } from '../store/database.ts';
+import { createAlarm } from './alarm.ts';
+import { type Book, type Entry, openBook } from './book.ts';
+import { admitted, type Brake, boundedHint, halted, LONGEST_PAUSE, pausedUntil, provesRoom, refused } from './brake.ts';
+import { readBrake, writeBrake } from './kept-brake.ts';
+import { createLimits, type Limits, type QuotaOptions, type WindowSnapshot } from './limits.ts';
+import { createLine, type Wish } from './line.ts';
+
+/**
+ * The one door to the workspace's quota. Whoever wants to send a request acquires a slot first.
+ *
+ * A slot goes through these states:
+ *
+ *   waiting    a wish in the line, ordered by `due` (`line.ts`). It leaves by a slot, by its signal, or by `stop`.
+ *   reserved   it counts in both windows, in memory. `record` writes its ledger row in the caller's transaction.
+ *   sent       that transaction is committed and the request is, or may be, on the wire.
+ *   completed  the answer came, or none will. It still counts, for one window and its guard (`windows.ts`).
+ *   released   nothing was sent (also: the transaction was rolled back). It counts no more.
+ *
+ *   waiting → reserved → sent → completed;  reserved | sent → released.
+ *
+ * A process that dies leaves `reserved` without a trace, and `sent` as a row without an end (`book.ts`).
+ * Who may go is said in `limits.ts`; what a refusal does, in `brake.ts`. Among those who may, the most urgent goes first.
+ */
+export interface Throttle {
+  /** Resolves with a slot when it is this wish's turn. Rejects with `aborted`. */
+  acquire(wish: Wish): Promise<Slot>;
+  /** u, the used part, 0..1, of what may be used in the long window: of the cap, or of the background's share. */
+  usedShare(): number;
+  snapshot(): QuotaSnapshot;
+  /** Sends nothing, in any lane, until then: epoch milliseconds, at most 15 minutes from now. Survives a restart. */
+  pause(until: number, reason: string): Promise<void>;
+  /** Lifts what `pause` set. The pause after a refusal stays: the server would refuse again. */
+  resume(): Promise<void>;
+  /** Rejects the waiting wishes with `aborted`; resolves when the slots given out have ended. */
+  stop(): Promise<void>;
+}
+
+/** Exactly one of `release` and `complete` must end every slot. */
+export interface Slot {
+  /** Writes the ledger row in the caller's transaction, which must be committed before the request is sent. */
+  record(query: Query): Promise<void>;
+  /** Nothing was sent, also because the transaction was rolled back: the slot is free at once. Idempotent. */
+  release(): void;
+  /**
+   * The request ended; undefined: no answer came. The slot is freed one window after this moment. One durable update,
+   * inside the given transaction where there is one; called again, after that was rolled back, it only writes again.
+   */
+  complete(answer: SlotAnswer | undefined, query?: Query): Promise<void>;
+}
+
+export interface SlotAnswer {
+  readonly status: number;
+  /** Milliseconds that a refusal asked to wait. */
+  readonly retryAfter?: number;
+}
+
+export interface QuotaSnapshot {
+  readonly long: WindowSnapshot;
+  readonly burst: WindowSnapshot;
+  readonly configuredShare: number;
+  readonly effectiveShare: number;
+  /** Refused lately, and not yet let in again: one request at a time. */
+  readonly limited: boolean;
+  /** Epoch milliseconds, and why; null where nothing pauses. */
+  readonly paused: { readonly until: number; readonly reason: string } | null;
+  readonly waiting: Readonly<Record<Lane, number>>;
+  readonly inFlight: number;
+  /** When a background request may be sent next, epoch milliseconds; null: only after an answer has come. */
+  readonly nextSlotAt: number | null;
+}
+
+export interface ThrottleOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly meter: Meter;
+  readonly quota: QuotaOptions;
+}
+
+/** Reads ledger and brake, re-dating what comes from another boot. Throws what `storeError` makes of a failure. */
+export async function createThrottle(options: ThrottleOptions): Promise<Throttle> {
+  const { clock, store, quota } = options;
+  const limits = createLimits(quota);
+  const kept = await durably(store, async (query) => ({
+    book: await openBook(query, clock, limits.windows),
+    brake: await readBrake(query, clock),
+  }));
+  return wire(options, limits, kept.book, kept.brake);
+}
+
+/** The parts joined: line, limits, brake, book and one alarm. Only the brake and `stopped` change here. */
+function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake): Throttle {
+  const { clock, store, random, logger, meter, quota } = options;
+  const line = createLine(quota.concurrency);
+  const alarm = createAlarm(clock, () => pump());
+  let brake = kept;
+  let stopped = false;
+
+  const facts = () => ({ book, brake, now: clock.monotonic() });
+
+  const serveOne = (): boolean => {
+    const known = facts();
+    if (pausedUntil(brake).until > known.now || limits.roomForAll(known) > known.now) return false;
+    return line.serveOne(limits.roomForBackground(known) > known.now ? 'people' : 'anyone');
+  };
+
+  /** When the first of the waiting wishes may go; Infinity where nobody waits, or an answer must come first. */
+  const nextMoment = (): number => {
+    const background = line.waits('background') ? limits.nextForBackground(facts()) : Number.POSITIVE_INFINITY;
+    const people = line.waits('people') ? limits.roomForAll(facts()) : Number.POSITIVE_INFINITY;
+    return Math.max(pausedUntil(brake).until, Math.min(background, people));
+  };
+
+  const pump = () => {
+    if (stopped) return;
+    while (serveOne());
+    alarm.set(nextMoment());
+  };
+
+  const setBrake = (next: Brake) => {
+    brake = next;
+    line.setConcurrency(brake.limited ? 1 : quota.concurrency);
+    pump();
+  };
+
+  const refuse = (entry: Entry, hint: number | undefined) => {
+    const wait = hint === undefined ? backoff(random, brake.refusals, 1_000, LONGEST_PAUSE) : boundedHint(hint);
+    const { smallestShare } = limits;
+    const refusal = { started: entry.started, now: clock.monotonic(), wait, smallestShare };
+    setBrake(refused(brake, { ...refusal, configuredShare: quota.share }));
+    meter.count('quota_refusals_total', { lane: entry.lane });
+    logger.warn({ lane: entry.lane, waitMs: wait, refusals: brake.refusals }, 'the workspace refused: quota used up');
+  };
+
+  const admit = (entry: Entry) => {
+    const next = admitted(brake, entry.started);
+    if (next === brake) return;
+    setBrake(next);
+    logger.info({ share: limits.share(facts()) }, 'the workspace takes requests again');
+  };
+
+  const report = (entry: Entry) => {
+    const { long, burst } = limits.snapshot(facts());
+    meter.count('quota_requests_total', { lane: entry.lane });
+    meter.gauge('quota_used', long.used, { window: 'long' });
+    meter.gauge('quota_used', burst.used, { window: 'burst' });
+    meter.gauge('quota_share', limits.share(facts()));
+  };
+
+  /** Takes over what the end of a request tells. True where the brake has changed and must be kept. */
+  const end = (entry: Entry, answer: SlotAnswer | undefined): boolean => {
+    const before = brake;
+    book.complete(entry, answer?.status);
+    if (answer?.status === 429) refuse(entry, answer.retryAfter);
+    else if (answer !== undefined && provesRoom(answer.status)) admit(entry);
+    report(entry);
+    return brake !== before;
+  };
+
+  const createSlot = (entry: Entry, ended: () => void): Slot => {
+    let brakeChanged = false;
+    const write = async (query: Query) => {
+      await book.recordEnd(entry, query);
+      if (brakeChanged) await writeBrake(query, clock, brake);
+    };
+    return {
+      record: (query) => book.record(entry, query),
+      release() {
+        if (entry.state !== 'open') return;
+        book.release(entry);
+        ended();
+      },
+      async complete(answer, query) {
+        if (entry.state === 'released') return;
+        if (entry.state === 'open') brakeChanged = end(entry, answer);
+        await (query === undefined ? durably(store, write) : write(query)).finally(ended);
+      },
+    };
+  };
+
+  /** A slot's time in the line: reserved at once, over when the slot has ended. */
+  const serve = (wish: Wish, since: number, give: (slot: Slot) => void): Promise<void> => {
+    const entry = book.open(wish.lane);
+    meter.observe('quota_wait_seconds', (entry.started - since) / 1_000, { lane: wish.lane });
+    return new Promise((ended) => give(createSlot(entry, ended)));
+  };
+
+  /** A monotonic time as the wall clock will show it. */
+  const toWall = (at: number) => Math.round(clock.now() + at - clock.monotonic());
+
+  line.onChange(pump);
+  setBrake(brake);
+
+  return {
+    acquire(wish) {
+      if (stopped || wish.signal?.aborted) return Promise.reject(withdrawn());
+      const since = clock.monotonic();
+      const slot = new Promise<Slot>((give, reject) => {
+        line.enter(
+          wish,
+          () => serve(wish, since, give),
+          () => reject(withdrawn()),
+        );
+      });
+      pump();
+      return slot;
+    },
+
+    usedShare: () => limits.usedShare(facts()),
+
+    snapshot() {
+      const known = facts();
+      const pause = pausedUntil(brake);
+      const next = Math.max(known.now, pause.until, limits.nextForBackground(known));
+      return {
+        ...limits.snapshot(known),
+        configuredShare: quota.share,
+        effectiveShare: limits.share(known),
+        limited: brake.limited,
+        paused: pause.until > known.now ? { until: toWall(pause.until), reason: pause.reason } : null,
+        waiting: line.waiting(),
+        inFlight: book.all.inFlight,
+        nextSlotAt: next === Number.POSITIVE_INFINITY ? null : toWall(next),
+      };
+    },
+
+    async pause(until, reason) {
+      const wait = Math.min(LONGEST_PAUSE, until - clock.now());
+      setBrake(halted(brake, { until: clock.monotonic() + wait, reason }));
+      await durably(store, (query) => writeBrake(query, clock, brake));
+    },
+
+    async resume() {
+      if (brake.halt === null) return;
+      setBrake({ ...brake, halt: null });
+      await durably(store, (query) => writeBrake(query, clock, brake));
+    },
+
+    async stop() {
+      stopped = true;
+      alarm.set(Number.POSITIVE_INFINITY);
+      await line.close();
+    },
+  };
+}
+
+async function durably<Result>(store: Store, work: (query: Query) => Promise<Result>): Promise<Result> {
+  try {
+    return await store.commit(work);
+  } catch (error) {
+    throw storeError(error, store.file);
+  }
+}
+
+function withdrawn(): SyncError {
+  return new SyncError('aborted', 'the wish for a quota slot was withdrawn');
+}
