@@ -80,9 +80,17 @@ export const CODES = {
     verdict: 'never',
     hint: 'The body is not what the event promises; it is kept in quarantine.',
   },
+  connection_unknown: {
+    verdict: 'never',
+    hint: 'Configure the connection again, or leave the delivery: it is purged in time.',
+  },
   payload_too_large: {
     verdict: 'never',
     hint: 'The body is over the limit of this connector.',
+  },
+  inbox_full: {
+    verdict: 'wait-until',
+    hint: 'More deliveries wait than are kept; they are taken again as the waiting ones are worked off.',
   },
   // requests to the workspace and to providers
   unreachable: {

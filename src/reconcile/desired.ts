@@ -11,7 +11,7 @@ export interface PullRequestRecord {
   readonly title: string;
   readonly headBranch: string;
   readonly baseBranch: string;
-  readonly description?: string | null;
+  readonly description?: string;
   readonly state?: string;
   readonly draft?: boolean;
   readonly url?: string;
@@ -52,7 +52,8 @@ export function desiredRecord(item: PullRequest, vendor: Vendor): PullRequestRec
     repoId: sentRepoId(item, vendor),
     identifier: item.identifier,
     title: cut(item.title, LONGEST_TITLE),
-    description: item.description == null ? item.description : cut(item.description, LONGEST_TEXT),
+    // The workspace knows no null here: a description that is known to be empty is the empty text.
+    description: item.description === undefined ? undefined : cut(item.description ?? '', LONGEST_TEXT),
     headBranch: item.headBranch,
     baseBranch: item.baseBranch,
     state: item.state,

@@ -16,7 +16,8 @@ export interface Held {
 
 export type Judgement =
   /** Nothing that is held changes. */
-  | { readonly outcome: 'unchanged' | 'superseded' }
+  | { readonly outcome: 'unchanged' }
+  | { readonly outcome: 'superseded' }
   /** `held` is the new state; `doubtful`: it is a guess until the object has been fetched. */
   | { readonly outcome: 'applied'; readonly held: Held; readonly doubtful: boolean };
 

@@ -1,0 +1,216 @@
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import type { Bell } from '../lib/bell.ts';
+import { type Clock, sleep } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Meter } from '../lib/meter.ts';
+import { backoff, type Random } from '../lib/random.ts';
+import type { Stage } from '../lib/stage.ts';
+import type { Store } from '../store/database.ts';
+import { firstReadsDone, wishFirstReads } from '../store/list-reads.ts';
+import { nextDue } from '../store/outbox.ts';
+import { createBreaker } from './breaker.ts';
+import type { Client, Slot, Slots } from './door.ts';
+import { type Prepared, prepareNext } from './prepare.ts';
+import { send } from './send.ts';
+import { recover, type SettleContext, settle, settleFailure } from './settle.ts';
+
+export interface OutboxOptions {
+  readonly store: Store;
+  readonly throttle: Slots;
+  readonly client: Client;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly meter: Meter;
+  /** Rung when a change may have become due. */
+  readonly outbox: Bell;
+  /** Rung when an answer was appended to the inbox. */
+  readonly inbox: Bell;
+  /** Told whether the workspace takes our credential and answers at all. */
+  readonly onHealth?: (state: 'ok' | 'unauthorized' | 'unreachable') => void;
+  /** Told of each delivery's lag: from its receipt to the answer of its write, milliseconds. */
+  readonly onLag?: (milliseconds: number) => void;
+}
+
+export interface Outbox extends Stage {
+  /** Requests on the wire or being settled. */
+  readonly inFlight: number;
+}
+
+/** With a wrong key one request in this time is spent to see whether it has been put right, milliseconds. */
+const UNAUTHORIZED_PAUSE = 5 * 60_000;
+
+/**
+ * The stage that sends. It waits until a change is due and a slot is free; one transaction then takes the change,
+ * stores the request and writes the ledger row; the request is sent; another transaction settles it. The next change
+ * is taken meanwhile, as far as the throttle lets it.
+ */
+export function createOutbox(options: OutboxOptions): Outbox {
+  const { store, throttle, clock, random, logger, meter } = options;
+  const breaker = createBreaker();
+  const working = new Set<Promise<void>>();
+  let stopping: AbortController | undefined;
+  let running: Promise<void> | undefined;
+  let mayWrite = false;
+
+  async function run(signal: AbortSignal): Promise<void> {
+    await untilSettled(prepareStart);
+    while (!signal.aborted) {
+      try {
+        await takeNext(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        await failedToWrite(error, signal);
+      }
+    }
+  }
+
+  async function failedToWrite(error: unknown, signal: AbortSignal): Promise<void> {
+    logger.error({ error: asSyncError(error) }, 'outbox cannot write and waits');
+    await sleep(clock, backoff(random, 3, 500, 5_000), signal);
+  }
+
+  async function prepareStart(): Promise<void> {
+    const recovered = await store.commit(async (transaction) => {
+      await wishFirstReads(transaction, clock.now());
+      return recover(transaction, context());
+    });
+    if (recovered > 0) logger.info({ requests: recovered }, 'requests of unknown fate found at the start');
+  }
+
+  function context(): SettleContext {
+    return { now: clock.now(), random, usedShare: throttle.usedShare() };
+  }
+
+  async function eligible(): Promise<{ now: number; onlyReads: boolean }> {
+    mayWrite ||= await firstReadsDone(store.query);
+    return { now: clock.now(), onlyReads: !mayWrite };
+  }
+
+  async function takeNext(signal: AbortSignal): Promise<void> {
+    const next = await nextDue(store.query, await eligible());
+    if (next === undefined) return options.outbox.next();
+    const wait = next.at - clock.now();
+    if (wait > 0) return waitFor(wait, signal);
+    if (breaker.open) {
+      await Promise.all(working);
+      await sleep(clock, breaker.pause(), signal);
+    }
+    const slot = await throttle.acquire({ lane: next.lane, due: next.due, signal });
+    const prepared = await prepare(slot);
+    if (prepared) track(deliver(prepared, slot));
+  }
+
+  /** Until the time has passed or something more urgent may have come. */
+  async function waitFor(ms: number, signal: AbortSignal): Promise<void> {
+    const woken = new AbortController();
+    const timer = sleep(clock, ms, AbortSignal.any([signal, woken.signal]));
+    await Promise.race([timer, options.outbox.next()]);
+    woken.abort();
+  }
+
+  async function prepare(slot: Slot): Promise<Prepared | undefined> {
+    try {
+      const taken = await eligible();
+      const prepared = await store.commit(async (transaction) => {
+        const next = await prepareNext(transaction, taken);
+        if (next) await slot.record(transaction);
+        return next;
+      });
+      if (!prepared) slot.release();
+      return prepared;
+    } catch (error) {
+      slot.release();
+      throw error;
+    }
+  }
+
+  function track(work: Promise<void>): void {
+    working.add(work);
+    void work.finally(() => working.delete(work));
+  }
+
+  /** Never rejects: what cannot be settled now is found in flight at the next start. */
+  async function deliver(prepared: Prepared, slot: Slot): Promise<void> {
+    const { action, entity } = prepared;
+    try {
+      const answer = await send(options.client, prepared, { slot });
+      breaker.passed();
+      options.onHealth?.('ok');
+      logger.info({ action, entity, status: answer.status, deliveries: prepared.waiting }, 'request answered');
+      await untilSettled(() => succeed(prepared, slot, answer.status, answer.body));
+    } catch (error) {
+      await untilSettled(() => fail(prepared, slot, asSyncError(error)));
+    }
+    options.inbox.ring();
+    options.outbox.ring();
+  }
+
+  /** The answer is here and must not be forgotten because the disk is full: it is settled when the database can. */
+  async function untilSettled(work: () => Promise<void>): Promise<void> {
+    const signal = stopping?.signal ?? AbortSignal.abort();
+    try {
+      await work();
+    } catch (error) {
+      await failedToWrite(error, signal);
+      if (!signal.aborted) await untilSettled(work);
+    }
+  }
+
+  async function succeed(prepared: Prepared, slot: Slot, status: number, body: unknown): Promise<void> {
+    const received = await store.commit(async (transaction) => {
+      await slot.complete({ status }, transaction);
+      return settle(transaction, prepared, body, context());
+    });
+    meter.count('workspace_requests_total', { route: prepared.action, status: String(status) });
+    for (const at of received) {
+      const lag = Math.max(0, clock.now() - at);
+      meter.observe('sync_lag_seconds', lag / 1_000);
+      options.onLag?.(lag);
+    }
+  }
+
+  async function fail(prepared: Prepared, slot: Slot, error: SyncError): Promise<void> {
+    note(error);
+    const { status, retryAfter } = error;
+    const failure = await store.commit(async (transaction) => {
+      await slot.complete(status === undefined ? undefined : { status, retryAfter }, transaction);
+      return settleFailure(transaction, prepared, error, { ...context(), outage: breaker.open });
+    });
+    const { action, entity } = prepared;
+    meter.count('workspace_requests_total', { route: action, status: String(status ?? error.code) });
+    logger[failure === 'held' ? 'error' : 'warn']({ action, entity, error, outcome: failure }, 'request failed');
+    if (isCredential(error)) {
+      await throttle.pause(clock.now() + UNAUTHORIZED_PAUSE, `${error.code}: ${error.hint}`);
+    }
+  }
+
+  function note(error: SyncError): void {
+    if (isCredential(error)) options.onHealth?.('unauthorized');
+    else if (error.status !== undefined && error.status < 500) breaker.passed();
+    else breaker.failed();
+    if (breaker.open) options.onHealth?.('unreachable');
+  }
+
+  return {
+    get inFlight() {
+      return working.size;
+    },
+    start() {
+      if (running) return;
+      stopping = new AbortController();
+      running = run(stopping.signal);
+    },
+    async stop() {
+      stopping?.abort();
+      options.outbox.ring();
+      await running;
+      await Promise.all(working);
+      running = undefined;
+    },
+  };
+}
+
+function isCredential(error: SyncError): boolean {
+  return error.status === 401 || error.status === 403;
+}

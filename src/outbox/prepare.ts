@@ -1,0 +1,94 @@
+import { entity as entityName } from '../model/change.ts';
+import type { Action } from '../store/answers.ts';
+import type { Query } from '../store/database.ts';
+import { type EntityRow, findEntity, forgetEntity, json } from '../store/entities.ts';
+import { type Eligible, nextChange, type OutboxRow, removeChange, updateChange } from '../store/outbox.ts';
+
+/** A request that is about to be sent, as it stands in the outbox row while it is in flight. */
+export interface Prepared {
+  readonly action: Action;
+  readonly entity: string;
+  readonly kind: OutboxRow['kind'];
+  readonly lane: OutboxRow['lane'];
+  /** The request body; for a list read its cursor; for a removal the ids. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** What becomes `known` when the request succeeds: null means that the workspace no longer holds it. */
+  readonly known: string | null;
+  readonly taskId: string | null;
+  /** Deliveries that waited when it was computed; later ones wait for the next. */
+  readonly waiting: number;
+  readonly attempts: number;
+  readonly sentAt: number;
+}
+
+/**
+ * At a free slot: takes the change that is due first, computes what to send from `desired` against `known`, and stores
+ * it as in flight. Changes whose difference has vanished are removed in passing. Runs in the transaction that also
+ * writes the ledger row.
+ *
+ * @returns undefined when nothing is to be sent
+ */
+export async function prepareNext(query: Query, eligible: Eligible): Promise<Prepared | undefined> {
+  for (;;) {
+    const row = await nextChange(query, eligible);
+    if (row === undefined) return undefined;
+    const request = row.kind === 'read' ? readOf(row) : await writeOf(query, row);
+    if (request === undefined) {
+      await removeChange(query, row.entity);
+      continue;
+    }
+    const waiting = (JSON.parse(row.waiting) as unknown[]).length;
+    const { entity, kind, lane, attempts } = row;
+    const prepared = { ...request, entity, kind, lane, attempts, waiting, sentAt: eligible.now };
+    await updateChange(query, entity, { state: 'sending', sent: JSON.stringify(prepared), sent_at: eligible.now });
+    return prepared;
+  }
+}
+
+type Request = Pick<Prepared, 'action' | 'body' | 'known' | 'taskId'>;
+
+function readOf(row: OutboxRow): Request {
+  const none = { known: null, taskId: null };
+  if (row.entity === entityName.readTasks) return { ...none, action: 'read-tasks', body: {} };
+  if (row.entity === entityName.readPullRequests) {
+    return { ...none, action: 'read-pull-requests', body: json(row.sent) ?? {} };
+  }
+  const taskId = row.entity.slice(entityName.readLinks('').length);
+  return { ...none, action: 'read-links', body: {}, taskId };
+}
+
+async function writeOf(query: Query, row: OutboxRow): Promise<Request | undefined> {
+  const held = await findEntity(query, row.entity);
+  if (held === undefined) return undefined;
+  const desired = json(held.desired);
+  if (row.kind === 'pull_request') return recordOf(held, desired);
+  if (row.kind === 'task') return createOf(held, desired);
+  return linkOf(query, held, desired);
+}
+
+function recordOf(held: EntityRow, desired: Record<string, unknown> | undefined): Request | undefined {
+  if (desired === undefined) return undefined;
+  return { action: 'record-pull-request', body: desired, known: held.desired, taskId: null };
+}
+
+function createOf(held: EntityRow, desired: Record<string, unknown> | undefined): Request | undefined {
+  if (desired === undefined || held.known !== null) return undefined;
+  return { action: 'create-task', body: desired, known: held.desired, taskId: null };
+}
+
+async function linkOf(
+  query: Query,
+  held: EntityRow,
+  desired: Record<string, unknown> | undefined,
+): Promise<Request | undefined> {
+  const taskId = held.task_id as string;
+  if (desired !== undefined && held.known === null && held.hand !== 'removed') {
+    const { reason: _, ...body } = desired;
+    return { action: 'add-link', body, known: JSON.stringify(body), taskId };
+  }
+  if (desired === undefined && held.known !== null && held.remote_id !== null && held.hand === null) {
+    return { action: 'remove-link', body: { workItemId: held.remote_id }, known: null, taskId };
+  }
+  if (desired === undefined && held.known === null) await forgetEntity(query, held.entity);
+  return undefined;
+}

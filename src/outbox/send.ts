@@ -1,0 +1,35 @@
+import type { ApiAnswer } from '../workspace/client.ts';
+import type { Client, SendContext } from './door.ts';
+import type { Prepared } from './prepare.ts';
+
+const PAGE = 100;
+
+/** Puts a prepared request through the client. Throws what the client throws. */
+export function send(client: Client, prepared: Prepared, context: SendContext): Promise<ApiAnswer<unknown>> {
+  const taskId = prepared.taskId as string;
+  // The body was built for exactly this route; it went through the outbox row as JSON.
+  const body = prepared.body as never;
+  switch (prepared.action) {
+    case 'read-tasks':
+      return client.listTasks({ query: { all: true } }, context);
+    case 'read-pull-requests':
+      return client.listPullRequests({ query: { limit: PAGE, ...prepared.body } }, context);
+    case 'read-links':
+      return client.listWorkItems({ taskId }, context);
+    case 'record-pull-request':
+      return client.createPullRequest({ body }, context);
+    case 'add-link':
+      return client.addWorkItem({ taskId, body }, context);
+    case 'remove-link':
+      return client.removeWorkItem({ taskId, workItemId: String(prepared.body['workItemId']) }, context);
+    case 'create-task':
+      return createTask(client, prepared, context);
+  }
+}
+
+function createTask(client: Client, prepared: Prepared, context: SendContext): Promise<ApiAnswer<unknown>> {
+  const { kind, ...body } = prepared.body;
+  return kind === 'idea'
+    ? client.createIdea({ body: body as never }, context)
+    : client.createBug({ body: body as never }, context);
+}

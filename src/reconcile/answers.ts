@@ -1,0 +1,217 @@
+import { z } from 'zod';
+import { entity } from '../model/change.ts';
+import { isAutomatic } from '../model/link.ts';
+import type { Task } from '../model/task.ts';
+import { type Answer, readAnswer } from '../store/answers.ts';
+import type { Query } from '../store/database.ts';
+import {
+  blankEntity,
+  type EntityRow,
+  findEntity,
+  json,
+  linksOfItem,
+  linksOfTask,
+  saveEntity,
+} from '../store/entities.ts';
+import { PULL_REQUESTS_READ, TASKS_READ, wishTaskList } from '../store/list-reads.ts';
+import { itemsNaming } from '../store/mentions.ts';
+import { writeMeta } from '../store/meta.ts';
+import { dropDifference, findChange, removeChange } from '../store/outbox.ts';
+import { allTaskKeys, forgetTask, saveTask } from '../store/tasks.ts';
+import type { Moment } from './context.ts';
+import type { KnownLink } from './evaluate.ts';
+
+/**
+ * What the workspace said becomes known. An answer was true at some moment between its request and its receipt, so it
+ * never overrules what became known after the request had left.
+ *
+ * @returns the items to look at again
+ */
+export async function applyAnswer(query: Query, body: Uint8Array, moment: Moment): Promise<readonly string[]> {
+  const answer = readAnswer(body);
+  switch (answer.action) {
+    case 'read-tasks':
+      return applyTaskList(query, answer, moment);
+    case 'read-pull-requests':
+      return applyRecordPage(query, answer, moment);
+    case 'read-links':
+      return applyLinkList(query, answer);
+    case 'record-pull-request':
+      return applyRecord(query, answer, recordShape.parse(answer.body), moment);
+    case 'add-link':
+      return applyAddedLink(query, answer);
+    case 'create-task':
+      return applyTask(query, taskShape.parse(answer.body));
+    case 'remove-link':
+      return [];
+  }
+}
+
+const taskShape = z.looseObject({
+  taskId: z.string(),
+  key: z.string(),
+  title: z.string(),
+  status: z.string(),
+  source: z.string().catch('api'),
+  updatedAt: z.string().catch(''),
+});
+
+const recordShape = z.looseObject({
+  provider: z.string(),
+  repoId: z.string(),
+  identifier: z.string(),
+  taskIds: z.array(z.string()).optional(),
+});
+
+const linkShape = z.looseObject({
+  workItemId: z.string(),
+  url: z.string(),
+  externalId: z.string().nullish(),
+});
+
+async function applyTask(query: Query, { taskId, key, title, status, source, updatedAt }: Task): Promise<string[]> {
+  await saveTask(query, { taskId, key, title, status, source, updatedAt });
+  return itemsNaming(query, [key]);
+}
+
+/** One complete list: what it lacks is gone. It is the oracle for the key set and for creates of unknown fate. */
+async function applyTaskList(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
+  const { tasks } = z.object({ tasks: z.array(taskShape) }).parse(answer.body);
+  const before = await allTaskKeys(query);
+  for (const task of tasks) await applyTask(query, task);
+  const present = new Set(tasks.map(({ taskId }) => taskId));
+  for (const taskId of before.keys()) {
+    if (!present.has(taskId)) await forgetTask(query, taskId);
+  }
+  await settleCreates(query, tasks, answer.sentAt, moment);
+  await writeMeta(query, TASKS_READ, String(moment.now));
+  const added = tasks.filter(({ taskId, key }) => before.get(taskId) !== key).map(({ key }) => key);
+  return itemsNaming(query, added);
+}
+
+/**
+ * Creates of unknown fate, all settled by one list: present → known; absent → pending; twice → the oldest is kept.
+ * For a create that was sent too shortly before the list was asked for, the list proves nothing: another is wished.
+ */
+async function settleCreates(query: Query, tasks: readonly Task[], sentAt: number, moment: Moment): Promise<void> {
+  const unknown = await query
+    .selectFrom('outbox')
+    .selectAll()
+    .where('kind', '=', 'task')
+    .where('state', '=', 'unknown')
+    .execute();
+  for (const change of unknown) {
+    if (change.not_before > sentAt) {
+      const { now, usedShare } = moment;
+      await wishTaskList(query, { now, usedShare, lane: 'triage', notBefore: change.not_before });
+      continue;
+    }
+    const row = await findEntity(query, change.entity);
+    const made = tasks.filter(({ source }) => source === row?.item_key).toSorted(byAge)[0];
+    if (row && made) {
+      await saveEntity(query, { ...row, known: row.desired, known_at: moment.now, remote_id: made.taskId });
+      await removeChange(query, change.entity);
+    } else {
+      await query
+        .updateTable('outbox')
+        .set({ state: 'pending', not_before: 0, sent: null, sent_at: null })
+        .where('entity', '=', change.entity)
+        .execute();
+    }
+  }
+}
+
+function byAge(left: Task, right: Task): number {
+  return left.updatedAt < right.updatedAt ? -1 : 1;
+}
+
+async function applyRecordPage(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
+  const page = z.object({ pullRequests: z.array(recordShape), nextCursor: z.string().nullish() }).parse(answer.body);
+  const again: string[] = [];
+  for (const record of page.pullRequests) again.push(...(await applyRecord(query, answer, record, moment)));
+  if (!page.nextCursor) await writeMeta(query, PULL_REQUESTS_READ, String(moment.now));
+  return again;
+}
+
+async function applyRecord(
+  query: Query,
+  answer: Answer,
+  record: z.infer<typeof recordShape>,
+  moment: Moment,
+): Promise<string[]> {
+  const name = entity.pullRequest(record.provider, record.repoId, record.identifier);
+  const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
+  const known = json(row.known);
+  // What we wrote is known as we wrote it: a server's own spelling of it must not look like a difference.
+  const next = known === undefined ? record : { ...known, taskIds: record.taskIds ?? known['taskIds'] };
+  await saveEntity(query, { ...row, known: JSON.stringify(next), known_at: row.known_at ?? moment.now });
+  if (row.item_key === null) return [];
+  if (record.taskIds) await compareLinks(query, row.item_key, new Set(record.taskIds), answer.sentAt, moment);
+  return known === undefined ? [row.item_key] : [];
+}
+
+/** A record names the tasks that have a link with its URL: so a person's removals and additions are seen for nothing. */
+async function compareLinks(
+  query: Query,
+  itemKey: string,
+  linked: ReadonlySet<string>,
+  sentAt: number,
+  moment: Moment,
+): Promise<void> {
+  for (const link of await linksOfItem(query, itemKey)) {
+    const exists = linked.has(link.task_id as string);
+    if (link.known !== null && !exists) await removedByHand(query, link, sentAt);
+    else if (link.known === null && exists) await foundThere(query, link, moment.now);
+  }
+}
+
+/** A link of ours that vanished without our doing was removed by a person, and stays removed. */
+async function removedByHand(query: Query, link: EntityRow, sentAt: number): Promise<void> {
+  if ((link.known_at ?? 0) >= sentAt) return;
+  if (await findChange(query, link.entity)) return;
+  const hand = link.desired === null ? null : 'removed';
+  await saveEntity(query, { ...link, known: null, remote_id: null, hand });
+}
+
+/** It stands there already: whoever made it, nothing need be sent. */
+async function foundThere(query: Query, link: EntityRow, now: number): Promise<void> {
+  const change = await findChange(query, link.entity);
+  if (change && change.state !== 'pending') return;
+  const url = json<KnownLink>(link.desired)?.url;
+  await saveEntity(query, { ...link, known: JSON.stringify({ url }), known_at: now, hand: null });
+  await dropDifference(query, link.entity);
+}
+
+/** The server answers with the link that exists for that URL, which a person may have made before us. */
+async function applyAddedLink(query: Query, answer: Answer): Promise<string[]> {
+  const link = linkShape.parse(answer.body);
+  const row = await findEntity(query, answer.entity);
+  if (!row) return [];
+  await saveEntity(query, { ...row, ...whoMade(link) });
+  return row.desired === null && row.item_key ? [row.item_key] : [];
+}
+
+function whoMade(link: z.infer<typeof linkShape>): Pick<EntityRow, 'known' | 'remote_id' | 'hand'> {
+  const externalId = link.externalId ?? null;
+  return {
+    known: JSON.stringify({ url: link.url, externalId } satisfies KnownLink),
+    remote_id: link.workItemId,
+    hand: isAutomatic(externalId) ? null : 'manual',
+  };
+}
+
+/** All links of one task: who made them, and under which id. */
+async function applyLinkList(query: Query, answer: Answer): Promise<string[]> {
+  const { workItems } = z.object({ workItems: z.array(linkShape) }).parse(answer.body);
+  const taskId = answer.entity.slice(entity.readLinks('').length);
+  const again: string[] = [];
+  for (const row of await linksOfTask(query, taskId)) {
+    if (row.known === null) continue;
+    const url = json<KnownLink>(row.known)?.url;
+    const found = workItems.find((link) => link.workItemId === row.remote_id || link.url === url);
+    if (found) await saveEntity(query, { ...row, ...whoMade(found) });
+    else await removedByHand(query, row, answer.sentAt);
+    if (row.item_key) again.push(row.item_key);
+  }
+  return again;
+}

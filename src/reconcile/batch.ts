@@ -1,0 +1,219 @@
+import { createHash } from 'node:crypto';
+import type { Translation } from '../connectors/connector.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import type { Logger } from '../lib/logger.ts';
+import { type Item, type ItemKey, type ItemReference, isFinished } from '../model/item.ts';
+import { WORKSPACE } from '../store/answers.ts';
+import type { Query } from '../store/database.ts';
+import { requestFetch } from '../store/fetches.ts';
+import { type PendingDelivery, settleDeliveries, type Verdict } from '../store/inbox.ts';
+import { findItem, type ItemMark, itemMarks, readFields, saveItem } from '../store/items.ts';
+import { wishTaskList } from '../store/list-reads.ts';
+import { applyAnswer } from './answers.ts';
+import type { Moment, Source, Sources } from './context.ts';
+import { type Cause, evaluate } from './evaluate.ts';
+import type { KeyHorizon } from './key-horizon.ts';
+import { clampTime, type Held, judge } from './newest.ts';
+
+/** A delivery with what it becomes; translated before the transaction, since translation touches nothing. */
+export interface Translated {
+  readonly delivery: PendingDelivery;
+  readonly source?: Source;
+  readonly translation?: Translation;
+  readonly failure?: SyncError;
+}
+
+export interface BatchResult {
+  readonly verdicts: readonly Verdict[];
+  /** The set of task keys may have changed. */
+  readonly tasksChanged: boolean;
+  readonly evaluated: number;
+  readonly fetchesAsked: number;
+}
+
+/** Turns deliveries into what they say; failures become part of the result, so that one never stops the others. */
+export function translateAll(deliveries: readonly PendingDelivery[], sources: Sources): Translated[] {
+  return deliveries.map((delivery) => translateOne(delivery, sources));
+}
+
+function translateOne(delivery: PendingDelivery, sources: Sources): Translated {
+  if (delivery.connection === WORKSPACE) return { delivery };
+  const source = sources.get(delivery.connection);
+  if (!source) {
+    const message = `no connection "${delivery.connection}" is configured any more`;
+    return { delivery, failure: new SyncError('connection_unknown', message) };
+  }
+  try {
+    return { delivery, source, translation: source.translate(delivery) };
+  } catch (error) {
+    return { delivery, failure: asSyncError(error) };
+  }
+}
+
+/** What a batch is taken over with, beside the database. */
+export interface Surroundings {
+  readonly sources: Sources;
+  readonly horizon: KeyHorizon;
+  readonly logger: Logger;
+}
+
+/** Takes a batch over in the caller's transaction: items, mentions, desired, known, outbox, and the inbox itself. */
+export async function applyBatch(
+  query: Query,
+  batch: readonly Translated[],
+  moment: Moment,
+  { sources, horizon, logger }: Surroundings,
+): Promise<BatchResult> {
+  const work = new Batch(query, moment, sources, logger);
+  await work.load(batch);
+  for (const translated of batch) await work.take(translated);
+  await work.evaluateChanged();
+  if (work.unknownKeys.some((key) => horizon.mayBeNew(key))) {
+    await wishTaskList(query, { ...moment, lane: 'read', notBefore: 0 });
+  }
+  await settleDeliveries(query, work.verdicts, moment.now);
+  return work;
+}
+
+interface Changed {
+  readonly source: Source;
+  readonly cause: Cause;
+}
+
+class Batch implements BatchResult {
+  readonly verdicts: Verdict[] = [];
+  readonly unknownKeys: string[] = [];
+  tasksChanged = false;
+  evaluated = 0;
+  fetchesAsked = 0;
+  readonly #query: Query;
+  readonly #moment: Moment;
+  readonly #logger: Logger;
+  #marks = new Map<ItemKey, ItemMark>();
+  readonly #held = new Map<ItemKey, Held>();
+  readonly #changed = new Map<ItemKey, Changed>();
+  /** Items to look at again because of what the workspace said. */
+  readonly #again = new Set<ItemKey>();
+  readonly #sources: Sources;
+
+  constructor(query: Query, moment: Moment, sources: Sources, logger: Logger) {
+    this.#query = query;
+    this.#moment = moment;
+    this.#sources = sources;
+    this.#logger = logger;
+  }
+
+  /** One look for all items of the batch, reading only what tells that nothing changed. */
+  async load(batch: readonly Translated[]): Promise<void> {
+    const keys = new Set<ItemKey>();
+    for (const { translation } of batch) {
+      if (translation?.outcome === 'items') for (const item of translation.items) keys.add(item.key);
+    }
+    this.#marks = await itemMarks(this.#query, [...keys]);
+  }
+
+  async take({ delivery, source, translation, failure }: Translated): Promise<void> {
+    if (failure) return this.#quarantine(delivery, failure);
+    if (!source || !translation) return this.#takeAnswer(delivery);
+    if (translation.outcome === 'ignored') {
+      this.verdicts.push({ id: delivery.id, state: 'ignored', reason: translation.reason });
+      return;
+    }
+    for (const reference of translation.references ?? []) await this.#ask(delivery, reference);
+    const items = translation.outcome === 'items' ? translation.items : [];
+    let superseded = items.length > 0;
+    for (const item of items) {
+      if (await this.#takeItem(delivery, source, item)) superseded = false;
+    }
+    this.verdicts.push({ id: delivery.id, state: superseded ? 'superseded' : 'applied' });
+  }
+
+  #quarantine(delivery: PendingDelivery, failure: SyncError): void {
+    const { id, connection, event } = delivery;
+    this.#logger.warn({ delivery: id, connection, event, error: failure }, 'delivery quarantined');
+    this.verdicts.push({ id, state: 'quarantined', reason: `${failure.code}: ${failure.message}`.slice(0, 500) });
+  }
+
+  async #takeAnswer(delivery: PendingDelivery): Promise<void> {
+    const again = await applyAnswer(this.#query, delivery.body, this.#moment);
+    for (const key of again) this.#again.add(key);
+    if (delivery.event === 'read-tasks' || delivery.event === 'create-task') this.tasksChanged = true;
+    this.verdicts.push({ id: delivery.id, state: 'applied' });
+  }
+
+  /** @returns whether the item says anything that was not known to be outdated */
+  async #takeItem(delivery: PendingDelivery, source: Source, raw: Item): Promise<boolean> {
+    const item = clampTime(raw, delivery.receivedAt);
+    const hash = hashOf(item);
+    const mark = this.#marks.get(item.key);
+    if (mark?.provider_time === item.updatedAt && mark.hash === hash) return true;
+    const held = await this.#heldItem(item.key, mark);
+    const judgement = judge(held, item, delivery.source);
+    if (judgement.outcome === 'superseded') return false;
+    if (judgement.outcome === 'unchanged') return true;
+    if (judgement.doubtful) await this.#ask(delivery, source.reference(item));
+    await this.#hold(delivery, source, judgement.held, hash);
+    return true;
+  }
+
+  async #heldItem(key: ItemKey, mark: ItemMark | undefined): Promise<Held | undefined> {
+    const held = this.#held.get(key);
+    if (held || !mark) return held;
+    const row = await findItem(this.#query, key);
+    return row && readFields(row);
+  }
+
+  async #hold(delivery: PendingDelivery, source: Source, held: Held, hash: string): Promise<void> {
+    const { item } = held;
+    this.#held.set(item.key, held);
+    this.#marks.set(item.key, { key: item.key, provider_time: item.updatedAt, hash });
+    await saveItem(this.#query, {
+      key: item.key,
+      kind: item.kind,
+      connector: item.connector,
+      connection: delivery.connection,
+      provider_time: item.updatedAt,
+      hash,
+      finished: isFinished(item) ? 1 : 0,
+      gone: item.gone ? 1 : 0,
+      seen_at: this.#moment.now,
+      fields: JSON.stringify(held),
+    });
+    const before = this.#changed.get(item.key)?.cause;
+    const waiting = [...(before?.waiting ?? []), { id: delivery.id, at: delivery.receivedAt }];
+    const cause = { since: before?.since ?? delivery.receivedAt, waiting };
+    this.#changed.set(item.key, { source, cause });
+  }
+
+  async #ask(delivery: PendingDelivery, reference: ItemReference): Promise<void> {
+    this.fetchesAsked++;
+    const { connection, id } = delivery;
+    await requestFetch(this.#query, { connection, reference, deliveryId: id, now: this.#moment.now });
+  }
+
+  async evaluateChanged(): Promise<void> {
+    for (const [key, { source, cause }] of this.#changed) {
+      await this.#evaluate((this.#held.get(key) as Held).item, source, cause);
+    }
+    for (const key of this.#again) {
+      if (!this.#changed.has(key)) await this.#lookAgain(key);
+    }
+  }
+
+  async #lookAgain(key: ItemKey): Promise<void> {
+    const row = await findItem(this.#query, key);
+    const source = row && this.#sources.get(row.connection);
+    if (!row || !source) return;
+    await this.#evaluate(readFields(row).item, source, { since: this.#moment.now, waiting: [] });
+  }
+
+  async #evaluate(item: Item, source: Source, cause: Cause): Promise<void> {
+    this.evaluated++;
+    this.unknownKeys.push(...(await evaluate(this.#query, item, source, cause, this.#moment)));
+  }
+}
+
+/** Of what the delivery says, not of what is held: deliveries of one shape repeat, and that must be cheap to see. */
+function hashOf(item: Item): string {
+  return createHash('sha1').update(JSON.stringify(item)).digest('base64');
+}

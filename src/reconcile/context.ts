@@ -1,0 +1,24 @@
+import type { Translation } from '../connectors/connector.ts';
+import type { Delivery } from '../model/delivery.ts';
+import type { Item, ItemReference } from '../model/item.ts';
+import type { Vendor } from './desired.ts';
+
+/** One connection as reconcile needs it: only pure functions. */
+export interface Source {
+  readonly vendor: Vendor;
+  /** Whether its pull requests are recorded in the workspace. */
+  readonly mirror: boolean;
+  translate(delivery: Delivery): Translation;
+  reference(item: Item): ItemReference;
+}
+
+/** The configured connections by name. */
+export type Sources = ReadonlyMap<string, Source>;
+
+/** What one transaction of reconcile is done under. */
+export interface Moment {
+  /** Wall clock, epoch milliseconds. */
+  readonly now: number;
+  /** u, the used share of the long quota window, 0..1. */
+  readonly usedShare: number;
+}

@@ -1,0 +1,135 @@
+import { asSyncError } from '../errors/sync-error.ts';
+import type { Bell } from '../lib/bell.ts';
+import { type Clock, sleep } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Meter } from '../lib/meter.ts';
+import { backoff, type Random } from '../lib/random.ts';
+import type { Stage } from '../lib/stage.ts';
+import type { Store } from '../store/database.ts';
+import { countAttempt, type PendingDelivery, pendingDeliveries, settleDeliveries } from '../store/inbox.ts';
+import { allTaskKeys } from '../store/tasks.ts';
+import { applyBatch, type BatchResult, translateAll } from './batch.ts';
+import type { Sources } from './context.ts';
+import { type KeyHorizon, keyHorizon } from './key-horizon.ts';
+
+export interface ReconcileOptions {
+  readonly store: Store;
+  readonly sources: Sources;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly meter: Meter;
+  /** u of the long quota window, 0..1. */
+  readonly usedShare: () => number;
+  /** Rung by whoever appends deliveries. */
+  readonly inbox: Bell;
+  /** Rung when the outbox may have something new. */
+  readonly outbox: Bell;
+  /** Rung when objects are to be fetched. */
+  readonly fetches: Bell;
+}
+
+export interface Reconcile extends Stage {
+  /** Takes over everything that is pending now; resolves when nothing is. */
+  drain(): Promise<void>;
+}
+
+/** Deliveries taken in one transaction: enough to share its cost, few enough not to hold up intake. */
+const BATCH = 100;
+const BATCH_BYTES = 4 * 1024 * 1024;
+
+/** A delivery that fails on its own this often is put into quarantine. */
+const MOST_ATTEMPTS = 3;
+
+/**
+ * The stage between inbox and outbox. It takes pending deliveries, oldest first, in batches; a batch is one
+ * transaction. When one fails, its deliveries are tried one by one, so that only the one at fault is held back.
+ */
+export function createReconcile(options: ReconcileOptions): Reconcile {
+  const { store, clock, logger, meter } = options;
+  let horizon: KeyHorizon | undefined;
+  let stopping: AbortController | undefined;
+  let running: Promise<void> | undefined;
+
+  async function run(signal: AbortSignal): Promise<void> {
+    for (let failures = 0; !signal.aborted; ) {
+      try {
+        await drain(signal);
+        failures = 0;
+        await options.inbox.next();
+      } catch (error) {
+        // The database does not take writes just now, for example because the disk is full.
+        logger.error({ error: asSyncError(error) }, 'reconcile cannot write and waits');
+        await sleep(clock, backoff(options.random, failures++, 500, 5_000), signal);
+      }
+    }
+  }
+
+  async function drain(signal?: AbortSignal): Promise<void> {
+    while (!signal?.aborted) {
+      const pending = await pendingDeliveries(store.query, BATCH, BATCH_BYTES);
+      if (pending.length === 0) return;
+      await takeOver(pending);
+    }
+  }
+
+  async function takeOver(pending: readonly PendingDelivery[]): Promise<void> {
+    try {
+      report(pending, await apply(pending));
+    } catch (error) {
+      if (!isFaultOfDelivery(error)) throw error;
+      if (pending.length === 1) return retryOrQuarantine(pending[0] as PendingDelivery, error);
+      for (const delivery of pending) await takeOver([delivery]);
+    }
+  }
+
+  async function apply(pending: readonly PendingDelivery[]): Promise<BatchResult> {
+    const translated = translateAll(pending, options.sources);
+    horizon ??= keyHorizon((await allTaskKeys(store.query)).values());
+    const surroundings = { sources: options.sources, horizon, logger };
+    const moment = { now: clock.now(), usedShare: options.usedShare() };
+    return store.commit((transaction) => applyBatch(transaction, translated, moment, surroundings));
+  }
+
+  async function retryOrQuarantine(delivery: PendingDelivery, error: unknown): Promise<void> {
+    const { code, message } = asSyncError(error);
+    logger.error({ delivery: delivery.id, error: asSyncError(error) }, 'delivery could not be applied');
+    if (delivery.attempts + 1 < MOST_ATTEMPTS) return countAttempt(store.query, [delivery.id]);
+    const verdict = { id: delivery.id, state: 'quarantined', reason: `${code}: ${message}`.slice(0, 500) } as const;
+    await settleDeliveries(store.query, [verdict], clock.now());
+    meter.count('deliveries_total', { connection: delivery.connection, outcome: 'quarantined' });
+  }
+
+  function report(pending: readonly PendingDelivery[], result: BatchResult): void {
+    const connections = new Map(pending.map(({ id, connection }) => [id, connection]));
+    for (const { id, state, reason } of result.verdicts) {
+      const connection = connections.get(id) ?? '';
+      meter.count('deliveries_total', { connection, outcome: state });
+      logger.debug({ delivery: id, connection, outcome: state, reason }, 'delivery taken over');
+    }
+    if (result.tasksChanged) horizon = undefined;
+    if (result.evaluated > 0 || result.tasksChanged) options.outbox.ring();
+    if (result.fetchesAsked > 0) options.fetches.ring();
+  }
+
+  return {
+    drain: () => drain(),
+    start() {
+      if (running) return;
+      stopping = new AbortController();
+      running = run(stopping.signal);
+    },
+    async stop() {
+      stopping?.abort();
+      options.inbox.ring();
+      await running;
+      running = undefined;
+    },
+  };
+}
+
+/** A database that cannot write fails every delivery alike: then none of them is at fault. */
+function isFaultOfDelivery(error: unknown): boolean {
+  const code = (error as { code?: string }).code ?? '';
+  return !/^(disk_full|database_|SQLITE_(FULL|IOERR|BUSY|READONLY|CANTOPEN|NOMEM))/.test(code);
+}

@@ -1,0 +1,42 @@
+import { appendDeliveries } from './append-deliveries.ts';
+import type { Query } from './database.ts';
+
+/** What the outbox asked of the workspace. */
+export type Action =
+  | 'read-tasks'
+  | 'read-pull-requests'
+  | 'read-links'
+  | 'record-pull-request'
+  | 'add-link'
+  | 'remove-link'
+  | 'create-task';
+
+/**
+ * An answer of the workspace as a delivery: whatever is read becomes one, and only reconcile interprets it.
+ * It was true at some moment between `sentAt` and its receipt.
+ */
+export interface Answer {
+  readonly action: Action;
+  readonly entity: string;
+  readonly sentAt: number;
+  readonly body: unknown;
+}
+
+/** Name of the connection under which the workspace's own words stand in the inbox. */
+export const WORKSPACE = 'workspace';
+
+export async function appendAnswer(query: Query, answer: Answer, id: string, receivedAt: number): Promise<void> {
+  const body = Buffer.from(JSON.stringify(answer));
+  const delivery = {
+    connection: WORKSPACE,
+    key: `answer:${id}`,
+    source: 'answer',
+    event: answer.action,
+    body,
+  } as const;
+  await appendDeliveries(query, [delivery], receivedAt);
+}
+
+export function readAnswer(body: Uint8Array): Answer {
+  return JSON.parse(Buffer.from(body).toString()) as Answer;
+}

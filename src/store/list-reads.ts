@@ -1,0 +1,57 @@
+import { entity } from '../model/change.ts';
+import { allowance, type Lane } from '../model/lane.ts';
+import type { Query } from './database.ts';
+import { readMeta } from './meta.ts';
+import { addDifference } from './outbox.ts';
+
+/** Names of facts in the `meta` table: when the workspace's content was last read completely. */
+export const TASKS_READ = 'tasks_read_at';
+export const PULL_REQUESTS_READ = 'pull_requests_read_at';
+
+/** Whether both lists were read completely at least once: before that nothing is written. */
+export async function firstReadsDone(query: Query): Promise<boolean> {
+  return (await readMeta(query, TASKS_READ)) !== undefined && (await readMeta(query, PULL_REQUESTS_READ)) !== undefined;
+}
+
+/** At the start: asks for the lists that were never read, at once. */
+export async function wishFirstReads(query: Query, now: number): Promise<void> {
+  const wishes = [
+    [TASKS_READ, entity.readTasks],
+    [PULL_REQUESTS_READ, entity.readPullRequests],
+  ] as const;
+  for (const [fact, name] of wishes) {
+    if ((await readMeta(query, fact)) !== undefined) continue;
+    await addDifference(query, {
+      entity: name,
+      kind: 'read',
+      lane: 'read',
+      since: now,
+      due: now,
+      weight: 1,
+      waiting: [],
+    });
+  }
+}
+
+export interface ListWish {
+  readonly now: number;
+  readonly usedShare: number;
+  readonly lane: Lane;
+  /** Earlier the list would prove nothing. */
+  readonly notBefore: number;
+}
+
+/** Asks for one complete read of the task list; a read that waits already serves this wish too. */
+export async function wishTaskList(query: Query, { now, usedShare, lane, notBefore }: ListWish): Promise<void> {
+  const due = now + allowance(lane, usedShare);
+  await addDifference(query, {
+    entity: entity.readTasks,
+    kind: 'read',
+    lane,
+    since: now,
+    due,
+    weight: 1,
+    notBefore,
+    waiting: [],
+  });
+}
