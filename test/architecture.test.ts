@@ -1,0 +1,157 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize, relative } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+/** Who may import whom: the table of src/README.md as data. `pure` stands for model, lib and errors. */
+const PURE = ['model', 'lib', 'errors'];
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  'main.ts': ['*'],
+  cli: ['*'],
+  demo: ['model', 'lib'],
+  model: [],
+  lib: [],
+  errors: ['model'],
+  observe: PURE,
+  config: PURE,
+  http: PURE,
+  throttle: [...PURE, 'store'],
+  store: PURE,
+  workspace: [...PURE, 'http'],
+  connectors: [...PURE, 'http', 'connectors/connector.ts'],
+  intake: [...PURE, 'http', 'store', 'connectors/connector.ts'],
+  reconcile: [...PURE, 'store', 'connectors/connector.ts'],
+  outbox: [...PURE, 'store', 'workspace'],
+  gateway: [...PURE, 'http', 'store', 'workspace'],
+  web: [...PURE, 'http', 'store'],
+  'workspace-service': [...PURE, 'http', 'workspace/contract.ts', 'connectors/connector.ts'],
+};
+
+/** The only folders or files that may import a package. A package that is not listed may be imported nowhere. */
+const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
+  undici: ['http'],
+  fastify: ['http'],
+  'secure-json-parse': ['http'],
+  'better-sqlite3': ['lib/sqlite.ts'],
+  kysely: ['lib/sqlite.ts', 'store', 'throttle', 'workspace-service'],
+  'p-queue': ['throttle'],
+  pino: ['observe'],
+  'prom-client': ['observe'],
+  'node-cron': ['intake'],
+  '@octokit/webhooks': ['connectors/github', 'demo'],
+  'universal-github-app-jwt': ['connectors/github'],
+  zod: ['config', 'connectors', 'workspace', 'workspace-service', 'reconcile'],
+  yaml: ['config'],
+  'fastest-levenshtein': ['config'],
+  commander: ['cli'],
+  'close-with-grace': ['main.ts', 'cli'],
+};
+
+const SRC = join(import.meta.dirname, '..', 'src');
+
+interface SourceFile {
+  /** Relative to src, with forward slashes. */
+  readonly path: string;
+  readonly text: string;
+  readonly imports: readonly string[];
+}
+
+const FILES: readonly SourceFile[] = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.ts'))
+  .map((path) => {
+    const text = readFileSync(join(SRC, path), 'utf8');
+    return { path: path.replaceAll('\\', '/'), text, imports: importsOf(text) };
+  });
+
+function importsOf(text: string): string[] {
+  const code = withoutComments(text);
+  const patterns = [/\bfrom\s+['"]([^'"]+)['"]/g, /\bimport\s+['"]([^'"]+)['"]/g, /\bimport\(\s*['"]([^'"]+)['"]/g];
+  return patterns.flatMap((pattern) => [...code.matchAll(pattern)].map((match) => match[1] as string));
+}
+
+function withoutComments(text: string): string {
+  return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '');
+}
+
+function folderOf(path: string): string {
+  return path.split('/')[0] as string;
+}
+
+function targetOf(file: SourceFile, specifier: string): string {
+  return relative(SRC, normalize(join(SRC, dirname(file.path), specifier))).replaceAll('\\', '/');
+}
+
+function isAllowed(file: SourceFile, target: string): boolean {
+  const from = folderOf(file.path);
+  const to = folderOf(target);
+  if (from === 'connectors') return connectorMayImport(file, target);
+  if (from === to) return true;
+  return (MAY_IMPORT[from] ?? []).some((allowed) => allowed === '*' || allowed === to || allowed === target);
+}
+
+/** A connector imports its own folder and the interface, never a sibling; only the registry knows them all. */
+function connectorMayImport(file: SourceFile, target: string): boolean {
+  if (folderOf(target) !== 'connectors') return (MAY_IMPORT['connectors'] ?? []).includes(folderOf(target));
+  if (file.path === 'connectors/registry.ts' || target === 'connectors/connector.ts') return true;
+  return dirname(file.path).split('/')[1] === target.split('/')[1];
+}
+
+function isOwner(path: string, owners: readonly string[]): boolean {
+  return owners.some((owner) => path === owner || path.startsWith(`${owner}/`));
+}
+
+describe('architecture', () => {
+  it('has a row for every folder of src', () => {
+    const folders = new Set(FILES.map(({ path }) => folderOf(path)));
+    expect([...folders].filter((folder) => !(folder in MAY_IMPORT))).toEqual([]);
+  });
+
+  it('imports only what the layer table allows', () => {
+    const wrong = FILES.flatMap((file) =>
+      file.imports
+        .filter((specifier) => specifier.startsWith('.'))
+        .map((specifier) => targetOf(file, specifier))
+        .filter((target) => !isAllowed(file, target))
+        .map((target) => `${file.path} imports ${target}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it('leaves each package to the folder that owns it', () => {
+    const wrong = FILES.flatMap((file) =>
+      file.imports
+        .filter((specifier) => !specifier.startsWith('.') && !specifier.startsWith('node:'))
+        .map((specifier) =>
+          specifier
+            .split('/')
+            .slice(0, specifier.startsWith('@') ? 2 : 1)
+            .join('/'),
+        )
+        .filter((name) => !isOwner(file.path, PACKAGE_OWNERS[name] ?? []))
+        .map((name) => `${file.path} imports ${name}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it.each([
+    ['time', /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bhrtime\b/],
+    ['chance', /\bMath\.random\(|\brandomUUID\(|\brandomBytes\(|\brandomInt\(/],
+    ['timers', /\bsetTimeout\(|\bsetInterval\(|node:timers/],
+    ['environment', /\bprocess\.env\b/],
+  ])('takes ambient %s only in lib/ and config/', (_what, pattern) => {
+    const wrong = FILES.filter(({ path }) => !['lib', 'config'].includes(folderOf(path)))
+      .filter(({ text }) => pattern.test(withoutComments(text)))
+      .map(({ path }) => path);
+    expect(wrong).toEqual([]);
+  });
+
+  it('never branches on the name of a connector outside connectors/', () => {
+    const vendors = readdirSync(join(SRC, 'connectors'), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => entry.name);
+    const branch = new RegExp(`[!=]==\\s*['"](${vendors.join('|')})['"]|case\\s+['"](${vendors.join('|')})['"]`);
+    const wrong = FILES.filter(({ path }) => !['connectors', 'workspace-service', 'demo'].includes(folderOf(path)))
+      .filter(({ text }) => branch.test(withoutComments(text)))
+      .map(({ path }) => path);
+    expect(wrong).toEqual([]);
+  });
+});
