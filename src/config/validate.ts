@@ -62,10 +62,7 @@ function describe(issue: Issue, context: Context): readonly Problem[] {
   const path = [...context.path, ...issue.path];
   if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(key, issue.path, context));
   if (issue.code === 'invalid_union') return describeUnion(issue, context);
-  if (issue.code === 'invalid_key') {
-    const reasons = issue.issues.map((inner) => inner.message).join('; ');
-    return [{ ...context.document.keyPlace(path), message: `${label(path)}: ${reasons}` }];
-  }
+  if (issue.code === 'invalid_key') return [invalidKey(issue, context)];
   if (isMissing(issue, context)) return [{ ...context.document.keyPlace(path), message: missing(path) }];
   return [{ ...context.document.place(path), message: `${label(path)}${sentence(issue, context)}` }];
 }
@@ -76,6 +73,15 @@ function unknownKey(key: string, path: Path, context: Context): Problem {
   const suggestion = nearest(key, [...keysAt(context.schema, path), ...others]);
   const message = `${label(full)}unknown key "${key}"`;
   return { ...context.document.keyPlace([...full, key]), message, ...(suggestion && { suggestion }) };
+}
+
+/** A name that a mapping with free names refuses, or one that is not in its list. */
+function invalidKey(issue: z.core.$ZodIssueInvalidKey, context: Context): Problem {
+  const path = [...context.path, ...issue.path];
+  const isListed = issue.issues.some((inner) => inner.code === 'invalid_value');
+  if (isListed) return unknownKey(String(issue.path.at(-1)), issue.path.slice(0, -1), context);
+  const reasons = issue.issues.map((inner) => inner.message).join('; ');
+  return { ...context.document.keyPlace(path), message: `${label(path)}${reasons}` };
 }
 
 /** Of several alternatives the one that fits best speaks: one of the right type, with the fewest complaints. */
@@ -158,7 +164,11 @@ function keysAt(schema: ZodType, path: Path): readonly string[] {
   const root = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
   let nodes = alternatives(root);
   for (const key of path) nodes = nodes.flatMap((node) => childrenAt(node, key)).flatMap(alternatives);
-  return [...new Set(nodes.flatMap((node) => Object.keys(node.properties ?? {})))];
+  return [...new Set(nodes.flatMap((node) => [...Object.keys(node.properties ?? {}), ...listedNames(node)]))];
+}
+
+function listedNames({ propertyNames }: JsonSchema): readonly string[] {
+  return typeof propertyNames === 'object' ? (propertyNames.enum ?? []).map(String) : [];
 }
 
 function childrenAt(node: JsonSchema, key: PropertyKey): readonly JsonSchema[] {

@@ -1,0 +1,144 @@
+import { CODES, type Verdict } from '../errors/codes.ts';
+import type { JsonSchema } from './generate.ts';
+import { DAEMON_OPTIONS } from './options.ts';
+
+interface ReferenceInput {
+  readonly file: JsonSchema;
+  /** The keys that all connections have. */
+  readonly common: JsonSchema;
+  readonly connectors: readonly { readonly id: string; readonly title: string; readonly options: JsonSchema }[];
+}
+
+/** The reference page, Markdown. */
+export function workspaceReference({ file, common, connectors }: ReferenceInput): string {
+  const sections = [
+    INTRODUCTION,
+    '## Options of the daemon',
+    'A flag comes before the environment, the environment before the default.',
+    optionTable(),
+    '## Workspace file',
+    FILE_NOTE,
+    keyTable(file),
+    '## Every connection',
+    '`connector` names the vendor; the keys below it are the same for all vendors.',
+    keyTable(common),
+    ...connectors.flatMap(({ id, title, options }) => [`## Connector \`${id}\`: ${title}`, keyTable(options)]),
+    '## Variables',
+    VARIABLES,
+    '## Error codes',
+    CODES_NOTE,
+    codeTable(),
+  ];
+  return `${sections.join('\n\n')}\n`;
+}
+
+const INTRODUCTION = `# Reference
+
+Generated from the schemas by \`npm run generate\`; do not edit. Durations are a number and a unit: \`ms\`, \`s\`, \`m\`, \`h\`, \`d\`.`;
+
+const FILE_NOTE = `One YAML file per workspace. An unknown key is an error. All files are checked before anything starts, and every
+problem is reported with its file, line and column.`;
+
+const VARIABLES = [
+  'Every text that is a value of a workspace file may hold variables. They are put in after the file was parsed, so a value never becomes structure.',
+  table(
+    ['written', 'becomes'],
+    [
+      ['`$' + '{NAME}`', 'the variable; an error where it is not set or empty'],
+      ['`$' + '{NAME:-default}`', 'the variable, else the default'],
+      ['`$' + '{NAME:?message}`', 'the variable, else an error with the message'],
+      ['`$$`', 'a dollar sign'],
+    ],
+  ),
+  'Each variable may be given as `NAME`, or as `NAME_FILE` with the path of a file; one line break at the end of the file is dropped, and a file that everybody may read is a warning. Both at once are an error. A value with line breaks must come from a file. Inside `[ ]` and `{ }` a variable needs quotes.',
+].join('\n\n');
+
+const CODES_NOTE = `A code never changes its meaning. \`retry\`: may succeed when repeated later. \`wait-until\`: succeeds only after
+something named has happened. \`never\`: repeating it is useless. The exit code is that of the command line when the error ends it.`;
+
+function optionTable(): string {
+  return table(
+    ['flag', 'variable', 'type', 'default', 'meaning'],
+    DAEMON_OPTIONS.map((option) => [
+      code(option.flag),
+      code(option.env),
+      option.type,
+      option.default === undefined ? '' : code(option.default),
+      option.description,
+    ]),
+  );
+}
+
+function codeTable(): string {
+  const entries: readonly [string, { verdict: Verdict; hint: string; exit?: number }][] = Object.entries(CODES);
+  return table(
+    ['code', 'verdict', 'exit', 'remedy'],
+    entries.map(([name, { verdict, hint, exit = 1 }]) => [code(name), code(verdict), String(exit), hint]),
+  );
+}
+
+function keyTable(schema: JsonSchema): string {
+  return table(['key', 'type', 'default', 'meaning'], keyRows(schema, ''));
+}
+
+/** One row per key, those inside after the key that holds them. */
+function keyRows(schema: JsonSchema, prefix: string): readonly (readonly string[])[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([key, value]) => {
+    const node = value as JsonSchema;
+    const standard = schema.required?.includes(key) ? 'required' : defaultText(node);
+    const row = [code(prefix + key), typeText(node), standard, node.description ?? ''];
+    return [row, ...keyRows(node, `${prefix}${key}.`), ...innerRows(node, prefix + key)];
+  });
+}
+
+/** Keys of what a list or a mapping with free names holds. */
+function innerRows({ items, additionalProperties }: JsonSchema, key: string): readonly (readonly string[])[] {
+  return [
+    ...(typeof items === 'object' ? keyRows(items as JsonSchema, `${key}[].`) : []),
+    ...(typeof additionalProperties === 'object' ? keyRows(additionalProperties, `${key}.<name>.`) : []),
+  ];
+}
+
+function defaultText({ default: standard }: JsonSchema): string {
+  const isEmpty = standard === undefined || (typeof standard === 'object' && Object.keys(standard ?? {}).length === 0);
+  if (isEmpty) return '';
+  return code(typeof standard === 'string' ? standard : JSON.stringify(standard));
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  string: 'text',
+  boolean: '`true` or `false`',
+  integer: 'whole number',
+  object: 'mapping',
+};
+
+function typeText(schema: JsonSchema): string {
+  if (schema.title !== undefined) return schema.title;
+  const alternatives = (schema.anyOf ?? schema.oneOf) as readonly JsonSchema[] | undefined;
+  if (alternatives) return [...new Set(alternatives.map(typeText))].join(' or ');
+  if (schema.enum) return schema.enum.map((value) => code(String(value))).join(' or ');
+  if (schema.const !== undefined) return code(String(schema.const));
+  if (schema.type === 'array') return `list of ${typeText((schema.items ?? {}) as JsonSchema)}`;
+  const type = String(schema.type ?? 'any');
+  return `${WORDS[type] ?? type}${rangeText(schema)}`;
+}
+
+function rangeText({ minimum, maximum, exclusiveMinimum }: JsonSchema): string {
+  const to = maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
+  if (exclusiveMinimum !== undefined) return `, over ${exclusiveMinimum}${to === undefined ? '' : `, at most ${to}`}`;
+  if (minimum === undefined) return to === undefined ? '' : `, at most ${to}`;
+  return to === undefined ? `, from ${minimum}` : `, ${minimum} to ${to}`;
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map(escapeCell).join(' | ')} |`;
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+}
+
+function escapeCell(text: string): string {
+  return text.replace(/\s*\n\s*/g, ' ').replaceAll('|', '\\|');
+}
