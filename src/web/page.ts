@@ -1,0 +1,265 @@
+import type { ChangeRow, DeliveryRow, Failure } from '../store/status.ts';
+import { html, Markup } from './html.ts';
+import type { ConnectionStatus, Status, WindowStatus, WorkspaceState, WorkspaceStatus } from './status.ts';
+import { STYLE } from './style.ts';
+import { bytes, count, counted, duration, when } from './words.ts';
+
+/** Seconds between two loads of the page. */
+const REFRESH = 10;
+
+/** The status page: no script, no picture, nothing from elsewhere. */
+export function statusPage(status: Status, refreshes: boolean): string {
+  const page = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+${refreshes ? html`<meta http-equiv="refresh" content="${REFRESH}">` : null}
+<title>${titleOf(status)}</title>
+${STYLE_ELEMENT}
+</head>
+<body>
+${heading(status, refreshes)}
+<main>
+${notReady(status)}
+${status.workspaces.map((workspace) => workspaceSection(workspace, status.at))}
+</main>
+</body>
+</html>
+`;
+  return page.text;
+}
+
+/** Raw text to a browser, and constant: the policy names the hash of exactly these characters. */
+const STYLE_ELEMENT = new Markup(`<style>${STYLE}</style>`);
+
+function titleOf(status: Status): string {
+  if (!status.ready) return 'not ready – worksync';
+  const halted = status.workspaces.filter(({ state }) => state.kind === 'halted').length;
+  return halted > 0 ? `${halted} halted – worksync` : 'worksync';
+}
+
+function heading(status: Status, refreshes: boolean): Markup {
+  return html`<header>
+<h1>worksync</h1>
+${status.ready ? html`<span class="state good">● ready</span>` : html`<span class="state bad">■ not ready</span>`}
+<span class="soft">version ${status.version}, running for ${duration(status.at - status.startedAt)}</span>
+<span class="soft">as of ${new Date(status.at).toISOString().slice(0, 19).replace('T', ' ')} UTC,
+${refreshes ? html`loads again every ${REFRESH} s (<a href="/?refresh=off">stop</a>)` : html`<a href="/">keep it fresh</a>`}</span>
+</header>`;
+}
+
+function notReady(status: Status): Markup | null {
+  const failing = Object.entries(status.components).filter(([, reason]) => reason !== 'ok');
+  if (failing.length === 0) return null;
+  return html`<div class="banner bad" role="status"><strong>Not ready</strong>
+${failing.map(([component, reason]) => html`<p><code>${component}</code>: <code>${reason}</code></p>`)}</div>`;
+}
+
+function workspaceSection(workspace: WorkspaceStatus, now: number): Markup {
+  return html`<section>
+<h2>${workspace.name}</h2>
+<p class="soft">${stateWords(workspace.state, now)} · <code>${workspace.address}</code></p>
+${haltBanner(workspace.state)}
+<div class="cards">
+${quotaCard(workspace, now)}
+${deliveriesCard(workspace, now)}
+${changesCard(workspace, now)}
+${holdingsCard(workspace)}
+</div>
+${connectionsTable(workspace.connections, now)}
+${stuckTable(workspace.changes.stuck, now)}
+${quarantineTable(workspace, now)}
+${nextTable(workspace, now)}
+${latestTable(workspace.deliveries.latest, now)}
+</section>`;
+}
+
+function stateWords(state: WorkspaceState, now: number): Markup {
+  if (state.kind === 'running') return html`<span class="state good">● running</span>`;
+  if (state.kind === 'halted') return html`<span class="state bad">■ halted: ${state.code}</span>`;
+  return html`<span class="state wait">◆ waiting: ${state.reason}</span>, goes on ${when(state.until, now)}`;
+}
+
+function haltBanner(state: WorkspaceState): Markup | null {
+  if (state.kind !== 'halted') return null;
+  return html`<div class="banner bad" role="status"><strong>Nothing is sent</strong>
+<p class="text">${state.message}</p><p>${state.hint}</p></div>`;
+}
+
+function quotaCard({ quota }: WorkspaceStatus, now: number): Markup {
+  const share = `${Math.round(quota.effectiveShare * 100)} %`;
+  const lowered = quota.effectiveShare < quota.configuredShare - 0.001;
+  return html`<div class="card"><h3>Request quota</h3>
+${windowBar(quota.long)}
+${windowBar(quota.burst)}
+<p class="soft">Background work may use ${share}${
+    lowered
+      ? html` (of ${Math.round(quota.configuredShare * 100)} %:
+others use this workspace too)`
+      : null
+  }. In flight: ${quota.inFlight}.</p>
+${quota.limited ? html`<p class="wait">Refused lately: one request at a time.</p>` : null}
+${quota.paused ? html`<p class="wait">Paused: ${quota.paused.reason}, until ${when(quota.paused.until, now)}.</p>` : null}</div>`;
+}
+
+function windowBar(window: WindowStatus): Markup {
+  const span = duration(window.window);
+  if (window.cap === null)
+    return html`<div class="window"><div class="row"><span>${span}</span><span>${count(window.used)}, no limit</span></div></div>`;
+  const percent = (value: number) => Math.min(100, (value / Math.max(1, window.cap ?? 1)) * 100).toFixed(2);
+  const label = `${window.used} of ${window.cap} requests in ${span}`;
+  const mark = window.backgroundLimit;
+  return html`<div class="window"><div class="row"><span>in ${span}</span><span>${count(window.used)} of ${count(window.cap)}</span></div>
+<svg viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label="${label}">
+<rect class="track" width="100" height="6"/><rect class="more" width="${percent(window.used)}" height="6"/>
+<rect class="fill" width="${percent(window.usedByBackground)}" height="6"/>
+${mark === null || mark >= window.cap ? null : html`<rect class="mark" x="${percent(mark)}" width="0.4" height="6"/>`}
+</svg></div>`;
+}
+
+function card(title: string, rows: readonly (readonly [string, Markup | string])[]): Markup {
+  return html`<div class="card"><h3>${title}</h3><dl>
+${rows.map(([term, value]) => html`<dt>${term}</dt><dd>${value}</dd>`)}
+</dl></div>`;
+}
+
+/** A number that should be zero. */
+function alarm(value: number, tone: 'wait' | 'bad'): Markup {
+  return value === 0 ? html`0` : html`<span class="${tone}">${count(value)}</span>`;
+}
+
+function deliveriesCard({ deliveries }: WorkspaceStatus, now: number): Markup {
+  return card('Deliveries', [
+    ['last received', when(deliveries.lastReceivedAt, now)],
+    ['in the last 24 hours', count(deliveries.lastDay)],
+    ['waiting', count(deliveries.pending)],
+    ['quarantined', alarm(deliveries.quarantined, 'bad')],
+  ]);
+}
+
+function changesCard({ changes }: WorkspaceStatus, now: number): Markup {
+  return card('Changes to send', [
+    ['waiting', count(changes.byState.pending)],
+    ['oldest since', when(changes.oldestSince, now)],
+    ['being sent', count(changes.byState.sending)],
+    ['fate unknown', alarm(changes.byState.unknown, 'wait')],
+    ['held for a person', alarm(changes.byState.held, 'bad')],
+  ]);
+}
+
+function holdingsCard(workspace: WorkspaceStatus): Markup {
+  const inStep = ({ total, waiting }: { total: number; waiting: number }) =>
+    waiting === 0 ? count(total) : html`${count(Math.max(0, total - waiting))} of ${count(total)}`;
+  return card('In step', [
+    ['pull requests', inStep(workspace.pullRequests)],
+    ['links', inStep(workspace.links)],
+    ['tasks cached', count(workspace.tasks)],
+    ['items known', count(workspace.items)],
+    ['database', bytes(workspace.databaseBytes)],
+  ]);
+}
+
+function table(title: string, columns: readonly string[], rows: readonly Markup[]): Markup {
+  return html`<div class="card wide"><table><caption><h3>${title}</h3></caption>
+<thead><tr>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>
+<tbody>
+${rows}
+</tbody></table></div>`;
+}
+
+function failure(given: Failure | null): Markup {
+  if (!given) return html`<span class="none">–</span>`;
+  return html`<span class="bad"><code>${given.code}</code></span> ${given.message}
+${given.hint ? html`<div class="hint">${given.hint}</div>` : null}`;
+}
+
+function connectionsTable(connections: readonly ConnectionStatus[], now: number): Markup {
+  if (connections.length === 0)
+    return html`<p class="card wide">No connection is configured: nothing can come in. Add one under <code>connections</code>
+in the workspace's file.</p>`;
+  const rows = connections.map(
+    (each) => html`<tr><th scope="row">${each.name}<div class="hint">${each.connector}</div></th>
+<td>${each.webhookPath ? html`<code>${each.webhookPath}</code>` : html`<span class="none">off: no secret</span>`}</td>
+<td class="nowrap">${when(each.lastDeliveryAt, now)}</td>
+<td>${pollWords(each, now)}</td>
+<td class="text">${failure(each.failure)}${failingWords(each)}</td></tr>`,
+  );
+  return table('Connections', ['Connection', 'Webhooks', 'Last delivery', 'Polling', 'Last error'], rows);
+}
+
+function pollWords(each: ConnectionStatus, now: number): Markup {
+  if (!each.schedule) return html`<span class="none">off</span>`;
+  const detail = [
+    each.units > 1 ? `${count(each.units)} repositories or projects` : null,
+    each.walking > 0 ? `${count(each.walking)} being read` : null,
+    each.fetches > 0 ? `${counted(each.fetches, 'object')} to fetch` : null,
+  ].filter((part) => part !== null);
+  return html`${when(each.lastPollAt, now)}<div class="hint">${[each.schedule, ...detail].join(', ')}</div>`;
+}
+
+function failingWords({ failure: latest, failingUnits }: ConnectionStatus): Markup | null {
+  if (!latest) return null;
+  const place = latest.unit ? html` in <code>${latest.unit}</code>` : null;
+  const others = failingUnits > 1 ? html`, ${count(failingUnits - 1)} more failing` : null;
+  return place || others ? html`<div class="hint">${place}${others}</div>` : null;
+}
+
+function stuckTable(rows: readonly ChangeRow[], now: number): Markup | null {
+  if (rows.length === 0) return null;
+  return table(
+    'Changes that need attention',
+    ['Entity', 'State', 'Since', 'Error'],
+    rows.map(
+      (row) => html`<tr><td class="text"><code>${row.entity}</code></td>
+<td class="nowrap"><span class="${row.state === 'held' ? 'bad' : 'wait'}">${row.state}</span></td>
+<td class="nowrap">${when(row.since, now)}</td><td class="text">${failure(row.failure)}</td></tr>`,
+    ),
+  );
+}
+
+function nextTable({ changes }: WorkspaceStatus, now: number): Markup | null {
+  if (changes.next.length === 0) return null;
+  const rows = changes.next.map(
+    (row) => html`<tr><td class="text"><code>${row.entity}</code></td><td>${row.lane}</td>
+<td class="nowrap">${when(row.since, now)}</td><td class="number">${row.attempts}</td>
+<td class="nowrap">${row.notBefore > now ? when(row.notBefore, now) : html`with the next slot`}</td>
+<td class="text">${failure(row.failure)}</td></tr>`,
+  );
+  const title = `Next of ${counted(changes.byState.pending, 'change')}`;
+  return table(title, ['Entity', 'Lane', 'Since', 'Attempts', 'Tried', 'Last error'], rows);
+}
+
+function quarantineTable({ deliveries }: WorkspaceStatus, now: number): Markup | null {
+  if (deliveries.quarantine.length === 0) return null;
+  const rows = deliveries.quarantine.map(
+    (row) => html`<tr><td class="number">${row.id}</td><td class="nowrap">${when(row.receivedAt, now)}</td>
+<td>${row.connection}</td><td><code>${row.event}</code></td><td class="text">${row.reason ?? 'no reason was recorded'}</td></tr>`,
+  );
+  const all = deliveries.quarantined;
+  const title = all > rows.length ? `Quarantined: the latest ${rows.length} of ${count(all)}` : 'Quarantined';
+  return table(title, ['Id', 'Received', 'Connection', 'Event', 'Why'], rows);
+}
+
+const TONES: Readonly<Record<DeliveryRow['state'], string>> = {
+  pending: 'wait',
+  applied: 'good',
+  superseded: 'soft',
+  ignored: 'soft',
+  quarantined: 'bad',
+};
+
+function latestTable(rows: readonly DeliveryRow[], now: number): Markup {
+  if (rows.length === 0)
+    return html`<p class="card wide">Nothing has come in yet. Send a test delivery to a webhook address above, or wait
+for the next poll.</p>`;
+  return table(
+    'Latest deliveries',
+    ['Id', 'Received', 'Connection', 'Came by', 'Event', 'State', 'Why'],
+    rows.map(
+      (row) => html`<tr><td class="number">${row.id}</td><td class="nowrap">${when(row.receivedAt, now)}</td>
+<td>${row.connection}</td><td>${row.source}</td><td><code>${row.event}</code></td>
+<td><span class="${TONES[row.state]}">${row.state}</span></td><td class="text soft">${row.reason}</td></tr>`,
+    ),
+  );
+}

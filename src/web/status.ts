@@ -1,0 +1,123 @@
+import type { SyncError } from '../errors/sync-error.ts';
+import type { ConnectionActivity, StoredStatus } from '../store/status.ts';
+
+/**
+ * What the daemon says about itself: plain JSON, served at `/status.json` and shown by the status page and by
+ * `worksync status`. All times are epoch milliseconds.
+ */
+export interface Status {
+  readonly version: string;
+  readonly startedAt: number;
+  /** When this was put together. */
+  readonly at: number;
+  readonly ready: boolean;
+  /** Component → `ok`, or a reason code. */
+  readonly components: Readonly<Record<string, string>>;
+  readonly workspaces: readonly WorkspaceStatus[];
+}
+
+/**
+ * running  requests are sent as changes come due
+ * waiting  nothing is sent before `until`: the quota is used up, or the workspace or a person asked for a pause
+ * halted   nothing is sent until someone acts: see `hint`
+ */
+export type WorkspaceState =
+  | { readonly kind: 'running' }
+  | { readonly kind: 'waiting'; readonly until: number; readonly reason: string }
+  | { readonly kind: 'halted'; readonly code: string; readonly message: string; readonly hint: string };
+
+/** One sliding window. `null` where the limit is lifted. */
+export interface WindowStatus {
+  /** Milliseconds. */
+  readonly window: number;
+  readonly cap: number | null;
+  readonly used: number;
+  readonly usedByBackground: number;
+  /** Requests that the background lanes may have in this window at the present share. */
+  readonly backgroundLimit: number | null;
+}
+
+/** The throttle's snapshot fits it. */
+export interface QuotaStatus {
+  readonly long: WindowStatus;
+  readonly burst: WindowStatus;
+  readonly configuredShare: number;
+  readonly effectiveShare: number;
+  /** Refused lately, and let in again one request at a time. */
+  readonly limited: boolean;
+  readonly paused: { readonly until: number; readonly reason: string } | null;
+  readonly inFlight: number;
+  /** When a background request can be sent next; null: only after an answer has come. */
+  readonly nextSlotAt: number | null;
+}
+
+/** A connection as it is configured. */
+export interface ConfiguredConnection {
+  readonly name: string;
+  readonly connector: string;
+  /** Path that its webhooks go to; null where it has no secret and so takes none. */
+  readonly webhookPath: string | null;
+  /** How it polls, for people: `every 5 minutes`; null where it does not. */
+  readonly schedule: string | null;
+}
+
+export interface ConnectionStatus extends ConfiguredConnection, Omit<ConnectionActivity, 'connection'> {}
+
+export interface WorkspaceStatus extends Omit<StoredStatus, 'connections'> {
+  readonly name: string;
+  /** Base address of its API. */
+  readonly address: string;
+  readonly state: WorkspaceState;
+  readonly quota: QuotaStatus;
+  readonly connections: readonly ConnectionStatus[];
+  readonly databaseBytes: number;
+}
+
+export interface WorkspaceParts {
+  readonly name: string;
+  readonly address: string;
+  readonly connections: readonly ConfiguredConnection[];
+  readonly stored: StoredStatus;
+  readonly quota: QuotaStatus;
+  readonly databaseBytes: number;
+  /** Why the lane to the workspace stands still, where it does. */
+  readonly halt?: SyncError;
+  readonly now: number;
+}
+
+const IDLE: Omit<ConnectionActivity, 'connection'> = {
+  lastDeliveryAt: null,
+  units: 0,
+  walking: 0,
+  lastPollAt: null,
+  failingUnits: 0,
+  failure: null,
+  fetches: 0,
+};
+
+/** Puts the parts of one workspace together. What the database knows of connections no longer configured is left out. */
+export function describeWorkspace(parts: WorkspaceParts): WorkspaceStatus {
+  const { name, address, quota, stored, databaseBytes } = parts;
+  const activity = new Map(stored.connections.map(({ connection, ...rest }) => [connection, rest]));
+  return {
+    ...stored,
+    name,
+    address,
+    quota,
+    databaseBytes,
+    state: stateOf(parts),
+    connections: parts.connections.map((each) => ({ ...each, ...(activity.get(each.name) ?? IDLE) })),
+  };
+}
+
+/** A slot that is due within this time is no news: a burst passes through the short window like that all day. */
+const WORTH_SAYING = 2_000;
+
+function stateOf({ halt, quota, stored, now }: WorkspaceParts): WorkspaceState {
+  if (halt) return { kind: 'halted', code: halt.code, message: halt.message, hint: halt.hint };
+  if (quota.paused && quota.paused.until > now) return { kind: 'waiting', ...quota.paused };
+  const waits = stored.changes.byState.pending > 0 && quota.nextSlotAt !== null;
+  if (waits && quota.nextSlotAt > now + WORTH_SAYING)
+    return { kind: 'waiting', until: quota.nextSlotAt, reason: 'quota used up' };
+  return { kind: 'running' };
+}

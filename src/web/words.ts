@@ -1,0 +1,40 @@
+import { html, type Markup } from './html.ts';
+
+const UNITS = [
+  ['day', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+] as const;
+
+/** `2 days`, `3 h`, `12 min`, `5 s`: one unit is enough for a glance. */
+export function duration(ms: number): string {
+  for (const [unit, size] of UNITS) {
+    const count = Math.floor(ms / size);
+    if (count > 0) return unit === 'day' && count > 1 ? `${count} days` : `${count} ${unit}`;
+  }
+  return '0 s';
+}
+
+/** A moment, told from `now`; its exact time is in the tooltip. */
+export function when(at: number | null, now: number): Markup {
+  if (at === null) return html`<span class="none">–</span>`;
+  const iso = new Date(at).toISOString();
+  const words = at > now ? `in ${duration(at - now)}` : `${duration(now - at)} ago`;
+  return html`<time datetime="${iso}" title="${iso}">${now - at < 1_000 && at <= now ? 'just now' : words}</time>`;
+}
+
+export function count(value: number): string {
+  return value.toLocaleString('en');
+}
+
+/** `1 change`, `2 changes`. */
+export function counted(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+}
+
+export function bytes(value: number): string {
+  if (value < 1_000_000) return `${Math.ceil(value / 1_000)} kB`;
+  if (value < 1_000_000_000) return `${(value / 1_000_000).toFixed(1)} MB`;
+  return `${(value / 1_000_000_000).toFixed(1)} GB`;
+}
