@@ -39,6 +39,14 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
         .where(sql.ref('state'), '=', 'quarantined')
         .execute();
       await db.schema.createIndex('inbox_received').on('inbox').column('received_at').execute();
+      // Rows whose body is still to be purged; a row enters it when it is settled, so that appending does not pay.
+      await db.schema
+        .createIndex('inbox_bodies')
+        .on('inbox')
+        .column('settled_at')
+        .where(sql.ref('settled_at'), 'is not', null)
+        .where(sql.ref('body'), 'is not', null)
+        .execute();
       await db.schema
         .createTable('items')
         .addColumn('key', 'text', (column) => column.primaryKey())
@@ -111,6 +119,7 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
         .addColumn('attempts', 'integer', (column) => column.notNull().defaultTo(0))
         .addColumn('error', 'text')
         .addColumn('delivery_id', 'integer', (column) => column.notNull())
+        .addColumn('asks', 'integer', (column) => column.notNull().defaultTo(1))
         .execute();
       await db.schema
         .createTable('polls')
@@ -119,6 +128,7 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
         .addColumn('watermark', 'text')
         .addColumn('walk', 'text')
         .addColumn('etag', 'text')
+        .addColumn('digest', 'text')
         .addColumn('completed_at', 'integer')
         .addColumn('error', 'text')
         .addColumn('failed_at', 'integer')

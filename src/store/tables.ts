@@ -107,6 +107,8 @@ export interface Tables {
     error: string | null;
     /** The delivery that asked, for correlation. */
     delivery_id: number;
+    /** How often it was asked for: a fetch settles the row only if nobody asked since it began. */
+    asks: Generated<number>;
   };
 
   polls: {
@@ -115,7 +117,10 @@ export interface Tables {
     watermark: string | null;
     /** `{page, candidate, startedAt}` of an unfinished walk as JSON. */
     walk: string | null;
+    /** Validator of the first page of the last complete walk. */
     etag: string | null;
+    /** SHA-256 of the last complete walk where that was a single page. */
+    digest: string | null;
     completed_at: number | null;
     error: string | null;
     failed_at: number | null;

@@ -1,0 +1,195 @@
+import type { Fetched } from '../connectors/connector.ts';
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import { type Bell, createBell } from '../lib/bell.ts';
+import type { Cancel, Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import { backoff, type Random } from '../lib/random.ts';
+import type { Stage } from '../lib/stage.ts';
+import { appendDeliveries } from '../store/append-deliveries.ts';
+import { type Store, storeError } from '../store/database.ts';
+import {
+  dropOrphanFetches,
+  dueFetches,
+  nextFetchTime,
+  postponeFetch,
+  settleFetch,
+  type WantedFetch,
+} from '../store/fetches.ts';
+import type { ActiveConnection } from './active-connection.ts';
+import { limitPause, type Pauses } from './pauses.ts';
+
+export interface FetchDeps {
+  readonly store: Store;
+  readonly connections: readonly ActiveConnection[];
+  readonly pauses: Pauses;
+  /** Rung when a fetched object is in the inbox. */
+  readonly inbox: Bell;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+export interface Fetches extends Stage {
+  /** Whoever commits a row by `requestFetch` rings this. */
+  readonly bell: Bell;
+  /** True when nothing is under way and, as far as was rung, nothing waits but what is postponed. */
+  idle(): boolean;
+}
+
+const MOST_AT_ONCE = 4;
+/** Longest pause between tries: of what may succeed any time, and of what waits for a person. Milliseconds. */
+const LONGEST_RETRY = 60_000;
+const LONGEST_WAIT = 3_600_000;
+/** Longest pause of a connection whose provider does not answer, milliseconds. */
+const LONGEST_OUTAGE_PAUSE = 30_000;
+/** Pause after the database failed, milliseconds. */
+const STORE_PAUSE = 5_000;
+
+/** Fetches the objects that reconcile asks for. What it gets becomes a delivery. */
+export function createFetches(deps: FetchDeps): Fetches {
+  const bell = createBell();
+  const stopping = new AbortController();
+  const lines = deps.connections.map((active) => createLine(deps, active, stopping.signal, () => ring()));
+  let loop: Promise<void> | undefined;
+  // Rings so far, and how many of them a finished look has answered.
+  let rings = 1;
+  let answered = 0;
+  let cancelTimer: Cancel = () => undefined;
+
+  function ring(): void {
+    rings++;
+    bell.ring();
+  }
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      const heard = rings;
+      const pause = await look();
+      answered = heard;
+      cancelTimer = pause === undefined ? () => undefined : deps.clock.after(pause, ring);
+      await bell.next();
+      cancelTimer();
+    }
+  }
+
+  /** Starts what may start; returns when to look again, milliseconds, where no ring will tell. */
+  async function look(): Promise<number | undefined> {
+    try {
+      await dropOrphans(deps);
+      for (const line of lines) await line.fill();
+      return await untilNext();
+    } catch (error) {
+      deps.logger.error({ error: storeError(error, deps.store.file) }, 'fetches could not be read');
+      return STORE_PAUSE;
+    }
+  }
+
+  async function untilNext(): Promise<number | undefined> {
+    const now = deps.clock.now();
+    const next = await nextFetchTime(deps.store.query, now);
+    const pauses = deps.connections.map(({ name }) => deps.pauses.left(name)).filter((left) => left > 0);
+    const waits = next === undefined ? pauses : [...pauses, Math.min(next - now, LONGEST_WAIT)];
+    return waits.length === 0 ? undefined : Math.min(...waits);
+  }
+
+  return {
+    bell: { ring, next: bell.next },
+    idle: () => answered === rings && lines.every((line) => line.isIdle()),
+    start() {
+      if (!stopping.signal.aborted) loop ??= run();
+    },
+    async stop() {
+      stopping.abort();
+      bell.ring();
+      await loop;
+      await Promise.all(lines.map((line) => line.finish()));
+      cancelTimer();
+    },
+  };
+}
+
+async function dropOrphans({ store, connections, logger }: FetchDeps): Promise<void> {
+  const names = connections.map(({ name }) => name);
+  for (const connection of await dropOrphanFetches(store.query, names))
+    logger.warn({ connection }, 'fetches dropped: the connection is no longer configured');
+}
+
+interface Line {
+  /** Starts due fetches up to the bound. */
+  fill(): Promise<void>;
+  isIdle(): boolean;
+  finish(): Promise<void>;
+}
+
+/** The fetches of one connection. */
+function createLine(deps: FetchDeps, active: ActiveConnection, signal: AbortSignal, onDone: () => void): Line {
+  const underWay = new Map<string, Promise<void>>();
+  /** Failures in a row that say that the provider is out of reach, rather than that one object is bad. */
+  let outages = 0;
+
+  async function run(wanted: WantedFetch): Promise<void> {
+    try {
+      await keep(deps, wanted, await active.connection.fetch(wanted.reference, signal));
+      outages = 0;
+    } catch (thrown) {
+      if (!signal.aborted) await onFailure(wanted, asSyncError(storeError(thrown, deps.store.file)));
+    } finally {
+      underWay.delete(wanted.key);
+      onDone();
+    }
+  }
+
+  async function onFailure(wanted: WantedFetch, error: SyncError): Promise<void> {
+    outages = isOutage(error) ? outages + 1 : 0;
+    const outage = outages > 0 ? backoff(deps.random, outages, undefined, LONGEST_OUTAGE_PAUSE) : 0;
+    const pause = Math.max(limitPause(error), outage);
+    if (pause > 0) deps.pauses.pause(active.name, pause);
+    deps.logger.warn({ ...about(wanted), code: error.code, attempts: wanted.attempts + 1, error }, 'fetch failed');
+    await postpone(deps, wanted, error);
+  }
+
+  return {
+    async fill() {
+      if (signal.aborted || deps.pauses.left(active.name) > 0) return;
+      const due = await dueFetches(deps.store.query, active.name, deps.clock.now(), LONGEST_WAIT, 2 * MOST_AT_ONCE);
+      for (const wanted of due) {
+        if (underWay.size >= MOST_AT_ONCE) return;
+        if (!underWay.has(wanted.key)) underWay.set(wanted.key, Promise.resolve(wanted).then(run));
+      }
+    },
+    isIdle: () => underWay.size === 0,
+    finish: async () => void (await Promise.all(underWay.values())),
+  };
+}
+
+/** The object goes to the inbox and the wish goes away in one transaction, unless it was wished for again. */
+async function keep({ store, clock, random, inbox, logger }: FetchDeps, wanted: WantedFetch, got: Fetched) {
+  const key = `fetch:${random.uuid()}`;
+  const { connection } = wanted;
+  await store.commit(async (transaction) => {
+    const delivery = { connection, key, source: 'fetch' as const, event: got.event, body: got.body };
+    await appendDeliveries(transaction, [delivery], clock.now());
+    await settleFetch(transaction, wanted);
+  });
+  inbox.ring();
+  logger.debug({ ...about(wanted), delivery: key, bytes: got.body.length }, 'object fetched');
+}
+
+/** A limit is the connection's matter, so the row keeps its place; a disk that is full takes no note. */
+async function postpone({ store, clock, random, logger }: FetchDeps, wanted: WantedFetch, error: SyncError) {
+  const longest = error.verdict === 'retry' ? LONGEST_RETRY : LONGEST_WAIT;
+  const pause = error.code === 'rate_limited' ? 0 : backoff(random, wanted.attempts + 1, undefined, longest);
+  try {
+    await postponeFetch(store.query, wanted.key, `${error.code}: ${error.message}`, clock.now() + pause);
+  } catch (failure) {
+    logger.error({ ...about(wanted), error: failure }, 'fetch failure not recorded');
+  }
+}
+
+function isOutage({ code }: SyncError): boolean {
+  return code === 'unreachable' || code === 'outcome_unknown' || code === 'server_failed';
+}
+
+function about({ connection, reference, deliveryId }: WantedFetch) {
+  return { connection, item: reference.key, askedBy: deliveryId };
+}

@@ -1,0 +1,211 @@
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import type { Cancel } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Meter } from '../lib/meter.ts';
+import { backoff } from '../lib/random.ts';
+import type { Stage } from '../lib/stage.ts';
+import { storeError } from '../store/database.ts';
+import { ALL_UNITS, clearConnectionFailure, recordPollFailure } from '../store/polls.ts';
+import type { ActiveConnection } from './active-connection.ts';
+import { limitPause, type Pauses } from './pauses.ts';
+import { repeat } from './schedule.ts';
+import { type WalkDeps, walkUnit } from './walk.ts';
+
+export interface PollDeps extends WalkDeps {
+  readonly connections: readonly ActiveConnection[];
+  readonly pauses: Pauses;
+  readonly logger: Logger;
+  readonly meter: Meter;
+}
+
+export interface Polls extends Stage {
+  /**
+   * Polls every unit of one connection, or of all that are not switched off, once from now on; resolves when that is
+   * done. Failures are recorded as ever, and not thrown. A connection that the provider has limited is left out.
+   */
+  pollNow(connection?: string): Promise<void>;
+}
+
+/** Between the first polls of two connections, milliseconds. */
+const STAGGER = 250;
+/** First and longest pause before what failed is tried again; the longest is at most the interval. Milliseconds. */
+const FIRST_RETRY = 5_000;
+const LONGEST_RETRY = 900_000;
+
+/** Polls all connections, each on its own schedule. */
+export function createPolls(deps: PollDeps): Polls {
+  const pollers = new Map(deps.connections.map((active) => [active.name, createPoller(deps, active)]));
+  let started = false;
+  return {
+    start() {
+      if (started) return;
+      started = true;
+      for (const [index, poller] of [...pollers.values()].entries()) poller.start(index * STAGGER);
+    },
+    async stop() {
+      await Promise.all([...pollers.values()].map((poller) => poller.stop()));
+    },
+    async pollNow(connection) {
+      const chosen = deps.connections.filter(({ name, schedule }) =>
+        connection === undefined ? schedule !== 'off' : name === connection,
+      );
+      await Promise.all(chosen.map(async ({ name }) => pollers.get(name)?.pollNow()));
+    },
+  };
+}
+
+interface Poller {
+  start(delay: number): void;
+  stop(): Promise<void>;
+  pollNow(): Promise<void>;
+}
+
+/** One connection: its schedule, its retries, and never two cycles at once. */
+function createPoller(deps: PollDeps, active: ActiveConnection): Poller {
+  const stopping = new AbortController();
+  const timers = { first: none, schedule: none, retry: none };
+  let work: Promise<void> = Promise.resolve();
+  let busy = false;
+  let failures = 0;
+
+  /** After the work in hand; never rejects. */
+  function afterwards(units?: ReadonlySet<string>): Promise<void> {
+    work = work.then(() => run(units));
+    return work;
+  }
+
+  async function run(only?: ReadonlySet<string>): Promise<void> {
+    if (stopping.signal.aborted) return;
+    const pause = deps.pauses.left(active.name);
+    if (pause > 0) return retryIn(pause, only);
+    busy = true;
+    timers.retry();
+    try {
+      const { again } = await pollUnits(deps, active, stopping.signal, only);
+      failures = again.size > 0 ? failures + 1 : 0;
+      if (again.size > 0) retryIn(retryDelay(), again);
+    } finally {
+      busy = false;
+    }
+  }
+
+  function retryDelay(): number {
+    const longest = Math.min(LONGEST_RETRY, everyMs(active) ?? LONGEST_RETRY);
+    return Math.max(deps.pauses.left(active.name), backoff(deps.random, failures - 1, FIRST_RETRY, longest));
+  }
+
+  function retryIn(ms: number, units?: ReadonlySet<string>): void {
+    timers.retry();
+    if (active.schedule === 'off' || stopping.signal.aborted) return;
+    timers.retry = deps.clock.after(ms, () => void afterwards(units));
+  }
+
+  /** A moment of the schedule that falls into a cycle is left out. */
+  function onSchedule(): void {
+    if (!busy) void afterwards();
+  }
+
+  return {
+    start(delay) {
+      if (active.schedule === 'off' || stopping.signal.aborted) return;
+      timers.first = deps.clock.after(delay, onSchedule);
+      timers.schedule = repeat(active.schedule, deps.clock, deps.random, onSchedule);
+    },
+    async stop() {
+      stopping.abort();
+      for (const cancel of Object.values(timers)) cancel();
+      await work;
+    },
+    pollNow: () => afterwards(),
+  };
+}
+
+const none: Cancel = () => undefined;
+
+function everyMs({ schedule }: ActiveConnection): number | undefined {
+  return schedule !== 'off' && 'everyMs' in schedule ? schedule.everyMs : undefined;
+}
+
+/**
+ * One cycle over all units, or over those given. `again` names what failed and is worth trying before the schedule's
+ * next moment. A limit, a bad credential or a full disk ends the cycle: the other units would fare no better.
+ */
+async function pollUnits(
+  deps: PollDeps,
+  active: ActiveConnection,
+  signal: AbortSignal,
+  only?: ReadonlySet<string>,
+): Promise<{ again: ReadonlySet<string> }> {
+  const again = new Set<string>();
+  const units = await unitsOf(deps, active, signal, only);
+  if (units instanceof Error) {
+    if (isWorthRetrying(units)) again.add(ALL_UNITS);
+    return { again };
+  }
+  for (const [index, unit] of units.entries()) {
+    const error = await pollUnit(deps, active, unit, signal);
+    if (signal.aborted) return { again };
+    if (!error) continue;
+    const endsCycle = error.verdict === 'wait-until';
+    if (isWorthRetrying(error)) for (const each of endsCycle ? units.slice(index) : [unit]) again.add(each);
+    if (endsCycle) break;
+  }
+  return { again };
+}
+
+function isWorthRetrying(error: SyncError): boolean {
+  return error.verdict === 'retry' || error.code === 'rate_limited' || error.code === 'disk_full';
+}
+
+async function unitsOf(
+  deps: PollDeps,
+  active: ActiveConnection,
+  signal: AbortSignal,
+  only?: ReadonlySet<string>,
+): Promise<readonly string[] | SyncError> {
+  try {
+    const units = await active.connection.units(signal);
+    await clearConnectionFailure(deps.store.query, active.name);
+    return only === undefined || only.has(ALL_UNITS) ? units : units.filter((unit) => only.has(unit));
+  } catch (thrown) {
+    return await failed(deps, active, ALL_UNITS, thrown, signal);
+  }
+}
+
+async function pollUnit(
+  deps: PollDeps,
+  active: ActiveConnection,
+  unit: string,
+  signal: AbortSignal,
+): Promise<SyncError | undefined> {
+  try {
+    const outcome = await walkUnit(deps, active, unit, signal);
+    deps.meter.count('polls_total', { connection: active.name, outcome });
+    deps.logger.debug({ connection: active.name, unit, outcome }, 'unit polled');
+    return undefined;
+  } catch (thrown) {
+    return await failed(deps, active, unit, thrown, signal);
+  }
+}
+
+/** Makes a failure visible, in the row, the log and the figures; pauses the connection where the provider limits it. */
+async function failed(
+  deps: PollDeps,
+  active: ActiveConnection,
+  unit: string,
+  thrown: unknown,
+  signal: AbortSignal,
+): Promise<SyncError> {
+  const error = asSyncError(storeError(thrown, deps.store.file));
+  if (signal.aborted) return error;
+  const connection = active.name;
+  const pause = limitPause(error);
+  if (pause > 0) deps.pauses.pause(connection, pause);
+  deps.meter.count('polls_total', { connection, outcome: pause > 0 ? 'limited' : 'failed' });
+  deps.logger.warn({ connection, unit, code: error.code, error }, 'poll failed');
+  const text = `${error.code}: ${error.message}`;
+  await recordPollFailure(deps.store.query, connection, unit, text, deps.clock.now()).catch((reason: unknown) =>
+    deps.logger.error({ connection, unit, error: reason }, 'poll failure not recorded'),
+  );
+  return error;
+}

@@ -1,0 +1,82 @@
+import type { PollPage, PollPosition } from '../connectors/connector.ts';
+import { SyncError } from '../errors/sync-error.ts';
+import type { PollState, Walk } from '../store/polls.ts';
+
+/**
+ * Where a poll stands, as pure functions. A unit has a watermark, up to which everything is known, and at most one
+ * walk: the reading of its pages from the newest on. Only the last page of a walk moves the watermark, and forward
+ * only; only a complete walk keeps its validator, since a 304 must never hide a page that was not read.
+ */
+
+/**
+ * A walk of which no page was read for so long begins anew, milliseconds. Longer than any pause that a provider imposes:
+ * the first walk of a large repository may well last for days at 60 requests an hour, and must still end.
+ */
+const STALE = 7_200_000;
+/** A provider's clock may be ahead by this much, milliseconds. */
+const AHEAD = 300_000;
+
+/** The walk to go on with. */
+export function walkOf(state: PollState, now: number): Walk {
+  const { walk } = state;
+  const age = walk ? now - Date.parse(walk.readAt) : Number.NaN;
+  // A negative age is a wall clock that was set back: as good as stale.
+  if (walk && age >= 0 && age <= STALE) return walk;
+  const startedAt = new Date(now).toISOString();
+  return { startedAt, readAt: startedAt };
+}
+
+/** What the connector is asked. The validator belongs to the first page alone. */
+export function positionOf(unit: string, state: PollState, walk: Walk): PollPosition {
+  return {
+    unit,
+    startedAt: walk.startedAt,
+    ...(state.watermark === undefined ? {} : { watermark: state.watermark }),
+    ...(walk.page === undefined ? {} : { page: walk.page }),
+    ...(walk.page === undefined && state.etag !== undefined ? { etag: state.etag } : {}),
+  };
+}
+
+type Page = Extract<PollPage, { outcome: 'page' }>;
+
+/** The state after a page came in; `walk` is absent when it was the last one. */
+export function afterPage(state: PollState, walk: Walk, page: Page, digest: string, now: number): PollState {
+  const candidate = later(walk.candidate, clamp(page.newest, now));
+  const isFirst = walk.page === undefined;
+  const etag = isFirst ? page.etag : walk.etag;
+  if (page.next !== undefined) {
+    if (page.next === walk.page) throw new SyncError('answer_malformed', 'a page names itself as the next one');
+    const readAt = new Date(now).toISOString();
+    return { ...state, walk: { page: page.next, candidate, startedAt: walk.startedAt, readAt, etag } };
+  }
+  return {
+    watermark: later(state.watermark, candidate),
+    etag,
+    digest: isFirst ? digest : undefined,
+  };
+}
+
+/** The state after the provider said that nothing changed: the walk is done, the watermark stays. */
+export function afterUnchanged(state: PollState, walk: Walk): PollState {
+  if (walk.page !== undefined)
+    throw new SyncError('answer_malformed', 'a later page of a walk was answered as unchanged, without being asked so');
+  return { ...state, walk: undefined };
+}
+
+/**
+ * Some vendors send no validator. Where a walk is one page, and the last complete walk was the very same page, nothing
+ * changed either, and nothing need be stored.
+ */
+export function isSamePage(state: PollState, walk: Walk, page: Page, digest: string): boolean {
+  return walk.page === undefined && page.next === undefined && state.digest === digest;
+}
+
+/** The later of two times, as it was written. What is not a time counts as none. */
+function later(a: string | undefined, b: string | undefined): string | undefined {
+  if (b === undefined || Number.isNaN(Date.parse(b))) return a;
+  return a === undefined || Date.parse(b) > Date.parse(a) ? b : a;
+}
+
+function clamp(time: string | undefined, now: number): string | undefined {
+  return time !== undefined && Date.parse(time) > now + AHEAD ? new Date(now).toISOString() : time;
+}

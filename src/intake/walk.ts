@@ -1,0 +1,69 @@
+import { hash } from 'node:crypto';
+import type { PollPage } from '../connectors/connector.ts';
+import type { Bell } from '../lib/bell.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Random } from '../lib/random.ts';
+import { appendDeliveries } from '../store/append-deliveries.ts';
+import type { Store } from '../store/database.ts';
+import { loadPollState, type PollState, savePollState, type Walk } from '../store/polls.ts';
+import type { ActiveConnection } from './active-connection.ts';
+import { afterPage, afterUnchanged, isSamePage, positionOf, walkOf } from './position.ts';
+
+export interface WalkDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Rung when a page is in the inbox. */
+  readonly inbox: Bell;
+}
+
+export type WalkOutcome = 'complete' | 'unchanged';
+
+/**
+ * Reads a unit to its end, from where its last walk stopped. Each page and the position after it are one transaction:
+ * a process that dies in between reads one page again and stores none twice. Throws what the connection and the database throw.
+ */
+export async function walkUnit(
+  deps: WalkDeps,
+  active: ActiveConnection,
+  unit: string,
+  signal: AbortSignal,
+): Promise<WalkOutcome> {
+  for (;;) {
+    const state = await loadPollState(deps.store.query, active.name, unit);
+    const walk = walkOf(state, deps.clock.now());
+    const page = await active.connection.poll(positionOf(unit, state, walk), signal);
+    const next = take(state, walk, page, deps.clock.now());
+    await save(deps, active.name, unit, next);
+    if (next.isLast) return next.page ? 'complete' : 'unchanged';
+    signal.throwIfAborted();
+  }
+}
+
+interface Taken {
+  readonly state: PollState;
+  readonly isLast: boolean;
+  /** What goes to the inbox. */
+  readonly page?: Extract<PollPage, { outcome: 'page' }>;
+}
+
+function take(state: PollState, walk: Walk, page: PollPage, now: number): Taken {
+  if (page.outcome === 'unchanged') return { state: afterUnchanged(state, walk), isLast: true };
+  const digest = hash('sha256', page.body, 'hex');
+  const after = afterPage(state, walk, page, digest, now);
+  const isLast = page.next === undefined;
+  return isSamePage(state, walk, page, digest) ? { state: after, isLast } : { state: after, isLast, page };
+}
+
+async function save(deps: WalkDeps, connection: string, unit: string, { state, isLast, page }: Taken): Promise<void> {
+  const now = deps.clock.now();
+  await deps.store.commit(async (transaction) => {
+    if (page) {
+      const key = `poll:${deps.random.uuid()}`;
+      const delivery = { connection, key, source: 'poll' as const, event: page.event, body: page.body };
+      await appendDeliveries(transaction, [delivery], now);
+    }
+    await savePollState(transaction, connection, unit, state, isLast ? now : undefined);
+  });
+  if (page) deps.inbox.ring();
+}

@@ -1,0 +1,162 @@
+import { hash } from 'node:crypto';
+import type { VerifiedRequest } from '../connectors/connector.ts';
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import type { createServer } from '../http/server.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Meter } from '../lib/meter.ts';
+import type { Appended } from '../store/append-deliveries.ts';
+import type { ActiveConnection } from './active-connection.ts';
+import type { Collector } from './collector.ts';
+import { createAddressGuard, createQuietWarnings } from './refusals.ts';
+
+type Server = ReturnType<typeof createServer>;
+
+/** Where the webhooks of one connection go. */
+export interface Receiver {
+  readonly active: ActiveConnection;
+  readonly collector: Collector;
+  readonly meter: Meter;
+  readonly logger: Logger;
+}
+
+export interface WebhookDeps {
+  /** Undefined where there is no such workspace or connection. Called for each request. */
+  readonly find: (workspace: string, connection: string) => Receiver | undefined;
+  readonly clock: Clock;
+  /** The largest `largestDelivery` of all connectors, bytes. */
+  readonly largestDelivery: number;
+}
+
+type Path = { Params: { workspace: string; connection: string } };
+
+const ROUTE = '/webhooks/:workspace/:connection';
+const JSON_TYPE = 'application/json; charset=utf-8';
+const NOT_FOUND = '{"error":"not_found"}';
+/** Seconds that a sender is told to wait where the error names no time. */
+const RETRY_AFTER = 30;
+
+/**
+ * `POST /webhooks/:workspace/:connection`: verify over the raw bytes, append, answer. No payload is read here.
+ *
+ * 202 `{"delivery":"new"|"repeated"|"revived"}` once the delivery is durable, whatever its body says;
+ * 401 `{"error":"signature_missing"|"signature_mismatch"}`, and 400 where a signed request does not name its event or
+ * id: nothing is stored; 404 for what is not configured, and for a
+ * connection without a secret; 413; 415 for a compressed body; 429 where an address keeps failing;
+ * 503 with `Retry-After` where the delivery could not be stored.
+ */
+export function webhookRoutes(server: Server, deps: WebhookDeps): void {
+  const guard = createAddressGuard(deps.clock);
+  const warn = createQuietWarnings(deps.clock);
+  const receiverOf = ({ workspace, connection }: Path['Params']): Receiver | undefined => {
+    const receiver = deps.find(workspace, connection);
+    return receiver && receiver.active.secrets.length > 0 ? receiver : undefined;
+  };
+  const refuse = (receiver: Receiver, address: string, error: string) => {
+    guard.failed(address);
+    const connection = receiver.active.name;
+    receiver.meter.count('deliveries_total', { connection, outcome: 'refused' });
+    warn(receiver.logger, `${connection} ${error}`, { connection, code: error, address });
+  };
+
+  server.post<Path>(ROUTE, {
+    bodyLimit: deps.largestDelivery,
+    // Everything that can be refused before the body is read.
+    onRequest: async (request, reply) => {
+      reply.type(JSON_TYPE);
+      const receiver = receiverOf(request.params);
+      if (!receiver) return reply.code(404).send(NOT_FOUND);
+      if (!guard.admits(request.ip))
+        return reply.code(429).header('retry-after', RETRY_AFTER).send(errorBody('refused'));
+      if (request.headers['content-encoding']) return reply.code(415).send(errorBody('refused'));
+      const length = Number(request.headers['content-length'] ?? 0);
+      if (length > receiver.active.connector.largestDelivery)
+        return reply.code(413).send(errorBody('payload_too_large'));
+    },
+    errorHandler: (thrown, _request, reply) => {
+      const status = (thrown as { statusCode?: number }).statusCode ?? 500;
+      reply
+        .code(status)
+        .type(JSON_TYPE)
+        .send(errorBody(CODE_OF_STATUS[status] ?? 'refused'));
+    },
+    handler: async (request, reply) => {
+      const receiver = receiverOf(request.params);
+      if (!receiver) return reply.code(404).send(NOT_FOUND);
+      const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+      // Known only here where the sender named no length.
+      if (body.length > receiver.active.connector.largestDelivery)
+        return reply.code(413).send(errorBody('payload_too_large'));
+      const verified = await verify(receiver, { headers: request.headers, body });
+      if (verified.error) {
+        refuse(receiver, request.ip, verified.error.code);
+        return reply.code(statusOf(verified.error)).send(errorBody(verified.error.code));
+      }
+      guard.proved(request.ip);
+      const appended = await append(receiver, verified, body);
+      if (typeof appended === 'string') return reply.code(202).send(ACCEPTED[appended]);
+      return reply.code(503).header('retry-after', retryAfter(appended)).send(errorBody(appended.code));
+    },
+  });
+  server.route({
+    method: ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+    url: ROUTE,
+    handler: (_request, reply) => reply.code(405).header('allow', 'POST').type(JSON_TYPE).send(errorBody('refused')),
+  });
+}
+
+const CODE_OF_STATUS: Readonly<Record<number, string>> = { 413: 'payload_too_large', 500: 'internal' };
+
+const ACCEPTED: Readonly<Record<Appended, string>> = {
+  new: '{"delivery":"new"}',
+  repeated: '{"delivery":"repeated"}',
+  revived: '{"delivery":"revived"}',
+};
+
+function statusOf({ code }: SyncError): number {
+  if (code === 'internal') return 500;
+  return code.startsWith('signature_') ? 401 : 400;
+}
+
+function errorBody(error: string): string {
+  return JSON.stringify({ error });
+}
+
+function retryAfter(error: SyncError): number {
+  return error.retryAfter === undefined ? RETRY_AFTER : Math.max(1, Math.ceil(error.retryAfter / 1000));
+}
+
+type Verification = (VerifiedRequest & { readonly error?: undefined }) | { readonly error: SyncError };
+
+/** Fails closed: whatever `verify` throws is a refusal. */
+async function verify(
+  { active }: Receiver,
+  request: Parameters<ActiveConnection['connector']['verify']>[0],
+): Promise<Verification> {
+  try {
+    return await active.connector.verify(request, active.secrets);
+  } catch (error) {
+    return { error: asSyncError(error) };
+  }
+}
+
+/** What became of the delivery, or why it could not be stored. */
+async function append(
+  { active, collector, meter, logger }: Receiver,
+  verified: VerifiedRequest,
+  body: Buffer,
+): Promise<Appended | SyncError> {
+  const key = verified.deliveryId ?? hash('sha256', body, 'hex');
+  const connection = active.name;
+  try {
+    const appended = await collector.append({ connection, key, source: 'webhook', event: verified.event, body });
+    meter.count('deliveries_total', { connection, outcome: appended });
+    logger.debug({ delivery: key, connection, event: verified.event, bytes: body.length }, 'delivery accepted');
+    return appended;
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    meter.count('deliveries_total', { connection, outcome: 'failed' });
+    logger.error({ delivery: key, connection, code: error.code, error }, 'delivery not stored');
+    return error;
+  }
+}

@@ -1,0 +1,93 @@
+import type { DeliverySource } from '../model/delivery.ts';
+import type { Query } from './database.ts';
+
+/** A delivery that has no row yet. */
+export interface NewDelivery {
+  readonly connection: string;
+  /** Unique within the connection: the vendor's delivery id, or the SHA-256 of the bytes. */
+  readonly key: string;
+  readonly source: DeliverySource;
+  readonly event: string;
+  readonly body: Buffer;
+}
+
+/**
+ * What became of an append: `new` row; `repeated`: it was there and stays as it is; `revived`: it was there in
+ * quarantine and is pending again, with the bytes of the repeat.
+ */
+export type Appended = 'new' | 'repeated' | 'revived';
+
+/**
+ * Appends deliveries, in their order. Repeats are found by key alone, so they are recognised as long as the row stands,
+ * also when its body was purged. Within one call the first of equal keys counts.
+ * One statement where nothing is repeated; then it needs no transaction around it.
+ */
+export async function appendDeliveries(
+  query: Query,
+  deliveries: readonly NewDelivery[],
+  now: number,
+): Promise<Appended[]> {
+  if (deliveries.length === 0) return [];
+  const inserted = await insertUnknown(query, deliveries, now);
+  const appended: Appended[] = [];
+  for (const delivery of deliveries) {
+    // `delete` is true once: a second delivery with the same key in this batch is a repeat.
+    if (inserted.delete(nameOf(delivery.connection, delivery.key))) appended.push('new');
+    else appended.push((await revive(query, delivery, now)) ? 'revived' : 'repeated');
+  }
+  return appended;
+}
+
+async function insertUnknown(query: Query, deliveries: readonly NewDelivery[], now: number): Promise<Set<string>> {
+  const rows = await query
+    .insertInto('inbox')
+    .values(
+      deliveries.map(({ connection, key, source, event, body }) => ({
+        connection,
+        delivery_key: key,
+        source,
+        event,
+        body,
+        received_at: now,
+        state: 'pending' as const,
+      })),
+    )
+    .onConflict((conflict) => conflict.columns(['connection', 'delivery_key']).doNothing())
+    .returning(['connection', 'delivery_key'])
+    .execute();
+  return new Set(rows.map((row) => nameOf(row.connection, row.delivery_key)));
+}
+
+/** True when the row was in quarantine. */
+async function revive(query: Query, delivery: NewDelivery, now: number): Promise<boolean> {
+  const { numUpdatedRows } = await query
+    .updateTable('inbox')
+    .set({
+      state: 'pending',
+      attempts: 0,
+      reason: null,
+      settled_at: null,
+      received_at: now,
+      event: delivery.event,
+      body: delivery.body,
+    })
+    .where('connection', '=', delivery.connection)
+    .where('delivery_key', '=', delivery.key)
+    .where('state', '=', 'quarantined')
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Header values and names of connections hold no line break. */
+function nameOf(connection: string, key: string): string {
+  return `${connection}\n${key}`;
+}
+
+/** How many deliveries are pending, counted no further than `most`. */
+export async function countPending(query: Query, most: number): Promise<number> {
+  const { count } = await query
+    .selectFrom((eb) => eb.selectFrom('inbox').select('id').where('state', '=', 'pending').limit(most).as('pending'))
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}

@@ -1,0 +1,127 @@
+import type { ItemReference } from '../model/item.ts';
+import type { Query } from './database.ts';
+
+/**
+ * Objects to fetch from a provider: level-triggered, one row for each object however often it is asked for. `asks`
+ * counts, so that an ask that arrives while the fetch is under way is not lost.
+ */
+export interface WantedFetch {
+  /** The primary key: the reference as JSON. */
+  readonly key: string;
+  readonly reference: ItemReference;
+  readonly connection: string;
+  readonly deliveryId: number;
+  readonly attempts: number;
+  readonly asks: number;
+}
+
+export interface FetchRequest {
+  /** Fetched through this connection. */
+  readonly connection: string;
+  readonly reference: ItemReference;
+  /** The delivery that asks, for correlation. */
+  readonly deliveryId: number;
+  readonly now: number;
+}
+
+/** Asks for an object. Asked again, the earliest time stays and a back-off goes on; the object is fetched once more. */
+export async function requestFetch(query: Query, request: FetchRequest): Promise<void> {
+  await query
+    .insertInto('fetches')
+    .values({
+      reference: keyOf(request.reference),
+      connection: request.connection,
+      since: request.now,
+      not_before: request.now,
+      delivery_id: request.deliveryId,
+    })
+    .onConflict((conflict) =>
+      conflict.column('reference').doUpdateSet(({ eb, ref }) => ({
+        asks: eb('fetches.asks', '+', 1),
+        since: eb
+          .case()
+          .when('fetches.since', '<=', ref('excluded.since'))
+          .then(ref('fetches.since'))
+          .else(ref('excluded.since'))
+          .end(),
+      })),
+    )
+    .execute();
+}
+
+/** Equal references give equal text, in whatever order their parts were built. */
+function keyOf({ kind, key, locator }: ItemReference): string {
+  const sorted = Object.fromEntries(Object.entries(locator).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return JSON.stringify({ kind, key, locator: sorted });
+}
+
+/**
+ * The fetches of a connection that may be tried, oldest ask first. A time further ahead than `furthest` can only come
+ * from a clock that has since been set back, and counts as reached.
+ */
+export async function dueFetches(
+  query: Query,
+  connection: string,
+  now: number,
+  furthest: number,
+  most: number,
+): Promise<WantedFetch[]> {
+  const rows = await query
+    .selectFrom('fetches')
+    .select(['reference', 'connection', 'delivery_id', 'attempts', 'asks'])
+    .where('connection', '=', connection)
+    .where(({ or, eb }) => or([eb('not_before', '<=', now), eb('not_before', '>', now + furthest)]))
+    .orderBy('since')
+    .limit(most)
+    .execute();
+  return rows.map((row) => ({
+    key: row.reference,
+    reference: JSON.parse(row.reference) as ItemReference,
+    connection: row.connection,
+    deliveryId: row.delivery_id,
+    attempts: row.attempts,
+    asks: row.asks,
+  }));
+}
+
+/** When the next fetch that waits may be tried; undefined where none waits. */
+export async function nextFetchTime(query: Query, now: number): Promise<number | undefined> {
+  const row = await query
+    .selectFrom('fetches')
+    .select(({ fn }) => fn.min('not_before').as('time'))
+    .where('not_before', '>', now)
+    .executeTakeFirst();
+  return row?.time ?? undefined;
+}
+
+/** Removes a fetch that is done, unless it was asked for again since `fetch` was read: then it is due at once. */
+export async function settleFetch(query: Query, fetch: WantedFetch): Promise<void> {
+  const { numDeletedRows } = await query
+    .deleteFrom('fetches')
+    .where('reference', '=', fetch.key)
+    .where('asks', '=', fetch.asks)
+    .executeTakeFirst();
+  if (numDeletedRows > 0n) return;
+  await query.updateTable('fetches').set({ attempts: 0, error: null }).where('reference', '=', fetch.key).execute();
+}
+
+export async function postponeFetch(query: Query, key: string, error: string, notBefore: number): Promise<void> {
+  await query
+    .updateTable('fetches')
+    .set(({ eb }) => ({ attempts: eb('attempts', '+', 1), error, not_before: notBefore }))
+    .where('reference', '=', key)
+    .execute();
+}
+
+/** Removes fetches of connections that are no longer configured, and says which connections those were. */
+export async function dropOrphanFetches(query: Query, connections: readonly string[]): Promise<string[]> {
+  const orphans = await query
+    .selectFrom('fetches')
+    .select('connection')
+    .distinct()
+    .where('connection', 'not in', ['', ...connections])
+    .execute();
+  const names = orphans.map(({ connection }) => connection);
+  if (names.length > 0) await query.deleteFrom('fetches').where('connection', 'in', names).execute();
+  return names;
+}
