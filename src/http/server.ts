@@ -21,14 +21,15 @@ const MOST_CONNECTIONS = 2_000;
  * request is logged here.
  */
 export function createServer(options: ServerOptions = {}): Server {
+  const requestTimeout = options.requestTimeout ?? 30_000;
   const server = fastify({
     logger: false,
     bodyLimit: options.bodyLimit ?? MEBIBYTE,
-    requestTimeout: options.requestTimeout ?? 30_000,
+    requestTimeout,
     keepAliveTimeout: 72_000,
     http: {
       connectionsCheckingInterval: 500,
-      headersTimeout: 10_000,
+      headersTimeout: Math.min(10_000, requestTimeout),
       maxHeaderSize: 16_384,
     },
     exposeHeadRoutes: false,

@@ -1,0 +1,333 @@
+import { once } from 'node:events';
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, createServer as createNetServer, type Server, type Socket } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { SyncError } from '../../src/errors/sync-error.ts';
+import { createHttpClient, type HttpClient, type HttpClientOptions, type HttpRequest } from '../../src/http/client.ts';
+import { createServer } from '../../src/http/server.ts';
+import { silentMeter } from '../../src/lib/meter.ts';
+import { noSteps } from '../../src/lib/steps.ts';
+
+const closing: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+function client(options: Partial<HttpClientOptions> = {}): HttpClient {
+  const made = createHttpClient({ steps: noSteps, meter: silentMeter, ...options });
+  closing.push(() => made.close());
+  return made;
+}
+
+async function listen(server: Server): Promise<number> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closing.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+/** A peer that speaks bytes. `onRequest` is called with the number of the request, once its head has come. */
+async function rawPeer(onRequest: (socket: Socket, request: number) => void) {
+  let requests = 0;
+  const port = await listen(
+    createNetServer((socket) => {
+      socket.on('data', (chunk) => {
+        if (chunk.includes('HTTP/1.1\r\n')) onRequest(socket, ++requests);
+      });
+    }),
+  );
+  return { url: `http://127.0.0.1:${port}/thing?q=1`, requests: () => requests };
+}
+
+async function httpPeer(answer: (request: IncomingMessage, response: ServerResponse) => void) {
+  const connections = { count: 0 };
+  const server = createHttpServer(answer);
+  server.on('connection', () => connections.count++);
+  return { url: `http://127.0.0.1:${await listen(server)}/thing`, connections };
+}
+
+const get = (url: string, more: Partial<HttpRequest> = {}): HttpRequest => ({
+  method: 'GET',
+  url,
+  target: 'peer',
+  ...more,
+});
+const post = (url: string, more: Partial<HttpRequest> = {}) => get(url, { method: 'POST', body: '{}', ...more });
+
+async function failure(promise: Promise<unknown>): Promise<SyncError> {
+  return promise.then(
+    () => expect.unreachable('the request should have failed'),
+    (error: SyncError) => error,
+  );
+}
+
+describe('certainly not sent', () => {
+  it('a refused connection', async () => {
+    const server = createNetServer();
+    const port = await listen(server);
+    server.close();
+    await once(server, 'close');
+    const error = await failure(client().request(post(`http://127.0.0.1:${port}/secret?token=abc`)));
+    expect(error.code).toBe('unreachable');
+    expect(error.message).toBe(`POST http://127.0.0.1:${port}/secret was not sent: ECONNREFUSED`);
+  });
+
+  it('an unknown name', async () => {
+    expect((await failure(client().request(post('http://no-such-host.invalid/')))).code).toBe('unreachable');
+  });
+
+  it('a peer that does not speak TLS, and one that hangs up in the handshake', async () => {
+    const peer = await httpPeer((_request, response) => response.end());
+    expect((await failure(client().request(post(peer.url.replace('http:', 'https:'))))).code).toBe('unreachable');
+    const port = await listen(createNetServer((socket) => socket.once('data', () => socket.resetAndDestroy())));
+    expect((await failure(client().request(post(`https://127.0.0.1:${port}/`)))).code).toBe('unreachable');
+  });
+
+  it('a TLS handshake that never ends', async () => {
+    const port = await listen(createNetServer(() => undefined));
+    const started = performance.now();
+    const error = await failure(client({ timeouts: { connect: 200 } }).request(post(`https://127.0.0.1:${port}/`)));
+    expect(error.code).toBe('unreachable');
+    expect(performance.now() - started).toBeLessThan(2_500);
+  });
+
+  it('a signal that has fired, before or while connecting', async () => {
+    const peer = await rawPeer(() => undefined);
+    expect((await failure(client().request(post(peer.url, { signal: AbortSignal.abort() })))).code).toBe('aborted');
+    const port = await listen(createNetServer(() => undefined));
+    const stop = new AbortController();
+    const pending = failure(client().request(post(`https://127.0.0.1:${port}/`, { signal: stop.signal })));
+    setImmediate(() => stop.abort());
+    expect((await pending).code).toBe('aborted');
+    expect(peer.requests()).toBe(0);
+  });
+});
+
+describe('of unknown outcome', () => {
+  it('a reset after the request arrived', async () => {
+    const peer = await rawPeer((socket) => socket.resetAndDestroy());
+    const error = await failure(client().request(post(peer.url)));
+    expect(error).toMatchObject({ code: 'outcome_unknown', status: undefined });
+    expect(peer.requests()).toBe(1);
+  });
+
+  it('a kept connection that is reset on its next request, which is not repeated', async () => {
+    const peer = await rawPeer((socket, request) => {
+      if (request === 1) socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');
+      else socket.resetAndDestroy();
+    });
+    const http = client();
+    await http.request(post(peer.url));
+    expect((await failure(http.request(post(peer.url)))).code).toBe('outcome_unknown');
+    expect(peer.requests()).toBe(2);
+  });
+
+  it('a half-open peer that never answers', async () => {
+    const peer = await rawPeer(() => undefined);
+    const started = performance.now();
+    const error = await failure(client({ timeouts: { headers: 300 } }).request(post(peer.url)));
+    expect(error.code).toBe('outcome_unknown');
+    expect(error.message).toContain('UND_ERR_HEADERS_TIMEOUT');
+    expect(performance.now() - started).toBeLessThan(2_500);
+  });
+
+  it('a body that stops in the middle', async () => {
+    const peer = await rawPeer((socket) => socket.write('HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\n{"a"'));
+    const error = await failure(client({ timeouts: { body: 300 } }).request(post(peer.url)));
+    expect(error).toMatchObject({ code: 'outcome_unknown', status: 201 });
+  });
+
+  it('a body that drips past the total time', async () => {
+    const peer = await rawPeer((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n');
+      const drip = setInterval(() => socket.write('x'), 20);
+      socket.on('close', () => clearInterval(drip));
+    });
+    const started = performance.now();
+    const error = await failure(client({ timeouts: { total: 400 } }).request(get(peer.url)));
+    expect(error.code).toBe('outcome_unknown');
+    expect(performance.now() - started).toBeLessThan(1_500);
+  });
+
+  it.each([
+    ['shorter than its length', 'HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{"a'],
+    ['chunked without its end', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\n{"a\r\n'],
+    ['not HTTP', 'SSH-2.0-OpenSSH_9.2\r\n'],
+  ])('an answer that is %s', async (_name, text) => {
+    const peer = await rawPeer((socket) => socket.end(text));
+    expect((await failure(client().request(post(peer.url)))).code).toBe('outcome_unknown');
+  });
+
+  it('a write that is aborted in flight; a read is merely aborted', async () => {
+    for (const [method, code] of [
+      ['POST', 'outcome_unknown'],
+      ['GET', 'aborted'],
+      ['HEAD', 'aborted'],
+    ] as const) {
+      const stop = new AbortController();
+      const peer = await rawPeer(() => stop.abort());
+      const error = await failure(client().request(get(peer.url, { method, signal: stop.signal })));
+      expect([method, error.code]).toEqual([method, code]);
+    }
+  });
+});
+
+describe('answers', () => {
+  it('cuts an answer that is too large, whether or not it names its length', async () => {
+    const peer = await httpPeer((request, response) => {
+      if (request.method === 'POST') response.setHeader('content-length', 5_000_000);
+      response.on('error', () => undefined);
+      for (let piece = 0; piece < 50; piece++) response.write(Buffer.alloc(100_000));
+      response.end();
+    });
+    const http = client();
+    for (const request of [get(peer.url), post(peer.url)])
+      expect((await failure(http.request({ ...request, largestAnswer: 1_000_000 }))).code).toBe('answer_too_large');
+    expect((await http.request(get(peer.url))).body.length).toBe(5_000_000);
+  });
+
+  it('takes 16 MiB by default and not a byte more', async () => {
+    const peer = await httpPeer((request, response) =>
+      response.end(Buffer.alloc(16 * 1024 * 1024 + Number(request.headers['x-more']))),
+    );
+    const http = client();
+    expect((await http.request(get(peer.url, { headers: { 'x-more': '0' } }))).body.length).toBe(16 * 1024 * 1024);
+    expect((await failure(http.request(get(peer.url, { headers: { 'x-more': '1' } })))).code).toBe('answer_too_large');
+  });
+
+  it('a HEAD answer may name any length', async () => {
+    const peer = await httpPeer((_request, response) =>
+      response.writeHead(200, { 'content-length': 99_999_999 }).end(),
+    );
+    const answer = await client().request(get(peer.url, { method: 'HEAD' }));
+    expect(answer.headers['content-length']).toBe('99999999');
+  });
+
+  it('returns an HTML error page as it is', async () => {
+    const peer = await httpPeer((_request, response) =>
+      response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>'),
+    );
+    expect(await client().request(post(peer.url))).toMatchObject({
+      status: 502,
+      headers: { 'content-type': 'text/html' },
+    });
+  });
+
+  it('skips 1xx answers', async () => {
+    const peer = await rawPeer((socket) =>
+      socket.write('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'),
+    );
+    const answer = await client().request(get(peer.url));
+    expect([answer.status, answer.body.toString(), answer.headers['link']]).toEqual([200, 'ok', undefined]);
+  });
+
+  it('does not follow a redirect', async () => {
+    const elsewhere = await rawPeer(() => undefined);
+    for (const status of [301, 302, 303, 307, 308]) {
+      const peer = await httpPeer((_request, response) =>
+        response.writeHead(status, { location: elsewhere.url }).end(),
+      );
+      expect((await client().request(post(peer.url))).status).toBe(status);
+    }
+    expect(elsewhere.requests()).toBe(0);
+  });
+
+  it('keeps connections', async () => {
+    const peer = await httpPeer((_request, response) => response.end('ok'));
+    const http = client();
+    for (let count = 0; count < 20; count++) await http.request(get(peer.url));
+    expect(peer.connections.count).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('blocked addresses', () => {
+  const spellings = [
+    '127.0.0.1',
+    '2130706433',
+    '0x7f.1',
+    '017700000001',
+    '[::ffff:127.0.0.1]',
+    '[::1]',
+    '0.0.0.0',
+    'localhost',
+  ];
+  const loopback = ['127.0.0.0/8', '::1/128', '0.0.0.0/8'];
+
+  it.each(['http:', 'https:'])('every spelling of loopback over %s, and no connection is made', async (protocol) => {
+    let connections = 0;
+    const port = await listen(createNetServer(() => connections++));
+    const http = client({ blockedRanges: loopback });
+    for (const host of spellings) {
+      const error = await failure(http.request(post(`${protocol}//${host}:${port}/`)));
+      expect([host, error.code]).toEqual([host, 'address_blocked']);
+    }
+    expect(connections).toBe(0);
+  });
+
+  it.each([
+    'http://169.254.169.254/latest/meta-data/',
+    'https://169.254.169.254/',
+    'http://2852039166/',
+    'http://0xa9.0xfe.0xa9.0xfe/',
+    'http://[::ffff:169.254.169.254]/',
+    'http://[::ffff:a9fe:a9fe]/',
+    'http://[64:ff9b::a9fe:a9fe]/',
+    'http://[2002:a9fe:a9fe::1]/',
+    'http://[fe80::1]/',
+    'http://[fd00:ec2::254]/',
+    'http://100.100.100.200/',
+  ])('always: %s', async (url) => {
+    expect((await failure(client().request(get(url)))).code).toBe('address_blocked');
+  });
+});
+
+describe('the server', () => {
+  it('answers 408 to a slow-loris, in the head or in the body, within the time-out and half a second', async () => {
+    const server = createServer({ requestTimeout: 1_000 });
+    server.post('/webhooks/a', async () => 'ok');
+    closing.push(() => server.close());
+    const address = new URL(await server.listen({ host: '127.0.0.1', port: 0 }));
+    const drip = async (head: string) => {
+      const started = performance.now();
+      const socket = connect(Number(address.port), '127.0.0.1');
+      socket.write(head);
+      const timer = setInterval(() => socket.write('a'), 100);
+      socket.on('error', () => undefined);
+      let text = '';
+      socket.on('data', (chunk) => {
+        text += String(chunk);
+      });
+      await once(socket, 'close');
+      clearInterval(timer);
+      return { text, took: performance.now() - started };
+    };
+    const [inHead, inBody] = await Promise.all([
+      drip('POST /webhooks/a HTTP/1.1\r\nhost: x\r\nx-slow: '),
+      drip('POST /webhooks/a HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n'),
+    ]);
+    for (const { text, took } of [inHead, inBody]) {
+      expect(text).toMatch(/^HTTP\/1\.1 408 /);
+      expect(took).toBeLessThanOrEqual(1_000 + 500 + 250 /* what this machine may need to tell us */);
+    }
+  });
+
+  it('refuses compressed and oversized bodies', async () => {
+    const server = createServer({ bodyLimit: 1_000 });
+    server.post('/webhooks/a', async () => 'ok');
+    closing.push(() => server.close());
+    const send = (payload: Buffer, headers: Record<string, string> = {}) =>
+      server.inject({ method: 'POST', url: '/webhooks/a', payload, headers }).then((answer) => answer.statusCode);
+    expect(await send(Buffer.alloc(10), { 'content-encoding': 'gzip' })).toBe(415);
+    expect(await send(Buffer.alloc(1_001))).toBe(413);
+    expect(await send(Buffer.alloc(1_000))).toBe(200);
+  });
+});
