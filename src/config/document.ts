@@ -43,9 +43,9 @@ interface Fault {
 /** Reads YAML 1.2. Duplicate keys, unknown tags and second documents are problems. Never throws. */
 export function readDocument(file: string, source: string, variables: Variables): ConfigDocument {
   const lines = new LineCounter();
-  const document = parseDocument(source, { lineCounter: lines, prettyErrors: false, logLevel: 'silent' });
+  const document = parseDocument(source, { lineCounter: lines, prettyErrors: false });
   const filled = fillVariables(document, variables);
-  const syntax = [...syntaxFaults(document, source), ...selfAliases(document)];
+  const syntax = [...syntaxFaults(document, source), ...forbidden(document)];
   const content = syntax.length === 0 ? toData(document) : { faults: [] };
   const placeAt = (offset: number): Place => {
     const { line, col } = lines.linePos(offset);
@@ -91,14 +91,18 @@ function syntaxFaults(document: Document, source: string): readonly Fault[] {
   }));
 }
 
-/** An alias inside its own anchor would make data without an end. */
-function selfAliases(document: Document): readonly Fault[] {
+/** What YAML allows and plain data must not hold: data without an end, and a key that reaches into the language. */
+function forbidden(document: Document): readonly Fault[] {
   const faults: Fault[] = [];
+  const refuse = (node: Node, message: string) => faults.push({ offset: node.range?.[0] ?? 0, message });
   visit(document, {
     Alias(_key, alias, ancestors) {
       const target = alias.resolve(document);
       if (target && (ancestors as readonly unknown[]).includes(target))
-        faults.push({ offset: alias.range?.[0] ?? 0, message: 'an alias must not lie inside its own anchor' });
+        refuse(alias, 'an alias must not lie inside its own anchor');
+    },
+    Scalar(key, scalar) {
+      if (key === 'key' && scalar.value === '__proto__') refuse(scalar, 'unknown key "__proto__"');
     },
   });
   return faults;
@@ -159,7 +163,7 @@ function syntaxMessage(error: YAMLError, source: string): string {
   if (error.code === 'TAB_AS_INDENT') return 'indent with spaces: YAML allows no tabs';
   if (error.code === 'MULTIPLE_DOCS') return 'one file holds one workspace: remove what follows ---';
   const before = source.slice(Math.max(0, error.pos[0] - 1), error.pos[0] + 1);
-  if (error.code === 'MISSING_CHAR' && before === '$' + '{')
-    return 'inside [ ] and { } a variable needs quotes: "$' + '{NAME}"';
+  if (error.code === 'MISSING_CHAR' && before === `\${`)
+    return `inside [ ] and { } a variable needs quotes: "\${NAME}"`;
   return `not valid YAML: ${error.message}`;
 }

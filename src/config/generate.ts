@@ -38,7 +38,7 @@ export function generateSchema(connectors: readonly ConnectorOptions[], apiOverr
     title: 'A workspace of worksync',
     properties: { ...file.properties, connections },
     $defs: {
-      variable: { type: 'string', pattern: '\\$\\{', description: '$' + '{NAME}: a variable of the environment.' },
+      variable: { type: 'string', pattern: '\\$\\{', description: `\${NAME}: a variable of the environment.` },
       ...Object.fromEntries(parts.map(({ name, schema }) => [name, schema])),
     },
   };

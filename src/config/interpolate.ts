@@ -1,12 +1,11 @@
 import { readFileSync, statSync } from 'node:fs';
+import { SHORTEST_SECRET } from './literal-secrets.ts';
 
 /** Environment variables, as `environment()` gives them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A larger file is no secret. */
 const LARGEST_FILE = 65_536;
-/** A shorter value is no secret, and hiding it would blank out ordinary words of the log. */
-const SHORTEST_SECRET = 6;
 
 /** Looks variables up, and remembers what the rest of the program must know about them. */
 export interface Variables {
@@ -103,9 +102,7 @@ function expand(inner: string, variables: Variables): Found {
   const match = REFERENCE.exec(inner);
   const name = match?.[1];
   if (!match || name === undefined)
-    return {
-      problem: 'expected $' + '{NAME}, $' + '{NAME:-default} or $' + '{NAME:?message}; write $$ for a dollar sign',
-    };
+    return { problem: `expected \${NAME}, \${NAME:-default} or \${NAME:?message}; write $$ for a dollar sign` };
   const found = variables.get(name);
   if (found) return found;
   if (match[2] === '-') return { value: match[3] ?? '' };

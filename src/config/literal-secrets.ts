@@ -1,9 +1,11 @@
 const SECRET_KEY = /token|secret|password|api_?key|private_?key|credential/i;
-const SHORTEST_SECRET = 6;
+/** A shorter value is no secret, and hiding it would blank out ordinary words of the log. */
+export const SHORTEST_SECRET = 6;
 
-/** Texts below keys that are called like secrets, wherever they came from. */
+/** Texts, and lists of texts, whose key is called like a secret, wherever they came from. */
 export function literalSecrets(data: unknown, isSecret = false): readonly string[] {
   if (typeof data === 'string') return isSecret && data.length >= SHORTEST_SECRET ? [data] : [];
   if (typeof data !== 'object' || data === null) return [];
-  return Object.entries(data).flatMap(([key, value]) => literalSecrets(value, isSecret || SECRET_KEY.test(key)));
+  if (Array.isArray(data)) return data.flatMap((value) => literalSecrets(value, isSecret));
+  return Object.entries(data).flatMap(([key, value]) => literalSecrets(value, SECRET_KEY.test(key)));
 }

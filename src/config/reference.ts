@@ -44,10 +44,10 @@ const VARIABLES = [
   table(
     ['written', 'becomes'],
     [
-      ['`$' + '{NAME}`', 'the variable; an error where it is not set or empty'],
-      ['`$' + '{NAME:-default}`', 'the variable, else the default'],
-      ['`$' + '{NAME:?message}`', 'the variable, else an error with the message'],
-      ['`$$`', 'a dollar sign'],
+      [code(`\${NAME}`), 'the variable; an error where it is not set or empty'],
+      [code(`\${NAME:-default}`), 'the variable, else the default'],
+      [code(`\${NAME:?message}`), 'the variable, else an error with the message'],
+      [code('$$'), 'a dollar sign'],
     ],
   ),
   'Each variable may be given as `NAME`, or as `NAME_FILE` with the path of a file; one line break at the end of the file is dropped, and a file that everybody may read is a warning. Both at once are an error. A value with line breaks must come from a file. Inside `[ ]` and `{ }` a variable needs quotes.',

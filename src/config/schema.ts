@@ -130,7 +130,10 @@ export function workspaceFile(apiOverrides: ZodType) {
     quota,
     retention,
     mirror: mirror.default('record'),
-    connections: z.record(connectionName, z.unknown()).describe('What feeds the workspace, by name.'),
+    connections: z
+      .record(connectionName, z.unknown())
+      .refine((given) => Object.keys(given).length > 0, 'nothing would ever come in: add a connection')
+      .describe('What feeds the workspace, by name.'),
   });
 }
 

@@ -113,7 +113,7 @@ function missing(path: Path): string {
 function sentence(issue: Issue, context: Context): string {
   if (issue.code === 'invalid_value') return `expected ${oneOf(issue.values)}`;
   if (issue.code === 'invalid_type' && issue.message.startsWith('Invalid input'))
-    return `expected ${typeWord(issue.expected)}, got ${kindOf(valueAt(context.value, issue.path))}`;
+    return `expected ${typeWord(issue.expected)}, got ${kindOf(valueAt(context.value, issue.path), issue.expected)}`;
   if (issue.code === 'custom') return issue.message;
   return issue.message.replace(/^Too (small|big): /, '').replace(/^Invalid (input|string): /, '');
 }
@@ -137,9 +137,9 @@ function typeWord(type: string): string {
   return TYPE_WORDS[type] ?? type;
 }
 
-function kindOf(value: unknown): string {
+function kindOf(value: unknown, expected: string): string {
   if (value === null || value === undefined) return 'nothing';
-  if (typeof value === 'number') return 'a number';
+  if (typeof value === 'number') return expected === 'int' ? 'a fraction' : 'a number';
   return typeWord(Array.isArray(value) ? 'array' : typeof value);
 }
 

@@ -1,0 +1,78 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { z } from 'zod';
+import type { Environment } from '../../src/config/interpolate.ts';
+import { type LoadedConfig, loadConfig } from '../../src/config/load.ts';
+import type { ConnectorOptions } from '../../src/config/schema.ts';
+import { SyncError } from '../../src/errors/sync-error.ts';
+
+const options = z
+  .strictObject({
+    projects: z.array(z.string()).min(1).describe('What is read.'),
+    token: z.string().min(3).optional().describe('Credential.'),
+    retries: z.int().min(0).default(1).describe('Tries.'),
+    verbose: z.boolean().default(false).describe('Says more.'),
+    login: z
+      .discriminatedUnion('kind', [
+        z.strictObject({ kind: z.literal('app'), id: z.int() }),
+        z.strictObject({ kind: z.literal('none') }),
+      ])
+      .optional()
+      .describe('Who reads.'),
+  })
+  .describe('Options of a made-up vendor.');
+
+/** A made-up vendor with every kind of option; without a token it allows a poll every five minutes. */
+export const forge: ConnectorOptions = {
+  id: 'forge',
+  title: 'Forge',
+  options,
+  shortestPoll: (given: z.output<typeof options>) => (given.token === undefined ? 300_000 : 0),
+};
+
+export const tracker: ConnectorOptions = { id: 'tracker', title: 'Tracker', options: z.strictObject({}) };
+
+export const apiOverrides = z.strictObject({
+  versionHeader: z.string().optional(),
+  routes: z.partialRecord(z.enum(['listTasks', 'createTask']), z.string()).optional(),
+});
+
+/** Writes the files into a folder of its own, which is removed after the test. */
+export function folderOf(files: Readonly<Record<string, string>>): string {
+  const folder = mkdtempSync(join(tmpdir(), 'worksync-config-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
+  return folder;
+}
+
+export function load(path: string, env: Environment = {}): LoadedConfig {
+  return loadConfig({ path, env, connectors: [forge, tracker], apiOverrides });
+}
+
+export function loadText(text: string, env: Environment = {}): LoadedConfig {
+  return load(folderOf({ 'work.yaml': text }), env);
+}
+
+/** What `call` throws, which must be a SyncError. */
+export function refusal(call: () => unknown): SyncError {
+  try {
+    call();
+  } catch (error) {
+    if (error instanceof SyncError) return error;
+    throw error;
+  }
+  throw new Error('nothing was refused');
+}
+
+/** The problems of the files, with the folder's own name taken away. */
+export function problemsOf(files: Readonly<Record<string, string>>, env: Environment = {}): readonly string[] {
+  const folder = folderOf(files);
+  const error = refusal(() => load(folder, env));
+  if (error.code !== 'config_invalid') throw error;
+  return error.message.split('\n').map((line) => line.replace(`${folder}/`, ''));
+}
