@@ -42,6 +42,16 @@ export const CODES = {
     hint: 'Another process holds this data folder: stop it, or give each daemon its own folder.',
     exit: 75,
   },
+  data_folder_unusable: {
+    verdict: 'never',
+    hint: 'Name a folder that exists or can be made and written: --data or WORKSYNC_DATA.',
+    exit: 78,
+  },
+  address_in_use: {
+    verdict: 'wait-until',
+    hint: 'Another program listens there: choose another port with --port or WORKSYNC_PORT.',
+    exit: 75,
+  },
   not_running: {
     verdict: 'wait-until',
     hint: 'Start the daemon first: npm start.',

@@ -26,8 +26,8 @@ export interface OutboxOptions {
   readonly outbox: Bell;
   /** Rung when an answer was appended to the inbox. */
   readonly inbox: Bell;
-  /** Told whether the workspace takes our credential and answers at all. */
-  readonly onHealth?: (state: 'ok' | 'unauthorized' | 'unreachable') => void;
+  /** Told why the workspace cannot be written to, and with undefined that it can again. */
+  readonly onTrouble?: (trouble: SyncError | undefined) => void;
   /** Told of each delivery's lag: from its receipt to the answer of its write, milliseconds. */
   readonly onLag?: (milliseconds: number) => void;
 }
@@ -136,7 +136,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     try {
       const answer = await send(options.client, prepared, { slot });
       breaker.passed();
-      options.onHealth?.('ok');
+      options.onTrouble?.(undefined);
       logger.info({ action, entity, status: answer.status, deliveries: prepared.waiting }, 'request answered');
       await untilSettled(() => succeed(prepared, slot, answer.status, answer.body));
     } catch (error) {
@@ -186,10 +186,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   function note(error: SyncError): void {
-    if (isCredential(error)) options.onHealth?.('unauthorized');
-    else if (error.status !== undefined && error.status < 500) breaker.passed();
-    else breaker.failed();
-    if (breaker.open) options.onHealth?.('unreachable');
+    if (!isCredential(error)) error.status !== undefined && error.status < 500 ? breaker.passed() : breaker.failed();
+    if (breaker.open || isCredential(error)) options.onTrouble?.(error);
   }
 
   return {

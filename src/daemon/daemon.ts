@@ -1,0 +1,95 @@
+import type { DaemonOptions } from '../config/options.ts';
+import { connectors } from '../connectors/registry.ts';
+import { SyncError } from '../errors/sync-error.ts';
+import { createServer, type Server } from '../http/server.ts';
+import { webhookRoutes } from '../intake/webhooks.ts';
+import type { Scrubber } from '../observe/scrubber.ts';
+import { guardDoors } from '../web/door.ts';
+import { webRoutes } from '../web/routes.ts';
+import type { Status } from '../web/status.ts';
+import type { DataFolder } from './data-folder.ts';
+import type { Partition } from './partition.ts';
+import type { Parts } from './parts.ts';
+
+/** The running whole: all partitions behind one server, or two where the admin doors have a port of their own. */
+export interface Daemon {
+  /** Where webhooks come in, for example `http://127.0.0.1:8080`. */
+  readonly address: string;
+  /** Where the pages are. */
+  readonly adminAddress: string;
+  status(): Promise<Status>;
+  /** Readiness goes first, then intake, then the stages; everything that was accepted is in the databases. */
+  stop(): Promise<void>;
+}
+
+export interface DaemonInput {
+  readonly version: string;
+  readonly options: DaemonOptions;
+  readonly folder: DataFolder;
+  readonly partitions: readonly Partition[];
+  readonly scrubber: Scrubber;
+  /** Host names under which people open the pages, besides those of loopback. */
+  readonly allowedHosts?: readonly string[];
+}
+
+export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Daemon> {
+  const { options, partitions, folder, scrubber } = input;
+  const { clock, random, health, metrics, logger } = parts;
+  const startedAt = clock.now();
+  const adminToken = random.bytes(32).toString('base64url');
+  scrubber.add(adminToken);
+
+  async function status(): Promise<Status> {
+    const { ready, components } = health.report();
+    const workspaces = await Promise.all(partitions.map((partition) => partition.status()));
+    return { version: input.version, startedAt, at: clock.now(), ready, components, workspaces };
+  }
+
+  const web = { health, metrics, status, scrub: (text: string) => scrubber.scrub(text) };
+  const doors = { adminToken, allowedHosts: input.allowedHosts, logger };
+  const server = createServer();
+  const admin = options.adminPort === undefined ? server : createServer();
+  for (const each of new Set([server, admin])) guardDoors(each, doors);
+  webhookRoutes(server, {
+    find: (workspace, connection) => partitions.find(({ name }) => name === workspace)?.receiver(connection),
+    clock,
+    largestDelivery: Math.max(...connectors.map(({ largestDelivery }) => largestDelivery)),
+  });
+  webRoutes(admin, web);
+  if (admin !== server) probeRoutes(server, web);
+
+  const address = await listen(server, options.host, options.port);
+  const adminAddress = admin === server ? address : await listen(admin, options.host, options.adminPort ?? 0);
+  for (const partition of partitions) partition.start();
+  health.set('server', true);
+  folder.announce({ address: adminAddress, token: adminToken });
+
+  let stopped: Promise<void> | undefined;
+  async function stop(): Promise<void> {
+    health.set('server', false, 'stopping');
+    await Promise.all([...new Set([server, admin])].map((each) => each.close()));
+    await Promise.all(partitions.map((partition) => partition.stop()));
+    await parts.http.close();
+  }
+  return { address, adminAddress, status, stop: () => (stopped ??= stop()) };
+}
+
+/** Orchestrators probe the public port. */
+function probeRoutes(server: Server, { health }: Pick<Parts, 'health'>): void {
+  server.get('/livez', (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok\n'));
+  server.get('/readyz', (_request, reply) => {
+    const report = health.report();
+    return reply.code(report.ready ? 200 : 503).send(report);
+  });
+}
+
+async function listen(server: Server, host: string, port: number): Promise<string> {
+  try {
+    return await server.listen({ host, port });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const known = code === 'EADDRINUSE' || code === 'EACCES' || code === 'EADDRNOTAVAIL';
+    if (!known) throw error;
+    throw new SyncError('address_in_use', `cannot listen on ${host}:${port}: ${message}`, { cause: error });
+  }
+}

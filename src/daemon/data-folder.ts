@@ -1,0 +1,62 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { SyncError } from '../errors/sync-error.ts';
+import { type Lock, takeLock } from '../lib/sqlite.ts';
+
+/** How a command finds the daemon that owns a data folder. */
+export interface Owner {
+  /** Where pages and admin actions are served, for example `http://127.0.0.1:8080`. */
+  readonly address: string;
+  /** Bearer token of the admin doors. */
+  readonly token: string;
+}
+
+/** The data folder as its only owner holds it. */
+export interface DataFolder {
+  readonly path: string;
+  /** Says where the daemon answers; readable by this user only. */
+  announce(owner: Owner): void;
+  release(): void;
+}
+
+const OWNER_FILE = 'daemon.json';
+
+/** Takes the folder for this process. Throws `locked` when another process holds it. */
+export function ownDataFolder(folder: string): DataFolder {
+  const path = resolve(folder);
+  const lock = lockFolder(path);
+  const ownerFile = join(path, OWNER_FILE);
+  // What a killed daemon left behind would send commands to nobody.
+  rmSync(ownerFile, { force: true });
+  return {
+    path,
+    announce(owner) {
+      writeFileSync(ownerFile, JSON.stringify(owner), { mode: 0o600 });
+    },
+    release() {
+      rmSync(ownerFile, { force: true });
+      lock.release();
+    },
+  };
+}
+
+function lockFolder(path: string): Lock {
+  let lock: Lock | undefined;
+  try {
+    mkdirSync(path, { recursive: true });
+    lock = takeLock(join(path, 'worksync.lock'));
+  } catch (error) {
+    throw new SyncError('data_folder_unusable', `${path}: ${(error as Error).message}`, { cause: error });
+  }
+  if (!lock) throw new SyncError('locked', `the data folder ${path} is in use by another worksync process`);
+  return lock;
+}
+
+/** The daemon that owns the folder; undefined when none has announced itself. */
+export function findOwner(folder: string): Owner | undefined {
+  try {
+    return JSON.parse(readFileSync(join(resolve(folder), OWNER_FILE), 'utf8')) as Owner;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,158 @@
+import { join } from 'node:path';
+import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
+import type { SyncError } from '../errors/sync-error.ts';
+import type { ActiveConnection } from '../intake/active-connection.ts';
+import { createCollector } from '../intake/collector.ts';
+import { createFetches } from '../intake/fetches.ts';
+import { createPauses } from '../intake/pauses.ts';
+import { createPolls, type Polls } from '../intake/polls.ts';
+import { createRetention } from '../intake/retention.ts';
+import type { Receiver } from '../intake/webhooks.ts';
+import { createBell } from '../lib/bell.ts';
+import type { Stage } from '../lib/stage.ts';
+import { createOutbox, type Outbox } from '../outbox/outbox.ts';
+import { createReconcile, type Reconcile } from '../reconcile/reconcile.ts';
+import { openStore, type Store } from '../store/database.ts';
+import { readStatus } from '../store/status.ts';
+import { createThrottle, type Throttle } from '../throttle/throttle.ts';
+import { type ConfiguredConnection, describeWorkspace, type WorkspaceStatus } from '../web/status.ts';
+import type { WorkspaceClient } from '../workspace/client.ts';
+import type { Parts } from './parts.ts';
+import { activeConnections, sourcesOf } from './sources.ts';
+import { type DirectContext, directClient, outboxClient } from './workspace-door.ts';
+
+/** Where the workspace's API is, and with which key it is asked. */
+export interface WorkspaceAddress {
+  readonly baseUrl: string;
+  readonly apiKey: () => string;
+}
+
+/** One workspace: its database, its throttle, its stages. Partitions share nothing but the process. */
+export interface Partition {
+  readonly name: string;
+  readonly config: WorkspaceConfig;
+  readonly store: Store;
+  readonly throttle: Throttle;
+  /** For requests that no change of the outbox stands for. */
+  readonly client: WorkspaceClient<DirectContext>;
+  readonly connections: readonly ActiveConnection[];
+  readonly reconcile: Reconcile;
+  readonly outbox: Outbox;
+  readonly polls: Polls;
+  status(): Promise<WorkspaceStatus>;
+  receiver(connection: string): Receiver | undefined;
+  start(): void;
+  /** Ends in order: nothing new comes in, requests on the wire are waited for, the database is closed. */
+  stop(): Promise<void>;
+}
+
+/** How long requests on the wire are waited for at the end, milliseconds: less than what an orchestrator grants. */
+const GRACE = 5_000;
+
+export interface PartitionOptions {
+  readonly config: WorkspaceConfig;
+  readonly address: WorkspaceAddress;
+  readonly dataFolder: string;
+  /** Told of each delivery's lag, milliseconds. */
+  readonly onLag?: (milliseconds: number) => void;
+  /** Sees every statement; for tests that count independently. */
+  readonly onStatement?: (sql: string) => void;
+}
+
+export async function openPartition(options: PartitionOptions, parts: Parts): Promise<Partition> {
+  const { config, address } = options;
+  const { clock, random, steps, health } = parts;
+  const component = `workspace:${config.name}`;
+  let trouble: SyncError | undefined;
+  const logger = parts.logger.child({ workspace: config.name });
+  const meter = parts.metrics.forWorkspace(config.name);
+  const file = join(options.dataFolder, `${config.name}.db`);
+  const store = await openStore({ file, steps, onStatement: options.onStatement });
+  const throttle = await createThrottle({ store, clock, random, logger, meter, quota: config.quota });
+
+  const cut = new AbortController();
+  const door = {
+    http: parts.http,
+    baseUrl: address.baseUrl,
+    workspaceId: config.workspace.id,
+    apiKey: address.apiKey,
+    api: config.workspace.api,
+    cut: cut.signal,
+  };
+  const bells = { inbox: createBell(), outbox: createBell() };
+  const connections = activeConnections(config.connections, parts, logger);
+  const collector = createCollector({ store, clock, bell: bells.inbox });
+  const pauses = createPauses(clock);
+  const intake = { store, clock, random, logger, meter, connections, pauses, inbox: bells.inbox };
+  const polls = createPolls(intake);
+  const fetches = createFetches(intake);
+  const reconcile = createReconcile({
+    ...{ store, clock, random, logger, meter, ...bells },
+    sources: sourcesOf(config.connections),
+    usedShare: () => throttle.usedShare(),
+    fetches: fetches.bell,
+  });
+  const outbox = createOutbox({
+    ...{ store, throttle, clock, random, logger, meter, ...bells },
+    client: outboxClient(door),
+    onTrouble(next) {
+      trouble = next;
+      health.set(component, next === undefined, next?.code);
+    },
+    onLag: options.onLag,
+  });
+  const retention = createRetention({ store, clock, logger, meter, retention: config.retention });
+  const stages: readonly Stage[] = [outbox, reconcile, fetches, polls, retention];
+
+  return {
+    name: config.name,
+    config,
+    store,
+    throttle,
+    client: directClient(door, throttle, clock, (record) => store.commit((transaction) => record(transaction))),
+    connections,
+    reconcile,
+    outbox,
+    polls,
+    async status() {
+      const now = clock.now();
+      return describeWorkspace({
+        name: config.name,
+        address: address.baseUrl,
+        connections: config.connections.map((connection) => describeConnection(config.name, connection)),
+        stored: await readStatus(store.query, now),
+        quota: throttle.snapshot(),
+        databaseBytes: store.size(),
+        halt: trouble,
+        now,
+      });
+    },
+    receiver(name) {
+      const active = connections.find((connection) => connection.name === name);
+      return active && { active, collector, meter, logger };
+    },
+    start() {
+      health.set(component, true);
+      for (const stage of stages) stage.start();
+    },
+    async stop() {
+      const cancel = clock.after(GRACE, () => cut.abort());
+      for (const stage of stages.toReversed()) await stage.stop();
+      await throttle.stop();
+      cancel();
+      await store.close();
+    },
+  };
+}
+
+function describeConnection(workspace: string, config: ConnectionConfig): ConfiguredConnection {
+  const { name, connector, webhookSecrets, poll } = config;
+  const webhookPath = webhookSecrets.length > 0 ? `/webhooks/${workspace}/${name}` : null;
+  return { name, connector, webhookPath, schedule: describeSchedule(poll) };
+}
+
+function describeSchedule(poll: ConnectionConfig['poll']): string | null {
+  if (poll === 'off') return null;
+  if ('cron' in poll) return `cron ${poll.cron}`;
+  return poll.everyMs % 60_000 === 0 ? `every ${poll.everyMs / 60_000} min` : `every ${poll.everyMs / 1_000} s`;
+}

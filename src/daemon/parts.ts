@@ -1,0 +1,18 @@
+import type { HttpClient } from '../http/client.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Random } from '../lib/random.ts';
+import type { Steps } from '../lib/steps.ts';
+import type { Health } from '../observe/health.ts';
+import type { Metrics } from '../observe/metrics.ts';
+
+/** What every part of the daemon is built from; a test passes its own clock, chance or steps. */
+export interface Parts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly steps: Steps;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly health: Health;
+  readonly http: HttpClient;
+}

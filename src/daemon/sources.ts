@@ -1,0 +1,42 @@
+import type { ConnectionConfig } from '../config/schema.ts';
+import type { Connector } from '../connectors/connector.ts';
+import { connectors } from '../connectors/registry.ts';
+import { SyncError } from '../errors/sync-error.ts';
+import type { ActiveConnection } from '../intake/active-connection.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Source, Sources } from '../reconcile/context.ts';
+import type { Parts } from './parts.ts';
+
+/** The configured connections, ready for intake. */
+export function activeConnections(
+  configs: readonly ConnectionConfig[],
+  { http, clock }: Pick<Parts, 'http' | 'clock'>,
+  logger: Logger,
+): ActiveConnection[] {
+  return configs.map(({ name, connector: id, options, webhookSecrets, poll }) => {
+    const connector = connectorOf(id);
+    const connection = connector.connect(options, { http, clock, logger: logger.child({ connection: name }) });
+    return { name, connector, options, connection, secrets: webhookSecrets, schedule: poll };
+  });
+}
+
+/** The same connections as reconcile sees them: pure functions only. */
+export function sourcesOf(configs: readonly ConnectionConfig[]): Sources {
+  return new Map(configs.map((config) => [config.name, sourceOf(config)]));
+}
+
+function sourceOf({ connector: id, options, mirror }: ConnectionConfig): Source {
+  const connector = connectorOf(id);
+  return {
+    vendor: connector,
+    mirror: mirror === 'record',
+    translate: (delivery) => connector.translate(delivery, options),
+    reference: (item) => connector.reference(item),
+  };
+}
+
+function connectorOf(id: string): Connector<unknown> {
+  const found = connectors.find((connector) => connector.id === id);
+  if (!found) throw new SyncError('config_invalid', `there is no connector "${id}"`);
+  return found;
+}
