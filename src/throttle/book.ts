@@ -61,7 +61,8 @@ export const UNKNOWN_GRACE = 10_000;
 export function redated(row: LedgerRow, boot: string, now: number): LedgerRow {
   const foreign = row.boot !== boot || row.started > now;
   if (!foreign && row.completed !== null) return row;
-  const completed = row.completed === null ? now + UNKNOWN_GRACE : now;
+  // Without a status no answer came, so the request may still be on its way, whether its end was written or not.
+  const completed = row.status === null ? now + UNKNOWN_GRACE : now;
   return { ...row, boot, started: foreign ? now : row.started, completed };
 }
 

@@ -1,0 +1,344 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type Clock, sleep } from '../../src/lib/clock.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { silentMeter } from '../../src/lib/meter.ts';
+import type { Random } from '../../src/lib/random.ts';
+import type { Lane } from '../../src/model/lane.ts';
+import { openStore, type Store } from '../../src/store/database.ts';
+import type { QuotaOptions } from '../../src/throttle/limits.ts';
+import { createThrottle, type Throttle } from '../../src/throttle/throttle.ts';
+import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const DAY = 24 * 60 * MINUTE;
+const WINDOW = 15 * MINUTE;
+const FULL: QuotaOptions = {
+  requests: 200,
+  window: WINDOW,
+  burst: 40,
+  burstWindow: MINUTE,
+  share: 1,
+  concurrency: 8,
+};
+
+/** mulberry32: small, seeded, and good enough for durations. */
+function seeded(seed: number): Random {
+  let state = seed >>> 0;
+  const float = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  return { float, uuid: () => String(float()), bytes: (length) => Buffer.alloc(length) };
+}
+
+const open = (store: Store, clock: Clock, quota: QuotaOptions) =>
+  createThrottle({ store, clock, quota, random: seeded(1), logger: silentLogger, meter: silentMeter });
+
+/** Fails where any sliding window of this length holds more than its cap. Times in the order of arrival or not. */
+function expectNoWindowOver(cap: number, length: number, arrivals: readonly number[]): void {
+  const times = arrivals.toSorted((a, b) => a - b);
+  const tooClose = times.filter((at, index) => index >= cap && at - (times[index - cap] as number) < length);
+  expect(tooClose, `more than ${cap} within ${length} ms`).toEqual([]);
+}
+
+describe('a drain at full share', () => {
+  /** Seconds from an empty ledger until the last of `count` requests has its answer. */
+  async function drain(count: number, concurrency: number, duration: () => number): Promise<number> {
+    const clock = createTravellingClock();
+    const store = await openStore({ file: ':memory:' });
+    const throttle = await open(store, clock, { ...FULL, concurrency });
+    const arrivals: number[] = [];
+    let asked = 0;
+    let done = 0;
+    const worker = async () => {
+      while (asked < count) {
+        const slot = await throttle.acquire({ lane: 'mirror', due: ++asked });
+        await store.commit((query) => slot.record(query));
+        const takes = duration() * SECOND;
+        arrivals.push(clock.elapsed() + takes / 2);
+        await sleep(clock, takes);
+        await slot.complete({ status: 200 });
+        done += 1;
+      }
+    };
+    const workers = Array.from({ length: concurrency }, worker);
+    await clock.until(() => done === count);
+    await Promise.all(workers);
+    await store.close();
+    expectNoWindowOver(FULL.requests, FULL.window, arrivals);
+    expectNoWindowOver(FULL.burst, FULL.burstWindow, arrivals);
+    return clock.elapsed() / SECOND;
+  }
+
+  const optimum = (count: number) => 900 * Math.floor((count - 1) / 200) + 60 * Math.floor(((count - 1) % 200) / 40);
+
+  /** What "a slot is freed one window and its guard after the completion" makes of requests that all take `d`. */
+  function rule(count: number, concurrency: number, d: number): number {
+    const inLong = (count - 1) % 200;
+    const [long, burst] = [900.451 + d, 60.031 + d];
+    const waits = long * Math.floor((count - 1) / 200) + burst * Math.floor(inLong / 40);
+    return waits + d * Math.floor((inLong % 40) / concurrency) + d;
+  }
+
+  /** Lognormal with median 0.15 s; one in 500 takes 10 s. */
+  function randomDuration(seed: number): () => number {
+    const { float } = seeded(seed);
+    const normal = () => Math.sqrt(-2 * Math.log(1 - float())) * Math.cos(2 * Math.PI * float());
+    return () => (float() < 0.002 ? 10 : 0.15 * Math.exp(0.8 * normal()));
+  }
+
+  test.each([
+    [1, 8],
+    [40, 1],
+    [40, 8],
+    [41, 40],
+    [200, 1],
+    [200, 8],
+    [201, 4],
+    [1_000, 8],
+    [1_001, 8],
+  ])('of %d requests of 0.15 s, %d at once, takes as long as the rule says', async (count, concurrency) => {
+    const took = await drain(count, concurrency, () => 0.15);
+    expect(Math.abs(took - rule(count, concurrency, 0.15))).toBeLessThan(0.1);
+  });
+
+  test.each([
+    [1_000, 1.005],
+    [1_100, 1.005],
+  ])('of %d requests of random duration is at most %d times the optimum', async (count, ratio) => {
+    expect((await drain(count, 8, randomDuration(1))) / (optimum(count) + 0.15)).toBeLessThan(ratio);
+  });
+
+  test('of 200 requests of random duration is at most 1.03 times the optimum on average', async () => {
+    const ratios: number[] = [];
+    for (let seed = 1; seed <= 8; seed += 1)
+      ratios.push((await drain(200, 8, randomDuration(seed))) / (optimum(200) + 0.15));
+    expect(ratios.reduce((sum, ratio) => sum + ratio, 0) / ratios.length).toBeLessThan(1.03);
+  });
+});
+
+/**
+ * A client that lives several lives over one database. It is killed between two events: its timers, its wishes and
+ * its requests in flight are forgotten by it, not by the server. The next life asks again for all that was not done.
+ */
+interface Request {
+  readonly lane: Lane;
+  readonly due: number;
+  /** Milliseconds from start to end. */
+  readonly takes: number;
+  /** Where between start and end it arrives, 0..1. */
+  readonly arrives: number;
+  /** `silence`: no answer comes, and it may arrive after its end. `unsent`: the first try is given up before it is sent. */
+  readonly fate: 'answer' | 'silence' | 'unsent';
+}
+
+type Step =
+  | { readonly kind: 'ask'; readonly after: number; readonly request: Request }
+  | { readonly kind: 'kill' | 'reboot'; readonly after: number; readonly down: number }
+  | { readonly kind: 'jump'; readonly after: number; readonly by: number };
+
+/** The longest that a request of unknown fate lingers on its way after its end, milliseconds. */
+const LINGER = 6 * SECOND;
+
+function createClient(store: () => Store, clock: TravellingClock, quota: QuotaOptions) {
+  const todo = new Set<Request>();
+  const waiting = new Set<Request>();
+  const tried = new Set<Request>();
+  const arrivals: { at: number; lane: Lane }[] = [];
+  let life = { alive: false };
+  let throttle: Throttle;
+
+  const mortal = (own: { alive: boolean }): Clock => ({
+    now: clock.now,
+    monotonic: clock.monotonic,
+    bootId: clock.bootId,
+    after: (ms, call) => clock.after(ms, () => own.alive && call()),
+  });
+
+  const isOvertaken = (request: Request) =>
+    request.lane !== 'interactive' &&
+    [...waiting].some((other) => other.lane !== 'interactive' && other.due < request.due);
+
+  const send = async (request: Request, own: { alive: boolean }) => {
+    waiting.add(request);
+    const slot = await throttle.acquire(request);
+    waiting.delete(request);
+    expect(isOvertaken(request), 'a more urgent wish was waiting').toBe(false);
+    await store().commit((query) => slot.record(query));
+    if (request.fate === 'unsent' && !tried.has(request)) {
+      tried.add(request);
+      slot.release();
+      return send(request, own);
+    }
+    const lingers = request.fate === 'silence' ? LINGER : 0;
+    arrivals.push({ at: clock.elapsed() + request.arrives * (request.takes + lingers), lane: request.lane });
+    await sleep(mortal(own), request.takes);
+    await slot.complete(request.fate === 'silence' ? undefined : { status: 200 });
+    todo.delete(request);
+  };
+
+  const failures: unknown[] = [];
+  const ask = (request: Request) => {
+    todo.add(request);
+    if (life.alive) void send(request, life).catch((error: unknown) => failures.push(error));
+  };
+
+  return {
+    arrivals,
+    ask,
+    async start() {
+      life = { alive: true };
+      throttle = await open(store(), mortal(life), quota);
+      for (const request of [...todo].sort((a, b) => a.due - b.due)) ask(request);
+    },
+    kill() {
+      life.alive = false;
+      waiting.clear();
+    },
+    isDone: () => todo.size === 0 || failures.length > 0,
+    check() {
+      if (failures.length > 0) throw failures[0];
+    },
+  };
+}
+
+async function play(steps: readonly Step[], client: ReturnType<typeof createClient>, clock: TravellingClock) {
+  await client.start();
+  for (const step of steps) {
+    await clock.advance(step.after);
+    if (step.kind === 'ask') client.ask(step.request);
+    else if (step.kind === 'jump') clock.jumpWall(step.by);
+    else {
+      client.kill();
+      if (step.kind === 'reboot') clock.reboot();
+      await clock.advance(step.down);
+      await client.start();
+    }
+  }
+  await clock.until(client.isDone, 100 * WINDOW);
+  client.check();
+}
+
+const requests: fc.Arbitrary<Request> = fc.record({
+  lane: fc.constantFrom<Lane[]>('interactive', 'triage', 'mirror', 'mirror', 'backfill'),
+  due: fc.integer({ min: 1, max: 1_000 }),
+  takes: fc.integer({ min: 0, max: 3 * SECOND }),
+  arrives: fc.constantFrom(0, 0.01, 0.5, 0.99, 1),
+  fate: fc.constantFrom('answer', 'answer', 'answer', 'silence', 'unsent'),
+});
+
+const after = fc.oneof(
+  { weight: 6, arbitrary: fc.integer({ min: 0, max: 3 * SECOND }) },
+  { weight: 2, arbitrary: fc.integer({ min: 0, max: 2 * MINUTE }) },
+  { weight: 1, arbitrary: fc.integer({ min: 0, max: 20 * MINUTE }) },
+);
+const down = fc.constantFrom(0, 40, 5 * SECOND, 30 * SECOND);
+
+const steps: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 16, arbitrary: fc.record({ kind: fc.constant('ask' as const), after, request: requests }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constantFrom('kill' as const, 'reboot' as const), after, down }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('jump' as const), after, by: fc.constantFrom(-DAY, DAY) }) },
+);
+
+const quotas: fc.Arbitrary<QuotaOptions> = fc.record({
+  requests: fc.integer({ min: 1, max: 12 }),
+  window: fc.constant(WINDOW),
+  burst: fc.integer({ min: 1, max: 5 }),
+  burstWindow: fc.constant(MINUTE),
+  share: fc.constantFrom(0.3, 0.5, 0.8, 1),
+  concurrency: fc.integer({ min: 1, max: 4 }),
+});
+
+/** The server's clock: it runs apart from ours by up to 450 ppm, and shows whole milliseconds. */
+const rates = fc.constantFrom(-450e-6, 0, 450e-6);
+
+describe('whatever is asked, killed, rebooted, delayed or lost, and wherever the wall clock jumps', () => {
+  test('no window at the server holds more than its cap, the background keeps to its share, and everything is sent', async () => {
+    const law = fc.asyncProperty(
+      quotas,
+      fc.array(steps, { minLength: 1, maxLength: 60, size: 'max' }),
+      rates,
+      async (quota, story, rate) => {
+        const clock = createTravellingClock();
+        // One open database serves all lives: what is committed is what a new process would read.
+        const store = await openStore({ file: ':memory:' });
+        const client = createClient(() => store, clock, quota);
+        await play(story, client, clock);
+        await store.close();
+
+        const atServer = client.arrivals.map(({ at }) => Math.floor(at * (1 + rate)));
+        expectNoWindowOver(quota.requests, quota.window, atServer);
+        expectNoWindowOver(quota.burst, quota.burstWindow, atServer);
+        const background = atServer.filter((_at, index) => client.arrivals[index]?.lane !== 'interactive');
+        expectNoWindowOver(Math.max(1, Math.floor(quota.requests * quota.share + 1e-9)), quota.window, background);
+        expectNoWindowOver(Math.max(1, Math.floor(quota.burst * quota.share + 1e-9)), quota.burstWindow, background);
+      },
+    );
+    await expect(fc.check(law, { numRuns: 400 }).then(fc.defaultReportMessage)).resolves.toBeUndefined();
+  });
+
+  test('the same holds over processes that open the file anew', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'worksync-quota-'));
+    try {
+      const clock = createTravellingClock();
+      const file = join(folder, 'workspace.db');
+      const quota = { ...FULL, requests: 20, burst: 12 };
+      let store = await openStore({ file });
+      const client = createClient(() => store, clock, quota);
+      await client.start();
+      const { float } = seeded(7);
+      for (let due = 1; due <= 70; due += 1)
+        client.ask({ lane: 'mirror', due, takes: 200 * float(), arrives: float(), fate: 'answer' });
+      for (let kill = 0; kill < 12; kill += 1) {
+        await clock.advance(200 * float());
+        client.kill();
+        await store.close();
+        store = await openStore({ file });
+        await client.start();
+        if (kill % 2 === 1) await clock.advance(2 * MINUTE);
+      }
+      await clock.until(client.isDone);
+      client.check();
+      await store.close();
+      const times = client.arrivals.map(({ at }) => at);
+      expect(times.length).toBeGreaterThanOrEqual(70);
+      expectNoWindowOver(quota.requests, quota.window, times);
+      expectNoWindowOver(quota.burst, quota.burstWindow, times);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+test('people who use up the whole quota do not starve the background', async () => {
+  const clock = createTravellingClock();
+  const store = await openStore({ file: ':memory:' });
+  const client = createClient(() => store, clock, { ...FULL, requests: 20, burst: 0, share: 0.8 });
+  await client.start();
+  const request = (lane: Lane): Request => ({ lane, due: clock.now(), takes: 100, arrives: 1, fate: 'answer' });
+  for (let second = 0; second < 7_200; second += 20) {
+    client.ask(request('interactive'));
+    if (second === 3_600) for (let each = 0; each < 10; each += 1) client.ask(request('backfill'));
+    await clock.advance(20 * SECOND);
+  }
+  await clock.until(client.isDone);
+  client.check();
+  const background = client.arrivals.filter(({ lane }) => lane === 'backfill').map(({ at }) => at);
+  const people = client.arrivals.filter(({ lane }) => lane === 'interactive');
+  await store.close();
+  // 180 people asked before them, at twice the rate of the quota: those who asked earlier go first, nobody else.
+  expect(background).toHaveLength(10);
+  expect(people.filter(({ at }) => at < Math.min(...background)).length).toBeLessThanOrEqual(181);
+  expectNoWindowOver(
+    20,
+    WINDOW,
+    client.arrivals.map(({ at }) => at),
+  );
+});

@@ -1,0 +1,314 @@
+import { afterEach, expect, test } from 'vitest';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { silentMeter } from '../../src/lib/meter.ts';
+import type { Lane } from '../../src/model/lane.ts';
+import { openStore, type Store } from '../../src/store/database.ts';
+import { readLedger } from '../../src/store/ledger.ts';
+import type { QuotaOptions } from '../../src/throttle/limits.ts';
+import { createThrottle, type Slot, type Throttle } from '../../src/throttle/throttle.ts';
+import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
+
+const MINUTE = 60_000;
+const random = { float: () => 0.5, uuid: () => 'none', bytes: (length: number) => Buffer.alloc(length) };
+
+const QUOTA: QuotaOptions = {
+  requests: 10,
+  window: 15 * MINUTE,
+  burst: 4,
+  burstWindow: MINUTE,
+  share: 1,
+  concurrency: 4,
+};
+
+const opened: Store[] = [];
+afterEach(async () => {
+  for (const store of opened.splice(0)) await store.close();
+});
+
+interface Bench {
+  readonly clock: TravellingClock;
+  readonly store: Store;
+  readonly throttle: Throttle;
+  /** Lanes and dues in the order in which they got a slot. */
+  readonly given: string[];
+  /** Asks for a slot and keeps it. */
+  wish(lane: Lane, due?: number, signal?: AbortSignal): Promise<Slot>;
+  /** Asks for a slot and completes it at once. */
+  send(lane: Lane, due?: number, status?: number, retryAfter?: number): Promise<void>;
+  restart(quota?: Partial<QuotaOptions>): Promise<Bench>;
+}
+
+async function bench(quota: Partial<QuotaOptions> = {}, clock = createTravellingClock(), kept?: Store): Promise<Bench> {
+  const store = kept ?? (await openStore({ file: ':memory:' }));
+  if (kept === undefined) opened.push(store);
+  const options = { store, clock, random, logger: silentLogger, meter: silentMeter };
+  const throttle = await createThrottle({ ...options, quota: { ...QUOTA, ...quota } });
+  const given: string[] = [];
+  const wish = async (lane: Lane, due = 1, signal?: AbortSignal) => {
+    const slot = await throttle.acquire({ lane, due, signal });
+    given.push(`${lane} ${due}`);
+    await store.commit((query) => slot.record(query));
+    return slot;
+  };
+  return {
+    clock,
+    store,
+    throttle,
+    given,
+    wish,
+    async send(lane, due, status = 200, retryAfter) {
+      const slot = await wish(lane, due);
+      await slot.complete({ status, retryAfter });
+    },
+    restart: (changed = {}) => bench({ ...quota, ...changed }, clock, store),
+  };
+}
+
+/** Completes `count` background requests, one after the other. */
+async function spend(on: Bench, count: number, lane: Lane = 'mirror'): Promise<void> {
+  for (let sent = 0; sent < count; sent += 1) await on.send(lane);
+}
+
+test('the most urgent waiting wish goes first, also when it came last; equals in order of arrival', async () => {
+  const on = await bench({ concurrency: 1 });
+  const first = await on.wish('mirror', 50);
+  const rest = [on.send('mirror', 30), on.send('link', 20), on.send('backfill', 20), on.send('triage', 10)];
+  await on.clock.advance(1);
+  expect(on.given).toEqual(['mirror 50']);
+  await first.complete({ status: 200 });
+  await on.clock.until(() => on.given.length === 5);
+  await Promise.all(rest);
+  expect(on.given).toEqual(['mirror 50', 'triage 10', 'link 20', 'backfill 20', 'mirror 30']);
+});
+
+test('an urgent wish that comes while no slot is free goes before those that wait longer', async () => {
+  const on = await bench();
+  await spend(on, 4);
+  const late = on.send('mirror', 99);
+  await on.clock.advance(30_000);
+  const urgent = on.send('mirror', 5);
+  await on.clock.advance(31_000);
+  await Promise.all([late, urgent]);
+  expect(on.given.slice(4)).toEqual(['mirror 5', 'mirror 99']);
+});
+
+test('a slot is freed one window after the completion, not after the start', async () => {
+  const on = await bench({ burst: 1 });
+  const slot = await on.wish('mirror');
+  await on.clock.advance(50_000);
+  await slot.complete({ status: 200 });
+  const next = on.wish('mirror');
+  await on.clock.advance(60_000);
+  expect(on.given).toHaveLength(1);
+  await on.clock.advance(32);
+  await next;
+  expect(on.clock.elapsed()).toBe(110_032);
+});
+
+test('never more than the concurrency are in flight', async () => {
+  const on = await bench({ concurrency: 2 });
+  const wishes = [on.wish('mirror'), on.wish('mirror'), on.wish('mirror')];
+  await on.clock.advance(10 * MINUTE);
+  expect(on.throttle.snapshot()).toMatchObject({ inFlight: 2, nextSlotAt: expect.any(Number) });
+  expect(on.given).toHaveLength(2);
+  await (await wishes[0])?.complete({ status: 200 });
+  await Promise.all(wishes);
+});
+
+test('a released slot is free at once; releasing again, or completing after it, changes nothing', async () => {
+  const on = await bench({ burst: 1 });
+  const slot = await on.wish('mirror');
+  slot.release();
+  slot.release();
+  await slot.complete({ status: 200 });
+  await on.send('mirror');
+  expect(on.throttle.snapshot()).toMatchObject({ inFlight: 0, burst: { used: 1 } });
+});
+
+test('the reserve is for people: the background keeps to its share, interactive wishes take the whole cap', async () => {
+  const on = await bench({ burst: 0, share: 0.8, concurrency: 1 });
+  await spend(on, 8);
+  const background = on.send('mirror', 1);
+  const people = [on.send('interactive', 60), on.send('interactive', 90), on.send('interactive', 70)];
+  await on.clock.advance(MINUTE);
+  expect(on.given.slice(8)).toEqual(['interactive 60', 'interactive 70']);
+  expect(on.throttle.snapshot()).toMatchObject({
+    long: { cap: 10, used: 10, usedByBackground: 8, backgroundLimit: 8 },
+    burst: { cap: null },
+    waiting: { interactive: 1, mirror: 1 },
+    effectiveShare: 0.8,
+  });
+  await on.clock.until(() => on.given.length === 12);
+  await Promise.all([background, ...people]);
+  expect(on.given.slice(10).toSorted()).toEqual(['interactive 90', 'mirror 1']);
+});
+
+test('the background has at least one slot, however small the share', async () => {
+  const on = await bench({ share: 0 });
+  await on.send('mirror');
+  expect(on.throttle.usedShare()).toBe(1);
+  expect(on.throttle.snapshot().long.backgroundLimit).toBe(1);
+});
+
+test('a lifted limit does not limit', async () => {
+  const on = await bench({ requests: 0, burst: 0 });
+  await spend(on, 300);
+  expect(on.clock.elapsed()).toBe(0);
+  expect(on.throttle.usedShare()).toBe(0);
+  expect(on.throttle.snapshot().nextSlotAt).toBe(on.clock.now());
+});
+
+test('u is the used part of the long window', async () => {
+  const on = await bench({ share: 0.5 });
+  expect(on.throttle.usedShare()).toBe(0);
+  await spend(on, 2, 'interactive');
+  expect(on.throttle.usedShare()).toBe(0.2);
+  await spend(on, 2);
+  expect(on.throttle.usedShare()).toBe(0.4);
+  await on.clock.advance(16 * MINUTE);
+  expect(on.throttle.usedShare()).toBe(0);
+});
+
+test('a refusal pauses every lane until the hint, then lets one at a time until one is let in', async () => {
+  const on = await bench({ burst: 0, requests: 100, share: 0.8 });
+  await on.send('mirror', 1, 429, 30_000);
+  const wishes = [on.wish('interactive'), on.wish('mirror'), on.wish('mirror')];
+  await on.clock.advance(29_999);
+  expect(on.given).toHaveLength(1);
+  expect(on.throttle.snapshot()).toMatchObject({ limited: true, effectiveShare: 0.4 });
+  expect(on.throttle.snapshot().paused?.until).toBe(on.clock.now() + 1);
+  await on.clock.advance(1);
+  expect(on.given).toHaveLength(2);
+  const probe = await Promise.race(wishes);
+  await probe.complete({ status: 200 });
+  await Promise.all(wishes);
+  expect(on.throttle.snapshot()).toMatchObject({ limited: false, paused: null });
+});
+
+test('without a hint the pause is jittered and doubles with each refusal in a row', async () => {
+  const on = await bench({ burst: 0, requests: 100 });
+  const pauses: number[] = [];
+  for (let refusal = 0; refusal < 4; refusal += 1) {
+    const sent = on.send('mirror', 1, 429);
+    if (refusal > 0) await on.clock.toNextTimer();
+    await sent;
+    pauses.push((on.throttle.snapshot().paused?.until ?? 0) - on.clock.now());
+  }
+  expect(pauses).toEqual([500, 1_000, 2_000, 4_000]);
+});
+
+test('the share grows back while wishes wait, and a slot that it gains is used at once', async () => {
+  const on = await bench({ burst: 0, requests: 200 });
+  await spend(on, 99);
+  await on.send('mirror', 1, 429, 1_000);
+  expect(on.throttle.snapshot().long.backgroundLimit).toBe(100);
+  const next = on.send('mirror');
+  await on.clock.advance(1_000 + 11_999);
+  expect(on.given).toHaveLength(100);
+  await on.clock.advance(2);
+  await next;
+  expect(on.throttle.snapshot().long.backgroundLimit).toBe(101);
+});
+
+test('a pause after a refusal, and the share, survive a restart, a reboot and a jump of the wall clock', async () => {
+  const before = await bench({ burst: 0, requests: 100 });
+  await before.send('mirror', 1, 429, 300_000);
+  before.clock.jumpWall(86_400_000);
+  const restarted = await before.restart();
+  expect(restarted.throttle.snapshot()).toMatchObject({ limited: true, effectiveShare: 0.5 });
+  const left = () => (restarted.throttle.snapshot().paused?.until ?? 0) - restarted.clock.now();
+  expect(left()).toBe(300_000);
+  restarted.clock.jumpWall(-2 * 86_400_000);
+  restarted.clock.reboot();
+  const rebooted = await restarted.restart();
+  const sent = rebooted.send('mirror');
+  await rebooted.clock.advance(299_999);
+  expect(rebooted.given).toEqual([]);
+  await rebooted.clock.advance(1);
+  await sent;
+});
+
+test('a halt stops every lane, survives a restart, and is lifted by resume; a refusal is not', async () => {
+  const on = await bench();
+  await on.throttle.pause(on.clock.now() + 5 * MINUTE, 'the key was refused');
+  expect(on.throttle.snapshot().paused).toEqual({ until: on.clock.now() + 5 * MINUTE, reason: 'the key was refused' });
+  const again = await on.restart();
+  const sent = again.send('interactive', 1, 429, 10_000);
+  await again.clock.advance(MINUTE);
+  expect(again.given).toEqual([]);
+  await again.throttle.resume();
+  await sent;
+  await again.throttle.resume();
+  expect(again.throttle.snapshot().paused?.until).toBe(again.clock.now() + 10_000);
+});
+
+test('no pause lasts longer than 15 minutes', async () => {
+  const on = await bench();
+  await on.throttle.pause(on.clock.now() + 86_400_000, 'far');
+  expect(on.throttle.snapshot().paused?.until).toBe(on.clock.now() + 15 * MINUTE);
+});
+
+test('a wish is withdrawn by its signal while it waits; a slot that was given is not', async () => {
+  const on = await bench({ burst: 1 });
+  const control = new AbortController();
+  const slot = await on.wish('mirror', 1, control.signal);
+  const second = on.wish('mirror', 1, control.signal);
+  const third = on.wish('mirror', 2);
+  control.abort();
+  await expect(second).rejects.toMatchObject({ code: 'aborted' });
+  await expect(on.wish('mirror', 1, control.signal)).rejects.toMatchObject({ code: 'aborted' });
+  expect(on.throttle.snapshot()).toMatchObject({ inFlight: 1, waiting: { mirror: 1 } });
+  await slot.complete({ status: 200 });
+  await on.clock.advance(MINUTE + 32);
+  await third;
+});
+
+test('stop turns away who waits, and waits for who was served', async () => {
+  const on = await bench({ burst: 1 });
+  const slot = await on.wish('mirror');
+  const waiting = on.wish('mirror');
+  let stopped = false;
+  const stopping = on.throttle.stop().then(() => {
+    stopped = true;
+  });
+  await expect(waiting).rejects.toMatchObject({ code: 'aborted' });
+  await on.clock.advance(MINUTE);
+  expect(stopped).toBe(false);
+  await slot.complete({ status: 200 });
+  await stopping;
+  await expect(on.wish('mirror')).rejects.toMatchObject({ code: 'aborted' });
+  expect(on.clock.pending).toBe(0);
+});
+
+test('an end inside a transaction that is rolled back can be written again', async () => {
+  const on = await bench();
+  const slot = await on.wish('mirror');
+  const failing = on.store.commit(async (query) => {
+    await slot.complete({ status: 429, retryAfter: 60_000 }, query);
+    throw new Error('rolled back');
+  });
+  await expect(failing).rejects.toThrow('rolled back');
+  expect(await readLedger(on.store.query)).toMatchObject([{ completed: null }]);
+  await on.clock.advance(5_000);
+  await slot.complete({ status: 429, retryAfter: 60_000 });
+  expect(await readLedger(on.store.query)).toMatchObject([{ completed: 0, status: 429 }]);
+  const again = await on.restart();
+  expect(again.throttle.snapshot().paused?.until).toBe(on.clock.now() + 55_000);
+});
+
+test('however many wait there is one timer, and a request costs one commit before it and one after it', async () => {
+  let commits = 0;
+  const steps = { reached: (kind: string, edge: string) => void (kind === 'commit' && edge === 'after' && commits++) };
+  const store = await openStore({ file: ':memory:', steps });
+  opened.push(store);
+  const on = await bench({}, createTravellingClock(), store);
+  commits = 0;
+  await spend(on, 4);
+  expect(commits).toBe(8);
+  const waiting = Array.from({ length: 100 }, (_each, due) => on.wish('mirror', due));
+  const outcomes = Promise.allSettled(waiting);
+  await on.clock.advance(1);
+  expect(on.clock.pending).toBe(1);
+  await on.throttle.stop();
+  expect((await outcomes).every(({ status }) => status === 'rejected')).toBe(true);
+});

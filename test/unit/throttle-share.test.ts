@@ -1,0 +1,58 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { effectiveShare, nextSlotAt, slotsOf } from '../../src/throttle/share.ts';
+
+const MINUTE = 60_000;
+
+describe('slots of a share', () => {
+  test.each([
+    [200, 0.8, 160],
+    [40, 0.8, 32],
+    [40, 0.7, 28],
+    [100, 0.29, 29],
+    [7, 0.5, 3],
+    [3, 0.1, 1],
+    [1, 0, 1],
+    [200, 1, 200],
+  ])('%d x %d = %d', (cap, share, slots) => {
+    expect(slotsOf(cap, share)).toBe(slots);
+  });
+});
+
+describe('a share that was cut', () => {
+  const cut = { share: 0.4, growsFrom: 10 * MINUTE };
+
+  test.each([
+    [0, 0.4],
+    [10 * MINUTE, 0.4],
+    [11 * MINUTE, 0.425],
+    [18 * MINUTE, 0.6],
+    [26 * MINUTE, 0.8],
+    [90 * MINUTE, 0.8],
+  ])('at %d ms is %d of a configured 0.8', (now, share) => {
+    expect(effectiveShare(cut, 0.8, now)).toBeCloseTo(share, 9);
+  });
+
+  test('is never above what is configured, also when that was lowered', () => {
+    expect(effectiveShare(cut, 0.3, 10 * MINUTE)).toBe(0.3);
+  });
+
+  test('gains its next slot at the moment foretold, and not before', () => {
+    const caps = fc.constantFrom(1, 3, 40, 200, 999);
+    const law = fc.property(
+      caps,
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      fc.nat(60 * MINUTE),
+      (cap, share, now) => {
+        const state = { share, growsFrom: 5 * MINUTE };
+        const slotsAt = (time: number) => slotsOf(cap, effectiveShare(state, 0.8, time));
+        const next = nextSlotAt(state, 0.8, cap, now);
+        const isGrown = slotsAt(now) === slotsOf(cap, 0.8);
+        const foretold =
+          next > now && slotsAt(next) > slotsAt(now) && slotsAt(Math.max(now, next - 1)) === slotsAt(now);
+        expect(next === Number.POSITIVE_INFINITY ? isGrown : foretold).toBe(true);
+      },
+    );
+    fc.assert(law);
+  });
+});
