@@ -1,0 +1,102 @@
+import { expect, test } from 'vitest';
+import { createRetention } from '../../src/intake/retention.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { silentMeter } from '../../src/lib/meter.ts';
+import { nextTurn } from '../../src/lib/turn.ts';
+import type { DeliveryState } from '../../src/model/delivery.ts';
+import { appendDeliveries } from '../../src/store/append-deliveries.ts';
+import type { Store } from '../../src/store/database.ts';
+import { deleteDeliveries, purgeBodies } from '../../src/store/retention.ts';
+import { inboxOf, openTestStore } from '../support/intake.ts';
+import { createTravellingClock } from '../support/travelling-clock.ts';
+
+const DAY = 86_400_000;
+
+async function seed(store: Store, key: string, state: DeliveryState, receivedAt: number): Promise<void> {
+  const delivery = { connection: 'notes', key, source: 'webhook' as const, event: 'note', body: Buffer.from('body') };
+  await appendDeliveries(store.query, [delivery], receivedAt);
+  const settled_at = state === 'pending' ? null : receivedAt + 1;
+  await store.query.updateTable('inbox').set({ state, settled_at }).where('delivery_key', '=', key).execute();
+}
+
+test('bodies go after their time, deliveries after theirs; what is pending stays, what is in quarantine keeps its body', async () => {
+  const store = await openTestStore();
+  const clock = createTravellingClock();
+  const now = clock.now();
+  const states = ['pending', 'applied', 'superseded', 'ignored', 'quarantined'] as const;
+  for (const state of states)
+    for (const age of [1, 20, 100]) await seed(store, `${state} ${age}`, state, now - age * DAY);
+
+  const gauges: string[] = [];
+  const meter = { ...silentMeter, gauge: (name: string) => void gauges.push(name) };
+  const retention = createRetention({
+    store,
+    clock,
+    logger: silentLogger,
+    meter,
+    retention: { bodies: 14 * DAY, deliveries: 90 * DAY },
+  });
+  retention.start();
+  retention.start();
+  await clock.advance(60_000);
+  await retention.stop();
+  await retention.stop();
+  expect(clock.pending).toBe(0);
+  expect(gauges).toContain('database_bytes');
+
+  const left = (await inboxOf(store)).map((row) => `${row.delivery_key}: ${row.body}`);
+  expect(left.sort()).toEqual(
+    [
+      ...states.map((state) => `${state} 1: body`),
+      'applied 20: null',
+      'superseded 20: null',
+      'ignored 20: null',
+      'quarantined 20: body',
+      'pending 20: body',
+      'pending 100: body',
+    ].sort(),
+  );
+});
+
+test('purges again every hour', async () => {
+  const store = await openTestStore();
+  const clock = createTravellingClock();
+  const retention = createRetention({
+    store,
+    clock,
+    logger: silentLogger,
+    meter: silentMeter,
+    retention: { bodies: DAY, deliveries: 2 * DAY },
+  });
+  retention.start();
+  await clock.advance(60_000);
+  await seed(store, 'a', 'applied', clock.now() - 5 * DAY);
+  await clock.advance(59 * 60_000);
+  expect(await inboxOf(store)).toHaveLength(1);
+  await clock.advance(60_000);
+  await nextTurn();
+  await retention.stop();
+  expect(await inboxOf(store)).toHaveLength(0);
+});
+
+test('works in small batches, through the index', async () => {
+  const statements: string[] = [];
+  const store = await openTestStore({ onStatement: (statement) => statements.push(statement) });
+  for (let index = 0; index < 12; index++) await seed(store, `key-${index}`, 'applied', index);
+  statements.length = 0;
+  expect(await purgeBodies(store.query, 100, 5)).toBe(5);
+  expect(await purgeBodies(store.query, 100, 50)).toBe(7);
+  expect(await purgeBodies(store.query, 100, 50)).toBe(0);
+  expect(await deleteDeliveries(store.query, 100, 5)).toBe(5);
+  expect(await inboxOf(store)).toHaveLength(7);
+  for (const [index, name] of [
+    [0, 'inbox_bodies'],
+    [3, 'inbox_received'],
+  ] as const) {
+    const { sql } = await import('kysely');
+    const plan = await sql<{ detail: string }>`explain query plan ${sql.raw(statements[index] as string)}`.execute(
+      store.query,
+    );
+    expect(plan.rows.map((row) => row.detail).join('; ')).toContain(name);
+  }
+});
