@@ -19,7 +19,7 @@ export interface Variables {
 }
 
 /** A variable that is set: its value, or why it cannot be used. An empty variable counts as not set. */
-export type Found = { readonly value: string } | { readonly problem: string };
+type Found = { readonly value: string } | { readonly problem: string };
 
 export function createVariables(env: Environment): Variables {
   const known = new Map<string, Found | undefined>();

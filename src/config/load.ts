@@ -106,7 +106,7 @@ function readWorkspace(document: ConfigDocument, input: LoadInput): ReadWorkspac
   if (document.data === null)
     return { document, problems: [...document.problems, { ...document.place([]), message: 'the file is empty' }] };
   const whole = validate(workspaceFile(input.apiOverrides), { document, path: [], value: document.data });
-  const own = nameOf(document, whole.data?.name);
+  const own = nameOf(document);
   const mirror = whole.data?.mirror ?? 'record';
   const connections = connectionsIn(document.data).map((connection) =>
     connectionConfig({ document, connectors: input.connectors, mirror, ...connection }),
@@ -139,10 +139,11 @@ function connectionsIn(data: unknown): readonly { readonly name: string; readonl
 }
 
 /** The key `name`, else the name of the file, which must be fit for it. */
-function nameOf(document: ConfigDocument, named: string | undefined) {
-  const name = named ?? basename(document.file, extname(document.file));
-  const hasKey = Object.hasOwn(document.data as object, 'name');
-  const reason = hasKey ? undefined : workspaceName.safeParse(name).error?.issues[0]?.message;
+function nameOf(document: ConfigDocument): { readonly name?: string; readonly problems: readonly Problem[] } {
+  const named = (document.data as { name?: unknown }).name;
+  if (named !== undefined) return typeof named === 'string' ? { name: named, problems: [] } : { problems: [] };
+  const name = basename(document.file, extname(document.file));
+  const reason = workspaceName.safeParse(name).error?.issues[0]?.message;
   if (reason === undefined) return { name, problems: [] };
   const message = `the file's name is no name for a workspace: ${reason}; rename it, or set the key name`;
   return { problems: [{ ...document.place([]), message }] };

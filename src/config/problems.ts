@@ -14,7 +14,7 @@ export interface Place {
 }
 
 /** `file:line:column: message (did you mean "x"?)` */
-export function problemText(problem: Problem): string {
+function problemText(problem: Problem): string {
   const { file, line, column, message, suggestion } = problem;
   const hint = suggestion === undefined ? '' : ` (did you mean "${suggestion}"?)`;
   return `${file}:${line}:${column}: ${message}${hint}`;

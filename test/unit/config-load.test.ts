@@ -285,6 +285,20 @@ connections:
     ]);
   });
 
+  test('a repeated name is found whatever else is wrong, and only there', () => {
+    const broken = 'qota: {}\n';
+    expect(
+      problemsOf({ 'a.yaml': `${broken}name: c\n${FORGE}`, 'b.yaml': `name: a\n${FORGE}`, 'c.yaml': FORGE }),
+    ).toEqual([
+      'a.yaml:1:1: unknown key "qota" (did you mean "quota"?)',
+      expect.stringMatching(/^c\.yaml:1:1: the workspace name "c" is already used by .*a\.yaml$/),
+    ]);
+  });
+
+  test('nesting without end', () => {
+    expect(problemsOf({ 'work.yaml': '['.repeat(20_000) })[0]).toMatch(/^work\.yaml:1:\d+: not valid YAML: /);
+  });
+
   test('a file whose name is no name', () => {
     expect(problemsOf({ 'My Work.yaml': FORGE })).toEqual([
       "My Work.yaml:1:1: the file's name is no name for a workspace: expected lower-case letters, digits and hyphens, at most 40 of them; rename it, or set the key name",
