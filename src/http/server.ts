@@ -28,7 +28,7 @@ export function createServer(options: ServerOptions = {}): Server {
     requestTimeout,
     keepAliveTimeout: 72_000,
     http: {
-      connectionsCheckingInterval: 500,
+      connectionsCheckingInterval: 250,
       headersTimeout: Math.min(10_000, requestTimeout),
       maxHeaderSize: 16_384,
     },

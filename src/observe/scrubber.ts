@@ -15,7 +15,7 @@ const SHORTEST = 4;
 const SHORTEST_FRAGMENT = 8;
 
 /**
- * Knows each secret as it is, as JSON (once and twice), URL-encoded, in hexadecimal, and in base64 and base64url at all
+ * Knows each secret as it is, as JSON (up to thrice: a body within a message within the line), URL-encoded, in hexadecimal, and in base64 and base64url at all
  * three alignments, since a secret inside `user:secret` is encoded from another byte on.
  */
 export function createScrubber(secrets: readonly string[] = []): Scrubber {
@@ -47,8 +47,9 @@ function partsOf(secret: string): string[] {
 
 function formsOf(secret: string): string[] {
   const json = inJson(secret);
+  const twice = inJson(json);
   const url = encodeURIComponent(secret.toWellFormed());
-  const plain = [secret, json, inJson(json)];
+  const plain = [secret, json, twice, inJson(twice)];
   const encoded = [
     url,
     url.replace(/%[0-9A-F]{2}/g, (byte) => byte.toLowerCase()),
