@@ -314,6 +314,15 @@ connections:
   });
 });
 
+test('without a schedule a connection polls every five minutes, or as often as the vendor allows', () => {
+  const slow = { ...forge, id: 'slow', shortestPoll: () => 900_000 };
+  const path = folderOf({
+    'w.yaml': 'connections: { a: { connector: slow, projects: [x] }, b: { connector: forge, projects: [x] } }',
+  });
+  const { workspaces } = loadConfig({ path, env: {}, connectors: [slow, forge], apiOverrides });
+  expect(workspaces[0]?.connections.map(({ poll }) => poll)).toEqual([{ everyMs: 900_000 }, { everyMs: 300_000 }]);
+});
+
 describe('where the files are', () => {
   const text = (name: string) => `name: ${name}\n${MINIMAL}`;
   const names = (path: string | undefined, configFolder: string) =>
