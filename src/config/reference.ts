@@ -134,9 +134,14 @@ function code(text: string): string {
   return `\`${text}\``;
 }
 
+/** Columns are padded as the project's formatter does it, so that it leaves the page alone. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.map(escapeCell).join(' | ')} |`;
-  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+  const cells = [head, ...rows].map((row) => row.map(escapeCell));
+  const widths = head.map((_, column) => Math.max(3, ...cells.map((row) => row[column]?.length ?? 0)));
+  const line = (row: readonly string[]) => `| ${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(' | ')} |`;
+  const rule = widths.map((width) => '-'.repeat(width));
+  const [first = [], ...others] = cells;
+  return [first, rule, ...others].map(line).join('\n');
 }
 
 function escapeCell(text: string): string {
