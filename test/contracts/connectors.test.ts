@@ -1,0 +1,416 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import nock from 'nock';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import type { Connection, Connector, PollPage, PollPosition } from '../../src/connectors/connector.ts';
+import { connectors } from '../../src/connectors/registry.ts';
+import { SyncError } from '../../src/errors/sync-error.ts';
+import { createHttpClient } from '../../src/http/client.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { silentMeter } from '../../src/lib/meter.ts';
+import { noSteps } from '../../src/lib/steps.ts';
+import { createTravellingClock } from '../support/travelling-clock.ts';
+import { profile as github } from './connectors/github.ts';
+import type { ConnectorProfile, Exchange, FixtureCase } from './connectors/profile.ts';
+
+const PROFILES: readonly ConnectorProfile[] = [github];
+const FOLDERS = new URL('../../src/connectors/', import.meta.url);
+const { signal } = new AbortController();
+const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+
+/** Every request that no exchange was written for. */
+const unexpected: string[] = [];
+const note = (request: { method?: string; path?: string }) => unexpected.push(`${request.method} ${request.path}`);
+
+beforeAll(() => {
+  nock.disableNetConnect();
+  nock.emitter.on('no match', note);
+});
+afterEach(() => {
+  const unused = nock.pendingMocks();
+  const surprises = unexpected.splice(0);
+  nock.cleanAll();
+  expect({ unused, surprises }).toEqual({ unused: [], surprises: [] });
+});
+afterAll(async () => {
+  nock.emitter.off('no match', note);
+  nock.enableNetConnect();
+  nock.restore();
+  await http.close();
+});
+
+describe('the registry', () => {
+  const folders = readdirSync(FOLDERS, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+
+  it('has one line for each folder, and a profile for each line', () => {
+    const ids = connectors.map(({ id }) => id);
+    expect(ids.toSorted()).toEqual(folders.map(({ name }) => name).toSorted());
+    expect(PROFILES.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+  });
+});
+
+describe.each(PROFILES)('$id', (profile) => {
+  const connector = connectors.find(({ id }) => id === profile.id) as Connector<unknown>;
+  const options = connector.options.parse(profile.options);
+  const clock = createTravellingClock();
+  const connect = (): Connection => connector.connect(options, { http, clock, logger: silentLogger });
+
+  const script = (exchanges: readonly Exchange[], header?: [string, string]) => {
+    for (const { path, query, status, headers, body } of exchanges) {
+      const scope = nock(profile.origin, header ? { reqheaders: { [header[0]]: header[1] } } : {});
+      scope
+        .get(path)
+        .query(query ?? {})
+        .reply(status ?? 200, body ?? '', headers);
+    }
+  };
+  const read = ({ file }: FixtureCase) => readFileSync(new URL(`${profile.id}/fixtures/${file}.json`, FOLDERS));
+  const codeOf = async (work: Promise<unknown>): Promise<string> => {
+    const thrown: unknown = await work.then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    return thrown instanceof SyncError ? thrown.code : `not a SyncError: ${String(thrown)}`;
+  };
+
+  describe('its folder', () => {
+    it('uses every fixture', () => {
+      const files = readdirSync(new URL(`${profile.id}/fixtures/`, FOLDERS)).map((name) => name.replace('.json', ''));
+      expect(files.toSorted()).toEqual(profile.fixtures.map(({ file }) => file).toSorted());
+    });
+
+    it('tells people how to set it up and what it cannot do', () => {
+      const readme = readFileSync(new URL(`${profile.id}/README.md`, FOLDERS), 'utf8');
+      for (const heading of ['Credentials', 'Webhook', 'Limits', 'What .+ cannot do'])
+        expect(readme).toMatch(new RegExp(`^## ${heading}$`, 'm'));
+    });
+  });
+
+  describe('options', () => {
+    it('refuse a key that is not known', () => {
+      expect(connector.options.safeParse({ ...profile.options, surprise: 1 }).success).toBe(false);
+    });
+
+    it('describe every key, for the reference page', () => {
+      const described = z.toJSONSchema(connector.options, { io: 'input', target: 'draft-2020-12' });
+      for (const [key, value] of Object.entries(described.properties ?? {}))
+        expect((value as { description?: string }).description, key).toMatch(/\.$/);
+    });
+  });
+
+  describe('verify', () => {
+    const body = Buffer.from('{"zen":"Keep it logically awesome."}');
+    const present = 'the-present-secret';
+    const upcoming = 'the-secret-after-it';
+    const { sign, vector, forgeries, required, signatureHeader } = profile.webhook;
+    const verify = (headers: object, given: Buffer = body, secrets: readonly string[] = [present]) =>
+      connector.verify({ headers: headers as Record<string, string>, body: given }, secrets);
+
+    it("accepts a vector that is the vendor's own", async () => {
+      const verified = await verify(vector.headers, Buffer.from(vector.body), [vector.secret]);
+      expect(verified.event).not.toBe('');
+      expect(verified.deliveryId !== undefined).toBe(connector.capabilities.namesDeliveries ?? false);
+    });
+
+    it('accepts either of two live secrets, and no third', async () => {
+      for (const secret of [present, upcoming])
+        await expect(verify(sign(body, secret), body, [present, upcoming])).resolves.toBeDefined();
+      expect(await codeOf(verify(sign(body, 'retired-secret'), body, [present, upcoming]))).toBe('signature_mismatch');
+    });
+
+    it('refuses when no secret is configured, or an empty one', async () => {
+      for (const secrets of [[], [''], [present, '']])
+        expect(await codeOf(verify(sign(body, present), body, secrets))).toBe('secret_missing');
+    });
+
+    it('refuses a request without signature', async () => {
+      const headers = { ...sign(body, present), [signatureHeader]: undefined };
+      expect(await codeOf(verify(headers))).toBe('signature_missing');
+      expect(await codeOf(verify({ ...headers, [signatureHeader]: '' }))).toBe('signature_mismatch');
+    });
+
+    it('refuses a repeated header, also when one of the values is right', async () => {
+      const good = sign(body, present);
+      const value = good[signatureHeader] as string;
+      for (const repeated of [[value], [value, value], [], `${value}, ${value}`])
+        expect(await codeOf(verify({ ...good, [signatureHeader]: repeated }))).toBe('signature_mismatch');
+    });
+
+    it.each(Object.entries(forgeries(body, present)))('refuses %s', async (_, headers) => {
+      expect(await codeOf(verify(headers))).toMatch(/^signature_(missing|mismatch)$/);
+    });
+
+    it('refuses bytes that differ, are no text, or are none at all', async () => {
+      const good = sign(body, present);
+      expect(await codeOf(verify(good, Buffer.concat([body, Buffer.from(' ')])))).toBe('signature_mismatch');
+      const bytes = Buffer.from([0x7b, 0xff, 0xfe, 0x7d]);
+      expect(await codeOf(verify(sign(bytes, present), bytes))).toBe('signature_mismatch');
+      expect(await codeOf(verify(sign(Buffer.alloc(0), present), Buffer.alloc(0)))).toBe('signature_mismatch');
+    });
+
+    it.each(required)('takes no signed request without a usable %s', async (name) => {
+      const good = sign(body, present);
+      for (const value of [undefined, '', 'a b', '../x', 'x'.repeat(101), ['a', 'b']])
+        expect(await codeOf(verify({ ...good, [name]: value }))).toBe('delivery_malformed');
+    });
+
+    it('accepts nothing that is made up', async () => {
+      const digest = fc.stringMatching(/^[0-9a-f]{64}$/).map((hex) => `sha256=${hex}`);
+      const value = fc.oneof(digest, fc.string(), fc.array(fc.string(), { maxLength: 3 }), fc.constant(undefined));
+      const good = sign(body, present);
+      await fc.assert(
+        fc.asyncProperty(value, async (made) => {
+          const code = await codeOf(verify({ ...good, [signatureHeader]: made }));
+          expect(code).toMatch(/^signature_(missing|mismatch)$/);
+        }),
+        { numRuns: 2_000 },
+      );
+    });
+
+    it('accepts no change of a signed body, and no other secret', async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.nat(body.length - 1), fc.integer({ min: 1, max: 255 }), async (at, flip) => {
+          const changed = Buffer.from(body);
+          changed[at] = (changed[at] as number) ^ flip;
+          expect(await codeOf(verify(sign(body, present), changed))).toBe('signature_mismatch');
+        }),
+      );
+    });
+  });
+
+  describe('translate', () => {
+    it.each(profile.fixtures)('$file', (fixture) => {
+      const delivery = { ...fixture, body: read(fixture) };
+      const translation = connector.translate(delivery, options);
+      expect(translation.outcome).toBe(fixture.outcome);
+      if (translation.outcome === 'ignored') expect(translation.reason).toBe(fixture.reason);
+      expect(connector.translate(delivery, options), 'the same delivery becomes the same').toEqual(translation);
+      if (translation.outcome !== 'items') return;
+      for (const item of translation.items) {
+        expect(item.connector).toBe(profile.id);
+        expect(item.key.startsWith(`${profile.id}:${connector.host(options)}:`)).toBe(true);
+        expect(Object.values(item)).not.toContain(undefined);
+        expect(connector.reference(item)).toMatchObject({ key: item.key, kind: item.kind });
+        expect(connector.reference(item)).toEqual(connector.reference(structuredClone(item)));
+      }
+    });
+
+    it('ignores events that it does not follow, whatever they carry', () => {
+      for (const event of ['some_event_of_tomorrow', 'constructor', '__proto__'])
+        for (const source of ['webhook', 'poll', 'fetch'] as const)
+          expect(connector.translate({ source, event, body: Buffer.from('{') }, options)).toEqual({
+            outcome: 'ignored',
+            reason: 'event_not_followed',
+          });
+    });
+
+    const followed = profile.fixtures.filter(({ reason }) => reason !== 'event_not_followed');
+    const attempt = (fixture: FixtureCase, body: Buffer) => {
+      try {
+        return connector.translate({ ...fixture, body }, options).outcome;
+      } catch (error) {
+        return error instanceof SyncError ? error.code : `crashed: ${String(error)}`;
+      }
+    };
+
+    it.each(followed)('calls broken bodies of $file malformed', (fixture) => {
+      const whole = read(fixture);
+      const bodies = ['', '{', 'null', '7', '"text"', '{}', '<html></html>', '{"__proto__":{}}', '['.repeat(500)];
+      const cut = whole.subarray(0, whole.length >> 1);
+      for (const body of [...bodies.map((text) => Buffer.from(text)), cut, Buffer.from([0xff, 0xfe])])
+        expect(attempt(fixture, body)).toBe('delivery_malformed');
+    });
+
+    it.each(followed)('survives any drift of $file', (fixture) => {
+      const payload = JSON.parse(read(fixture).toString('utf8')) as object;
+      fc.assert(
+        fc.property(mutationsOf(payload), (mutations) => {
+          const outcome = attempt(fixture, Buffer.from(JSON.stringify(mutated(payload, mutations))));
+          expect(outcome).toMatch(/^(items|references|ignored|delivery_malformed)$/);
+        }),
+        { numRuns: 1_000 },
+      );
+    });
+  });
+
+  describe('poll', () => {
+    const { unit, watermark, walk, first, validator, foreignNext } = profile.poll;
+    const start: PollPosition = { unit, watermark, startedAt: new Date(clock.now()).toISOString() };
+
+    it('names its units', async () => {
+      expect(await connect().units(signal)).toContain(unit);
+    });
+
+    it('walks more than three pages, and sees each item once', async () => {
+      expect(walk.length).toBeGreaterThan(3);
+      script(walk);
+      const pages = await walkAll(connect(), start);
+      expect(pages).toHaveLength(walk.length);
+      const keys = pages.flatMap((page) => {
+        const translation = connector.translate({ source: 'poll', event: page.event, body: page.body }, options);
+        return translation.outcome === 'items' ? translation.items.map(({ key }) => key) : [];
+      });
+      expect(new Set(keys).size).toBe(profile.poll.items);
+      expect(keys).toHaveLength(profile.poll.items);
+      expect(
+        pages
+          .map(({ newest }) => newest ?? '')
+          .toSorted()
+          .at(-1),
+      ).toBe(profile.poll.newest);
+      expect(pages[0]?.etag).toBe(validator.etag);
+    });
+
+    it('asks with the validator, and a 304 ends the walk', async () => {
+      script([{ ...first, status: 304 }], [validator.header, validator.etag]);
+      expect(await connect().poll({ ...start, etag: validator.etag }, signal)).toEqual({ outcome: 'unchanged' });
+    });
+
+    it('does not take a 304 that it did not ask for', async () => {
+      script([{ ...first, status: 304 }]);
+      expect(await codeOf(connect().poll(start, signal))).not.toMatch(/^not a SyncError/);
+    });
+
+    it('refuses a next page on another host', async () => {
+      script([foreignNext]);
+      expect(await codeOf(connect().poll(start, signal))).toBe('answer_malformed');
+    });
+
+    const statuses = {
+      ...{ 400: 'refused', 401: 'unauthorized', 403: 'forbidden', 404: 'not_found', 409: 'conflict', 410: 'not_found' },
+      ...{ 422: 'refused', 500: 'server_failed', 502: 'server_failed', 503: 'server_failed', 504: 'server_failed' },
+      ...profile.statuses,
+    };
+    it.each(Object.entries(statuses))('status %s is %s', async (status, code) => {
+      script([{ ...first, status: Number(status), body: '{"message":"no"}' }]);
+      expect(await codeOf(connect().poll(start, signal))).toBe(code);
+      script([{ ...first, status: Number(status), body: '<html>a proxy</html>' }]);
+      expect(await codeOf(connect().poll(start, signal))).toBe(code);
+    });
+
+    it.each(Object.entries(profile.limits))('%s is waited out', async (_, { answer, atLeast }) => {
+      script([{ ...first, ...answer }]);
+      const thrown = (await connect()
+        .poll(start, signal)
+        .catch((error: unknown) => error)) as SyncError;
+      expect(thrown.code).toBe('rate_limited');
+      expect(thrown.retryAfter).toBeGreaterThanOrEqual(atLeast);
+      expect(thrown.retryAfter).toBeLessThanOrEqual(2 * 3_600_000);
+    });
+
+    it.each(['', '<html>log in</html>', '[{"number":1', 'null', '{"message":"no list"}', '['.repeat(500)])(
+      'calls a page that reads %j malformed',
+      async (body) => {
+        script([{ ...first, body }]);
+        expect(await codeOf(connect().poll(start, signal))).toBe('answer_malformed');
+      },
+    );
+
+    it('follows no redirect to another host', async () => {
+      for (const status of [301, 302, 307, 308]) {
+        script([{ ...first, status, headers: { location: `https://evil.example${first.path}` } }]);
+        expect(await codeOf(connect().poll(start, signal))).toBe('refused');
+      }
+    });
+
+    it('asks nothing when it is told to stop', async () => {
+      expect(await codeOf(connect().poll(start, AbortSignal.abort()))).toBe('aborted');
+    });
+  });
+
+  describe('fetch', () => {
+    const reference = { kind: 'pull_request', key: 'k', locator: profile.fetch.reference } as const;
+    const translated = async () => {
+      const { event, body } = await connect().fetch(reference, signal);
+      return connector.translate({ source: 'fetch', event, body }, options);
+    };
+
+    it('brings the object', async () => {
+      script(profile.fetch.found);
+      expect(await translated()).toMatchObject({ outcome: 'items', items: [{ connector: profile.id }] });
+    });
+
+    it('brings a gone item for what is gone', async () => {
+      script(profile.fetch.gone);
+      expect(await translated()).toMatchObject({ outcome: 'items', items: [{ gone: true }] });
+    });
+
+    it('claims nothing about what it may not see', async () => {
+      script(profile.fetch.hidden);
+      expect(await codeOf(connect().fetch(reference, signal))).toBe('not_found');
+    });
+
+    it('asks for nothing that a locator smuggles in', async () => {
+      for (const key of Object.keys(reference.locator))
+        for (const value of ['../../user', '1/../../user', '1?x=', '1%2f..', '', 'a/..']) {
+          const locator = { ...reference.locator, [key]: value };
+          expect(await codeOf(connect().fetch({ ...reference, locator }, signal))).toBe('internal');
+        }
+    });
+  });
+
+  describe('check', () => {
+    it('finds nothing wrong where nothing is', async () => {
+      script(profile.check.good);
+      const findings = await connect().check(signal);
+      expect(findings.filter(({ level }) => level === 'error')).toEqual([]);
+      expect(findings.length).toBeGreaterThan(1);
+    });
+
+    it('reports a refused credential, with a remedy and without the credential', async () => {
+      script(profile.check.refused);
+      const findings = await connect().check(signal);
+      const errors = findings.filter(({ level }) => level === 'error');
+      expect(errors.length).toBeGreaterThan(0);
+      for (const { hint } of errors) expect(hint).toBeTruthy();
+      for (const value of Object.values(profile.options))
+        if (typeof value === 'string') expect(JSON.stringify(findings)).not.toContain(value);
+    });
+  });
+});
+
+type Page = Extract<PollPage, { outcome: 'page' }>;
+
+async function walkAll(connection: Connection, start: PollPosition): Promise<Page[]> {
+  const pages: Page[] = [];
+  for (let page: string | undefined; ; ) {
+    const got = await connection.poll({ ...start, page }, signal);
+    if (got.outcome !== 'page') throw new Error('the walk ended without a page');
+    pages.push(got);
+    if (got.next === undefined) return pages;
+    page = got.next;
+  }
+}
+
+interface Mutation {
+  readonly path: readonly string[];
+  readonly value: unknown;
+}
+
+/** One to three places of a payload, each with what it is to become; `undefined` takes it away. */
+function mutationsOf(payload: object): fc.Arbitrary<readonly Mutation[]> {
+  const path = fc.constantFrom(...pathsOf(payload));
+  const value = fc.oneof(
+    fc.constantFrom(undefined, null, true, -1, 1.5, 1e300, '', 'new_value', [], [null], [[]], {}, { login: null }),
+    fc.jsonValue({ maxDepth: 2 }),
+  );
+  return fc.array(fc.record({ path, value }), { minLength: 1, maxLength: 3 });
+}
+
+function pathsOf(value: unknown, above: readonly string[] = []): string[][] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, part]) => [[...above, key], ...pathsOf(part, [...above, key])]);
+}
+
+function mutated(payload: object, mutations: readonly Mutation[]): unknown {
+  const copy: unknown = structuredClone(payload);
+  for (const { path, value } of mutations) {
+    let holder = copy as Record<string, unknown> | undefined | null;
+    for (const key of path.slice(0, -1)) holder = holder?.[key] as Record<string, unknown> | undefined | null;
+    if (typeof holder !== 'object' || holder === null) continue;
+    if (value === undefined) delete holder[path.at(-1) as string];
+    else holder[path.at(-1) as string] = value;
+  }
+  return copy;
+}

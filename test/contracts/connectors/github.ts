@@ -1,0 +1,182 @@
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { ConnectorProfile, Exchange } from './profile.ts';
+
+const ORIGIN = 'https://api.github.com';
+const LIST = '/repos/acme/api/pulls';
+const QUERY = { state: 'all', sort: 'updated', direction: 'desc', per_page: '100' };
+const PAGES = 5;
+
+const fixture = (name: string) =>
+  readFileSync(new URL(`../../../src/connectors/github/fixtures/${name}.json`, import.meta.url), 'utf8');
+const pull = JSON.parse(fixture('pulls.get')) as Record<string, unknown>;
+
+function sign(body: Buffer, secret: string) {
+  const digest = createHmac('sha256', secret).update(body).digest('hex');
+  return { 'x-hub-signature-256': `sha256=${digest}`, 'x-github-event': 'pull_request', 'x-github-delivery': 'a-1' };
+}
+
+/** Page n of five holds two pull requests, each an hour older than the one before; GitHub links by id. */
+function page(number: number): Exchange {
+  const ages = [2 * number - 2, 2 * number - 1];
+  const body = ages.map((age) => ({
+    ...pull,
+    number: 100 - age,
+    updated_at: new Date(Date.UTC(2026, 2, 5, 12 - age)).toISOString(),
+  }));
+  const link = (rel: string, to: number) =>
+    `<${ORIGIN}/repositories/70100/pulls?${new URLSearchParams({ ...QUERY, page: String(to) })}>; rel="${rel}"`;
+  const links = [...(number < PAGES ? [link('next', number + 1)] : []), link('last', PAGES), link('first', 1)];
+  return {
+    path: LIST,
+    query: number === 1 ? QUERY : { ...QUERY, page: String(number) },
+    headers: { link: links.join(', '), ...(number === 1 ? { etag: 'W/"page-one"' } : {}) },
+    body: JSON.stringify(body),
+  };
+}
+
+const first: Exchange = { path: LIST, query: QUERY };
+const said = (message: string) => JSON.stringify({ message, documentation_url: 'https://docs.github.com/rest' });
+const inAnHour = String(Math.floor(Date.UTC(2026, 0, 5, 10) / 1_000));
+
+export const profile: ConnectorProfile = {
+  id: 'github',
+  options: { token: 'ghp_contract', repositories: ['acme/api'] },
+  origin: ORIGIN,
+  webhook: {
+    signatureHeader: 'x-hub-signature-256',
+    required: ['x-github-event', 'x-github-delivery'],
+    sign,
+    vector: {
+      // GitHub documentation, "Testing the webhook payload validation".
+      secret: "It's a Secret to Everybody",
+      body: 'Hello, World!',
+      headers: {
+        'x-hub-signature-256': 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17',
+        'x-github-event': 'ping',
+        'x-github-delivery': '72d3162e-cc78-11e3-81ab-4c9367dc0958',
+      },
+    },
+    forgeries(body, secret) {
+      const good = sign(body, secret);
+      const hex = good['x-hub-signature-256'].slice('sha256='.length);
+      const { 'x-hub-signature-256': _, ...unsigned } = good;
+      const sha1 = `sha1=${createHmac('sha1', secret).update(body).digest('hex')}`;
+      return {
+        'only the SHA-1 header': { ...unsigned, 'x-hub-signature': sha1 },
+        'a SHA-1 digest in the SHA-256 header': { ...good, 'x-hub-signature-256': sha1 },
+        'a SHA-512 digest': {
+          ...good,
+          'x-hub-signature-256': `sha512=${createHmac('sha512', secret).update(body).digest('hex')}`,
+        },
+        'the digest without its name': { ...good, 'x-hub-signature-256': hex },
+        'upper-case hex': { ...good, 'x-hub-signature-256': `sha256=${hex.toUpperCase()}` },
+        'an upper-case name': { ...good, 'x-hub-signature-256': `SHA256=${hex}` },
+        'a digest that is too short': { ...good, 'x-hub-signature-256': `sha256=${hex.slice(0, 62)}` },
+        'a digest that is too long': { ...good, 'x-hub-signature-256': `sha256=${hex}00` },
+        'white space around it': { ...good, 'x-hub-signature-256': ` sha256=${hex} ` },
+        'a line break at its end': { ...good, 'x-hub-signature-256': `sha256=${hex}\n` },
+        "GitLab's token header": { ...unsigned, 'x-gitlab-token': secret },
+        "Bitbucket's header": { ...unsigned, 'x-hub-signature': `sha256=${hex}` },
+      };
+    },
+  },
+  fixtures: [
+    { file: 'pull_request.opened', source: 'webhook', event: 'pull_request', outcome: 'items' },
+    { file: 'pull_request.draft', source: 'webhook', event: 'pull_request', outcome: 'items' },
+    { file: 'pull_request.merged', source: 'webhook', event: 'pull_request', outcome: 'items' },
+    { file: 'pull_request.unknown-action', source: 'webhook', event: 'pull_request', outcome: 'items' },
+    {
+      file: 'pull_request.other-repository',
+      source: 'webhook',
+      event: 'pull_request',
+      outcome: 'ignored',
+      reason: 'repository_not_in_scope',
+    },
+    { file: 'pull_request_review.submitted', source: 'webhook', event: 'pull_request_review', outcome: 'items' },
+    { file: 'issue_comment.on-pull-request', source: 'webhook', event: 'issue_comment', outcome: 'references' },
+    {
+      file: 'issue_comment.on-issue',
+      source: 'webhook',
+      event: 'issue_comment',
+      outcome: 'ignored',
+      reason: 'not_a_pull_request',
+    },
+    { file: 'ping', source: 'webhook', event: 'ping', outcome: 'ignored', reason: 'event_not_followed' },
+    { file: 'pulls.list', source: 'poll', event: 'pulls.list', outcome: 'items' },
+    { file: 'pulls.get', source: 'fetch', event: 'pulls.get', outcome: 'items' },
+  ],
+  poll: {
+    unit: 'acme/api',
+    watermark: '2026-03-01T00:00:00.000Z',
+    walk: [1, 2, 3, 4, 5].map(page),
+    items: 10,
+    newest: '2026-03-05T12:00:00.000Z',
+    first,
+    validator: { etag: 'W/"page-one"', header: 'if-none-match' },
+    foreignNext: {
+      ...first,
+      headers: { link: '<https://api.github.com.evil.example/repos/acme/api/pulls?page=2>; rel="next"' },
+      body: JSON.stringify([{ ...pull, updated_at: '2026-03-05T12:00:00Z' }]),
+    },
+  },
+  fetch: {
+    reference: { repoId: '70100', repository: 'acme/api', number: '12' },
+    found: [{ path: `${LIST}/12`, body: JSON.stringify(pull) }],
+    gone: [
+      { path: `${LIST}/12`, status: 404, body: said('Not Found') },
+      { path: '/repos/acme/api', body: JSON.stringify({ id: 70100, full_name: 'acme/api' }) },
+    ],
+    hidden: [
+      { path: `${LIST}/12`, status: 404, body: said('Not Found') },
+      { path: '/repos/acme/api', status: 404, body: said('Not Found') },
+    ],
+  },
+  limits: {
+    'primary limit, 403': {
+      answer: {
+        status: 403,
+        headers: { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': inAnHour },
+        body: said('API rate limit exceeded for user ID 1.'),
+      },
+      atLeast: 3_600_000,
+    },
+    'secondary limit, 403 with retry-after': {
+      answer: {
+        status: 403,
+        headers: { 'retry-after': '90' },
+        body: said('You have exceeded a secondary rate limit.'),
+      },
+      atLeast: 90_000,
+    },
+    'secondary limit, 403 with a short retry-after': {
+      answer: { status: 403, headers: { 'retry-after': '1' }, body: said('You have exceeded a secondary rate limit.') },
+      atLeast: 60_000,
+    },
+    'secondary limit, 403 by its text alone': {
+      answer: { status: 403, body: said('You have exceeded a secondary rate limit.') },
+      atLeast: 60_000,
+    },
+    'retry-after as a date': {
+      answer: { status: 429, headers: { 'retry-after': 'Mon, 05 Jan 2026 09:05:00 GMT' } },
+      atLeast: 300_000,
+    },
+    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
+  },
+  check: {
+    good: [
+      { path: '/user', body: JSON.stringify({ login: 'worksync-bot', id: 1 }) },
+      { path: '/repos/acme/api', body: JSON.stringify({ id: 70100, full_name: 'acme/api', archived: false }) },
+      {
+        path: LIST,
+        query: { state: 'all', per_page: '1' },
+        headers: { 'x-ratelimit-limit': '5000', 'x-ratelimit-remaining': '4990' },
+        body: '[]',
+      },
+    ],
+    refused: [
+      { path: '/user', status: 401, body: said('Bad credentials') },
+      { path: '/repos/acme/api', status: 401, body: said('Bad credentials') },
+    ],
+  },
+};

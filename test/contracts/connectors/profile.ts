@@ -1,0 +1,70 @@
+import type { ErrorCode } from '../../../src/errors/codes.ts';
+import type { DeliverySource } from '../../../src/model/delivery.ts';
+
+type Headers = Readonly<Record<string, string>>;
+
+/** One answer of the vendor, and the request it belongs to. */
+export interface Exchange {
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly status?: number;
+  readonly headers?: Headers;
+  readonly body?: string;
+}
+
+export interface FixtureCase {
+  readonly file: string;
+  readonly source: DeliverySource;
+  readonly event: string;
+  readonly outcome: 'items' | 'references' | 'ignored';
+  readonly reason?: string;
+}
+
+/** What the contract suite must know of a vendor to put its connector to the test. */
+export interface ConnectorProfile {
+  readonly id: string;
+  /** As in a configuration file, with a credential. */
+  readonly options: Readonly<Record<string, unknown>>;
+  /** Origin of the API that those options lead to. */
+  readonly origin: string;
+  readonly webhook: {
+    /** Header that carries the signature, in lower case. */
+    readonly signatureHeader: string;
+    /** Headers without which a signed request is not taken. */
+    readonly required: readonly string[];
+    sign(body: Buffer, secret: string): Headers;
+    /** A vector that is not computed here: published by the vendor, or by a standard. */
+    readonly vector: { readonly secret: string; readonly body: string; readonly headers: Headers };
+    /** Further requests that must be refused, by what is wrong with them. */
+    forgeries(body: Buffer, secret: string): Readonly<Record<string, Readonly<Record<string, string | string[]>>>>;
+  };
+  readonly fixtures: readonly FixtureCase[];
+  readonly poll: {
+    readonly unit: string;
+    readonly watermark: string;
+    /** A walk of more than three pages with the watermark, in the order of its requests. */
+    readonly walk: readonly Exchange[];
+    /** How many pull requests that walk brings, and the highest time among them. */
+    readonly items: number;
+    readonly newest: string;
+    /** The first request of a walk, whatever is answered. */
+    readonly first: Exchange;
+    /** What the first request must carry when a validator is known, and the answer is 304. */
+    readonly validator: { readonly etag: string; readonly header: string };
+    /** Headers of a page whose next page is said to lie on another host. */
+    readonly foreignNext: Exchange;
+  };
+  readonly fetch: {
+    readonly reference: Readonly<Record<string, string>>;
+    readonly found: readonly Exchange[];
+    readonly gone: readonly Exchange[];
+    /** Not there, and nothing proves that it is gone. */
+    readonly hidden: readonly Exchange[];
+  };
+  /** The vendor's ways to say that a limit is reached. */
+  readonly limits: Readonly<Record<string, { readonly answer: Partial<Exchange>; readonly atLeast: number }>>;
+  /** Statuses that mean something else than for most. */
+  readonly statuses?: Readonly<Record<number, ErrorCode>>;
+  /** A check that finds everything in order, and one with a refused credential. */
+  readonly check: { readonly good: readonly Exchange[]; readonly refused: readonly Exchange[] };
+}
