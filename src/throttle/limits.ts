@@ -30,7 +30,7 @@ export interface WindowSnapshot {
 }
 
 /** What is known at one moment. Times are monotonic milliseconds. */
-export interface Facts {
+interface Facts {
   readonly book: Pick<Book, 'all' | 'background'>;
   readonly brake: Brake;
   readonly now: number;

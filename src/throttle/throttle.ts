@@ -55,7 +55,7 @@ export interface Slot {
   complete(answer: SlotAnswer | undefined, query?: Query): Promise<void>;
 }
 
-export interface SlotAnswer {
+interface SlotAnswer {
   readonly status: number;
   /** Milliseconds that a refusal asked to wait. */
   readonly retryAfter?: number;
@@ -96,7 +96,10 @@ export async function createThrottle(options: ThrottleOptions): Promise<Throttle
   return wire(options, limits, kept.book, kept.brake);
 }
 
-/** The parts joined: line, limits, brake, book and one alarm. Only the brake and `stopped` change here. */
+/**
+ * The parts joined: line, limits, book, brake and one alarm. One long closure, because `brake` and `stopped` are its
+ * only state and each of the short functions in it reads or sets them.
+ */
 function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake): Throttle {
   const { clock, store, random, logger, meter, quota } = options;
   const line = createLine(quota.concurrency);
