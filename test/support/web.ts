@@ -1,0 +1,52 @@
+import type { StoredStatus } from '../../src/store/status.ts';
+import { describeWorkspace, type QuotaStatus, type Status, type WorkspaceParts } from '../../src/web/status.ts';
+
+export const NOW = Date.UTC(2026, 10, 20, 12, 0, 0);
+const MINUTE = 60_000;
+
+export const EMPTY: StoredStatus = {
+  deliveries: { lastReceivedAt: null, lastDay: 0, pending: 0, quarantined: 0, quarantine: [], latest: [] },
+  changes: { byState: { pending: 0, sending: 0, unknown: 0, held: 0 }, oldestSince: null, stuck: [], next: [] },
+  connections: [],
+  items: 0,
+  tasks: 0,
+  pullRequests: { total: 0, waiting: 0 },
+  links: { total: 0, waiting: 0 },
+};
+
+export const QUOTA: QuotaStatus = {
+  long: { window: 15 * MINUTE, cap: 200, used: 0, usedByBackground: 0, backgroundLimit: 160 },
+  burst: { window: MINUTE, cap: 40, used: 0, usedByBackground: 0, backgroundLimit: 32 },
+  configuredShare: 0.8,
+  effectiveShare: 0.8,
+  limited: false,
+  paused: null,
+  inFlight: 0,
+  nextSlotAt: NOW,
+};
+
+/** A status with one workspace; `parts` says what is not idle. */
+export function statusWith(parts: Partial<WorkspaceParts> = {}, more: Partial<Status> = {}): Status {
+  return {
+    version: '0.1.0',
+    startedAt: NOW - 90 * MINUTE,
+    at: NOW,
+    ready: true,
+    components: { store: 'ok', workspace: 'ok' },
+    workspaces: [
+      describeWorkspace({
+        name: 'acme',
+        address: 'http://127.0.0.1:4000/api/v1',
+        connections: [
+          { name: 'github', connector: 'github', webhookPath: '/webhooks/acme/github', schedule: 'every 5 minutes' },
+        ],
+        stored: EMPTY,
+        quota: QUOTA,
+        databaseBytes: 81_920,
+        now: NOW,
+        ...parts,
+      }),
+    ],
+    ...more,
+  };
+}

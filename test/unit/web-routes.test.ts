@@ -1,0 +1,226 @@
+import { hash } from 'node:crypto';
+import { afterEach, describe, expect, it } from 'vitest';
+import { SyncError } from '../../src/errors/sync-error.ts';
+import { createServer, type Server } from '../../src/http/server.ts';
+import { createHealth } from '../../src/observe/health.ts';
+import { createMetrics } from '../../src/observe/metrics.ts';
+import { createScrubber } from '../../src/observe/scrubber.ts';
+import { webRoutes } from '../../src/web/routes.ts';
+import type { Status } from '../../src/web/status.ts';
+import { EMPTY, NOW, QUOTA, statusWith } from '../support/web.ts';
+
+const closing: Server[] = [];
+afterEach(async () => {
+  for (const server of closing.splice(0)) await server.close();
+});
+
+function serve(status: Status, secrets: string[] = []) {
+  const server = createServer();
+  const health = createHealth();
+  const metrics = createMetrics({ version: 'test' });
+  webRoutes(server, { health, metrics, status: async () => status, scrub: createScrubber(secrets).scrub });
+  closing.push(server);
+  return {
+    health,
+    get: (url: string) => server.inject(url),
+    head: (url: string) => server.inject({ method: 'HEAD', url }),
+  };
+}
+
+const HOSTILE = [
+  '<script>alert(1)</script>',
+  '"><img src=x onerror=alert(1)>',
+  "' onmouseover='alert(1)",
+  '</style><script>1</script>',
+  '&lt;b&gt;',
+  '\u001b[2J\u009b31m',
+  '\u202egnp.exe\u2066',
+  '{{7*7}}$' + '{7*7}<%= 7 %>',
+];
+
+/** Text in every place that holds text. */
+function everywhere(text: string): Status {
+  const delivery = { id: 1, connection: text, source: 'webhook', event: text, receivedAt: NOW, reason: text } as const;
+  const failure = { code: text, message: text, hint: text };
+  const change = { entity: text, kind: 'link', lane: 'link', since: NOW, notBefore: 0, attempts: 1, failure } as const;
+  return statusWith(
+    {
+      name: text,
+      address: text,
+      halt: new SyncError('unauthorized', text, { hint: text }),
+      quota: { ...QUOTA, paused: { until: NOW + 1, reason: text } },
+      connections: [{ name: text, connector: text, webhookPath: text, schedule: text }],
+      stored: {
+        ...EMPTY,
+        deliveries: {
+          ...EMPTY.deliveries,
+          quarantined: 1,
+          quarantine: [{ ...delivery, state: 'quarantined' }],
+          latest: [{ ...delivery, state: 'applied' }],
+        },
+        changes: { ...EMPTY.changes, stuck: [{ ...change, state: 'held' }], next: [{ ...change, state: 'pending' }] },
+        connections: [
+          {
+            connection: text,
+            lastDeliveryAt: NOW,
+            units: 1,
+            walking: 0,
+            lastPollAt: NOW,
+            failingUnits: 1,
+            failure: { ...failure, unit: text, at: NOW },
+            fetches: 0,
+          },
+        ],
+      },
+    },
+    { version: text, ready: false, components: { [text]: text } },
+  );
+}
+
+describe('probes', () => {
+  it('/livez is 200 and says nothing', async () => {
+    const { get, head } = serve(statusWith());
+    expect([(await get('/livez')).body, (await head('/livez')).statusCode]).toEqual(['ok\n', 200]);
+  });
+
+  it('/readyz is 503 with names and reason codes until all is well', async () => {
+    const { get, health } = serve(statusWith());
+    health.set('store', true);
+    health.set('workspace', false, 'unauthorized');
+    const answer = await get('/readyz');
+    expect([answer.statusCode, answer.json()]).toEqual([
+      503,
+      { ready: false, components: { store: 'ok', workspace: 'unauthorized' } },
+    ]);
+    health.set('workspace', true);
+    expect((await get('/readyz')).statusCode).toBe(200);
+  });
+});
+
+describe('/metrics', () => {
+  it('tells the same as the status', async () => {
+    const stored = {
+      ...EMPTY,
+      deliveries: { ...EMPTY.deliveries, pending: 4, quarantined: 2 },
+      changes: {
+        ...EMPTY.changes,
+        byState: { pending: 7, sending: 1, unknown: 0, held: 3 },
+        next: [
+          {
+            entity: 'link:a>b',
+            kind: 'link',
+            lane: 'link',
+            state: 'pending',
+            since: NOW - 9_000,
+            notBefore: 0,
+            attempts: 0,
+            failure: null,
+          },
+        ],
+      },
+    } as const;
+    const quota = { ...QUOTA, long: { ...QUOTA.long, used: 118 }, paused: { until: NOW + 30_000, reason: 'refused' } };
+    const answer = await serve(statusWith({ stored, quota })).get('/metrics');
+    expect(answer.headers['content-type']).toContain('text/plain; version=0.0.4');
+    for (const line of [
+      'worksync_up 1',
+      'worksync_inbox_pending{workspace="acme"} 4',
+      'worksync_quarantined_deliveries{workspace="acme"} 2',
+      'worksync_outbox_depth{workspace="acme",state="pending"} 7',
+      'worksync_held_changes{workspace="acme"} 3',
+      'worksync_oldest_pending_seconds{workspace="acme",lane="link"} 9',
+      'worksync_oldest_pending_seconds{workspace="acme",lane="mirror"} 0',
+      'worksync_quota_limit{workspace="acme",window="long"} 200',
+      'worksync_quota_used{workspace="acme",window="long"} 118',
+      'worksync_quota_paused_seconds{workspace="acme"} 30',
+      'worksync_database_bytes{workspace="acme"} 81920',
+    ])
+      expect(answer.body).toContain(`${line}\n`);
+  });
+});
+
+describe('the page', () => {
+  it('runs nothing and loads nothing: the policy allows one style sheet, by its hash', async () => {
+    const answer = await serve(statusWith()).get('/');
+    const policy = answer.headers['content-security-policy'];
+    const style = /<style>([\s\S]*)<\/style>/.exec(answer.body)?.[1] ?? '';
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain(`style-src 'sha256-${hash('sha256', style, 'base64')}'`);
+    expect(answer.body).not.toMatch(/<script|\son\w+=|\sstyle=|src=|javascript:|https?:\/\/(?!127\.0\.0\.1)/i);
+    expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
+  });
+
+  it.each(HOSTILE)('shows %j as text, wherever it stands', async (text) => {
+    const { body } = await serve(everywhere(text)).get('/');
+    const [tagsOfPlain, tags] = [(await serve(everywhere('plain')).get('/')).body, body].map(
+      (page) => page.match(/<[a-z!/][^>]*>/gi)?.map((tag) => tag.split(/[\s>]/)[0]) ?? [],
+    );
+    expect(tags).toEqual(tagsOfPlain);
+    expect(body).not.toMatch(/(?![\t\n])[\p{Cc}\p{Bidi_Control}]/u);
+  });
+
+  it('holds no secret, even where a stored error text does', async () => {
+    const secret = 'ghp_16C7e42F292c"6912E7710<c838';
+    const { get } = serve(everywhere(`Basic ${Buffer.from(`u:${secret}`).toString('base64')} ${secret}`), [secret]);
+    for (const url of ['/', '/status.json']) {
+      const { body } = await get(url);
+      expect(body).toContain('[secret]');
+      expect(body).not.toMatch(/16C7e42F292c|6912E7710/);
+      expect(body).not.toContain(Buffer.from('16C7e42F292c').toString('base64').slice(0, 12));
+    }
+  });
+
+  it('loads itself again unless told not to', async () => {
+    const { get } = serve(statusWith());
+    expect((await get('/')).body).toContain('http-equiv="refresh"');
+    expect((await get('/?refresh=off')).body).not.toContain('http-equiv="refresh"');
+  });
+
+  it('says what an empty workspace needs', async () => {
+    const { body } = await serve(statusWith({ connections: [] })).get('/');
+    expect(body).toContain('No connection is configured');
+    expect(body).toContain('Nothing has come in yet');
+  });
+
+  it.each([
+    ['running', {}, 'running'],
+    ['halted', { halt: new SyncError('unauthorized', 'the key was refused') }, 'halted: unauthorized'],
+    ['paused', { quota: { ...QUOTA, paused: { until: NOW + 120_000, reason: 'refused with 429' } } }, 'in 2 min'],
+  ])('says that a workspace is %s', async (_name, parts, words) => {
+    const { body } = await serve(statusWith(parts)).get('/');
+    expect(body).toContain(words);
+  });
+
+  it('has tables with headers for rows and columns, and bars with words', async () => {
+    const { body } = await serve(everywhere('plain')).get('/');
+    expect(body).toContain('<html lang="en">');
+    expect(body.match(/<table>/g)?.length).toBe(body.match(/<caption>/g)?.length);
+    expect(body.match(/<th(?![^>]*scope=)[ >]/g)).toBeNull();
+    expect(body).toContain('aria-label="0 of 200 requests in 15 min"');
+  });
+});
+
+describe('the state of a workspace', () => {
+  const pending = { ...EMPTY, changes: { ...EMPTY.changes, byState: { pending: 1, sending: 0, unknown: 0, held: 0 } } };
+  it.each([
+    ['nothing to send, no slot free', { quota: { ...QUOTA, nextSlotAt: NOW + 60_000 } }, { kind: 'running' }],
+    ['something to send, a slot free', { stored: pending }, { kind: 'running' }],
+    ['a slot in a second', { stored: pending, quota: { ...QUOTA, nextSlotAt: NOW + 1_000 } }, { kind: 'running' }],
+    [
+      'no slot for a minute',
+      { stored: pending, quota: { ...QUOTA, nextSlotAt: NOW + 60_000 } },
+      { kind: 'waiting', until: NOW + 60_000, reason: 'quota used up' },
+    ],
+    ['a pause that is over', { quota: { ...QUOTA, paused: { until: NOW - 1, reason: 'x' } } }, { kind: 'running' }],
+    [
+      'halted while paused',
+      {
+        halt: new SyncError('unauthorized', 'm', { hint: 'h' }),
+        quota: { ...QUOTA, paused: { until: NOW + 1, reason: 'x' } },
+      },
+      { kind: 'halted', code: 'unauthorized', message: 'm', hint: 'h' },
+    ],
+  ])('%s', (_name, parts, state) => {
+    expect(statusWith(parts).workspaces[0]?.state).toEqual(state);
+  });
+});
