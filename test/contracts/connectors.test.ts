@@ -19,6 +19,21 @@ const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
 const http = createHttpClient({ steps: noSteps, meter: silentMeter });
 
+/** What a status means, unless the vendor means something else by it. */
+const STATUSES = {
+  400: 'refused',
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  409: 'conflict',
+  410: 'not_found',
+  422: 'refused',
+  500: 'server_failed',
+  502: 'server_failed',
+  503: 'server_failed',
+  504: 'server_failed',
+};
+
 /** Every request that no exchange was written for. */
 const unexpected: string[] = [];
 const note = (request: { method?: string; path?: string }) => unexpected.push(`${request.method} ${request.path}`);
@@ -31,7 +46,7 @@ afterEach(() => {
   const unused = nock.pendingMocks();
   const surprises = unexpected.splice(0);
   nock.cleanAll();
-  expect({ unused, surprises }).toEqual({ unused: [], surprises: [] });
+  if (unused.length + surprises.length > 0) throw new Error(JSON.stringify({ unused, surprises }));
 });
 afterAll(async () => {
   nock.emitter.off('no match', note);
@@ -94,8 +109,10 @@ describe.each(PROFILES)('$id', (profile) => {
 
     it('describe every key, for the reference page', () => {
       const described = z.toJSONSchema(connector.options, { io: 'input', target: 'draft-2020-12' });
-      for (const [key, value] of Object.entries(described.properties ?? {}))
-        expect((value as { description?: string }).description, key).toMatch(/\.$/);
+      const plain = Object.entries(described.properties ?? {}).filter(
+        ([, value]) => !(value as { description?: string }).description?.endsWith('.'),
+      );
+      expect(plain).toEqual([]);
     });
   });
 
@@ -184,8 +201,9 @@ describe.each(PROFILES)('$id', (profile) => {
       const delivery = { ...fixture, body: read(fixture) };
       const translation = connector.translate(delivery, options);
       expect(translation.outcome).toBe(fixture.outcome);
-      if (translation.outcome === 'ignored') expect(translation.reason).toBe(fixture.reason);
-      expect(connector.translate(delivery, options), 'the same delivery becomes the same').toEqual(translation);
+      expect((translation as { reason?: string }).reason).toBe(fixture.reason);
+      // The same delivery always becomes the same.
+      expect(connector.translate(delivery, options)).toEqual(translation);
       if (translation.outcome !== 'items') return;
       for (const item of translation.items) {
         expect(item.connector).toBe(profile.id);
@@ -277,11 +295,7 @@ describe.each(PROFILES)('$id', (profile) => {
       expect(await codeOf(connect().poll(start, signal))).toBe('answer_malformed');
     });
 
-    const statuses = {
-      ...{ 400: 'refused', 401: 'unauthorized', 403: 'forbidden', 404: 'not_found', 409: 'conflict', 410: 'not_found' },
-      ...{ 422: 'refused', 500: 'server_failed', 502: 'server_failed', 503: 'server_failed', 504: 'server_failed' },
-      ...profile.statuses,
-    };
+    const statuses = { ...STATUSES, ...profile.statuses };
     it.each(Object.entries(statuses))('status %s is %s', async (status, code) => {
       script([{ ...first, status: Number(status), body: '{"message":"no"}' }]);
       expect(await codeOf(connect().poll(start, signal))).toBe(code);
@@ -364,8 +378,10 @@ describe.each(PROFILES)('$id', (profile) => {
       const errors = findings.filter(({ level }) => level === 'error');
       expect(errors.length).toBeGreaterThan(0);
       for (const { hint } of errors) expect(hint).toBeTruthy();
-      for (const value of Object.values(profile.options))
-        if (typeof value === 'string') expect(JSON.stringify(findings)).not.toContain(value);
+      const text = JSON.stringify(findings);
+      expect(
+        Object.values(profile.options).filter((value) => typeof value === 'string' && text.includes(value)),
+      ).toEqual([]);
     });
   });
 });

@@ -14,7 +14,7 @@ const HEADERS = {
 /** A page of 100 pull requests, each with the longest description that GitHub takes. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;
 
-export interface GetOptions {
+interface GetOptions {
   /** Without the question mark. */
   readonly query?: string;
   /** Sent as `If-None-Match`; only then is 304 an answer. */

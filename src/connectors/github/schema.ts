@@ -17,7 +17,7 @@ const instant = z.iso.datetime({ offset: true }).transform((text) => {
   return text.endsWith('Z') ? text : new Date(text).toISOString();
 });
 
-export const repository = z.object({ id, full_name: z.string().regex(REPOSITORY) });
+const repository = z.object({ id, full_name: z.string().regex(REPOSITORY) });
 
 export const pullRequest = z.object({
   number,

@@ -25,7 +25,7 @@ function page(number: number): Exchange {
     updated_at: new Date(Date.UTC(2026, 2, 5, 12 - age)).toISOString(),
   }));
   const link = (rel: string, to: number) =>
-    `<${ORIGIN}/repositories/70100/pulls?${new URLSearchParams({ ...QUERY, page: String(to) })}>; rel="${rel}"`;
+    `<${ORIGIN}/repositories/70100/pulls?${new URLSearchParams({ ...QUERY, page: String(to) }).toString()}>; rel="${rel}"`;
   const links = [...(number < PAGES ? [link('next', number + 1)] : []), link('last', PAGES), link('first', 1)];
   return {
     path: LIST,
