@@ -6,6 +6,6 @@ export function reportError(thrown: unknown, scrub: (text: string) => string): n
   const error = asSyncError(thrown);
   const lines = [`worksync: ${error.message}`, `  remedy: ${error.hint}`, `  code:   ${error.code}`];
   process.stderr.write(`${scrub(lines.join('\n'))}\n`);
-  const entry: { exit?: number } = CODES[error.code];
-  return entry.exit ?? 1;
+  const entry = CODES[error.code];
+  return 'exit' in entry ? entry.exit : 1;
 }

@@ -18,7 +18,7 @@ export interface Daemon {
   /** Where the pages are. */
   readonly adminAddress: string;
   status(): Promise<Status>;
-  /** Readiness goes first, then intake, then the stages; everything that was accepted is in the databases. */
+  /** Readiness goes first, then the servers, when they have answered what they accepted. The partitions run on. */
   stop(): Promise<void>;
 }
 
@@ -68,8 +68,6 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   async function stop(): Promise<void> {
     health.set('server', false, 'stopping');
     await Promise.all([...new Set([server, admin])].map((each) => each.close()));
-    await Promise.all(partitions.map((partition) => partition.stop()));
-    await parts.http.close();
   }
   return { address, adminAddress, status, stop: () => (stopped ??= stop()) };
 }

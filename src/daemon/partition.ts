@@ -42,6 +42,8 @@ export interface Partition {
   status(): Promise<WorkspaceStatus>;
   receiver(connection: string): Receiver | undefined;
   start(): void;
+  /** As `start`, except that the schedule of the polls does not run. */
+  startWithoutPolls(): void;
   /** Ends in order: nothing new comes in, requests on the wire are waited for, the database is closed. */
   stop(): Promise<void>;
 }
@@ -104,6 +106,20 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   const retention = createRetention({ store, clock, logger, meter, retention: config.retention });
   const stages: readonly Stage[] = [outbox, reconcile, fetches, polls, retention];
 
+  function startStages(chosen: readonly Stage[]): void {
+    health.set(component, true);
+    for (const stage of chosen) stage.start();
+  }
+
+  let stopped: Promise<void> | undefined;
+  async function stop(): Promise<void> {
+    const cancel = clock.after(GRACE, () => cut.abort());
+    for (const stage of stages.toReversed()) await stage.stop();
+    await throttle.stop();
+    cancel();
+    await store.close();
+  }
+
   return {
     name: config.name,
     config,
@@ -132,16 +148,12 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
       return active && { active, collector, meter, logger };
     },
     start() {
-      health.set(component, true);
-      for (const stage of stages) stage.start();
+      startStages(stages);
     },
-    async stop() {
-      const cancel = clock.after(GRACE, () => cut.abort());
-      for (const stage of stages.toReversed()) await stage.stop();
-      await throttle.stop();
-      cancel();
-      await store.close();
+    startWithoutPolls() {
+      startStages(stages.filter((stage) => stage !== polls));
     },
+    stop: () => (stopped ??= stop()),
   };
 }
 

@@ -52,6 +52,7 @@ export const CODES = {
     hint: 'Another program listens there: choose another port with --port or WORKSYNC_PORT.',
     exit: 75,
   },
+  generated_stale: { verdict: 'never', hint: 'Run npm run generate and commit what it writes.' },
   not_running: {
     verdict: 'wait-until',
     hint: 'Start the daemon first: npm start.',

@@ -1,0 +1,72 @@
+import { connectors } from '../connectors/registry.ts';
+import type { Composition } from '../daemon/compose.ts';
+import type { Embedded } from '../daemon/embedded.ts';
+import type { Partition } from '../daemon/partition.ts';
+import type { Parts } from '../daemon/parts.ts';
+import { signedDeliveries } from '../demo/deliveries.ts';
+import { TASKS } from '../demo/story.ts';
+import { SyncError } from '../errors/sync-error.ts';
+import type { HttpClient } from '../http/client.ts';
+import { readMeta, writeMeta } from '../store/meta.ts';
+import { createWorkspaceClient } from '../workspace/client.ts';
+import { createSend } from '../workspace/transport.ts';
+
+/** The embedded workspace that the demo's deliveries are meant for. */
+export interface Stage {
+  readonly partition: Partition;
+  readonly service: Embedded;
+  /** Name of the connection that takes the deliveries. */
+  readonly connection: string;
+}
+
+/** The stage is where a connection has the secret that this process made up for the demo; there may be none. */
+export function findStage(composition: Composition, secret: string): Stage | undefined {
+  for (const partition of composition.partitions) {
+    const service = composition.embedded.get(partition.name);
+    const connection = partition.connections.find(({ secrets }) => secrets.includes(secret));
+    if (service && connection) return { partition, service, connection: connection.name };
+  }
+  return undefined;
+}
+
+const SEEDED = 'demo_tasks_seeded';
+
+/** Makes the tasks that the story's pull requests name, once, as people would: through the API, with a user's token. */
+export async function seedTasks({ partition, service }: Stage, { http }: Pick<Parts, 'http'>): Promise<void> {
+  if (await readMeta(partition.store.query, SEEDED)) return;
+  const client = asOwner(service, http);
+  for (const { kind, title } of TASKS) {
+    await (kind === 'bug' ? client.createBug({ body: { title } }, {}) : client.createIdea({ body: { title } }, {}));
+  }
+  await writeMeta(partition.store.query, SEEDED, 'yes');
+}
+
+/** How many tasks the service holds whose source names a connector: the daemon made those. */
+export async function countConnectorTasks({ service }: Stage, { http }: Pick<Parts, 'http'>): Promise<number> {
+  const { body } = await asOwner(service, http).listTasks({ query: { all: true } }, {});
+  return body.tasks.filter(({ source }) => connectors.some(({ id }) => source.startsWith(`${id}:`))).length;
+}
+
+/** With a person's token, which counts in no quota window (gaps G30). */
+function asOwner(service: Embedded, http: HttpClient) {
+  const send = createSend({ http, baseUrl: service.url, apiKey: () => service.oauthToken });
+  return createWorkspaceClient({ send, workspaceId: 'current' });
+}
+
+/** Sends the bundled deliveries to the daemon's own webhook address, as GitHub would. Returns how many were new. */
+export async function playDeliveries(
+  { partition, connection }: Stage,
+  address: string,
+  secret: string,
+  { http }: Pick<Parts, 'http'>,
+): Promise<{ readonly sent: number; readonly fresh: number }> {
+  const url = `${address}/webhooks/${partition.name}/${connection}`;
+  const deliveries = await signedDeliveries(secret);
+  let fresh = 0;
+  for (const { headers, body } of deliveries) {
+    const answer = await http.request({ method: 'POST', url, headers, body, target: 'demo' });
+    if (answer.status !== 202) throw new SyncError('internal', `a demo delivery was answered with ${answer.status}`);
+    if (answer.body.includes('"new"')) fresh++;
+  }
+  return { sent: deliveries.length, fresh };
+}

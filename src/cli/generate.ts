@@ -1,0 +1,28 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { generatedFiles } from '../config/generate.ts';
+import { connectors } from '../connectors/registry.ts';
+import { SyncError } from '../errors/sync-error.ts';
+import { apiOverrides } from '../workspace/contract.ts';
+
+const TOP = join(import.meta.dirname, '../..');
+
+/** `worksync generate`: writes the files that are made from the code; with `check` only says which are out of date. */
+export function generate(check: boolean): string[] {
+  const files = generatedFiles(connectors, apiOverrides);
+  const stale = files.filter(({ path, content }) => read(path) !== content);
+  if (check && stale.length > 0) {
+    const paths = stale.map(({ path }) => path).join(', ');
+    throw new SyncError('generated_stale', `out of date: ${paths}`);
+  }
+  for (const { path, content } of stale) writeFileSync(join(TOP, path), content);
+  return stale.map(({ path }) => path);
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(join(TOP, path), 'utf8');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,212 @@
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { DAEMON_OPTIONS, daemonOptions, environment, type Flags } from '../config/options.ts';
+import { systemParts } from '../daemon/system-parts.ts';
+import { systemRandom } from '../lib/random.ts';
+import { createLogger } from '../observe/logger.ts';
+import type { Scrubber } from '../observe/scrubber.ts';
+import type { Status } from '../web/status.ts';
+import { check, describeFindings } from './check.ts';
+import { demo, describeDemo } from './demo.ts';
+import { generate } from './generate.ts';
+import { once } from './once.ts';
+import { askOwner } from './owner.ts';
+import { reportError } from './report-error.ts';
+import { run } from './run.ts';
+import { openSession, type Session } from './session.ts';
+import { describeStatus } from './status.ts';
+import { plural } from './words.ts';
+import { serveWorkspace } from './workspace-serve.ts';
+
+/** Exit code of `once` when something is left to do, and of `check` when something is wrong. */
+const PARTIAL = 3;
+const FAILED = 1;
+
+interface Setting {
+  readonly version: string;
+  readonly scrubber: Scrubber;
+  /** The demo's webhook secret: made anew for each process, never stored. */
+  readonly demoSecret: string;
+}
+
+/**
+ * The command line. Data goes to standard output, everything else to standard error.
+ *
+ * @returns the exit code; undefined where the process goes on until a signal ends it
+ */
+export async function main(argv: readonly string[], version: string, scrubber: Scrubber): Promise<number | undefined> {
+  const setting = { version, scrubber, demoSecret: systemRandom().bytes(24).toString('base64url') };
+  scrubber.add(setting.demoSecret);
+  let exit: number | undefined;
+  const program = build(setting, (code) => {
+    exit = code;
+  });
+  try {
+    await program.parseAsync(argv);
+    return exit;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    return reportError(error, (text) => scrubber.scrub(text));
+  }
+}
+
+function build(setting: Setting, exit: (code: number) => void): Command {
+  const program = new Command('worksync')
+    .description("Keeps a workspace's tasks in step with pull requests elsewhere, inside a scarce request quota.")
+    .version(setting.version)
+    .showHelpAfterError('Run "worksync --help" to see all commands.')
+    .exitOverride()
+    .addHelpText('after', EXIT_CODES);
+  addRun(program, setting);
+  addOnce(program, setting, exit);
+  addDemo(program, setting, exit);
+  addStatus(program, setting, exit);
+  addCheck(program, setting, exit);
+  addWorkspace(program, setting);
+  addHealthcheck(program, setting, exit);
+  addGenerate(program, exit);
+  return program;
+}
+
+const EXIT_CODES = `
+Exit codes: 0 done; 1 failed; 2 wrong usage; 3 done in part; 75 try again later (another process holds the data folder,
+no daemon runs, the disk is full); 77 a credential was refused; 78 the configuration is wrong.`;
+
+/** The daemon's options, each with the variable that stands in for it. */
+function withDaemonOptions(command: Command): Command {
+  for (const { flag, env, description, default: standard } of DAEMON_OPTIONS) {
+    const value = standard === undefined ? '' : `default: ${standard}, `;
+    command.addOption(new Option(flag, `${description} (${value}env: ${env})`));
+  }
+  return command.exitOverride();
+}
+
+function sessionOf(setting: Setting, flags: Flags, logLevel?: Session['options']['logLevel']): Session {
+  const { version, scrubber, demoSecret } = setting;
+  return openSession({ version, scrubber, flags, logLevel, supplied: { WORKSYNC_DEMO_SECRET: demoSecret } });
+}
+
+function addRun(program: Command, setting: Setting): void {
+  withDaemonOptions(program.command('run', { isDefault: true }))
+    .description('run the daemon; without a workspace of your own, the embedded one with bundled deliveries')
+    .addHelpText('after', '\nExample: worksync run --config config/workspaces --data data --port 8080')
+    .action(async (flags: Flags) => {
+      const level = flags.config === undefined ? 'warn' : 'info';
+      await run(sessionOf(setting, flags, level), setting.demoSecret);
+    });
+}
+
+function addOnce(program: Command, setting: Setting, exit: (code: number) => void): void {
+  withDaemonOptions(program.command('once'))
+    .description('poll, take over, send what the quota allows, and end (exit code 3 when something is left)')
+    .option('--json', 'print one JSON object per workspace')
+    .action(async ({ json, ...flags }: Flags & { json?: boolean }) => {
+      const results = await once(sessionOf(setting, flags, 'warn'));
+      for (const result of results) {
+        const { workspace, pullRequests, links, left } = result;
+        const text = `${workspace}: ${plural(pullRequests, 'pull request')}, ${plural(links, 'link')}, ${left} left`;
+        print(json ? JSON.stringify(result) : text);
+      }
+      exit(results.some(({ left }) => left > 0) ? PARTIAL : 0);
+    });
+}
+
+function addDemo(program: Command, setting: Setting, exit: (code: number) => void): void {
+  program
+    .command('demo')
+    .description('play the bundled deliveries on fresh data, say what came of them, and end')
+    .option('--json', 'print the result as one JSON object on the last line')
+    .exitOverride()
+    .action(async ({ json }: { json?: boolean }) => {
+      const session = sessionOf(setting, { config: DEMO_CONFIG }, 'warn');
+      const result = await demo(session, setting.demoSecret);
+      print(describeDemo(result));
+      if (json) print(JSON.stringify(result));
+      exit(result.pending === 0 ? 0 : PARTIAL);
+    });
+}
+
+const DEMO_CONFIG = `${import.meta.dirname}/../../config/default.yaml`;
+
+function addStatus(program: Command, setting: Setting, exit: (code: number) => void): void {
+  withDaemonOptions(program.command('status'))
+    .description('say what the running daemon does, what waits, and what is wrong')
+    .option('--json', 'print the whole status as JSON')
+    .action(async ({ json, ...flags }: Flags & { json?: boolean }) => {
+      const { options, parts } = quietSession(setting, flags);
+      const status = await askOwner<Status>(parts.http, options.data, '/status.json');
+      print(json ? JSON.stringify(status) : describeStatus(status));
+      exit(0);
+    });
+}
+
+function addCheck(program: Command, setting: Setting, exit: (code: number) => void): void {
+  withDaemonOptions(program.command('check'))
+    .description('check the configuration, the workspace and the providers; costs one request')
+    .option('--json', 'print one JSON object per finding')
+    .action(async ({ json, ...flags }: Flags & { json?: boolean }) => {
+      const findings = await check(sessionOf(setting, flags, 'error'));
+      print(json ? findings.map((finding) => JSON.stringify(finding)).join('\n') : describeFindings(findings));
+      exit(findings.some(({ level }) => level === 'error') ? FAILED : 0);
+    });
+}
+
+function addHealthcheck(program: Command, setting: Setting, exit: (code: number) => void): void {
+  withDaemonOptions(program.command('healthcheck'))
+    .description('exit with 0 while the running daemon is alive; for HEALTHCHECK')
+    .action(async (flags: Flags) => {
+      const { options, parts } = quietSession(setting, flags);
+      await askOwner(parts.http, options.data, '/status.json');
+      exit(0);
+    });
+}
+
+function addWorkspace(program: Command, setting: Setting): void {
+  const workspace = program.command('workspace').description('the reference workspace service').exitOverride();
+  workspace
+    .command('serve')
+    .description('run the reference workspace service alone')
+    .option('--port <number>', 'port to listen on; 0 takes any free one', wholeNumber, 8090)
+    .option('--host <address>', 'address to listen on', '127.0.0.1')
+    .option('--db <file>', 'database file', 'data/workspace.db')
+    .option('--quota <requests>', 'requests per 15 minutes for all API keys; 0 lifts the limit', wholeNumber, 200)
+    .option('--burst <requests>', 'requests per minute for all API keys; 0 lifts the limit', wholeNumber, 40)
+    .option('--json', 'print one JSON line when it listens')
+    .addHelpText('after', '\nExample: worksync workspace serve --port 8090 --db data/workspace.db --json')
+    .exitOverride()
+    .action(async (given: { port: number; host: string; db: string; quota: number; burst: number; json?: boolean }) => {
+      const logger = createLogger({ level: 'warn', scrubber: setting.scrubber });
+      const quota = { requests: given.quota, burst: given.burst };
+      const options = { port: given.port, host: given.host, file: given.db, quota };
+      const served = await serveWorkspace(options, systemParts(logger, setting.version));
+      const people = `The workspace service listens at ${served.url}\n  key    ${served.apiKey}\n  token  ${served.oauthToken}`;
+      print(given.json ? JSON.stringify(served) : people);
+    });
+}
+
+function addGenerate(program: Command, exit: (code: number) => void): void {
+  program
+    .command('generate')
+    .description('write the files that are made from the code: config/schema.json, config/reference.md')
+    .option('--check', 'only say whether they are up to date')
+    .exitOverride()
+    .action(({ check: only }: { check?: boolean }) => {
+      const changed = generate(only ?? false);
+      print(changed.length === 0 ? 'up to date' : `written: ${changed.join(', ')}`);
+      exit(0);
+    });
+}
+
+/** For commands that only talk to a daemon: the configuration is not read. */
+function quietSession(setting: Setting, flags: Flags) {
+  const logger = createLogger({ level: 'error', scrubber: setting.scrubber });
+  return { options: daemonOptions(flags, environment()), parts: systemParts(logger, setting.version) };
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('expected a whole number');
+  return Number(text);
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

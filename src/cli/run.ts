@@ -1,0 +1,60 @@
+import closeWithGrace from 'close-with-grace';
+import { compose } from '../daemon/compose.ts';
+import type { Daemon } from '../daemon/daemon.ts';
+import type { Partition } from '../daemon/partition.ts';
+import { findStage, playDeliveries, seedTasks } from './demo-play.ts';
+import { drained } from './drain.ts';
+import type { Session } from './session.ts';
+import { plural } from './words.ts';
+
+/** Longest orderly end, milliseconds: container engines kill after 10 s. */
+const LONGEST_END = 8_000;
+
+/**
+ * `worksync run`: the daemon, until a signal ends it. On the embedded default it also plays the bundled deliveries.
+ *
+ * @param demoSecret the webhook secret that this process supplies as WORKSYNC_DEMO_SECRET
+ */
+export async function run(session: Session, demoSecret: string): Promise<void> {
+  const { parts } = session;
+  const composition = await compose(session, parts);
+  closeWithGrace({ delay: LONGEST_END, logger: false }, async ({ err, signal }) => {
+    if (err) parts.logger.error({ error: err }, 'the daemon ends because of a fault');
+    else parts.logger.info({ signal }, 'the daemon ends');
+    await composition.close();
+  });
+  const stage = findStage(composition, demoSecret);
+  if (stage) await seedTasks(stage, parts);
+  const daemon = await composition.serve();
+  parts.logger.info({ address: daemon.address, version: session.version }, 'the daemon runs');
+  print(greeting(daemon, composition.partitions));
+  if (!stage) return;
+  const { sent, fresh } = await playDeliveries(stage, daemon.address, demoSecret, parts);
+  print(
+    `\nThe demo: ${plural(sent, 'signed GitHub delivery', 'signed GitHub deliveries')} sent, ${fresh} of them new.`,
+  );
+  await drained(stage.partition, parts.clock);
+  const { pullRequests, links, requests } = await stage.service.statistics();
+  print(
+    `The workspace holds ${plural(pullRequests, 'pull request')} and ${plural(links, 'link')}; ` +
+      `this start took ${plural(requests, 'request')}.`,
+  );
+  print('Stop with Ctrl-C. Your own workspace: copy a file of config/examples/ to config/workspaces/.');
+}
+
+function greeting(daemon: Daemon, partitions: readonly Partition[]): string {
+  const lines = [`worksync runs. Status page: ${daemon.adminAddress}/`];
+  for (const { name, config, connections } of partitions) {
+    lines.push(`\nworkspace ${name}: ${config.workspace.url ?? 'the embedded reference service'}`);
+    for (const connection of connections) {
+      const hook = connection.secrets.length > 0 ? `webhooks at /webhooks/${name}/${connection.name}` : 'no webhooks';
+      const poll = connection.schedule === 'off' ? 'no polls' : 'polls';
+      lines.push(`  ${connection.name} (${connection.connector.title}): ${hook}, ${poll}`);
+    }
+  }
+  return lines.join('\n');
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

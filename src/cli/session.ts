@@ -1,0 +1,51 @@
+import type { Environment } from '../config/interpolate.ts';
+import { type LoadedConfig, loadConfig } from '../config/load.ts';
+import { type DaemonOptions, daemonOptions, environment, type Flags } from '../config/options.ts';
+import { connectors } from '../connectors/registry.ts';
+import type { Parts } from '../daemon/parts.ts';
+import { systemParts } from '../daemon/system-parts.ts';
+import { createLogger } from '../observe/logger.ts';
+import { createScrubber, type Scrubber } from '../observe/scrubber.ts';
+import { apiOverrides } from '../workspace/contract.ts';
+
+/** What a command that works on the configured workspaces starts from. */
+export interface Session {
+  readonly version: string;
+  readonly options: DaemonOptions;
+  readonly config: LoadedConfig;
+  readonly scrubber: Scrubber;
+  readonly parts: Parts;
+}
+
+export interface SessionInput {
+  readonly version: string;
+  readonly flags: Flags;
+  readonly scrubber: Scrubber;
+  /** Variables that the program itself supplies; the environment's own come first. */
+  readonly supplied?: Environment;
+  /** Used where neither a flag nor the environment names a level. */
+  readonly logLevel?: DaemonOptions['logLevel'];
+}
+
+/** Reads options and configuration, and tells the log and every error text which values are secret. */
+export function openSession(input: SessionInput): Session {
+  const env = { ...input.supplied, ...environment() };
+  const named = input.flags.logLevel ?? env['WORKSYNC_LOG_LEVEL'];
+  const flags = { ...input.flags, ...(named ? {} : { logLevel: input.logLevel }) };
+  const options = daemonOptions(flags, env);
+  const config = loadConfig({ path: options.config, env, connectors, apiOverrides });
+  for (const secret of config.secrets) input.scrubber.add(secret);
+  const logger = createLogger({ level: options.logLevel, scrubber: input.scrubber });
+  for (const warning of config.warnings) logger.warn({ warning }, 'configuration warning');
+  return {
+    version: input.version,
+    options,
+    config,
+    scrubber: input.scrubber,
+    parts: systemParts(logger, input.version),
+  };
+}
+
+export function newScrubber(): Scrubber {
+  return createScrubber();
+}

@@ -1,0 +1,88 @@
+import type { LoadedConfig } from '../config/load.ts';
+import type { DaemonOptions } from '../config/options.ts';
+import type { WorkspaceConfig } from '../config/schema.ts';
+import { SyncError } from '../errors/sync-error.ts';
+import type { Scrubber } from '../observe/scrubber.ts';
+import { type Daemon, startDaemon } from './daemon.ts';
+import { type DataFolder, ownDataFolder } from './data-folder.ts';
+import { type Embedded, startEmbedded } from './embedded.ts';
+import { openPartition, type Partition, type WorkspaceAddress } from './partition.ts';
+import type { Parts } from './parts.ts';
+
+/** Everything open and wired, nothing running yet. */
+export interface Composition {
+  readonly folder: DataFolder;
+  readonly partitions: readonly Partition[];
+  /** The reference services that this process runs itself, by workspace name. */
+  readonly embedded: ReadonlyMap<string, Embedded>;
+  /** Opens the server and starts the stages. */
+  serve(): Promise<Daemon>;
+  /** Undoes everything in reverse order. Idempotent. */
+  close(): Promise<void>;
+}
+
+export interface ComposeInput {
+  readonly config: LoadedConfig;
+  readonly options: DaemonOptions;
+  readonly scrubber: Scrubber;
+  readonly version: string;
+  readonly onLag?: (milliseconds: number) => void;
+  /** Sees every statement of the workspace databases; for tests that count independently. */
+  readonly onStatement?: (sql: string) => void;
+}
+
+/** Takes the data folder and opens every configured workspace. What is open when one fails is closed again. */
+export async function compose(input: ComposeInput, parts: Parts): Promise<Composition> {
+  const folder = ownDataFolder(input.options.data);
+  const undo: (() => Promise<void> | void)[] = [() => folder.release(), () => parts.http.close()];
+  const embedded = new Map<string, Embedded>();
+  const partitions: Partition[] = [];
+  const unwind = async () => {
+    for (const step of undo.splice(0).toReversed()) await step();
+  };
+  try {
+    for (const config of input.config.workspaces) {
+      const address = await addressOf(config, folder.path, parts, (service) => {
+        embedded.set(config.name, service);
+        undo.push(() => service.close());
+      });
+      const { onLag, onStatement } = input;
+      const partition = await openPartition({ config, address, dataFolder: folder.path, onLag, onStatement }, parts);
+      partitions.push(partition);
+      undo.push(() => partition.stop());
+    }
+  } catch (error) {
+    await unwind();
+    throw error;
+  }
+  const { options, scrubber, version } = input;
+  return {
+    folder,
+    partitions,
+    embedded,
+    async serve() {
+      const daemon = await startDaemon({ version, options, folder, partitions, scrubber }, parts);
+      undo.push(() => daemon.stop());
+      return daemon;
+    },
+    close: unwind,
+  };
+}
+
+async function addressOf(
+  config: WorkspaceConfig,
+  folder: string,
+  parts: Parts,
+  opened: (service: Embedded) => void,
+): Promise<WorkspaceAddress> {
+  const { url, apiKey } = config.workspace;
+  if (url === undefined) {
+    const service = await startEmbedded({ config, folder }, parts);
+    opened(service);
+    return { baseUrl: service.url, apiKey: () => service.apiKey };
+  }
+  if (apiKey === undefined) {
+    throw new SyncError('secret_missing', `${config.file}: workspace.apiKey is needed beside workspace.url`);
+  }
+  return { baseUrl: url, apiKey: () => apiKey };
+}

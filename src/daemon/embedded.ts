@@ -1,0 +1,51 @@
+import { join } from 'node:path';
+import type { WorkspaceConfig } from '../config/schema.ts';
+import { createWorkspaceService } from '../workspace-service/service.ts';
+import type { Parts } from './parts.ts';
+
+/** The reference service that this process runs for a workspace without a `url`. */
+export interface Embedded {
+  /** Ends in `/api/v1`. */
+  readonly url: string;
+  /** The daemon's own key: made at each start, the one before is revoked. */
+  readonly apiKey: string;
+  /** An owner's token. */
+  readonly oauthToken: string;
+  statistics(): Promise<EmbeddedStatistics>;
+  close(): Promise<void>;
+}
+
+export interface EmbeddedStatistics {
+  readonly pullRequests: number;
+  readonly links: number;
+  /** Requests received with the daemon's key since it started, and how many of them were refused by the quota. */
+  readonly requests: number;
+  readonly rateLimited: number;
+}
+
+/** Starts it on a free loopback port, on its own file beside the workspace's database. */
+export async function startEmbedded(
+  { config, folder }: { config: WorkspaceConfig; folder: string },
+  { clock, random, logger }: Pick<Parts, 'clock' | 'random' | 'logger'>,
+): Promise<Embedded> {
+  const service = await createWorkspaceService({
+    file: join(folder, `${config.name}.service.db`),
+    clock,
+    random,
+    logger: logger.child({ service: config.name }),
+    quota: config.quota,
+  });
+  const url = await service.listen({ host: '127.0.0.1', port: 0 });
+  const { apiKey, apiKeyId, oauthToken } = await service.mintStartCredentials();
+  return {
+    url,
+    apiKey,
+    oauthToken,
+    async statistics() {
+      const { pullRequests, workItems, requests } = await service.statistics();
+      const own = requests.get(apiKeyId);
+      return { pullRequests, links: workItems, requests: own?.received ?? 0, rateLimited: own?.refused ?? 0 };
+    },
+    close: () => service.close(),
+  };
+}

@@ -1,0 +1,27 @@
+import { SyncError } from '../errors/sync-error.ts';
+import { createHttpClient } from '../http/client.ts';
+import { systemClock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import { systemRandom } from '../lib/random.ts';
+import { noSteps } from '../lib/steps.ts';
+import { createHealth } from '../observe/health.ts';
+import { createMetrics } from '../observe/metrics.ts';
+import type { Parts } from './parts.ts';
+
+/** The real clock, chance, network and registry. */
+export function systemParts(logger: Logger, version: string): Parts {
+  const clock = systemClock();
+  const metrics = createMetrics({
+    version,
+    onMisuse: (error) => logger.error({ error: new SyncError('internal', error.message) }, 'metric misused'),
+  });
+  return {
+    clock,
+    random: systemRandom(),
+    steps: noSteps,
+    logger,
+    metrics,
+    health: createHealth(),
+    http: createHttpClient({ clock, steps: noSteps, meter: metrics.meter }),
+  };
+}
