@@ -45,7 +45,7 @@ function heading(status: Status, refreshes: boolean): Markup {
 ${status.ready ? html`<span class="state good">● ready</span>` : html`<span class="state bad">■ not ready</span>`}
 <span class="soft">version ${status.version}, running for ${duration(status.at - status.startedAt)}</span>
 <span class="soft">as of ${new Date(status.at).toISOString().slice(0, 19).replace('T', ' ')} UTC,
-${refreshes ? html`loads again every ${REFRESH} s (<a href="/?refresh=off">stop</a>)` : html`<a href="/">keep it fresh</a>`}</span>
+${refreshes ? html`loads again every ${REFRESH} s (<a href="/?refresh=off">stop</a>)` : html`<a href="/">load again every ${REFRESH} s</a>`}</span>
 </header>`;
 }
 
@@ -93,12 +93,13 @@ function quotaCard({ quota }: WorkspaceStatus, now: number): Markup {
   return html`<div class="card"><h3>Request quota</h3>
 ${windowBar(quota.long)}
 ${windowBar(quota.burst)}
-<p class="soft">Background work may use ${share}${
+<p class="hint"><span class="key fill"></span> background work: at most ${share} of each window${
     lowered
-      ? html` (of ${Math.round(quota.configuredShare * 100)} %:
-others use this workspace too)`
+      ? html`,
+not ${Math.round(quota.configuredShare * 100)} %, since others use this workspace too`
       : null
-  }. In flight: ${quota.inFlight}.</p>
+  }
+· <span class="key more"></span> people · ${counted(quota.inFlight, 'request')} in flight</p>
 ${quota.limited ? html`<p class="wait">Refused lately: one request at a time.</p>` : null}
 ${quota.paused ? html`<p class="wait">Paused: ${quota.paused.reason}, until ${when(quota.paused.until, now)}.</p>` : null}</div>`;
 }
@@ -160,9 +161,17 @@ function holdingsCard(workspace: WorkspaceStatus): Markup {
   ]);
 }
 
-function table(title: string, columns: readonly string[], rows: readonly Markup[]): Markup {
-  return html`<div class="card wide"><table><caption><h3>${title}</h3></caption>
-<thead><tr>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>
+/** Columns of numbers, by their title. */
+const NUMBERS = new Set(['Id', 'Attempts']);
+
+/** A wide table scrolls inside its card, by keyboard too. */
+function table(title: string, columns: readonly string[], rows: readonly Markup[], note: Markup | null = null): Markup {
+  const head = columns.map(
+    (column) => html`<th scope="col" class="${NUMBERS.has(column) ? 'number' : ''}">${column}</th>`,
+  );
+  return html`<div class="card wide" role="region" aria-label="${title}" tabindex="0"><table>
+<caption><h3>${title}</h3>${note}</caption>
+<thead><tr>${head}</tr></thead>
 <tbody>
 ${rows}
 </tbody></table></div>`;
@@ -180,7 +189,7 @@ function connectionsTable(connections: readonly ConnectionStatus[], now: number)
 in the workspace's file.</p>`;
   const rows = connections.map(
     (each) => html`<tr><th scope="row">${each.name}<div class="hint">${each.connector}</div></th>
-<td>${each.webhookPath ? html`<code>${each.webhookPath}</code>` : html`<span class="none">off: no secret</span>`}</td>
+<td class="nowrap">${each.webhookPath ? html`<code>${each.webhookPath}</code>` : html`<span class="none">off: no secret</span>`}</td>
 <td class="nowrap">${when(each.lastDeliveryAt, now)}</td>
 <td>${pollWords(each, now)}</td>
 <td class="text">${failure(each.failure)}${failingWords(each)}</td></tr>`,
@@ -238,7 +247,8 @@ function quarantineTable({ deliveries }: WorkspaceStatus, now: number): Markup |
   );
   const all = deliveries.quarantined;
   const title = all > rows.length ? `Quarantined: the latest ${rows.length} of ${count(all)}` : 'Quarantined';
-  return table(title, ['Id', 'Received', 'Connection', 'Event', 'Why'], rows);
+  const note = html`<p class="hint">Kept as they came. When the sender repeats one, it is tried again.</p>`;
+  return table(title, ['Id', 'Received', 'Connection', 'Event', 'Why'], rows, note);
 }
 
 const TONES: Readonly<Record<DeliveryRow['state'], string>> = {

@@ -13,11 +13,14 @@ header { display: flex; flex-wrap: wrap; gap: 0.25rem 1.25rem; align-items: base
 h1 { font-size: 1.3rem; margin: 0; }
 h2 { font-size: 1.2rem; margin: 2rem 0 0.25rem; }
 h3 { font-size: 0.95rem; margin: 0 0 0.6rem; }
+caption { text-align: left; } caption h3 { margin-bottom: 0.2rem; }
 p { margin: 0.25rem 0; }
 a { color: inherit; }
 code { font: 0.85em ui-monospace, monospace; overflow-wrap: anywhere; }
 .soft, .none, .hint { color: var(--soft); }
-.hint { font-size: 0.9em; }
+.hint { font-size: 0.9em; font-weight: 400; }
+.key { display: inline-block; width: 0.6rem; height: 0.6rem; border-radius: 0.15rem; }
+.key.fill { background: var(--fill); } .key.more { background: var(--more); }
 .good { color: var(--good); } .wait { color: var(--wait); } .bad { color: var(--bad); }
 .state { font-weight: 600; white-space: nowrap; }
 .banner { border-left: 0.3rem solid currentColor; background: var(--card); padding: 0.6rem 0.9rem; margin: 0.75rem 0; }
@@ -31,11 +34,11 @@ svg { display: block; width: 100%; height: 0.6rem; margin: 0.3rem 0 0.1rem; bord
 .track { fill: var(--track); } .fill { fill: var(--fill); } .more { fill: var(--more); } .mark { fill: var(--text); }
 .window { margin-bottom: 0.8rem; }
 .row { display: flex; justify-content: space-between; gap: 1rem; font-variant-numeric: tabular-nums; }
-table { border-collapse: collapse; width: 100%; }
+table { border-collapse: collapse; width: 100%; min-width: 46rem; }
 th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.9rem 0.35rem 0; border-top: 1px solid var(--line); }
 thead th { border-top: 0; color: var(--soft); font-weight: 500; font-size: 0.9em; white-space: nowrap; }
 tbody th { font-weight: 600; }
-td.nowrap { white-space: nowrap; }
+td.nowrap, td.nowrap code { white-space: nowrap; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 .text { overflow-wrap: anywhere; min-width: 12rem; }
 `;
