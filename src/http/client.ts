@@ -42,7 +42,7 @@ export interface HttpClient {
 }
 
 /** Milliseconds. `body` is the longest pause between two pieces of an answer; `total` bounds everything together. */
-export interface Timeouts {
+interface Timeouts {
   readonly connect: number;
   readonly headers: number;
   readonly body: number;

@@ -1,5 +1,5 @@
 /** What readiness says: names of components and stable reason codes, nothing else. */
-export interface HealthReport {
+interface HealthReport {
   readonly ready: boolean;
   /** Component → `ok`, or why it is not. */
   readonly components: Readonly<Record<string, string>>;

@@ -61,7 +61,7 @@ export interface ConnectionActivity {
 }
 
 /** How many the workspace should hold, and how many of them wait for a request. */
-export interface Tally {
+interface Tally {
   readonly total: number;
   readonly waiting: number;
 }
