@@ -138,7 +138,7 @@ describe.each(PROFILES)('$id', (profile) => {
 
     it('refuses when no secret is configured, or an empty one', async () => {
       for (const secrets of [[], [''], [present, '']])
-        expect(await codeOf(verify(sign(body, present), body, secrets))).toBe('secret_missing');
+        expect(await codeOf(verify(sign(body, present), body, secrets))).toBe('signature_missing');
     });
 
     it('refuses a request without signature', async () => {

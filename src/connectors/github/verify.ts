@@ -12,8 +12,8 @@ type Verify = (request: WebhookRequest, secrets: readonly string[]) => Promise<V
  * Checks `X-Hub-Signature-256` over the raw bytes (GitHub, "Validating webhook deliveries"). The older SHA-1 header is
  * never looked at. Every live secret is tried, whether or not one has matched, and each comparison takes constant time.
  *
- * Throws `secret_missing` when no secret is configured, `signature_missing`, `signature_mismatch`, and, for a good
- * signature without a usable event name or delivery id, `delivery_malformed`.
+ * Throws `signature_missing` (also when no secret is configured), `signature_mismatch`, and, for a good signature
+ * without a usable event name or delivery id, `delivery_malformed`.
  */
 export function createVerify(): Verify {
   const known = new WeakMap<readonly string[], readonly Webhooks[]>();
@@ -26,7 +26,7 @@ export function createVerify(): Verify {
   };
   return async (request, secrets) => {
     if (secrets.length === 0 || secrets.includes(''))
-      throw new SyncError('secret_missing', 'no webhook secret is configured for this connection');
+      throw new SyncError('signature_missing', 'no webhook secret is configured, so nothing can be proved');
     const signature = readSignature(request);
     await checkSignature(verifiers(secrets), request.body, signature);
     return {
