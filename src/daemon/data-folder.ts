@@ -43,7 +43,7 @@ export function ownDataFolder(folder: string): DataFolder {
 function lockFolder(path: string): Lock {
   let lock: Lock | undefined;
   try {
-    mkdirSync(path, { recursive: true });
+    mkdirSync(path, { recursive: true, mode: 0o700 });
     lock = takeLock(join(path, 'worksync.lock'));
   } catch (error) {
     throw new SyncError('data_folder_unusable', `${path}: ${(error as Error).message}`, { cause: error });

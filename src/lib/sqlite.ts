@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import BetterSqlite, { type Statement } from 'better-sqlite3';
 import { Kysely, type SqliteDatabase, SqliteDialect, type Transaction } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
@@ -62,6 +62,8 @@ export async function openDatabase<Tables>(options: OpenOptions): Promise<Databa
 
 function openFile(options: OpenOptions): BetterSqlite.Database {
   const existed = existsSync(options.file);
+  // Readable by this user only, from its first byte; SQLite gives its side files the same mode.
+  if (!existed && options.file !== ':memory:') closeSync(openSync(options.file, 'a', 0o600));
   const raw = new BetterSqlite(
     options.file,
     options.onStatement ? { verbose: (sql) => options.onStatement?.(String(sql)) } : {},

@@ -1,0 +1,227 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Webhooks } from '@octokit/webhooks';
+import { stringify } from 'yaml';
+import { loadConfig } from '../../src/config/load.ts';
+import { connectors } from '../../src/connectors/registry.ts';
+import { type Composition, compose } from '../../src/daemon/compose.ts';
+import type { Daemon } from '../../src/daemon/daemon.ts';
+import type { Partition } from '../../src/daemon/partition.ts';
+import { createHttpClient, type HttpClient } from '../../src/http/client.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { noSteps, type Steps } from '../../src/lib/steps.ts';
+import { createHealth } from '../../src/observe/health.ts';
+import { createMetrics } from '../../src/observe/metrics.ts';
+import { createScrubber } from '../../src/observe/scrubber.ts';
+import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace/client.ts';
+import { apiOverrides } from '../../src/workspace/contract.ts';
+import { createSend } from '../../src/workspace/transport.ts';
+import type { Faults } from '../../src/workspace-service/faults.ts';
+import type { Quota } from '../../src/workspace-service/quota.ts';
+import { createWorkspaceService, type WorkspaceService } from '../../src/workspace-service/service.ts';
+import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
+
+/** The webhook secret of every test connection. */
+export const WEBHOOK_SECRET = 'a webhook secret for tests only';
+
+export interface WorldOptions {
+  /** The service's own limits; the daemon is configured with the same ones unless `config` says otherwise. */
+  readonly quota?: Partial<Quota>;
+  readonly faults?: Faults;
+  /** Keys of the workspace file beside `workspace`; the standard one has one GitHub connection that takes webhooks. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  readonly steps?: Steps;
+  readonly onStatement?: (sql: string) => void;
+}
+
+/** A workspace service and a daemon in front of it, on one travelling clock, over real HTTP on loopback. */
+export interface World {
+  readonly clock: TravellingClock;
+  readonly service: WorkspaceService;
+  /** As the workspace's owner, by OAuth: costs no quota. For looking, and for what people do by hand. */
+  readonly people: WorkspaceClient<object>;
+  daemon(): Daemon;
+  partition(): Partition;
+  /** Requests that the daemon's key has had at the service, and how many of them were refused. */
+  requests(): Promise<{ received: number; refused: number }>;
+  /** Posts a signed GitHub webhook; resolves with the status. */
+  deliver(event: string, payload: object, options?: { id?: string; secret?: string }): Promise<number>;
+  /** Lets time pass until the condition holds; throws after `limit` milliseconds of travel. */
+  until(condition: () => boolean | Promise<boolean>, limit?: number): Promise<void>;
+  /** Lets time pass until all deliveries are taken over and all changes sent. */
+  settled(limit?: number): Promise<void>;
+  /** Ends the daemon in order and starts it again on the same data. */
+  restart(changed?: Pick<WorldOptions, 'config'>): Promise<void>;
+  close(): Promise<void>;
+}
+
+const STANDARD = {
+  connections: {
+    github: {
+      connector: 'github',
+      repositories: ['acme/app'],
+      webhookSecrets: WEBHOOK_SECRET,
+      poll: 'off',
+    },
+  },
+};
+
+export async function createWorld(options: WorldOptions = {}): Promise<World> {
+  const folder = mkdtempSync(join(tmpdir(), 'worksync-world-'));
+  const clock = createTravellingClock();
+  const random = systemRandom();
+  const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, ...options.quota };
+  const service = await createWorkspaceService({
+    file: join(folder, 'service.db'),
+    clock,
+    random,
+    logger: silentLogger,
+    quota,
+    faults: options.faults,
+  });
+  const url = await service.listen({ host: '127.0.0.1', port: 0 });
+  const credentials = await service.mintStartCredentials();
+  const outside = countInFlight(createHttpClient({ steps: noSteps, meter: createMetrics({ version: 'test' }).meter }));
+  const send = createSend({ http: outside.http, baseUrl: url, apiKey: () => credentials.oauthToken });
+  const people = createWorkspaceClient<object>({ send, workspaceId: 'current' });
+
+  const config = { ...STANDARD, quota: daemonQuota(quota), ...options.config };
+  let running = await start(config);
+
+  async function start(wanted: Readonly<Record<string, unknown>>) {
+    const metrics = createMetrics({ version: 'test' });
+    const inside = countInFlight(createHttpClient({ steps: options.steps ?? noSteps, meter: metrics.meter }));
+    const parts = {
+      ...{ clock, random, metrics, logger: silentLogger, health: createHealth(), http: inside.http },
+      steps: options.steps ?? noSteps,
+    };
+    const composition = await compose(
+      {
+        config: readConfig(folder, { workspace: { url, apiKey: credentials.apiKey }, ...wanted }),
+        options: { data: join(folder, 'data'), host: '127.0.0.1', port: 0, logLevel: 'silent' },
+        scrubber: createScrubber(),
+        version: 'test',
+        onStatement: options.onStatement,
+      },
+      parts,
+    );
+    const daemon = await composition.serve();
+    return { composition, daemon, inside, partition: composition.partitions[0] as Partition };
+  }
+
+  async function stopRunning({ composition, daemon }: { composition: Composition; daemon: Daemon }): Promise<void> {
+    // An orderly end waits for timers of its own, which only travel.
+    let ended = false;
+    const end = (async () => {
+      await daemon.stop();
+      await composition.close();
+    })().finally(() => {
+      ended = true;
+    });
+    while (!ended) {
+      await realTurns();
+      if (!ended && running.inside.inFlight() === 0) await clock.advance(1_000);
+    }
+    await end;
+  }
+
+  /** Real work goes on in turns of the event loop: time may pass only when there is none. */
+  async function quiet(): Promise<void> {
+    do await realTurns();
+    while (running.inside.inFlight() + outside.inFlight() > 0);
+  }
+
+  async function until(condition: () => boolean | Promise<boolean>, limit = 3_600_000): Promise<void> {
+    const end = clock.elapsed() + limit;
+    for (;;) {
+      await quiet();
+      if (await condition()) return;
+      if (clock.elapsed() > end) throw new Error(`not reached within ${limit} ms of travel`);
+      if (!(await clock.toNextTimer())) throw new Error('not reached, and nothing is waiting for time to pass');
+    }
+  }
+
+  async function isSettled(): Promise<boolean> {
+    const { deliveries, changes, connections } = await running.partition.status();
+    const fetches = connections.reduce((sum, connection) => sum + connection.fetches, 0);
+    const { pending, sending, unknown } = changes.byState;
+    return deliveries.pending + pending + sending + unknown + fetches + running.partition.outbox.inFlight === 0;
+  }
+
+  let deliveries = 0;
+  return {
+    clock,
+    service,
+    people,
+    daemon: () => running.daemon,
+    partition: () => running.partition,
+    async requests() {
+      const { requests } = await service.statistics();
+      return requests.get(credentials.apiKeyId) ?? { received: 0, refused: 0 };
+    },
+    async deliver(event, payload, { id, secret } = {}) {
+      const body = JSON.stringify(payload);
+      const answer = await outside.http.request({
+        method: 'POST',
+        url: `${running.daemon.address}/webhooks/test/github`,
+        headers: {
+          'content-type': 'application/json',
+          'x-github-event': event,
+          'x-github-delivery': id ?? `delivery-${++deliveries}`,
+          'x-hub-signature-256': await new Webhooks({ secret: secret ?? WEBHOOK_SECRET }).sign(body),
+        },
+        body,
+        target: 'test',
+      });
+      return answer.status;
+    },
+    until,
+    settled: (limit) => until(isSettled, limit),
+    async restart(changed) {
+      await stopRunning(running);
+      running = await start({ ...config, ...changed?.config });
+    },
+    async close() {
+      await stopRunning(running);
+      await outside.http.close();
+      await service.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function daemonQuota({ requests, window, burst, burstWindow }: Quota) {
+  return { requests, window: `${window / 1_000}s`, burst, burstWindow: `${burstWindow / 1_000}s`, share: 1 };
+}
+
+function readConfig(folder: string, content: Readonly<Record<string, unknown>>) {
+  const path = join(folder, 'config');
+  mkdirSync(path, { recursive: true });
+  writeFileSync(join(path, 'test.yaml'), stringify(content));
+  return loadConfig({ path, env: {}, connectors, apiOverrides });
+}
+
+function countInFlight(http: HttpClient) {
+  let inFlight = 0;
+  return {
+    inFlight: () => inFlight,
+    http: {
+      async request(request) {
+        inFlight++;
+        try {
+          return await http.request(request);
+        } finally {
+          inFlight--;
+        }
+      },
+      close: () => http.close(),
+    } satisfies HttpClient,
+  };
+}
+
+/** Turns that let what is ready run: rows being committed, sockets being read. */
+async function realTurns(): Promise<void> {
+  for (let turn = 0; turn < 6; turn++) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,48 @@
+/** A pull request as a test wants it; what is not named is ordinary. */
+export interface PullSetting {
+  readonly number?: number;
+  readonly title?: string;
+  readonly body?: string | null;
+  readonly head?: string;
+  readonly state?: 'open' | 'closed';
+  readonly merged?: boolean;
+  readonly draft?: boolean;
+  readonly labels?: readonly string[];
+  /** RFC 3339. */
+  readonly updated?: string;
+}
+
+export const REPOSITORY = { id: 5_001, full_name: 'acme/app', name: 'app', private: true, default_branch: 'main' };
+
+/** The object of GitHub's REST API and of its `pull_request` webhooks. */
+export function pullObject(setting: PullSetting = {}) {
+  const { number = 1, title = 'A change', body = null, head = 'feature', labels = [], draft = false } = setting;
+  const { state = setting.merged ? 'closed' : 'open', merged = false, updated = '2026-01-05T09:00:00Z' } = setting;
+  return {
+    id: 90_000 + number,
+    number,
+    html_url: `https://github.com/acme/app/pull/${number}`,
+    state,
+    title,
+    body,
+    draft,
+    merged,
+    user: { login: 'mona', id: 7 },
+    created_at: '2026-01-05T08:00:00Z',
+    updated_at: updated,
+    closed_at: state === 'closed' ? updated : null,
+    merged_at: merged ? updated : null,
+    labels: labels.map((name) => ({ name })),
+    assignees: [],
+    requested_reviewers: [],
+    requested_teams: [],
+    head: { ref: head, sha: '1111111111111111111111111111111111111111', repo: REPOSITORY },
+    base: { ref: 'main', sha: '2222222222222222222222222222222222222222', repo: REPOSITORY },
+  };
+}
+
+/** A `pull_request` webhook. */
+export function pullEvent(setting: PullSetting = {}, action = 'edited') {
+  const pull_request = pullObject(setting);
+  return { action, number: pull_request.number, pull_request, repository: REPOSITORY, sender: { login: 'mona' } };
+}
