@@ -1,13 +1,19 @@
-import fastify, { type FastifyInstance } from 'fastify';
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 
 /** For folders that add routes: fastify is named here only. */
 export type Server = FastifyInstance;
+export type ServerRequest = FastifyRequest;
+export type ServerReply = FastifyReply;
 
 export interface ServerOptions {
   /** Largest body accepted, bytes; a route may raise its own. */
   readonly bodyLimit?: number;
   /** A request must have arrived whole within this time, milliseconds. */
   readonly requestTimeout?: number;
+  /** Body of an answer to what never reaches a route or hook: malformed HTTP, an address that cannot be decoded. */
+  readonly failureBody?: (status: number, message: string) => object;
 }
 
 const MEBIBYTE = 1024 * 1024;
@@ -37,6 +43,7 @@ export function createServer(options: ServerOptions = {}): Server {
     return503OnClosing: true,
     trustProxy: false,
     routerOptions: { maxParamLength: 512 },
+    ...(options.failureBody && describeFailures(options.failureBody)),
   });
   server.removeAllContentTypeParsers();
   server.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
@@ -47,6 +54,27 @@ export function createServer(options: ServerOptions = {}): Server {
   });
   return server;
 }
+
+function describeFailures(failureBody: (status: number, message: string) => object) {
+  return {
+    frameworkErrors: (error: FastifyError, _request: FastifyRequest, reply: FastifyReply) =>
+      void reply.code(400).send(failureBody(400, error.message)),
+    clientErrorHandler: (error: NodeJS.ErrnoException, socket: Socket) => {
+      if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy();
+      const status = STATUS_OF_CLIENT_ERROR[error.code ?? ''] ?? 400;
+      const body = JSON.stringify(failureBody(status, 'the request is not sound HTTP'));
+      socket.end(
+        `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n` +
+          `Content-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      );
+    },
+  };
+}
+
+const STATUS_OF_CLIENT_ERROR: Readonly<Record<string, number>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+  HPE_HEADER_OVERFLOW: 431,
+};
 
 class UnsupportedEncoding extends Error {
   readonly statusCode = 415;

@@ -1,0 +1,46 @@
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Random } from '../lib/random.ts';
+import type { Database } from '../lib/sqlite.ts';
+import type { CheckedBody, CheckedQuery, Parameters, RouteName, Routes, Written } from '../workspace/contract.ts';
+import type { Access, Caller } from './access.ts';
+import type { Commits } from './commits.ts';
+import type { ServiceTables } from './tables.ts';
+
+/** What the handlers work with. */
+export interface Service {
+  readonly database: Database<ServiceTables>;
+  readonly commits: Commits;
+  readonly access: Access;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+/** One request after authentication, quota, version, workspace and schemas have been checked. */
+export interface Call<Name extends RouteName> {
+  readonly caller: Caller;
+  readonly workspaceId: string;
+  readonly ids: Omit<Parameters<Routes[Name]>, 'query' | 'body'>;
+  readonly query: CheckedQuery<Routes[Name]>;
+  readonly body: CheckedBody<Routes[Name]>;
+}
+
+export interface Answer<Body> {
+  readonly status: number;
+  readonly body: Body;
+}
+
+/** Answers one route; refuses with `ApiError`. */
+type Handler<Name extends RouteName> = (call: Call<Name>) => Promise<Answer<Written<Routes[Name]>>>;
+export type Handlers<Name extends RouteName> = { readonly [One in Name]: Handler<One> };
+
+/** The wall clock as rows hold it. */
+export function timeNow(clock: Clock): string {
+  return new Date(clock.now()).toISOString();
+}
+
+/** `tsk_…`: 96 random bits that may stand in a path. */
+export function newId(random: Random, prefix: string): string {
+  return `${prefix}_${random.bytes(12).toString('base64url')}`;
+}

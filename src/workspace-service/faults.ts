@@ -1,0 +1,25 @@
+/** A request on its way to the service, before anything of it has been looked at. */
+interface ArrivingRequest {
+  readonly method: string;
+  /** Path and query as they came. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+interface LeavingAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** What happens instead: the connection is cut, or another answer is given. */
+export type Fault = 'cut' | { readonly status: number; readonly body?: string };
+
+/**
+ * The network between client and service, for tests. A hook may take its time (a delay), and may say what happens
+ * instead. `before` acts on the way in: nothing has been counted, checked or applied. `after` acts on the way out:
+ * what the request did is committed.
+ */
+export interface Faults {
+  before?(request: ArrivingRequest): Promise<Fault | undefined>;
+  after?(request: ArrivingRequest, answer: LeavingAnswer): Promise<Fault | undefined>;
+}

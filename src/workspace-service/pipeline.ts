@@ -1,0 +1,170 @@
+import { createServer, type Server, type ServerReply, type ServerRequest } from '../http/server.ts';
+import { ID_PATTERN, LIMITS, type RouteName } from '../workspace/contract.ts';
+import { type Caller, requireAdmin, resolveWorkspace } from './access.ts';
+import { ApiError, errorBody, notFound } from './api-error.ts';
+import { checkBody, checkQuery, checkVersion } from './checks.ts';
+import type { Answer, Handlers, Service } from './context.ts';
+import { etagOf, isNotModified } from './etag.ts';
+import type { Fault, Faults } from './faults.ts';
+import type { QuotaLog } from './quota-log.ts';
+import { explainMiss, isApiAddress, SERVED, type Served } from './routing.ts';
+import type { Statistics } from './statistics.ts';
+
+/**
+ * What every request passes, in this order: credentials (401), quota (429), version (400), route (404, 405), body size
+ * (413), rights (403), workspace (403), schemas (400), handler, `ETag`. 401 and 429 count nothing; whatever passes
+ * both has been counted, however it ends (G29), and its answer waits until the count is durable.
+ */
+export interface PipelineDeps {
+  readonly service: Service;
+  readonly handlers: Handlers<RouteName>;
+  readonly quotaLog: QuotaLog;
+  readonly statistics: Statistics;
+  readonly faults?: Faults;
+}
+
+interface Admission {
+  readonly caller: Caller;
+  /** Settles when the count of this request is durable. */
+  readonly counted: Promise<void> | undefined;
+}
+
+/** A request once it was admitted. */
+interface Admitted {
+  admission: Admission | null;
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+export function createPipeline(deps: PipelineDeps): Server {
+  const server = createServer({
+    bodyLimit: LIMITS.jsonBody,
+    failureBody: (status, message) => errorBody(status, message, 'bad_request'),
+  });
+  if (deps.faults) addFaults(server, deps.faults);
+  server.decorateRequest('admission', null);
+  server.addHook('onRequest', (request) => admit(deps, request));
+  server.setNotFoundHandler((request) => {
+    throw explainMiss(request.url);
+  });
+  server.setErrorHandler((error, request, reply) => refuse(deps, error, request, reply));
+  for (const served of SERVED) addRoute(server, deps, served);
+  return server;
+}
+
+async function admit(deps: PipelineDeps, request: ServerRequest): Promise<void> {
+  if (!isApiAddress(request.url)) return;
+  const found = deps.service.access.authenticate(request.headers.authorization);
+  const caller = found instanceof Promise ? await found : found;
+  (request as unknown as Admitted).admission = { caller, counted: count(deps, caller) };
+  checkVersion(request.headers);
+}
+
+/** API keys share their workspace's quota; OAuth tokens have none (G29, G30). Throws 429. */
+function count(deps: PipelineDeps, caller: Caller): Promise<void> | undefined {
+  if (caller.kind !== 'key' || caller.workspaceId === null) return undefined;
+  try {
+    const counted = deps.quotaLog.take(caller.workspaceId);
+    deps.statistics.accepted(caller.credentialId);
+    return counted;
+  } catch (error) {
+    deps.statistics.refused(caller.credentialId);
+    throw error;
+  }
+}
+
+function addRoute(server: Server, deps: PipelineDeps, { name, route, url }: Served): void {
+  const handler = deps.handlers[name] as (call: unknown) => Promise<Answer<unknown>>;
+  server.route({
+    method: route.method,
+    url,
+    handler: async (request, reply) => {
+      const { caller, counted } = (request as unknown as Admitted).admission!;
+      if (route.access === 'admin') requireAdmin(caller);
+      const { workspaceId: named, ...ids } = checkIds(request.params as Record<string, string>);
+      const workspaceId = await resolveWorkspace(deps.service.database, caller, named);
+      const query = checkQuery(route, request.query);
+      const body = checkBody(route, request.body, request.headers['content-type']);
+      const answer = await handler({ caller, workspaceId, ids, query, body });
+      await counted;
+      return give(request, reply, answer);
+    },
+  });
+}
+
+/** What cannot be an id names nothing. */
+function checkIds(parameters: Record<string, string>): Record<string, string> {
+  for (const id of Object.values(parameters)) if (!ID_PATTERN.test(id)) throw notFound('address');
+  return parameters;
+}
+
+function give(request: ServerRequest, reply: ServerReply, answer: Answer<unknown>): ServerReply {
+  if (answer.body === undefined) return reply.code(answer.status).send();
+  const body = JSON.stringify(answer.body);
+  reply.code(answer.status).header('content-type', JSON_TYPE);
+  if (request.method !== 'GET') return reply.send(body);
+  const etag = etagOf(body);
+  reply.header('etag', etag);
+  if (isNotModified(request.headers['if-none-match'], etag)) return reply.code(304).send();
+  return reply.send(body);
+}
+
+async function refuse(deps: PipelineDeps, error: unknown, request: ServerRequest, reply: ServerReply): Promise<void> {
+  const refusal = await settled(deps, error, request);
+  reply
+    .code(refusal.status)
+    .headers(refusal.headers)
+    .header('content-type', JSON_TYPE)
+    .send(JSON.stringify(errorBody(refusal.status, refusal.message, refusal.errorCode)));
+}
+
+/** The refusal, once the request's count is durable; where it cannot be made durable, that is the failure. */
+async function settled(deps: PipelineDeps, error: unknown, request: ServerRequest): Promise<ApiError> {
+  try {
+    await (request as unknown as Admitted).admission?.counted;
+    return refusalOf(deps, error);
+  } catch (failure) {
+    return refusalOf(deps, failure);
+  }
+}
+
+/** Tells the client nothing of a fault's insides; the log has them. */
+function refusalOf({ service }: PipelineDeps, error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  const { statusCode: status, message } = error as { statusCode?: number; message: string };
+  if (status === 413) return new ApiError('payload_too_large', `a body has at most ${LIMITS.jsonBody} bytes`);
+  if (status !== undefined && status < 500) return new ApiError('bad_request', message);
+  service.logger.error({ err: error }, 'a request failed');
+  return new ApiError('internal_error', 'the service failed to answer this request');
+}
+
+function addFaults(server: Server, faults: Faults): void {
+  const { before, after } = faults;
+  if (before) {
+    server.addHook('onRequest', async (request, reply) => {
+      const fault = await before(request);
+      if (fault !== undefined) return inflict(fault, request, reply);
+    });
+  }
+  if (after) {
+    server.addHook('onSend', async (request, reply, payload: string | undefined) => {
+      const fault = await after(request, { status: reply.statusCode, body: payload ?? '' });
+      if (fault === undefined) return payload;
+      if (fault === 'cut') return cut(request, payload);
+      reply.code(fault.status).removeHeader('content-length');
+      return fault.body ?? '';
+    });
+  }
+}
+
+async function inflict(fault: Fault, request: ServerRequest, reply: ServerReply): Promise<unknown> {
+  if (fault !== 'cut') return reply.code(fault.status).send(fault.body ?? '');
+  reply.hijack();
+  request.raw.socket.destroy();
+  return reply;
+}
+
+function cut<Payload>(request: ServerRequest, payload: Payload): Payload {
+  request.raw.socket.destroy();
+  return payload;
+}

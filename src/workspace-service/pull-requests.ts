@@ -1,0 +1,207 @@
+import { type Selectable, sql } from 'kysely';
+import type { CheckedBody, CheckedQuery, Routes } from '../workspace/contract.ts';
+import { ApiError, invalid, notFound } from './api-error.ts';
+import type { Write } from './commits.ts';
+import { type Call, type Handlers, type Service, timeNow } from './context.ts';
+import { cutPage, pageOf } from './page.ts';
+import { checkProviderFields, refuseDeclined, stateAt } from './pull-request-rules.ts';
+import { readStrings, writeStrings } from './strings.ts';
+import type { ServiceTables } from './tables.ts';
+
+type Row = Omit<Selectable<ServiceTables['pull_requests']>, 'seq'>;
+type Given = CheckedBody<Routes['createPullRequest']>;
+type NaturalKey = Pick<Row, 'workspace_id' | 'provider' | 'repo_id' | 'identifier'>;
+type Query = Service['database']['query'] | Write;
+
+export function pullRequestHandlers(
+  service: Service,
+): Handlers<'listPullRequests' | 'createPullRequest' | 'updatePullRequest'> {
+  return {
+    listPullRequests: async ({ workspaceId, query }) => ({
+      status: 200,
+      body: await listPullRequests(service, workspaceId, query),
+    }),
+    createPullRequest: (call) => createPullRequest(service, call),
+    updatePullRequest: async (call) => ({ status: 200, body: await editRecord(service, call) }),
+  };
+}
+
+function pullRequestOf(row: Row & { task_ids: string }) {
+  return {
+    provider: row.provider,
+    repoId: row.repo_id,
+    identifier: row.identifier,
+    title: row.title,
+    description: row.description,
+    headBranch: row.head_branch,
+    baseBranch: row.base_branch,
+    state: row.state,
+    draft: row.draft === 1,
+    url: row.url,
+    author: row.author,
+    reviewers: readStrings(row.reviewers),
+    labels: readStrings(row.labels),
+    assignees: readStrings(row.assignees),
+    taskIds: readStrings(row.task_ids),
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    mergedAt: row.merged_at,
+  };
+}
+
+/** With the tasks that link to the address, found by index in the same statement. */
+function selectPullRequests(query: Query, workspaceId: string) {
+  return query
+    .selectFrom('pull_requests')
+    .selectAll()
+    .select(
+      sql<string>`(select json_group_array(w.task_id order by w.seq) from work_items w
+        where w.workspace_id = pull_requests.workspace_id and w.url = pull_requests.url)`.as('task_ids'),
+    )
+    .where('workspace_id', '=', workspaceId);
+}
+
+async function listPullRequests(
+  service: Service,
+  workspaceId: string,
+  query: CheckedQuery<Routes['listPullRequests']>,
+) {
+  const page = pageOf(query);
+  let rows = selectPullRequests(service.database.query, workspaceId);
+  if (query.provider) rows = rows.where('provider', '=', query.provider);
+  if (query.repoId) rows = rows.where('repo_id', '=', query.repoId);
+  if (query.state) rows = rows.where('state', 'in', query.state);
+  if (query.headBranch) rows = rows.where('head_branch', '=', query.headBranch);
+  if (page.after !== undefined) rows = rows.where('seq', '<', page.after);
+  const found = await rows
+    .orderBy('seq', 'desc')
+    .limit(page.limit + 1)
+    .execute();
+  const { given, nextCursor } = cutPage(found, page);
+  return { pullRequests: given.map(pullRequestOf), nextCursor };
+}
+
+/** With `identifier` a record, without it a new request on the provider (G18). */
+async function createPullRequest(service: Service, call: Call<'createPullRequest'>) {
+  const { body, workspaceId } = call;
+  checkProviderFields(body);
+  if (body.identifier !== undefined)
+    return recordPullRequest(service, naturalKey(workspaceId, { ...body, identifier: body.identifier }), body);
+  // A record may have equal names: its head may lie in a fork.
+  if (body.headBranch === body.baseBranch) throw invalid('headBranch: must differ from baseBranch');
+  throw new ApiError('provider_not_connected', `no ${body.provider} token is stored for this member`);
+}
+
+function naturalKey(workspaceId: string, given: { provider: string; repoId: string; identifier: string }): NaturalKey {
+  return {
+    workspace_id: workspaceId,
+    provider: given.provider,
+    repo_id: given.repoId,
+    identifier: given.identifier,
+  };
+}
+
+/** Idempotent: a record that says nothing new is answered without a write. */
+async function recordPullRequest(service: Service, key: NaturalKey, given: Given) {
+  const now = timeNow(service.clock);
+  return service.commits.run(async (write) => {
+    const present = await findRecord(write, key);
+    if (present === undefined) {
+      await write
+        .insertInto('pull_requests')
+        .values(newRow(key, given, now))
+        .execute();
+      return { status: 201, body: pullRequestOf((await findRecord(write, key))!) };
+    }
+    const changes = changesTo(present, columnsOf(given));
+    if (changes === undefined) return { status: 200, body: pullRequestOf(present) };
+    refuseDeclined(present);
+    await updateRecord(write, present.seq, { ...changes, updated_at: now });
+    // Read again: the address may have changed, and with it the tasks.
+    return { status: 200, body: pullRequestOf((await findRecord(write, key))!) };
+  });
+}
+
+function findRecord(query: Query, key: NaturalKey) {
+  return selectPullRequests(query, key.workspace_id)
+    .where('provider', '=', key.provider)
+    .where('repo_id', '=', key.repo_id)
+    .where('identifier', '=', key.identifier)
+    .executeTakeFirst();
+}
+
+function newRow(key: NaturalKey, given: Given, now: string): Row {
+  return {
+    description: null,
+    state: 'open',
+    draft: 0,
+    url: null,
+    author: null,
+    reviewers: '[]',
+    labels: '[]',
+    assignees: '[]',
+    created_at: now,
+    merged_at: null,
+    ...columnsOf(given),
+    title: given.title,
+    head_branch: given.headBranch,
+    base_branch: given.baseBranch,
+    updated_at: now,
+    ...key,
+  };
+}
+
+type Fields = Partial<Omit<Given, 'repoId' | 'identifier'>> & { provider: string };
+
+/** The columns that a body speaks of; what it leaves out is absent here too, and so is kept. */
+function columnsOf(given: Fields): Partial<Row> {
+  const columns: Partial<Row> = {
+    title: given.title,
+    description: given.description,
+    head_branch: given.headBranch,
+    base_branch: given.baseBranch,
+    state: stateAt(given.provider, given.state),
+    draft: given.draft === undefined ? undefined : given.draft ? 1 : 0,
+    url: given.url,
+    author: given.author,
+    reviewers: given.reviewers && writeStrings(given.reviewers),
+    labels: given.labels && writeStrings(given.labels),
+    assignees: given.assignees && writeStrings(given.assignees),
+    created_at: given.createdAt,
+    merged_at: given.mergedAt,
+  };
+  return Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
+}
+
+/** The columns whose value differs; undefined when none does. */
+function changesTo(present: Row, columns: Partial<Row>): Partial<Row> | undefined {
+  const changed = Object.entries(columns).filter(([name, value]) => present[name as keyof Row] !== value);
+  return changed.length === 0 ? undefined : Object.fromEntries(changed);
+}
+
+async function updateRecord(write: Write, seq: number, columns: Partial<Row>): Promise<void> {
+  await write.updateTable('pull_requests').set(columns).where('seq', '=', seq).execute();
+}
+
+/** A person's edit of what is recorded. Any edit of a declined request is refused, also one that changes nothing. */
+async function editRecord(service: Service, { workspaceId, body }: Call<'updatePullRequest'>) {
+  checkProviderFields(body);
+  const key = naturalKey(workspaceId, body);
+  const now = timeNow(service.clock);
+  return service.commits.run(async (write) => {
+    const present = await findRecord(write, key);
+    if (present === undefined) throw notFound('pull request');
+    refuseDeclined(present);
+    const changes = changesTo(present, columnsOf(body));
+    if (changes === undefined) return pullRequestOf(present);
+    const updated = { ...changes, ...mergeTime(present, changes, now), updated_at: now };
+    await updateRecord(write, present.seq, updated);
+    return pullRequestOf({ ...present, ...updated });
+  });
+}
+
+/** A request that an edit merges is merged now; one that is no longer merged has no such time. */
+function mergeTime(present: Row, changes: Partial<Row>, now: string): Partial<Row> {
+  if (changes.state === undefined) return {};
+  return { merged_at: changes.state === 'merged' ? (present.merged_at ?? now) : null };
+}

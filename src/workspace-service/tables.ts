@@ -1,0 +1,128 @@
+import type { Generated } from 'kysely';
+
+/** JSON array of strings. */
+type Strings = string;
+/** RFC 3339, UTC, with milliseconds: sorts as text. */
+type Time = string;
+
+/**
+ * The rows of the service. Every row of a resource carries its workspace; every query names it. `seq` gives the order
+ * "newest first" and the place of a cursor.
+ */
+export interface ServiceTables {
+  /** Single facts by name, for example the start credentials of the last start. */
+  facts: { name: string; value: string };
+
+  workspaces: { workspace_id: string; created_at: Time };
+
+  users: { user_id: string; name: string; created_at: Time };
+
+  members: { workspace_id: string; user_id: string; role: Role };
+
+  teams: { workspace_id: string; team_id: string; name: string };
+
+  api_keys: {
+    seq: Generated<number>;
+    api_key_id: string;
+    workspace_id: string;
+    description: string;
+    /** SHA-256 of the secret, hex. The secret has 256 random bits: no salt, no slow hash is needed. */
+    secret_hash: string;
+    key_prefix: string;
+    created_by_user_id: string;
+    created_at: Time;
+    /** Written at most once a minute. */
+    last_used_at: Time | null;
+    /** Null while the key is active. */
+    revoked_at: Time | null;
+  };
+
+  oauth_tokens: {
+    token_id: string;
+    secret_hash: string;
+    user_id: string;
+    /** Null: bound to no workspace; `current` is refused then (G34). */
+    workspace_id: string | null;
+    role: Role;
+    created_at: Time;
+    /** Epoch milliseconds; null: until revoked. */
+    expires_at: number | null;
+    revoked_at: Time | null;
+  };
+
+  /** The last number given out for human keys. */
+  counters: { workspace_id: string; prefix: string; value: number };
+
+  tasks: {
+    seq: Generated<number>;
+    task_id: string;
+    workspace_id: string;
+    key: string;
+    kind: 'bug' | 'idea';
+    title: string;
+    description: string | null;
+    status: string;
+    /** 0 for completed, cancelled and merged. */
+    open: 0 | 1;
+    priority: string;
+    source: string;
+    reporter_user_id: string;
+    reported_at: Time;
+    team_ids: Strings;
+    assignee_ids: Strings;
+    labels: Strings;
+    user_id: string;
+    created_at: Time;
+    updated_at: Time;
+    completed_at: Time | null;
+  };
+
+  /** Teams and assignees of tasks once more, as rows, for the filters of the task list. */
+  task_refs: { workspace_id: string; kind: 'team' | 'assignee'; ref_id: string; task_seq: number };
+
+  work_items: {
+    seq: Generated<number>;
+    work_item_id: string;
+    workspace_id: string;
+    task_id: string;
+    url: string;
+    title: string | null;
+    external_id: string | null;
+    provider: string | null;
+    created_at: Time;
+  };
+
+  pull_requests: {
+    seq: Generated<number>;
+    workspace_id: string;
+    provider: string;
+    repo_id: string;
+    identifier: string;
+    title: string;
+    description: string | null;
+    head_branch: string;
+    base_branch: string;
+    state: string;
+    draft: 0 | 1;
+    url: string | null;
+    author: string | null;
+    reviewers: Strings;
+    labels: Strings;
+    assignees: Strings;
+    created_at: Time;
+    updated_at: Time;
+    merged_at: Time | null;
+  };
+
+  /** Requests counted against the quota; see quota-log.ts. */
+  quota_log: {
+    id: Generated<number>;
+    workspace_id: string;
+    /** `at` counts monotonic milliseconds of this boot. */
+    boot: string;
+    at: number;
+    slots: number;
+  };
+}
+
+export type Role = 'owner' | 'admin' | 'member';

@@ -1,0 +1,38 @@
+import type { z } from 'zod';
+import { apiKeyRoutes } from './contract/api-keys.ts';
+import { overridesOf } from './contract/overrides.ts';
+import { pullRequestRoutes } from './contract/pull-requests.ts';
+import { taskRoutes } from './contract/tasks.ts';
+import { workItemRoutes } from './contract/work-items.ts';
+
+/**
+ * The workspace API, version 2: one definition for both ends. Each route stands once, in the file of its resource
+ * under `contract/`, with the section of the specification it comes from.
+ *
+ * Requests are checked strictly by the service. Answers are read tolerantly by the client: unknown fields are kept,
+ * unknown enum values are strings like any other, absent optional fields read as `null`, `[]` or `false`.
+ */
+export const ROUTES = {
+  ...taskRoutes,
+  ...workItemRoutes,
+  ...pullRequestRoutes,
+  ...apiKeyRoutes,
+};
+
+export type Routes = typeof ROUTES;
+export type RouteName = keyof Routes;
+
+/** Section 9: sent with every request. */
+export const VERSION_HEADER = 'X-Service-Api-Version';
+export const API_VERSION = '2';
+/** Section 9: the end of every base address. */
+export const BASE_PATH = '/api/v1';
+
+/** `workspace.api` of a workspace's configuration. */
+export const apiOverrides = overridesOf(ROUTES);
+export type ApiOverrides = z.infer<typeof apiOverrides>;
+
+export { type ApiErrorCode, ERROR_CODES, errorObject } from './contract/errors.ts';
+export { ID_PATTERN, LIMITS } from './contract/fields.ts';
+export { fillPath } from './contract/path.ts';
+export type { Answered, CheckedBody, CheckedQuery, Parameters, Route, Written } from './contract/route.ts';

@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { answered, openEnum, sent } from './fields.ts';
+import type { Route } from './route.ts';
+
+/** G1. */
+const apiKey = z.looseObject({
+  apiKeyId: z.string(),
+  workspaceId: z.string().default(''),
+  description: z.string(),
+  status: openEnum(['active', 'revoked']),
+  keyPrefix: z.string().default(''),
+  createdByUserId: answered.text,
+  createdAt: answered.time,
+  lastUsedAt: answered.time,
+  revokedAt: answered.time,
+});
+
+export const apiKeyRoutes = {
+  /** G2. `{apiKeys}` without secrets, newest first. OAuth token of an owner or admin. */
+  listApiKeys: {
+    method: 'GET',
+    path: '/workspaces/{workspaceId}/api-keys',
+    summary: 'List API keys',
+    section: 'G2',
+    access: 'admin',
+    response: z.looseObject({ apiKeys: z.array(apiKey) }),
+    success: [200],
+  },
+  /** Section 4; G1. The key with its one-time `secret`. Errors: 409 `api_key_limit_reached` at 20 active keys. */
+  createApiKey: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/api-keys',
+    summary: 'Create an API key',
+    section: '4, G1',
+    access: 'admin',
+    body: z.object({ description: sent.title }),
+    response: apiKey.extend({ secret: z.string() }),
+    success: [201],
+  },
+  /** Section 3; G2. 204; effective at once. Errors: 404. */
+  revokeApiKey: {
+    method: 'DELETE',
+    path: '/workspaces/{workspaceId}/api-keys/{apiKeyId}',
+    summary: 'Revoke an API key',
+    section: '3, G2',
+    access: 'admin',
+    success: [204],
+  },
+} as const satisfies Record<string, Route>;

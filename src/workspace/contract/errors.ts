@@ -1,0 +1,37 @@
+import { z } from 'zod';
+
+/**
+ * Values of `errorCode` by the status that carries them (G27 and the sections that name further ones).
+ * Clients branch on these, never on `message`.
+ */
+export const ERROR_CODES = {
+  bad_request: 400,
+  validation_failed: 400,
+  unsupported_api_version: 400,
+  unsupported_field: 400,
+  branch_not_found: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  oauth_token_required: 403,
+  api_key_not_allowed: 403,
+  workspace_forbidden: 403,
+  provider_not_connected: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  api_key_limit_reached: 409,
+  pull_request_exists: 409,
+  pull_request_declined: 409,
+  payload_too_large: 413,
+  rate_limit_exceeded: 429,
+  internal_error: 500,
+} as const;
+
+export type ApiErrorCode = keyof typeof ERROR_CODES;
+
+/** The error object (section 2): `code` is the HTTP status. */
+export const errorObject = z.looseObject({
+  code: z.int(),
+  message: z.string(),
+  errorCode: z.string().meta({ 'x-extensible-enum': Object.keys(ERROR_CODES) }),
+});

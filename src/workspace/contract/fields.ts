@@ -1,0 +1,75 @@
+import { z } from 'zod';
+
+/** Limits of G31 and G32. Lengths are UTF-16 code units. */
+export const LIMITS = {
+  title: 255,
+  text: 200_000,
+  page: { default: 50, largest: 100 },
+  activeKeys: 20,
+  jsonBody: 1_048_576,
+} as const;
+
+/** Ids as they may stand in a path: no separator, no dot, nothing to escape. */
+export const ID_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
+
+/**
+ * A value of a list that may grow: the reader takes any string, so that a new value never breaks it; the known ones
+ * are published as `x-extensible-enum`.
+ */
+export function openEnum(values: readonly string[]) {
+  return z.string().meta({ 'x-extensible-enum': values });
+}
+
+/** Fields of answers. What another server leaves out reads as `null` or `[]`; unknown fields are kept. */
+export const answered = {
+  text: z.string().nullable().default(null),
+  strings: z.array(z.string()).default([]),
+  time: z.string().nullable().default(null).describe('RFC 3339, UTC'),
+  flag: z.boolean().default(false),
+} as const;
+
+/** Fields of requests. */
+export const sent = {
+  title: z.string().trim().min(1).max(LIMITS.title),
+  text: z.string().max(LIMITS.text).nullable(),
+  strings: z.array(z.string().min(1).max(LIMITS.title)).max(100),
+  ids: z.array(z.string().regex(ID_PATTERN)).max(100),
+  url: z.string().max(2_048).refine(isHttpUrl, 'must be an http or https address'),
+  time: z
+    .string()
+    .refine(isTimestamp, 'must be an RFC 3339 time with offset')
+    .transform((text) => new Date(text).toISOString()),
+  name: z.string().min(1).max(LIMITS.title),
+} as const;
+
+/** Query parameters: what a caller may pass, and the text that arrives. */
+export const asked = {
+  flag: z.union([z.boolean(), z.enum(['true', 'false']).transform((text) => text === 'true')]),
+  limit: z
+    .union([
+      z.number(),
+      z
+        .string()
+        .regex(/^\d{1,4}$/)
+        .transform(Number),
+    ])
+    .pipe(z.int().min(1).max(LIMITS.page.largest)),
+  /** Repeatable, or a comma list. */
+  list: z
+    .union([z.string(), z.array(z.string())])
+    .transform((given) => [given].flat().flatMap((text) => text.split(','))),
+  text: z.string().min(1).max(LIMITS.title),
+  cursor: z.string().max(128),
+} as const;
+
+function isHttpUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && (url.protocol === 'https:' || url.protocol === 'http:');
+}
+
+const TIMESTAMP = z.iso.datetime({ offset: true });
+
+/** zod allows a time without seconds, RFC 3339 does not. */
+function isTimestamp(text: string): boolean {
+  return /T\d\d:\d\d:\d\d/.test(text) && TIMESTAMP.safeParse(text).success;
+}

@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { parametersOf } from './path.ts';
+import type { Route } from './route.ts';
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+
+/**
+ * What a workspace's configuration may say about a server that chose other paths, methods or header names than the
+ * page of gaps (`workspace.api`). A path keeps the placeholders of the route it replaces; `{workspaceId}` may be
+ * added or left out.
+ */
+export function overridesOf<Name extends string>(routes: Readonly<Record<Name, Route>>) {
+  const names = Object.keys(routes) as Name[];
+  const path = z
+    .string()
+    .regex(/^\/(?!\/)[A-Za-z0-9/_{}.-]*$/, 'must be a path below the base address, starting with /')
+    .refine((text) => !/(^|\/)\.\.?(\/|$)/.test(text), 'must not hold . or .. segments');
+  const override = z.strictObject({ method: z.enum(METHODS).optional(), path: path.optional() });
+  return z.strictObject({
+    versionHeader: z
+      .string()
+      .regex(/^[A-Za-z0-9-]{1,64}$/)
+      .optional(),
+    routes: z
+      .partialRecord(z.enum(names), override)
+      .superRefine((given, context) => {
+        for (const name of names) {
+          const changed = given[name]?.path;
+          if (changed === undefined || samePlaceholders(changed, routes[name].path)) continue;
+          context.addIssue({
+            code: 'custom',
+            path: [name, 'path'],
+            message: `must hold the placeholders of ${routes[name].path}`,
+          });
+        }
+      })
+      .optional(),
+  });
+}
+
+function samePlaceholders(left: string, right: string): boolean {
+  const names = (path: string) =>
+    parametersOf(path)
+      .filter((name) => name !== 'workspaceId')
+      .sort()
+      .join();
+  return names(left) === names(right);
+}

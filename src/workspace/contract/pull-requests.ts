@@ -1,0 +1,120 @@
+import { z } from 'zod';
+import { answered, asked, openEnum, sent } from './fields.ts';
+import type { Route } from './route.ts';
+
+const PROVIDERS = ['github', 'gitlab', 'bitbucket'] as const;
+const PULL_REQUEST_STATES = ['open', 'closed', 'merged', 'declined'] as const;
+
+/** G16: a number is accepted, a string is returned. */
+const numberOrName = z.union([z.int().nonnegative().transform(String), sent.name]);
+
+/** G17. `taskIds` is worked out by the service from the work-item links with this address. */
+const pullRequest = z.looseObject({
+  provider: openEnum(PROVIDERS),
+  repoId: z.string(),
+  identifier: z.string(),
+  title: z.string(),
+  description: answered.text,
+  headBranch: z.string(),
+  baseBranch: z.string(),
+  state: openEnum(PULL_REQUEST_STATES),
+  draft: answered.flag,
+  url: answered.text,
+  author: answered.text,
+  reviewers: answered.strings,
+  labels: answered.strings,
+  assignees: answered.strings,
+  taskIds: answered.strings,
+  createdAt: answered.time,
+  updatedAt: answered.time,
+  mergedAt: answered.time,
+});
+
+const people = z.array(sent.name).max(1_000);
+
+/** Fields that an edit may change (G18). */
+const editable = {
+  description: sent.text.optional(),
+  draft: z.boolean().optional(),
+  state: z.enum(PULL_REQUEST_STATES).optional(),
+  reviewers: people.optional(),
+  labels: people.optional(),
+  assignees: people.optional(),
+};
+
+/**
+ * G18. With `identifier` the request exists on the provider and is recorded: an upsert by provider + repoId +
+ * identifier. Fields that a repeated record leaves out are kept as they are: a record that never knew a field does
+ * not clear it; `null` or `[]` clears. Without `identifier` a new request is opened on the provider.
+ */
+const newPullRequest = z.object({
+  provider: z.enum(PROVIDERS),
+  repoId: numberOrName,
+  identifier: numberOrName.optional(),
+  title: sent.title,
+  headBranch: sent.name,
+  baseBranch: sent.name,
+  ...editable,
+  url: sent.url.nullish(),
+  author: sent.name.nullish(),
+  createdAt: sent.time.optional(),
+  mergedAt: sent.time.nullish(),
+});
+
+const pullRequestEdit = z.object({
+  provider: z.enum(PROVIDERS),
+  repoId: numberOrName,
+  identifier: numberOrName,
+  title: sent.title.optional(),
+  baseBranch: sent.name.optional(),
+  ...editable,
+});
+
+/** G20. */
+const pullRequestQuery = z.object({
+  provider: z.enum(PROVIDERS).optional(),
+  repoId: asked.text.optional(),
+  state: asked.list.pipe(z.array(z.enum(PULL_REQUEST_STATES))).optional(),
+  headBranch: asked.text.optional(),
+  limit: asked.limit.optional(),
+  cursor: asked.cursor.optional(),
+});
+
+export const pullRequestRoutes = {
+  /** Section 4; G20. `{pullRequests, nextCursor}`, newest record first. */
+  listPullRequests: {
+    method: 'GET',
+    path: '/workspaces/{workspaceId}/pull-requests',
+    summary: 'List pull requests',
+    section: '4, G20',
+    access: 'any',
+    query: pullRequestQuery,
+    response: z.looseObject({ pullRequests: z.array(pullRequest), nextCursor: answered.text }),
+    success: [200],
+  },
+  /**
+   * Section 4; G18. With `identifier`: records it, 201 new, 200 replaced; idempotent; never contacts the provider.
+   * Without: opens one on the provider, 201; 403 `provider_not_connected` where the member has no token there.
+   */
+  createPullRequest: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/pull-requests',
+    summary: 'Record or open a pull request',
+    section: '4, G18',
+    access: 'any',
+    body: newPullRequest,
+    response: pullRequest,
+    success: [201, 200],
+  },
+  /** Section 4; G18. A person's edit; the target is named in the body. Errors: 404, 409 `pull_request_declined`. */
+  updatePullRequest: {
+    method: 'PATCH',
+    path: '/workspaces/{workspaceId}/pull-requests',
+    summary: 'Edit a pull request',
+    section: '4, G18, G19',
+    access: 'any',
+    body: pullRequestEdit,
+    response: pullRequest,
+    success: [200],
+  },
+} as const satisfies Record<string, Route>;

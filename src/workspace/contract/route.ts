@@ -1,0 +1,50 @@
+import type { z } from 'zod';
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/**
+ * One route of the workspace API as data. Both ends read it: the service registers it and checks requests with it,
+ * the client fills its path and reads answers with it.
+ */
+export interface Route {
+  readonly method: Method;
+  /** Relative to the base address; `{name}` stands for an id. */
+  readonly path: string;
+  /** A second path that the service serves (page "gaps", below the first paragraph). */
+  readonly alsoAt?: string;
+  readonly summary: string;
+  /** Where the specification or the page of gaps describes it. */
+  readonly section: string;
+  /** `any`: API key or OAuth token; `admin`: OAuth token of an owner or admin. */
+  readonly access: 'any' | 'admin';
+  readonly query?: z.ZodType;
+  readonly body?: z.ZodType;
+  /** Body of a success; absent where it has none. */
+  readonly response?: z.ZodType;
+  /** Statuses of a success, the usual one first. */
+  readonly success: readonly number[];
+}
+
+/** Names of the placeholders of a path template. */
+type PathParameter<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | PathParameter<Rest>
+  : never;
+
+type Query<R> = R extends { query: infer S extends z.ZodType } ? { readonly query?: z.input<S> } : unknown;
+type Body<R> = R extends { body: infer S extends z.ZodType } ? { readonly body: z.input<S> } : unknown;
+
+/** What a caller passes: the ids of the path but the workspace's, which the client knows; `query`; `body`. */
+export type Parameters<R extends Route> = {
+  readonly [Name in Exclude<PathParameter<R['path']>, 'workspaceId'>]: string;
+} & Query<R> &
+  Body<R>;
+
+/** Body of a success, as read. */
+export type Answered<R extends Route> = R extends { response: infer S extends z.ZodType } ? z.output<S> : undefined;
+
+/** Body of a success, as the service writes it. */
+export type Written<R extends Route> = R extends { response: infer S extends z.ZodType } ? z.input<S> : undefined;
+
+/** Query and body as the service has checked them. */
+export type CheckedQuery<R extends Route> = R extends { query: infer S extends z.ZodType } ? z.output<S> : undefined;
+export type CheckedBody<R extends Route> = R extends { body: infer S extends z.ZodType } ? z.output<S> : undefined;

@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import { answered, asked, ID_PATTERN, openEnum, sent } from './fields.ts';
+import type { Route } from './route.ts';
+
+const TASK_STATUSES = [
+  'open',
+  'planned',
+  'in_progress',
+  'review',
+  'blocked',
+  'completed',
+  'cancelled',
+  'merged',
+  'idea',
+] as const;
+const PRIORITIES = ['urgent', 'high', 'medium', 'low', 'none'] as const;
+
+/** G3. */
+const task = z.looseObject({
+  taskId: z.string(),
+  key: z.string().describe('the short key that people use, for example BUG-12'),
+  workspaceId: z.string().default(''),
+  kind: openEnum(['bug', 'idea']).default(''),
+  title: z.string(),
+  description: answered.text,
+  status: openEnum(TASK_STATUSES),
+  priority: openEnum(PRIORITIES).default('none'),
+  source: z.string().default('api'),
+  reporterUserId: answered.text,
+  reportedAt: answered.time,
+  teamIds: answered.strings,
+  assigneeIds: answered.strings,
+  labels: answered.strings,
+  userId: answered.text,
+  createdAt: answered.time,
+  updatedAt: answered.time,
+  completedAt: answered.time,
+});
+
+/** Section 2, Task; G5 to G8. */
+const newTask = z.object({
+  title: sent.title,
+  description: sent.text.optional(),
+  reporterUserId: z.string().regex(ID_PATTERN).optional(),
+  reportedAt: sent.time.optional(),
+  source: sent.name.optional(),
+  priority: z.enum(PRIORITIES).optional(),
+  teamIds: sent.ids.optional(),
+  assigneeIds: sent.ids.optional(),
+  labels: sent.strings.optional(),
+});
+
+/** G23. Absent fields are kept. */
+const taskUpdate = z.object({
+  title: sent.title.optional(),
+  description: sent.text.optional(),
+  status: z.enum(TASK_STATUSES).optional(),
+  priority: z.enum(PRIORITIES).optional(),
+  teamIds: sent.ids.optional(),
+  assigneeIds: sent.ids.optional(),
+  labels: sent.strings.optional(),
+});
+
+/** G22. `status` named explicitly is honoured without `all` too. */
+const taskQuery = z.object({
+  all: asked.flag.optional(),
+  status: asked.list.pipe(z.array(z.enum(TASK_STATUSES))).optional(),
+  kind: asked.list.pipe(z.array(z.enum(['bug', 'idea']))).optional(),
+  teamId: asked.text.optional(),
+  assigneeId: asked.text.optional(),
+  limit: asked.limit.optional(),
+  cursor: asked.cursor.optional(),
+});
+
+export const taskRoutes = {
+  /** Section 4, `GET /workspaces/{workspaceId}/tasks`; G22. `{tasks, nextCursor}`, newest first; open work unless `all`. */
+  listTasks: {
+    method: 'GET',
+    path: '/workspaces/{workspaceId}/tasks',
+    summary: 'List tasks',
+    section: '4, G22',
+    access: 'any',
+    query: taskQuery,
+    response: z.looseObject({ tasks: z.array(task), nextCursor: answered.text }),
+    success: [200],
+  },
+  /** G23. One task. Errors: 404 `not_found`. */
+  getTask: {
+    method: 'GET',
+    path: '/workspaces/{workspaceId}/tasks/{taskId}',
+    summary: 'Get a task',
+    section: 'G23',
+    access: 'any',
+    response: task,
+    success: [200],
+  },
+  /** G23. Replaces the fields given, keeps the others. `completedAt` is set by completed, cancelled and merged. */
+  updateTask: {
+    method: 'PUT',
+    path: '/workspaces/{workspaceId}/tasks/{taskId}',
+    summary: 'Update a task',
+    section: 'G23',
+    access: 'any',
+    body: taskUpdate,
+    response: task,
+    success: [200],
+  },
+  /** Section 4, `POST /workspaces/{workspaceId}/bugs`. The created task, status `open`. Not idempotent. */
+  createBug: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/bugs',
+    summary: 'Create a bug',
+    section: '4, G4',
+    access: 'any',
+    body: newTask,
+    response: task,
+    success: [201],
+  },
+  /** Section 4, `POST /workspaces/{workspaceId}/ideas`. The created task, status `idea`. Not idempotent. */
+  createIdea: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/ideas',
+    summary: 'Create an idea',
+    section: '4, G4',
+    access: 'any',
+    body: newTask,
+    response: task,
+    success: [201],
+  },
+} as const satisfies Record<string, Route>;

@@ -1,0 +1,34 @@
+import { describe } from 'vitest';
+import { describeApiKeys } from './workspace/api-keys.ts';
+import { describeGeneral } from './workspace/general.ts';
+import { describePullRequests } from './workspace/pull-requests.ts';
+import { describeQuota } from './workspace/quota.ts';
+import { isEmbedded, useTarget } from './workspace/target.ts';
+import { describeTasks } from './workspace/tasks.ts';
+import { describeWorkItems } from './workspace/work-items.ts';
+
+/**
+ * The workspace API, rule by rule, over HTTP. Each test names the section of the specification (§) or the choice for
+ * one of its gaps (G) that it proves. Runs over the reference service, or over any server: see `workspace/target.ts`.
+ * Tests that must control the server (its clock, users, faults) are registered for the reference service only.
+ */
+describe('workspace API', () => {
+  const held = useTarget();
+  describeGeneral(held);
+  describe('tasks', () => {
+    describeTasks(held);
+  });
+  describe('work items', () => {
+    describeWorkItems(held);
+  });
+  describe('pull requests', () => {
+    describePullRequests(held);
+  });
+  describe('API keys', () => {
+    describeApiKeys(held);
+  });
+});
+
+describe.runIf(isEmbedded)('limits (control the clock of the service)', () => {
+  describeQuota();
+});

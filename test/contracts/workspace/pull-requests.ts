@@ -1,0 +1,256 @@
+import { describe, expect, it } from 'vitest';
+import { failure } from './general.ts';
+import { ask, type Target, unique } from './target.ts';
+
+const PATH = '/workspaces/current/pull-requests';
+const UUID = '{5d3a8f5e-1f5c-4b1a-9c55-0a1b2c3d4e5f}';
+
+export function describePullRequests(held: { readonly it: Target }): void {
+  const call = (method: string, body?: unknown, query = '') => ask(held.it, method, PATH + query, { body });
+  const record = (fields: object = {}) => ({
+    provider: 'github',
+    repoId: unique('repo'),
+    identifier: '7',
+    title: 'A change',
+    headBranch: 'feature',
+    baseBranch: 'main',
+    ...fields,
+  });
+
+  describe('G18 POST with identifier records', () => {
+    it('201 with the record, every field of G17 present', async () => {
+      const given = record();
+      const reply = await call('POST', given);
+      expect(reply.status).toBe(201);
+      expect(reply.body).toEqual({
+        ...given,
+        description: null,
+        state: 'open',
+        draft: false,
+        url: null,
+        author: null,
+        reviewers: [],
+        labels: [],
+        assignees: [],
+        taskIds: [],
+        createdAt: expect.stringMatching(/Z$/),
+        updatedAt: expect.stringMatching(/Z$/),
+        mergedAt: null,
+      });
+    });
+
+    it('keeps the fields given, times as UTC', async () => {
+      const given = record({
+        description: 'Text',
+        state: 'merged',
+        draft: true,
+        url: `https://example.com/${unique('pr')}`,
+        author: 'ada',
+        reviewers: ['bob'],
+        labels: ['l'],
+        assignees: ['cy'],
+      });
+      const times = { createdAt: '2026-01-01T01:00:00+01:00', mergedAt: '2026-01-02T00:00:00Z' };
+      const reply = await call('POST', { ...given, ...times });
+      expect(reply.body).toMatchObject(given);
+      expect(Date.parse(reply.body.createdAt)).toBe(Date.parse('2026-01-01T00:00:00Z'));
+      expect(Date.parse(reply.body.mergedAt)).toBe(Date.parse('2026-01-02T00:00:00Z'));
+    });
+
+    it('the same again: 200 with the same record', async () => {
+      const given = record({ labels: ['x'] });
+      const first = await call('POST', given);
+      const second = await call('POST', given);
+      expect([second.status, second.body]).toEqual([200, first.body]);
+    });
+
+    it('200 replaces the fields given and keeps absent ones; null and [] clear', async () => {
+      const given = record({ description: 'old', labels: ['x'], author: 'ada' });
+      await call('POST', given);
+      const { repoId } = given;
+      const kept = await call('POST', record({ repoId, title: 'New' }));
+      expect(kept.status).toBe(200);
+      expect(kept.body).toMatchObject({ title: 'New', description: 'old', labels: ['x'], author: 'ada' });
+      const cleared = await call('POST', record({ repoId, description: null, labels: [] }));
+      expect(cleared.body).toMatchObject({ description: null, labels: [], author: 'ada' });
+    });
+
+    it('§2 provider + repoId + identifier together identify one request', async () => {
+      const given = record();
+      for (const other of [
+        given,
+        { ...given, identifier: '8' },
+        { ...given, repoId: unique('r') },
+        { ...given, provider: 'gitlab' },
+      ])
+        expect((await call('POST', other)).status).toBe(201);
+    });
+
+    it('G16 a number is accepted for repoId and identifier, a string returned', async () => {
+      const repoId = Math.floor(Math.random() * 2 ** 48);
+      const reply = await call('POST', record({ repoId, identifier: 12 }));
+      expect(reply.body).toMatchObject({ repoId: String(repoId), identifier: '12' });
+      expect((await call('POST', record({ repoId: String(repoId), identifier: '12' }))).status).toBe(200);
+    });
+
+    it('twenty concurrent records make one', async () => {
+      const given = record();
+      const replies = await Promise.all(Array.from({ length: 20 }, () => call('POST', given)));
+      expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
+      expect(replies.filter(({ status }) => status === 200)).toHaveLength(19);
+    });
+
+    it.each(['provider', 'repoId', 'headBranch', 'baseBranch', 'title'])('400 without %s', async (name) => {
+      expect(await call('POST', record({ [name]: undefined }))).toMatchObject(failure(400, 'validation_failed'));
+    });
+
+    it.each([
+      ['an unknown provider', { provider: 'sourceforge' }],
+      ['an unknown state', { state: 'stale' }],
+      ['declined outside Bitbucket', { state: 'declined' }],
+      ['a draft that is no boolean', { draft: 'yes' }],
+      ['an address that is not http', { url: 'file:///etc/passwd' }],
+      ['an unparsable mergedAt', { mergedAt: 'then' }],
+      ['labels of objects', { labels: [{}] }],
+    ])('400 for %s', async (_what, fields) => {
+      expect(await call('POST', record(fields))).toMatchObject(failure(400, 'validation_failed'));
+    });
+
+    it('a head in a fork may have the name of the base', async () => {
+      expect((await call('POST', record({ headBranch: 'main' }))).status).toBe(201);
+    });
+  });
+
+  describe('G18 POST without identifier', () => {
+    it('G20 403 provider_not_connected without a stored token', async () => {
+      expect(await call('POST', record({ identifier: undefined }))).toMatchObject(
+        failure(403, 'provider_not_connected'),
+      );
+    });
+
+    it('G18 400 for head = base', async () => {
+      const body = record({ identifier: undefined, headBranch: 'main' });
+      expect(await call('POST', body)).toMatchObject(failure(400, 'validation_failed'));
+    });
+  });
+
+  describe('G17 taskIds', () => {
+    it('come from the work-item links with that address, read-only', async () => {
+      const url = `https://example.com/${unique('pr')}`;
+      const given = record({ url });
+      await call('POST', given);
+      const taskIds: string[] = [];
+      const links: string[] = [];
+      for (let n = 0; n < 2; n++) {
+        const task = await ask(held.it, 'POST', '/workspaces/current/bugs', { body: { title: 'linked' } });
+        const link = await ask(held.it, 'POST', `/tasks/${task.body.taskId}/work-items`, { body: { url } });
+        taskIds.push(task.body.taskId);
+        links.push(`/tasks/${task.body.taskId}/work-items/${link.body.workItemId}`);
+      }
+      const listed = async () => (await call('GET', undefined, `?repoId=${given.repoId}`)).body.pullRequests[0].taskIds;
+      expect(await listed()).toEqual(taskIds);
+      expect((await call('POST', { ...given, taskIds: ['tsk_forged'] })).body.taskIds).toEqual(taskIds);
+      await ask(held.it, 'DELETE', links[0]!);
+      expect(await listed()).toEqual([taskIds[1]]);
+      const moved = await call('POST', { ...given, url: `${url}/elsewhere` });
+      expect(moved.body.taskIds).toEqual([]);
+    });
+  });
+
+  describe('G18 PATCH edits', () => {
+    it('200 with the updated record; what is not named is kept', async () => {
+      const given = record({ description: 'kept', labels: ['kept'] });
+      const before = await call('POST', given);
+      const { provider, repoId, identifier } = given;
+      const fields = { title: 'Edited', baseBranch: 'next', draft: true, reviewers: ['bob'], assignees: ['cy'] };
+      const reply = await call('PATCH', { provider, repoId, identifier, ...fields });
+      expect(reply.status).toBe(200);
+      expect(reply.body).toEqual({ ...before.body, ...fields, updatedAt: reply.body.updatedAt });
+      expect((await call('GET', undefined, `?repoId=${repoId}`)).body.pullRequests).toEqual([reply.body]);
+    });
+
+    it('merging sets mergedAt', async () => {
+      const given = record();
+      await call('POST', given);
+      const reply = await call('PATCH', { ...given, state: 'merged' });
+      expect(reply.body).toMatchObject({ state: 'merged', mergedAt: expect.stringMatching(/Z$/) });
+    });
+
+    it('404 for an unknown target', async () => {
+      expect(await call('PATCH', { ...record(), title: 'x' })).toMatchObject(failure(404, 'not_found'));
+    });
+
+    it.each(['provider', 'repoId', 'identifier'])('§2 400 without %s', async (name) => {
+      expect(await call('PATCH', { ...record(), [name]: undefined })).toMatchObject(failure(400, 'validation_failed'));
+    });
+  });
+
+  describe('G19 Bitbucket', () => {
+    const bitbucket = (fields: object = {}) => record({ provider: 'bitbucket', ...fields });
+
+    it.each([
+      ['labels', { labels: ['x'] }],
+      ['assignees', { assignees: ['x'] }],
+      ['empty labels', { labels: [] }],
+    ])('400 unsupported_field for %s', async (_what, fields) => {
+      expect(await call('POST', bitbucket(fields))).toMatchObject(failure(400, 'unsupported_field'));
+      const given = bitbucket();
+      await call('POST', given);
+      expect(await call('PATCH', { ...given, ...fields })).toMatchObject(failure(400, 'unsupported_field'));
+    });
+
+    it('reviewers are account UUIDs, with or without braces', async () => {
+      const reviewers = [UUID, UUID.slice(1, -1)];
+      expect((await call('POST', bitbucket({ reviewers }))).body.reviewers).toEqual(reviewers);
+      for (const wrong of ['ada', UUID.slice(1), '{}'])
+        expect(await call('POST', bitbucket({ reviewers: [wrong] }))).toMatchObject(failure(400, 'validation_failed'));
+    });
+
+    it('closing sets declined', async () => {
+      const given = bitbucket();
+      await call('POST', given);
+      expect((await call('PATCH', { ...given, state: 'closed' })).body.state).toBe('declined');
+    });
+
+    it('§3 a declined request is final: any update answers 409', async () => {
+      const given = bitbucket({ state: 'declined' });
+      const first = await call('POST', given);
+      for (const fields of [{ state: 'open' }, { title: 'x' }, { state: 'declined' }])
+        expect(await call('PATCH', { ...given, ...fields })).toMatchObject(failure(409, 'pull_request_declined'));
+      expect(await call('POST', { ...given, state: 'open' })).toMatchObject(failure(409, 'pull_request_declined'));
+      const same = await call('POST', given);
+      expect([same.status, same.body]).toEqual([200, first.body]);
+    });
+  });
+
+  describe('G20 GET lists', () => {
+    it('filters by provider, repoId, state and headBranch; newest first; in pages', async () => {
+      const repoId = unique('repo');
+      const rows = [
+        { identifier: '1', state: 'open', headBranch: 'a' },
+        { identifier: '2', state: 'merged', headBranch: 'a' },
+        { identifier: '3', state: 'closed', headBranch: 'b' },
+      ];
+      for (const row of rows) await call('POST', record({ repoId, ...row }));
+      await call('POST', record({ repoId, provider: 'gitlab', identifier: '4' }));
+      const ids = async (query: string) => {
+        const { body } = await call('GET', undefined, `?repoId=${repoId}&${query}`);
+        return body.pullRequests.map((one: { identifier: string }) => one.identifier);
+      };
+      expect(await ids('')).toEqual(['4', '3', '2', '1']);
+      expect(await ids('provider=github')).toEqual(['3', '2', '1']);
+      expect(await ids('state=merged')).toEqual(['2']);
+      expect(await ids('state=merged,closed')).toEqual(['3', '2']);
+      expect(await ids('headBranch=a')).toEqual(['2', '1']);
+      const first = await call('GET', undefined, `?repoId=${repoId}&limit=3`);
+      expect(first.body.pullRequests).toHaveLength(3);
+      const rest = await call('GET', undefined, `?repoId=${repoId}&limit=3&cursor=${first.body.nextCursor}`);
+      expect(rest.body.pullRequests.map((one: { identifier: string }) => one.identifier)).toEqual(['1']);
+      expect(rest.body.nextCursor).toBeNull();
+    });
+
+    it.each(['provider=sourceforge', 'state=odd'])('400 for %s', async (query) => {
+      expect(await call('GET', undefined, `?${query}`)).toMatchObject(failure(400, 'validation_failed'));
+    });
+  });
+}

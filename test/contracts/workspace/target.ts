@@ -1,0 +1,91 @@
+import { afterAll, beforeAll } from 'vitest';
+import { NO_QUOTA, startWorkspaceService, type TestService } from '../../support/workspace-service.ts';
+
+/**
+ * The server under test: the reference service, or the one that `WORKSPACE_URL` (ending in /api/v1) and
+ * `WORKSPACE_TOKEN` (an OAuth token of a workspace owner) name. API keys are made through its own API.
+ */
+export interface Target {
+  readonly url: string;
+  readonly token: string;
+  readonly key: string;
+  readonly keyId: string;
+  readonly workspaceId: string;
+  /** The reference service itself; undefined for another server. */
+  readonly embedded: TestService | undefined;
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** Whatever the server answered, parsed. */
+  readonly body: ReturnType<JSON['parse']>;
+}
+
+export interface Asked {
+  /** The owner's token unless told; `null` sends no credential. */
+  readonly as?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** A JSON value; a string or bytes go out as they are. */
+  readonly body?: unknown;
+}
+
+export const isEmbedded = process.env['WORKSPACE_URL'] === undefined;
+
+/** Starts or finds the server for the tests of a file; read the result inside tests only. */
+export function useTarget(): { readonly it: Target } {
+  const held: { it?: Target } = {};
+  beforeAll(async () => {
+    held.it = isEmbedded ? await embeddedTarget() : await otherTarget();
+  });
+  afterAll(async () => {
+    await held.it?.embedded?.close();
+    if (held.it && !isEmbedded) await ask(held.it, 'DELETE', `/workspaces/current/api-keys/${held.it.keyId}`);
+  });
+  return held as { it: Target };
+}
+
+async function embeddedTarget(): Promise<Target> {
+  const embedded = await startWorkspaceService({ quota: NO_QUOTA });
+  const { url, oauthToken, apiKey, apiKeyId, workspaceId } = embedded;
+  return { url, token: oauthToken, key: apiKey, keyId: apiKeyId, workspaceId, embedded };
+}
+
+async function otherTarget(): Promise<Target> {
+  const found = { url: process.env['WORKSPACE_URL']!, token: process.env['WORKSPACE_TOKEN']! };
+  const made = await ask(found, 'POST', '/workspaces/current/api-keys', { body: { description: 'contract suite' } });
+  const { secret, apiKeyId, workspaceId } = made.body;
+  return { ...found, key: secret, keyId: apiKeyId, workspaceId, embedded: undefined };
+}
+
+/** One plain request, without the client under test. */
+export async function ask(
+  target: Pick<Target, 'url' | 'token'>,
+  method: string,
+  path: string,
+  { as = target.token, headers, body }: Asked = {},
+): Promise<Reply> {
+  const response = await fetch(target.url + path, {
+    method,
+    headers: {
+      'x-service-api-version': '2',
+      ...(as === null ? {} : { authorization: `Bearer ${as}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    body: bytesOf(body),
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text, body: text === '' ? undefined : JSON.parse(text) };
+}
+
+function bytesOf(body: unknown): string | Uint8Array<ArrayBuffer> | undefined {
+  if (body === undefined || typeof body === 'string') return body;
+  return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body);
+}
+
+/** Makes natural keys, titles and addresses that no other test or run uses. */
+export function unique(prefix: string): string {
+  return `${prefix}-${crypto.randomUUID().slice(0, 13)}`;
+}

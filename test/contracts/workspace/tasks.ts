@@ -1,0 +1,207 @@
+import { describe, expect, it } from 'vitest';
+import { failure } from './general.ts';
+import { ask, isEmbedded, type Target, unique } from './target.ts';
+
+const ROOT = '/workspaces/current';
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
+
+export function describeTasks(held: { readonly it: Target }): void {
+  const call = (method: string, path: string, asked?: Parameters<typeof ask>[3]) =>
+    ask(held.it, method, ROOT + path, asked);
+  const create = async (kind: 'bugs' | 'ideas', fields: object = {}) => {
+    const reply = await call('POST', `/${kind}`, { body: { title: unique('task'), ...fields } });
+    expect(reply.status).toBe(201);
+    return reply.body;
+  };
+
+  describe.each([
+    ['bugs', 'bug', 'open', /^BUG-\d+$/],
+    ['ideas', 'idea', 'idea', /^IDEA-\d+$/],
+  ] as const)('§4 POST %s', (path, kind, status, key) => {
+    it('G3 201 with the created task, every field present', async () => {
+      const title = unique('a new one');
+      const reply = await call('POST', `/${path}`, { body: { title } });
+      expect(reply.status).toBe(201);
+      expect(reply.body).toEqual({
+        taskId: expect.stringMatching(/^tsk_[A-Za-z0-9_-]+$/),
+        key: expect.stringMatching(key),
+        workspaceId: held.it.workspaceId,
+        kind,
+        title,
+        description: null,
+        status,
+        priority: 'none',
+        source: 'api',
+        reporterUserId: expect.stringMatching(/./),
+        reportedAt: expect.stringMatching(TIME),
+        teamIds: [],
+        assigneeIds: [],
+        labels: [],
+        userId: expect.stringMatching(/./),
+        createdAt: expect.stringMatching(TIME),
+        updatedAt: expect.stringMatching(TIME),
+        completedAt: null,
+      });
+    });
+
+    it('§2 keeps the fields given', async () => {
+      const fields = { description: 'Zeile 1\n🦊', source: unique('github'), priority: 'high', labels: ['a', 'b'] };
+      expect(await create(path, fields)).toMatchObject(fields);
+    });
+
+    it.each([
+      ['title absent', { title: undefined }],
+      ['title empty', { title: '' }],
+      ['title of blanks', { title: '   ' }],
+      ['title of 256 characters', { title: 'x'.repeat(256) }],
+      ['title no string', { title: 7 }],
+      ['description of 200 001 characters', { description: 'x'.repeat(200_001) }],
+      ['G5 unknown priority', { priority: 'soon' }],
+      ['G6 reportedAt without offset', { reportedAt: '2026-01-02T03:04:05' }],
+      ['G6 reportedAt unparsable', { reportedAt: 'yesterday' }],
+      ['G6 reportedAt on 30 February', { reportedAt: '2026-02-30T00:00:00Z' }],
+      ['G7 labels of numbers', { labels: [1] }],
+      ['G7 labels no list', { labels: 'bug' }],
+      ['G8 unknown reporter', { reporterUserId: 'usr_nobody' }],
+      ['G8 unknown assignee', { assigneeIds: ['usr_nobody'] }],
+      ['G8 unknown team', { teamIds: ['team_nobody'] }],
+    ])('400 for %s', async (_what, fields) => {
+      const reply = await call('POST', `/${path}`, { body: { title: 'x', ...fields } });
+      expect(reply).toMatchObject(failure(400, 'validation_failed'));
+    });
+
+    it('G32 takes a title of 255 and a description of 200 000 characters', async () => {
+      const fields = { title: 'x'.repeat(255), description: 'y'.repeat(200_000) };
+      expect(await create(path, fields)).toMatchObject(fields);
+    });
+
+    it('G6 reportedAt with offset comes back as UTC', async () => {
+      const task = await create(path, { reportedAt: '2026-03-01T00:30:00+01:00' });
+      expect(Date.parse(task.reportedAt)).toBe(Date.parse('2026-02-28T23:30:00Z'));
+      expect(task.reportedAt).toMatch(TIME);
+    });
+
+    it('§5.7 an API key gives a default reporter too', async () => {
+      const reply = await call('POST', `/${path}`, { as: held.it.key, body: { title: unique('by key') } });
+      expect(reply.body.reporterUserId).toMatch(/./);
+    });
+
+    it('G3 human keys count up and are never given twice', async () => {
+      const created = await Promise.all(Array.from({ length: 12 }, () => create(path)));
+      expect(new Set(created.map((task) => task.key)).size).toBe(12);
+    });
+  });
+
+  describe('G22 GET tasks', () => {
+    it('§4 without all=true: open work only, newest first, in pages', async () => {
+      const made = [await create('bugs'), await create('ideas'), await create('bugs')].map((task) => task.taskId);
+      const done = await create('bugs');
+      await call('PUT', `/tasks/${done.taskId}`, { body: { status: 'completed' } });
+      const first = await call('GET', '/tasks?limit=2');
+      expect(first.body.tasks.map((task: { taskId: string }) => task.taskId)).toEqual([made[2], made[1]]);
+      const second = await call('GET', `/tasks?limit=1&cursor=${first.body.nextCursor}`);
+      expect(second.body.tasks[0].taskId).toBe(made[0]);
+    });
+
+    it('G31 nextCursor is null at the end, and pages neither skip nor repeat while tasks are added', async () => {
+      const label = unique('source');
+      for (let n = 0; n < 5; n++) await create('ideas', { source: label });
+      const all = (await call('GET', '/tasks?all=true')).body.tasks.map((task: { taskId: string }) => task.taskId);
+      const seen: string[] = [];
+      let cursor: string | null = null;
+      do {
+        const reply = await call('GET', `/tasks?limit=100${cursor ? `&cursor=${cursor}` : ''}`);
+        seen.push(...reply.body.tasks.map((task: { taskId: string }) => task.taskId));
+        cursor = reply.body.nextCursor;
+        await create('bugs');
+      } while (cursor !== null && seen.length < 2_000);
+      expect(cursor).toBeNull();
+      expect(new Set(seen).size).toBe(seen.length);
+      expect(all.filter((id: string) => seen.includes(id)).length).toBe(seen.length);
+    });
+
+    it('§4 all=true: every status in one answer', async () => {
+      const done = await create('bugs');
+      await call('PUT', `/tasks/${done.taskId}`, { body: { status: 'cancelled' } });
+      const reply = await call('GET', '/tasks?all=true&limit=1');
+      expect(reply.body.tasks.map((task: { taskId: string }) => task.taskId)).toContain(done.taskId);
+      expect(reply.body.tasks.length).toBeGreaterThan(1);
+      expect(reply.body.nextCursor).toBeNull();
+    });
+
+    it('G22 filters by status, repeated or as a list, and by kind', async () => {
+      const task = await create('bugs');
+      await call('PUT', `/tasks/${task.taskId}`, { body: { status: 'blocked' } });
+      for (const query of ['status=blocked', 'status=blocked&status=review', 'status=review,blocked']) {
+        const { body } = await call('GET', `/tasks?${query}`);
+        expect(body.tasks[0].taskId).toBe(task.taskId);
+        expect(body.tasks.every((one: { status: string }) => ['blocked', 'review'].includes(one.status))).toBe(true);
+      }
+      const ideas = await call('GET', '/tasks?kind=idea&all=true');
+      expect(ideas.body.tasks.length).toBeGreaterThan(0);
+      expect(ideas.body.tasks.every((one: { kind: string }) => one.kind === 'idea')).toBe(true);
+    });
+
+    it.each(['status=unheard', 'kind=unheard', 'all=perhaps'])('400 for %s', async (query) => {
+      expect(await call('GET', `/tasks?${query}`)).toMatchObject(failure(400, 'validation_failed'));
+    });
+
+    it.runIf(isEmbedded)('G22 filters by team and assignee (needs seeded users)', async () => {
+      const { service } = held.it.embedded!;
+      const { workspaceId } = held.it;
+      const userId = await service.addUser({ workspaceId, name: 'Ada', role: 'member' });
+      const teamId = await service.addTeam({ workspaceId, name: 'Core' });
+      const task = await create('bugs', { assigneeIds: [userId], teamIds: [teamId], reporterUserId: userId });
+      expect(task).toMatchObject({ assigneeIds: [userId], teamIds: [teamId], reporterUserId: userId });
+      await create('bugs', { teamIds: [teamId] });
+      const ids = async (query: string) =>
+        (await call('GET', `/tasks?${query}`)).body.tasks.map((one: { taskId: string }) => one.taskId);
+      expect(await ids(`assigneeId=${userId}`)).toEqual([task.taskId]);
+      expect(await ids(`teamId=${teamId}&assigneeId=${userId}`)).toEqual([task.taskId]);
+      expect((await ids(`teamId=${teamId}`)).length).toBe(2);
+      await call('PUT', `/tasks/${task.taskId}`, { body: { assigneeIds: [] } });
+      expect(await ids(`assigneeId=${userId}`)).toEqual([]);
+      expect((await ids(`teamId=${teamId}`)).length).toBe(2);
+    });
+  });
+
+  describe('G23 GET and PUT a task', () => {
+    it('answers the task as it was created', async () => {
+      const task = await create('bugs', { labels: ['x'] });
+      const reply = await call('GET', `/tasks/${task.taskId}`);
+      expect([reply.status, reply.body]).toEqual([200, task]);
+    });
+
+    it('404 for an unknown task', async () => {
+      expect(await call('GET', '/tasks/tsk_unknown')).toMatchObject(failure(404, 'not_found'));
+      expect(await call('PUT', '/tasks/tsk_unknown', { body: { title: 'x' } })).toMatchObject(
+        failure(404, 'not_found'),
+      );
+    });
+
+    it.each(['completed', 'cancelled', 'merged'])(
+      'sets completedAt on %s and clears it on reopening',
+      async (status) => {
+        const task = await create('bugs');
+        const done = await call('PUT', `/tasks/${task.taskId}`, { body: { status } });
+        expect(done.body).toMatchObject({ status, completedAt: expect.stringMatching(TIME) });
+        const again = await call('PUT', `/tasks/${task.taskId}`, { body: { status: 'in_progress' } });
+        expect(again.body).toMatchObject({ status: 'in_progress', completedAt: null });
+      },
+    );
+
+    it('keeps the fields that are not given', async () => {
+      const task = await create('ideas', { description: 'kept', labels: ['kept'] });
+      const reply = await call('PUT', `/tasks/${task.taskId}`, { body: { title: 'changed' } });
+      expect(reply.body).toEqual({ ...task, title: 'changed', updatedAt: reply.body.updatedAt });
+      expect((await call('GET', `/tasks/${task.taskId}`)).body).toEqual(reply.body);
+    });
+
+    it('400 for an unknown status', async () => {
+      const task = await create('bugs');
+      expect(await call('PUT', `/tasks/${task.taskId}`, { body: { status: 'odd' } })).toMatchObject(
+        failure(400, 'validation_failed'),
+      );
+    });
+  });
+}
