@@ -21,6 +21,7 @@ function describeWorkspace(workspace: WorkspaceStatus, now: number): string {
       (row) => `    ${row.state}: ${row.entity}: ${row.failure?.message ?? ''} (${row.failure?.hint ?? ''})`,
     ),
     ...deliveries.quarantine.map((row) => `    quarantine: ${row.connection} ${row.event}: ${row.reason ?? ''}`),
+    ...workspace.gone.map((row) => `    gone at the provider: ${row.key}, learnt ${span(now - row.at)} ago`),
     ...describeConnections(workspace, now),
   ];
   return lines.map(printable).join('\n');

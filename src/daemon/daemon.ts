@@ -5,7 +5,7 @@ import { createServer, type Server } from '../http/server.ts';
 import { webhookRoutes } from '../intake/webhooks.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import { guardDoors } from '../web/door.ts';
-import { webRoutes } from '../web/routes.ts';
+import { probeRoutes, webRoutes } from '../web/routes.ts';
 import type { Status } from '../web/status.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Partition } from './partition.ts';
@@ -70,15 +70,6 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
     await Promise.all([...new Set([server, admin])].map((each) => each.close()));
   }
   return { address, adminAddress, status, stop: () => (stopped ??= stop()) };
-}
-
-/** Orchestrators probe the public port. */
-function probeRoutes(server: Server, { health }: Pick<Parts, 'health'>): void {
-  server.get('/livez', (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok\n'));
-  server.get('/readyz', (_request, reply) => {
-    const report = health.report();
-    return reply.code(report.ready ? 200 : 503).send(report);
-  });
 }
 
 async function listen(server: Server, host: string, port: number): Promise<string> {

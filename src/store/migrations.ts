@@ -60,6 +60,7 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
         .addColumn('seen_at', 'integer', (column) => column.notNull())
         .addColumn('fields', 'text', (column) => column.notNull())
         .execute();
+      await db.schema.createIndex('items_gone').on('items').column('seen_at').where(sql.ref('gone'), '=', 1).execute();
       await db.schema
         .createTable('mentions')
         .addColumn('item_key', 'text', (column) => column.notNull())

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { CODES } from '../errors/codes.ts';
 import type { ChangeState, EntityKind } from '../model/change.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
@@ -60,6 +61,13 @@ export interface ConnectionActivity {
   readonly fetches: number;
 }
 
+export interface GoneItem {
+  readonly key: string;
+  readonly connection: string;
+  /** When we learnt it. */
+  readonly at: number;
+}
+
 /** How many the workspace should hold, and how many of them wait for a request. */
 interface Tally {
   readonly total: number;
@@ -88,6 +96,8 @@ export interface StoredStatus {
   };
   readonly connections: readonly ConnectionActivity[];
   readonly items: number;
+  /** Items that their provider no longer has, latest first. They write nothing; their links stay. */
+  readonly gone: readonly GoneItem[];
   readonly tasks: number;
   readonly pullRequests: Tally;
   readonly links: Tally;
@@ -105,6 +115,7 @@ export async function readStatus(query: Query, now: number): Promise<StoredStatu
     changes: await readChanges(query),
     connections: await readConnections(query),
     items: await countRows(query, 'items'),
+    gone: await goneItems(query),
     tasks: await countRows(query, 'tasks'),
     pullRequests: await tally(query, 'pull_request'),
     links: await tally(query, 'link'),
@@ -247,6 +258,16 @@ function failureOf(stored: string): Failure {
   const [, code = '', message = ''] = /^([a-z_]+): ?([\s\S]*)$/.exec(stored) ?? [];
   const known = CODES[code as keyof typeof CODES] as { hint: string } | undefined;
   return known ? { code, message, hint: known.hint } : { code: 'internal', message: stored, hint: null };
+}
+
+function goneItems(query: Query): Promise<GoneItem[]> {
+  return query
+    .selectFrom('items')
+    .select(['key', 'connection', 'seen_at as at'])
+    .where('gone', '=', sql.lit(1))
+    .orderBy('seen_at', 'desc')
+    .limit(SHOWN)
+    .execute();
 }
 
 async function countRows(query: Query, table: 'items' | 'tasks'): Promise<number> {

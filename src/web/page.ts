@@ -1,4 +1,4 @@
-import type { ChangeRow, DeliveryRow, Failure } from '../store/status.ts';
+import type { ChangeRow, DeliveryRow, Failure, GoneItem } from '../store/status.ts';
 import { html, Markup } from './html.ts';
 import type { ConnectionStatus, Status, WindowStatus, WorkspaceState, WorkspaceStatus } from './status.ts';
 import { STYLE } from './style.ts';
@@ -70,6 +70,7 @@ ${holdingsCard(workspace)}
 ${connectionsTable(workspace.connections, now)}
 ${stuckTable(workspace.changes.stuck, now)}
 ${quarantineTable(workspace, now)}
+${goneTable(workspace.gone, now)}
 ${nextTable(workspace, now)}
 ${latestTable(workspace.deliveries.latest, now)}
 </section>`;
@@ -224,6 +225,19 @@ function stuckTable(rows: readonly ChangeRow[], now: number): Markup | null {
 <td class="nowrap"><span class="${row.state === 'held' ? 'bad' : 'wait'}">${row.state}</span></td>
 <td class="nowrap">${when(row.since, now)}</td><td class="text">${failure(row.failure)}</td></tr>`,
     ),
+  );
+}
+
+function goneTable(rows: readonly GoneItem[], now: number): Markup | null {
+  if (rows.length === 0) return null;
+  return table(
+    'Gone at the provider',
+    ['Item', 'Connection', 'Learnt'],
+    rows.map(
+      (row) => html`<tr><td class="text"><code>${row.key}</code></td><td>${row.connection}</td>
+<td class="nowrap">${when(row.at, now)}</td></tr>`,
+    ),
+    html`<span class="hint">nothing more is written about these; their links stay</span>`,
   );
 }
 

@@ -30,6 +30,23 @@ const PAGE_POLICY = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; frame
 export function webRoutes(server: Server, deps: WebDeps): void {
   const clean = async (): Promise<Status> => JSON.parse(deps.scrub(JSON.stringify(await deps.status()))) as Status;
 
+  probeRoutes(server, deps);
+  server.get('/metrics', async (_request, reply) => {
+    const status = await deps.status();
+    deps.metrics.meter.gauge('up', status.ready ? 1 : 0);
+    for (const workspace of status.workspaces)
+      setGauges(deps.metrics.forWorkspace(workspace.name), workspace, status.at);
+    return reply.type(deps.metrics.contentType).send(await deps.metrics.expose());
+  });
+  server.get('/status.json', async () => clean());
+  server.get<{ Querystring: { refresh?: string } }>('/', async (request, reply) => {
+    const page = statusPage(await clean(), request.query.refresh !== 'off');
+    return reply.header('content-security-policy', PAGE_POLICY).type('text/html; charset=utf-8').send(page);
+  });
+}
+
+/** The public probes alone: for the port of the webhooks, where the pages have a port of their own. */
+export function probeRoutes(server: Server, deps: Pick<WebDeps, 'health'>): void {
   server.route({
     method: ['GET', 'HEAD'],
     url: '/livez',
@@ -42,17 +59,5 @@ export function webRoutes(server: Server, deps: WebDeps): void {
       const report = deps.health.report();
       return reply.code(report.ready ? 200 : 503).send(report);
     },
-  });
-  server.get('/metrics', async (_request, reply) => {
-    const status = await deps.status();
-    deps.metrics.meter.gauge('up', status.ready ? 1 : 0);
-    for (const workspace of status.workspaces)
-      setGauges(deps.metrics.forWorkspace(workspace.name), workspace, status.at);
-    return reply.type(deps.metrics.contentType).send(await deps.metrics.expose());
-  });
-  server.get('/status.json', async () => clean());
-  server.get<{ Querystring: { refresh?: string } }>('/', async (request, reply) => {
-    const page = statusPage(await clean(), request.query.refresh !== 'off');
-    return reply.header('content-security-policy', PAGE_POLICY).type('text/html; charset=utf-8').send(page);
   });
 }
