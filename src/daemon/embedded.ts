@@ -15,7 +15,7 @@ export interface Embedded {
   close(): Promise<void>;
 }
 
-export interface EmbeddedStatistics {
+interface EmbeddedStatistics {
   readonly pullRequests: number;
   readonly links: number;
   /** Requests received with the daemon's key since it started, and how many of them were refused by the quota. */

@@ -89,13 +89,24 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   const polls = createPolls(intake);
   const fetches = createFetches(intake);
   const reconcile = createReconcile({
-    ...{ store, clock, random, logger, meter, ...bells },
+    store,
+    clock,
+    random,
+    logger,
+    meter,
+    ...bells,
     sources: sourcesOf(config.connections),
     usedShare: () => throttle.usedShare(),
     fetches: fetches.bell,
   });
   const outbox = createOutbox({
-    ...{ store, throttle, clock, random, logger, meter, ...bells },
+    store,
+    throttle,
+    clock,
+    random,
+    logger,
+    meter,
+    ...bells,
     client: outboxClient(door),
     onTrouble(next) {
       trouble = next;

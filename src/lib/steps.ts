@@ -3,8 +3,8 @@
  * The commit wrapper (`sqlite.ts`) and the HTTP wrapper (`http/client.ts`) report them; nobody numbers by hand.
  * In production nothing listens. A crash test listens and ends the process at step n, for every n.
  */
-export type StepKind = 'commit' | 'request';
-export type StepEdge = 'before' | 'after';
+type StepKind = 'commit' | 'request';
+type StepEdge = 'before' | 'after';
 
 export interface Steps {
   reached(kind: StepKind, edge: StepEdge): void;

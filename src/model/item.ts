@@ -9,7 +9,7 @@
 export type ItemKey = string;
 
 export type PullRequestState = 'open' | 'closed' | 'merged' | 'declined';
-export type WorkItemState = 'open' | 'in_progress' | 'done';
+type WorkItemState = 'open' | 'in_progress' | 'done';
 
 interface ItemBase {
   readonly key: ItemKey;
@@ -54,7 +54,7 @@ export interface PullRequest extends ItemBase {
   readonly mergedAt?: string | null;
 }
 
-export interface WorkItem extends ItemBase {
+interface WorkItem extends ItemBase {
   readonly kind: 'work_item';
   /** Project, repository or team that holds it, by the vendor's stable id. */
   readonly containerId: string;

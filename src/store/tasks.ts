@@ -8,12 +8,6 @@ export async function tasksByKeys(query: Query, keys: readonly string[]): Promis
   return new Map(rows.map((row) => [row.key, JSON.parse(row.fields) as Task]));
 }
 
-export async function tasksBySources(query: Query, sources: readonly string[]): Promise<Task[]> {
-  if (sources.length === 0) return [];
-  const rows = await query.selectFrom('tasks').select('fields').where('source', 'in', sources).execute();
-  return rows.map((row) => JSON.parse(row.fields) as Task);
-}
-
 export async function allTaskKeys(query: Query): Promise<Map<string, string>> {
   const rows = await query.selectFrom('tasks').select(['task_id', 'key']).execute();
   return new Map(rows.map((row) => [row.task_id, row.key]));

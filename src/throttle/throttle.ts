@@ -61,7 +61,7 @@ interface SlotAnswer {
   readonly retryAfter?: number;
 }
 
-export interface QuotaSnapshot {
+interface QuotaSnapshot {
   readonly long: WindowSnapshot;
   readonly burst: WindowSnapshot;
   readonly configuredShare: number;
