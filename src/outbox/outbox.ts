@@ -186,7 +186,9 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   function note(error: SyncError): void {
-    if (!isCredential(error)) error.status !== undefined && error.status < 500 ? breaker.passed() : breaker.failed();
+    const reached = error.status !== undefined && error.status < 500;
+    if (reached && !isCredential(error)) breaker.passed();
+    if (!reached) breaker.failed();
     if (breaker.open || isCredential(error)) options.onTrouble?.(error);
   }
 

@@ -4,7 +4,7 @@ import { same } from './newest.ts';
 type Fields = Readonly<Record<string, unknown>>;
 
 /** The fields of `desired` that `known` holds otherwise. A field without an opinion is never compared. */
-export function differingFields(desired: Fields, known: Fields): string[] {
+function differingFields(desired: Fields, known: Fields): string[] {
   return Object.keys(desired).filter((field) => !same(normal(desired[field]), normal(known[field])));
 }
 
