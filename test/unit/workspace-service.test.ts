@@ -1,0 +1,199 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { openDatabase } from '../../src/lib/sqlite.ts';
+import { createCommits } from '../../src/workspace-service/commits.ts';
+import type { Faults } from '../../src/workspace-service/faults.ts';
+import { MIGRATIONS } from '../../src/workspace-service/migrations.ts';
+import { createWorkspaceService } from '../../src/workspace-service/service.ts';
+import type { ServiceTables } from '../../src/workspace-service/tables.ts';
+import { createTravellingClock } from '../support/travelling-clock.ts';
+import {
+  NO_QUOTA,
+  SPECIFIED_QUOTA,
+  startWorkspaceService,
+  type TestServiceOptions,
+} from '../support/workspace-service.ts';
+
+async function temporaryFile(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'worksync-test-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return join(folder, 'service.db');
+}
+
+async function start(options: TestServiceOptions = {}) {
+  const running = await startWorkspaceService({ clock: createTravellingClock(), ...options });
+  onTestFinished(() => running.close());
+  return running;
+}
+
+it('every start revokes what the one before minted, so that 25 starts on one file work', async () => {
+  const file = await temporaryFile();
+  const clock = createTravellingClock();
+  const secrets: string[][] = [];
+  const workspaces = new Set<string>();
+  for (let n = 0; n < 25; n++) {
+    const running = await startWorkspaceService({ clock, file });
+    for (const old of secrets.at(-1) ?? [])
+      await expect(running.client(old).listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
+    secrets.push([running.apiKey, running.oauthToken]);
+    workspaces.add(running.workspaceId);
+    expect((await running.client().listTasks({}, {})).status).toBe(200);
+    const { body } = await running.client(running.oauthToken).listApiKeys({}, {});
+    expect(body.apiKeys.filter(({ status }) => status === 'active')).toHaveLength(1);
+    await running.close();
+  }
+  expect(workspaces.size).toBe(1);
+  expect(new Set(secrets.flat()).size).toBe(50);
+});
+
+it('minting while it serves takes effect at once', async () => {
+  const running = await start();
+  await running.client().listTasks({}, {});
+  const next = await running.service.mintStartCredentials();
+  await expect(running.client().listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
+  expect((await running.client(next.apiKey).listTasks({}, {})).status).toBe(200);
+});
+
+it('a second service on the same file is refused as locked, and may start after the first has closed', async () => {
+  const file = await temporaryFile();
+  const first = await startWorkspaceService({ file });
+  await expect(startWorkspaceService({ file })).rejects.toMatchObject({ code: 'locked' });
+  await first.close();
+  const second = await startWorkspaceService({ file });
+  await second.close();
+});
+
+it('keeps what it acknowledged over a restart', async () => {
+  const file = await temporaryFile();
+  const first = await startWorkspaceService({ file });
+  const task = (await first.client().createBug({ body: { title: 'kept' } }, {})).body;
+  await first.client().addWorkItem({ taskId: task.taskId, body: { url: 'https://example.com/1' } }, {});
+  await first.close();
+  const second = await start({ file });
+  expect((await second.client().getTask({ taskId: task.taskId }, {})).body).toEqual(task);
+  expect(await second.service.statistics()).toMatchObject({ tasks: 1, workItems: 1, pullRequests: 0 });
+});
+
+it('stores no secret in clear', async () => {
+  const file = await temporaryFile();
+  const running = await startWorkspaceService({ file });
+  const { secret } = (await running.client(running.oauthToken).createApiKey({ body: { description: 'x' } }, {})).body;
+  await running.close();
+  const bytes = await readFile(file, 'latin1');
+  for (const clear of [secret, running.apiKey, running.oauthToken]) expect(bytes).not.toContain(clear.slice(10));
+});
+
+it('writes lastUsedAt of a key at most once a minute', async () => {
+  const clock = createTravellingClock();
+  const running = await start({ clock, quota: NO_QUOTA });
+  const lastUsed = async () => {
+    const { body } = await running.client(running.oauthToken).listApiKeys({}, {});
+    return Date.parse(body.apiKeys[0]?.lastUsedAt ?? '');
+  };
+  const begin = clock.now();
+  for (let second = 0; second < 120; second += 20) {
+    await running.client().listTasks({}, {});
+    // A write that joins the queue after the note proves that the note is committed.
+    await running.service.addTeam({ workspaceId: running.workspaceId, teamId: 'team_x', name: 'X' });
+    expect(await lastUsed()).toBe(begin + (second < 60 ? 0 : 60_000));
+    await clock.advance(20_000);
+  }
+});
+
+it('faults: an answer that is cut after the request was applied is outcome_unknown, and the write is there', async () => {
+  const faults: Faults = { after: async ({ method }) => (method === 'POST' ? 'cut' : undefined) };
+  const running = await start({ faults });
+  const lost = running.client().createBug({ body: { title: 'x' } }, {});
+  await expect(lost).rejects.toMatchObject({ code: 'outcome_unknown' });
+  expect((await running.client().listTasks({}, {})).body.tasks).toHaveLength(1);
+});
+
+it('faults: a request that is cut before it was looked at leaves nothing', async () => {
+  const faults: Faults = { before: async ({ method }) => (method === 'POST' ? 'cut' : undefined) };
+  const running = await start({ faults });
+  await expect(running.client().createBug({ body: { title: 'x' } }, {})).rejects.toMatchObject({
+    code: 'outcome_unknown',
+  });
+  expect((await running.client().listTasks({}, {})).body.tasks).toEqual([]);
+  expect((await running.service.statistics()).requests.get(running.apiKeyId)).toEqual({ received: 1, refused: 0 });
+});
+
+it('faults: other answers, on the way in and after the request was applied', async () => {
+  const faults: Faults = {
+    before: async ({ url }) => (url.endsWith('/ideas') ? { status: 503 } : undefined),
+    after: async ({ url }, answer) => (url.endsWith('/bugs') && answer.status === 201 ? { status: 500 } : undefined),
+  };
+  const running = await start({ faults });
+  const body = { title: 'x' };
+  await expect(running.client().createIdea({ body }, {})).rejects.toMatchObject({ code: 'server_failed', status: 503 });
+  await expect(running.client().createBug({ body }, {})).rejects.toMatchObject({ code: 'server_failed', status: 500 });
+  expect((await running.client().listTasks({}, {})).body.tasks.map(({ kind }) => kind)).toEqual(['bug']);
+});
+
+it('answers 500 without insides when the database fails, and tells the log', async () => {
+  const file = await temporaryFile();
+  const logged: unknown[] = [];
+  let failing = false;
+  const service = await createWorkspaceService({
+    file,
+    clock: createTravellingClock(),
+    random: systemRandom(),
+    quota: SPECIFIED_QUOTA,
+    logger: { ...silentLogger, error: (fields) => void logged.push(fields['err']) },
+    steps: {
+      reached(_kind, edge) {
+        if (failing && edge === 'before') throw new Error('disk on fire');
+      },
+    },
+  });
+  onTestFinished(() => service.close());
+  const url = await service.listen({ host: '127.0.0.1', port: 0 });
+  const { apiKey } = await service.mintStartCredentials();
+  const post = () =>
+    fetch(`${url}/workspaces/current/bugs`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+      body: '{"title":"x"}',
+    });
+  failing = true;
+  const failed = await post();
+  expect([failed.status, await failed.json()]).toEqual([
+    500,
+    { code: 500, message: expect.not.stringContaining('fire'), errorCode: 'internal_error' },
+  ]);
+  expect(logged).toEqual([expect.objectContaining({ message: 'disk on fire' })]);
+  failing = false;
+  expect((await post()).status).toBe(201);
+});
+
+it('group commit: one that throws is refused alone, the others of its group are kept in order', async () => {
+  const statements: string[] = [];
+  const database = await openDatabase<ServiceTables>({
+    file: await temporaryFile(),
+    migrations: MIGRATIONS,
+    onStatement: (sql) => statements.push(sql),
+  });
+  onTestFinished(() => database.close());
+  const commits = createCommits(database);
+  const add = (name: string, fails = false) =>
+    commits.run(async (write) => {
+      await write.insertInto('facts').values({ name, value: '' }).execute();
+      if (fails) throw new Error(`refused ${name}`);
+      return name;
+    });
+  statements.length = 0;
+  expect(await Promise.all(['a', 'b', 'c'].map((name) => add(name)))).toEqual(['a', 'b', 'c']);
+  expect(statements.filter((sql) => sql === 'commit')).toHaveLength(1);
+  const settled = await Promise.allSettled([add('d'), add('e', true), add('f')]);
+  expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  const rows = await database.query
+    .selectFrom('facts')
+    .select('name')
+    .orderBy('rowid' as never)
+    .execute();
+  expect(rows.map(({ name }) => name)).toEqual(['a', 'b', 'c', 'd', 'f']);
+});
