@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { compose } from '../daemon/compose.ts';
+import { drained } from '../daemon/drain.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { countConnectorTasks, findStage, playDeliveries, seedTasks } from './demo-play.ts';
-import { drained } from './drain.ts';
 import type { Session } from './session.ts';
 
 /** What the demo did, counted from what the service holds and received. The last line of `demo --json`. */

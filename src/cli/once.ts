@@ -1,29 +1,23 @@
 import { compose } from '../daemon/compose.ts';
-import { drained } from './drain.ts';
+import { type OnceResult, pollOnce } from '../daemon/once.ts';
+import { askOwner, hasOwner } from './owner.ts';
 import type { Session } from './session.ts';
+import { plural, printable } from './words.ts';
 
-export interface OnceResult {
-  readonly workspace: string;
-  readonly pullRequests: number;
-  readonly links: number;
-  /** Deliveries and changes left because of the quota, or waiting for a person. */
-  readonly left: number;
-}
-
-/** `worksync once`: polls everything, takes it over, sends what the quota allows, and ends. */
-export async function once(session: Session): Promise<OnceResult[]> {
-  const composition = await compose(session, session.parts);
+/** `worksync once`: polls everything, takes it over, sends what the quota allows, and ends. A running daemon does it. */
+export async function once(session: Session): Promise<readonly OnceResult[]> {
+  const { options, parts } = session;
+  if (await hasOwner(options.data)) return askOwner(options.data, 'POST', '/admin/once');
+  const composition = await compose(session, parts);
   try {
-    return await Promise.all(
-      composition.partitions.map(async (partition) => {
-        partition.startWithoutPolls();
-        await partition.polls.pollNow();
-        const left = await drained(partition, session.parts.clock);
-        const { pullRequests, links } = await partition.status();
-        return { workspace: partition.name, pullRequests: pullRequests.total, links: links.total, left };
-      }),
-    );
+    for (const partition of composition.partitions) partition.startWithoutPolls();
+    return await Promise.all(composition.partitions.map((partition) => pollOnce(partition, parts.clock)));
   } finally {
     await composition.close();
   }
+}
+
+export function describeOnce({ workspace, pullRequests, links, left, failures }: OnceResult): string {
+  const held = `${workspace}: ${plural(pullRequests, 'pull request')}, ${plural(links, 'link')}, ${left} left`;
+  return [held, ...failures.map((failure) => `  not polled: ${printable(failure)}`)].join('\n');
 }

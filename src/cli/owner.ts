@@ -1,25 +1,46 @@
 import { findOwner, type Owner } from '../daemon/data-folder.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import type { HttpClient } from '../http/client.ts';
+import { createHttpClient, type HttpAnswer, type HttpClient } from '../http/client.ts';
+import { silentMeter } from '../lib/meter.ts';
+import { noSteps } from '../lib/steps.ts';
+
+/** A command may wait for as long as the quota makes it wait, milliseconds. */
+const PATIENCE = 3_600_000;
+
+function ownerClient(): HttpClient {
+  const timeouts = { headers: PATIENCE, body: PATIENCE, total: PATIENCE };
+  return createHttpClient({ steps: noSteps, meter: silentMeter, timeouts });
+}
+
+/** Whether a daemon that owns the data folder answers. */
+export async function hasOwner(dataFolder: string): Promise<boolean> {
+  const owner = findOwner(dataFolder);
+  if (!owner) return false;
+  return request(owner, 'GET', '/livez').then(
+    () => true,
+    () => false,
+  );
+}
 
 /** Asks the daemon that owns the data folder. Throws `not_running` where none answers. */
-export async function askOwner<Answer>(http: HttpClient, dataFolder: string, path: string): Promise<Answer> {
+export async function askOwner<Answer>(dataFolder: string, method: 'GET' | 'POST', path: string): Promise<Answer> {
   const owner = findOwner(dataFolder);
   if (!owner) throw notRunning(dataFolder);
-  const answer = await request(http, owner, path).catch((error: unknown) => {
+  const answer = await request(owner, method, path).catch((error: unknown) => {
     throw asSyncError(error).code === 'unreachable' ? notRunning(dataFolder) : error;
   });
   if (answer.status === 200) return JSON.parse(answer.body.toString()) as Answer;
   throw new SyncError('unauthorized', `the daemon at ${owner.address} answered ${answer.status}`);
 }
 
-function request(http: HttpClient, { address, token }: Owner, path: string) {
-  return http.request({
-    method: 'GET',
-    url: `${address}${path}`,
-    headers: { authorization: `Bearer ${token}` },
-    target: 'daemon',
-  });
+async function request({ address, token }: Owner, method: 'GET' | 'POST', path: string): Promise<HttpAnswer> {
+  const http = ownerClient();
+  try {
+    const headers = { authorization: `Bearer ${token}` };
+    return await http.request({ method, url: `${address}${path}`, headers, target: 'daemon' });
+  } finally {
+    await http.close();
+  }
 }
 
 function notRunning(dataFolder: string): SyncError {

@@ -8,13 +8,12 @@ import type { Status } from '../web/status.ts';
 import { check, describeFindings } from './check.ts';
 import { demo, describeDemo } from './demo.ts';
 import { generate } from './generate.ts';
-import { once } from './once.ts';
+import { describeOnce, once } from './once.ts';
 import { askOwner } from './owner.ts';
 import { reportError } from './report-error.ts';
 import { run } from './run.ts';
 import { openSession, type Session } from './session.ts';
 import { describeStatus } from './status.ts';
-import { plural } from './words.ts';
 import { serveWorkspace } from './workspace-serve.ts';
 
 /** Exit code of `once` when something is left to do, and of `check` when something is wrong. */
@@ -101,12 +100,8 @@ function addOnce(program: Command, setting: Setting, exit: (code: number) => voi
     .option('--json', 'print one JSON object per workspace')
     .action(async ({ json, ...flags }: Flags & { json?: boolean }) => {
       const results = await once(sessionOf(setting, flags, 'warn'));
-      for (const result of results) {
-        const { workspace, pullRequests, links, left } = result;
-        const text = `${workspace}: ${plural(pullRequests, 'pull request')}, ${plural(links, 'link')}, ${left} left`;
-        print(json ? JSON.stringify(result) : text);
-      }
-      exit(results.some(({ left }) => left > 0) ? PARTIAL : 0);
+      for (const result of results) print(json ? JSON.stringify(result) : describeOnce(result));
+      exit(results.some(({ left, failures }) => left > 0 || failures.length > 0) ? PARTIAL : 0);
     });
 }
 
@@ -132,8 +127,8 @@ function addStatus(program: Command, setting: Setting, exit: (code: number) => v
     .description('say what the running daemon does, what waits, and what is wrong')
     .option('--json', 'print the whole status as JSON')
     .action(async ({ json, ...flags }: Flags & { json?: boolean }) => {
-      const { options, parts } = quietSession(setting, flags);
-      const status = await askOwner<Status>(parts.http, options.data, '/status.json');
+      const { data } = daemonOptions(flags, environment());
+      const status = await askOwner<Status>(data, 'GET', '/status.json');
       print(json ? JSON.stringify(status) : describeStatus(status));
       exit(0);
     });
@@ -154,8 +149,8 @@ function addHealthcheck(program: Command, setting: Setting, exit: (code: number)
   withDaemonOptions(program.command('healthcheck'))
     .description('exit with 0 while the running daemon is alive; for HEALTHCHECK')
     .action(async (flags: Flags) => {
-      const { options, parts } = quietSession(setting, flags);
-      await askOwner(parts.http, options.data, '/status.json');
+      const { data } = daemonOptions(flags, environment());
+      await askOwner(data, 'GET', '/status.json');
       exit(0);
     });
 }
@@ -194,12 +189,6 @@ function addGenerate(program: Command, exit: (code: number) => void): void {
       print(changed.length === 0 ? 'up to date' : `written: ${changed.join(', ')}`);
       exit(0);
     });
-}
-
-/** For commands that only talk to a daemon: the configuration is not read. */
-function quietSession(setting: Setting, flags: Flags) {
-  const logger = createLogger({ level: 'error', scrubber: setting.scrubber });
-  return { options: daemonOptions(flags, environment()), parts: systemParts(logger, setting.version) };
 }
 
 function wholeNumber(text: string): number {

@@ -1,9 +1,9 @@
 import closeWithGrace from 'close-with-grace';
 import { compose } from '../daemon/compose.ts';
 import type { Daemon } from '../daemon/daemon.ts';
+import { drained } from '../daemon/drain.ts';
 import type { Partition } from '../daemon/partition.ts';
 import { findStage, playDeliveries, seedTasks } from './demo-play.ts';
-import { drained } from './drain.ts';
 import type { Session } from './session.ts';
 import { plural } from './words.ts';
 

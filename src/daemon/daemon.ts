@@ -7,6 +7,7 @@ import type { Scrubber } from '../observe/scrubber.ts';
 import { guardDoors } from '../web/door.ts';
 import { probeRoutes, webRoutes } from '../web/routes.ts';
 import type { Status } from '../web/status.ts';
+import { adminRoutes } from './admin.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Partition } from './partition.ts';
 import type { Parts } from './parts.ts';
@@ -56,6 +57,7 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
     largestDelivery: Math.max(...connectors.map(({ largestDelivery }) => largestDelivery)),
   });
   webRoutes(admin, web);
+  adminRoutes(admin, { partitions, clock });
   if (admin !== server) probeRoutes(server, web);
 
   const address = await listen(server, options.host, options.port);

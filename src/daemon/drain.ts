@@ -1,5 +1,5 @@
-import type { Partition } from '../daemon/partition.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
+import type { Partition } from './partition.ts';
 
 /** How often the state is looked at while waiting, milliseconds. */
 const LOOK_EVERY = 50;

@@ -1,0 +1,74 @@
+import type { Finding } from '../connectors/connector.ts';
+import { asSyncError } from '../errors/sync-error.ts';
+import type { Partition } from './partition.ts';
+
+/** Milliseconds that a provider may take. */
+const LONGEST_CHECK = 30_000;
+
+/** The workspace and the providers of one partition, each with its remedy. Costs one request of the quota. */
+export async function checkPartition(partition: Partition): Promise<Finding[]> {
+  return [await checkWorkspace(partition), ...(await overlaps(partition)), ...(await checkConnections(partition))];
+}
+
+async function checkWorkspace({ name, client, config }: Partition): Promise<Finding> {
+  const subject = `${name}: workspace`;
+  try {
+    await client.listTasks({ query: { limit: 1 } }, { lane: 'interactive' });
+    return {
+      level: 'ok',
+      subject,
+      message: `${config.workspace.url ?? 'the embedded service'} answers and takes the key`,
+    };
+  } catch (error) {
+    return failed(subject, error);
+  }
+}
+
+async function checkConnections({ name, connections }: Partition): Promise<Finding[]> {
+  const found = await Promise.all(
+    connections.map(async ({ name: connection, connection: { check: ask } }) => {
+      const subject = `${name}: ${connection}`;
+      try {
+        return (await ask(AbortSignal.timeout(LONGEST_CHECK))).map((each) => ({
+          ...each,
+          subject: `${subject}: ${each.subject}`,
+        }));
+      } catch (error) {
+        return [failed(subject, error)];
+      }
+    }),
+  );
+  return found.flat();
+}
+
+/** Two connections that follow the same unit do the same work twice. */
+async function overlaps({ name, connections }: Partition): Promise<Finding[]> {
+  const seen = new Map<string, string>();
+  const findings: Finding[] = [];
+  for (const {
+    name: connection,
+    connector,
+    options,
+    connection: { units },
+  } of connections) {
+    // Where the units cannot be listed the connection's own check says why.
+    const listed = await units(AbortSignal.timeout(LONGEST_CHECK)).catch(() => []);
+    for (const unit of listed) {
+      const key = `${connector.id} ${connector.host(options)} ${unit}`;
+      const other = seen.get(key);
+      if (other !== undefined) findings.push(overlap(`${name}: ${connection}`, unit, other));
+      seen.set(key, connection);
+    }
+  }
+  return findings;
+}
+
+function overlap(subject: string, unit: string, other: string): Finding {
+  const message = `${unit} is followed by "${other}" too`;
+  return { level: 'warning', subject, message, hint: 'Name it in one of the two only.' };
+}
+
+function failed(subject: string, error: unknown): Finding {
+  const { code, message, hint } = asSyncError(error);
+  return { level: 'error', subject, message: `${code}: ${message}`, hint };
+}

@@ -1,0 +1,22 @@
+import type { Clock } from '../lib/clock.ts';
+import { drained } from './drain.ts';
+import type { Partition } from './partition.ts';
+
+export interface OnceResult {
+  readonly workspace: string;
+  readonly pullRequests: number;
+  readonly links: number;
+  /** Deliveries and changes left because of the quota, or waiting for a person. */
+  readonly left: number;
+  /** Connections whose last poll failed, and why: what they follow may be incomplete. */
+  readonly failures: readonly string[];
+}
+
+/** Polls everything that a running partition follows, now, and waits until it is sent as far as the quota allows. */
+export async function pollOnce(partition: Partition, clock: Clock): Promise<OnceResult> {
+  await partition.polls.pollNow();
+  const left = await drained(partition, clock);
+  const { pullRequests, links, connections } = await partition.status();
+  const failures = connections.flatMap(({ name, failure }) => (failure ? [`${name}: ${failure.message}`] : []));
+  return { workspace: partition.name, pullRequests: pullRequests.total, links: links.total, left, failures };
+}
