@@ -58,10 +58,10 @@ function build(setting: Setting, exit: (code: number) => void): Command {
   addRun(program, setting);
   addOnce(program, setting, exit);
   addDemo(program, setting, exit);
-  addStatus(program, setting, exit);
+  addStatus(program, exit);
   addCheck(program, setting, exit);
   addWorkspace(program, setting);
-  addHealthcheck(program, setting, exit);
+  addHealthcheck(program, exit);
   addGenerate(program, exit);
   return program;
 }
@@ -122,7 +122,7 @@ function addDemo(program: Command, setting: Setting, exit: (code: number) => voi
 
 const DEMO_CONFIG = `${import.meta.dirname}/../../config/default.yaml`;
 
-function addStatus(program: Command, setting: Setting, exit: (code: number) => void): void {
+function addStatus(program: Command, exit: (code: number) => void): void {
   withDaemonOptions(program.command('status'))
     .description('say what the running daemon does, what waits, and what is wrong')
     .option('--json', 'print the whole status as JSON')
@@ -145,7 +145,7 @@ function addCheck(program: Command, setting: Setting, exit: (code: number) => vo
     });
 }
 
-function addHealthcheck(program: Command, setting: Setting, exit: (code: number) => void): void {
+function addHealthcheck(program: Command, exit: (code: number) => void): void {
   withDaemonOptions(program.command('healthcheck'))
     .description('exit with 0 while the running daemon is alive; for HEALTHCHECK')
     .action(async (flags: Flags) => {
