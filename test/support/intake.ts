@@ -1,15 +1,19 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { z } from 'zod';
-import type { Connection, Connector, WebhookRequest } from '../../src/connectors/connector.ts';
-import { SyncError } from '../../src/errors/sync-error.ts';
-import { JsonError, parseJson } from '../../src/http/json.ts';
+import type { Connection, Connector } from '../../src/connectors/connector.ts';
+import { createServer } from '../../src/http/server.ts';
 import type { ActiveConnection, PollSchedule } from '../../src/intake/active-connection.ts';
+import { createCollector } from '../../src/intake/collector.ts';
+import { type Receiver, webhookRoutes } from '../../src/intake/webhooks.ts';
+import { createBell } from '../../src/lib/bell.ts';
+import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
+import { type Meter, silentMeter } from '../../src/lib/meter.ts';
 import type { OpenOptions } from '../../src/lib/sqlite.ts';
 import { openStore, type Store } from '../../src/store/database.ts';
+import { connectionWith, notesConnector, SECRET } from './notes.ts';
+import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
 
 /** A store in a folder of its own; both are gone when the test is over. */
 export async function openTestStore(options: Pick<OpenOptions, 'steps' | 'onStatement'> = {}): Promise<Store> {
@@ -28,62 +32,6 @@ export async function inboxOf(store: Store) {
   return rows.map((row) => ({ ...row, body: row.body?.toString() ?? null }));
 }
 
-export const SECRET = 'a secret of the tests';
-
-/** Signs as the tests' vendor does. */
-export function signed(body: string | Buffer, id = 'delivery-1', secret = SECRET): Record<string, string> {
-  return {
-    'content-type': 'application/json',
-    'x-notes-event': 'note',
-    'x-notes-delivery': id,
-    'x-notes-signature': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
-  };
-}
-
-/** A vendor that exists only here: it signs with HMAC-SHA256 over the raw bytes and names its deliveries. */
-export const notesConnector: Connector<unknown> = {
-  id: 'notes',
-  title: 'Notes',
-  publicHost: 'notes.example',
-  capabilities: { namesDeliveries: true, workItems: true },
-  largestDelivery: 25 * 1024 * 1024,
-  options: z.unknown(),
-  host: () => 'notes.example',
-  async verify(request, secrets) {
-    const given = request.headers['x-notes-signature'];
-    if (given === undefined) throw new SyncError('signature_missing', 'no signature');
-    const matches = secrets.map((secret) => isSignature(String(given), request, secret));
-    if (!matches.includes(true)) throw new SyncError('signature_mismatch', 'wrong signature');
-    const id = request.headers['x-notes-delivery'];
-    return { event: String(request.headers['x-notes-event']), ...(id ? { deliveryId: String(id) } : {}) };
-  },
-  translate({ body }) {
-    try {
-      parseJson(body);
-    } catch (error) {
-      if (error instanceof JsonError) throw new SyncError('delivery_malformed', error.message, { cause: error });
-      throw error;
-    }
-    return { outcome: 'ignored', reason: 'notes are no items' };
-  },
-  reference: ({ kind, key }) => ({ kind, key, locator: {} }),
-  connect: () => connectionWith({}),
-};
-
-function isSignature(given: string, { body }: WebhookRequest, secret: string): boolean {
-  const wanted = Buffer.from(`sha256=${createHmac('sha256', secret).update(body).digest('hex')}`);
-  const got = Buffer.from(given);
-  return got.length === wanted.length && timingSafeEqual(got, wanted);
-}
-
-/** A connection that does what the test says, and fails where the test said nothing. */
-export function connectionWith(methods: Partial<Connection>): Connection {
-  const unexpected = async (): Promise<never> => {
-    throw new SyncError('internal', 'the test does not expect this call');
-  };
-  return { units: unexpected, poll: unexpected, fetch: unexpected, check: unexpected, ...methods };
-}
-
 export interface ActiveParts {
   readonly name?: string;
   readonly connection?: Partial<Connection>;
@@ -100,5 +48,63 @@ export function activeWith(parts: ActiveParts = {}): ActiveConnection {
     connection: connectionWith(parts.connection ?? {}),
     secrets: parts.secrets ?? [SECRET],
     schedule: parts.schedule ?? 'off',
+  };
+}
+
+export interface Endpoint {
+  readonly url: string;
+  readonly port: number;
+  readonly clock: TravellingClock;
+  /** Counted deliveries, by connection and outcome. */
+  readonly counts: Map<string, number>;
+  readonly warnings: LogFields[];
+  post(path: string, body: string | Buffer, headers: Record<string, string>): Promise<Answer>;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+/** A real server on loopback with the webhook routes of workspace `main`. */
+export async function openEndpoint(
+  store: Store,
+  connections: readonly ActiveConnection[],
+  options: { readonly mostPending?: number; readonly requestTimeout?: number } = {},
+): Promise<Endpoint> {
+  const clock = createTravellingClock();
+  const counts = new Map<string, number>();
+  const warnings: LogFields[] = [];
+  const collector = createCollector({ store, clock, bell: createBell(), mostPending: options.mostPending });
+  const meter: Meter = {
+    ...silentMeter,
+    count(_name, labels) {
+      const key = `${labels?.['connection']} ${labels?.['outcome']}`;
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    },
+  };
+  const logger = { ...silentLogger, warn: (fields: LogFields) => void warnings.push(fields) };
+  const receivers = new Map(
+    connections.map((active): [string, Receiver] => [`main/${active.name}`, { active, collector, meter, logger }]),
+  );
+  const server = createServer({ requestTimeout: options.requestTimeout });
+  webhookRoutes(server, {
+    find: (workspace, connection) => receivers.get(`${workspace}/${connection}`),
+    clock,
+    largestDelivery: Math.max(...connections.map(({ connector }) => connector.largestDelivery)),
+  });
+  const url = await server.listen({ host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  return {
+    url,
+    port: Number(new URL(url).port),
+    clock,
+    counts,
+    warnings,
+    async post(path, body, headers) {
+      const answer = await fetch(url + path, { method: 'POST', body, headers });
+      return { status: answer.status, headers: answer.headers, body: await answer.text() };
+    },
   };
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { SyncError } from '../../src/errors/sync-error.ts';
 import { createPauses, limitPause } from '../../src/intake/pauses.ts';
 import { createAddressGuard, createQuietWarnings } from '../../src/intake/refusals.ts';
-import { SyncError } from '../../src/errors/sync-error.ts';
 import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 

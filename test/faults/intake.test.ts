@@ -1,0 +1,159 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { sql } from 'kysely';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { PollPage } from '../../src/connectors/connector.ts';
+import { createPauses } from '../../src/intake/pauses.ts';
+import { createPolls } from '../../src/intake/polls.ts';
+import { createBell } from '../../src/lib/bell.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { silentMeter } from '../../src/lib/meter.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { openStore, type Store } from '../../src/store/database.ts';
+import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/intake.ts';
+import { signed } from '../support/notes.ts';
+import { createTravellingClock } from '../support/travelling-clock.ts';
+
+const PATH = '/webhooks/main/notes';
+const BODY = 'x'.repeat(100_000);
+
+/** The disk takes `more` further pages, then is full. */
+async function limitDisk(store: Store, more: number): Promise<void> {
+  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(store.query);
+  const most = (rows[0]?.page_count ?? 0) + more;
+  await sql`pragma max_page_count = ${sql.lit(most)}`.execute(store.query);
+}
+
+async function freeDisk(store: Store): Promise<void> {
+  await sql`pragma max_page_count = ${sql.lit(1_000_000)}`.execute(store.query);
+}
+
+describe('a full disk', () => {
+  test('is answered 503 before any acknowledgement, loses nothing, and work resumes by itself', async () => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith()]);
+    await limitDisk(store, 200);
+    const ids = Array.from({ length: 40 }, (_, index) => `id-${index}`);
+    const post = (id: string) => endpoint.post(PATH, BODY, signed(BODY, id));
+    const first = await Promise.all(ids.map(post));
+    const second = await Promise.all(ids.map(post));
+    const refused = [...first, ...second].filter(({ status }) => status === 503);
+    expect(refused.length).toBeGreaterThan(0);
+    for (const { body, headers } of refused) {
+      expect(body).toBe('{"error":"disk_full"}');
+      expect(headers.get('retry-after')).toBe('30');
+    }
+    const acknowledged = ids.filter((_, index) => first[index]?.status === 202 || second[index]?.status === 202);
+    const stored = new Set((await inboxOf(store)).map((row) => row.delivery_key));
+    expect(acknowledged.filter((id) => !stored.has(id))).toEqual([]);
+
+    await freeDisk(store);
+    const third = await Promise.all(ids.map(post));
+    expect(third.map(({ status }) => status)).toEqual(ids.map(() => 202));
+    expect(await inboxOf(store)).toHaveLength(40);
+    expect((await sql<{ integrity_check: string }>`pragma integrity_check`.execute(store.query)).rows).toEqual([
+      { integrity_check: 'ok' },
+    ]);
+  });
+
+  test('stops a poll without moving its position, and the poll goes on when there is space', async () => {
+    const store = await openTestStore();
+    const clock = createTravellingClock();
+    const pages: Record<string, PollPage> = {
+      '1': { outcome: 'page', event: 'list', body: Buffer.from('small'), next: '2', newest: '2026-01-05T08:00:00Z' },
+      '2': { outcome: 'page', event: 'list', body: Buffer.alloc(400_000, 'x') },
+    };
+    const connection = {
+      units: async () => ['unit'],
+      poll: async ({ page = '1' }: { page?: string }) => pages[page] as PollPage,
+    };
+    const polls = createPolls({
+      store,
+      clock,
+      connections: [activeWith({ connection, schedule: { everyMs: 60_000 } })],
+      pauses: createPauses(clock),
+      inbox: createBell(),
+      random: systemRandom(),
+      logger: silentLogger,
+      meter: silentMeter,
+    });
+    await limitDisk(store, 20);
+    await polls.pollNow();
+    const full = await store.query.selectFrom('polls').selectAll().execute();
+    expect(full).toMatchObject([{ watermark: null, error: expect.stringMatching(/^disk_full: /) }]);
+    expect(JSON.parse(full[0]?.walk ?? '')).toMatchObject({ page: '2' });
+    await freeDisk(store);
+    await clock.advance(60_000);
+    await polls.stop();
+    expect(await store.query.selectFrom('polls').selectAll().execute()).toMatchObject([
+      { watermark: '2026-01-05T08:00:00Z', walk: null, error: null },
+    ]);
+    expect((await inboxOf(store)).map((row) => row.body?.length)).toEqual([5, 400_000]);
+  });
+});
+
+describe('a process that is killed', () => {
+  const run = promisify(execFile);
+  const child = join(import.meta.dirname, '../support/poll-child.ts');
+
+  test('at any step of a walk goes on where it stopped: each page once, the watermark with the last', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'worksync-poll-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    // The schema is there already, so that the steps counted are those of the walk.
+    const poll = async (name: string, step: number) => {
+      const file = join(folder, name);
+      await (await openStore({ file })).close();
+      return await run(process.execPath, [child, file, String(step)]).then(
+        ({ stdout }) => JSON.parse(stdout) as { steps: number; asked: string[] },
+        (error: { signal?: string }) => error.signal,
+      );
+    };
+    const whole = await poll('whole.db', 0);
+    expect(whole).toEqual({ steps: 6, asked: ['1', '2', '3'] });
+    // Killed before the nth commit, or after it: the page of that commit is asked for again, or not.
+    const expected = [['1', '2', '3'], ['2', '3'], ['2', '3'], ['3'], ['3']];
+    for (const [index, asked] of expected.entries()) {
+      const name = `${index}.db`;
+      expect(await poll(name, index + 1)).toBe('SIGKILL');
+      expect(await poll(name, 0)).toMatchObject({ asked });
+      const store = await openStore({ file: join(folder, name) });
+      expect((await inboxOf(store)).map((row) => row.body)).toEqual(['page 1', 'page 2', 'page 3']);
+      expect(await store.query.selectFrom('polls').selectAll().execute()).toMatchObject([
+        { watermark: '2026-01-04T00:00:00Z', etag: '"1"', walk: null },
+      ]);
+      await store.close();
+    }
+  });
+});
+
+describe('a slow sender', () => {
+  test('is cut off, and good deliveries get through meanwhile', async () => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith()], { requestTimeout: 1_000 });
+    const slow = sendHalf(endpoint.port);
+    for (let index = 0; index < 20; index++)
+      expect((await endpoint.post(PATH, 'x', signed('x', `id-${index}`))).status).toBe(202);
+    expect(await slow).toMatch(/^HTTP\/1\.1 408 /);
+    expect(await inboxOf(store)).toHaveLength(20);
+  });
+});
+
+/** Names a length and sends less; returns what comes back until the server closes. */
+function sendHalf(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = '';
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.write(
+        `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n`,
+      );
+      socket.write('{"half":');
+    });
+    socket.on('data', (data) => (answer += data.toString()));
+    socket.on('close', () => resolve(answer));
+    socket.on('error', reject);
+  });
+}

@@ -1,0 +1,278 @@
+import { createHash } from 'node:crypto';
+import { connect } from 'node:net';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/intake.ts';
+import { notesConnector, SECRET, signed } from '../support/notes.ts';
+
+const PATH = '/webhooks/main/notes';
+const MEBIBYTE = 1024 * 1024;
+
+describe('a good delivery', () => {
+  test('is stored as it came and acknowledged', async () => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith()]);
+    const body = '{"title": "héllo"}';
+    const answer = await endpoint.post(PATH, body, signed(body, 'id-1'));
+    expect([answer.status, answer.body]).toEqual([202, '{"delivery":"new"}']);
+    expect(await inboxOf(store)).toMatchObject([
+      { connection: 'notes', delivery_key: 'id-1', source: 'webhook', event: 'note', body, state: 'pending' },
+    ]);
+  });
+
+  test('100 times at once is one row, and all are acknowledged', async () => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith()]);
+    const body = JSON.stringify({ text: 'x'.repeat(21_000) });
+    const answers = await Promise.all(Array.from({ length: 100 }, () => endpoint.post(PATH, body, signed(body))));
+    expect(answers.map((answer) => answer.status)).toEqual(answers.map(() => 202));
+    expect(answers.filter((answer) => answer.body.includes('"new"'))).toHaveLength(1);
+    expect(await inboxOf(store)).toHaveLength(1);
+    expect(endpoint.counts).toEqual(
+      new Map([
+        ['notes new', 1],
+        ['notes repeated', 99],
+      ]),
+    );
+  });
+
+  test('is known by its bytes where the vendor names none', async () => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith()]);
+    for (const body of ['one', 'two', 'one']) {
+      const { 'x-notes-delivery': _id, ...headers } = signed(body);
+      await endpoint.post(PATH, body, headers);
+    }
+    const digest = (body: string) => createHash('sha256').update(body).digest('hex');
+    expect((await inboxOf(store)).map((row) => row.delivery_key)).toEqual([digest('one'), digest('two')]);
+  });
+
+  test('with malformed JSON is stored and acknowledged: reconcile shows it in quarantine', async () => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith()]);
+    const bodies = [Buffer.from('{"cut of'), Buffer.from([0xff, 0xfe, 0x00]), Buffer.from('['.repeat(200_000))];
+    for (const [index, body] of bodies.entries())
+      expect((await endpoint.post(PATH, body, signed(body, `id-${index}`))).status).toBe(202);
+    const rows = await store.query.selectFrom('inbox').select(['body', 'state']).orderBy('id').execute();
+    expect(rows).toEqual(bodies.map((body) => ({ body, state: 'pending' })));
+  });
+
+  test('that was in quarantine is pending again when it is repeated', async () => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith()]);
+    await endpoint.post(PATH, 'x', signed('x'));
+    await store.query.updateTable('inbox').set({ state: 'quarantined', reason: 'unreadable', attempts: 5 }).execute();
+    expect((await endpoint.post(PATH, 'x', signed('x'))).body).toBe('{"delivery":"revived"}');
+    expect(await inboxOf(store)).toMatchObject([{ state: 'pending', attempts: 0, reason: null }]);
+  });
+
+  test('replayed months later, when its body was purged, changes nothing', async () => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith()]);
+    await endpoint.post(PATH, 'x', signed('x'));
+    await store.query.updateTable('inbox').set({ state: 'applied', body: null, settled_at: 1 }).execute();
+    const before = await inboxOf(store);
+    expect((await endpoint.post(PATH, 'x', signed('x'))).body).toBe('{"delivery":"repeated"}');
+    expect(await inboxOf(store)).toEqual(before);
+  });
+
+  test('is taken with the present secret and with the next one', async () => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith({ secrets: [SECRET, 'the next one'] })]);
+    expect((await endpoint.post(PATH, 'x', signed('x', 'a'))).status).toBe(202);
+    expect((await endpoint.post(PATH, 'x', signed('x', 'b', 'the next one'))).status).toBe(202);
+    expect((await endpoint.post(PATH, 'x', signed('x', 'c', 'an old one'))).status).toBe(401);
+  });
+
+  test.each(['application/json', 'application/x-www-form-urlencoded', 'text/plain; charset=latin1', undefined])(
+    'reaches verification as raw bytes with content type %s',
+    async (type) => {
+      const store = await openTestStore();
+      const endpoint = await openEndpoint(store, [activeWith()]);
+      const body = Buffer.from('payload=%7B%7D');
+      const { 'content-type': _json, ...headers } = signed(body);
+      const answer = await endpoint.post(
+        PATH,
+        body,
+        type === undefined ? headers : { ...headers, 'content-type': type },
+      );
+      expect(answer.status).toBe(202);
+      expect(await inboxOf(store)).toMatchObject([{ body: 'payload=%7B%7D' }]);
+    },
+  );
+});
+
+describe('what is not signed', () => {
+  test.each<[string, Record<string, string>, string]>([
+    ['no signature', {}, 'signature_missing'],
+    ['an empty one', { 'x-notes-signature': '' }, 'signature_mismatch'],
+    ['one of another body', signed('another'), 'signature_mismatch'],
+    ['one by another secret', signed('{}', 'id', 'guess'), 'signature_mismatch'],
+    [
+      'one cut short',
+      { 'x-notes-signature': String(signed('{}')['x-notes-signature']).slice(0, -1) },
+      'signature_mismatch',
+    ],
+  ])('%s: 401, nothing stored, counted, logged without the signature', async (_name, headers, code) => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith()]);
+    const answer = await endpoint.post(PATH, '{}', headers);
+    expect([answer.status, answer.body]).toEqual([401, JSON.stringify({ error: code })]);
+    expect(await inboxOf(store)).toEqual([]);
+    expect(endpoint.counts).toEqual(new Map([['notes refused', 1]]));
+    expect(endpoint.warnings).toEqual([{ connection: 'notes', code, address: '127.0.0.1', alsoRefused: 0 }]);
+  });
+
+  test('never gets in, whatever bytes and signatures are tried', async () => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith()]);
+    const token = fc.string({ unit: fc.constantFrom(...'0123456789abcdef=sha,. v1'.split('')), maxLength: 80 });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uint8Array({ minLength: 1, maxLength: 200 }),
+        token,
+        fc.boolean(),
+        async (bytes, text, prefixed) => {
+          await endpoint.clock.advance(1_000);
+          const signature = prefixed ? `sha256=${text}` : text;
+          const answer = await endpoint.post(PATH, Buffer.from(bytes), {
+            ...signed('{}'),
+            'x-notes-signature': signature,
+          });
+          expect(answer.status).toBe(401);
+        },
+      ),
+      { numRuns: 400 },
+    );
+    expect(await inboxOf(store)).toEqual([]);
+    expect(endpoint.counts.get('notes refused')).toBe(400);
+  });
+
+  test('from an address that keeps failing is not even read, and a flood is one line in the log', async () => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith()]);
+    const statuses = new Set<number>();
+    for (let index = 0; index < 70; index++) statuses.add((await endpoint.post(PATH, '{}', {})).status);
+    expect([...statuses]).toEqual([401, 429]);
+    expect(endpoint.warnings).toHaveLength(1);
+    await endpoint.clock.advance(2_000);
+    expect((await endpoint.post(PATH, 'x', signed('x'))).status).toBe(202);
+    for (let index = 0; index < 70; index++) await endpoint.post(PATH, '{}', {});
+    expect((await endpoint.post(PATH, 'y', signed('y', 'id-y'))).status).toBe(202);
+  });
+
+  test('where verification itself fails, the request is refused', async () => {
+    const store = await openTestStore();
+    const verify = async () => {
+      throw new TypeError('a fault of the connector');
+    };
+    const endpoint = await openEndpoint(store, [activeWith({ connector: { verify } })]);
+    const answer = await endpoint.post(PATH, 'x', signed('x'));
+    expect([answer.status, answer.body]).toEqual([500, '{"error":"internal"}']);
+    expect(await inboxOf(store)).toEqual([]);
+  });
+});
+
+describe('the route', () => {
+  test('answers alike for an unknown workspace, an unknown connection, and one without a secret', async () => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith(), activeWith({ name: 'open', secrets: [] })]);
+    const paths = ['/webhooks/other/notes', '/webhooks/main/other', '/webhooks/main/open', '/webhooks/main/__proto__'];
+    for (const path of paths) {
+      const answer = await endpoint.post(path, 'x', signed('x'));
+      expect([path, answer.status, answer.body]).toEqual([path, 404, '{"error":"not_found"}']);
+    }
+    expect(await inboxOf(store)).toEqual([]);
+  });
+
+  test.each(['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('does not take %s', async (method) => {
+    const endpoint = await openEndpoint(await openTestStore(), [activeWith()]);
+    const answer = await fetch(endpoint.url + PATH, { method });
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
+  });
+
+  test('refuses compressed bodies', async () => {
+    const endpoint = await openEndpoint(await openTestStore(), [activeWith()]);
+    const answer = await endpoint.post(PATH, 'x', { ...signed('x'), 'content-encoding': 'gzip' });
+    expect(answer.status).toBe(415);
+  });
+
+  test('takes what the vendor sends at most, and refuses more: 25 MiB in, 26 MiB out', async () => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith()]);
+    const largest = Buffer.alloc(25 * MEBIBYTE, 'x');
+    expect((await endpoint.post(PATH, largest, signed(largest))).status).toBe(202);
+    const tooLarge = Buffer.alloc(26 * MEBIBYTE, 'x');
+    const answer = await endpoint.post(PATH, tooLarge, signed(tooLarge, 'id-2'));
+    expect([answer.status, answer.body]).toEqual([413, '{"error":"payload_too_large"}']);
+    expect(await inboxOf(store)).toHaveLength(1);
+  });
+
+  test.each([1_001, 3_000])(
+    "holds each connection to its own vendor's limit, also without a length (%d bytes)",
+    async (bytes) => {
+      const store = await openTestStore();
+      const small = activeWith({ name: 'small', connector: { largestDelivery: 1_000 } });
+      const large = activeWith({ connector: { largestDelivery: 2_000 } });
+      const endpoint = await openEndpoint(store, [large, small]);
+      const body = Buffer.alloc(bytes, 'x');
+      expect((await endpoint.post('/webhooks/main/small', body, signed(body))).status).toBe(413);
+      expect(await postChunked(endpoint.port, '/webhooks/main/small', body, signed(body))).toMatch(/^HTTP\/1\.1 413 /);
+      expect(await inboxOf(store)).toEqual([]);
+    },
+  );
+
+  test('verifies an empty body like any other', async () => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith()]);
+    expect((await endpoint.post(PATH, '', signed('x'))).status).toBe(401);
+    expect((await endpoint.post(PATH, '', signed(''))).status).toBe(202);
+  });
+
+  test('tells the sender to come again while the inbox is full', async () => {
+    const store = await openTestStore();
+    const endpoint = await openEndpoint(store, [activeWith()], { mostPending: 2 });
+    for (const id of ['a', 'b']) expect((await endpoint.post(PATH, 'x', signed('x', id))).status).toBe(202);
+    await endpoint.clock.advance(1_000);
+    const answer = await endpoint.post(PATH, 'x', signed('x', 'c'));
+    expect([answer.status, answer.body, answer.headers.get('retry-after')]).toEqual([
+      503,
+      '{"error":"inbox_full"}',
+      '30',
+    ]);
+    await store.query.updateTable('inbox').set({ state: 'applied' }).execute();
+    await endpoint.clock.advance(1_000);
+    expect((await endpoint.post(PATH, 'x', signed('x', 'c'))).status).toBe(202);
+  });
+
+  test('reads no payload', async () => {
+    const store = await openTestStore();
+    const translate = () => {
+      throw new Error('intake must not translate');
+    };
+    const endpoint = await openEndpoint(store, [activeWith({ connector: { ...notesConnector, translate } })]);
+    expect((await endpoint.post(PATH, '{"__proto__": 1}', signed('{"__proto__": 1}'))).status).toBe(202);
+  });
+});
+
+/** Sends a body in chunks, without naming its length; returns the answer's head. */
+function postChunked(port: number, path: string, body: Buffer, headers: Record<string, string>): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = '';
+    const socket = connect(port, '127.0.0.1', () => {
+      const lines = Object.entries({
+        ...headers,
+        host: 'localhost',
+        'transfer-encoding': 'chunked',
+        connection: 'close',
+      });
+      socket.write(`POST ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`);
+      socket.write(`${body.length.toString(16)}\r\n`);
+      socket.write(body);
+      socket.end('\r\n0\r\n\r\n');
+    });
+    socket.on('data', (data) => (answer += data.toString()));
+    socket.on('close', () => resolve(answer));
+    socket.on('error', reject);
+  });
+}

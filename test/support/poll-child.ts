@@ -1,0 +1,66 @@
+/**
+ * A process that polls one unit of three pages once and ends; for tests that kill it on the way.
+ *
+ *   node poll-child.ts FILE STEP    STEP: the number of the step at which it kills itself; 0 for never
+ *
+ * Prints how many steps it took, and which pages it asked for, as one JSON line.
+ */
+import { createPauses } from '../../src/intake/pauses.ts';
+import { createPolls } from '../../src/intake/polls.ts';
+import { createBell } from '../../src/lib/bell.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { silentMeter } from '../../src/lib/meter.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { openStore } from '../../src/store/database.ts';
+import { connectionWith, notesConnector } from './notes.ts';
+
+const [file, step] = process.argv.slice(2);
+let steps = 0;
+const store = await openStore({
+  file: file as string,
+  steps: {
+    reached() {
+      if (++steps === Number(step)) process.kill(process.pid, 'SIGKILL');
+    },
+  },
+});
+const asked: (string | undefined)[] = [];
+const polls = createPolls({
+  store,
+  clock: systemClock(),
+  random: systemRandom(),
+  inbox: createBell(),
+  pauses: createPauses(systemClock()),
+  logger: silentLogger,
+  meter: silentMeter,
+  connections: [
+    {
+      name: 'notes',
+      connector: notesConnector,
+      options: {},
+      secrets: [],
+      schedule: { cron: '0 0 1 1 *' },
+      connection: connectionWith({
+        units: async () => ['unit'],
+        async poll({ page = '1' }) {
+          asked.push(page);
+          const next = page === '3' ? {} : { next: String(Number(page) + 1) };
+          const newest = `2026-01-0${5 - Number(page)}T00:00:00Z`;
+          return {
+            outcome: 'page',
+            event: 'list',
+            body: Buffer.from(`page ${page}`),
+            newest,
+            etag: `"${page}"`,
+            ...next,
+          };
+        },
+      }),
+    },
+  ],
+});
+await polls.pollNow();
+await polls.stop();
+await store.close();
+process.stdout.write(`${JSON.stringify({ steps, asked })}\n`);
