@@ -61,7 +61,7 @@ export interface Endpoint {
   post(path: string, body: string | Buffer, headers: Record<string, string>): Promise<Answer>;
 }
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly body: string;
