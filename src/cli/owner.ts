@@ -26,18 +26,24 @@ export async function hasOwner(dataFolder: string): Promise<boolean> {
 export async function askOwner<Answer>(dataFolder: string, method: 'GET' | 'POST', path: string): Promise<Answer> {
   const owner = findOwner(dataFolder);
   if (!owner) throw notRunning(dataFolder);
-  const answer = await request(owner, method, path).catch((error: unknown) => {
+  const answer = await request(owner, method, path, body).catch((error: unknown) => {
     throw asSyncError(error).code === 'unreachable' ? notRunning(dataFolder) : error;
   });
   if (answer.status === 200) return JSON.parse(answer.body.toString()) as Answer;
   throw new SyncError('unauthorized', `the daemon at ${owner.address} answered ${answer.status}`);
 }
 
-async function request({ address, token }: Owner, method: 'GET' | 'POST', path: string): Promise<HttpAnswer> {
+async function request(
+  { address, token }: Owner,
+  method: 'GET' | 'POST',
+  path: string,
+  body?: unknown,
+): Promise<HttpAnswer> {
   const http = ownerClient();
   try {
     const headers = { authorization: `Bearer ${token}` };
-    return await http.request({ method, url: `${address}${path}`, headers, target: 'daemon' });
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    return await http.request({ method, url: `${address}${path}`, headers, body: text, target: 'daemon' });
   } finally {
     await http.close();
   }

@@ -16,10 +16,10 @@ import { openStore, type Store } from '../store/database.ts';
 import { readStatus } from '../store/status.ts';
 import { createThrottle, type Throttle } from '../throttle/throttle.ts';
 import { type ConfiguredConnection, describeWorkspace, type WorkspaceStatus } from '../web/status.ts';
-import type { WorkspaceClient } from '../workspace/client.ts';
+import type { Send, WorkspaceClient } from '../workspace/client.ts';
 import type { Parts } from './parts.ts';
 import { activeConnections, sourcesOf } from './sources.ts';
-import { type DirectContext, directClient, outboxClient } from './workspace-door.ts';
+import { clientOver, type DirectContext, directSend, outboxClient } from './workspace-door.ts';
 
 /** Where the workspace's API is, and with which key it is asked. */
 export interface WorkspaceAddress {
@@ -33,7 +33,8 @@ export interface Partition {
   readonly config: WorkspaceConfig;
   readonly store: Store;
   readonly throttle: Throttle;
-  /** For requests that no change of the outbox stands for. */
+  /** Sends what no change of the outbox stands for; the client is the same with typed methods. */
+  readonly send: Send<DirectContext>;
   readonly client: WorkspaceClient<DirectContext>;
   readonly connections: readonly ActiveConnection[];
   readonly reconcile: Reconcile;
@@ -81,6 +82,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     api: config.workspace.api,
     cut: cut.signal,
   };
+  const send = directSend(door, throttle, clock, (record) => store.commit((transaction) => record(transaction)));
   const bells = { inbox: createBell(), outbox: createBell() };
   const connections = activeConnections(config.connections, parts, logger);
   const collector = createCollector({ store, clock, bell: bells.inbox });
@@ -136,7 +138,8 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     config,
     store,
     throttle,
-    client: directClient(door, throttle, clock, (record) => store.commit((transaction) => record(transaction))),
+    send,
+    client: clientOver(send, door),
     connections,
     reconcile,
     outbox,

@@ -3,8 +3,8 @@ import type { Clock } from '../lib/clock.ts';
 import type { Lane } from '../model/lane.ts';
 import type { SendContext } from '../outbox/door.ts';
 import type { Slot, Throttle } from '../throttle/throttle.ts';
-import { createWorkspaceClient, type Send, type WorkspaceClient } from '../workspace/client.ts';
-import { type ApiOverrides, apiOverrides } from '../workspace/contract.ts';
+import { type ApiResponse, createWorkspaceClient, type Send, type WorkspaceClient } from '../workspace/client.ts';
+import { apiOverrides } from '../workspace/contract.ts';
 import { createSend } from '../workspace/transport.ts';
 
 export interface DoorOptions {
@@ -20,8 +20,8 @@ export interface DoorOptions {
 
 /** The client of the outbox: each request brings the slot that its transaction recorded. */
 export function outboxClient(options: DoorOptions): WorkspaceClient<SendContext> {
-  const { send, client } = build(options);
-  return client<SendContext>((request) => send(request, { signal: options.cut }));
+  const send = transportOf(options);
+  return clientOver<SendContext>((request) => send(request, { signal: options.cut }), options);
 }
 
 /** How a request without a row in the outbox asks for its slot. */
@@ -30,18 +30,21 @@ export interface DirectContext {
   readonly signal?: AbortSignal;
 }
 
+/** What records a slot durably before its request is sent. */
+type Commit = (record: Slot['record']) => Promise<void>;
+
 /**
- * The client for everything else, for example commands: it takes its own slot, records it, and only then sends. There
- * is no client that goes around the throttle.
+ * How everything else sends, for example commands: each request takes its own slot and records it, and only then goes
+ * out. There is no way around the throttle.
  */
-export function directClient(
+export function directSend(
   options: DoorOptions,
   throttle: Throttle,
   clock: Clock,
-  commit: (record: Slot['record']) => Promise<void>,
-): WorkspaceClient<DirectContext> {
-  const { send, client } = build(options);
-  return client<DirectContext>(async (request, { lane, signal }) => {
+  commit: Commit,
+): Send<DirectContext> {
+  const send = transportOf(options);
+  return async (request, { lane, signal }) => {
     const slot = await throttle.acquire({ lane, due: clock.now(), signal });
     try {
       await commit((query) => slot.record(query));
@@ -49,23 +52,26 @@ export function directClient(
       slot.release();
       throw error;
     }
+    let answer: ApiResponse | undefined;
     try {
-      const answer = await send(request, { signal: signal ?? options.cut });
-      await slot.complete({ status: answer.status, retryAfter: hint(answer.headers['retry-after']) });
+      answer = await send(request, { signal: signal ?? options.cut });
       return answer;
-    } catch (error) {
-      await slot.complete(undefined);
-      throw error;
+    } finally {
+      await slot.complete(answer && { status: answer.status, retryAfter: hint(answer.headers['retry-after']) });
     }
-  });
+  };
 }
 
-function build({ http, baseUrl, workspaceId, apiKey, api }: DoorOptions) {
-  const overrides: ApiOverrides = apiOverrides.parse(api ?? {});
-  return {
-    send: createSend({ http, baseUrl, apiKey, api: overrides }),
-    client: <Context>(send: Send<Context>) => createWorkspaceClient<Context>({ send, workspaceId, api: overrides }),
-  };
+/** A client over any way of sending, with the names that this workspace's configuration overrides. */
+export function clientOver<Context>(
+  send: Send<Context>,
+  { workspaceId, api }: Pick<DoorOptions, 'workspaceId' | 'api'>,
+) {
+  return createWorkspaceClient<Context>({ send, workspaceId, api: apiOverrides.parse(api ?? {}) });
+}
+
+function transportOf({ http, baseUrl, apiKey, api }: DoorOptions) {
+  return createSend({ http, baseUrl, apiKey, api: apiOverrides.parse(api ?? {}) });
 }
 
 function hint(seconds: string | undefined): number | undefined {
