@@ -23,7 +23,12 @@ export async function hasOwner(dataFolder: string): Promise<boolean> {
 }
 
 /** Asks the daemon that owns the data folder. Throws `not_running` where none answers. */
-export async function askOwner<Answer>(dataFolder: string, method: 'GET' | 'POST', path: string): Promise<Answer> {
+export async function askOwner<Answer>(
+  dataFolder: string,
+  method: 'GET' | 'POST',
+  path: string,
+  body?: unknown,
+): Promise<Answer> {
   const owner = findOwner(dataFolder);
   if (!owner) throw notRunning(dataFolder);
   const answer = await request(owner, method, path, body).catch((error: unknown) => {
