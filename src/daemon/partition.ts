@@ -70,7 +70,13 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   const logger = parts.logger.child({ workspace: config.name });
   const meter = parts.metrics.forWorkspace(config.name);
   const file = join(options.dataFolder, `${config.name}.db`);
-  const store = await openStore({ file, steps, onStatement: options.onStatement });
+  const onDiskFull = (full: boolean) => {
+    parts.metrics.meter.gauge('disk_full', full ? 1 : 0);
+    health.set('disk', !full, 'disk_full');
+    logger[full ? 'error' : 'info']({ full }, 'space on the data volume');
+  };
+  const store = await openStore({ file, steps, onDiskFull, onStatement: options.onStatement });
+  health.set('disk', true);
   const throttle = await createThrottle({ store, clock, random, logger, meter, quota: config.quota });
 
   const cut = new AbortController();

@@ -27,6 +27,8 @@ export interface OpenOptions {
   readonly file: string;
   readonly migrations: Readonly<Record<string, Migration>>;
   readonly steps?: Steps;
+  /** Told that a write found no space left, and that one succeeded again. */
+  readonly onDiskFull?: (full: boolean) => void;
   /** Sees the text of every statement that runs; for tests that count independently. */
   readonly onStatement?: (sql: string) => void;
 }
@@ -41,7 +43,7 @@ export async function openDatabase<Tables>(options: OpenOptions): Promise<Databa
   const raw = openFile(options);
   const query = new Kysely<Tables>({
     dialect: new SqliteDialect({
-      database: withSteps(raw, options.steps ?? noSteps),
+      database: withSteps(raw, options.steps ?? noSteps, watchDisk(options.onDiskFull)),
     }),
   });
   try {
@@ -144,7 +146,7 @@ const STATEMENTS_KEPT = 256;
  * The connection as Kysely sees it: statements stay prepared, transactions begin IMMEDIATE, and every durable commit
  * (a `commit`, or a single write outside a transaction) is reported as a step.
  */
-function withSteps(raw: BetterSqlite.Database, steps: Steps): SqliteDatabase {
+function withSteps(raw: BetterSqlite.Database, steps: Steps, disk: DiskWatch): SqliteDatabase {
   const kept = new Map<string, Statement<unknown[]>>();
   const prepare = (sql: string): Statement<unknown[]> => {
     const found = kept.get(sql);
@@ -155,9 +157,10 @@ function withSteps(raw: BetterSqlite.Database, steps: Steps): SqliteDatabase {
     return statement;
   };
   const durably = <Result>(isCommit: boolean, run: () => Result): Result => {
-    if (!isCommit) return run();
+    if (!isCommit) return disk.during(run);
     steps.reached('commit', 'before');
-    const result = run();
+    const result = disk.during(run);
+    disk.wrote();
     steps.reached('commit', 'after');
     return result;
   };
@@ -173,6 +176,32 @@ function withSteps(raw: BetterSqlite.Database, steps: Steps): SqliteDatabase {
         iterate: (parameters) => statement.iterate(...parameters),
       };
     },
+  };
+}
+
+interface DiskWatch {
+  during<Result>(run: () => Result): Result;
+  /** A commit succeeded. */
+  wrote(): void;
+}
+
+/** Tells when the disk becomes full and when it no longer is, each once. */
+function watchDisk(tell: (full: boolean) => void = () => undefined): DiskWatch {
+  let full = false;
+  const set = (next: boolean) => {
+    if (full !== next) tell(next);
+    full = next;
+  };
+  return {
+    during(run) {
+      try {
+        return run();
+      } catch (error) {
+        if ((error as { code?: string }).code === 'SQLITE_FULL') set(true);
+        throw error;
+      }
+    },
+    wrote: () => set(false),
   };
 }
 

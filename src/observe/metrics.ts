@@ -29,7 +29,7 @@ const METRICS: Readonly<Record<string, Declaration>> = {
   polls_total: {
     kind: 'counter',
     perWorkspace: true,
-    help: 'Poll pages by outcome.',
+    help: 'Polled units by outcome: complete, unchanged, limited, failed.',
     labels: ['connection', 'outcome'],
   },
   inbox_pending: { kind: 'gauge', perWorkspace: true, help: 'Deliveries that wait for reconcile.' },
