@@ -10,9 +10,12 @@ import type { Item } from '../model/item.ts';
  */
 export interface Held {
   readonly item: Item;
-  /** Times of those fields that are older than `item.updatedAt`, because newer deliveries did not carry them. */
-  readonly older: Readonly<Record<string, number>>;
+  /** Times of those fields that are older than the item's, because newer deliveries did not carry them. */
+  readonly older: Readonly<Record<string, Stamp>>;
 }
+
+/** What orders two states of an item. Where one of them has no version, their times alone decide. */
+export type Stamp = Pick<Item, 'updatedAt' | 'version'>;
 
 export type Judgement =
   /** Nothing that is held changes. */
@@ -27,6 +30,8 @@ const BELIEVED_AHEAD = 5 * 60_000;
 /** Fields that name the item or order its states: not content. */
 const NOT_CONTENT: ReadonlySet<string> = new Set(['key', 'kind', 'connector', 'host', 'updatedAt', 'version']);
 
+const NEVER: Stamp = { updatedAt: Number.NEGATIVE_INFINITY };
+
 type Fields = Readonly<Record<string, unknown>>;
 
 /** A time from the future would block every honest one until then: it is read as the time of receipt. */
@@ -35,63 +40,48 @@ export function clampTime<Any extends Item>(item: Any, receivedAt: number): Any 
 }
 
 export function judge(held: Held | undefined, incoming: Item, source: DeliverySource): Judgement {
-  if (held === undefined) return { outcome: 'applied', held: { item: present(incoming), older: {} }, doubtful: false };
-  const order = compare(incoming, held.item);
-  if (order > 0) return takeNewer(held, incoming);
-  if (order < 0) return fillFromOlder(held, incoming);
-  return settleTie(held, incoming, source);
-}
-
-function compare(incoming: Item, held: Item): number {
-  if (incoming.updatedAt !== held.updatedAt) return incoming.updatedAt - held.updatedAt;
-  if (incoming.version === undefined || held.version === undefined) return 0;
-  return incoming.version - held.version;
-}
-
-function takeNewer(held: Held, incoming: Item): Judgement {
-  const older: Record<string, number> = {};
-  for (const field of contentFields(held.item)) {
-    if (!carries(incoming, field)) older[field] = timeOf(held, field);
-  }
-  // Something seen again is not gone, though only deletions carry the field.
-  const merged = { ...held.item, ...present(incoming), gone: incoming.gone ?? false } as Item;
-  return { outcome: 'applied', held: { item: merged, older }, doubtful: false };
-}
-
-function fillFromOlder(held: Held, incoming: Item): Judgement {
-  const filled = contentFields(incoming).filter((field) => timeOf(held, field) < incoming.updatedAt);
-  if (filled.length === 0) return { outcome: 'superseded' };
-  return applied(held, incoming, filled, false);
-}
-
-function settleTie(held: Held, incoming: Item, source: DeliverySource): Judgement {
-  const carried = contentFields(incoming);
-  const stale = carried.filter((field) => timeOf(held, field) < incoming.updatedAt);
-  const contested = carried.filter(
-    (field) => !stale.includes(field) && !same(fieldOf(incoming, field), fieldOf(held.item, field)),
+  const said = sayingOf(incoming);
+  if (held === undefined) return { outcome: 'applied', held: { item: said, older: {} }, doubtful: false };
+  const order = compare(said, held.item);
+  const fields = contentFields(said);
+  const newer = fields.filter((field) => compare(said, timeOf(held, field)) > 0);
+  const contested = fields.filter(
+    (field) => compare(said, timeOf(held, field)) === 0 && !same(fieldOf(said, field), fieldOf(held.item, field)),
   );
-  if (contested.length === 0 && stale.length === 0) return { outcome: 'unchanged' };
-  if (contested.length === 0 || source === 'fetch') return applied(held, incoming, [...stale, ...contested], false);
+  if (order <= 0 && newer.length + contested.length === 0) return { outcome: order < 0 ? 'superseded' : 'unchanged' };
+  const doubtful = contested.length > 0 && source !== 'fetch';
   // The later arrival is the better guess, except that nothing is taken back from being finished on a guess.
-  const guess = reopens(held.item, incoming) ? stale : [...stale, ...contested];
-  return applied(held, incoming, guess, true);
+  const kept = doubtful && contested.includes('state') && reopens(held.item, said);
+  return { outcome: 'applied', held: merge(held, said, kept ? newer : [...newer, ...contested]), doubtful };
 }
 
-function applied(held: Held, incoming: Item, fields: readonly string[], doubtful: boolean): Judgement {
-  const item: Record<string, unknown> = { ...held.item };
-  const older: Record<string, number> = { ...held.older };
-  for (const field of fields) {
-    item[field] = fieldOf(incoming, field);
-    if (incoming.updatedAt < held.item.updatedAt) older[field] = incoming.updatedAt;
-    else delete older[field];
+function compare(left: Stamp, right: Stamp): number {
+  if (left.updatedAt !== right.updatedAt) return left.updatedAt - right.updatedAt;
+  if (left.version === undefined || right.version === undefined) return 0;
+  return left.version - right.version;
+}
+
+/** Takes these fields over, each with its time; the item's time is the newest of all. */
+function merge(held: Held, said: Item, fields: readonly string[]): Held {
+  const newest = compare(said, held.item) > 0 ? said : held.item;
+  const { version: _, ...content } = held.item;
+  const item: Record<string, unknown> = { ...content, ...stampOf(newest) };
+  for (const field of fields) item[field] = fieldOf(said, field);
+  const older: Record<string, Stamp> = {};
+  for (const field of contentFields(item as unknown as Item)) {
+    const time = fields.includes(field) ? said : timeOf(held, field);
+    if (compare(time, newest) < 0) older[field] = stampOf(time);
   }
-  return { outcome: 'applied', held: { item: item as unknown as Item, older }, doubtful };
+  return { item: item as unknown as Item, older };
 }
 
-/** Provider time of the value held; minus infinity where none is. */
-function timeOf(held: Held, field: string): number {
-  if (!carries(held.item, field)) return Number.NEGATIVE_INFINITY;
-  return held.older[field] ?? held.item.updatedAt;
+function stampOf({ updatedAt, version }: Stamp): Stamp {
+  return version === undefined ? { updatedAt } : { updatedAt, version };
+}
+
+/** Provider time of the value held; before all times where none is. */
+function timeOf(held: Held, field: string): Stamp {
+  return carries(held.item, field) ? (held.older[field] ?? held.item) : NEVER;
 }
 
 function reopens(held: Item, incoming: Item): boolean {
@@ -118,7 +108,8 @@ export function same(left: unknown, right: unknown): boolean {
   return left.every((element, index) => element === right[index]);
 }
 
-/** Without the absent fields, as it is stored. */
-function present<Any extends Item>(item: Any): Any {
-  return Object.fromEntries(Object.entries(item).filter(([, value]) => value !== undefined)) as unknown as Any;
+/** Without absent fields, as it is stored. That a thing exists is said by every delivery that does not call it gone. */
+function sayingOf(item: Item): Item {
+  const present = Object.entries(item).filter(([, value]) => value !== undefined);
+  return { ...(Object.fromEntries(present) as unknown as Item), gone: item.gone ?? false };
 }

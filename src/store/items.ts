@@ -38,7 +38,7 @@ export async function saveItem(query: Query, row: ItemRow): Promise<void> {
 
 export interface StoredItem {
   readonly item: Item;
-  readonly older: Readonly<Record<string, number>>;
+  readonly older: Readonly<Record<string, Pick<Item, 'updatedAt' | 'version'>>>;
 }
 
 export function readFields(row: Pick<ItemRow, 'fields'>): StoredItem {

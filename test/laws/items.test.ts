@@ -1,0 +1,254 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { DeliverySource } from '../../src/model/delivery.ts';
+import type { PullRequest } from '../../src/model/item.ts';
+import { type Held, judge } from '../../src/reconcile/newest.ts';
+import { bare, PULL_IDENTITY } from '../support/items.ts';
+
+const FIELDS = ['title', 'description', 'state', 'draft', 'labels', 'headBranch'] as const;
+type Content = Pick<PullRequest, (typeof FIELDS)[number]>;
+
+const content: fc.Arbitrary<Content> = fc.record({
+  title: fc.constantFrom('a', 'b', 'c'),
+  description: fc.constantFrom('x', '', null),
+  state: fc.constantFrom('open', 'closed', 'merged'),
+  draft: fc.boolean(),
+  labels: fc.constantFrom([], ['p'], ['p', 'q']),
+  headBranch: fc.constantFrom('feature', 'other'),
+});
+
+interface Said {
+  readonly at: number;
+  readonly version?: number;
+  readonly whole: Content;
+  readonly carried: Partial<Content>;
+}
+
+const carriedOf = (whole: Content, fields: readonly (keyof Content)[]): Partial<Content> =>
+  Object.fromEntries(fields.map((field) => [field, whole[field]]));
+
+/** States of one item at these times of the provider, and what one delivery of each carries. */
+function historyOf(times: fc.Arbitrary<Pick<Said, 'at' | 'version'>[]>): fc.Arbitrary<Said[]> {
+  const delivery = fc.tuple(content, fc.subarray([...FIELDS]));
+  return fc.tuple(times, fc.array(delivery, { minLength: 12, maxLength: 12 })).map(([stamps, contents]) =>
+    stamps.map((stamp, index) => {
+      const [whole, fields] = contents[index] as [Content, (keyof Content)[]];
+      return { ...stamp, whole, carried: carriedOf(whole, fields) };
+    }),
+  );
+}
+
+const byAge = (left: Pick<Said, 'at' | 'version'>, right: Pick<Said, 'at' | 'version'>) =>
+  left.at - right.at || (left.version ?? 0) - (right.version ?? 0);
+
+const increasing = fc
+  .uniqueArray(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 8 })
+  .map((times) => times.toSorted((a, b) => a - b).map((at) => ({ at })));
+
+/** Times are shared; the version tells them apart. */
+const versioned = fc
+  .uniqueArray(fc.record({ at: fc.integer({ min: 1, max: 3 }), version: fc.integer({ min: 1, max: 9 }) }), {
+    minLength: 1,
+    maxLength: 8,
+    selector: ({ at, version }) => `${at} ${version}`,
+  })
+  .map((stamps) => stamps.toSorted(byAge));
+
+/** Any order, any repetition, every one at least once. */
+function courseOf(history: fc.Arbitrary<Said[]>): fc.Arbitrary<{ history: Said[]; course: Said[] }> {
+  return history.chain((states) => {
+    const all = [...states, ...states, ...states];
+    const course = fc
+      .tuple(
+        fc.shuffledSubarray(states, { minLength: states.length }),
+        fc.shuffledSubarray(all, { maxLength: all.length }),
+      )
+      .chain(([once, again]) => fc.shuffledSubarray([...once, ...again], { minLength: once.length + again.length }));
+    return course.map((deliveries) => ({ history: states, course: deliveries }));
+  });
+}
+
+const toItem = ({ at, version, carried }: Said) =>
+  bare(at, { ...(version === undefined ? {} : { version }), ...carried });
+
+function contentOf(held: Held | undefined): Partial<Content> {
+  const item = held?.item as Partial<PullRequest> | undefined;
+  const present = FIELDS.filter((field) => item?.[field] !== undefined);
+  return Object.fromEntries(present.map((field) => [field, item?.[field]]));
+}
+
+/** Each field as the newest delivery that carries it says. */
+function newestOf(history: readonly Said[]): Partial<Content> {
+  return Object.assign({}, ...history.toSorted(byAge).map(({ carried }) => carried));
+}
+
+describe.each([
+  ['times that increase', increasing],
+  ['times that are shared, with versions that increase', versioned],
+] as const)('%s', (_, times) => {
+  it('any order and any repetition end in the newest value of each field', () => {
+    fc.assert(
+      fc.property(courseOf(historyOf(times)), ({ history, course }) => {
+        let held: Held | undefined;
+        for (const said of course) {
+          const judgement = judge(held, toItem(said), 'webhook');
+          if (judgement.outcome !== 'applied') continue;
+          expect(judgement.doubtful).toBe(false);
+          held = judgement.held;
+        }
+        expect(contentOf(held)).toEqual(newestOf(history));
+        expect(held?.item).toMatchObject(PULL_IDENTITY);
+        expect(held?.item.updatedAt).toBe(Math.max(...history.map(({ at }) => at)));
+      }),
+      { numRuns: 1_500 },
+    );
+  });
+
+  it('at every moment each field is the newest value delivered so far: nothing moves backwards', () => {
+    fc.assert(
+      fc.property(courseOf(historyOf(times)), ({ course }) => {
+        let held: Held | undefined;
+        course.forEach((said, index) => {
+          const judgement = judge(held, toItem(said), 'webhook');
+          if (judgement.outcome === 'applied') held = judgement.held;
+          expect(contentOf(held)).toEqual(newestOf(course.slice(0, index + 1)));
+        });
+      }),
+      { numRuns: 700 },
+    );
+  });
+
+  it('what changes nothing says so, and what says so changes nothing', () => {
+    fc.assert(
+      fc.property(courseOf(historyOf(times)), ({ course }) => {
+        let held: Held | undefined;
+        for (const said of [...course, ...course]) {
+          const judgement = judge(held, toItem(said), 'webhook');
+          if (judgement.outcome === 'applied') expect(judgement.held).not.toEqual(held);
+          held = judgement.outcome === 'applied' ? judgement.held : held;
+          expect(judge(held, toItem(said), 'webhook').outcome).not.toBe('applied');
+        }
+      }),
+      { numRuns: 700 },
+    );
+  });
+});
+
+describe('times that cannot be ordered', () => {
+  /** At least two states share a time, as where a provider counts in seconds. */
+  const shared = fc
+    .array(fc.integer({ min: 1, max: 4 }), { minLength: 2, maxLength: 8 })
+    .map((times) => times.toSorted((a, b) => a - b).map((at) => ({ at })));
+
+  interface Step {
+    readonly said: Said;
+    /** How many of the fetches that are asked for are answered before this delivery comes. */
+    readonly answers: number;
+  }
+
+  const steps = courseOf(historyOf(shared)).chain(({ history, course }) =>
+    fc.array(fc.integer({ min: 0, max: 2 }), { minLength: course.length, maxLength: course.length }).map((answers) => ({
+      history,
+      course: course.map((said, index): Step => ({ said, answers: answers[index] as number })),
+    })),
+  );
+
+  it('where each doubt is followed by a fetch, the end is what the provider holds', () => {
+    fc.assert(
+      fc.property(steps, ({ history, course }) => {
+        const last = history.at(-1) as Said;
+        const final = bare(last.at, last.whole);
+        let held: Held | undefined;
+        let asked = 0;
+        const take = (item: PullRequest, source: DeliverySource) => {
+          const judgement = judge(held, item, source);
+          if (judgement.outcome !== 'applied') return;
+          held = judgement.held;
+          if (judgement.doubtful) asked++;
+        };
+        for (const { said, answers } of course) {
+          for (; asked > 0 && answers > 0; asked = Math.max(0, asked - answers)) take(final, 'fetch');
+          take(toItem(said), 'webhook');
+        }
+        const everDoubted = asked > 0;
+        for (; asked > 0; asked--) take(final, 'fetch');
+        if (everDoubted) expect(contentOf(held)).toEqual(contentOf({ item: final, older: {} }));
+        else expectUndoubted(held, history, final);
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  /** Without an open doubt at the end: no field may differ from what was said at its newest time. */
+  function expectUndoubted(held: Held | undefined, history: readonly Said[], final: PullRequest): void {
+    for (const field of FIELDS) {
+      const carrying = history.filter(({ carried }) => field in carried);
+      const newest = Math.max(...carrying.map(({ at }) => at));
+      const allowed = [
+        final[field],
+        ...carrying.filter(({ at }) => at === newest).map(({ carried }) => carried[field]),
+      ];
+      const value = (held?.item as PullRequest)[field];
+      if (value !== undefined) expect(allowed).toContainEqual(value);
+    }
+  }
+
+  it('a final state that is fetched after all else is the end state', () => {
+    fc.assert(
+      fc.property(courseOf(historyOf(shared)), ({ history, course }) => {
+        const last = history.at(-1) as Said;
+        let held: Held | undefined;
+        for (const said of course) {
+          const judgement = judge(held, toItem(said), 'webhook');
+          if (judgement.outcome === 'applied') held = judgement.held;
+        }
+        const judgement = judge(held, bare(last.at, last.whole), 'fetch');
+        if (judgement.outcome === 'applied') held = judgement.held;
+        expect(contentOf(held)).toEqual(last.whole);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it('two contents of one time never pass without a doubt', () => {
+    fc.assert(
+      fc.property(courseOf(historyOf(shared)), ({ course }) => {
+        let held: Held | undefined;
+        let doubts = 0;
+        for (const said of course) {
+          const judgement = judge(held, toItem(said), 'webhook');
+          if (judgement.outcome !== 'applied') continue;
+          held = judgement.held;
+          if (judgement.doubtful) doubts++;
+        }
+        const contradicts = FIELDS.some((field) => {
+          const carrying = course.filter(({ carried }) => field in carried);
+          const newest = Math.max(...carrying.map(({ at }) => at));
+          const values = carrying
+            .filter(({ at }) => at === newest)
+            .map(({ carried }) => JSON.stringify(carried[field]));
+          return new Set(values).size > 1;
+        });
+        if (contradicts) expect(doubts).toBeGreaterThan(0);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it('finished is never taken back by anything that is not newer and was not fetched', () => {
+    fc.assert(
+      fc.property(courseOf(historyOf(shared)), ({ course }) => {
+        let held: Held | undefined;
+        for (const said of course) {
+          const before = held;
+          const judgement = judge(held, toItem(said), 'webhook');
+          if (judgement.outcome === 'applied') held = judgement.held;
+          const was = before?.item.state;
+          if (was === undefined || was === 'open' || held?.item.state !== 'open') continue;
+          expect(said.at).toBeGreaterThan((before?.older['state'] ?? before?.item)?.updatedAt ?? 0);
+        }
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});
