@@ -4,8 +4,8 @@ import { same } from './newest.ts';
 type Fields = Readonly<Record<string, unknown>>;
 
 /** The fields of `desired` that `known` holds otherwise. A field without an opinion is never compared. */
-function differingFields(desired: Fields, known: Fields): string[] {
-  return Object.keys(desired).filter((field) => !same(normal(desired[field]), normal(known[field])));
+export function differingFields(desired: Fields, known: Fields): string[] {
+  return Object.keys(desired).filter((field) => !same(normal(field, desired[field]), normal(field, known[field])));
 }
 
 /**
@@ -18,7 +18,12 @@ export function recordDiffers(desired: Fields, known: Fields | undefined, capabi
   return differingFields(desired, known).length > 0;
 }
 
-/** Servers give an empty text as null, as nothing, or as it is: the same to everybody who reads it. */
-function normal(value: unknown): unknown {
+/** Fields that are instants (RFC 3339): a server may spell them in its own way. */
+const INSTANTS: ReadonlySet<string> = new Set(['createdAt', 'mergedAt']);
+
+/** Servers give an empty text as null, as nothing, or as it is, and lists in their own order: the same to every reader. */
+function normal(field: string, value: unknown): unknown {
+  if (Array.isArray(value)) return value.length === 0 ? null : [...new Set<string>(value)].sort();
+  if (typeof value === 'string' && INSTANTS.has(field)) return Date.parse(value);
   return value === undefined || value === '' ? null : value;
 }

@@ -8,10 +8,11 @@ export interface Mention {
 }
 
 /**
- * `BUG-12`: an upper-case word, a hyphen, a number, with nothing alphanumeric on either side. The left boundary also
+ * `BUG-12`: an upper-case word, a hyphen, a number, with no digit and no letter of a cased script on either side. Scripts
+ * without case are written without spaces around a foreign word, so their letters end a key. The left boundary also
  * keeps matching linear: a run of letters has one place to start.
  */
-const TASK_KEY = /(?<![A-Za-z0-9])[A-Z][A-Z0-9]*-[1-9][0-9]{0,8}(?![A-Za-z0-9])/g;
+const TASK_KEY = /(?<![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])[A-Z][A-Z0-9]*-[1-9][0-9]{0,8}(?![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])/gu;
 
 /** More names than this in one text are a list of something else. */
 const MOST_MENTIONS = 50;
@@ -22,19 +23,31 @@ const MOST_MENTIONS = 50;
  */
 export function mentionsOf(item: Item): readonly Mention[] {
   const found = new Map<string, Mention>();
-  for (const [place, text] of placesOf(item)) {
-    for (const [taskKey] of text.matchAll(TASK_KEY)) {
-      if (!found.has(taskKey)) found.set(taskKey, { taskKey, reason: { rule: 'task-key', place, text: taskKey } });
+  for (const { place, text, folded } of placesOf(item)) {
+    for (const { 0: taskKey, index } of folded.matchAll(TASK_KEY)) {
+      if (found.has(taskKey)) continue;
+      const asItStood = text.slice(index, index + taskKey.length);
+      found.set(taskKey, { taskKey, reason: { rule: 'task-key', place, text: asItStood } });
       if (found.size >= MOST_MENTIONS) return [...found.values()];
     }
   }
   return [...found.values()];
 }
 
-function placesOf(item: Item): [place: string, text: string][] {
-  const places: [string, string][] = [];
+interface Place {
+  readonly place: string;
+  readonly text: string;
+  /** The text as it is searched: of the same length. */
+  readonly folded: string;
+}
+
+function placesOf(item: Item): Place[] {
+  const places: Place[] = [];
   // Branch names are often typed in lower case; in prose only the key as the workspace writes it counts.
-  if (item.kind === 'pull_request' && item.headBranch) places.push(['branch', item.headBranch.toUpperCase()]);
-  if (item.title) places.push(['title', item.title]);
+  if (item.kind === 'pull_request' && item.headBranch) {
+    const folded = item.headBranch.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
+    places.push({ place: 'branch', text: item.headBranch, folded });
+  }
+  if (item.title) places.push({ place: 'title', text: item.title, folded: item.title });
   return places;
 }

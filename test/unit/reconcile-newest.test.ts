@@ -4,12 +4,17 @@ import type { Item, PullRequest } from '../../src/model/item.ts';
 import { clampTime, type Held, judge, same } from '../../src/reconcile/newest.ts';
 import { bare, workItem } from '../support/items.ts';
 
-/** Takes deliveries over one after the other; the last element is what the last one became. */
-function take(...deliveries: readonly (Item | readonly [Item, DeliverySource])[]) {
+interface Fetched {
+  readonly fetched: Item;
+}
+
+/** Takes deliveries over one after the other; `outcome` is what became of the last one. */
+function take(...deliveries: readonly (Item | Fetched)[]) {
   let held: Held | undefined;
   let outcome = '';
   for (const delivery of deliveries) {
-    const [item, source] = Array.isArray(delivery) ? delivery : [delivery as Item, 'webhook' as const];
+    const source: DeliverySource = 'fetched' in delivery ? 'fetch' : 'webhook';
+    const item = 'fetched' in delivery ? delivery.fetched : delivery;
     const judgement = judge(held, item, source);
     outcome = judgement.outcome;
     if (judgement.outcome !== 'applied') continue;
@@ -21,14 +26,14 @@ function take(...deliveries: readonly (Item | readonly [Item, DeliverySource])[]
 
 interface Row {
   readonly rule: string;
-  readonly deliveries: Parameters<typeof take>;
+  readonly deliveries: readonly (Item | Fetched)[];
   readonly outcome: string;
   readonly holds: Partial<PullRequest>;
 }
 
 const A = { title: 'a' };
 const B = { title: 'b' };
-const fetched = (item: Item) => [item, 'fetch'] as const;
+const fetched = (item: Item): Fetched => ({ fetched: item });
 
 const TABLE: readonly Row[] = [
   { rule: 'the first is taken', deliveries: [bare(5, A)], outcome: 'applied', holds: { ...A, updatedAt: 5 } },
