@@ -6,20 +6,25 @@ import { noSteps } from '../lib/steps.ts';
 
 /** A command may wait for as long as the quota makes it wait, milliseconds. */
 const PATIENCE = 3_600_000;
+/** What lives answers at once, milliseconds. */
+const SIGN_OF_LIFE = 5_000;
 
-function ownerClient(): HttpClient {
-  const timeouts = { headers: PATIENCE, body: PATIENCE, total: PATIENCE };
+function ownerClient(patience: number): HttpClient {
+  const timeouts = { headers: patience, body: patience, total: patience };
   return createHttpClient({ steps: noSteps, meter: silentMeter, timeouts });
 }
 
 /** Whether a daemon that owns the data folder answers. */
 export async function hasOwner(dataFolder: string): Promise<boolean> {
-  const owner = findOwner(dataFolder);
-  if (!owner) return false;
-  return request(owner, 'GET', '/livez').then(
+  return findLiving(dataFolder).then(
     () => true,
     () => false,
   );
+}
+
+/** Throws `not_running` where no daemon answers, the error where it answers wrongly or too late. */
+export async function findLiving(dataFolder: string): Promise<void> {
+  await ask(dataFolder, 'GET', '/livez', undefined, SIGN_OF_LIFE);
 }
 
 /** Asks the daemon that owns the data folder. Throws `not_running` where none answers. */
@@ -29,22 +34,34 @@ export async function askOwner<Answer>(
   path: string,
   body?: unknown,
 ): Promise<Answer> {
+  return JSON.parse((await ask(dataFolder, method, path, body, PATIENCE)).toString()) as Answer;
+}
+
+async function ask(
+  dataFolder: string,
+  method: 'GET' | 'POST',
+  path: string,
+  body: unknown,
+  patience: number,
+): Promise<Buffer> {
   const owner = findOwner(dataFolder);
   if (!owner) throw notRunning(dataFolder);
-  const answer = await request(owner, method, path, body).catch((error: unknown) => {
+  const answer = await request(owner, method, path, body, patience).catch((error: unknown) => {
     throw asSyncError(error).code === 'unreachable' ? notRunning(dataFolder) : error;
   });
-  if (answer.status === 200) return JSON.parse(answer.body.toString()) as Answer;
-  throw new SyncError('unauthorized', `the daemon at ${owner.address} answered ${answer.status}`);
+  if (answer.status === 200) return answer.body;
+  const code = answer.status === 401 || answer.status === 403 ? 'unauthorized' : 'server_failed';
+  throw new SyncError(code, `the daemon at ${owner.address} answered ${answer.status}`);
 }
 
 async function request(
   { address, token }: Owner,
   method: 'GET' | 'POST',
   path: string,
-  body?: unknown,
+  body: unknown,
+  patience: number,
 ): Promise<HttpAnswer> {
-  const http = ownerClient();
+  const http = ownerClient(patience);
   try {
     const headers = { authorization: `Bearer ${token}` };
     const text = body === undefined ? undefined : JSON.stringify(body);

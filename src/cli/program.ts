@@ -9,10 +9,10 @@ import { check, describeFindings } from './check.ts';
 import { demo, describeDemo } from './demo.ts';
 import { generate } from './generate.ts';
 import { describeOnce, once } from './once.ts';
-import { askOwner } from './owner.ts';
+import { askOwner, findLiving } from './owner.ts';
 import { reportError } from './report-error.ts';
 import { run } from './run.ts';
-import { openSession, type Session } from './session.ts';
+import { openSession, type Session, type SessionInput } from './session.ts';
 import { describeStatus } from './status.ts';
 import { serveWorkspace } from './workspace-serve.ts';
 
@@ -67,19 +67,35 @@ function build(setting: Setting, exit: (code: number) => void): Command {
 }
 
 const EXIT_CODES = `
-Exit codes: 0 done; 1 failed; 2 wrong usage; 3 done in part; 75 try again later (another process holds the data folder,
-no daemon runs, the disk is full); 77 a credential was refused; 78 the configuration is wrong.`;
+Exit codes:
+  0   done
+  1   failed
+  2   wrong usage
+  3   done in part: something is left to do
+  75  try again later: the data folder is in use, no daemon runs, the disk is full
+  77  a credential was refused
+  78  the configuration is wrong`;
 
-/** The daemon's options, each with the variable that stands in for it. */
-function withDaemonOptions(command: Command): Command {
-  for (const { flag, env, description, default: standard } of DAEMON_OPTIONS) {
+type OptionKey = (typeof DAEMON_OPTIONS)[number]['key'];
+
+/** What matters to a command that opens the workspaces and serves nothing, and to one that only asks the daemon. */
+const OF_WORK: readonly OptionKey[] = ['config', 'data', 'logLevel'];
+const OF_QUESTIONS: readonly OptionKey[] = ['data'];
+
+/**
+ * The daemon's options, each with the variable that stands in for it. Every command takes them all, so that one set of
+ * flags fits all commands; its help shows those that matter to it.
+ */
+function withDaemonOptions(command: Command, shown?: readonly OptionKey[]): Command {
+  for (const { key, flag, env, description, default: standard } of DAEMON_OPTIONS) {
     const value = standard === undefined ? '' : `default: ${standard}, `;
-    command.addOption(new Option(flag, `${description} (${value}env: ${env})`));
+    const option = new Option(flag, `${description} (${value}env: ${env})`);
+    command.addOption(option.hideHelp(shown !== undefined && !shown.includes(key)));
   }
   return command.exitOverride();
 }
 
-function sessionOf(setting: Setting, flags: Flags, logLevel?: Session['options']['logLevel']): Session {
+function sessionOf(setting: Setting, flags: Flags, logLevel: SessionInput['logLevel']): Session {
   const { version, scrubber, demoSecret } = setting;
   return openSession({ version, scrubber, flags, logLevel, supplied: { WORKSYNC_DEMO_SECRET: demoSecret } });
 }
@@ -88,18 +104,23 @@ function addRun(program: Command, setting: Setting): void {
   withDaemonOptions(program.command('run', { isDefault: true }))
     .description('run the daemon; without a workspace of your own, the embedded one with bundled deliveries')
     .addHelpText('after', '\nExample: worksync run --config config/workspaces --data data --port 8080')
-    .action(async (flags: Flags) => {
-      const level = flags.config === undefined ? 'warn' : 'info';
+    .allowExcessArguments()
+    .action(async (flags: Flags, command: Command) => {
+      // Whatever is no command comes here, since this one may be left out.
+      const [unknown] = command.args;
+      if (unknown !== undefined) command.error(`error: unknown command '${unknown}'`, { exitCode: 2 });
+      // The demo is a first look on a terminal: its summary is not to drown in log lines.
+      const level = ({ secrets }: Session['config']) => (secrets.includes(setting.demoSecret) ? 'warn' : 'info');
       await run(sessionOf(setting, flags, level), setting.demoSecret);
     });
 }
 
 function addOnce(program: Command, setting: Setting, exit: (code: number) => void): void {
-  withDaemonOptions(program.command('once'))
+  withDaemonOptions(program.command('once'), OF_WORK)
     .description('poll, take over, send what the quota allows, and end (exit code 3 when something is left)')
     .option('--json', 'print one JSON object per workspace')
     .action(async ({ json, ...flags }: Flags & { json?: boolean }) => {
-      const results = await once(sessionOf(setting, flags, 'warn'));
+      const results = await once(sessionOf(setting, flags, () => 'warn'));
       for (const result of results) print(json ? JSON.stringify(result) : describeOnce(result));
       exit(results.some(({ left, failures }) => left > 0 || failures.length > 0) ? PARTIAL : 0);
     });
@@ -112,7 +133,7 @@ function addDemo(program: Command, setting: Setting, exit: (code: number) => voi
     .option('--json', 'print the result as one JSON object on the last line')
     .exitOverride()
     .action(async ({ json }: { json?: boolean }) => {
-      const session = sessionOf(setting, { config: DEMO_CONFIG }, 'warn');
+      const session = sessionOf(setting, { config: DEMO_CONFIG }, () => 'warn');
       const result = await demo(session, setting.demoSecret);
       print(describeDemo(result));
       if (json) print(JSON.stringify(result));
@@ -123,7 +144,7 @@ function addDemo(program: Command, setting: Setting, exit: (code: number) => voi
 const DEMO_CONFIG = `${import.meta.dirname}/../../config/default.yaml`;
 
 function addStatus(program: Command, exit: (code: number) => void): void {
-  withDaemonOptions(program.command('status'))
+  withDaemonOptions(program.command('status'), OF_QUESTIONS)
     .description('say what the running daemon does, what waits, and what is wrong')
     .option('--json', 'print the whole status as JSON')
     .action(async ({ json, ...flags }: Flags & { json?: boolean }) => {
@@ -135,22 +156,22 @@ function addStatus(program: Command, exit: (code: number) => void): void {
 }
 
 function addCheck(program: Command, setting: Setting, exit: (code: number) => void): void {
-  withDaemonOptions(program.command('check'))
+  withDaemonOptions(program.command('check'), OF_WORK)
     .description('check the configuration, the workspace and the providers; costs one request')
     .option('--json', 'print one JSON object per finding')
     .action(async ({ json, ...flags }: Flags & { json?: boolean }) => {
-      const findings = await check(sessionOf(setting, flags, 'error'));
+      const findings = await check(sessionOf(setting, flags, () => 'error'));
       print(json ? findings.map((finding) => JSON.stringify(finding)).join('\n') : describeFindings(findings));
       exit(findings.some(({ level }) => level === 'error') ? FAILED : 0);
     });
 }
 
 function addHealthcheck(program: Command, exit: (code: number) => void): void {
-  withDaemonOptions(program.command('healthcheck'))
+  withDaemonOptions(program.command('healthcheck'), OF_QUESTIONS)
     .description('exit with 0 while the running daemon is alive; for HEALTHCHECK')
     .action(async (flags: Flags) => {
       const { data } = daemonOptions(flags, environment());
-      await askOwner(data, 'GET', '/status.json');
+      await findLiving(data);
       exit(0);
     });
 }
@@ -162,11 +183,11 @@ function addWorkspace(program: Command, setting: Setting): void {
     .description('run the reference workspace service alone')
     .option('--port <number>', 'port to listen on; 0 takes any free one', wholeNumber, 8090)
     .option('--host <address>', 'address to listen on', '127.0.0.1')
-    .option('--db <file>', 'database file', 'data/workspace.db')
+    .option('--db <file>', 'database file', 'data/workspace.service.db')
     .option('--quota <requests>', 'requests per 15 minutes for all API keys; 0 lifts the limit', wholeNumber, 200)
     .option('--burst <requests>', 'requests per minute for all API keys; 0 lifts the limit', wholeNumber, 40)
     .option('--json', 'print one JSON line when it listens')
-    .addHelpText('after', '\nExample: worksync workspace serve --port 8090 --db data/workspace.db --json')
+    .addHelpText('after', '\nExample: worksync workspace serve --port 8090 --db data/workspace.service.db --json')
     .exitOverride()
     .action(async (given: { port: number; host: string; db: string; quota: number; burst: number; json?: boolean }) => {
       const logger = createLogger({ level: 'warn', scrubber: setting.scrubber });

@@ -23,17 +23,17 @@ export interface SessionInput {
   readonly scrubber: Scrubber;
   /** Variables that the program itself supplies; the environment's own come first. */
   readonly supplied?: Environment;
-  /** Used where neither a flag nor the environment names a level. */
-  readonly logLevel?: DaemonOptions['logLevel'];
+  /** The level where neither a flag nor the environment names one. */
+  readonly logLevel: (config: LoadedConfig) => DaemonOptions['logLevel'];
 }
 
 /** Reads options and configuration, and tells the log and every error text which values are secret. */
 export function openSession(input: SessionInput): Session {
   const env = { ...input.supplied, ...environment() };
   const named = input.flags.logLevel ?? env['WORKSYNC_LOG_LEVEL'];
-  const flags = { ...input.flags, ...(named ? {} : { logLevel: input.logLevel }) };
-  const options = daemonOptions(flags, env);
-  const config = loadConfig({ path: options.config, env, connectors, apiOverrides });
+  const given = daemonOptions(input.flags, env);
+  const config = loadConfig({ path: given.config, env, connectors, apiOverrides });
+  const options = named ? given : { ...given, logLevel: input.logLevel(config) };
   for (const secret of config.secrets) input.scrubber.add(secret);
   const logger = createLogger({ level: options.logLevel, scrubber: input.scrubber });
   for (const warning of config.warnings) logger.warn({ warning }, 'configuration warning');
