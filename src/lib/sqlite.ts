@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync } from 'node:fs';
 import BetterSqlite, { type Statement } from 'better-sqlite3';
-import { Kysely, type SqliteDatabase, SqliteDialect, type Transaction } from 'kysely';
+import { Kysely, SqliteAdapter, type SqliteDatabase, SqliteDialect, type Transaction } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
 import { noSteps, type Steps } from './steps.ts';
 
@@ -42,7 +42,7 @@ export class CorruptDatabaseError extends Error {}
 export async function openDatabase<Tables>(options: OpenOptions): Promise<Database<Tables>> {
   const raw = openFile(options);
   const query = new Kysely<Tables>({
-    dialect: new SqliteDialect({
+    dialect: new TransactionalDialect({
       database: withSteps(raw, options.steps ?? noSteps, watchDisk(options.onDiskFull)),
     }),
   });
@@ -99,16 +99,15 @@ function isCorruption(error: unknown): boolean {
 }
 
 async function migrate(query: Kysely<unknown>, migrations: Readonly<Record<string, Migration>>): Promise<void> {
-  const migrator = new Migrator({
-    db: query,
-    provider: { getMigrations: async () => inTransactions(migrations) },
-  });
   const applied = await appliedMigrations(query);
   const newer = applied.filter((name) => !(name in migrations));
   if (newer.length > 0) throw new NewerDatabaseError(`the database has migrations unknown here: ${newer.join(', ')}`);
   if (applied.length === Object.keys(migrations).length) return;
-  const { error } = await migrator.migrateToLatest();
-  if (error) throw error;
+  await query.transaction().execute(async (transaction) => {
+    const provider = { getMigrations: async () => ({ ...migrations }) };
+    const { error } = await new Migrator({ db: transaction, provider }).migrateToLatest();
+    if (error) throw error;
+  });
 }
 
 async function appliedMigrations(query: Kysely<unknown>): Promise<string[]> {
@@ -127,16 +126,20 @@ async function appliedMigrations(query: Kysely<unknown>): Promise<string[]> {
   return rows.map((row) => row.name);
 }
 
-/** On SQLite Kysely does not wrap a migration in a transaction: a failing one would leave half of itself behind. */
-function inTransactions(migrations: Readonly<Record<string, Migration>>): Record<string, Migration> {
-  return Object.fromEntries(
-    Object.entries(migrations).map(([name, migration]) => [
-      name,
-      {
-        up: (query) => query.transaction().execute((transaction) => migration.up(transaction)),
-      },
-    ]),
-  );
+/**
+ * SQLite changes schemas inside transactions, though Kysely does not count on it. With this the migrations and the rows
+ * that remember them are one commit: a process killed in between finds either all of it or nothing.
+ */
+class TransactionalDialect extends SqliteDialect {
+  override createAdapter(): SqliteAdapter {
+    return new TransactionalAdapter();
+  }
+}
+
+class TransactionalAdapter extends SqliteAdapter {
+  override get supportsTransactionalDdl(): boolean {
+    return true;
+  }
 }
 
 /** Statements kept prepared: the hot ones of all stages fit well. */
