@@ -1,0 +1,64 @@
+import { loadConfig } from '../../src/config/load.ts';
+import { connectors } from '../../src/connectors/registry.ts';
+import { compose } from '../../src/daemon/compose.ts';
+import type { Partition } from '../../src/daemon/partition.ts';
+import { createHttpClient } from '../../src/http/client.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import type { Steps } from '../../src/lib/steps.ts';
+import { createHealth } from '../../src/observe/health.ts';
+import { createMetrics } from '../../src/observe/metrics.ts';
+import { createScrubber } from '../../src/observe/scrubber.ts';
+import { apiOverrides } from '../../src/workspace/contract.ts';
+import { fastClock } from './crash-clock.ts';
+
+export interface FastDaemonOptions {
+  /** Workspace file. */
+  readonly config: string;
+  readonly data: string;
+  readonly steps: Steps;
+  readonly onStatement?: (sql: string) => void;
+}
+
+export interface FastDaemon {
+  readonly address: string;
+  readonly partition: Partition;
+  /** Resolves when all deliveries are taken over and all changes sent. */
+  settled(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** The whole daemon, composed as in production, on the fast clock. */
+export async function startFastDaemon(options: FastDaemonOptions): Promise<FastDaemon> {
+  const { steps, onStatement } = options;
+  const metrics = createMetrics({ version: 'test' });
+  const composition = await compose(
+    {
+      config: loadConfig({ path: options.config, env: {}, connectors, apiOverrides }),
+      options: { data: options.data, host: '127.0.0.1', port: 0, logLevel: 'silent' },
+      scrubber: createScrubber(),
+      version: 'test',
+      onStatement,
+    },
+    {
+      ...{ clock: fastClock(), random: systemRandom(), steps, logger: silentLogger, metrics, health: createHealth() },
+      http: createHttpClient({ steps, meter: metrics.meter }),
+    },
+  );
+  const daemon = await composition.serve();
+  const partition = composition.partitions[0] as Partition;
+  return {
+    address: daemon.address,
+    partition,
+    async settled() {
+      while (!(await isSettled(partition))) await new Promise((resolve) => setTimeout(resolve, 10));
+    },
+    stop: () => composition.close(),
+  };
+}
+
+async function isSettled({ status, outbox }: Partition): Promise<boolean> {
+  const { deliveries, changes } = await status();
+  const { pending, sending, unknown } = changes.byState;
+  return deliveries.pending + pending + sending + unknown + outbox.inFlight === 0;
+}

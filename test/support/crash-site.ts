@@ -1,0 +1,189 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Webhooks } from '@octokit/webhooks';
+import { stringify } from 'yaml';
+import { createHttpClient } from '../../src/http/client.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { silentMeter } from '../../src/lib/meter.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { noSteps } from '../../src/lib/steps.ts';
+import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace/client.ts';
+import { createSend } from '../../src/workspace/transport.ts';
+import { createWorkspaceService } from '../../src/workspace-service/service.ts';
+import type { ChildInput, FromChild, ToChild } from './crash-child.ts';
+import { fastClock } from './crash-clock.ts';
+import { type FastDaemon, startFastDaemon } from './crash-daemon.ts';
+import type { pullEvent } from './github-payloads.ts';
+
+/** A delivery of the story; sent again until it is acknowledged, and then never again. */
+export interface StoryDelivery {
+  readonly id: string;
+  readonly payload: ReturnType<typeof pullEvent>;
+}
+
+/** Deliveries that come in one after another; before the next chapter everything is settled. */
+export type Story = readonly (readonly StoryDelivery[])[];
+
+/** How a daemon in a process of its own came to its end. */
+export type ChildEnd =
+  | { readonly killed: true }
+  | { readonly killed: false; readonly steps: number; readonly commits: number };
+
+/** What the service saw of the daemon's key. */
+export interface Seen {
+  requests: number;
+  refused: number;
+  /** Path → answers 201. */
+  readonly created: Map<string, number>;
+}
+
+/** A workspace service that outlives the daemons in front of it, and the sender of the deliveries. */
+export interface Site {
+  readonly people: WorkspaceClient<object>;
+  readonly seen: Seen;
+  readonly acknowledged: ReadonlySet<string>;
+  /** Runs the story against a daemon that kills itself at a step; 0: never. */
+  runChild(story: Story, killAt: number): Promise<ChildEnd>;
+  /** Runs what is left of the story against a daemon in this process, which is then open for looking. */
+  runHere(story: Story): Promise<FastDaemon>;
+  close(): Promise<void>;
+}
+
+const SECRET = 'a webhook secret for tests only';
+
+/** Small enough that the daemon has to wait for both windows on its way. */
+const QUOTA = { requests: 14, window: 150_000, burst: 6, burstWindow: 60_000 };
+
+export async function openSite(compileCache: string): Promise<Site> {
+  const folder = mkdtempSync(join(tmpdir(), 'worksync-crash-'));
+  const seen: Seen = { requests: 0, refused: 0, created: new Map() };
+  const acknowledged = new Set<string>();
+  let key = '';
+  const isDaemon = (headers: Readonly<Record<string, unknown>>) => headers['authorization'] === `Bearer ${key}`;
+  const service = await createWorkspaceService({
+    file: join(folder, 'service.db'),
+    ...{ clock: fastClock(), random: systemRandom(), logger: silentLogger, quota: QUOTA },
+    faults: {
+      async before({ headers }) {
+        if (isDaemon(headers)) seen.requests++;
+        return undefined;
+      },
+      async after({ headers, url }, { status }) {
+        if (!isDaemon(headers)) return undefined;
+        if (status === 429) seen.refused++;
+        if (status === 201) seen.created.set(url, (seen.created.get(url) ?? 0) + 1);
+        return undefined;
+      },
+    },
+  });
+  const url = await service.listen({ host: '127.0.0.1', port: 0 });
+  const credentials = await service.mintStartCredentials();
+  key = credentials.apiKey;
+  const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+  const send = createSend({ http, baseUrl: url, apiKey: () => credentials.oauthToken });
+  const config = writeConfig(folder, url, key);
+  const data = join(folder, 'data');
+
+  async function deliver(address: string, { id, payload }: StoryDelivery): Promise<void> {
+    if (acknowledged.has(id)) return;
+    const body = JSON.stringify(payload);
+    const headers = {
+      'content-type': 'application/json',
+      'x-github-event': 'pull_request',
+      'x-github-delivery': id,
+      'x-hub-signature-256': await new Webhooks({ secret: SECRET }).sign(body),
+    };
+    const target = `${address}/webhooks/test/github`;
+    const { status } = await http.request({ method: 'POST', url: target, headers, body, target: 'test' });
+    if (status === 202) acknowledged.add(id);
+  }
+
+  async function tell(story: Story, address: string, settled: () => Promise<void>): Promise<void> {
+    for (const chapter of story) {
+      for (const delivery of chapter) await deliver(address, delivery);
+      await settled();
+    }
+  }
+
+  return {
+    people: createWorkspaceClient<object>({ send, workspaceId: 'current' }),
+    seen,
+    acknowledged,
+    async runChild(story, killAt) {
+      const child = startChild({ config, data, killAt }, compileCache);
+      try {
+        const ready = await child.hear('ready');
+        await tell(story, ready.address, async () => void (await child.ask('settle', 'settled')));
+        const { steps, commits } = await child.ask('end', 'ended');
+        await child.exited;
+        return { killed: false, steps, commits };
+      } catch (error) {
+        if ((await child.exited) === 'SIGKILL') return { killed: true };
+        throw error;
+      }
+    },
+    async runHere(story) {
+      const daemon = await startFastDaemon({ config, data, steps: noSteps });
+      await tell(story, daemon.address, daemon.settled);
+      return daemon;
+    },
+    async close() {
+      await http.close();
+      await service.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function writeConfig(folder: string, url: string, apiKey: string): string {
+  const path = join(folder, 'config');
+  mkdirSync(path);
+  const { requests, window, burst, burstWindow } = QUOTA;
+  const content = {
+    workspace: { url, apiKey },
+    quota: { requests, window: `${window}ms`, burst, burstWindow: `${burstWindow}ms`, share: 1 },
+    connections: {
+      github: { connector: 'github', repositories: ['acme/app'], webhookSecrets: SECRET, poll: 'off' },
+    },
+  };
+  writeFileSync(join(path, 'test.yaml'), stringify(content));
+  return path;
+}
+
+type Said<Say extends FromChild['say']> = Extract<FromChild, { say: Say }>;
+
+interface Child {
+  /** Rejects when the process ends before it says so. */
+  hear<Say extends FromChild['say']>(say: Say): Promise<Said<Say>>;
+  ask<Say extends FromChild['say']>(order: ToChild, say: Say): Promise<Said<Say>>;
+  /** The signal that ended it, or its exit code. */
+  readonly exited: Promise<string | number | null>;
+}
+
+function startChild(input: ChildInput, compileCache: string): Child {
+  const process_: ChildProcess = fork(join(import.meta.dirname, 'crash-child.ts'), [JSON.stringify(input)], {
+    execArgv: [],
+    env: { TZ: 'UTC', NODE_COMPILE_CACHE: compileCache },
+  });
+  const exited = new Promise<string | number | null>((resolve) => {
+    process_.once('exit', (code, signal) => resolve(signal ?? code));
+  });
+  const hear = <Say extends FromChild['say']>(say: Say) =>
+    new Promise<Said<Say>>((resolve, reject) => {
+      process_.on('message', (message: FromChild) => {
+        if (message.say === say) resolve(message as Said<Say>);
+      });
+      void exited.then((end) => reject(new Error(`the daemon ended (${end}) before it was ${say}`)));
+    });
+  return {
+    hear,
+    ask(order, say) {
+      const answer = hear(say);
+      process_.send(order, () => undefined);
+      return answer;
+    },
+    exited,
+  };
+}
