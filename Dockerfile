@@ -1,0 +1,34 @@
+# The daemon as a container. README.md shows it as a compose service.
+
+FROM node:26-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# The optional packages bring a Node of their own, which this image has already.
+RUN npm ci --omit=dev --omit=optional
+COPY src src
+COPY config config
+
+FROM node:26-slim
+LABEL org.opencontainers.image.title="worksync" \
+      org.opencontainers.image.description="Keeps a workspace's tasks in step with pull requests elsewhere" \
+      org.opencontainers.image.licenses="MIT"
+# Folders that a volume or a mount takes the place of.
+RUN mkdir /data /config && chown node:node /data
+WORKDIR /app
+COPY --from=build /app ./
+COPY LICENSE ./
+# No workspace is built in: without a file mounted in /config the daemon says so and ends with 78.
+ENV NODE_ENV=production \
+    WORKSYNC_CONFIG=/config \
+    WORKSYNC_DATA=/data \
+    WORKSYNC_HOST=0.0.0.0 \
+    WORKSYNC_PORT=8080
+USER node
+VOLUME /data
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=30s --timeout=6s --start-period=20s --retries=3 \
+  CMD ["node", "src/main.ts", "healthcheck"]
+# It reads what its user may read, writes below /data only, and starts no other program.
+CMD ["node", "--permission", "--allow-addons", "--allow-net", "--allow-fs-read=*", "--allow-fs-write=/data", \
+     "--disable-warning=PERM0001", "--disable-warning=ExperimentalWarning", "src/main.ts", "run"]

@@ -1,0 +1,80 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+
+export const TOP = join(import.meta.dirname, '../..');
+
+/** What a process said and how it ended. */
+export interface Ended {
+  /** Null where a signal ended it. */
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Running {
+  readonly child: ChildProcess;
+  /** Resolves with everything said so far, once standard output holds the text; rejects when the process ends before. */
+  says(text: string): Promise<string>;
+  /** Sends the signal, and waits for the end. */
+  end(signal?: NodeJS.Signals): Promise<Ended>;
+  readonly ended: Promise<Ended>;
+}
+
+export interface StartOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+/** The variables that a process may take from the tests; none that would configure worksync. */
+function baseEnvironment(): Record<string, string> {
+  const { PATH = '', HOME = '', TMPDIR } = process.env;
+  return { PATH, HOME, ...(TMPDIR === undefined ? {} : { TMPDIR }) };
+}
+
+/** Starts `node src/main.ts` with these arguments, as a user would. */
+export function startWorksync(args: readonly string[], options: StartOptions = {}): Running {
+  return startNode(['src/main.ts', ...args], options);
+}
+
+/** Runs it to its end. */
+export function worksync(args: readonly string[], options: StartOptions = {}): Promise<Ended> {
+  return startWorksync(args, options).ended;
+}
+
+export function startNode(args: readonly string[], { env = {}, cwd = TOP }: StartOptions = {}): Running {
+  const child = spawn(process.execPath, args, {
+    cwd,
+    env: { ...baseEnvironment(), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const ended = new Promise<Ended>((resolve) => {
+    child.once('close', (code) => resolve({ code, stdout, stderr }));
+  });
+  return {
+    child,
+    ended,
+    says: (text) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          if (stdout.includes(text)) resolve(stdout);
+        };
+        look();
+        child.stdout.on('data', look);
+        void ended.then(({ code }) => {
+          reject(new Error(`ended with ${code} before it said "${text}"\n${stdout}\n${stderr}`));
+        });
+      }),
+    end(signal = 'SIGTERM') {
+      child.kill(signal);
+      return ended;
+    },
+  };
+}
