@@ -152,7 +152,8 @@ class Batch implements BatchResult {
     if (judgement.outcome === 'superseded') return false;
     if (judgement.outcome === 'unchanged') return true;
     if (judgement.doubtful) await this.#ask(delivery, source.reference(item));
-    await this.#hold(delivery, source, judgement.held, hash);
+    // A guess may hold less than the delivery said: the fetched object must be judged, also where it says the same.
+    await this.#hold(delivery, source, judgement.held, judgement.doubtful ? '' : hash);
     return true;
   }
 
