@@ -19,5 +19,5 @@ export async function once(session: Session): Promise<readonly OnceResult[]> {
 
 export function describeOnce({ workspace, pullRequests, links, left, failures }: OnceResult): string {
   const held = `${workspace}: ${plural(pullRequests, 'pull request')}, ${plural(links, 'link')}, ${left} left`;
-  return [held, ...failures.map((failure) => `  not polled: ${printable(failure)}`)].join('\n');
+  return [held, ...failures.map((failure) => `  failed: ${printable(failure)}`)].join('\n');
 }

@@ -1,6 +1,7 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { DAEMON_OPTIONS, daemonOptions, environment, type Flags } from '../config/options.ts';
 import { systemParts } from '../daemon/system-parts.ts';
+import { keepAlive } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
 import { createLogger } from '../observe/logger.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
@@ -39,12 +40,15 @@ export async function main(argv: readonly string[], version: string, scrubber: S
   const program = build(setting, (code) => {
     exit = code;
   });
+  const release = keepAlive();
   try {
     await program.parseAsync(argv);
     return exit;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     return reportError(error, (text) => scrubber.scrub(text));
+  } finally {
+    release();
   }
 }
 

@@ -8,19 +8,19 @@ const MARGIN = 5_000;
 
 /**
  * Waits until a running partition has taken over all deliveries and sent all changes, or until the quota lets nothing
- * more through for longer than its short window.
+ * more through for longer than its short window, or nothing gets through to the workspace at all.
  *
  * @returns how many deliveries and changes are left
  */
 export async function drained(partition: Partition, clock: Clock, signal?: AbortSignal): Promise<number> {
   for (;;) {
-    const { deliveries, changes, connections, quota } = await partition.status();
+    const { deliveries, changes, connections, quota, state } = await partition.status();
     const fetches = connections.reduce((sum, connection) => sum + connection.fetches, 0);
     const left = deliveries.pending + changes.byState.pending + changes.byState.sending + fetches;
     if (left === 0 && partition.outbox.inFlight === 0) return changes.byState.unknown + changes.byState.held;
     const pausedFor = (quota.paused?.until ?? 0) - clock.now();
     const nextSlot = quota.nextSlotAt === null ? 0 : quota.nextSlotAt - clock.now();
-    const isStuck = Math.max(pausedFor, nextSlot) > quota.burst.window + MARGIN;
+    const isStuck = state.kind === 'halted' || Math.max(pausedFor, nextSlot) > quota.burst.window + MARGIN;
     if (signal?.aborted || (isStuck && deliveries.pending === 0)) return left;
     await sleep(clock, LOOK_EVERY, signal);
   }

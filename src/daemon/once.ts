@@ -8,7 +8,7 @@ export interface OnceResult {
   readonly links: number;
   /** Deliveries and changes left because of the quota, or waiting for a person. */
   readonly left: number;
-  /** Connections whose last poll failed, and why: what they follow may be incomplete. */
+  /** Why nothing got through to the workspace, and which connections' last poll failed: what is held may be incomplete. */
   readonly failures: readonly string[];
 }
 
@@ -16,7 +16,9 @@ export interface OnceResult {
 export async function pollOnce(partition: Partition, clock: Clock): Promise<OnceResult> {
   await partition.polls.pollNow();
   const left = await drained(partition, clock);
-  const { pullRequests, links, connections } = await partition.status();
-  const failures = connections.flatMap(({ name, failure }) => (failure ? [`${name}: ${failure.message}`] : []));
+  const { pullRequests, links, connections, state } = await partition.status();
+  const halt = state.kind === 'halted' ? [`workspace: ${state.code}: ${state.message}`] : [];
+  const polls = connections.flatMap(({ name, failure }) => (failure ? [`${name}: ${failure.message}`] : []));
+  const failures = [...halt, ...polls];
   return { workspace: partition.name, pullRequests: pullRequests.total, links: links.total, left, failures };
 }

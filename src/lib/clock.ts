@@ -32,6 +32,12 @@ export function systemClock(): Clock {
   };
 }
 
+/** Keeps the process alive while nothing but timers is awaited, which do not; until it is cancelled. */
+export function keepAlive(): Cancel {
+  const timer = setInterval(() => undefined, LONGEST_TIMER);
+  return () => clearInterval(timer);
+}
+
 /** Resolves after `ms`, or at once when the signal aborts. Never rejects. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
