@@ -1,0 +1,317 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DAEMON_OPTIONS } from '../../src/config/options.ts';
+import { systemParts } from '../../src/daemon/system-parts.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { createWorkspaceService } from '../../src/workspace-service/service.ts';
+import { type Running, type StartOptions, startWorksync, TOP, worksync } from '../support/processes.ts';
+
+/** The command line as its users meet it: real processes, real files, the wall clock. */
+
+let scratch = '';
+let data = '';
+const running: Running[] = [];
+
+beforeEach(() => {
+  scratch = mkdtempSync(join(tmpdir(), 'worksync-cli-'));
+  data = join(scratch, 'data');
+});
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((process) => process.end('SIGKILL')));
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+function start(args: readonly string[], options?: StartOptions): Running {
+  const process = startWorksync(args, options);
+  running.push(process);
+  return process;
+}
+
+function file(name: string, text: string): string {
+  const path = join(scratch, name);
+  mkdirSync(join(path, '..'), { recursive: true });
+  writeFileSync(path, text);
+  return path;
+}
+
+/** A workspace that only takes webhooks, so that nobody outside is asked. */
+const CONNECTIONS = `
+connections:
+  hooks:
+    connector: github
+    repositories: [acme/app]
+    webhookSecrets: a-secret-of-sixteen-or-more
+    poll: off
+`;
+
+interface ServedLine {
+  readonly url: string;
+  readonly workspaceId: string;
+  readonly apiKey: string;
+  readonly oauthToken: string;
+}
+
+async function serve(...more: string[]): Promise<{ served: ServedLine; process: Running }> {
+  const db = join(scratch, 'service.db');
+  const process = start(['workspace', 'serve', '--port', '0', '--db', db, '--json', ...more]);
+  const line = (await process.says('\n')).trim();
+  expect(line.split('\n')).toHaveLength(1);
+  return { served: JSON.parse(line) as ServedLine, process };
+}
+
+function tasks({ url }: ServedLine, credential: string): Promise<Response> {
+  return fetch(`${url}/workspaces/current/tasks`, { headers: { authorization: `Bearer ${credential}` } });
+}
+
+describe('demo', () => {
+  it('plays the whole story inside its budget, and ends with one JSON line', async () => {
+    const began = performance.now();
+    const { code, stdout } = await worksync(['demo', '--json']);
+    expect(code).toBe(0);
+    expect(performance.now() - began).toBeLessThan(30_000);
+    const result = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as Record<string, number>;
+    expect(Object.keys(result)).toEqual([
+      'deliveries',
+      'pullRequestsMirrored',
+      'linksCreated',
+      'tasksCreated',
+      'requests',
+      'rateLimited',
+      'pending',
+      'lagMs',
+    ]);
+    const { deliveries = 0, pullRequestsMirrored = 0, linksCreated = 0, requests = 0 } = result;
+    expect(deliveries).toBeGreaterThanOrEqual(10);
+    expect(pullRequestsMirrored).toBeGreaterThanOrEqual(3);
+    expect(linksCreated).toBeGreaterThanOrEqual(2);
+    expect(requests).toBeLessThanOrEqual(2 * pullRequestsMirrored + linksCreated + 8);
+    expect(result).toMatchObject({ tasksCreated: 0, rateLimited: 0, pending: 0 });
+    const { p50, p95 } = result['lagMs'] as unknown as { p50: number; p95: number };
+    expect(p50).toBeGreaterThan(0);
+    expect(p95).toBeGreaterThanOrEqual(p50);
+  }, 40_000);
+});
+
+describe('run', () => {
+  it('plays the demo once: a second start on the same data sends nothing', async () => {
+    const flags = ['run', '--data', data, '--port', '0'];
+    const first = start(flags);
+    expect(await first.says('Stop with Ctrl-C')).toMatch(/14 signed GitHub deliveries sent, 14 of them new/);
+    expect(await first.end('SIGINT')).toMatchObject({ code: 0, stderr: '' });
+
+    const second = start(flags);
+    const said = await second.says('Stop with Ctrl-C');
+    expect(said).toMatch(/14 signed GitHub deliveries sent, 0 of them new/);
+    expect(said).toMatch(/4 pull requests and 3 links; this start took 0 requests/);
+    expect((await second.end()).code).toBe(0);
+  }, 40_000);
+
+  it('takes the same by flags and by environment, and serves every workspace file from a database of its own', async () => {
+    const folder = join(scratch, 'workspaces');
+    file('workspaces/alpha.yaml', CONNECTIONS);
+    file('workspaces/beta.yml', CONNECTIONS);
+    const greeting =
+      /^workspace (\w+): the embedded reference service\n {2}hooks \(GitHub\): webhooks at (\S+), no polls/gm;
+    const told = [
+      ['alpha', '/webhooks/alpha/hooks'],
+      ['beta', '/webhooks/beta/hooks'],
+    ];
+    const byFlags = start(['run', '--config', folder, '--data', data, '--port', '0', '--log-level', 'error']);
+    const said = await byFlags.says('/webhooks/beta/hooks');
+    expect([...said.matchAll(greeting)].map(([, ...parts]) => parts)).toEqual(told);
+    const address = /Status page: (\S+)\//.exec(said)?.[1] ?? '';
+    for (const [, path] of told) {
+      // Both are there, and both refuse what is not signed.
+      expect((await fetch(address + path, { method: 'POST', body: '{}' })).status).toBe(401);
+    }
+    expect(await byFlags.end()).toMatchObject({ code: 0, stderr: '' });
+    expect(readdirSync(data).filter((name) => /^\w+\.db$/.test(name))).toEqual(['alpha.db', 'beta.db']);
+
+    const byEnvironment = start(['run'], {
+      env: { WORKSYNC_CONFIG: folder, WORKSYNC_DATA: data, WORKSYNC_PORT: '0', WORKSYNC_LOG_LEVEL: 'error' },
+    });
+    const again = await byEnvironment.says('/webhooks/beta/hooks');
+    expect([...again.matchAll(greeting)].map(([, ...parts]) => parts)).toEqual(told);
+    expect(await byEnvironment.end()).toMatchObject({ code: 0, stderr: '' });
+  }, 40_000);
+
+  it('writes its log to standard error, one JSON object per line, and its data for this user alone', async () => {
+    const daemon = start(['run', '--config', file('one.yaml', CONNECTIONS), '--data', data, '--port', '0']);
+    await daemon.says('Status page');
+    expect(statSync(data).mode & 0o777).toBe(0o700);
+    expect(statSync(join(data, 'daemon.json')).mode & 0o777).toBe(0o600);
+    expect(statSync(join(data, 'one.db')).mode & 0o777).toBe(0o600);
+    const { stderr } = await daemon.end();
+    const messages = stderr
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { msg: string }).msg);
+    expect(messages).toContain('the daemon runs');
+    expect(messages).toContain('the daemon ends');
+  }, 30_000);
+
+  it('keeps a second process off its data, while the other commands ask it', async () => {
+    const config = file('one.yaml', CONNECTIONS);
+    const flags = ['--config', config, '--data', data, '--port', '0'];
+    const daemon = start(['run', ...flags]);
+    await daemon.says('Status page');
+    const [second, status, json, health, once] = await Promise.all([
+      worksync(['run', ...flags]),
+      worksync(['status', ...flags]),
+      worksync(['status', '--json', '--data', data]),
+      worksync(['healthcheck'], { env: { WORKSYNC_DATA: data } }),
+      worksync(['once', '--json', ...flags]),
+    ]);
+    expect(second.code).toBe(75);
+    expect(second.stderr).toMatch(/is in use by another worksync process\n {2}remedy: .+\n {2}code: {3}locked\n$/);
+    expect(status.code).toBe(0);
+    expect(status.stdout).toMatch(/^worksync \d\S*, ready, up for .+\n\nworkspace one {2}http/);
+    expect(JSON.parse(json.stdout)).toMatchObject({ ready: true, workspaces: [{ name: 'one' }] });
+    expect(health).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(once.code).toBe(0);
+    expect(JSON.parse(once.stdout)).toMatchObject({ workspace: 'one', left: 0, failures: [] });
+    await daemon.end();
+    expect((await worksync(['status', '--data', data])).code).toBe(75);
+    expect((await worksync(['healthcheck', '--data', data])).code).toBe(75);
+  }, 60_000);
+});
+
+describe('workspace serve', () => {
+  it('prints what a client needs, and the next start revokes it', async () => {
+    const first = await serve();
+    expect(first.served.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/api\/v1$/);
+    expect((await tasks(first.served, first.served.apiKey)).status).toBe(200);
+    const keys = `${first.served.url}/workspaces/${first.served.workspaceId}/api-keys`;
+    const owner = { headers: { authorization: `Bearer ${first.served.oauthToken}` } };
+    expect((await fetch(keys, owner)).status).toBe(200);
+    expect((await first.process.end()).code).toBe(0);
+
+    const second = await serve();
+    expect(second.served.workspaceId).toBe(first.served.workspaceId);
+    expect((await tasks(second.served, first.served.apiKey)).status).toBe(401);
+    expect((await tasks(second.served, first.served.oauthToken)).status).toBe(401);
+    expect((await tasks(second.served, second.served.apiKey)).status).toBe(200);
+    const locked = await worksync(['workspace', 'serve', '--port', '0', '--db', join(scratch, 'service.db')]);
+    expect(locked.code).toBe(75);
+  }, 30_000);
+
+  it('limits to 40 a minute unless told otherwise, and with 0 not at all', async () => {
+    const limited = await serve();
+    const few = await Promise.all(Array.from({ length: 41 }, () => tasks(limited.served, limited.served.apiKey)));
+    expect(few.filter(({ status }) => status === 429)).toHaveLength(1);
+    await limited.process.end();
+    rmSync(join(scratch, 'service.db'));
+
+    const free = await serve('--quota', '0', '--burst', '0');
+    const many = await Promise.all(Array.from({ length: 210 }, () => tasks(free.served, free.served.apiKey)));
+    expect(many.filter(({ status }) => status !== 200)).toEqual([]);
+  }, 30_000);
+
+  it('starts 25 times on one file', async () => {
+    const parts = systemParts(silentLogger, 'test');
+    const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };
+    const keys = new Set<string>();
+    for (let starts = 0; starts < 25; starts++) {
+      const service = await createWorkspaceService({ file: join(scratch, 'many.db'), quota, ...parts });
+      keys.add((await service.mintStartCredentials()).apiKey);
+      await service.close();
+    }
+    expect(keys.size).toBe(25);
+    await parts.http.close();
+  });
+});
+
+describe('once and check', () => {
+  function workspaceAt({ url, apiKey }: ServedLine): string {
+    return file('own.yaml', `workspace:\n  url: ${url}\n  apiKey: ${apiKey}\n${CONNECTIONS}`);
+  }
+
+  it('once drains and ends with 0; with 3, and the reason, where nothing gets through', async () => {
+    const { served, process } = await serve();
+    const config = workspaceAt(served);
+    const flags = ['once', '--json', '--config', config, '--data', data, '--log-level', 'silent'];
+    const good = await worksync(flags);
+    expect(good).toMatchObject({ code: 0, stderr: '' });
+    expect(JSON.parse(good.stdout)).toEqual({ workspace: 'own', pullRequests: 0, links: 0, left: 0, failures: [] });
+    await process.end();
+    rmSync(data, { recursive: true });
+
+    const bad = await worksync(flags);
+    expect(bad).toMatchObject({ code: 3, stderr: '' });
+    const { left, failures } = JSON.parse(bad.stdout) as { left: number; failures: string[] };
+    expect(left).toBe(2);
+    expect(failures).toEqual([expect.stringMatching(/^workspace: unreachable: GET http/)]);
+  }, 40_000);
+
+  it('check names what is right and what is wrong, with a remedy', async () => {
+    const { served, process } = await serve();
+    const config = workspaceAt(served);
+    const found = await worksync(['check', '--json', '--config', config, '--data', data]);
+    const findings = found.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { level: string; subject: string; message: string; hint?: string });
+    expect(findings.slice(0, 2)).toMatchObject([
+      { level: 'ok', subject: 'own' },
+      { level: 'ok', subject: 'own: workspace', message: `${served.url} answers and takes the key` },
+    ]);
+    // What GitHub says depends on the network here; but the exit code must follow it.
+    expect(found.code).toBe(findings.some(({ level }) => level === 'error') ? 1 : 0);
+
+    await process.end();
+    await serve();
+    const wrong = await worksync(['check', '--config', config, '--data', data]);
+    expect(wrong.code).toBe(1);
+    expect(wrong.stdout).toMatch(/^ERROR {4}own: workspace: (unauthorized|unreachable): .+\n {9}remedy: .+$/m);
+  }, 60_000);
+
+  it('names every wrong place of a configuration at once, and ends with 78', async () => {
+    const config = file(
+      'wrong.yaml',
+      `workspce:\n  url: x\nconnections:\n  hooks:\n    connector: github\n    webhookSecrets: \${NO_SUCH_VARIABLE}\n`,
+    );
+    const { code, stderr, stdout } = await worksync(['check', '--config', config, '--data', data]);
+    expect(code).toBe(78);
+    expect(stdout).toBe('');
+    expect(stderr).toMatch(/wrong\.yaml:1:1: .*workspce.*\(did you mean "workspace"\?\)/);
+    expect(stderr).toMatch(/wrong\.yaml:6:21: variable NO_SUCH_VARIABLE is not set/);
+    expect(stderr).toMatch(/wrong\.yaml:4:3: .*missing key "repositories"/);
+    expect(stderr).toMatch(/code: {3}config_invalid\n$/);
+  });
+});
+
+describe('usage', () => {
+  it('run --help names every flag with its environment variable', async () => {
+    const { code, stdout } = await worksync(['run', '--help']);
+    expect(code).toBe(0);
+    const text = stdout.replace(/\s+/g, ' ');
+    for (const { flag, env } of DAEMON_OPTIONS) {
+      expect(text).toContain(flag);
+      expect(text).toContain(`env: ${env})`);
+    }
+  });
+
+  it.each([
+    ['an unknown command', ['frobnicate'], /unknown command 'frobnicate'/],
+    ['an unknown flag', ['run', '--nope'], /unknown option '--nope'/],
+    ['a wrong value', ['run', '--port', 'eighty'], /--port: expected a port from 0 to 65535, got "eighty"/],
+    ['a group without its command', ['workspace'], /serve \[options\]/],
+    ['a wrong number', ['workspace', 'serve', '--quota', 'many'], /expected a whole number/],
+  ])('ends with 2 for %s, and says so', async (_what, args, message) => {
+    const { code, stdout, stderr } = await worksync(args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(message);
+  });
+
+  it('prints its version', async () => {
+    const { version } = JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as { version: string };
+    expect(await worksync(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+  });
+
+  it('generated files are up to date', async () => {
+    expect(await worksync(['generate', '--check'])).toEqual({ code: 0, stdout: 'up to date\n', stderr: '' });
+  });
+});
