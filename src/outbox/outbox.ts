@@ -7,12 +7,12 @@ import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
 import type { Store } from '../store/database.ts';
 import { firstReadsDone, wishFirstReads } from '../store/list-reads.ts';
-import { nextDue } from '../store/outbox.ts';
+import { type Eligible, nextDue } from '../store/outbox.ts';
 import { createBreaker } from './breaker.ts';
 import type { Client, Slot, Slots } from './door.ts';
 import { type Prepared, prepareNext } from './prepare.ts';
 import { send } from './send.ts';
-import { recover, type SettleContext, settle, settleFailure } from './settle.ts';
+import { isTheirWord, recover, type SettleContext, settle, settleFailure } from './settle.ts';
 
 export interface OutboxOptions {
   readonly store: Store;
@@ -52,6 +52,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
   let mayWrite = false;
+  /** The key was refused: one request at a time, until one is let in. */
+  let keyRefused = false;
 
   async function run(signal: AbortSignal): Promise<void> {
     await untilSettled(prepareStart);
@@ -82,9 +84,14 @@ export function createOutbox(options: OutboxOptions): Outbox {
     return { now: clock.now(), random, usedShare: throttle.usedShare() };
   }
 
-  async function eligible(): Promise<{ now: number; onlyReads: boolean }> {
+  async function eligible(): Promise<Eligible> {
     mayWrite ||= await firstReadsDone(store.query);
-    return { now: clock.now(), onlyReads: !mayWrite };
+    return { now: clock.now(), onlyReads: !mayWrite, inTurn: isProbing() };
+  }
+
+  /** What a request brings is not known before its answer: they go one by one, each change in its turn. */
+  function isProbing(): boolean {
+    return breaker.open || keyRefused;
   }
 
   async function takeNext(signal: AbortSignal): Promise<void> {
@@ -92,7 +99,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     if (next === undefined) return options.outbox.next();
     const wait = next.at - clock.now();
     if (wait > 0) return waitFor(wait, signal);
-    if (breaker.open) {
+    if (isProbing()) {
       await Promise.all(working);
       await sleep(clock, breaker.pause(), signal);
     }
@@ -135,12 +142,14 @@ export function createOutbox(options: OutboxOptions): Outbox {
     const { action, entity } = prepared;
     try {
       const answer = await send(options.client, prepared, { slot });
-      breaker.passed();
-      options.onTrouble?.(undefined);
+      getsThrough();
       logger.info({ action, entity, status: answer.status, deliveries: prepared.waiting }, 'request answered');
       await untilSettled(() => succeed(prepared, slot, answer.status, answer.body));
-    } catch (error) {
-      await untilSettled(() => fail(prepared, slot, asSyncError(error)));
+    } catch (thrown) {
+      const error = asSyncError(thrown);
+      note(prepared, error);
+      await untilSettled(() => fail(prepared, slot, error));
+      if (isCredential(error)) await pauseFor(error);
     }
     options.inbox.ring();
     options.outbox.ring();
@@ -171,7 +180,6 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   async function fail(prepared: Prepared, slot: Slot, error: SyncError): Promise<void> {
-    note(error);
     const { status, retryAfter } = error;
     const failure = await store.commit(async (transaction) => {
       await slot.complete(status === undefined ? undefined : { status, retryAfter }, transaction);
@@ -180,16 +188,30 @@ export function createOutbox(options: OutboxOptions): Outbox {
     const { action, entity } = prepared;
     meter.count('workspace_requests_total', { route: action, status: String(status ?? error.code) });
     logger[failure === 'held' ? 'error' : 'warn']({ action, entity, error, outcome: failure }, 'request failed');
-    if (isCredential(error)) {
+  }
+
+  /** It holds in memory even where it cannot be written down. */
+  async function pauseFor(error: SyncError): Promise<void> {
+    try {
       await throttle.pause(clock.now() + UNAUTHORIZED_PAUSE, `${error.code}: ${error.hint}`);
+    } catch (failure) {
+      logger.error({ error: asSyncError(failure) }, 'the pause could not be stored');
     }
   }
 
-  function note(error: SyncError): void {
-    const reached = error.status !== undefined && error.status < 500;
-    if (reached && !isCredential(error)) breaker.passed();
-    if (!reached) breaker.failed();
-    if (breaker.open || isCredential(error)) options.onTrouble?.(error);
+  function getsThrough(): void {
+    keyRefused = false;
+    breaker.passed();
+    options.onTrouble?.(undefined);
+  }
+
+  /** Only what the workspace itself said proves that it is there: a proxy in between answers what it likes. */
+  function note(prepared: Prepared, error: SyncError): void {
+    if (isCredential(error)) keyRefused = true;
+    else if (error.status === 429 || isTheirWord(error)) getsThrough();
+    else breaker.failed();
+    const isFirstRead = !mayWrite && prepared.kind === 'read' && error.status !== 429;
+    if (isProbing() || isFirstRead) options.onTrouble?.(error);
   }
 
   return {

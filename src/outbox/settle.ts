@@ -45,13 +45,19 @@ export async function settle(
 /** A list of several pages is read on from where this page ended. */
 async function settleRead(query: Query, row: OutboxRow, body: unknown): Promise<void> {
   const cursor = (body as { nextCursor?: string | null } | undefined)?.nextCursor;
-  if (row.entity !== entityName.readPullRequests || !cursor) return removeChange(query, row.entity);
+  if (row.entity !== entityName.readPullRequests || !cursor) return endRead(query, row);
   await updateChange(query, row.entity, {
     state: 'pending',
     sent: JSON.stringify({ cursor }),
     attempts: 0,
     error: null,
   });
+}
+
+/** A read that was wished for while this one was on its way may have to see more than this one saw. */
+async function endRead(query: Query, row: OutboxRow): Promise<void> {
+  if (row.next_since === null) return removeChange(query, row.entity);
+  await updateChange(query, row.entity, { ...REST, state: 'pending', since: row.next_since });
 }
 
 async function settleWrite(
@@ -93,33 +99,53 @@ export async function settleFailure(
   error: SyncError,
   context: SettleContext & { readonly outage: boolean },
 ): Promise<Failure> {
-  if (isDoneAnyway(prepared, error)) {
-    await settle(query, prepared, null, context);
-    return 'settled';
-  }
   const text = `${error.code}: ${error.message}`.slice(0, 500);
-  if (isUnknownFate(error)) {
-    if (settlement(prepared.kind) === 'list') return awaitList(query, prepared, text, context);
-    return tryAgain(query, prepared, text, context);
+  if (isTheirWord(error) && error.status === 404) {
+    const answer = answerOfAbsence(prepared);
+    if (answer) {
+      await settle(query, prepared, answer.body, context);
+      return 'settled';
+    }
   }
-  if (error.verdict === 'retry') return tryAgain(query, prepared, text, context);
+  if (isUnknownFate(error) && settlement(prepared.kind) === 'list') return awaitList(query, prepared, text, context);
   if (error.verdict === 'wait-until') {
     // The throttle knows until when; being told to wait is no failure of this change.
-    await updateChange(query, prepared.entity, { ...back(prepared), error: text });
+    await updateChange(query, prepared.entity, { ...back(prepared), not_before: context.now, error: text });
     return 'again';
   }
-  await updateChange(query, prepared.entity, { ...back(prepared), state: 'held', error: text });
-  return 'held';
+  return isFinal(prepared, error) ? refuse(query, prepared, text) : tryAgain(query, prepared, text, context);
 }
 
-/** A link that is gone already is removed. */
-function isDoneAnyway(prepared: Prepared, error: SyncError): boolean {
-  return prepared.action === 'remove-link' && error.status === 404;
+/** What "there is no such thing" answers: a link that is gone already is removed, and a task that is gone has none. */
+function answerOfAbsence({ action }: Prepared): { body: unknown } | undefined {
+  if (action === 'remove-link') return { body: null };
+  return action === 'read-links' ? { body: { workItems: [] } } : undefined;
+}
+
+/** Whether the workspace itself answered, in its error object, and not something in front of it. */
+export function isTheirWord(error: SyncError): boolean {
+  return error.errorCode !== undefined && (error.status ?? 500) < 500;
+}
+
+/** Repeating it would bring the same. A read has no content to be refused for, and all else waits for it. */
+function isFinal(prepared: Prepared, error: SyncError): boolean {
+  if (prepared.kind === 'read' || error.verdict !== 'never') return false;
+  const neverSent = error.code === 'refused' && error.status === undefined;
+  return neverSent || isTheirWord(error);
+}
+
+/** It waits for a person, unless what it would send has changed while it was on its way. */
+async function refuse(query: Query, prepared: Prepared, error: string): Promise<Failure> {
+  const row = await findChange(query, prepared.entity);
+  const hasChanged = row?.next_since != null;
+  const state = hasChanged ? 'pending' : 'held';
+  await updateChange(query, prepared.entity, { ...back(prepared), state, attempts: 0, next_since: null, error });
+  return hasChanged ? 'again' : 'held';
 }
 
 /** No answer, or one that does not tell whether the write was carried out. */
-function isUnknownFate(error: SyncError): boolean {
-  return error.code === 'outcome_unknown' || error.code === 'server_failed' || error.code === 'answer_malformed';
+function isUnknownFate({ code }: SyncError): boolean {
+  return ['outcome_unknown', 'server_failed', 'answer_malformed', 'answer_too_large'].includes(code);
 }
 
 /** The row as it waits again. A list read keeps its place. */
@@ -140,7 +166,9 @@ async function tryAgain(
     await updateChange(query, prepared.entity, { ...back(prepared), state: 'held', attempts, error });
     return 'held';
   }
-  const notBefore = context.now + backoff(context.random, attempts, 1_000, 60_000);
+  // In an outage the pump paces itself, and takes the changes in turn.
+  const pause = context.outage ? 0 : backoff(context.random, attempts, 1_000, 60_000);
+  const notBefore = context.now + pause;
   await updateChange(query, prepared.entity, { ...back(prepared), attempts, not_before: notBefore, error });
   return 'again';
 }

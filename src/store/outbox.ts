@@ -62,18 +62,31 @@ export async function dropDifference(query: Query, entity: string): Promise<void
   await query.deleteFrom('outbox').where('entity', '=', entity).where('state', 'in', ['pending', 'held']).execute();
 }
 
-/** Only the first reads may go while the workspace's present content is not known. */
 export interface Eligible {
   readonly now: number;
+  /** Only the first reads may go while the workspace's present content is not known. */
   readonly onlyReads: boolean;
+  /** Nothing gets through at present: those that failed last go last, so that none stands in the way of the others. */
+  readonly inTurn?: boolean;
 }
 
-/** The change that is to be sent now: the one waiting longest, a finished item's wait counting double. */
-export async function nextChange(query: Query, { now, onlyReads }: Eligible): Promise<OutboxRow | undefined> {
+/** No change is made to wait longer than this, milliseconds. */
+const LONGEST_PAUSE = 120_000;
+
+/**
+ * The change that is to be sent now: the one waiting longest, a finished item's wait counting double. What came in the
+ * future, or waits further ahead than anything is made to wait, can only come from a clock that has since been set
+ * back, and counts as due.
+ */
+export async function nextChange(
+  query: Query,
+  { now, onlyReads, inTurn = false }: Eligible,
+): Promise<OutboxRow | undefined> {
   return eligible(query, onlyReads)
     .selectAll()
-    .where('due', '<=', now)
-    .where('not_before', '<=', now)
+    .where(({ or, eb }) => or([eb('due', '<=', now), eb('since', '>', now)]))
+    .where(({ or, eb }) => or([eb('not_before', '<=', now), eb('not_before', '>', now + LONGEST_PAUSE)]))
+    .$if(inTurn, (ready) => ready.orderBy('not_before'))
     .orderBy(sql`(${now} - since) * weight - (due - since)`, 'desc')
     .orderBy('entity')
     .limit(1)
@@ -83,9 +96,10 @@ export async function nextChange(query: Query, { now, onlyReads }: Eligible): Pr
 /** When the next change may be sent, and how urgent it is; undefined when none waits. */
 export async function nextDue(
   query: Query,
-  { now, onlyReads }: Eligible,
+  eligibility: Eligible,
 ): Promise<{ at: number; due: number; lane: OutboxRow['lane'] } | undefined> {
-  const ready = await nextChange(query, { now, onlyReads });
+  const { now, onlyReads } = eligibility;
+  const ready = await nextChange(query, eligibility);
   if (ready) return { at: now, due: ready.due, lane: ready.lane };
   const later = await eligible(query, onlyReads)
     .select(['lane', 'due', sql<number>`case when due > not_before then due else not_before end`.as('at')])
