@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { entity } from '../model/change.ts';
+import { entity, SETTLE_AFTER } from '../model/change.ts';
 import { isAutomatic } from '../model/link.ts';
 import type { Task } from '../model/task.ts';
 import { type Answer, readAnswer } from '../store/answers.ts';
@@ -16,7 +16,7 @@ import {
 import { PULL_REQUESTS_READ, TASKS_READ, wishTaskList } from '../store/list-reads.ts';
 import { itemsNaming } from '../store/mentions.ts';
 import { writeMeta } from '../store/meta.ts';
-import { dropDifference, findChange, removeChange } from '../store/outbox.ts';
+import { dropDifference, findChange, removeChange, updateChange } from '../store/outbox.ts';
 import { allTaskKeys, forgetTask, saveTask } from '../store/tasks.ts';
 import type { Moment } from './context.ts';
 import type { KnownLink } from './evaluate.ts';
@@ -53,13 +53,17 @@ const taskShape = z.looseObject({
   title: z.string(),
   status: z.string(),
   source: z.string().catch('api'),
+  createdAt: z.string().catch(''),
   updatedAt: z.string().catch(''),
 });
+
+type ListedTask = z.infer<typeof taskShape>;
 
 const recordShape = z.looseObject({
   provider: z.string(),
   repoId: z.string(),
   identifier: z.string(),
+  url: z.string().nullish(),
   taskIds: z.array(z.string()).optional(),
 });
 
@@ -93,7 +97,12 @@ async function applyTaskList(query: Query, answer: Answer, moment: Moment): Prom
  * Creates of unknown fate, all settled by one list: present → known; absent → pending; twice → the oldest is kept.
  * For a create that was sent too shortly before the list was asked for, the list proves nothing: another is wished.
  */
-async function settleCreates(query: Query, tasks: readonly Task[], sentAt: number, moment: Moment): Promise<void> {
+async function settleCreates(
+  query: Query,
+  tasks: readonly ListedTask[],
+  sentAt: number,
+  moment: Moment,
+): Promise<void> {
   const unknown = await query
     .selectFrom('outbox')
     .selectAll()
@@ -103,7 +112,10 @@ async function settleCreates(query: Query, tasks: readonly Task[], sentAt: numbe
   for (const change of unknown) {
     if (change.not_before > sentAt) {
       const { now, usedShare } = moment;
-      await wishTaskList(query, { now, usedShare, lane: 'triage', notBefore: change.not_before });
+      // Further ahead it can only be where the clock was set back meanwhile.
+      const provable = Math.min(change.not_before, now + SETTLE_AFTER);
+      await updateChange(query, change.entity, { not_before: provable });
+      await wishTaskList(query, { now, usedShare, lane: 'triage', notBefore: provable });
       continue;
     }
     const row = await findEntity(query, change.entity);
@@ -112,17 +124,13 @@ async function settleCreates(query: Query, tasks: readonly Task[], sentAt: numbe
       await saveEntity(query, { ...row, known: row.desired, known_at: moment.now, remote_id: made.taskId });
       await removeChange(query, change.entity);
     } else {
-      await query
-        .updateTable('outbox')
-        .set({ state: 'pending', not_before: 0, sent: null, sent_at: null })
-        .where('entity', '=', change.entity)
-        .execute();
+      await updateChange(query, change.entity, { state: 'pending', not_before: 0, sent: null, sent_at: null });
     }
   }
 }
 
-function byAge(left: Task, right: Task): number {
-  return left.updatedAt < right.updatedAt ? -1 : 1;
+function byAge(left: ListedTask, right: ListedTask): number {
+  return left.createdAt < right.createdAt ? -1 : 1;
 }
 
 async function applyRecordPage(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
@@ -146,7 +154,7 @@ async function applyRecord(
   const next = known === undefined ? record : { ...known, taskIds: record.taskIds ?? known['taskIds'] };
   await saveEntity(query, { ...row, known: JSON.stringify(next), known_at: row.known_at ?? moment.now });
   if (row.item_key === null) return [];
-  if (record.taskIds) await compareLinks(query, row.item_key, new Set(record.taskIds), answer.sentAt, moment);
+  if (record.taskIds) await compareLinks(query, row.item_key, record, answer.sentAt, moment);
   return known === undefined ? [row.item_key] : [];
 }
 
@@ -154,12 +162,15 @@ async function applyRecord(
 async function compareLinks(
   query: Query,
   itemKey: string,
-  linked: ReadonlySet<string>,
+  record: z.infer<typeof recordShape>,
   sentAt: number,
   moment: Moment,
 ): Promise<void> {
   for (const link of await linksOfItem(query, itemKey)) {
-    const exists = linked.has(link.task_id as string);
+    const exists = record.taskIds?.includes(link.task_id as string) ?? false;
+    // After a rename at the provider the record has another URL than the link: then it tells nothing of it.
+    const isTold = (json<KnownLink>(link.known)?.url ?? record.url) === record.url;
+    if (!isTold) continue;
     if (link.known !== null && !exists) await removedByHand(query, link, sentAt);
     else if (link.known === null && exists) await foundThere(query, link, moment.now);
   }

@@ -45,13 +45,15 @@ export function sentRepoId(item: PullRequest, vendor: Vendor): string {
 
 /** Undefined while a field that the workspace requires is not known yet. */
 export function desiredRecord(item: PullRequest, vendor: Vendor): PullRequestRecord | undefined {
-  if (item.gone || !item.title || !item.headBranch || !item.baseBranch) return undefined;
+  // The workspace trims titles; one that was not trimmed here would look different for ever.
+  const title = item.title?.trim();
+  if (item.gone || !title || !item.headBranch || !item.baseBranch) return undefined;
   const can = vendor.capabilities;
   return withoutAbsent({
     provider: vendor.id,
     repoId: sentRepoId(item, vendor),
     identifier: item.identifier,
-    title: cut(item.title, LONGEST_TITLE),
+    title: cut(title, LONGEST_TITLE),
     // The workspace knows no null here: a description that is known to be empty is the empty text.
     description: item.description === undefined ? undefined : cut(item.description ?? '', LONGEST_TEXT),
     headBranch: item.headBranch,

@@ -160,10 +160,21 @@ async function abandonLink(work: Work, row: EntityRow): Promise<void> {
   const change = await findChange(query, row.entity);
   if (change === undefined || change.state === 'pending' || change.state === 'held') {
     await dropDifference(query, row.entity);
-    return forgetEntity(query, row.entity);
+    await forgetEntity(query, row.entity);
+    return strikeTask(work, row.task_id as string);
   }
   await saveEntity(query, { ...row, desired: null });
   await addChange(work, row.entity, 'link', 'link');
+}
+
+/** The record's list of tasks is older than what the link's own row said: named anew, the task is to be linked anew. */
+async function strikeTask({ query, item, source }: Work, taskId: string): Promise<void> {
+  if (item.kind !== 'pull_request') return;
+  const row = await findEntity(query, recordEntity(item, source));
+  const known = json<KnownRecord>(row?.known ?? null);
+  if (!row || !known?.taskIds?.includes(taskId)) return;
+  const taskIds = known.taskIds.filter((id) => id !== taskId);
+  await saveEntity(query, { ...row, known: JSON.stringify({ ...known, taskIds }) });
 }
 
 async function setDifference(work: Work, name: string, lane: 'mirror' | 'link', differs: boolean): Promise<void> {
