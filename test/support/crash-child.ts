@@ -48,7 +48,7 @@ async function settle(): Promise<void> {
 async function end(): Promise<void> {
   await daemon.stop();
   tell({ say: 'ended', steps, commits: commits.count() });
-  process.disconnect();
+  process.disconnect?.();
 }
 
 function tell(message: FromChild): void {

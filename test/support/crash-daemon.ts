@@ -41,7 +41,12 @@ export async function startFastDaemon(options: FastDaemonOptions): Promise<FastD
       onStatement,
     },
     {
-      ...{ clock: fastClock(), random: systemRandom(), steps, logger: silentLogger, metrics, health: createHealth() },
+      clock: fastClock(),
+      random: systemRandom(),
+      logger: silentLogger,
+      health: createHealth(),
+      steps,
+      metrics,
       http: createHttpClient({ steps, meter: metrics.meter }),
     },
   );

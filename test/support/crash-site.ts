@@ -64,7 +64,10 @@ export async function openSite(compileCache: string): Promise<Site> {
   const isDaemon = (headers: Readonly<Record<string, unknown>>) => headers['authorization'] === `Bearer ${key}`;
   const service = await createWorkspaceService({
     file: join(folder, 'service.db'),
-    ...{ clock: fastClock(), random: systemRandom(), logger: silentLogger, quota: QUOTA },
+    clock: fastClock(),
+    random: systemRandom(),
+    logger: silentLogger,
+    quota: QUOTA,
     faults: {
       async before({ headers }) {
         if (isDaemon(headers)) seen.requests++;

@@ -39,7 +39,7 @@ export interface WorldOptions {
 /** A workspace service and a daemon in front of it, on one travelling clock, over real HTTP on loopback. */
 export interface World {
   readonly clock: TravellingClock;
-  readonly service: WorkspaceService;
+  service(): WorkspaceService;
   /** As the workspace's owner, by OAuth: costs no quota. For looking, and for what people do by hand. */
   readonly people: WorkspaceClient<object>;
   daemon(): Daemon;
@@ -52,8 +52,10 @@ export interface World {
   until(condition: () => boolean | Promise<boolean>, limit?: number): Promise<void>;
   /** Lets time pass until all deliveries are taken over and all changes sent. */
   settled(limit?: number): Promise<void>;
-  /** Ends the daemon in order and starts it again on the same data. */
-  restart(changed?: Pick<WorldOptions, 'config'>): Promise<void>;
+  /** Ends the daemon in order and starts it again on the same data; `meanwhile` gets the data folder. */
+  restart(changed?: Pick<WorldOptions, 'config'> & { meanwhile?: (data: string) => unknown }): Promise<void>;
+  /** Ends the service. The function that comes back starts it again on the same file and port. */
+  unplugService(): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }
 
@@ -73,14 +75,16 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const clock = createTravellingClock();
   const random = systemRandom();
   const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, ...options.quota };
-  const service = await createWorkspaceService({
-    file: join(folder, 'service.db'),
-    clock,
-    random,
-    logger: silentLogger,
-    quota,
-    faults: options.faults,
-  });
+  const openService = () =>
+    createWorkspaceService({
+      file: join(folder, 'service.db'),
+      clock,
+      random,
+      logger: silentLogger,
+      quota,
+      faults: options.faults,
+    });
+  let service = await openService();
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
   const credentials = await service.mintStartCredentials();
   const outside = countInFlight(createHttpClient({ steps: noSteps, meter: createMetrics({ version: 'test' }).meter }));
@@ -153,7 +157,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   let deliveries = 0;
   return {
     clock,
-    service,
+    service: () => service,
     people,
     daemon: () => running.daemon,
     partition: () => running.partition,
@@ -181,7 +185,15 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     settled: (limit) => until(isSettled, limit),
     async restart(changed) {
       await stopRunning(running);
+      await changed?.meanwhile?.(join(folder, 'data'));
       running = await start({ ...config, ...changed?.config });
+    },
+    async unplugService() {
+      await service.close();
+      return async () => {
+        service = await openService();
+        await service.listen({ host: '127.0.0.1', port: Number(new URL(url).port) });
+      };
     },
     async close() {
       await stopRunning(running);
