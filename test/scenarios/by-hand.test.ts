@@ -51,18 +51,6 @@ describe('an automatic link', () => {
     expect(await links()).toEqual(AUTOMATIC);
   });
 
-  it('comes back also when a push came between, which changes no record', async () => {
-    await open();
-    await edit({ title: 'BUG-1: fix' });
-    await edit({ title: 'BUG-1: fixed', labels: ['a'] });
-    await edit({ title: 'fix' });
-    expect(await links()).toEqual([]);
-    // Neither of these is visible in the workspace's record, so no answer brings its list of tasks up to date.
-    await edit({ title: 'fix' });
-    await edit({ title: 'fix of BUG-1' });
-    expect(await links()).toEqual(AUTOMATIC);
-  });
-
   it('that a person removed stays removed while the text goes on naming the task', async () => {
     await open();
     await edit({ title: 'BUG-1: fix' });
@@ -189,6 +177,12 @@ describe('a lost database', () => {
     await edit({ title: 'fix', labels: ['a', 'b'], draft: true });
     expect(await links()).toEqual([]);
     expect((await world.people.listWorkItems({ taskId: other }, {})).body.workItems).toHaveLength(1);
+
+    // The record was written before the link was removed, so the tasks that its answer named are outdated; a push in
+    // between changes no record. Named anew, the task is linked anew.
+    await edit({ title: 'fix', labels: ['a', 'b'], draft: true });
+    await edit({ title: 'fix of BUG-1', labels: ['a', 'b'], draft: true });
+    expect(await links()).toEqual(AUTOMATIC);
   });
 
   it('of a pull request whose manual link it names anew keeps that link', async () => {
