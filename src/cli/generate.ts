@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import { generatedFiles } from '../config/generate.ts';
 import { connectors } from '../connectors/registry.ts';
 import { SyncError } from '../errors/sync-error.ts';
-import { apiOverrides } from '../workspace/contract.ts';
+import { apiOverrides, openApiDocument } from '../workspace/contract.ts';
 
 const TOP = join(import.meta.dirname, '../..');
 
 /** `worksync generate`: writes the files that are made from the code; with `check` only says which are out of date. */
 export function generate(check: boolean): string[] {
-  const files = generatedFiles(connectors, apiOverrides);
+  const openApi = { path: 'config/openapi.json', content: `${JSON.stringify(openApiDocument(), null, 2)}\n` };
+  const files = [...generatedFiles(connectors, apiOverrides), openApi];
   const stale = files.filter(({ path, content }) => read(path) !== content);
   if (check && stale.length > 0) {
     const paths = stale.map(({ path }) => path).join(', ');

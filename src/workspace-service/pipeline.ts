@@ -7,6 +7,7 @@ import type { Answer, Handlers, Service } from './context.ts';
 import { etagOf, isNotModified } from './etag.ts';
 import type { Fault, Faults } from './faults.ts';
 import type { QuotaLog } from './quota-log.ts';
+import { addReference, OPENAPI_ADDRESS } from './reference.ts';
 import { explainMiss, isApiAddress, SERVED, type Served } from './routing.ts';
 import type { Statistics } from './statistics.ts';
 
@@ -49,11 +50,12 @@ export function createPipeline(deps: PipelineDeps): Server {
   });
   server.setErrorHandler((error, request, reply) => refuse(deps, error, request, reply));
   for (const served of SERVED) addRoute(server, deps, served);
+  addReference(server);
   return server;
 }
 
 async function admit(deps: PipelineDeps, request: ServerRequest): Promise<void> {
-  if (!isApiAddress(request.url)) return;
+  if (!isApiAddress(request.url) || request.routeOptions.url === OPENAPI_ADDRESS) return;
   const found = deps.service.access.authenticate(request.headers.authorization);
   const caller = found instanceof Promise ? await found : found;
   (request as unknown as Admitted).admission = { caller, counted: count(deps, caller) };

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { apiKeyRoutes } from './contract/api-keys.ts';
+import { describeApi } from './contract/openapi.ts';
 import { overridesOf } from './contract/overrides.ts';
 import { pullRequestRoutes } from './contract/pull-requests.ts';
 import { taskRoutes } from './contract/tasks.ts';
@@ -27,6 +28,21 @@ export const VERSION_HEADER = 'X-Service-Api-Version';
 export const API_VERSION = '2';
 /** Section 9: the end of every base address. */
 export const BASE_PATH = '/api/v1';
+
+/** OpenAPI 3.1 of all routes, under the headings that readers see; a plain JSON value. */
+export function openApiDocument() {
+  return describeApi({
+    groups: {
+      Tasks: taskRoutes,
+      'Work-item links': workItemRoutes,
+      'Pull requests': pullRequestRoutes,
+      'API keys': apiKeyRoutes,
+    },
+    basePath: BASE_PATH,
+    versionHeader: VERSION_HEADER,
+    version: API_VERSION,
+  });
+}
 
 /** `workspace.api` of a workspace's configuration. */
 export const apiOverrides = overridesOf(ROUTES);

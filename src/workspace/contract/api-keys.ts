@@ -3,17 +3,19 @@ import { answered, openEnum, sent } from './fields.ts';
 import type { Route } from './route.ts';
 
 /** G1. */
-const apiKey = z.looseObject({
-  apiKeyId: z.string(),
-  workspaceId: z.string().default(''),
-  description: z.string(),
-  status: openEnum(['active', 'revoked']),
-  keyPrefix: z.string().default(''),
-  createdByUserId: answered.text,
-  createdAt: answered.time,
-  lastUsedAt: answered.time,
-  revokedAt: answered.time,
-});
+const apiKey = z
+  .looseObject({
+    apiKeyId: z.string(),
+    workspaceId: z.string().default(''),
+    description: z.string(),
+    status: openEnum(['active', 'revoked']),
+    keyPrefix: z.string().default(''),
+    createdByUserId: answered.text,
+    createdAt: answered.time,
+    lastUsedAt: answered.time,
+    revokedAt: answered.time,
+  })
+  .meta({ id: 'ApiKey' });
 
 export const apiKeyRoutes = {
   /** G2. `{apiKeys}` without secrets, newest first. OAuth token of an owner or admin. */

@@ -22,6 +22,8 @@ export const ERROR_CODES = {
   api_key_limit_reached: 409,
   pull_request_exists: 409,
   pull_request_declined: 409,
+  patch_target_not_found: 409,
+  patch_target_ambiguous: 409,
   payload_too_large: 413,
   rate_limit_exceeded: 429,
   internal_error: 500,
@@ -31,7 +33,7 @@ export type ApiErrorCode = keyof typeof ERROR_CODES;
 
 /** The error object (section 2): `code` is the HTTP status. */
 export const errorObject = z.looseObject({
-  code: z.int(),
+  code: z.int().meta({ description: 'the HTTP status', examples: [404] }),
   message: z.string(),
   errorCode: z.string().meta({ 'x-extensible-enum': Object.keys(ERROR_CODES) }),
 });

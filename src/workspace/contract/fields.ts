@@ -1,12 +1,17 @@
 import { z } from 'zod';
 
-/** Limits of G31 and G32. Lengths are UTF-16 code units. */
+/** Limits of G15, G21, G31 and G32. Lengths of text are UTF-16 code units. */
 export const LIMITS = {
   title: 255,
   text: 200_000,
   page: { default: 50, largest: 100 },
   activeKeys: 20,
   jsonBody: 1_048_576,
+  /** Text operations of one patch (G15). */
+  operations: 100,
+  /** Bytes of an uploaded file (G21): 10 and 100 MB. */
+  image: 10_000_000,
+  video: 100_000_000,
 } as const;
 
 /** Ids as they may stand in a path: no separator, no dot, nothing to escape. */
@@ -24,7 +29,7 @@ export function openEnum(values: readonly string[]) {
 export const answered = {
   text: z.string().nullable().default(null),
   strings: z.array(z.string()).default([]),
-  time: z.string().nullable().default(null).describe('RFC 3339, UTC'),
+  time: z.string().nullable().default(null).meta({ format: 'date-time', description: 'RFC 3339, UTC' }),
   flag: z.boolean().default(false),
 } as const;
 
@@ -34,17 +39,21 @@ export const sent = {
   text: z.string().max(LIMITS.text).nullable(),
   strings: z.array(z.string().min(1).max(LIMITS.title)).max(100),
   ids: z.array(z.string().regex(ID_PATTERN)).max(100),
-  url: z.string().max(2_048).refine(isHttpUrl, 'must be an http or https address'),
+  url: z.string().max(2_048).refine(isHttpUrl, 'must be an http or https address').meta({ format: 'uri' }),
   time: z
     .string()
     .refine(isTimestamp, 'must be an RFC 3339 time with offset')
+    .meta({ format: 'date-time' })
     .transform((text) => new Date(text).toISOString()),
   name: z.string().min(1).max(LIMITS.title),
 } as const;
 
-/** Query parameters: what a caller may pass, and the text that arrives. */
+/**
+ * Query parameters: what a caller may pass, and the text that arrives. Each ends in the type that is meant, which is
+ * what the OpenAPI document shows.
+ */
 export const asked = {
-  flag: z.union([z.boolean(), z.enum(['true', 'false']).transform((text) => text === 'true')]),
+  flag: z.union([z.boolean(), z.enum(['true', 'false']).transform((text) => text === 'true')]).pipe(z.boolean()),
   limit: z
     .union([
       z.number(),
@@ -57,7 +66,8 @@ export const asked = {
   /** Repeatable, or a comma list. */
   list: z
     .union([z.string(), z.array(z.string())])
-    .transform((given) => [given].flat().flatMap((text) => text.split(','))),
+    .transform((given) => [given].flat().flatMap((text) => text.split(',')))
+    .pipe(z.array(z.string())),
   text: z.string().min(1).max(LIMITS.title),
   cursor: z.string().max(128),
 } as const;

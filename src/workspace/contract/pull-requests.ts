@@ -9,26 +9,28 @@ const PULL_REQUEST_STATES = ['open', 'closed', 'merged', 'declined'] as const;
 const numberOrName = z.union([z.int().nonnegative().transform(String), sent.name]);
 
 /** G17. `taskIds` is worked out by the service from the work-item links with this address. */
-const pullRequest = z.looseObject({
-  provider: openEnum(PROVIDERS),
-  repoId: z.string(),
-  identifier: z.string(),
-  title: z.string(),
-  description: answered.text,
-  headBranch: z.string(),
-  baseBranch: z.string(),
-  state: openEnum(PULL_REQUEST_STATES),
-  draft: answered.flag,
-  url: answered.text,
-  author: answered.text,
-  reviewers: answered.strings,
-  labels: answered.strings,
-  assignees: answered.strings,
-  taskIds: answered.strings,
-  createdAt: answered.time,
-  updatedAt: answered.time,
-  mergedAt: answered.time,
-});
+const pullRequest = z
+  .looseObject({
+    provider: openEnum(PROVIDERS),
+    repoId: z.string(),
+    identifier: z.string(),
+    title: z.string(),
+    description: answered.text,
+    headBranch: z.string(),
+    baseBranch: z.string(),
+    state: openEnum(PULL_REQUEST_STATES),
+    draft: answered.flag,
+    url: answered.text,
+    author: answered.text,
+    reviewers: answered.strings,
+    labels: answered.strings,
+    assignees: answered.strings,
+    taskIds: answered.strings,
+    createdAt: answered.time,
+    updatedAt: answered.time,
+    mergedAt: answered.time,
+  })
+  .meta({ id: 'PullRequest' });
 
 const people = z.array(sent.name).max(1_000);
 
@@ -47,28 +49,32 @@ const editable = {
  * identifier. Fields that a repeated record leaves out are kept as they are: a record that never knew a field does
  * not clear it; `null` or `[]` clears. Without `identifier` a new request is opened on the provider.
  */
-const newPullRequest = z.object({
-  provider: z.enum(PROVIDERS),
-  repoId: numberOrName,
-  identifier: numberOrName.optional(),
-  title: sent.title,
-  headBranch: sent.name,
-  baseBranch: sent.name,
-  ...editable,
-  url: sent.url.nullish(),
-  author: sent.name.nullish(),
-  createdAt: sent.time.optional(),
-  mergedAt: sent.time.nullish(),
-});
+const newPullRequest = z
+  .object({
+    provider: z.enum(PROVIDERS),
+    repoId: numberOrName,
+    identifier: numberOrName.optional(),
+    title: sent.title,
+    headBranch: sent.name,
+    baseBranch: sent.name,
+    ...editable,
+    url: sent.url.nullish(),
+    author: sent.name.nullish(),
+    createdAt: sent.time.optional(),
+    mergedAt: sent.time.nullish(),
+  })
+  .meta({ id: 'NewPullRequest' });
 
-const pullRequestEdit = z.object({
-  provider: z.enum(PROVIDERS),
-  repoId: numberOrName,
-  identifier: numberOrName,
-  title: sent.title.optional(),
-  baseBranch: sent.name.optional(),
-  ...editable,
-});
+const pullRequestEdit = z
+  .object({
+    provider: z.enum(PROVIDERS),
+    repoId: numberOrName,
+    identifier: numberOrName,
+    title: sent.title.optional(),
+    baseBranch: sent.name.optional(),
+    ...editable,
+  })
+  .meta({ id: 'PullRequestEdit' });
 
 /** G20. */
 const pullRequestQuery = z.object({

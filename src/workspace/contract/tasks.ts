@@ -16,50 +16,56 @@ const TASK_STATUSES = [
 const PRIORITIES = ['urgent', 'high', 'medium', 'low', 'none'] as const;
 
 /** G3. */
-const task = z.looseObject({
-  taskId: z.string(),
-  key: z.string().describe('the short key that people use, for example BUG-12'),
-  workspaceId: z.string().default(''),
-  kind: openEnum(['bug', 'idea']).default(''),
-  title: z.string(),
-  description: answered.text,
-  status: openEnum(TASK_STATUSES),
-  priority: openEnum(PRIORITIES).default('none'),
-  source: z.string().default('api'),
-  reporterUserId: answered.text,
-  reportedAt: answered.time,
-  teamIds: answered.strings,
-  assigneeIds: answered.strings,
-  labels: answered.strings,
-  userId: answered.text,
-  createdAt: answered.time,
-  updatedAt: answered.time,
-  completedAt: answered.time,
-});
+const task = z
+  .looseObject({
+    taskId: z.string(),
+    key: z.string().describe('the short key that people use, for example BUG-12'),
+    workspaceId: z.string().default(''),
+    kind: openEnum(['bug', 'idea']).default(''),
+    title: z.string(),
+    description: answered.text,
+    status: openEnum(TASK_STATUSES),
+    priority: openEnum(PRIORITIES).default('none'),
+    source: z.string().default('api'),
+    reporterUserId: answered.text,
+    reportedAt: answered.time,
+    teamIds: answered.strings,
+    assigneeIds: answered.strings,
+    labels: answered.strings,
+    userId: answered.text,
+    createdAt: answered.time,
+    updatedAt: answered.time,
+    completedAt: answered.time,
+  })
+  .meta({ id: 'Task' });
 
 /** Section 2, Task; G5 to G8. */
-const newTask = z.object({
-  title: sent.title,
-  description: sent.text.optional(),
-  reporterUserId: z.string().regex(ID_PATTERN).optional(),
-  reportedAt: sent.time.optional(),
-  source: sent.name.optional(),
-  priority: z.enum(PRIORITIES).optional(),
-  teamIds: sent.ids.optional(),
-  assigneeIds: sent.ids.optional(),
-  labels: sent.strings.optional(),
-});
+const newTask = z
+  .object({
+    title: sent.title,
+    description: sent.text.optional(),
+    reporterUserId: z.string().regex(ID_PATTERN).optional(),
+    reportedAt: sent.time.optional(),
+    source: sent.name.optional(),
+    priority: z.enum(PRIORITIES).optional(),
+    teamIds: sent.ids.optional(),
+    assigneeIds: sent.ids.optional(),
+    labels: sent.strings.optional(),
+  })
+  .meta({ id: 'NewTask' });
 
 /** G23. Absent fields are kept. */
-const taskUpdate = z.object({
-  title: sent.title.optional(),
-  description: sent.text.optional(),
-  status: z.enum(TASK_STATUSES).optional(),
-  priority: z.enum(PRIORITIES).optional(),
-  teamIds: sent.ids.optional(),
-  assigneeIds: sent.ids.optional(),
-  labels: sent.strings.optional(),
-});
+const taskUpdate = z
+  .object({
+    title: sent.title.optional(),
+    description: sent.text.optional(),
+    status: z.enum(TASK_STATUSES).optional(),
+    priority: z.enum(PRIORITIES).optional(),
+    teamIds: sent.ids.optional(),
+    assigneeIds: sent.ids.optional(),
+    labels: sent.strings.optional(),
+  })
+  .meta({ id: 'TaskUpdate' });
 
 /** G22. `status` named explicitly is honoured without `all` too. */
 const taskQuery = z.object({

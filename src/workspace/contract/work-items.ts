@@ -3,23 +3,27 @@ import { answered, sent } from './fields.ts';
 import type { Route } from './route.ts';
 
 /** G9. */
-const workItem = z.looseObject({
-  workItemId: z.string(),
-  taskId: z.string(),
-  workspaceId: z.string().default(''),
-  url: z.string(),
-  title: answered.text,
-  externalId: answered.text,
-  provider: answered.text,
-  createdAt: answered.time,
-});
+const workItem = z
+  .looseObject({
+    workItemId: z.string(),
+    taskId: z.string(),
+    workspaceId: z.string().default(''),
+    url: z.string(),
+    title: answered.text,
+    externalId: answered.text,
+    provider: answered.text,
+    createdAt: answered.time,
+  })
+  .meta({ id: 'WorkItem' });
 
-const newWorkItem = z.object({
-  url: sent.url,
-  title: z.string().max(1_024).nullish(),
-  externalId: z.string().max(1_024).nullish(),
-  provider: sent.name.nullish(),
-});
+const newWorkItem = z
+  .object({
+    url: sent.url,
+    title: z.string().max(1_024).nullish(),
+    externalId: z.string().max(1_024).nullish(),
+    provider: sent.name.nullish(),
+  })
+  .meta({ id: 'NewWorkItem' });
 
 export const workItemRoutes = {
   /** Section 4, `/tasks/{taskId}/work-items`; G9. `{workItems}`, newest first. */
