@@ -25,6 +25,8 @@ export interface Translated {
 
 export interface BatchResult {
   readonly verdicts: readonly Verdict[];
+  /** Something that the workspace said was taken over: it may also be what the outbox waits for to begin. */
+  readonly answersTaken: boolean;
   /** The set of task keys may have changed. */
   readonly tasksChanged: boolean;
   readonly evaluated: number;
@@ -83,6 +85,7 @@ interface Changed {
 class Batch implements BatchResult {
   readonly verdicts: Verdict[] = [];
   readonly unknownKeys: string[] = [];
+  answersTaken = false;
   tasksChanged = false;
   evaluated = 0;
   fetchesAsked = 0;
@@ -137,6 +140,7 @@ class Batch implements BatchResult {
   async #takeAnswer(delivery: PendingDelivery): Promise<void> {
     const again = await applyAnswer(this.#query, delivery.body, this.#moment);
     for (const key of again) this.#again.add(key);
+    this.answersTaken = true;
     if (delivery.event === 'read-tasks' || delivery.event === 'create-task') this.tasksChanged = true;
     this.verdicts.push({ id: delivery.id, state: 'applied' });
   }

@@ -108,7 +108,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
       logger.debug({ delivery: id, connection, outcome: state, reason }, 'delivery taken over');
     }
     if (result.tasksChanged) horizon = undefined;
-    if (result.evaluated > 0 || result.tasksChanged) options.outbox.ring();
+    if (result.evaluated > 0 || result.answersTaken) options.outbox.ring();
     if (result.fetchesAsked > 0) options.fetches.ring();
   }
 
