@@ -142,7 +142,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     const { action, entity } = prepared;
     try {
       const answer = await send(options.client, prepared, { slot });
-      getsThrough();
+      getsThrough(entity);
       logger.info({ action, entity, status: answer.status, deliveries: prepared.waiting }, 'request answered');
       await untilSettled(() => succeed(prepared, slot, answer.status, answer.body));
     } catch (thrown) {
@@ -180,12 +180,13 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   async function fail(prepared: Prepared, slot: Slot, error: SyncError): Promise<void> {
+    const { action, entity } = prepared;
     const { status, retryAfter } = error;
     const failure = await store.commit(async (transaction) => {
       await slot.complete(status === undefined ? undefined : { status, retryAfter }, transaction);
-      return settleFailure(transaction, prepared, error, { ...context(), outage: breaker.open });
+      const judgement = { outage: breaker.open, atFault: breaker.isAtFault(entity) };
+      return settleFailure(transaction, prepared, error, { ...context(), ...judgement });
     });
-    const { action, entity } = prepared;
     meter.count('workspace_requests_total', { route: action, status: String(status ?? error.code) });
     logger[failure === 'held' ? 'error' : 'warn']({ action, entity, error, outcome: failure }, 'request failed');
   }
@@ -199,19 +200,19 @@ export function createOutbox(options: OutboxOptions): Outbox {
     }
   }
 
-  function getsThrough(): void {
+  function getsThrough(entity: string): void {
     keyRefused = false;
-    breaker.passed();
+    breaker.passed(entity);
     options.onTrouble?.(undefined);
   }
 
   /** Only what the workspace itself said proves that it is there: a proxy in between answers what it likes. */
   function note(prepared: Prepared, error: SyncError): void {
     if (isCredential(error)) keyRefused = true;
-    else if (error.status === 429 || isTheirWord(error)) getsThrough();
-    else breaker.failed();
+    else if (error.status === 429 || isTheirWord(error)) getsThrough(prepared.entity);
+    else breaker.failed(prepared.entity);
     const isFirstRead = !mayWrite && prepared.kind === 'read' && error.status !== 429;
-    if (isProbing() || isFirstRead) options.onTrouble?.(error);
+    if (keyRefused || breaker.failing || isFirstRead) options.onTrouble?.(error);
   }
 
   return {

@@ -7,10 +7,13 @@ import type { Query } from '../store/database.ts';
 import { type EntityRow, findEntity, saveEntity } from '../store/entities.ts';
 import { wishTaskList } from '../store/list-reads.ts';
 import { findChange, type OutboxRow, readWaiting, removeChange, updateChange } from '../store/outbox.ts';
+import { PROBE_EVERY } from './breaker.ts';
 import type { Prepared } from './prepare.ts';
 
-/** A change refused for good, or failing on its own this often, waits for a person. */
+/** A change refused for good, or failing this often while others get through, waits for a person. */
 const MOST_ATTEMPTS = 5;
+/** Fewer attempts than this follow each other within seconds. */
+const SOON_ATTEMPTS = 3;
 
 export interface SettleContext {
   readonly now: number;
@@ -89,6 +92,13 @@ function differs(held: EntityRow, prepared: Prepared): boolean {
   return held.desired !== null && held.desired !== prepared.known;
 }
 
+export interface FailureContext extends SettleContext {
+  /** Nothing gets through at present: then no single change is at fault. */
+  readonly outage: boolean;
+  /** Others got through while this one failed. */
+  readonly atFault: boolean;
+}
+
 /** What became of a failed attempt, for the log and the pump. */
 export type Failure = 'again' | 'unknown' | 'held' | 'settled';
 
@@ -97,7 +107,7 @@ export async function settleFailure(
   query: Query,
   prepared: Prepared,
   error: SyncError,
-  context: SettleContext & { readonly outage: boolean },
+  context: FailureContext,
 ): Promise<Failure> {
   const text = `${error.code}: ${error.message}`.slice(0, 500);
   if (isTheirWord(error) && error.status === 404) {
@@ -154,23 +164,21 @@ function back(prepared: Prepared): Partial<OutboxRow> {
   return { state: 'pending', sent, sent_at: null };
 }
 
-async function tryAgain(
-  query: Query,
-  prepared: Prepared,
-  error: string,
-  context: SettleContext & { readonly outage: boolean },
-): Promise<Failure> {
-  // While nothing gets through, no single change is at fault.
-  const attempts = prepared.attempts + (context.outage ? 0 : 1);
-  if (attempts >= MOST_ATTEMPTS && prepared.kind !== 'read') {
+async function tryAgain(query: Query, prepared: Prepared, error: string, context: FailureContext): Promise<Failure> {
+  const { outage, atFault, now } = context;
+  const attempts = prepared.attempts + (outage && !atFault ? 0 : 1);
+  if (attempts >= MOST_ATTEMPTS && atFault && prepared.kind !== 'read') {
     await updateChange(query, prepared.entity, { ...back(prepared), state: 'held', attempts, error });
     return 'held';
   }
-  // In an outage the pump paces itself, and takes the changes in turn.
-  const pause = context.outage ? 0 : backoff(context.random, attempts, 1_000, 60_000);
-  const notBefore = context.now + pause;
+  const notBefore = now + (outage ? 0 : pauseAfter(attempts, context.random));
   await updateChange(query, prepared.entity, { ...back(prepared), attempts, not_before: notBefore, error });
   return 'again';
+}
+
+/** Soon at first; then as seldom as in an outage, which it may be. In a known one the pump itself makes the pauses. */
+function pauseAfter(attempts: number, random: Random): number {
+  return attempts < SOON_ATTEMPTS ? backoff(random, attempts, 1_000) : PROBE_EVERY;
 }
 
 async function awaitList(query: Query, prepared: Prepared, error: string, context: SettleContext): Promise<Failure> {

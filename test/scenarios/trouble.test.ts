@@ -1,0 +1,427 @@
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { entity } from '../../src/model/change.ts';
+import { blankEntity, saveEntity } from '../../src/store/entities.ts';
+import { addDifference } from '../../src/store/outbox.ts';
+import type { Fault } from '../../src/workspace-service/faults.ts';
+import { createWorld, type World } from '../support/daemon.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+import { type Arrival, createWeather, errorAnswer, type Weather } from '../support/weather.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+let world: World;
+let weather: Weather;
+beforeEach(async () => {
+  let clock: World['clock'] | undefined;
+  weather = createWeather(() => clock?.elapsed() ?? 0);
+  world = await createWorld({ faults: weather });
+  clock = world.clock;
+  await world.settled();
+});
+afterEach(() => world.close());
+
+async function travel(ms: number): Promise<void> {
+  const end = world.clock.elapsed() + ms;
+  await world.until(() => world.clock.elapsed() >= end, ms + HOUR);
+}
+
+/** A pull request opens, or changes, at the provider. */
+async function deliver(number: number, setting: Parameters<typeof pullEvent>[0] = {}): Promise<void> {
+  const updated = new Date(world.clock.now()).toISOString();
+  expect(await world.deliver('pull_request', pullEvent({ number, updated, ...setting }))).toBe(202);
+}
+
+async function deliverMany(from: number, to: number): Promise<void> {
+  for (let number = from; number <= to; number++) await deliver(number);
+}
+
+async function recorded(): Promise<number[]> {
+  const numbers: number[] = [];
+  let cursor: string | undefined;
+  do {
+    const query = cursor === undefined ? { limit: 100 } : { limit: 100, cursor };
+    const { body } = await world.people.listPullRequests({ query }, {});
+    numbers.push(...body.pullRequests.map(({ identifier }) => Number(identifier)));
+    cursor = body.nextCursor ?? undefined;
+  } while (cursor);
+  return numbers.toSorted((left, right) => left - right);
+}
+
+const upTo = (last: number) => Array.from({ length: last }, (_, index) => index + 1);
+const status = () => world.partition().status();
+const readiness = async () => (await fetch(`${world.daemon().address}/readyz`)).status;
+const byState = async () => (await status()).changes.byState;
+const NOTHING_LEFT = { pending: 0, sending: 0, unknown: 0, held: 0 };
+
+/** Milliseconds between requests that follow each other. */
+function gaps(arrivals: readonly Arrival[]): number[] {
+  return arrivals.slice(1).map(({ at }, index) => at - (arrivals[index] as Arrival).at);
+}
+
+/** Requests from now on. */
+function watch(): () => Arrival[] {
+  const start = weather.arrivals.length;
+  return () => weather.arrivals.slice(start);
+}
+
+describe('a key that is revoked', () => {
+  it('halts the daemon, which says so, asks once in five minutes, and goes on when the key works again', async () => {
+    weather.turn({ before: () => errorAnswer(401, 'unauthorized') });
+    await deliverMany(1, 3);
+    await travel(10 * SECOND);
+    const seen = watch();
+    await deliverMany(4, 6);
+    await travel(HOUR);
+    expect(seen().length).toBeGreaterThanOrEqual(10);
+    expect(Math.min(...gaps(seen()))).toBeGreaterThanOrEqual(5 * MINUTE);
+    expect((await status()).state).toMatchObject({
+      kind: 'halted',
+      code: 'unauthorized',
+      hint: 'The credential is wrong or revoked: set a new one.',
+    });
+    expect(await readiness()).toBe(503);
+    expect(await byState()).toMatchObject({ pending: 6, held: 0 });
+
+    weather.clear();
+    await travel(6 * MINUTE);
+    expect(await recorded()).toEqual(upTo(6));
+    expect(await readiness()).toBe(200);
+    expect((await status()).state.kind).toBe('running');
+  });
+
+  it('is halted after a restart too, without a new try before its time', async () => {
+    weather.turn({ before: () => errorAnswer(401, 'unauthorized') });
+    await deliver(1);
+    await travel(10 * SECOND);
+    const seen = watch();
+    await world.restart();
+    await travel(4 * MINUTE);
+    expect(seen()).toEqual([]);
+    weather.clear();
+    await travel(2 * MINUTE);
+    expect(await recorded()).toEqual([1]);
+  });
+});
+
+describe('a minute in which most answers are lost', () => {
+  const cases: readonly [string, (index: number) => { before?: Fault; after?: Fault }][] = [
+    ['by errors', (index) => (index % 3 < 2 ? { before: errorAnswer(500, 'internal_error') } : {})],
+    ['by connections cut on the way in', (index) => (index % 3 < 2 ? { before: 'cut' } : {})],
+    ['by connections cut on the way out', (index) => (index % 3 < 2 ? { after: 'cut' } : {})],
+    ['by a proxy', (index) => (index % 3 < 2 ? { after: { status: 502, body: '<h1>Bad gateway' } } : {})],
+    ['by all of these', (index) => [{}, { before: 'cut' as const }, { after: 'cut' as const }][index % 3] ?? {}],
+  ];
+  it.each(cases)('%s doubles nothing and loses nothing', async (_name, faultOf) => {
+    const task = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body.taskId;
+    let count = 0;
+    weather.turn({ before: () => faultOf(++count).before, after: () => faultOf(count).after });
+    for (const number of upTo(8)) await deliver(number, { title: `BUG-1: part ${number}` });
+    await travel(55 * SECOND);
+    weather.clear();
+    await world.settled();
+    expect(await recorded()).toEqual(upTo(8));
+    const links = (await world.people.listWorkItems({ taskId: task }, {})).body.workItems;
+    expect(new Set(links.map(({ url }) => url)).size).toBe(8);
+    expect(links).toHaveLength(8);
+    expect(weather.answers.get('POST 201 pull-requests')).toBe(8);
+    expect(weather.answers.get('POST 201 work-items')).toBe(8);
+    expect(await byState()).toEqual(NOTHING_LEFT);
+    expect(count).toBeGreaterThan(8);
+  });
+});
+
+describe('a workspace that is not there', () => {
+  it('at the first start lets the daemon start, say so, take deliveries, and catch up', async () => {
+    const plugIn = await world.unplugService();
+    await world.restart({ meanwhile: loseDatabase });
+    await deliverMany(1, 3);
+    await travel(5 * MINUTE);
+    expect((await status()).state).toMatchObject({ kind: 'halted', code: 'unreachable' });
+    expect(await readiness()).toBe(503);
+    expect((await status()).deliveries.pending).toBe(0);
+    await plugIn();
+    await travel(MINUTE);
+    await world.settled();
+    expect(await recorded()).toEqual(upTo(3));
+    expect(await readiness()).toBe(200);
+  });
+
+  it('for a day is asked at most once in 30 seconds, and everything arrives in the end', async () => {
+    weather.turn({ before: () => ({ status: 503, body: 'down for maintenance' }) });
+    await deliverMany(1, 4);
+    await travel(MINUTE);
+    const seen = watch();
+    for (let hour = 0; hour < 24; hour++) {
+      await deliver(5 + hour);
+      await travel(HOUR);
+    }
+    expect(Math.min(...gaps(seen()))).toBeGreaterThanOrEqual(30 * SECOND);
+    expect((await status()).state).toMatchObject({ kind: 'halted', code: 'server_failed' });
+    expect(await byState()).toMatchObject({ pending: 28, held: 0 });
+    weather.clear();
+    const healed = world.clock.elapsed();
+    await world.settled();
+    expect(world.clock.elapsed() - healed).toBeLessThanOrEqual(MINUTE);
+    expect(await recorded()).toEqual(upTo(28));
+  });
+
+  it('for one change alone, loses that change to nobody’s attention', async () => {
+    weather.turn({ before: () => 'cut' });
+    await deliver(1);
+    await travel(HOUR);
+    expect(await byState()).toMatchObject({ pending: 1, held: 0 });
+    expect((await status()).state).toMatchObject({ kind: 'halted', code: 'outcome_unknown' });
+    weather.clear();
+    await travel(MINUTE);
+    expect(await recorded()).toEqual([1]);
+    expect((await status()).state.kind).toBe('running');
+  });
+});
+
+function loseDatabase(data: string): void {
+  for (const file of readdirSync(data).filter((name) => name.startsWith('test.db'))) rmSync(join(data, file));
+}
+
+describe('a quota that is used up', () => {
+  it('is waited for as long as the refusal says', async () => {
+    const message = 'standard rate limit exceeded, retry in 120 seconds';
+    weather.turn({ before: () => errorAnswer(429, 'rate_limit_exceeded', message) });
+    await deliver(1);
+    await travel(10 * SECOND);
+    const refusedAt = weather.arrivals.at(-1)!.at;
+    weather.clear();
+    const seen = watch();
+    await deliverMany(2, 5);
+    await travel(10 * SECOND);
+    expect((await status()).state).toMatchObject({ kind: 'waiting' });
+    await world.settled();
+    expect(seen()[0]!.at - refusedAt).toBeGreaterThanOrEqual(120 * SECOND);
+    expect(seen()[0]!.at - refusedAt).toBeLessThanOrEqual(125 * SECOND);
+    expect(await recorded()).toEqual(upTo(5));
+  });
+
+  it('without a usable word of how long is asked ever more seldom, one request at a time', async () => {
+    weather.turn({ before: () => errorAnswer(429, 'rate_limit_exceeded', 'retry in some seconds') });
+    await deliverMany(1, 5);
+    await travel(3 * HOUR);
+    // Full jitter over 2, 4, … 512, 900 s: about ten to reach the longest pause, then one in 450 s on average.
+    expect(weather.arrivals.length).toBeLessThan(70);
+    expect(await byState()).toMatchObject({ pending: 5, held: 0 });
+    weather.clear();
+    await travel(16 * MINUTE);
+    await world.settled();
+    expect(await recorded()).toEqual(upTo(5));
+  });
+});
+
+describe('one change that always fails', () => {
+  it('is held after five attempts, visibly, and holds up nobody else', async () => {
+    const task = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body.taskId;
+    weather.turn({
+      before: ({ url }) => (url.includes(task) ? errorAnswer(500, 'internal_error', 'it broke inside') : undefined),
+    });
+    await deliver(1, { title: 'BUG-1: fix' });
+    for (const number of upTo(12).slice(1)) {
+      await deliver(number);
+      await travel(10 * SECOND);
+      expect(await recorded()).toContain(number);
+    }
+    await travel(HOUR);
+    expect(weather.arrivals.filter(({ url }) => url.includes(task))).toHaveLength(5);
+    const { changes, state } = await status();
+    expect(state.kind).toBe('running');
+    expect(changes.byState).toEqual({ ...NOTHING_LEFT, held: 1 });
+    expect(changes.stuck).toMatchObject([
+      {
+        entity: expect.stringMatching(/^link:/),
+        state: 'held',
+        attempts: 5,
+        failure: { code: 'server_failed', message: expect.stringContaining('it broke inside') },
+      },
+    ]);
+  });
+
+  it('among several that fail lets the others through', async () => {
+    const bugs = await Promise.all(upTo(4).map(() => world.people.createBug({ body: { title: 'It breaks' } }, {})));
+    const isPoison = ({ url }: Arrival) => bugs.some(({ body }) => url.includes(body.taskId));
+    weather.turn({ before: (arrival) => (isPoison(arrival) ? { status: 500, body: 'oops' } : undefined) });
+    for (const number of upTo(4)) await deliver(number, { title: `BUG-${number}: fix` });
+    await travel(MINUTE);
+    for (const number of upTo(30).slice(4)) {
+      await deliver(number);
+      await travel(40 * SECOND);
+      expect(await recorded()).toContain(number);
+    }
+    expect(await byState()).toEqual({ ...NOTHING_LEFT, held: 4 });
+    expect(weather.arrivals.filter(isPoison).length).toBeLessThanOrEqual(4 * 8);
+  });
+});
+
+describe('a refusal', () => {
+  it('is held at once with the server’s words, and released when the item changes', async () => {
+    await deliver(1, { labels: ['x'.repeat(300)] });
+    await deliver(2);
+    await world.settled();
+    await travel(HOUR);
+    expect(weather.arrivals.filter(({ method }) => method === 'POST')).toHaveLength(2);
+    const { changes } = await status();
+    expect(changes.stuck).toMatchObject([
+      {
+        entity: 'pull_request:github/5001/1',
+        state: 'held',
+        failure: { code: 'refused', message: expect.stringContaining('labels'), hint: expect.any(String) },
+      },
+    ]);
+    expect(await readiness()).toBe(200);
+    await deliver(1, { labels: ['short'] });
+    await world.settled();
+    expect(await recorded()).toEqual([1, 2]);
+    expect(await byState()).toEqual(NOTHING_LEFT);
+  });
+
+  it('of what has changed while it was on its way is not held against the change', async () => {
+    let delivered: Promise<void> | undefined;
+    weather.turn({
+      before: ({ method }) => {
+        if (method === 'POST') delivered ??= deliver(1, { labels: ['short'], updated: '2026-01-05T12:00:00Z' });
+        return undefined;
+      },
+    });
+    await deliver(1, { labels: ['x'.repeat(300)] });
+    await world.settled();
+    await delivered;
+    await world.settled();
+    expect(await recorded()).toEqual([1]);
+    expect(await byState()).toEqual(NOTHING_LEFT);
+  });
+
+  it('because the task is gone is not repeated', async () => {
+    const task = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body.taskId;
+    weather.turn({
+      before: ({ url }) => (url.includes(task) ? errorAnswer(404, 'not_found', 'no such task') : undefined),
+    });
+    await deliver(1, { title: 'BUG-1: fix' });
+    await world.settled();
+    await travel(24 * HOUR);
+    expect(weather.arrivals.filter(({ url }) => url.includes(task))).toHaveLength(1);
+    expect((await status()).changes.stuck).toMatchObject([{ failure: { code: 'not_found' } }]);
+    // When the text no longer names the task there is nothing left to say.
+    await deliver(1, { title: 'fix' });
+    await world.settled();
+    expect(await byState()).toEqual(NOTHING_LEFT);
+  });
+});
+
+describe('answers that are not the workspace’s', () => {
+  it.each<[string, Fault]>([
+    ['an HTML page with status 200', { status: 200, body: '<!doctype html><title>Sign in</title>' }],
+    ['an empty object with status 200', { status: 200, body: '{}' }],
+    ['an HTML page with status 404', { status: 404, body: '<h1>Not Found</h1>' }],
+    ['an HTML page with status 400', { status: 400, body: '<h1>Bad Request</h1>' }],
+    ['a redirect', { status: 302, body: '' }],
+  ])('%s: nothing is taken for done or refused, and all arrives when it is over', async (_name, fault) => {
+    weather.turn({ before: () => fault });
+    await deliverMany(1, 4);
+    await travel(2 * HOUR);
+    expect(await byState()).toMatchObject({ pending: 4, held: 0 });
+    expect((await status()).state).toMatchObject({ kind: 'halted' });
+    weather.clear();
+    await travel(MINUTE);
+    await world.settled();
+    expect(await recorded()).toEqual(upTo(4));
+  });
+
+  it('to the first reads: nothing is written before both lists were read', async () => {
+    weather.turn({
+      before: ({ url }) => (url.includes('/tasks') ? { status: 404, body: '<h1>Not Found' } : undefined),
+    });
+    await world.restart({ meanwhile: loseDatabase });
+    await deliver(1);
+    await travel(HOUR);
+    expect(await recorded()).toEqual([]);
+    expect(await readiness()).toBe(503);
+    weather.clear();
+    await travel(MINUTE);
+    await world.settled();
+    expect(await recorded()).toEqual([1]);
+    expect(await readiness()).toBe(200);
+  });
+});
+
+describe('creating a task, of which the answer is lost', () => {
+  const ITEMS = ['github:github.com:5001:issue:1', 'github:github.com:5001:issue:2'];
+
+  /** As a triage rule will want it: the item's key is the task's source. */
+  async function wishTasks(): Promise<void> {
+    const now = world.clock.now();
+    const { store } = world.partition();
+    await store.commit(async (transaction) => {
+      for (const item of ITEMS) {
+        const name = entity.task(item);
+        const desired = JSON.stringify({ kind: 'bug', title: 'It breaks', source: item });
+        await saveEntity(transaction, blankEntity(name, 'task', { item_key: item, desired }));
+        const difference = { entity: name, kind: 'task', lane: 'triage', since: now, due: now } as const;
+        await addDifference(transaction, { ...difference, weight: 1, waiting: [] });
+      }
+    });
+    // Whoever commits rows rings the bell; a delivery does so too.
+    await deliver(1);
+  }
+
+  const isList = ({ method, url }: Arrival) => method === 'GET' && url.includes('/tasks');
+  const isCreate = ({ url }: Arrival) => url.endsWith('/bugs');
+  async function sources(): Promise<string[]> {
+    const { tasks } = (await world.people.listTasks({ query: { all: true } }, {})).body;
+    return tasks.map(({ source }) => source).toSorted();
+  }
+
+  it('although they were made: one list, asked for when it can prove it, settles both', async () => {
+    const seen = watch();
+    weather.turn({ after: (arrival, code) => (isCreate(arrival) && code === 201 ? 'cut' : undefined) });
+    await wishTasks();
+    await travel(30 * SECOND);
+    expect(await byState()).toMatchObject({ unknown: 2 });
+    await world.settled();
+    expect(await sources()).toEqual(ITEMS);
+    expect(seen().filter(isCreate)).toHaveLength(2);
+    const lists = seen().filter(isList);
+    expect(lists).toHaveLength(1);
+    expect(lists[0]!.at - seen().filter(isCreate)[1]!.at).toBeGreaterThanOrEqual(MINUTE);
+    const known = await world
+      .partition()
+      .store.query.selectFrom('entities')
+      .selectAll()
+      .where('kind', '=', 'task')
+      .execute();
+    expect(known).toMatchObject([{ known: expect.any(String) }, { known: expect.any(String) }]);
+  });
+
+  it('and they were not made: after one list both are sent again', async () => {
+    const seen = watch();
+    let lost = 0;
+    weather.turn({ before: (arrival) => (isCreate(arrival) && ++lost <= 2 ? 'cut' : undefined) });
+    await wishTasks();
+    await world.settled();
+    expect(await sources()).toEqual(ITEMS);
+    expect(seen().filter(isCreate)).toHaveLength(4);
+    expect(seen().filter(isList)).toHaveLength(1);
+  });
+
+  it('one of them made, one not, and the daemon ended meanwhile: none is doubled', async () => {
+    let lost = 0;
+    weather.turn({
+      before: (arrival) => (isCreate(arrival) && ++lost === 1 ? 'cut' : undefined),
+      after: (arrival, code) => (isCreate(arrival) && code === 201 && lost === 2 ? 'cut' : undefined),
+    });
+    await wishTasks();
+    await travel(10 * SECOND);
+    await world.restart();
+    await world.settled();
+    expect(await sources()).toEqual(ITEMS);
+    expect(weather.answers.get('POST 201 bugs')).toBe(2);
+  });
+});
