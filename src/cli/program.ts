@@ -1,5 +1,5 @@
-import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { DAEMON_OPTIONS, daemonOptions, environment, type Flags } from '../config/options.ts';
+import { Command, CommanderError } from 'commander';
+import { daemonOptions, environment, type Flags } from '../config/options.ts';
 import { systemParts } from '../daemon/system-parts.ts';
 import { keepAlive } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
@@ -9,24 +9,22 @@ import type { Status } from '../web/status.ts';
 import { check, describeFindings } from './check.ts';
 import { demo, describeDemo } from './demo.ts';
 import { generate } from './generate.ts';
+import { addKeys } from './keys.ts';
+import { addLinks } from './links.ts';
 import { describeOnce, once } from './once.ts';
 import { askOwner, findLiving } from './owner.ts';
+import { addPullRequests } from './prs.ts';
 import { reportError } from './report-error.ts';
 import { run } from './run.ts';
-import { openSession, type Session, type SessionInput } from './session.ts';
+import type { Session } from './session.ts';
+import { OF_QUESTIONS, OF_WORK, print, type Setting, sessionOf, wholeNumber, withDaemonOptions } from './setting.ts';
 import { describeStatus } from './status.ts';
+import { addTasks } from './tasks.ts';
 import { serveWorkspace } from './workspace-serve.ts';
 
 /** Exit code of `once` when something is left to do, and of `check` when something is wrong. */
 const PARTIAL = 3;
 const FAILED = 1;
-
-interface Setting {
-  readonly version: string;
-  readonly scrubber: Scrubber;
-  /** The demo's webhook secret: made anew for each process, never stored. */
-  readonly demoSecret: string;
-}
 
 /**
  * The command line. Data goes to standard output, everything else to standard error.
@@ -64,6 +62,7 @@ function build(setting: Setting, exit: (code: number) => void): Command {
   addDemo(program, setting, exit);
   addStatus(program, exit);
   addCheck(program, setting, exit);
+  for (const add of [addTasks, addLinks, addPullRequests, addKeys]) add(program, setting, exit);
   addWorkspace(program, setting);
   addHealthcheck(program, exit);
   addGenerate(program, exit);
@@ -79,30 +78,6 @@ Exit codes:
   75  try again later: the data folder is in use, no daemon runs, the disk is full
   77  a credential was refused
   78  the configuration is wrong`;
-
-type OptionKey = (typeof DAEMON_OPTIONS)[number]['key'];
-
-/** What matters to a command that opens the workspaces and serves nothing, and to one that only asks the daemon. */
-const OF_WORK: readonly OptionKey[] = ['config', 'data', 'logLevel'];
-const OF_QUESTIONS: readonly OptionKey[] = ['data'];
-
-/**
- * The daemon's options, each with the variable that stands in for it. Every command takes them all, so that one set of
- * flags fits all commands; its help shows those that matter to it.
- */
-function withDaemonOptions(command: Command, shown?: readonly OptionKey[]): Command {
-  for (const { key, flag, env, description, default: standard } of DAEMON_OPTIONS) {
-    const value = standard === undefined ? '' : `default: ${standard}, `;
-    const option = new Option(flag, `${description} (${value}env: ${env})`);
-    command.addOption(option.hideHelp(shown !== undefined && !shown.includes(key)));
-  }
-  return command.exitOverride();
-}
-
-function sessionOf(setting: Setting, flags: Flags, logLevel: SessionInput['logLevel']): Session {
-  const { version, scrubber, demoSecret } = setting;
-  return openSession({ version, scrubber, flags, logLevel, supplied: { WORKSYNC_DEMO_SECRET: demoSecret } });
-}
 
 function addRun(program: Command, setting: Setting): void {
   withDaemonOptions(program.command('run', { isDefault: true }))
@@ -206,7 +181,9 @@ function addWorkspace(program: Command, setting: Setting): void {
 function addGenerate(program: Command, exit: (code: number) => void): void {
   program
     .command('generate')
-    .description('write the files that are made from the code: config/schema.json, config/reference.md')
+    .description(
+      'write the files that are made from the code: config/schema.json, config/reference.md, config/openapi.json',
+    )
     .option('--check', 'only say whether they are up to date')
     .exitOverride()
     .action(({ check: only }: { check?: boolean }) => {
@@ -214,13 +191,4 @@ function addGenerate(program: Command, exit: (code: number) => void): void {
       print(changed.length === 0 ? 'up to date' : `written: ${changed.join(', ')}`);
       exit(0);
     });
-}
-
-function wholeNumber(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('expected a whole number');
-  return Number(text);
-}
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`);
 }

@@ -47,7 +47,8 @@ function sendThroughOwner(dataFolder: string, workspace: string): Send<object> {
   };
 }
 
-function chooseWorkspace(workspaces: readonly WorkspaceConfig[], name: string | undefined): WorkspaceConfig {
+/** The workspace with this name, or the only one. Throws `usage`. */
+export function chooseWorkspace(workspaces: readonly WorkspaceConfig[], name: string | undefined): WorkspaceConfig {
   const found = name === undefined ? workspaces[0] : workspaces.find((workspace) => workspace.name === name);
   const names = workspaces.map((workspace) => workspace.name).join(', ');
   if (name === undefined && workspaces.length > 1) {

@@ -52,6 +52,11 @@ export const CODES = {
     hint: 'Another program listens there: choose another port with --port or WORKSYNC_PORT.',
     exit: 75,
   },
+  rotation_waiting: {
+    verdict: 'wait-until',
+    hint: 'Give the new key to all that use the old one, then repeat the same command: it goes on where it stopped.',
+    exit: 75,
+  },
   generated_stale: { verdict: 'never', hint: 'Run npm run generate and commit what it writes.' },
   not_running: {
     verdict: 'wait-until',

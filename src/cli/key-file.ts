@@ -1,0 +1,121 @@
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import type { CommandClient } from './workspace-client.ts';
+
+/**
+ * A file with one API key, mode 0600, replaced in one step: who reads it sees the old secret or the new one. Beside it
+ * stands `<file>.new` from before a key is created until its secret is in place, so that a repeated call knows what
+ * an interrupted one left.
+ */
+export interface KeyFile {
+  /** Puts the secret in place that an interrupted run had written down, if it is of a key with one of the prefixes. */
+  finish(keyPrefixes: readonly string[]): void;
+  /** Whether the file holds the secret of the key with this prefix. */
+  holds(keyPrefix: string): boolean;
+  /** Whether a run was cut off between creating a key and writing its secret down. */
+  wasCutOff(): boolean;
+  /** To be called before a key is created. */
+  begin(): void;
+  write(secret: string): void;
+  /** To be called when it is certain that none was created. */
+  abandon(): void;
+}
+
+/** Creates a key; its secret goes into the file, where there is one. */
+export async function createKey(client: CommandClient, description: string, file: KeyFile | undefined) {
+  file?.begin();
+  try {
+    const key = (await client.createApiKey({ body: { description } }, {})).body;
+    file?.write(key.secret);
+    return key;
+  } catch (error) {
+    const { status } = asSyncError(error);
+    if (status !== undefined && status >= 400 && status < 500) file?.abandon();
+    throw error;
+  }
+}
+
+/** Throws `usage` where the file cannot be written, or holds something that is no key. */
+export function keyFile(path: string): KeyFile {
+  refuseOther(path);
+  const next = `${path}.new`;
+  return {
+    finish(keyPrefixes) {
+      const secret = read(next);
+      if (isWhole(secret) && keyPrefixes.some((prefix) => secret.startsWith(prefix))) place(next, path);
+    },
+    holds: (keyPrefix) => isWhole(read(path)) && read(path).startsWith(keyPrefix),
+    wasCutOff: () => existsSync(next) && !isWhole(read(next)),
+    begin: () => put(next, ''),
+    write(secret) {
+      put(next, `${secret}\n`);
+      place(next, path);
+    },
+    abandon: () => rmSync(next, { force: true }),
+  };
+}
+
+/** The line's end is written last. */
+function isWhole(secret: string): boolean {
+  return secret.endsWith('\n');
+}
+
+function place(next: string, path: string): void {
+  renameSync(next, path);
+  syncFolder(path);
+}
+
+function refuseOther(path: string): void {
+  if (/^[\x21-\x7e]{0,512}\n?$/.test(read(path))) return;
+  throw new SyncError('usage', `${path} holds something else than a key`, { hint: 'Name another file.' });
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
+    throw unusable(path, error);
+  }
+}
+
+function put(path: string, text: string): void {
+  try {
+    const file = openSync(path, 'w', 0o600);
+    try {
+      fchmodSync(file, 0o600);
+      writeSync(file, text);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    syncFolder(path);
+  } catch (error) {
+    throw unusable(path, error);
+  }
+}
+
+/** The name is durable only when its folder is. */
+function syncFolder(path: string): void {
+  const folder = openSync(dirname(path), 'r');
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}
+
+function unusable(path: string, error: unknown): SyncError {
+  return new SyncError('usage', `${path} cannot be used: ${(error as Error).message}`, { cause: error });
+}

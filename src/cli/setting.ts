@@ -1,0 +1,54 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { DAEMON_OPTIONS, type Flags } from '../config/options.ts';
+import type { Scrubber } from '../observe/scrubber.ts';
+import { openSession, type Session, type SessionInput } from './session.ts';
+
+/** What every command starts from. */
+export interface Setting {
+  readonly version: string;
+  readonly scrubber: Scrubber;
+  /** The demo's webhook secret: made anew for each process, never stored. */
+  readonly demoSecret: string;
+}
+
+/** Told the exit code by a command that is done. */
+export type Exit = (code: number) => void;
+
+type OptionKey = (typeof DAEMON_OPTIONS)[number]['key'];
+
+/** What matters to a command that opens the workspaces and serves nothing, and to one that only asks the daemon. */
+export const OF_WORK: readonly OptionKey[] = ['config', 'data', 'logLevel'];
+export const OF_QUESTIONS: readonly OptionKey[] = ['data'];
+
+/**
+ * The daemon's options, each with the variable that stands in for it. Every command takes them all, so that one set of
+ * flags fits all commands; its help shows those that matter to it.
+ */
+export function withDaemonOptions(command: Command, shown?: readonly OptionKey[]): Command {
+  for (const { key, flag, env, description, default: standard } of DAEMON_OPTIONS) {
+    const value = standard === undefined ? '' : `default: ${standard}, `;
+    const option = new Option(flag, `${description} (${value}env: ${env})`);
+    command.addOption(option.hideHelp(shown !== undefined && !shown.includes(key)));
+  }
+  return command.exitOverride();
+}
+
+export function sessionOf(setting: Setting, flags: Flags, logLevel: SessionInput['logLevel']): Session {
+  const { version, scrubber, demoSecret } = setting;
+  return openSession({ version, scrubber, flags, logLevel, supplied: { WORKSYNC_DEMO_SECRET: demoSecret } });
+}
+
+export function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('expected a whole number');
+  return Number(text);
+}
+
+/** Data: to standard output. */
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+/** What happens meanwhile: to standard error. */
+export function say(text: string): void {
+  process.stderr.write(`${text}\n`);
+}

@@ -1,0 +1,84 @@
+import type { Command } from 'commander';
+import type { Flags } from '../config/options.ts';
+import { type Exit, OF_WORK, print, type Setting, sessionOf, wholeNumber, withDaemonOptions } from './setting.ts';
+import { type CommandClient, withWorkspace } from './workspace-client.ts';
+
+/** Flags that every command on a workspace takes. */
+export type WorkspaceFlags = Flags & { readonly workspace?: string; readonly json?: boolean };
+/** Flags of a list. */
+export type ListFlags = WorkspaceFlags & { readonly limit: number; readonly all?: boolean };
+
+interface Described {
+  /** Name and arguments, as commander takes them: `get <task>`. */
+  readonly usage: string;
+  readonly description: string;
+  /** What follows `worksync`. */
+  readonly example: string;
+}
+
+const EXIT_CODES = `
+Exit codes: 0 done; 1 failed or refused; 2 wrong usage; 75 the data folder is in use; 77 a credential was refused;
+78 the configuration is wrong.`;
+
+/** A command under a group, with the flags, example and exit codes that all of them have. */
+export function workspaceCommand(group: Command, { usage, description, example }: Described): Command {
+  return withDaemonOptions(group.command(usage), OF_WORK)
+    .description(description)
+    .option('--workspace <name>', 'the workspace; may be left out where one is configured')
+    .option('--json', 'print JSON: one object in a line')
+    .addHelpText('after', `\nExample: worksync ${example}\n${EXIT_CODES}`);
+}
+
+/** A command that reads a list: 50 unless told, page by page. */
+export function listCommand(group: Command, described: Described, all = 'read the list to its end'): Command {
+  return workspaceCommand(group, described)
+    .option('--limit <number>', 'how many at most', wholeNumber, 50)
+    .option('--all', all);
+}
+
+/** What people see, and what `--json` prints instead, one object in a line. */
+export interface Output {
+  readonly text: string;
+  readonly json: readonly unknown[];
+}
+
+/** Runs a command's work on its workspace, prints what came of it, and ends with 0. */
+export async function runOnWorkspace(
+  setting: Setting,
+  exit: Exit,
+  flags: WorkspaceFlags,
+  work: (client: CommandClient) => Promise<Output>,
+): Promise<void> {
+  const session = sessionOf(setting, flags, () => 'warn');
+  show(await withWorkspace(session, flags.workspace, work), flags);
+  exit(0);
+}
+
+export function show({ text, json }: Output, flags: { readonly json?: boolean }): void {
+  const told = flags.json ? json.map((value) => JSON.stringify(value)).join('\n') : text;
+  if (told !== '') print(told);
+}
+
+const LARGEST_PAGE = 100;
+
+/** Reads pages until there are `limit` entries, or no more. Each page is one request. */
+export async function readPages<Entry>(
+  { limit, all }: Pick<ListFlags, 'limit' | 'all'>,
+  read: (page: { limit: number; cursor?: string }) => Promise<{ entries: readonly Entry[]; nextCursor: string | null }>,
+): Promise<Entry[]> {
+  const found: Entry[] = [];
+  const wanted = all ? Number.POSITIVE_INFINITY : limit;
+  let cursor: string | null | undefined;
+  while (found.length < wanted && cursor !== null) {
+    const page = { limit: Math.min(LARGEST_PAGE, wanted - found.length), ...(cursor === undefined ? {} : { cursor }) };
+    const { entries, nextCursor } = await read(page);
+    found.push(...entries);
+    cursor = nextCursor;
+  }
+  return found;
+}
+
+/** For options that may be given several times. */
+export function gather(value: string, previous: readonly string[] = []): readonly string[] {
+  return [...previous, value];
+}
