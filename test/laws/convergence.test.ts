@@ -1,0 +1,395 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { SyncError } from '../../src/errors/sync-error.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import type { Random } from '../../src/lib/random.ts';
+import { entity } from '../../src/model/change.ts';
+import type { Item, PullRequest } from '../../src/model/item.ts';
+import { isAutomatic } from '../../src/model/link.ts';
+import { type Prepared, prepareNext } from '../../src/outbox/prepare.ts';
+import { recover, settle, settleFailure } from '../../src/outbox/settle.ts';
+import { applyBatch, translateAll } from '../../src/reconcile/batch.ts';
+import type { Source } from '../../src/reconcile/context.ts';
+import { desiredRecord, type Vendor } from '../../src/reconcile/desired.ts';
+import { differingFields } from '../../src/reconcile/diff.ts';
+import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
+import { mentionsOf } from '../../src/reconcile/link-rules.ts';
+import { appendDeliveries } from '../../src/store/append-deliveries.ts';
+import { openStore, type Store } from '../../src/store/database.ts';
+import { findEntity } from '../../src/store/entities.ts';
+import { dueFetches, settleFetch } from '../../src/store/fetches.ts';
+import { pendingDeliveries } from '../../src/store/inbox.ts';
+import { firstReadsDone, wishFirstReads, wishTaskList } from '../../src/store/list-reads.ts';
+import { addDifference, findChange } from '../../src/store/outbox.ts';
+import { allTaskKeys } from '../../src/store/tasks.ts';
+import { createModelWorkspace } from '../support/model-workspace.ts';
+
+/**
+ * The whole way from deliveries to the workspace, without HTTP: the real reconcile and the real preparing and settling
+ * of the outbox over a real database, a model of the provider and a model of the workspace. Whatever the order, the
+ * losses and what people do meanwhile: once all is delivered and sent, the workspace holds what it should.
+ */
+
+const CONNECTION = 'github';
+const VENDOR: Vendor = {
+  id: 'github',
+  publicHost: 'github.com',
+  capabilities: { supportsLabels: true, supportsDraft: true, reopensClosed: true },
+};
+const SOURCE: Source = {
+  vendor: VENDOR,
+  mirror: true,
+  translate: ({ body }) => ({ outcome: 'items', items: [JSON.parse(Buffer.from(body).toString()) as Item] }),
+  reference: ({ kind, key }) => ({ kind, key, locator: {} }),
+};
+const SOURCES = new Map([[CONNECTION, SOURCE]]);
+const EVEN: Random = { float: () => 0.5, uuid: () => '', bytes: (length) => Buffer.alloc(length) };
+const TASKS = ['BUG-1', 'BUG-2'] as const;
+
+type Edit = Partial<Pick<PullRequest, 'title' | 'headBranch' | 'state' | 'draft' | 'labels'>>;
+/** What becomes of a request: it is answered, or it never leaves this machine. */
+type Fate = 'answered' | 'unsent';
+
+type Step =
+  | { do: 'edit'; pull: number; edit: Edit; sameTime: boolean; whole: boolean }
+  | { do: 'deliver' | 'repeat' | 'answer'; pick: number }
+  | { do: 'send' | 'send and wait'; fate: Fate }
+  | { do: 'reconcile' | 'catch up' | 'fetch' | 'restart' | 'read tasks' | 'read records' }
+  | { do: 'task'; task: number }
+  | { do: 'link by hand' | 'unlink by hand'; pull: number; task: number };
+
+const edit: fc.Arbitrary<Edit> = fc.record(
+  {
+    title: fc.constantFrom('A change', 'BUG-1 door', 'BUG-1, BUG-2'),
+    headBranch: fc.constantFrom('feature', 'bug-2'),
+    state: fc.constantFrom('open', 'closed', 'merged'),
+    draft: fc.boolean(),
+    labels: fc.constantFrom([], ['x']),
+  },
+  { requiredKeys: [] },
+);
+const small = fc.nat({ max: 1 });
+const pick = fc.nat({ max: 5 });
+const fate = fc.constantFrom<Fate>('answered', 'answered', 'answered', 'unsent');
+const does = <Name extends string>(name: Name) => fc.constant(name);
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({ do: does('edit'), pull: small, edit, sameTime: fc.boolean(), whole: fc.boolean() }),
+  },
+  { weight: 6, arbitrary: fc.record({ do: fc.constantFrom('deliver', 'deliver', 'repeat'), pick }) },
+  { weight: 8, arbitrary: fc.record({ do: fc.constantFrom('reconcile', 'catch up') }) },
+  { weight: 10, arbitrary: fc.record({ do: fc.constantFrom('send', 'send and wait'), fate }) },
+  { weight: 6, arbitrary: fc.record({ do: does('answer'), pick }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('fetch', 'restart', 'read tasks', 'read records') }) },
+  { weight: 2, arbitrary: fc.record({ do: does('task'), task: small }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constantFrom('link by hand', 'unlink by hand'), pull: small, task: small }),
+  },
+);
+
+interface InFlight {
+  readonly prepared: Prepared;
+  readonly answer: () => unknown;
+}
+
+class World {
+  readonly store: Store;
+  readonly workspace = createModelWorkspace();
+  readonly provider: PullRequest[] = [1, 2].map((number) => opened(number));
+  /** Deliveries that the provider has not sent yet, and all that it ever made. */
+  readonly unsent: PullRequest[] = [];
+  readonly made: PullRequest[] = [];
+  inFlight: InFlight[] = [];
+  now = Date.UTC(2026, 0, 5, 9);
+  #deliveries = 0;
+  /** Links that a person took away after they were known to stand, and whose text never stopped naming the task. */
+  readonly takenAway = new Set<string>();
+  readonly unnamedOnce = new Set<string>();
+  /** Links that a person took away at any time: whether they are to come back depends on what was known by then. */
+  readonly everTaken = new Set<string>();
+  /** Links that a person made and nobody took away. */
+  readonly byHand = new Set<string>();
+
+  constructor(store: Store) {
+    this.store = store;
+    for (const pull of this.provider) this.#say(pull);
+  }
+
+  async take(step: Step): Promise<void> {
+    // Longer than what a change may wait to be merged with later ones.
+    this.now += 3_000;
+    switch (step.do) {
+      case 'edit':
+        return this.#edit(step);
+      case 'deliver':
+        return this.#deliver(this.unsent.splice(step.pick % Math.max(1, this.unsent.length), 1));
+      case 'repeat':
+        return this.#deliver([this.made[step.pick % this.made.length] as PullRequest]);
+      case 'reconcile':
+        return this.reconcile();
+      case 'catch up':
+        await this.#deliver(this.unsent.splice(0));
+        return this.reconcile();
+      case 'fetch':
+        return this.fetch();
+      case 'send':
+        return void (await this.send(step.fate));
+      case 'send and wait':
+        if (await this.send(step.fate)) await this.answer(this.inFlight.length - 1);
+        return;
+      case 'answer':
+        return this.answer(step.pick);
+      case 'restart':
+        return this.restart();
+      case 'read tasks':
+        return this.readTasks();
+      case 'read records':
+        return this.readRecords();
+      case 'task':
+        return this.#makeTask(step.task);
+      case 'link by hand':
+        return this.#linkByHand(step.pull, step.task);
+      case 'unlink by hand':
+        return this.#unlinkByHand(step.pull, step.task);
+    }
+  }
+
+  #say(item: PullRequest): void {
+    this.unsent.push(item);
+    this.made.push(item);
+  }
+
+  #edit({ pull, edit, sameTime, whole }: Extract<Step, { do: 'edit' }>): void {
+    const before = this.provider[pull] as PullRequest;
+    const updatedAt = sameTime ? before.updatedAt : before.updatedAt + 1_000;
+    const after = { ...before, ...edit, updatedAt };
+    this.provider[pull] = after;
+    for (const task of TASKS) if (names(before, task) && !names(after, task)) this.unnamedOnce.add(`${pull} ${task}`);
+    const { kind, key, connector, host, repoId, identifier } = after;
+    this.#say(whole ? after : { kind, key, connector, host, repoId, identifier, updatedAt, ...edit });
+  }
+
+  async #deliver(items: readonly PullRequest[], source: 'webhook' | 'fetch' = 'webhook'): Promise<void> {
+    const deliveries = items.map((item) => ({
+      connection: CONNECTION,
+      key: `d${++this.#deliveries}`,
+      source,
+      event: 'pull_request',
+      body: Buffer.from(JSON.stringify(item)),
+    }));
+    await appendDeliveries(this.store.query, deliveries, this.now);
+  }
+
+  async reconcile(): Promise<void> {
+    for (;;) {
+      const pending = await pendingDeliveries(this.store.query, 3, 1_000_000);
+      if (pending.length === 0) return;
+      const horizon = keyHorizon((await allTaskKeys(this.store.query)).values());
+      const surroundings = { sources: SOURCES, horizon, logger: silentLogger };
+      const moment = { now: this.now, usedShare: 0 };
+      await this.store.commit((query) => applyBatch(query, translateAll(pending, SOURCES), moment, surroundings));
+    }
+  }
+
+  async fetch(): Promise<void> {
+    for (const wanted of await dueFetches(this.store.query, CONNECTION, this.now, 60_000, 10)) {
+      const item = this.provider.find(({ key }) => key === wanted.reference.key) as PullRequest;
+      await this.#deliver([item], 'fetch');
+      await settleFetch(this.store.query, wanted);
+    }
+  }
+
+  async send(fate: Fate): Promise<boolean> {
+    const onlyReads = !(await firstReadsDone(this.store.query));
+    const prepared = await this.store.commit((query) => prepareNext(query, { now: this.now, onlyReads }));
+    if (!prepared) return false;
+    this.inFlight.push({ prepared, answer: fate === 'answered' ? this.#handle(prepared) : unreachable });
+    return true;
+  }
+
+  /** The server carries it out now; what it says is heard later. */
+  #handle(prepared: Prepared): () => unknown {
+    try {
+      const answer = structuredClone(this.workspace.handle(prepared)) ?? null;
+      return () => answer;
+    } catch (error) {
+      return () => {
+        throw error;
+      };
+    }
+  }
+
+  async answer(index: number): Promise<void> {
+    const [request] = this.inFlight.splice(index % Math.max(1, this.inFlight.length), 1);
+    if (!request) return;
+    const random = { ...EVEN, uuid: () => `${++this.#deliveries}` };
+    const context = { now: this.now, random, usedShare: 0 };
+    await this.store.commit(async (query) => {
+      try {
+        await settle(query, request.prepared, request.answer(), context);
+      } catch (error) {
+        if (!(error instanceof SyncError)) throw error;
+        // No change is at fault, so none is held for a person.
+        await settleFailure(query, request.prepared, error, { ...context, outage: true, atFault: false });
+      }
+    });
+  }
+
+  /** The process ends in order and starts again. */
+  async restart(): Promise<void> {
+    while (this.inFlight.length > 0) await this.answer(0);
+    await this.store.commit(async (query) => {
+      await wishFirstReads(query, this.now);
+      await recover(query, { now: this.now, random: EVEN, usedShare: 0 });
+    });
+  }
+
+  async readTasks(): Promise<void> {
+    const wish = { now: this.now, usedShare: 0, lane: 'triage', notBefore: 0 } as const;
+    await this.store.commit((query) => wishTaskList(query, wish));
+  }
+
+  async readRecords(): Promise<void> {
+    const read = { entity: entity.readPullRequests, kind: 'read', lane: 'read', weight: 1, waiting: [] } as const;
+    await this.store.commit((query) => addDifference(query, { ...read, since: this.now, due: this.now }));
+  }
+
+  #makeTask(task: number): void {
+    this.workspace.tasks.set(`t${task}`, { taskId: `t${task}`, key: TASKS[task] as string });
+  }
+
+  #linkByHand(pull: number, task: number): void {
+    if (!this.workspace.tasks.has(`t${task}`) || this.workspace.linkOf(`t${task}`, urlOf(pull))) return;
+    this.workspace.addLink(`t${task}`, urlOf(pull), null);
+    this.byHand.add(`${pull} ${TASKS[task]}`);
+    this.takenAway.delete(`${pull} ${TASKS[task]}`);
+  }
+
+  async #unlinkByHand(pull: number, task: number): Promise<void> {
+    if (!this.workspace.linkOf(`t${task}`, urlOf(pull))) return;
+    this.workspace.removeLink(`t${task}`, urlOf(pull));
+    const link = `${pull} ${TASKS[task]}`;
+    this.byHand.delete(link);
+    this.everTaken.add(link);
+    const name = entity.link((this.provider[pull] as PullRequest).key, `t${task}`);
+    const row = await findEntity(this.store.query, name);
+    const stood = row?.desired && row.known && !(await findChange(this.store.query, name));
+    if (stood && (await pendingDeliveries(this.store.query, 1, 1)).length === 0) this.takenAway.add(link);
+  }
+
+  /** A daemon that has run for a while: both lists read, both tasks known, both pull requests recorded. */
+  async start(): Promise<void> {
+    for (const task of TASKS.keys()) this.#makeTask(task);
+    await this.settleDown();
+  }
+
+  /** Everything is delivered, everything is answered, nobody does anything else. */
+  async settleDown(): Promise<void> {
+    await this.#deliver(this.unsent.splice(0));
+    await this.readTasks();
+    for (let round = 0; round < 40; round++) {
+      this.now += 61_000;
+      while (this.inFlight.length > 0) await this.answer(0);
+      await this.reconcile();
+      await this.fetch();
+      let sent = false;
+      while (await this.send('answered')) sent = true;
+      if (!sent && (await this.#isQuiet())) return;
+    }
+    throw new Error('does not come to rest');
+  }
+
+  async #isQuiet(): Promise<boolean> {
+    const { query } = this.store;
+    const left = [
+      ...(await pendingDeliveries(query, 1, 1)),
+      ...(await dueFetches(query, CONNECTION, this.now, 60_000, 1)),
+      ...(await query.selectFrom('outbox').select('entity').execute()),
+    ];
+    return left.length === 0;
+  }
+
+  /** What the workspace does not hold as it should; empty when all is well. */
+  faults(): string[] {
+    return this.provider.flatMap((pull, index) => [
+      ...this.#recordFaults(pull),
+      ...TASKS.flatMap((task, number) => this.#linkFaults(pull, index, task, `t${number}`)),
+    ]);
+  }
+
+  #recordFaults(pull: PullRequest): string[] {
+    const held = this.workspace.records.get(`github/${pull.repoId}/${pull.identifier}`);
+    if (!held) return [`${pull.identifier}: no record`];
+    const desired = { ...desiredRecord(pull, VENDOR) };
+    return differingFields(desired, held).map((field) => `${pull.identifier}: ${field} is ${String(held[field])}`);
+  }
+
+  #linkFaults(pull: PullRequest, index: number, task: string, taskId: string): string[] {
+    const link = this.workspace.linkOf(taskId, urlOf(index));
+    const name = `${index} ${task}`;
+    const automatic = link !== undefined && isAutomatic(link.externalId);
+    if (this.byHand.has(name)) return link && !automatic ? [] : [`${name}: the link made by hand is gone`];
+    const wanted = names(pull, task) && this.workspace.tasks.has(taskId);
+    if (this.takenAway.has(name) && !this.unnamedOnce.has(name)) {
+      return automatic ? [`${name}: was taken away by a person and is back`] : [];
+    }
+    if (automatic && !wanted) return [`${name}: an automatic link that nobody wants`];
+    const everTaken = this.everTaken.has(name);
+    return wanted && !automatic && !everTaken ? [`${name}: the link is missing`] : [];
+  }
+}
+
+function opened(number: number): PullRequest {
+  return {
+    kind: 'pull_request',
+    key: `github:github.com:5001:pull:${number}`,
+    connector: 'github',
+    host: 'github.com',
+    repoId: '5001',
+    identifier: String(number),
+    updatedAt: Date.UTC(2026, 0, 5, 8),
+    url: urlOf(number - 1),
+    title: 'A change',
+    headBranch: 'feature',
+    baseBranch: 'main',
+    state: 'open',
+    draft: false,
+    labels: [],
+  };
+}
+
+function urlOf(index: number): string {
+  return `https://github.com/acme/app/pull/${index + 1}`;
+}
+
+function names(pull: PullRequest, task: string): boolean {
+  return mentionsOf(pull).some(({ taskKey }) => taskKey === task);
+}
+
+function unreachable(): never {
+  throw new SyncError('unreachable', 'no connection');
+}
+
+describe('once all is delivered and sent', () => {
+  it('the workspace holds what it should', { timeout: 60_000 }, async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.boolean(), fc.array(step, { maxLength: 60, size: 'max' }), async (started, steps) => {
+        const store = await openStore({ file: ':memory:' });
+        try {
+          const world = new World(store);
+          await world.restart();
+          if (started) await world.start();
+          for (const each of steps) await world.take(each);
+          await world.settleDown();
+          expect(world.faults()).toEqual([]);
+        } finally {
+          await store.close();
+        }
+      }),
+      { numRuns: 120 },
+    );
+  });
+});
