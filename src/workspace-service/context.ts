@@ -5,6 +5,7 @@ import type { Database } from '../lib/sqlite.ts';
 import type { CheckedBody, CheckedQuery, Parameters, RouteName, Routes, Written } from '../workspace/contract.ts';
 import type { Access, Caller } from './access.ts';
 import type { Commits } from './commits.ts';
+import type { FileStore } from './file-store.ts';
 import type { ServiceTables } from './tables.ts';
 
 /** What the handlers work with. */
@@ -12,6 +13,7 @@ export interface Service {
   readonly database: Database<ServiceTables>;
   readonly commits: Commits;
   readonly access: Access;
+  readonly files: FileStore;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -20,6 +22,8 @@ export interface Service {
 /** One request after authentication, quota, version, workspace and schemas have been checked. */
 export interface Call<Name extends RouteName> {
   readonly caller: Caller;
+  /** How the client addressed the service: `http://host:port`. */
+  readonly origin: string;
   readonly workspaceId: string;
   readonly ids: Omit<Parameters<Routes[Name]>, 'query' | 'body'>;
   readonly query: CheckedQuery<Routes[Name]>;

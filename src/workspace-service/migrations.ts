@@ -12,6 +12,12 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
       await createQuotaLog(db);
     },
   },
+  '002_documents': {
+    async up(db) {
+      await createDocuments(db);
+      await createFiles(db);
+    },
+  },
 };
 
 async function createAccess(db: Kysely<unknown>): Promise<void> {
@@ -181,4 +187,43 @@ async function createQuotaLog(db: Kysely<unknown>): Promise<void> {
     .addColumn('at', 'real', (column) => column.notNull())
     .addColumn('slots', 'integer', (column) => column.notNull())
     .execute();
+}
+
+async function createDocuments(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('documents')
+    .addColumn('seq', 'integer', (column) => column.primaryKey().autoIncrement())
+    .addColumn('document_id', 'text', (column) => column.notNull().unique())
+    .addColumn('workspace_id', 'text', (column) => column.notNull())
+    .addColumn('title', 'text', (column) => column.notNull())
+    .addColumn('title_folded', 'text', (column) => column.notNull())
+    .addColumn('type', 'text', (column) => column.notNull())
+    .addColumn('status', 'text', (column) => column.notNull())
+    .addColumn('task_id', 'text')
+    .addColumn('excerpt', 'text', (column) => column.notNull())
+    .addColumn('created_by_user_id', 'text', (column) => column.notNull())
+    .addColumn('updated_by_user_id', 'text', (column) => column.notNull())
+    .addColumn('created_at', 'text', (column) => column.notNull())
+    .addColumn('updated_at', 'text', (column) => column.notNull())
+    .addColumn('content', 'text', (column) => column.notNull())
+    .execute();
+  await db.schema.createIndex('documents_newest').on('documents').columns(['workspace_id', 'seq']).execute();
+  await db.schema.createIndex('documents_task').on('documents').columns(['workspace_id', 'task_id', 'seq']).execute();
+}
+
+async function createFiles(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('files')
+    .addColumn('file_id', 'text', (column) => column.primaryKey())
+    .addColumn('workspace_id', 'text', (column) => column.notNull())
+    .addColumn('filename', 'text', (column) => column.notNull())
+    .addColumn('content_type', 'text', (column) => column.notNull())
+    .addColumn('size', 'integer', (column) => column.notNull())
+    .addColumn('created_by_user_id', 'text', (column) => column.notNull())
+    .addColumn('created_at', 'text', (column) => column.notNull())
+    .addColumn('expires_at', 'integer', (column) => column.notNull())
+    .addColumn('digest', 'text')
+    .addColumn('uploaded_at', 'text')
+    .execute();
+  await db.schema.createIndex('files_digest').on('files').columns(['digest', 'expires_at']).execute();
 }

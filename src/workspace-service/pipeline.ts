@@ -1,11 +1,13 @@
 import { createServer, type Server, type ServerReply, type ServerRequest } from '../http/server.ts';
-import { ID_PATTERN, LIMITS, type RouteName } from '../workspace/contract.ts';
+import { ID_PATTERN, LIMITS, type Route, type RouteName } from '../workspace/contract.ts';
 import { type Caller, requireAdmin, resolveWorkspace } from './access.ts';
 import { ApiError, errorBody, notFound } from './api-error.ts';
 import { checkBody, checkQuery, checkVersion } from './checks.ts';
 import type { Answer, Handlers, Service } from './context.ts';
 import { etagOf, isNotModified } from './etag.ts';
 import type { Fault, Faults } from './faults.ts';
+import { addFileTransfer } from './file-transfer.ts';
+import { UPLOAD_ADDRESS } from './files.ts';
 import type { QuotaLog } from './quota-log.ts';
 import { addReference, OPENAPI_ADDRESS } from './reference.ts';
 import { explainMiss, isApiAddress, SERVED, type Served } from './routing.ts';
@@ -37,9 +39,16 @@ interface Admitted {
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
+/** What may be had without credentials: the description of the API; uploads, which are signed instead. */
+const OPEN_ADDRESSES: ReadonlySet<string | undefined> = new Set([OPENAPI_ADDRESS, UPLOAD_ADDRESS]);
+
+/** A video of the largest size must get through a slow line. Strangers are refused at the head of their request. */
+const REQUEST_TIMEOUT = 10 * 60_000;
+
 export function createPipeline(deps: PipelineDeps): Server {
   const server = createServer({
     bodyLimit: LIMITS.jsonBody,
+    requestTimeout: REQUEST_TIMEOUT,
     failureBody: (status, message) => errorBody(status, message, 'bad_request'),
   });
   if (deps.faults) addFaults(server, deps.faults);
@@ -50,12 +59,13 @@ export function createPipeline(deps: PipelineDeps): Server {
   });
   server.setErrorHandler((error, request, reply) => refuse(deps, error, request, reply));
   for (const served of SERVED) addRoute(server, deps, served);
+  addFileTransfer(server, deps.service, (request) => enter(deps, request, 'any'));
   addReference(server);
   return server;
 }
 
 async function admit(deps: PipelineDeps, request: ServerRequest): Promise<void> {
-  if (!isApiAddress(request.url) || request.routeOptions.url === OPENAPI_ADDRESS) return;
+  if (!isApiAddress(request.url) || OPEN_ADDRESSES.has(request.routeOptions.url)) return;
   const found = deps.service.access.authenticate(request.headers.authorization);
   const caller = found instanceof Promise ? await found : found;
   (request as unknown as Admitted).admission = { caller, counted: count(deps, caller) };
@@ -81,17 +91,24 @@ function addRoute(server: Server, deps: PipelineDeps, { name, route, url }: Serv
     method: route.method,
     url,
     handler: async (request, reply) => {
-      const { caller, counted } = (request as unknown as Admitted).admission!;
-      if (route.access === 'admin') requireAdmin(caller);
-      const { workspaceId: named, ...ids } = checkIds(request.params as Record<string, string>);
-      const workspaceId = await resolveWorkspace(deps.service.database, caller, named);
+      const { counted, ...entered } = await enter(deps, request, route.access);
       const query = checkQuery(route, request.query);
       const body = checkBody(route, request.body, request.headers['content-type']);
-      const answer = await handler({ caller, workspaceId, ids, query, body });
+      const origin = `${request.protocol}://${request.host}`;
+      const answer = await handler({ ...entered, origin, query, body });
       await counted;
       return give(request, reply, answer);
     },
   });
+}
+
+/** Rights, ids and workspace of a request that was admitted. */
+async function enter(deps: PipelineDeps, request: ServerRequest, access: Route['access']) {
+  const { caller, counted } = (request as unknown as Admitted).admission!;
+  if (access === 'admin') requireAdmin(caller);
+  const { workspaceId: named, ...ids } = checkIds(request.params as Record<string, string>);
+  const workspaceId = await resolveWorkspace(deps.service.database, caller, named);
+  return { caller, counted, workspaceId, ids };
 }
 
 /** What cannot be an id names nothing. */
@@ -149,8 +166,9 @@ function addFaults(server: Server, faults: Faults): void {
     });
   }
   if (after) {
-    server.addHook('onSend', async (request, reply, payload: string | undefined) => {
-      const fault = await after(request, { status: reply.statusCode, body: payload ?? '' });
+    server.addHook('onSend', async (request, reply, payload) => {
+      const body = typeof payload === 'string' ? payload : '';
+      const fault = await after(request, { status: reply.statusCode, body });
       if (fault === undefined) return payload;
       if (fault === 'cut') return cut(request, payload);
       reply.code(fault.status).removeHeader('content-length');

@@ -1,5 +1,6 @@
 import { BASE_PATH, ROUTES, type Route, type RouteName } from '../workspace/contract.ts';
 import { ApiError, notFound } from './api-error.ts';
+import { ASSET_ADDRESS, UPLOAD_ADDRESS } from './files.ts';
 
 /** One address that is served: a route at its path, or at its second path. */
 export interface Served {
@@ -22,7 +23,12 @@ export function isApiAddress(url: string): boolean {
   return url === BASE_PATH || url.startsWith(`${BASE_PATH}/`) || url.startsWith(`${BASE_PATH}?`);
 }
 
-const PATTERNS = SERVED.map(({ url, route }) => ({
+const TRANSFERS = [
+  { url: UPLOAD_ADDRESS, route: { method: 'PUT' } },
+  { url: ASSET_ADDRESS, route: { method: 'GET' } },
+] as const;
+
+const PATTERNS = [...SERVED, ...TRANSFERS].map(({ url, route }) => ({
   method: route.method,
   pattern: new RegExp(`^${url.replace(/:\w+/g, '[^/]+')}$`),
 }));

@@ -11,6 +11,8 @@ import { type Administration, createAdministration } from './administration.ts';
 import { createCommits } from './commits.ts';
 import type { Service } from './context.ts';
 import type { Faults } from './faults.ts';
+import { openFileStore } from './file-store.ts';
+import { namedDigests } from './files.ts';
 import { createHandlers } from './handlers.ts';
 import { MIGRATIONS } from './migrations.ts';
 import { createPipeline } from './pipeline.ts';
@@ -20,7 +22,7 @@ import { createStatistics, type KeyStatistics } from './statistics.ts';
 import type { ServiceTables } from './tables.ts';
 
 export interface WorkspaceServiceOptions {
-  /** The service's own SQLite file; its folder must exist. */
+  /** The service's own SQLite file; its folder must exist. Uploaded files lie beside it in `<file>.files/`. */
   readonly file: string;
   readonly clock: Clock;
   readonly random: Random;
@@ -85,7 +87,8 @@ async function assemble(
   const { clock, random, logger, quota, faults } = options;
   const commits = createCommits(database);
   const access = createAccess({ database, commits, clock, logger });
-  const service: Service = { database, commits, access, clock, random, logger };
+  const files = await openFileStore(`${options.file}.files`, random, await namedDigests(database));
+  const service: Service = { database, commits, access, files, clock, random, logger };
   const quotaLog = await openQuotaLog({ database, commits, clock, quota });
   const statistics = createStatistics();
   const server = createPipeline({ service, handlers: createHandlers(service), quotaLog, statistics, faults });

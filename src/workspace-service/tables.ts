@@ -92,6 +92,40 @@ export interface ServiceTables {
     created_at: Time;
   };
 
+  documents: {
+    seq: Generated<number>;
+    document_id: string;
+    workspace_id: string;
+    title: string;
+    /** In one case, for the filter. */
+    title_folded: string;
+    type: string;
+    status: string;
+    task_id: string | null;
+    excerpt: string;
+    created_by_user_id: string;
+    updated_by_user_id: string;
+    created_at: Time;
+    updated_at: Time;
+    content: string;
+  };
+
+  /** Files, from the request for an upload address on; see files.ts. */
+  files: {
+    file_id: string;
+    workspace_id: string;
+    filename: string;
+    content_type: string;
+    size: number;
+    created_by_user_id: string;
+    created_at: Time;
+    /** Of the upload address, epoch milliseconds. */
+    expires_at: number;
+    /** SHA-256 of the bytes, hex; null until they have come. */
+    digest: string | null;
+    uploaded_at: Time | null;
+  };
+
   pull_requests: {
     seq: Generated<number>;
     workspace_id: string;

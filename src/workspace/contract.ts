@@ -1,5 +1,7 @@
 import type { z } from 'zod';
 import { apiKeyRoutes } from './contract/api-keys.ts';
+import { documentRoutes } from './contract/documents.ts';
+import { fileRoutes } from './contract/files.ts';
 import { describeApi } from './contract/openapi.ts';
 import { overridesOf } from './contract/overrides.ts';
 import { pullRequestRoutes } from './contract/pull-requests.ts';
@@ -16,6 +18,8 @@ import { workItemRoutes } from './contract/work-items.ts';
 export const ROUTES = {
   ...taskRoutes,
   ...workItemRoutes,
+  ...documentRoutes,
+  ...fileRoutes,
   ...pullRequestRoutes,
   ...apiKeyRoutes,
 };
@@ -35,6 +39,8 @@ export function openApiDocument() {
     groups: {
       Tasks: taskRoutes,
       'Work-item links': workItemRoutes,
+      Documents: documentRoutes,
+      Files: fileRoutes,
       'Pull requests': pullRequestRoutes,
       'API keys': apiKeyRoutes,
     },

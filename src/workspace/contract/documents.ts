@@ -1,0 +1,188 @@
+import { z } from 'zod';
+import { answered, asked, ID_PATTERN, LIMITS, openEnum, sent } from './fields.ts';
+import type { Route } from './route.ts';
+
+const DOCUMENT_TYPES = ['requirement', 'task'] as const;
+const DOCUMENT_STATUSES = ['draft', 'completed'] as const;
+
+/** G11. Lists leave `content` out, which reads as null, unless `includeContent` asks for it. */
+const documentFields = z.looseObject({
+  documentId: z.string(),
+  workspaceId: z.string().default(''),
+  title: z.string(),
+  type: openEnum(DOCUMENT_TYPES).default('requirement'),
+  status: openEnum(DOCUMENT_STATUSES).default('draft'),
+  taskId: answered.text.describe('the one task that the document is attached to'),
+  excerpt: z.string().default('').describe('the beginning of the content'),
+  content: answered.text,
+  createdByUserId: answered.text,
+  updatedByUserId: answered.text,
+  createdAt: answered.time,
+  updatedAt: answered.time,
+});
+const listedDocument = documentFields.meta({ id: 'ListedDocument' });
+const document = documentFields.extend({ content: z.string() }).meta({ id: 'Document' });
+
+/** Half a surrogate pair cannot be stored as UTF-8: what is read would differ from what was written. */
+const wellFormed = <Text extends z.ZodType<string>>(text: Text) =>
+  text.refine((given) => given.isWellFormed(), 'must not hold half a surrogate pair');
+
+const title = wellFormed(sent.title);
+const content = wellFormed(z.string().max(LIMITS.text));
+/** A place in the running text: it must occur there exactly once (G15). */
+const place = wellFormed(z.string().min(1).max(LIMITS.text));
+
+/** Any case is accepted, lower case is kept (G11). */
+const type = z.string().toLowerCase().pipe(z.enum(DOCUMENT_TYPES));
+const status = z.string().toLowerCase().pipe(z.enum(DOCUMENT_STATUSES));
+
+/** Title alone is required: content starts empty, type is `requirement`, status `draft`, attached to no task. */
+const newDocument = z.object({
+  title,
+  content: content.optional(),
+  type: type.optional(),
+  status: status.optional(),
+  taskId: z.string().regex(ID_PATTERN).nullish(),
+});
+
+/** G14. An absent status is kept. */
+const documentReplacement = z.object({ title, content, status: status.optional() });
+
+/** G15. */
+const textOperation = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('replace_text'), target: place, replacement: content }),
+  z.object({ kind: z.literal('delete_text'), target: place }),
+  z.object({ kind: z.literal('insert_before'), anchor: place, text: content }),
+  z.object({ kind: z.literal('insert_after'), anchor: place, text: content }),
+]);
+
+const documentPatch = z.object({ ops: z.array(textOperation).min(1).max(LIMITS.operations) });
+
+/**
+ * G10. Either an existing document, or a new one. A document belongs to one task at most, since it has one `taskId`:
+ * attaching it to another task moves it there.
+ */
+const newAttachment = z.union([
+  z.object({ documentId: z.string().regex(ID_PATTERN) }),
+  newDocument.omit({ taskId: true }).extend({ documentId: z.never().optional() }),
+]);
+
+/** G13. `title` is contained in any case. */
+const documentQuery = z.object({
+  title: asked.text.optional(),
+  type: asked.list.pipe(z.array(type)).optional(),
+  status: asked.list.pipe(z.array(status)).optional(),
+  taskId: asked.text.optional(),
+  createdByUserId: asked.text.optional(),
+  updatedByUserId: asked.text.optional(),
+  includeContent: asked.flag.optional(),
+  limit: asked.limit.optional(),
+  cursor: asked.cursor.optional(),
+});
+
+export const documentRoutes = {
+  /** Section 2, Document; G13. `{documents, nextCursor}`, newest first, without content unless `includeContent`. */
+  listDocuments: {
+    method: 'GET',
+    path: '/workspaces/{workspaceId}/documents',
+    summary: 'List documents',
+    section: '2, G13',
+    access: 'any',
+    query: documentQuery,
+    response: z.looseObject({ documents: z.array(listedDocument), nextCursor: answered.text }),
+    success: [200],
+  },
+  /** G12. The created document. Not idempotent. Errors: 400 for an unknown `taskId`. */
+  createDocument: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/documents',
+    summary: 'Create a document',
+    section: 'G12',
+    access: 'any',
+    body: newDocument,
+    response: document,
+    success: [201],
+  },
+  /** Section 2, Document; G12. One document with its content. Errors: 404. */
+  getDocument: {
+    method: 'GET',
+    path: '/workspaces/{workspaceId}/documents/{documentId}',
+    summary: 'Get a document',
+    section: '2, G12',
+    access: 'any',
+    response: document,
+    success: [200],
+  },
+  /** Section 2, Document; G14. Replaces title and content, and the status where one is given. Errors: 404. */
+  replaceDocument: {
+    method: 'PUT',
+    path: '/workspaces/{workspaceId}/documents/{documentId}',
+    summary: "Replace a document's editable fields",
+    section: '2, G14',
+    access: 'any',
+    body: documentReplacement,
+    response: document,
+    success: [200],
+  },
+  /**
+   * Section 2, Document; G15. Applies 1 to 100 operations in order to the running text, all or none. Each target or
+   * anchor must occur in it exactly once; occurrences that overlap are several. Answers the whole updated document.
+   * Errors: 409 `patch_target_not_found`, 409 `patch_target_ambiguous`, 400 when the result is over 200 000
+   * characters (as when such a content is written), 404.
+   */
+  patchDocument: {
+    method: 'PATCH',
+    path: '/workspaces/{workspaceId}/documents/{documentId}',
+    summary: "Change a document's content by text operations",
+    section: '2, G15',
+    access: 'any',
+    body: documentPatch,
+    response: document,
+    success: [200],
+  },
+  /** G12. 204; 404 `not_found` when it is gone already. */
+  deleteDocument: {
+    method: 'DELETE',
+    path: '/workspaces/{workspaceId}/documents/{documentId}',
+    summary: 'Delete a document',
+    section: 'G12',
+    access: 'any',
+    success: [204],
+  },
+  /** Section 4, `/tasks/{taskId}/documents`; G10. `{documents}` without content, newest first. */
+  listTaskDocuments: {
+    method: 'GET',
+    path: '/tasks/{taskId}/documents',
+    alsoAt: '/workspaces/{workspaceId}/tasks/{taskId}/documents',
+    summary: "List a task's documents",
+    section: '4, G10',
+    access: 'any',
+    response: z.looseObject({ documents: z.array(listedDocument) }),
+    success: [200],
+  },
+  /**
+   * Section 4, `/tasks/{taskId}/documents`; G10. 201 with the document, attached; 200 when it was attached to this
+   * task already. Errors: 404 for an unknown task or document.
+   */
+  attachDocument: {
+    method: 'POST',
+    path: '/tasks/{taskId}/documents',
+    alsoAt: '/workspaces/{workspaceId}/tasks/{taskId}/documents',
+    summary: 'Attach a document to a task, or create one there',
+    section: '4, G10',
+    access: 'any',
+    body: newAttachment,
+    response: document,
+    success: [201, 200],
+  },
+  /** G10. 204; the document stays, attached to no task. Errors: 404 where it is not attached to this task. */
+  detachDocument: {
+    method: 'DELETE',
+    path: '/tasks/{taskId}/documents/{documentId}',
+    alsoAt: '/workspaces/{workspaceId}/tasks/{taskId}/documents/{documentId}',
+    summary: 'Detach a document from a task',
+    section: 'G10',
+    access: 'any',
+    success: [204],
+  },
+} as const satisfies Record<string, Route>;
