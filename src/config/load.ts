@@ -118,7 +118,7 @@ function readWorkspace(document: ConfigDocument, input: LoadInput): ReadWorkspac
     ...connections.flatMap((connection) => connection.problems),
   ];
   if (problems.length > 0 || !whole.data || !own.name) return { document, name: own.name, problems };
-  const { workspace, quota, retention } = whole.data;
+  const { workspace, quota, retention, gateway } = whole.data;
   const config: WorkspaceConfig = {
     name: own.name,
     file: document.file,
@@ -126,6 +126,7 @@ function readWorkspace(document: ConfigDocument, input: LoadInput): ReadWorkspac
     quota,
     mirror,
     retention,
+    gateway,
     connections: connections.flatMap(({ config: connection }) => connection ?? []),
   };
   return { document, name: own.name, config, problems };

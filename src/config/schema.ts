@@ -29,6 +29,7 @@ export interface WorkspaceConfig {
   };
   readonly quota: Quota;
   readonly mirror: Mirror;
+  readonly gateway: { readonly fresh: number; readonly wait: number; readonly keyPrefix: string };
   readonly retention: { readonly bodies: number; readonly deliveries: number };
   readonly connections: readonly ConnectionConfig[];
 }
@@ -89,6 +90,19 @@ const retention = z
   .prefault({})
   .describe('How long what came in is kept.');
 
+const gateway = z
+  .strictObject({
+    fresh: duration('15s', 'How long an answered read is given again from memory.'),
+    wait: duration('20s', 'How long a caller waits for a free slot of the quota before it gets 429.'),
+    keyPrefix: z
+      .string()
+      .min(1)
+      .default('wsk_')
+      .describe("Beginning of the workspace's API keys: only their holders get reads from memory."),
+  })
+  .prefault({})
+  .describe('The API of the workspace on the port of the daemon, for jobs and scripts.');
+
 /** Keys that every connection has, whatever its connector. */
 export const connectionKeys = z
   .strictObject({
@@ -129,6 +143,7 @@ export function workspaceFile(apiOverrides: ZodType) {
       .describe('Where the workspace is.'),
     quota,
     retention,
+    gateway,
     mirror: mirror.default('record'),
     connections: z
       .record(connectionName, z.unknown())

@@ -1,6 +1,7 @@
 import type { DaemonOptions } from '../config/options.ts';
 import { connectors } from '../connectors/registry.ts';
 import { SyncError } from '../errors/sync-error.ts';
+import { gatewayRoutes } from '../gateway/gateway.ts';
 import { createServer, type Server } from '../http/server.ts';
 import { webhookRoutes } from '../intake/webhooks.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
@@ -56,6 +57,14 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
     clock,
     largestDelivery: Math.max(...connectors.map(({ largestDelivery }) => largestDelivery)),
   });
+  const gateway = gatewayRoutes(server, {
+    passages: partitions.map(({ passage }) => passage),
+    clock,
+    random,
+    logger,
+    meter: metrics.meter,
+  });
+  for (const partition of partitions) partition.onWrite(() => gateway.changed(partition.name));
   webRoutes(admin, web);
   adminRoutes(admin, { partitions, clock });
   if (admin !== server) probeRoutes(server, web);

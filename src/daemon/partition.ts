@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
 import type { SyncError } from '../errors/sync-error.ts';
+import type { Passage } from '../gateway/passage.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import { createCollector } from '../intake/collector.ts';
 import { createFetches } from '../intake/fetches.ts';
@@ -19,7 +20,7 @@ import { type ConfiguredConnection, describeWorkspace, type WorkspaceStatus } fr
 import type { Send, WorkspaceClient } from '../workspace/client.ts';
 import type { Parts } from './parts.ts';
 import { activeConnections, sourcesOf } from './sources.ts';
-import { clientOver, type DirectContext, directSend, outboxClient } from './workspace-door.ts';
+import { clientOver, type DirectContext, directSend, outboxClient, passOn, throughThrottle } from './workspace-door.ts';
 
 /** Where the workspace's API is, and with which key it is asked. */
 export interface WorkspaceAddress {
@@ -33,6 +34,8 @@ export interface Partition {
   readonly config: WorkspaceConfig;
   readonly store: Store;
   readonly throttle: Throttle;
+  /** For the gateway. */
+  readonly passage: Passage;
   /** Sends what no change of the outbox stands for; the client is the same with typed methods. */
   readonly send: Send<DirectContext>;
   readonly client: WorkspaceClient<DirectContext>;
@@ -40,6 +43,8 @@ export interface Partition {
   readonly reconcile: Reconcile;
   readonly outbox: Outbox;
   readonly polls: Polls;
+  /** Calls when the daemon has written to the workspace. */
+  onWrite(call: () => void): void;
   status(): Promise<WorkspaceStatus>;
   receiver(connection: string): Receiver | undefined;
   start(): void;
@@ -67,6 +72,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   const { clock, random, steps, health } = parts;
   const component = `workspace:${config.name}`;
   let trouble: SyncError | undefined;
+  let tellWritten: () => void = () => undefined;
   const logger = parts.logger.child({ workspace: config.name });
   const meter = parts.metrics.forWorkspace(config.name);
   const file = join(options.dataFolder, `${config.name}.db`);
@@ -88,7 +94,8 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     api: config.workspace.api,
     cut: cut.signal,
   };
-  const send = directSend(door, throttle, clock, (record) => store.commit((transaction) => record(transaction)));
+  const through = throughThrottle(throttle, clock, (record) => store.commit((transaction) => record(transaction)));
+  const send = directSend(door, through);
   const bells = { inbox: createBell(), outbox: createBell() };
   const connections = activeConnections(config.connections, parts, logger);
   const collector = createCollector({ store, clock, bell: bells.inbox });
@@ -105,6 +112,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     ...bells,
     sources: sourcesOf(config.connections),
     usedShare: () => throttle.usedShare(),
+    isCrowded: () => collector.isCrowded(),
     fetches: fetches.bell,
   });
   const outbox = createOutbox({
@@ -116,6 +124,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     meter,
     ...bells,
     client: outboxClient(door),
+    onWrite: () => tellWritten(),
     onTrouble(next) {
       trouble = next;
       health.set(component, next === undefined, next?.code);
@@ -144,12 +153,28 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     config,
     store,
     throttle,
+    passage: {
+      name: config.name,
+      workspaceId: config.workspace.id,
+      settings: {
+        freshFor: config.gateway.fresh,
+        longestWait: config.gateway.wait,
+        keyPrefix: config.gateway.keyPrefix,
+      },
+      store,
+      inbox: bells.inbox,
+      pass: passOn(door, through),
+      nextSlotAt: () => throttle.snapshot().nextSlotAt,
+    },
     send,
     client: clientOver(send, door),
     connections,
     reconcile,
     outbox,
     polls,
+    onWrite(call) {
+      tellWritten = call;
+    },
     async status() {
       const now = clock.now();
       return describeWorkspace({

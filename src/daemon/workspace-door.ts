@@ -1,10 +1,11 @@
+import type { Passage } from '../gateway/passage.ts';
 import type { HttpClient } from '../http/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Lane } from '../model/lane.ts';
 import type { SendContext } from '../outbox/door.ts';
 import type { Slot, Throttle } from '../throttle/throttle.ts';
-import { type ApiResponse, createWorkspaceClient, type Send, type WorkspaceClient } from '../workspace/client.ts';
-import { apiOverrides } from '../workspace/contract.ts';
+import { createWorkspaceClient, type Send, type WorkspaceClient } from '../workspace/client.ts';
+import { API_VERSION, apiOverrides, VERSION_HEADER } from '../workspace/contract.ts';
 import { createSend } from '../workspace/transport.ts';
 
 export interface DoorOptions {
@@ -33,34 +34,66 @@ export interface DirectContext {
 /** What records a slot durably before its request is sent. */
 type Commit = (record: Slot['record']) => Promise<void>;
 
+/** Runs one request under a slot of its own: recorded before `exchange` begins, completed when it has ended. */
+export type Through = <Answer extends { readonly status: number; readonly headers: Readonly<Record<string, string>> }>(
+  context: DirectContext,
+  exchange: () => Promise<Answer>,
+) => Promise<Answer>;
+
 /**
- * How everything else sends, for example commands: each request takes its own slot and records it, and only then goes
- * out. There is no way around the throttle.
+ * The way of everything that no change of the outbox stands for: commands, the gateway. There is none around the
+ * throttle. `signal` ends the wait for a slot.
  */
-export function directSend(
-  options: DoorOptions,
-  throttle: Throttle,
-  clock: Clock,
-  commit: Commit,
-): Send<DirectContext> {
-  const send = transportOf(options);
-  return async (request, { lane, signal }) => {
-    const slot = await throttle.acquire({ lane, due: clock.now(), signal });
+export function throughThrottle(throttle: Throttle, clock: Clock, commit: Commit): Through {
+  return async (context, exchange) => {
+    const slot = await throttle.acquire({ due: clock.now(), ...context });
     try {
       await commit((query) => slot.record(query));
     } catch (error) {
       slot.release();
       throw error;
     }
-    let answer: ApiResponse | undefined;
+    let end: { status: number; retryAfter?: number } | undefined;
     try {
-      answer = await send(request, { signal: signal ?? options.cut });
+      const answer = await exchange();
+      end = { status: answer.status, retryAfter: hint(answer.headers['retry-after']) };
       return answer;
     } finally {
-      await slot.complete(answer && { status: answer.status, retryAfter: hint(answer.headers['retry-after']) });
+      await slot.complete(end);
     }
   };
 }
+
+/** How commands send. */
+export function directSend(options: DoorOptions, through: Through): Send<DirectContext> {
+  const send = transportOf(options);
+  return (request, context) => through(context, () => send(request, { signal: options.cut }));
+}
+
+/** How the gateway sends: as the caller spelled it, with the caller's credential or, for a gateway token, with ours. */
+export function passOn(options: DoorOptions, through: Through): Passage['pass'] {
+  const { http, baseUrl, apiKey, cut } = options;
+  const version = apiOverrides.parse(options.api ?? {}).versionHeader ?? VERSION_HEADER;
+  return ({ method, path, query, headers, body, authorization }, waiting) =>
+    through({ lane: 'interactive', signal: waiting }, () =>
+      http.request({
+        method,
+        url: `${baseUrl.replace(/\/+$/, '')}${path}${query}`,
+        headers: {
+          [version.toLowerCase()]: API_VERSION,
+          ...headers,
+          authorization: authorization ?? `Bearer ${apiKey()}`,
+        },
+        body,
+        signal: cut,
+        largestAnswer: LARGEST_PASSED,
+        target: 'workspace',
+      }),
+    );
+}
+
+/** The largest file that the workspace holds, bytes (gaps G21). */
+const LARGEST_PASSED = 100 * 1024 * 1024;
 
 /** A client over any way of sending, with the names that this workspace's configuration overrides. */
 export function clientOver<Context>(

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { VerifiedRequest } from '../connectors/connector.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import { createAddressGuard } from '../http/address-guard.ts';
 import type { createServer } from '../http/server.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -8,7 +9,7 @@ import type { Meter } from '../lib/meter.ts';
 import type { Appended } from '../store/append-deliveries.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Collector } from './collector.ts';
-import { createAddressGuard, createQuietWarnings } from './refusals.ts';
+import { createQuietWarnings } from './refusals.ts';
 
 type Server = ReturnType<typeof createServer>;
 
@@ -46,7 +47,7 @@ const RETRY_AFTER = 30;
  * 503 with `Retry-After` where the delivery could not be stored.
  */
 export function webhookRoutes(server: Server, deps: WebhookDeps): void {
-  const guard = createAddressGuard(deps.clock);
+  const guard = createAddressGuard(deps.clock, { burst: 60, perSecond: 1 });
   const warn = createQuietWarnings(deps.clock);
   const receiverOf = ({ workspace, connection }: Path['Params']): Receiver | undefined => {
     const receiver = deps.find(workspace, connection);

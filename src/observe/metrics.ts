@@ -80,6 +80,12 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     help: 'How long nothing is sent because of the quota; 0 when running.',
   },
 
+  gateway_requests_total: {
+    kind: 'counter',
+    help: 'Requests at the gateway: cached, passed, refused (429 from us), failed.',
+    labels: ['outcome'],
+  },
+
   http_requests_total: {
     kind: 'counter',
     help: 'Outgoing HTTP requests by status, or by error code where no answer came.',

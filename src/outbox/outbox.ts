@@ -28,6 +28,8 @@ export interface OutboxOptions {
   readonly inbox: Bell;
   /** Told why the workspace cannot be written to, and with undefined that it can again. */
   readonly onTrouble?: (trouble: SyncError | undefined) => void;
+  /** Told that a write was sent: what others hold of the workspace may be old. */
+  readonly onWrite?: () => void;
   /** Told of each delivery's lag: from its receipt to the answer of its write, milliseconds. */
   readonly onLag?: (milliseconds: number) => void;
 }
@@ -151,6 +153,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
       await untilSettled(() => fail(prepared, slot, error));
       if (isCredential(error)) await pauseFor(error);
     }
+    if (prepared.kind !== 'read') options.onWrite?.();
     options.inbox.ring();
     options.outbox.ring();
   }

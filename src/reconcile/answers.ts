@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { entity, SETTLE_AFTER } from '../model/change.ts';
 import { isAutomatic } from '../model/link.ts';
@@ -41,7 +42,18 @@ export async function applyAnswer(query: Query, body: Uint8Array, moment: Moment
     case 'add-link':
       return applyAddedLink(query, answer);
     case 'create-task':
-      return applyTask(query, taskShape.parse(answer.body));
+    case 'saw-task':
+      return applyTask(query, taskShape.parse(answer.body), moment);
+    case 'saw-tasks':
+      return applyTasks(query, z.object({ tasks: z.array(taskShape) }).parse(answer.body).tasks, moment);
+    case 'saw-record':
+      return applyForeignRecord(query, answer, recordShape.parse(answer.body), moment);
+    case 'saw-records':
+      return applyRecords(query, answer, recordPage.parse(answer.body).pullRequests, moment);
+    case 'saw-link':
+      return applySeenLink(query, linkShape.parse(answer.body), moment);
+    case 'saw-link-removed':
+      return applySeenRemoval(query, answer);
     case 'remove-link':
       return [];
   }
@@ -67,26 +79,39 @@ const recordShape = z.looseObject({
   taskIds: z.array(z.string()).optional(),
 });
 
+type ListedRecord = z.infer<typeof recordShape>;
+
+const recordPage = z.object({ pullRequests: z.array(recordShape), nextCursor: z.string().nullish() });
+
 const linkShape = z.looseObject({
+  taskId: z.string().optional(),
   workItemId: z.string(),
   url: z.string(),
   externalId: z.string().nullish(),
 });
 
-async function applyTask(query: Query, { taskId, key, title, status, source, updatedAt }: Task): Promise<string[]> {
-  await saveTask(query, { taskId, key, title, status, source, updatedAt });
+async function applyTask(query: Query, task: Task, moment: Moment): Promise<string[]> {
+  const { taskId, key, title, status, source, updatedAt } = task;
+  await saveTask(query, { taskId, key, title, status, source, updatedAt }, moment.now);
   return itemsNaming(query, [key]);
+}
+
+async function applyTasks(query: Query, tasks: readonly Task[], moment: Moment): Promise<string[]> {
+  const again: string[] = [];
+  for (const task of tasks) again.push(...(await applyTask(query, task, moment)));
+  return again;
 }
 
 /** One complete list: what it lacks is gone. It is the oracle for the key set and for creates of unknown fate. */
 async function applyTaskList(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
   const { tasks } = z.object({ tasks: z.array(taskShape) }).parse(answer.body);
   const before = await allTaskKeys(query);
-  for (const task of tasks) await applyTask(query, task);
   const present = new Set(tasks.map(({ taskId }) => taskId));
   for (const taskId of before.keys()) {
-    if (!present.has(taskId)) await forgetTask(query, taskId);
+    // One that was seen after the list was asked for may be younger than the list.
+    if (!present.has(taskId)) await forgetTask(query, taskId, answer.sentAt);
   }
+  await applyTasks(query, tasks, moment);
   await settleCreates(query, tasks, answer.sentAt, moment);
   await writeMeta(query, TASKS_READ, String(moment.now));
   const added = tasks.filter(({ taskId, key }) => before.get(taskId) !== key).map(({ key }) => key);
@@ -134,35 +159,73 @@ function byAge(left: ListedTask, right: ListedTask): number {
 }
 
 async function applyRecordPage(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
-  const page = z.object({ pullRequests: z.array(recordShape), nextCursor: z.string().nullish() }).parse(answer.body);
-  const again: string[] = [];
-  for (const record of page.pullRequests) again.push(...(await applyRecord(query, answer, record, moment)));
+  const page = recordPage.parse(answer.body);
+  const again = await applyRecords(query, answer, page.pullRequests, moment);
   if (!page.nextCursor) await writeMeta(query, PULL_REQUESTS_READ, String(moment.now));
   return again;
 }
 
-async function applyRecord(
+async function applyRecords(
   query: Query,
   answer: Answer,
-  record: z.infer<typeof recordShape>,
+  records: readonly ListedRecord[],
   moment: Moment,
 ): Promise<string[]> {
+  const again: string[] = [];
+  for (const record of records) again.push(...(await applyRecord(query, answer, record, moment)));
+  return again;
+}
+
+async function applyRecord(query: Query, answer: Answer, record: ListedRecord, moment: Moment): Promise<string[]> {
   const name = entity.pullRequest(record.provider, record.repoId, record.identifier);
   const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
   const known = json(row.known);
   // What we wrote is known as we wrote it: a server's own spelling of it must not look like a difference.
-  const next = known === undefined ? record : { ...known, taskIds: record.taskIds ?? known['taskIds'] };
+  const own = known ?? record;
+  const next = { ...own, taskIds: record.taskIds ?? own['taskIds'], [SPELLING]: spellingOf(record) };
   await saveEntity(query, { ...row, known: JSON.stringify(next), known_at: row.known_at ?? moment.now });
   if (row.item_key === null) return [];
   if (record.taskIds) await compareLinks(query, row.item_key, record, answer.sentAt, moment);
   return known === undefined ? [row.item_key] : [];
 }
 
+/** Beside the fields of a known record: how the server spells it, so that the echo of our own write is recognised. */
+const SPELLING = 'spelling';
+
+function spellingOf({ taskIds: _taskIds, updatedAt: _updatedAt, ...fields }: ListedRecord): string {
+  const sorted = Object.entries(fields).sort(([left], [right]) => (left < right ? -1 : 1));
+  return createHash('sha256').update(JSON.stringify(sorted)).digest('base64');
+}
+
+/**
+ * Somebody else's write, or the echo of ours. Theirs becomes known as it is; where it differs from what the provider
+ * says, the provider is right and the record is written again. Content decides which it is, never time.
+ */
+async function applyForeignRecord(
+  query: Query,
+  answer: Answer,
+  record: ListedRecord,
+  moment: Moment,
+): Promise<string[]> {
+  const name = entity.pullRequest(record.provider, record.repoId, record.identifier);
+  const row = await findEntity(query, name);
+  const spelling = json(row?.known ?? null)?.[SPELLING];
+  const isEcho = spelling === undefined || spelling === spellingOf(record);
+  if (!row?.known || isEcho) return applyRecord(query, answer, record, moment);
+  // Our own request is on its way: its answer tells what came of both.
+  if ((await findChange(query, name))?.state === 'sending') return [];
+  const known = JSON.stringify({ ...record, [SPELLING]: spellingOf(record) });
+  await saveEntity(query, { ...row, known, known_at: moment.now });
+  if (row.item_key === null) return [];
+  if (record.taskIds) await compareLinks(query, row.item_key, record, answer.sentAt, moment);
+  return [row.item_key];
+}
+
 /** A record names the tasks that have a link with its URL: so a person's removals and additions are seen for nothing. */
 async function compareLinks(
   query: Query,
   itemKey: string,
-  record: z.infer<typeof recordShape>,
+  record: ListedRecord,
   sentAt: number,
   moment: Moment,
 ): Promise<void> {
@@ -226,4 +289,26 @@ async function applyLinkList(query: Query, answer: Answer): Promise<string[]> {
     if (row.item_key) again.push(row.item_key);
   }
   return again;
+}
+
+/** A link that somebody made: by hand, or we, and this is the echo. */
+async function applySeenLink(query: Query, link: z.infer<typeof linkShape>, moment: Moment): Promise<string[]> {
+  const again: string[] = [];
+  for (const row of await linksOfTask(query, link.taskId ?? '')) {
+    const url = json<KnownLink>(row.known ?? row.desired)?.url;
+    if (row.remote_id !== link.workItemId && url !== link.url) continue;
+    const change = await findChange(query, row.entity);
+    if (change && change.state !== 'pending') continue;
+    await saveEntity(query, { ...row, ...whoMade(link), known_at: moment.now });
+    if (row.item_key) again.push(row.item_key);
+  }
+  return again;
+}
+
+async function applySeenRemoval(query: Query, answer: Answer): Promise<string[]> {
+  const { taskId, workItemId } = z.object({ taskId: z.string(), workItemId: z.string() }).parse(answer.body);
+  for (const row of await linksOfTask(query, taskId)) {
+    if (row.known !== null && row.remote_id === workItemId) await removedByHand(query, row, answer.sentAt);
+  }
+  return [];
 }

@@ -1,7 +1,7 @@
 import { appendDeliveries } from './append-deliveries.ts';
 import type { Query } from './database.ts';
 
-/** What the outbox asked of the workspace. */
+/** What the outbox asks of the workspace. */
 export type Action =
   | 'read-tasks'
   | 'read-pull-requests'
@@ -11,12 +11,15 @@ export type Action =
   | 'remove-link'
   | 'create-task';
 
+/** What others asked through the gateway, or what the workspace reported by itself. */
+export type Sighting = 'saw-task' | 'saw-tasks' | 'saw-record' | 'saw-records' | 'saw-link' | 'saw-link-removed';
+
 /**
  * An answer of the workspace as a delivery: whatever is read becomes one, and only reconcile interprets it.
  * It was true at some moment between `sentAt` and its receipt.
  */
 export interface Answer {
-  readonly action: Action;
+  readonly action: Action | Sighting;
   readonly entity: string;
   readonly sentAt: number;
   readonly body: unknown;

@@ -19,17 +19,18 @@ export async function wishFirstReads(query: Query, now: number): Promise<void> {
     [TASKS_READ, entity.readTasks],
     [PULL_REQUESTS_READ, entity.readPullRequests],
   ] as const;
+  const missing: string[] = [];
   for (const [fact, name] of wishes) {
-    if ((await readMeta(query, fact)) !== undefined) continue;
-    await addDifference(query, {
-      entity: name,
-      kind: 'read',
-      lane: 'read',
-      since: now,
-      due: now,
-      weight: 1,
-      waiting: [],
-    });
+    if ((await readMeta(query, fact)) === undefined) missing.push(name);
+  }
+  await wishReads(query, missing, now);
+}
+
+/** Asks for reads by their entities, at once. */
+export async function wishReads(query: Query, entities: readonly string[], now: number): Promise<void> {
+  for (const name of entities) {
+    const wish = { kind: 'read', lane: 'read', since: now, due: now, weight: 1, waiting: [] } as const;
+    await addDifference(query, { entity: name, ...wish });
   }
 }
 

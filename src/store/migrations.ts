@@ -76,6 +76,15 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
         .addColumn('source', 'text', (column) => column.notNull())
         .addColumn('status', 'text', (column) => column.notNull())
         .addColumn('fields', 'text', (column) => column.notNull())
+        .addColumn('seen_at', 'integer', (column) => column.notNull())
+        .execute();
+      await db.schema
+        .createTable('gateway_tokens')
+        .addColumn('id', 'text', (column) => column.primaryKey())
+        .addColumn('digest', 'text', (column) => column.notNull().unique())
+        .addColumn('description', 'text', (column) => column.notNull())
+        .addColumn('created_at', 'integer', (column) => column.notNull())
+        .addColumn('revoked_at', 'integer')
         .execute();
       await db.schema.createIndex('tasks_by_key').on('tasks').column('key').execute();
       await db.schema.createIndex('tasks_by_source').on('tasks').column('source').execute();

@@ -52,6 +52,18 @@ export interface Tables {
     source: string;
     status: string;
     fields: string;
+    /** When the workspace last said that it exists. */
+    seen_at: number;
+  };
+
+  /** Tokens that stand for the daemon's key at the gateway. */
+  gateway_tokens: {
+    id: string;
+    /** SHA-256 of the token. */
+    digest: string;
+    description: string;
+    created_at: number;
+    revoked_at: number | null;
   };
 
   /** One row for each thing the workspace should hold or is known to hold. */

@@ -13,8 +13,10 @@ export async function allTaskKeys(query: Query): Promise<Map<string, string>> {
   return new Map(rows.map((row) => [row.task_id, row.key]));
 }
 
-export async function saveTask(query: Query, task: Task): Promise<void> {
-  const row = { key: task.key, source: task.source, status: task.status, fields: JSON.stringify(task) };
+/** @param seenAt when the workspace said so, epoch milliseconds */
+export async function saveTask(query: Query, task: Task, seenAt: number): Promise<void> {
+  const { key, source, status } = task;
+  const row = { key, source, status, fields: JSON.stringify(task), seen_at: seenAt };
   await query
     .insertInto('tasks')
     .values({ task_id: task.taskId, ...row })
@@ -22,6 +24,7 @@ export async function saveTask(query: Query, task: Task): Promise<void> {
     .execute();
 }
 
-export async function forgetTask(query: Query, taskId: string): Promise<void> {
-  await query.deleteFrom('tasks').where('task_id', '=', taskId).execute();
+/** Unless it was seen since `before`, epoch milliseconds. */
+export async function forgetTask(query: Query, taskId: string, before: number): Promise<void> {
+  await query.deleteFrom('tasks').where('task_id', '=', taskId).where('seen_at', '<=', before).execute();
 }

@@ -23,6 +23,7 @@ describe('a valid file', () => {
         quota: { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, share: 0.8, concurrency: 8 },
         mirror: 'record',
         retention: { bodies: 14 * 86_400_000, deliveries: 90 * 86_400_000 },
+        gateway: { fresh: 15_000, wait: 20_000, keyPrefix: 'wsk_' },
         connections: [
           {
             name: 'main',
@@ -64,6 +65,7 @@ connections:
       },
       quota: { requests: 100, window: 3_600_000, burst: 10, burstWindow: 90_000, share: 1, concurrency: 2 },
       retention: { bodies: 86_400_000, deliveries: 172_800_000 },
+      gateway: { fresh: 15_000, wait: 20_000, keyPrefix: 'wsk_' },
       connections: [
         { name: 'a', poll: { everyMs: 30_000 }, mirror: 'record', webhookSecrets: [] },
         { name: 'b', poll: 'off', mirror: 'off', webhookSecrets: [SECRET] },

@@ -1,13 +1,16 @@
 import { expect, test } from 'vitest';
 import { SyncError } from '../../src/errors/sync-error.ts';
+import { createAddressGuard } from '../../src/http/address-guard.ts';
 import { createPauses, limitPause } from '../../src/intake/pauses.ts';
-import { createAddressGuard, createQuietWarnings } from '../../src/intake/refusals.ts';
+import { createQuietWarnings } from '../../src/intake/refusals.ts';
 import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 
+const PATIENCE = { burst: 60, perSecond: 1 };
+
 test('an address that keeps failing is turned away, the others are not, and it gets its tries back with time', async () => {
   const clock = createTravellingClock();
-  const guard = createAddressGuard(clock);
+  const guard = createAddressGuard(clock, PATIENCE);
   for (let index = 0; index < 60; index++) {
     expect(guard.admits('192.0.2.1')).toBe(true);
     guard.failed('192.0.2.1');
@@ -19,14 +22,14 @@ test('an address that keeps failing is turned away, the others are not, and it g
 });
 
 test('an address that proved itself once is never turned away: senders behind a proxy share it', () => {
-  const guard = createAddressGuard(createTravellingClock());
+  const guard = createAddressGuard(createTravellingClock(), PATIENCE);
   guard.proved('192.0.2.1');
   for (let index = 0; index < 1_000; index++) guard.failed('192.0.2.1');
   expect(guard.admits('192.0.2.1')).toBe(true);
 });
 
 test('remembers a bounded number of addresses', () => {
-  const guard = createAddressGuard(createTravellingClock());
+  const guard = createAddressGuard(createTravellingClock(), PATIENCE);
   for (let index = 0; index < 60; index++) guard.failed('192.0.2.1');
   for (let index = 0; index < 10_000; index++) guard.failed(`2001:db8::${index.toString(16)}`);
   expect(guard.admits('192.0.2.1')).toBe(true);

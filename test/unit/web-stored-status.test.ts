@@ -178,7 +178,14 @@ async function fill({ query }: Store): Promise<void> {
   await query
     .insertInto('tasks')
     .values(
-      times(7, (index) => ({ task_id: `t${index}`, key: `K-${index}`, source: 'api', status: 'open', fields: '{}' })),
+      times(7, (index) => ({
+        task_id: `t${index}`,
+        key: `K-${index}`,
+        source: 'api',
+        status: 'open',
+        fields: '{}',
+        seen_at: 1,
+      })),
     )
     .execute();
   await query

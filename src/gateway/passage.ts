@@ -1,0 +1,43 @@
+import type { HttpAnswer } from '../http/client.ts';
+import type { Bell } from '../lib/bell.ts';
+import type { Store } from '../store/database.ts';
+
+/** A request as a caller sent it to the gateway, on its way to the workspace. */
+export interface PassedRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD';
+  /** Below the base address; starts with `/`; as the caller spelled it. */
+  readonly path: string;
+  /** With its `?`; empty where there is none. */
+  readonly query: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Buffer;
+  /** The caller's own credential; absent where a gateway token stands for the daemon's key. */
+  readonly authorization?: string;
+}
+
+export interface GatewaySettings {
+  /** Milliseconds that a read counts as fresh; 0: every read goes to the workspace. */
+  readonly freshFor: number;
+  /** Milliseconds that a caller waits for a quota slot before it gets 429. */
+  readonly longestWait: number;
+  /** Beginning of the workspace's API keys: only such credentials are learnt, since an OAuth token stands for a person. */
+  readonly keyPrefix: string;
+}
+
+/** What the gateway needs of one workspace. */
+export interface Passage {
+  readonly name: string;
+  /** The workspace's id as it is configured; `current` where the key tells it. */
+  readonly workspaceId: string;
+  readonly settings: GatewaySettings;
+  readonly store: Store;
+  /** Rung when something was appended to the inbox. */
+  readonly inbox: Bell;
+  /**
+   * Sends through the throttle in the interactive lane. `waiting` ends the wait for a slot, not a request that is out.
+   * Throws `aborted` when no slot came in time, and what the HTTP client throws.
+   */
+  pass(request: PassedRequest, waiting: AbortSignal): Promise<HttpAnswer>;
+  /** When a slot may be free, epoch milliseconds; null where only an answer on its way can tell. */
+  nextSlotAt(): number | null;
+}

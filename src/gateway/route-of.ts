@@ -1,0 +1,46 @@
+import { ROUTES, type RouteName } from '../workspace/contract.ts';
+
+/** What a request means by the contract. */
+export interface Matched {
+  readonly route: RouteName;
+  /** Ids of the path by their names. */
+  readonly ids: Readonly<Record<string, string>>;
+}
+
+interface Pattern {
+  readonly route: RouteName;
+  readonly method: string;
+  readonly segments: readonly string[];
+}
+
+const PATTERNS: readonly Pattern[] = (Object.keys(ROUTES) as RouteName[]).flatMap((route) => {
+  const { method, path, ...rest } = ROUTES[route];
+  const paths = [path, ...('alsoAt' in rest ? [rest.alsoAt] : [])];
+  return paths.map((each) => ({ route, method, segments: each.split('/') }));
+});
+
+/** The route of the contract that a request is for; undefined for what the contract does not know: it is only passed. */
+export function routeOf(method: string, path: string): Matched | undefined {
+  const segments = path.split('/');
+  for (const pattern of PATTERNS) {
+    if (pattern.method !== method || pattern.segments.length !== segments.length) continue;
+    const ids = matchSegments(pattern.segments, segments);
+    if (ids) return { route: pattern.route, ids };
+  }
+  return undefined;
+}
+
+function matchSegments(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
+  const ids: Record<string, string> = {};
+  for (const [index, part] of pattern.entries()) {
+    const segment = segments[index] as string;
+    if (part.startsWith('{')) ids[part.slice(1, -1)] = segment;
+    else if (part !== segment) return undefined;
+  }
+  return ids;
+}
+
+/** The workspace that a path names; undefined where it names none, as `/tasks/…` does. */
+export function workspaceOf(path: string): string | undefined {
+  return /^\/workspaces\/([^/]+)(?:\/|$)/.exec(path)?.[1];
+}

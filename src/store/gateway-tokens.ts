@@ -1,0 +1,50 @@
+import type { Query } from './database.ts';
+
+/** A token that stands for the daemon's own key at the gateway. Only its SHA-256 is stored. */
+export interface GatewayToken {
+  readonly id: string;
+  readonly description: string;
+  readonly createdAt: number;
+  readonly revokedAt: number | null;
+}
+
+export async function addGatewayToken(
+  query: Query,
+  token: { readonly id: string; readonly digest: string; readonly description: string; readonly now: number },
+): Promise<void> {
+  const { id, digest, description, now } = token;
+  await query
+    .insertInto('gateway_tokens')
+    .values({ id, digest, description, created_at: now, revoked_at: null })
+    .execute();
+}
+
+/** True when a token with this digest exists and is not revoked. */
+export async function findGatewayToken(query: Query, digest: string): Promise<boolean> {
+  const row = await query
+    .selectFrom('gateway_tokens')
+    .select('id')
+    .where('digest', '=', digest)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+export async function listGatewayTokens(query: Query): Promise<GatewayToken[]> {
+  return query
+    .selectFrom('gateway_tokens')
+    .select(['id', 'description', 'created_at as createdAt', 'revoked_at as revokedAt'])
+    .orderBy('created_at')
+    .execute();
+}
+
+/** False when there is no such token, or it is revoked already. */
+export async function revokeGatewayToken(query: Query, id: string, now: number): Promise<boolean> {
+  const { numUpdatedRows } = await query
+    .updateTable('gateway_tokens')
+    .set({ revoked_at: now })
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
