@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Random } from '../lib/random.ts';
@@ -59,7 +59,13 @@ async function readSigningKey(file: string, random: Random): Promise<Buffer> {
   const present = await readFile(file).catch(() => undefined);
   if (present?.length === KEY_BYTES) return present;
   const key = random.bytes(KEY_BYTES);
-  await writeFile(file, key, { mode: 0o600, flush: true });
+  const handle = await open(file, 'w', 0o600);
+  try {
+    await handle.writeFile(key);
+    await sync(handle);
+  } finally {
+    await handle.close();
+  }
   return key;
 }
 
@@ -67,7 +73,7 @@ async function writePart(file: string, body: Readable, size: number): Promise<st
   const handle = await open(file, 'wx', 0o600);
   try {
     const digest = await copy(body, size, handle);
-    await handle.sync();
+    await sync(handle);
     return digest;
   } finally {
     await handle.close();
@@ -105,8 +111,20 @@ async function* piecesOf(body: Readable): AsyncGenerator<Buffer> {
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {
-    await handle.sync();
+    await sync(handle);
   } finally {
     await handle.close();
+  }
+}
+
+/**
+ * To the disk. Node's permission model, under which the container runs, forbids it: there a power failure, not a kill,
+ * may take the file while its row stays.
+ */
+async function sync(handle: FileHandle): Promise<void> {
+  try {
+    await handle.sync();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_ACCESS_DENIED') throw error;
   }
 }
