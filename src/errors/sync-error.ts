@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { CODES, type ErrorCode, type Verdict } from './codes.ts';
 
 export interface ErrorDetails {
@@ -36,6 +37,11 @@ export class SyncError extends Error {
 /** Anything thrown, as a SyncError. What is not one already is a fault of ours. */
 export function asSyncError(thrown: unknown): SyncError {
   if (thrown instanceof SyncError) return thrown;
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
-  return new SyncError('internal', message, { cause: thrown });
+  return new SyncError('internal', textOf(thrown), { cause: thrown });
+}
+
+/** Never throws, though an object may refuse to become a text. */
+function textOf(thrown: unknown): string {
+  if (thrown instanceof Error) return thrown.message;
+  return typeof thrown === 'string' ? thrown : inspect(thrown, { depth: 0 });
 }

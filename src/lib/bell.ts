@@ -4,7 +4,10 @@
  */
 export interface Bell {
   ring(): void;
-  /** Resolves at the next ring, or at once when it rang since the last call. Never rejects. */
+  /**
+   * Resolves at the next ring, or at once when it rang while nobody waited. Never rejects. One stage waits at a bell: a
+   * new call takes the place of the one before, which then never resolves.
+   */
   next(): Promise<void>;
 }
 

@@ -31,21 +31,23 @@ export async function findChange(query: Query, entity: string): Promise<OutboxRo
 }
 
 /**
- * Says that desired and known differ. A change that waits keeps its due time; one in flight is told that it is not the
+ * Says that desired and known differ. A change that waits is never put off; one in flight is told that it is not the
  * end; a held one gets a new chance, since what it would send has changed.
  */
 export async function addDifference(query: Query, difference: Difference): Promise<void> {
   const present = await findChange(query, difference.entity);
   if (present === undefined) return insert(query, difference);
-  const waiting = JSON.stringify([...readWaiting(present), ...difference.waiting].slice(-MOST_WAITING));
+  // The first ones are kept: a request in flight counts those that it serves from the start.
+  const waiting = JSON.stringify([...readWaiting(present), ...difference.waiting].slice(0, MOST_WAITING));
+  const merged = { waiting, weight: Math.max(present.weight, difference.weight) };
   const update = query.updateTable('outbox').where('entity', '=', difference.entity);
   if (present.state === 'pending') {
-    await update.set({ waiting, weight: Math.max(present.weight, difference.weight) }).execute();
+    await update.set({ ...merged, due: Math.min(present.due, difference.due) }).execute();
   } else if (present.state === 'held') {
     const { since, due } = difference;
-    await update.set({ waiting, state: 'pending', since, due, attempts: 0, not_before: 0, error: null }).execute();
+    await update.set({ ...merged, state: 'pending', since, due, attempts: 0, not_before: 0, error: null }).execute();
   } else {
-    await update.set({ waiting, next_since: present.next_since ?? difference.since }).execute();
+    await update.set({ ...merged, next_since: present.next_since ?? difference.since }).execute();
   }
 }
 
