@@ -153,12 +153,8 @@ it('answers 500 without insides when the database fails, and tells the log', asy
   onTestFinished(() => service.close());
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
   const { apiKey } = await service.mintStartCredentials();
-  const post = () =>
-    fetch(`${url}/workspaces/current/bugs`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
-      body: '{"title":"x"}',
-    });
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  const post = () => fetch(`${url}/workspaces/current/bugs`, { method: 'POST', headers, body: '{"title":"x"}' });
   failing = true;
   const failed = await post();
   expect([failed.status, await failed.json()]).toEqual([
@@ -166,6 +162,9 @@ it('answers 500 without insides when the database fails, and tells the log', asy
     { code: 500, message: expect.not.stringContaining('fire'), errorCode: 'internal_error' },
   ]);
   expect(logged).toEqual([expect.objectContaining({ message: 'disk on fire' })]);
+  // A read and a refusal write nothing, but their count must be durable before they are answered.
+  for (const path of ['/workspaces/current/tasks', '/nothing/here'])
+    expect((await fetch(url + path, { headers })).status).toBe(500);
   failing = false;
   expect((await post()).status).toBe(201);
 });

@@ -113,17 +113,34 @@ export function describeQuota(): void {
     const used = 7;
     for (let n = 0; n < used; n++) expect((await get()).status).toBe(200);
     await clock.advance(1_000);
-    // What a killed process leaves behind is what its files hold now.
-    const folder = await mkdtemp(join(tmpdir(), 'worksync-killed-'));
-    onTestFinished(() => rm(folder, { recursive: true, force: true }));
-    const file = join(folder, 'service.db');
-    for (const suffix of ['', '-wal', '-shm']) await cp(running.file + suffix, file + suffix);
-    const after = await startWorkspaceService({ clock, quota, file });
-    onTestFinished(() => after.close());
-    let accepted = 0;
-    while ((await ask({ url: after.url, token: after.apiKey }, 'GET', TASKS)).status === 200) accepted += 1;
+    const accepted = await acceptedBy({ clock, quota, file: await killedCopy(running.file) });
     expect(accepted).toBeLessThanOrEqual(quota.requests - used);
     expect(accepted).toBeGreaterThanOrEqual(quota.requests - used - slack);
+  });
+
+  it('G29 a slot of a block counts from when it was used, not from when the block began', async () => {
+    const quota = { ...SPECIFIED_QUOTA, requests: 80, burst: 0 };
+    const { running, clock, get } = await start({ quota });
+    expect((await get()).status).toBe(200);
+    await clock.advance(quota.window - 1_000);
+    expect((await get()).status).toBe(200);
+    await clock.advance(2_000);
+    // The block of two began more than a window ago; its second slot was used 2 s ago.
+    const accepted = await acceptedBy({ clock, quota, file: await killedCopy(running.file) });
+    expect([78, 79]).toContain(accepted);
+  });
+
+  it('G29 a reboot costs at most one window, however long the machine had run before', async () => {
+    const clock = createTravellingClock();
+    const quota = { ...SPECIFIED_QUOTA, burst: 3 };
+    await clock.advance(10 * 86_400_000);
+    const { running } = await start({ clock, quota });
+    for (let n = 0; n < 3; n++) await ask({ url: running.url, token: running.apiKey }, 'GET', TASKS);
+    const file = await killedCopy(running.file);
+    clock.reboot();
+    expect(await acceptedBy({ clock, quota, file })).toBe(0);
+    await clock.advance(quota.burstWindow);
+    expect(await acceptedBy({ clock, quota, file })).toBe(3);
   });
 
   it('G29 no sequence of requests, pauses, clock jumps and restarts exceeds a window', async () => {
@@ -180,6 +197,27 @@ async function acceptedTimes(steps: readonly Step[], file: string): Promise<numb
     await running.close();
   }
   return accepted;
+}
+
+/** What a killed process leaves behind is what its files hold now. */
+async function killedCopy(file: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'worksync-killed-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const copy = join(folder, 'service.db');
+  for (const suffix of ['', '-wal', '-shm']) await cp(file + suffix, copy + suffix);
+  return copy;
+}
+
+/** Requests that a service on these files accepts before it refuses one. */
+async function acceptedBy(options: TestServiceOptions): Promise<number> {
+  const running = await startWorkspaceService(options);
+  try {
+    let accepted = 0;
+    while ((await ask({ url: running.url, token: running.apiKey }, 'GET', TASKS)).status === 200) accepted += 1;
+    return accepted;
+  } finally {
+    await running.close();
+  }
 }
 
 /** Whether more than `cap` of the times lie in some half-open span of `length`. */
