@@ -1,9 +1,12 @@
 import { describe } from 'vitest';
 import { describeApiKeys } from './workspace/api-keys.ts';
+import { describeDocuments } from './workspace/documents.ts';
+import { describeFiles } from './workspace/files.ts';
 import { describeGeneral } from './workspace/general.ts';
 import { describePullRequests } from './workspace/pull-requests.ts';
 import { describeQuota } from './workspace/quota.ts';
 import { isEmbedded, useTarget } from './workspace/target.ts';
+import { describeTaskDocuments } from './workspace/task-documents.ts';
 import { describeTasks } from './workspace/tasks.ts';
 import { describeWorkItems } from './workspace/work-items.ts';
 
@@ -20,6 +23,13 @@ describe('workspace API', () => {
   });
   describe('work items', () => {
     describeWorkItems(held);
+  });
+  describe('documents', () => {
+    describeDocuments(held);
+    describeTaskDocuments(held);
+  });
+  describe('files', () => {
+    describeFiles(held);
   });
   describe('pull requests', () => {
     describePullRequests(held);

@@ -1,0 +1,238 @@
+import { describe, expect, it } from 'vitest';
+import { failure } from './general.ts';
+import { ask, isEmbedded, type Reply, type Target, unique } from './target.ts';
+
+const MB = 1_000_000;
+/** Not text: every byte value, some of them no UTF-8. */
+const BYTES = Uint8Array.from({ length: 1_000 }, (_, at) => at % 256);
+
+export function describeFiles(held: { readonly it: Target }): void {
+  const request = (fields: object = {}, prefix = '') =>
+    ask(held.it, 'POST', `${prefix}/files/upload-url`, {
+      body: { filename: 'picture.png', contentType: 'image/png', size: BYTES.length, ...fields },
+    });
+  const ticket = async (fields: object = {}) => {
+    const reply = await request(fields);
+    expect(reply.status).toBe(201);
+    return reply.body;
+  };
+  const uploaded = async (fields: object = {}) => {
+    const given = await ticket(fields);
+    expect((await put(given)).status).toBe(204);
+    return given;
+  };
+  const download = (assetUrl: string, headers: Record<string, string> = {}) =>
+    fetch(assetUrl, { headers: { authorization: `Bearer ${held.it.token}`, ...headers } });
+
+  describe.each(['', '/workspaces/current'])('§4 POST %s/files/upload-url', (prefix) => {
+    it('G21 201 with the signed address, the asset address, method, headers and time', async () => {
+      const before = Date.now();
+      const reply = await request({}, prefix);
+      expect(reply.status).toBe(201);
+      expect(reply.body).toEqual({
+        uploadUrl: expect.stringMatching(/^https?:\/\//),
+        assetUrl: expect.stringMatching(/^https?:\/\//),
+        method: 'PUT',
+        headers: { 'content-type': 'image/png' },
+        expiresAt: expect.stringMatching(/Z$/),
+      });
+      const minutes = (Date.parse(reply.body.expiresAt) - before) / 60_000;
+      expect([minutes > 14, minutes < 16]).toEqual([true, true]);
+    });
+  });
+
+  it.each([
+    ['no file name', { filename: undefined }],
+    ['an empty file name', { filename: '' }],
+    ['a path as file name', { filename: '../../etc/passwd' }],
+    ['a Windows path as file name', { filename: 'C:\\x.png' }],
+    ['a line end in the file name', { filename: 'a\r\nSet-Cookie: x' }],
+    ['half a surrogate pair in the file name', { filename: '\ud83d.png' }],
+    ['another type', { contentType: 'application/pdf' }],
+    ['text/html', { contentType: 'text/html' }],
+    ['a type that only begins like one', { contentType: 'imagery/png' }],
+    ['a type with parameters', { contentType: 'image/png; x=y' }],
+    ['a header in the type', { contentType: 'image/png\r\nx: y' }],
+    ['size 0', { size: 0 }],
+    ['a negative size', { size: -1 }],
+    ['half a byte', { size: 1.5 }],
+    ['size as text', { size: '5' }],
+    ['no size', { size: undefined }],
+  ])('G21 400 for %s', async (_what, fields) => {
+    expect(await request(fields)).toMatchObject(failure(400, 'validation_failed'));
+  });
+
+  it.each([
+    ['image/png', 10 * MB],
+    ['video/mp4', 100 * MB],
+  ])('G21 the limit for %s is %i bytes; 413 over it', async (contentType, limit) => {
+    expect((await request({ contentType, size: limit })).status).toBe(201);
+    expect(await request({ contentType, size: limit + 1 })).toMatchObject(failure(413, 'payload_too_large'));
+  });
+
+  it('§2, G21 the flow: request, upload without a bearer, read with the bearer', async () => {
+    const { assetUrl } = await uploaded();
+    const response = await download(assetUrl);
+    expect(response.status).toBe(200);
+    expect(new Uint8Array(await response.arrayBuffer())).toEqual(BYTES);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'content-type': 'image/png',
+      'content-length': '1000',
+      'x-content-type-options': 'nosniff',
+      'content-disposition': "inline; filename*=UTF-8''picture.png",
+    });
+  });
+
+  it('G21 the asset address needs the normal bearer', async () => {
+    const { assetUrl } = await uploaded();
+    const without = await fetch(assetUrl);
+    expect([without.status, await without.json()]).toMatchObject([401, failure(401, 'unauthorized').body]);
+    const byKey = await fetch(assetUrl, { headers: { authorization: `Bearer ${held.it.key}` } });
+    expect([byKey.status, (await byKey.arrayBuffer()).byteLength]).toEqual([200, BYTES.length]);
+  });
+
+  it('G22 an asset has an ETag; If-None-Match answers 304 without a body', async () => {
+    const { assetUrl } = await uploaded();
+    const first = await download(assetUrl);
+    const etag = first.headers.get('etag')!;
+    await first.arrayBuffer();
+    const again = await download(assetUrl, { 'if-none-match': `"other", ${etag}` });
+    expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([304, '', etag]);
+    expect((await download(assetUrl, { 'if-none-match': '"other"' })).status).toBe(200);
+  });
+
+  it('404 for an asset whose bytes have not come', async () => {
+    const { assetUrl } = await ticket();
+    const response = await download(assetUrl);
+    expect([response.status, await response.json()]).toMatchObject([404, failure(404, 'not_found').body]);
+  });
+
+  it('G21 used once: 403 the second time, and the first bytes stay', async () => {
+    const given = await uploaded();
+    expect(await put(given, new Uint8Array(BYTES.length))).toMatchObject(failure(403, 'forbidden'));
+    expect(new Uint8Array(await (await download(given.assetUrl)).arrayBuffer())).toEqual(BYTES);
+  });
+
+  it('G21 of ten concurrent uploads to one address one is taken', async () => {
+    const given = await ticket();
+    const replies = await Promise.all(Array.from({ length: 10 }, () => put(given)));
+    expect(replies.map(({ status }) => status).toSorted()).toEqual([204, ...Array(9).fill(403)]);
+  });
+
+  it('G21 403 for an address that was changed anywhere', async () => {
+    const [given, other] = [await ticket(), await ticket()];
+    const url = new URL(given.uploadUrl);
+    const foreign = new URL(other.uploadUrl);
+    const changes: URL[] = [new URL(url.pathname, url), new URL(foreign.pathname + url.search, url)];
+    for (const name of url.searchParams.keys()) {
+      const value = url.searchParams.get(name)!;
+      for (const changed of [
+        '',
+        `${value}0`,
+        value.slice(1),
+        `${value.slice(0, -1)}${value.endsWith('A') ? 'E' : 'A'}`,
+      ]) {
+        const one = new URL(url);
+        one.searchParams.set(name, changed);
+        changes.push(one);
+      }
+      const twice = new URL(url);
+      twice.searchParams.append(name, value);
+      changes.push(twice);
+    }
+    for (const { href } of changes)
+      expect(await put({ ...given, uploadUrl: href })).toMatchObject(failure(403, 'forbidden'));
+    expect((await put(given)).status).toBe(204);
+  });
+
+  it.each([
+    ['another type', 400, { 'content-type': 'image/jpeg' }, BYTES],
+    ['no type', 400, {}, BYTES],
+    ['a byte too few', 400, undefined, BYTES.slice(1)],
+    ['no bytes', 400, undefined, new Uint8Array()],
+    ['a byte too many', 413, undefined, Uint8Array.of(...BYTES, 0)],
+    ['2 MB too many', 413, undefined, new Uint8Array(2 * MB)],
+  ])('G21 refuses %s with %i, and the address can still be used', async (_what, status, headers, bytes) => {
+    const given = await ticket();
+    const errorCode = status === 413 ? 'payload_too_large' : 'validation_failed';
+    expect(await put({ ...given, ...(headers && { headers }) }, bytes)).toMatchObject(failure(status, errorCode));
+    expect((await download(given.assetUrl)).status).toBe(404);
+    expect((await put(given)).status).toBe(204);
+  });
+
+  it.each([
+    ['too few', 400, [BYTES.slice(1)]],
+    ['too many', 413, [BYTES, BYTES]],
+    ['far too many', 413, Array.from({ length: 50 }, () => new Uint8Array(65_536))],
+  ])('G21 the exact size holds without Content-Length too: %s', async (_what, status, pieces) => {
+    const given = await ticket();
+    const reply = await put(given, ReadableStream.from(pieces as Uint8Array<ArrayBuffer>[]));
+    expect([reply.status, reply.body.code]).toEqual([status, status]);
+    expect((await put(given, ReadableStream.from([BYTES.slice(0, 10), BYTES.slice(10)]))).status).toBe(204);
+    expect(new Uint8Array(await (await download(given.assetUrl)).arrayBuffer())).toEqual(BYTES);
+  });
+
+  it.each([
+    ['image/svg+xml', true],
+    ['image/x-unheard-of', true],
+    ['image/png', false],
+    ['video/mp4', false],
+  ])('G21 what may hold scripts is served in a sandbox: %s %s', async (contentType, sandboxed) => {
+    const { headers } = await download((await uploaded({ contentType })).assetUrl);
+    expect(headers.get('content-type')).toBe(contentType);
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('content-security-policy')?.includes('sandbox') ?? false).toBe(sandboxed);
+  });
+
+  it('G21 a file name comes back encoded, and changes no header', async () => {
+    const filename = `it's "quoted"; (a) *${unique('ü')}😀.png`;
+    const { headers } = await download((await uploaded({ filename })).assetUrl);
+    const disposition = headers.get('content-disposition')!;
+    expect(disposition).toMatch(/^inline; filename\*=UTF-8''[A-Za-z0-9%._~!-]+$/);
+    expect(decodeURIComponent(disposition.split("''")[1]!)).toBe(filename);
+  });
+
+  it('G21 equal bytes under two names are two assets', async () => {
+    const [one, other] = [await uploaded({ filename: 'one.png' }), await uploaded({ filename: 'other.png' })];
+    expect(one.assetUrl).not.toBe(other.assetUrl);
+    const dispositions = [await download(one.assetUrl), await download(other.assetUrl)].map(({ headers }) =>
+      headers.get('content-disposition'),
+    );
+    expect(dispositions).toEqual(["inline; filename*=UTF-8''one.png", "inline; filename*=UTF-8''other.png"]);
+  });
+
+  it('G27 405 for another method on both addresses', async () => {
+    const { uploadUrl, assetUrl } = await ticket();
+    const headers = { authorization: `Bearer ${held.it.token}` };
+    for (const [url, allow] of [
+      [uploadUrl, 'PUT'],
+      [assetUrl, 'GET'],
+    ]) {
+      const response = await fetch(url, { method: 'POST', headers });
+      expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
+      expect(await response.json()).toMatchObject(failure(405, 'method_not_allowed').body);
+    }
+  });
+
+  it.runIf(isEmbedded)('G28 an asset of another workspace is not given (needs a second workspace)', async () => {
+    const { assetUrl } = await uploaded();
+    const { service } = held.it.embedded!;
+    const workspaceId = await service.addWorkspace();
+    const userId = await service.addUser({ workspaceId, name: 'Eve', role: 'owner' });
+    const { secret } = await service.mintToken({ workspaceId, userId, role: 'owner', ttl: null });
+    const headers = { authorization: `Bearer ${secret}` };
+    expect((await fetch(assetUrl, { headers })).status).toBe(403);
+    for (const own of ['current', workspaceId])
+      expect((await fetch(assetUrl.replace(held.it.workspaceId, own), { headers })).status).toBe(404);
+  });
+}
+
+/** Sends bytes as the ticket says: no bearer, no version. */
+async function put(
+  { uploadUrl, headers }: { uploadUrl: string; headers: Record<string, string> },
+  bytes: Uint8Array<ArrayBuffer> | ReadableStream = BYTES,
+): Promise<Pick<Reply, 'status' | 'body'>> {
+  const response = await fetch(uploadUrl, { method: 'PUT', headers, body: bytes, duplex: 'half' } as RequestInit);
+  const text = await response.text();
+  return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
+}
