@@ -4,6 +4,7 @@ import { SyncError } from '../errors/sync-error.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
 import { createServer, type Server } from '../http/server.ts';
 import { webhookRoutes } from '../intake/webhooks.ts';
+import type { Cancel } from '../lib/clock.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import { guardDoors } from '../web/door.ts';
 import { probeRoutes, webRoutes } from '../web/routes.ts';
@@ -78,7 +79,7 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   let stopped: Promise<void> | undefined;
   async function stop(): Promise<void> {
     health.set('server', false, 'stopping');
-    await Promise.all([...new Set([server, admin])].map((each) => each.close()));
+    await Promise.all([...new Set([server, admin])].map((each) => closeServer(each, clock)));
   }
   return { address, adminAddress, status, stop: () => (stopped ??= stop()) };
 }
@@ -92,4 +93,24 @@ async function listen(server: Server, host: string, port: number): Promise<strin
     if (!known) throw error;
     throw new SyncError('address_in_use', `cannot listen on ${host}:${port}: ${message}`, { cause: error });
   }
+}
+
+/** How long requests that are being answered hold up the end, and how often answered ones are looked for, milliseconds. */
+const LONGEST_ANSWER = 1_500;
+const SWEEP = 50;
+
+/**
+ * Resolves when every connection is closed. A sender's connection that was busy when the server began to close would
+ * otherwise stay open after its answer, for as long as the sender likes.
+ */
+async function closeServer(server: Server, clock: Parts['clock']): Promise<void> {
+  const closed = server.close();
+  let cancel: Cancel = () => undefined;
+  const sweep = (left: number): void => {
+    if (left > 0) server.server.closeIdleConnections();
+    else server.server.closeAllConnections();
+    cancel = clock.after(SWEEP, () => sweep(left - SWEEP));
+  };
+  sweep(LONGEST_ANSWER);
+  await Promise.resolve(closed).finally(() => cancel());
 }

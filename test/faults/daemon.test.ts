@@ -1,0 +1,292 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Webhooks } from '@octokit/webhooks';
+import { sql } from 'kysely';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { systemClock } from '../../src/lib/clock.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { createWorkspaceService, type WorkspaceService } from '../../src/workspace-service/service.ts';
+import { createWorld } from '../support/daemon.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+import { type Ended, type Running, startWorksync } from '../support/processes.ts';
+
+/** If one of these is ever printed, it is found. */
+const WEBHOOK_SECRET = 'canary-webhook-secret-4f1d';
+const secrets = new Set([WEBHOOK_SECRET]);
+/** Everything that any process of this file has printed. */
+const outputs: string[] = [];
+
+let folder: string;
+let service: WorkspaceService;
+let config: string;
+let hold: () => Promise<void> | undefined;
+const started: Running[] = [];
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'worksync-processes-'));
+  hold = () => undefined;
+  service = await createWorkspaceService({
+    file: join(folder, 'service.db'),
+    clock: systemClock(),
+    random: systemRandom(),
+    logger: silentLogger,
+    quota: { requests: 0, window: 900_000, burst: 0, burstWindow: 60_000 },
+    faults: {
+      async before() {
+        await hold();
+        return undefined;
+      },
+    },
+  });
+  const url = await service.listen({ host: '127.0.0.1', port: 0 });
+  const { apiKey, oauthToken } = await service.mintStartCredentials();
+  for (const secret of [apiKey, oauthToken]) secrets.add(secret);
+  config = writeConfig({ workspace: { url, apiKey } });
+});
+
+afterEach(async () => {
+  hold = () => undefined;
+  for (const { child, ended } of started.splice(0)) {
+    child.kill('SIGKILL');
+    remember(await ended);
+  }
+  await service.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function writeConfig(changed: object): string {
+  const path = join(folder, 'config');
+  mkdirSync(path, { recursive: true });
+  const content = {
+    quota: { requests: 100_000, burst: 100_000, share: 1 },
+    connections: {
+      github: { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' },
+    },
+    ...changed,
+  };
+  writeFileSync(join(path, 'test.yaml'), stringify(content));
+  return path;
+}
+
+function remember({ stdout, stderr }: Ended): void {
+  outputs.push(stdout, stderr);
+}
+
+const data = () => join(folder, 'data');
+const flags = () => ['--config', config, '--data', data(), '--port', '0', '--log-level', 'debug'];
+
+interface Up {
+  readonly running: Running;
+  readonly address: string;
+}
+
+async function startDaemon(): Promise<Up> {
+  const running = startWorksync(['run', ...flags()]);
+  started.push(running);
+  await running.says('worksync runs.');
+  const { address, token } = JSON.parse(readFileSync(join(data(), 'daemon.json'), 'utf8')) as Record<string, string>;
+  secrets.add(token as string);
+  return { running, address: address as string };
+}
+
+async function command(...args: string[]): Promise<Ended> {
+  const running = startWorksync(args);
+  started.push(running);
+  return running.ended;
+}
+
+/** The status, or `refused` where nobody listens any more. */
+async function post(address: string, number: number): Promise<number | 'refused'> {
+  const body = JSON.stringify(pullEvent({ number }));
+  const headers = {
+    'content-type': 'application/json',
+    'x-github-event': 'pull_request',
+    'x-github-delivery': `delivery-${number}`,
+    'x-hub-signature-256': await new Webhooks({ secret: WEBHOOK_SECRET }).sign(body),
+  };
+  return fetch(`${address}/webhooks/test/github`, { method: 'POST', headers, body }).then(
+    ({ status }) => status,
+    () => 'refused' as const,
+  );
+}
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+describe('a second daemon on the same data', () => {
+  it('ends at once with 75 and says why; the first one goes on', async () => {
+    const { address } = await startDaemon();
+    const { code, stderr } = await command('run', ...flags());
+    expect(code).toBe(75);
+    expect(stderr).toContain(`the data folder ${data()} is in use by another worksync process`);
+    expect(stderr).toContain('code:   locked');
+    expect((await fetch(`${address}/readyz`)).status).toBe(200);
+    expect((await command('status', '--data', data())).code).toBe(0);
+  });
+
+  it('may take over as soon as the first was killed', async () => {
+    const { running } = await startDaemon();
+    await running.end('SIGKILL');
+    const second = await startDaemon();
+    expect((await fetch(`${second.address}/readyz`)).status).toBe(200);
+  });
+});
+
+describe('SIGTERM', () => {
+  /** Ten senders post one pull request after another until nobody listens; what was acknowledged is noted. */
+  function putUnderLoad(address: string): { acknowledged: Set<number>; ended: Promise<unknown> } {
+    const acknowledged = new Set<number>();
+    let next = 1;
+    const sender = async () => {
+      for (;;) {
+        const number = next++;
+        const answer = await post(address, number);
+        if (answer === 202) acknowledged.add(number);
+        if (answer === 'refused') return;
+      }
+    };
+    return { acknowledged, ended: Promise.all(Array.from({ length: 10 }, sender)) };
+  }
+
+  /** What `/readyz` answers from now on, until nobody listens; repeats are left out. */
+  async function watchReadiness(address: string): Promise<(number | 'refused')[]> {
+    const seen: (number | 'refused')[] = [];
+    while (seen.at(-1) !== 'refused') {
+      const answer = await fetch(`${address}/readyz`).then(
+        ({ status }) => status,
+        () => 'refused' as const,
+      );
+      if (answer !== seen.at(-1)) seen.push(answer);
+    }
+    return seen;
+  }
+
+  it('under load ends with 0 within 8 s, readiness first, and loses nothing that was acknowledged', async () => {
+    const { running, address } = await startDaemon();
+    hold = () => new Promise((resolve) => setTimeout(resolve, 300));
+    const load = putUnderLoad(address);
+    await until(() => load.acknowledged.size >= 50);
+    const readiness = watchReadiness(address);
+    const asked = performance.now();
+    const { code } = await running.end('SIGTERM');
+    expect(performance.now() - asked).toBeLessThan(8_000);
+    expect(code).toBe(0);
+    expect(['200 503 refused', '200 refused', '503 refused', 'refused']).toContain((await readiness).join(' '));
+    await load.ended;
+
+    hold = () => undefined;
+    await startDaemon();
+    await until(async () => (await service.statistics()).pullRequests >= load.acknowledged.size);
+  });
+
+  it('while the workspace does not answer ends with 0 within 8 s all the same', async () => {
+    const { running, address } = await startDaemon();
+    let release: () => void = () => undefined;
+    let held = 0;
+    hold = () => {
+      held++;
+      return new Promise((resolve) => (release = resolve));
+    };
+    expect(await post(address, 1)).toBe(202);
+    await until(() => held > 0);
+    const asked = performance.now();
+    const { code } = await running.end('SIGTERM');
+    expect(performance.now() - asked).toBeLessThan(8_000);
+    expect(code).toBe(0);
+    release();
+    hold = () => undefined;
+    await startDaemon();
+    await until(async () => (await service.statistics()).pullRequests === 1);
+  });
+});
+
+describe('a start that cannot be', () => {
+  it('for a wrong configuration ends with 78 and names every place', async () => {
+    writeConfig({ quotas: {}, quota: { share: 2 } });
+    const { code, stderr } = await command('run', ...flags());
+    expect(code).toBe(78);
+    expect(stderr).toMatch(/test\.yaml:\d+:\d+: .*quotas/);
+    expect(stderr).toMatch(/test\.yaml:\d+:\d+: .*share/);
+    expect(stderr).toContain('code:   config_invalid');
+  });
+
+  it('for a database file that is none ends with 78 and the remedy', async () => {
+    mkdirSync(data());
+    writeFileSync(join(data(), 'test.db'), 'this is no database, and long enough to be looked at as one. '.repeat(200));
+    const { code, stderr } = await command('run', ...flags());
+    expect(code).toBe(78);
+    expect(stderr).toContain('code:   database_corrupt');
+    expect(stderr).toContain('Move the file away: the daemon rebuilds it');
+    expect(stderr).toContain('test.db');
+  });
+
+  it('of status, without a daemon, ends with 75 and says how to start one', async () => {
+    const { code, stderr } = await command('status', '--data', data());
+    expect(code).toBe(75);
+    expect(stderr).toContain('code:   not_running');
+    expect(stderr).toContain('npm start');
+  });
+});
+
+describe('a full disk', () => {
+  /**
+   * Modelled: SQLite refuses to take another page, in the middle of whatever transaction needs it, as it does when the
+   * file system has no block left. Not modelled: a file system that fails other files too.
+   */
+  it('under the whole daemon: refused before any acknowledgement, nothing sent unrecorded, resumed by itself', async () => {
+    const world = await createWorld();
+    try {
+      await world.settled();
+      const { query } = world.partition().store;
+      const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(query);
+      await sql`pragma max_page_count = ${sql.lit(rows[0]!.page_count + 40)}`.execute(query);
+      const numbers = Array.from({ length: 20 }, (_, index) => index + 1);
+      const deliver = async (number: number) => {
+        const payload = pullEvent({ number, body: 'x'.repeat(15_000) });
+        return world.deliver('pull_request', payload, { id: `delivery-${number}` });
+      };
+      const first: number[] = [];
+      for (const number of numbers) first.push(await deliver(number));
+      expect(first).toContain(202);
+      expect(first).toContain(503);
+      const end = world.clock.elapsed() + 120_000;
+      await world.until(() => world.clock.elapsed() >= end);
+      const sent = (await world.requests()).received;
+      const ledger = await query.selectFrom('ledger').selectAll().execute();
+      expect(ledger.length).toBeGreaterThanOrEqual(sent);
+
+      await sql`pragma max_page_count = 1000000`.execute(query);
+      await world.settled();
+      const acknowledged = numbers.filter((_, index) => first[index] === 202);
+      const held = async () => {
+        const { pullRequests } = (await world.people.listPullRequests({ query: { limit: 100 } }, {})).body;
+        return pullRequests.map(({ identifier }) => Number(identifier)).toSorted((left, right) => left - right);
+      };
+      expect(await held()).toEqual(acknowledged);
+      for (const number of numbers) expect(await deliver(number)).toBe(202);
+      await world.settled();
+      expect(await held()).toEqual(numbers);
+      // Two reads, and one write for each: what was answered while the disk was full was not sent again.
+      expect((await world.requests()).received).toBe(2 + numbers.length);
+      expect((await world.partition().status()).changes.byState.held).toBe(0);
+    } finally {
+      await world.close();
+    }
+  });
+});
+
+describe('what all these processes printed', () => {
+  it('holds no secret', () => {
+    const text = outputs.join('\n');
+    expect(outputs.length).toBeGreaterThan(20);
+    expect(text).toContain('request answered');
+    const printed = [...secrets].filter((secret) => text.includes(secret));
+    expect(printed).toEqual([]);
+    // Two credentials for each test, a token for each daemon, and the webhook secret.
+    expect(secrets.size).toBeGreaterThan(20);
+  });
+});
