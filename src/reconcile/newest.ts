@@ -15,7 +15,7 @@ export interface Held {
 }
 
 /** What orders two states of an item. Where one of them has no version, their times alone decide. */
-export type Stamp = Pick<Item, 'updatedAt' | 'version'>;
+type Stamp = Pick<Item, 'updatedAt' | 'version'>;
 
 export type Judgement =
   /** Nothing that is held changes. */
