@@ -1,7 +1,7 @@
 import { SyncError } from '../../src/errors/sync-error.ts';
 import type { Prepared } from '../../src/outbox/prepare.ts';
 
-export interface ModelLink {
+interface ModelLink {
   readonly workItemId: string;
   readonly url: string;
   readonly externalId: string | null;
