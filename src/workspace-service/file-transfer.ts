@@ -20,11 +20,16 @@ export function addFileTransfer(
   service: Service,
   enter: (request: ServerRequest) => Promise<Entered>,
 ): void {
+  let closing = false;
+  server.addHook('preClose', async () => {
+    closing = true;
+  });
   server.get(ASSET_ADDRESS, async (request, reply) => {
     const { workspaceId, ids, counted } = await enter(request);
     const file = await findUploaded(service, workspaceId, ids['fileId']!);
     if (file === undefined) throw notFound('file');
     await counted;
+    endConnectionAfter(reply, () => closing);
     return giveFile(service, request, reply, file);
   });
   // Its own scope: only here is the body a stream, which no limit of a buffered body applies to.
@@ -71,6 +76,16 @@ async function giveFile(service: Service, request: ServerRequest, reply: ServerR
   if (isNotModified(request.headers['if-none-match'], etag)) return reply.code(304).headers(validators).send();
   const handle = await service.files.open(file.digest);
   return reply.headers({ ...validators, ...headersOf(file) }).send(handle.createReadStream());
+}
+
+/**
+ * Closing ends the connections that are idle. One that is still giving a file becomes idle later, and the promise to
+ * keep it alive is already sent: it would hold up the end until its client lets go.
+ */
+function endConnectionAfter(reply: ServerReply, isClosing: () => boolean): void {
+  reply.raw.once('finish', () => {
+    if (isClosing()) reply.raw.req.socket.destroySoon();
+  });
 }
 
 /** Types that a browser only paints. Others, SVG first of all, may hold scripts. */

@@ -3,6 +3,7 @@ import { describeApiKeys } from './workspace/api-keys.ts';
 import { describeDocuments } from './workspace/documents.ts';
 import { describeFiles } from './workspace/files.ts';
 import { describeGeneral } from './workspace/general.ts';
+import { describeIsolation } from './workspace/isolation.ts';
 import { describePullRequests } from './workspace/pull-requests.ts';
 import { describeQuota } from './workspace/quota.ts';
 import { isEmbedded, useTarget } from './workspace/target.ts';
@@ -41,4 +42,8 @@ describe('workspace API', () => {
 
 describe.runIf(isEmbedded)('limits (control the clock of the service)', () => {
   describeQuota();
+});
+
+describe.runIf(isEmbedded)('workspaces are apart (needs two of them)', () => {
+  describeIsolation();
 });

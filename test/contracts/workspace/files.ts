@@ -116,7 +116,8 @@ export function describeFiles(held: { readonly it: Target }): void {
   it('G21 of ten concurrent uploads to one address one is taken', async () => {
     const given = await ticket();
     const replies = await Promise.all(Array.from({ length: 10 }, () => put(given)));
-    expect(replies.map(({ status }) => status).toSorted()).toEqual([204, ...Array(9).fill(403)]);
+    expect(replies.filter(({ status }) => status === 204)).toHaveLength(1);
+    expect(replies.filter(({ status }) => status === 403)).toHaveLength(9);
   });
 
   it('G21 403 for an address that was changed anywhere', async () => {
