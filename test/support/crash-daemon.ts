@@ -12,6 +12,9 @@ import { createScrubber } from '../../src/observe/scrubber.ts';
 import { apiOverrides } from '../../src/workspace/contract.ts';
 import { fastClock } from './crash-clock.ts';
 
+/** Real milliseconds: half an hour of the fast clock. */
+const LONGEST_WORK = 30_000;
+
 export interface FastDaemonOptions {
   /** Workspace file. */
   readonly config: string;
@@ -56,7 +59,11 @@ export async function startFastDaemon(options: FastDaemonOptions): Promise<FastD
     address: daemon.address,
     partition,
     async settled() {
-      while (!(await isSettled(partition))) await new Promise((resolve) => setTimeout(resolve, 15));
+      const end = performance.now() + LONGEST_WORK;
+      while (!(await isSettled(partition))) {
+        if (performance.now() > end) throw new Error('something is left to do and is not done');
+        await new Promise((resolve) => setTimeout(resolve, 15));
+      }
     },
     stop: () => composition.close(),
   };
