@@ -8,6 +8,8 @@ import type { Scrubber } from '../observe/scrubber.ts';
 import type { Status } from '../web/status.ts';
 import { check, describeFindings } from './check.ts';
 import { demo, describeDemo } from './demo.ts';
+import { addDocs } from './docs.ts';
+import { addFiles } from './files.ts';
 import { generate } from './generate.ts';
 import { addKeys } from './keys.ts';
 import { addLinks } from './links.ts';
@@ -62,7 +64,7 @@ function build(setting: Setting, exit: (code: number) => void): Command {
   addDemo(program, setting, exit);
   addStatus(program, exit);
   addCheck(program, setting, exit);
-  for (const add of [addTasks, addLinks, addPullRequests, addKeys]) add(program, setting, exit);
+  for (const add of [addTasks, addLinks, addDocs, addPullRequests, addFiles, addKeys]) add(program, setting, exit);
   addWorkspace(program, setting);
   addHealthcheck(program, exit);
   addGenerate(program, exit);

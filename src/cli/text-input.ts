@@ -21,10 +21,11 @@ export function textOf(flags: Readonly<Record<string, unknown>>, name: 'content'
 const STANDARD_INPUT = 0;
 
 /** Throws `usage` where it cannot be read or is no text. */
-export function readFile(file: string | number, name: string): string {
+function readFile(file: string | number, name: string): string {
   return decode(readBytes(file, name), name);
 }
 
+/** Throws `usage` where it cannot be read. */
 export function readBytes(file: string | number, name: string): Buffer {
   try {
     return readFileSync(file);
