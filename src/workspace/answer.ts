@@ -40,7 +40,7 @@ const CODE_OF: Readonly<Record<number, ErrorCode>> = {
 };
 
 /** What an answer outside 2xx means. Decided by status alone; `errorCode` is passed on, the message is for people. */
-export function failureOf(response: ApiResponse, request: Named): SyncError {
+export function failureOf(response: ApiResponse, request: ApiRequest): SyncError {
   const told = readErrorObject(response.body);
   const message = `${nameOf(request)}: ${response.status} ${told?.message ?? 'without an error object'}`;
   return new SyncError(codeOf(response.status), message, {
@@ -79,8 +79,6 @@ function retryAfter(response: ApiResponse, message: string | undefined): number 
   return Math.min(LONGEST_WAIT, Math.max(SHORTEST_WAIT, Number(seconds) * SECOND));
 }
 
-type Named = Pick<ApiRequest, 'method' | 'path'>;
-
-function nameOf(request: Named): string {
+function nameOf(request: ApiRequest): string {
   return `${request.method} ${request.path}`;
 }
