@@ -5,6 +5,7 @@ import type { Database } from '../lib/sqlite.ts';
 import type { CheckedBody, CheckedQuery, Parameters, RouteName, Routes, Written } from '../workspace/contract.ts';
 import type { Access, Caller } from './access.ts';
 import type { Commits } from './commits.ts';
+import type { Events } from './events.ts';
 import type { FileStore } from './file-store.ts';
 import type { ServiceTables } from './tables.ts';
 
@@ -14,6 +15,7 @@ export interface Service {
   readonly commits: Commits;
   readonly access: Access;
   readonly files: FileStore;
+  readonly events: Events;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;

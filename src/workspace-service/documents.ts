@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely';
 import type { CheckedBody, CheckedQuery, Routes } from '../workspace/contract.ts';
+import type { Caller } from './access.ts';
 import { invalid, notFound } from './api-error.ts';
 import type { Write } from './commits.ts';
 import { type Call, type Handlers, newId, type Service, timeNow } from './context.ts';
@@ -162,8 +163,22 @@ async function createDocument(service: Service, call: Call<'createDocument'>) {
   await service.commits.run(async (write) => {
     if (taskId !== null) await refuseUnknownTask(write, call.workspaceId, taskId);
     await insertDocument(write, row);
+    await recordDocument(service, write, call.caller, 'document.created', row);
   });
   return documentOf(row);
+}
+
+/** Told without its content, like in a list: whoever needs that asks for it. */
+export function recordDocument(
+  service: Service,
+  write: Write,
+  caller: Caller,
+  type: 'document.created' | 'document.updated' | 'document.deleted',
+  row: Row,
+): Promise<void> {
+  const { workspace_id: workspaceId, document_id: id, task_id: taskId } = row;
+  const body = listedDocumentOf(row);
+  return service.events.record(write, { type, workspaceId, caller, resource: { id, taskId }, body });
 }
 
 /** A task that a body names, unlike one that the path names, is part of the request: 400, like unknown users (G8). */
@@ -201,17 +216,20 @@ async function changeDocument(
     const { seq, ...row } = await findDocument(write, workspaceId, ids.documentId);
     const changed = { ...changes(row), updated_by_user_id: caller.userId, updated_at: now };
     await write.updateTable('documents').set(changed).where('seq', '=', seq).execute();
+    await recordDocument(service, write, caller, 'document.updated', { ...row, ...changed });
     return documentOf({ ...row, ...changed });
   });
 }
 
-async function deleteDocument(service: Service, { workspaceId, ids }: Call<'deleteDocument'>): Promise<void> {
+async function deleteDocument(service: Service, { workspaceId, ids, caller }: Call<'deleteDocument'>): Promise<void> {
   await service.commits.run(async (write) => {
     const deleted = await write
       .deleteFrom('documents')
       .where('workspace_id', '=', workspaceId)
       .where('document_id', '=', ids.documentId)
+      .returningAll()
       .executeTakeFirst();
-    if (deleted.numDeletedRows === 0n) throw notFound('document');
+    if (deleted === undefined) throw notFound('document');
+    await recordDocument(service, write, caller, 'document.deleted', deleted);
   });
 }

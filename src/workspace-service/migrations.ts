@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 
 /** Names sort by age. A migration that has been released is never changed; a new resource brings a new one. */
@@ -18,6 +18,9 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
       await createFiles(db);
     },
   },
+  '003_agents': { up: createAgents },
+  '004_webhooks': { up: createWebhooks },
+  '005_provider_tokens': { up: createProviderTokens },
 };
 
 async function createAccess(db: Kysely<unknown>): Promise<void> {
@@ -226,4 +229,128 @@ async function createFiles(db: Kysely<unknown>): Promise<void> {
     .addColumn('uploaded_at', 'text')
     .execute();
   await db.schema.createIndex('files_digest').on('files').columns(['digest', 'expires_at']).execute();
+}
+
+async function createAgents(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('agents')
+    .addColumn('seq', 'integer', (column) => column.primaryKey().autoIncrement())
+    .addColumn('agent_id', 'text', (column) => column.notNull().unique())
+    .addColumn('workspace_id', 'text', (column) => column.notNull())
+    .addColumn('user_id', 'text', (column) => column.notNull())
+    .addColumn('name', 'text', (column) => column.notNull())
+    .addColumn('description', 'text')
+    .addColumn('created_at', 'text', (column) => column.notNull())
+    .addColumn('updated_at', 'text', (column) => column.notNull())
+    .execute();
+  await db.schema
+    .createTable('harnesses')
+    .addColumn('seq', 'integer', (column) => column.primaryKey().autoIncrement())
+    .addColumn('harness_id', 'text', (column) => column.notNull().unique())
+    .addColumn('workspace_id', 'text', (column) => column.notNull())
+    .addColumn('agent_id', 'text', (column) => column.notNull().references('agents.agent_id'))
+    .addColumn('name', 'text', (column) => column.notNull())
+    .addColumn('version', 'text')
+    .addColumn('created_at', 'text', (column) => column.notNull())
+    .addColumn('last_heartbeat_at', 'text', (column) => column.notNull())
+    .execute();
+  await db.schema
+    .createTable('sessions')
+    .addColumn('seq', 'integer', (column) => column.primaryKey().autoIncrement())
+    .addColumn('session_id', 'text', (column) => column.notNull().unique())
+    .addColumn('workspace_id', 'text', (column) => column.notNull())
+    .addColumn('agent_id', 'text', (column) => column.notNull().references('agents.agent_id'))
+    .addColumn('task_id', 'text')
+    .addColumn('title', 'text', (column) => column.notNull())
+    .addColumn('state', 'text', (column) => column.notNull())
+    .addColumn('error', 'text')
+    .addColumn('created_by_user_id', 'text', (column) => column.notNull())
+    .addColumn('created_at', 'text', (column) => column.notNull())
+    .addColumn('updated_at', 'text', (column) => column.notNull())
+    .addColumn('ended_at', 'text')
+    .execute();
+  await db.schema
+    .createTable('claims')
+    .addColumn('seq', 'integer', (column) => column.primaryKey().autoIncrement())
+    .addColumn('claim_id', 'text', (column) => column.notNull().unique())
+    .addColumn('workspace_id', 'text', (column) => column.notNull())
+    .addColumn('session_id', 'text', (column) => column.notNull().references('sessions.session_id'))
+    .addColumn('harness_id', 'text', (column) => column.notNull().references('harnesses.harness_id'))
+    .addColumn('state', 'text', (column) => column.notNull())
+    .addColumn('expires_at', 'integer', (column) => column.notNull())
+    .addColumn('created_at', 'text', (column) => column.notNull())
+    .addColumn('ended_at', 'text')
+    .execute();
+  await db.schema
+    .createTable('activities')
+    .addColumn('seq', 'integer', (column) => column.primaryKey().autoIncrement())
+    .addColumn('activity_id', 'text', (column) => column.notNull().unique())
+    .addColumn('workspace_id', 'text', (column) => column.notNull())
+    .addColumn('session_id', 'text', (column) => column.notNull().references('sessions.session_id'))
+    .addColumn('type', 'text', (column) => column.notNull())
+    .addColumn('url', 'text')
+    .addColumn('user_id', 'text', (column) => column.notNull())
+    .addColumn('created_at', 'text', (column) => column.notNull())
+    .addColumn('content', 'text')
+    .execute();
+  const index = (table: string, name: string, columns: string[]) =>
+    db.schema.createIndex(name).on(table).columns(columns).execute();
+  await index('agents', 'agents_newest', ['workspace_id', 'seq']);
+  await index('harnesses', 'harnesses_of_agent', ['agent_id', 'seq']);
+  await index('sessions', 'sessions_of_agent', ['agent_id', 'seq']);
+  await index('activities', 'activities_of_session', ['session_id', 'seq']);
+  // The database itself refuses a second live claim on a session.
+  await sql`create unique index claims_live on claims (session_id) where state = 'active'`.execute(db);
+  await sql`create index claims_due on claims (workspace_id, expires_at) where state = 'active'`.execute(db);
+}
+
+async function createWebhooks(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('webhooks')
+    .addColumn('seq', 'integer', (column) => column.primaryKey().autoIncrement())
+    .addColumn('webhook_id', 'text', (column) => column.notNull().unique())
+    .addColumn('workspace_id', 'text', (column) => column.notNull())
+    .addColumn('url', 'text', (column) => column.notNull())
+    .addColumn('events', 'text', (column) => column.notNull())
+    .addColumn('sealed_key', 'text', (column) => column.notNull())
+    .addColumn('sealed_secret', 'text', (column) => column.notNull())
+    .addColumn('created_by_user_id', 'text', (column) => column.notNull())
+    .addColumn('created_at', 'text', (column) => column.notNull())
+    .addColumn('active', 'integer', (column) => column.notNull())
+    .addColumn('failures', 'integer', (column) => column.notNull())
+    .addColumn('last_delivery', 'text')
+    .execute();
+  await db.schema
+    .createTable('webhook_events')
+    .addColumn('event_id', 'text', (column) => column.primaryKey())
+    .addColumn('type', 'text', (column) => column.notNull())
+    .addColumn('body', 'text', (column) => column.notNull())
+    .execute();
+  await db.schema
+    .createTable('webhook_deliveries')
+    .addColumn('seq', 'integer', (column) => column.primaryKey().autoIncrement())
+    .addColumn('webhook_id', 'text', (column) => column.notNull())
+    .addColumn('event_id', 'text', (column) => column.notNull())
+    .addColumn('attempts', 'integer', (column) => column.notNull())
+    .addColumn('due_at', 'integer', (column) => column.notNull())
+    .execute();
+  const index = (table: string, name: string, columns: string[]) =>
+    db.schema.createIndex(name).on(table).columns(columns).execute();
+  await index('webhooks', 'webhooks_newest', ['workspace_id', 'seq']);
+  await index('webhook_deliveries', 'webhook_deliveries_due', ['webhook_id', 'due_at', 'seq']);
+  await index('webhook_deliveries', 'webhook_deliveries_event', ['event_id']);
+}
+
+async function createProviderTokens(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('provider_tokens')
+    .addColumn('workspace_id', 'text', (column) => column.notNull().references('workspaces.workspace_id'))
+    .addColumn('user_id', 'text', (column) => column.notNull().references('users.user_id'))
+    .addColumn('provider', 'text', (column) => column.notNull())
+    .addColumn('host', 'text', (column) => column.notNull())
+    .addColumn('api_url', 'text')
+    .addColumn('sealed_token', 'text', (column) => column.notNull())
+    .addColumn('connected_at', 'text', (column) => column.notNull())
+    .addPrimaryKeyConstraint('provider_tokens_key', ['workspace_id', 'user_id', 'provider'])
+    .execute();
 }

@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely';
 import type { CheckedBody, CheckedQuery, Routes } from '../workspace/contract.ts';
+import type { Caller } from './access.ts';
 import { ApiError, invalid, notFound } from './api-error.ts';
 import type { Write } from './commits.ts';
 import { type Call, type Handlers, type Service, timeNow } from './context.ts';
@@ -86,7 +87,12 @@ async function createPullRequest(service: Service, call: Call<'createPullRequest
   const { body, workspaceId } = call;
   checkProviderFields(body);
   if (body.identifier !== undefined)
-    return recordPullRequest(service, naturalKey(workspaceId, { ...body, identifier: body.identifier }), body);
+    return recordPullRequest(
+      service,
+      call.caller,
+      naturalKey(workspaceId, { ...body, identifier: body.identifier }),
+      body,
+    );
   // A record may have equal names: its head may lie in a fork.
   if (body.headBranch === body.baseBranch) throw invalid('headBranch: must differ from baseBranch');
   throw new ApiError('provider_not_connected', `no ${body.provider} token is stored for this member`);
@@ -102,7 +108,7 @@ function naturalKey(workspaceId: string, given: { provider: string; repoId: stri
 }
 
 /** Idempotent: a record that says nothing new is answered without a write. */
-async function recordPullRequest(service: Service, key: NaturalKey, given: Given) {
+async function recordPullRequest(service: Service, caller: Caller, key: NaturalKey, given: Given) {
   const now = timeNow(service.clock);
   return service.commits.run(async (write) => {
     const present = await findRecord(write, key);
@@ -111,15 +117,29 @@ async function recordPullRequest(service: Service, key: NaturalKey, given: Given
         .insertInto('pull_requests')
         .values(newRow(key, given, now))
         .execute();
-      return { status: 201, body: pullRequestOf((await findRecord(write, key))!) };
+      return { status: 201, body: await tell(service, write, caller, 'pull_request.created', key) };
     }
     const changes = changesTo(present, columnsOf(given));
     if (changes === undefined) return { status: 200, body: pullRequestOf(present) };
     refuseDeclined(present);
     await updateRecord(write, present.seq, { ...changes, updated_at: now });
-    // Read again: the address may have changed, and with it the tasks.
-    return { status: 200, body: pullRequestOf((await findRecord(write, key))!) };
+    return { status: 200, body: await tell(service, write, caller, 'pull_request.updated', key) };
   });
+}
+
+/** The record as it is after a change, read again since the address may have changed, and with it the tasks. */
+async function tell(
+  service: Service,
+  write: Write,
+  caller: Caller,
+  type: 'pull_request.created' | 'pull_request.updated',
+  key: NaturalKey,
+) {
+  const { workspace_id: workspaceId, provider, repo_id: repoId, identifier } = key;
+  const body = pullRequestOf((await findRecord(write, key))!);
+  const resource = { id: `${provider}/${repoId}/${identifier}`, provider, repoId, identifier };
+  await service.events.record(write, { type, workspaceId, caller, resource, body });
+  return body;
 }
 
 function findRecord(query: Query, key: NaturalKey) {
@@ -184,7 +204,7 @@ async function updateRecord(write: Write, seq: number, columns: Partial<Row>): P
 }
 
 /** A person's edit of what is recorded. Any edit of a declined request is refused, also one that changes nothing. */
-async function editRecord(service: Service, { workspaceId, body }: Call<'updatePullRequest'>) {
+async function editRecord(service: Service, { workspaceId, body, caller }: Call<'updatePullRequest'>) {
   checkProviderFields(body);
   const key = naturalKey(workspaceId, body);
   const now = timeNow(service.clock);
@@ -196,7 +216,7 @@ async function editRecord(service: Service, { workspaceId, body }: Call<'updateP
     if (changes === undefined) return pullRequestOf(present);
     const updated = { ...changes, ...mergeTime(present, changes, now), updated_at: now };
     await updateRecord(write, present.seq, updated);
-    return pullRequestOf({ ...present, ...updated });
+    return tell(service, write, caller, 'pull_request.updated', key);
   });
 }
 

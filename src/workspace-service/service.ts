@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { SyncError } from '../errors/sync-error.ts';
+import { createBell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Random } from '../lib/random.ts';
@@ -10,6 +11,7 @@ import { createAccess } from './access.ts';
 import { type Administration, createAdministration } from './administration.ts';
 import { createCommits } from './commits.ts';
 import type { Service } from './context.ts';
+import { createEvents } from './events.ts';
 import type { Faults } from './faults.ts';
 import { openFileStore } from './file-store.ts';
 import { namedDigests } from './files.ts';
@@ -88,7 +90,9 @@ async function assemble(
   const commits = createCommits(database);
   const access = createAccess({ database, commits, clock, logger });
   const files = await openFileStore(`${options.file}.files`, random, await namedDigests(database));
-  const service: Service = { database, commits, access, files, clock, random, logger };
+  const bell = createBell();
+  const events = createEvents({ clock, random, bell });
+  const service: Service = { database, commits, access, files, events, clock, random, logger };
   const quotaLog = await openQuotaLog({ database, commits, clock, quota });
   const statistics = createStatistics();
   const server = createPipeline({ service, handlers: createHandlers(service), quotaLog, statistics, faults });

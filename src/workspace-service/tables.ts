@@ -1,4 +1,5 @@
 import type { Generated } from 'kysely';
+import type { SessionState } from './session-states.ts';
 
 /** JSON array of strings. */
 type Strings = string;
@@ -156,6 +157,116 @@ export interface ServiceTables {
     boot: string;
     at: number;
     slots: number;
+  };
+
+  agents: {
+    seq: Generated<number>;
+    agent_id: string;
+    workspace_id: string;
+    /** Whose agent it is. */
+    user_id: string;
+    name: string;
+    description: string | null;
+    created_at: Time;
+    updated_at: Time;
+  };
+
+  harnesses: {
+    seq: Generated<number>;
+    harness_id: string;
+    workspace_id: string;
+    agent_id: string;
+    name: string;
+    version: string | null;
+    created_at: Time;
+    last_heartbeat_at: Time;
+  };
+
+  /** States and transitions: session-states.ts. */
+  sessions: {
+    seq: Generated<number>;
+    session_id: string;
+    workspace_id: string;
+    agent_id: string;
+    task_id: string | null;
+    title: string;
+    state: SessionState;
+    error: string | null;
+    created_by_user_id: string;
+    created_at: Time;
+    updated_at: Time;
+    ended_at: Time | null;
+  };
+
+  /** At most one of a session is active, by a unique index. */
+  claims: {
+    seq: Generated<number>;
+    claim_id: string;
+    workspace_id: string;
+    session_id: string;
+    harness_id: string;
+    state: 'active' | 'completed' | 'failed' | 'released' | 'expired';
+    /** End of the lease, epoch milliseconds. */
+    expires_at: number;
+    created_at: Time;
+    ended_at: Time | null;
+  };
+
+  activities: {
+    seq: Generated<number>;
+    activity_id: string;
+    workspace_id: string;
+    session_id: string;
+    type: string;
+    url: string | null;
+    user_id: string;
+    created_at: Time;
+    content: string | null;
+  };
+
+  /** Subscriptions; see webhooks.ts. */
+  webhooks: {
+    seq: Generated<number>;
+    webhook_id: string;
+    workspace_id: string;
+    url: string;
+    /** Empty: all. */
+    events: Strings;
+    sealed_key: string;
+    sealed_secret: string;
+    created_by_user_id: string;
+    created_at: Time;
+    active: 0 | 1;
+    /** Events that were given up. */
+    failures: number;
+    /** JSON; see webhooks.ts. */
+    last_delivery: string | null;
+  };
+
+  /** What happened, as it is delivered; kept while a delivery of it waits. See events.ts. */
+  webhook_events: { event_id: string; type: string; body: string };
+
+  /** One event for one subscription: the outbox. A row ends when it was delivered or given up. */
+  webhook_deliveries: {
+    seq: Generated<number>;
+    webhook_id: string;
+    event_id: string;
+    /** Failed attempts so far. */
+    attempts: number;
+    /** Epoch milliseconds. */
+    due_at: number;
+  };
+
+  /** Tokens of members at git providers, encrypted; see provider-tokens.ts. */
+  provider_tokens: {
+    workspace_id: string;
+    user_id: string;
+    provider: string;
+    host: string;
+    /** Null: the one that follows from the host. */
+    api_url: string | null;
+    sealed_token: string;
+    connected_at: Time;
   };
 }
 

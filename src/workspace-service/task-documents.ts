@@ -7,6 +7,7 @@ import {
   insertDocument,
   listedDocumentOf,
   newDocumentRow,
+  recordDocument,
   selectListed,
 } from './documents.ts';
 import { findTask } from './tasks.ts';
@@ -43,6 +44,7 @@ async function createAttached(service: Service, call: Target, given: Extract<Att
   await service.commits.run(async (write) => {
     await findTask(write, call.workspaceId, call.ids.taskId);
     await insertDocument(write, row);
+    await recordDocument(service, write, call.caller, 'document.created', row);
   });
   return { status: 201, body: documentOf(row) };
 }
@@ -56,6 +58,7 @@ async function attachExisting(service: Service, { workspaceId, ids, caller }: Ta
     if (row.task_id === ids.taskId) return { status: 200, body: documentOf(row) };
     const attached = { task_id: ids.taskId, updated_by_user_id: caller.userId, updated_at: now };
     await write.updateTable('documents').set(attached).where('seq', '=', seq).execute();
+    await recordDocument(service, write, caller, 'document.updated', { ...row, ...attached });
     return { status: 201, body: documentOf({ ...row, ...attached }) };
   });
 }
@@ -69,8 +72,10 @@ async function detachDocument(service: Service, { workspaceId, ids, caller }: Ca
       .where('workspace_id', '=', workspaceId)
       .where('document_id', '=', ids.documentId)
       .where('task_id', '=', ids.taskId)
+      .returningAll()
       .executeTakeFirst();
-    if (detached.numUpdatedRows === 0n) throw notFound('document of this task');
+    if (detached === undefined) throw notFound('document of this task');
+    await recordDocument(service, write, caller, 'document.updated', detached);
   });
   return { status: 204, body: undefined };
 }

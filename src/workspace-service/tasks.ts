@@ -100,7 +100,9 @@ async function createTask(service: Service, call: Call<'createBug' | 'createIdea
   const number = await service.commits.run(async (write) => {
     await checkReferences(write, call.workspaceId, call.body);
     const next = await nextNumber(write, call.workspaceId, KINDS[kind].prefix);
-    await insertTask(write, { ...row, key: `${KINDS[kind].prefix}-${next}` }, call.body);
+    const numbered = { ...row, key: `${KINDS[kind].prefix}-${next}` };
+    await insertTask(write, numbered, call.body);
+    await recordTask(service, write, call, 'task.created', numbered);
     return next;
   });
   return taskOf({ ...row, key: `${KINDS[kind].prefix}-${number}` });
@@ -205,13 +207,26 @@ function refuseUnknown(what: string, wanted: readonly string[], known: readonly 
   if (unknown !== undefined) throw invalid(`unknown ${what} ${unknown}`);
 }
 
-async function updateTask(service: Service, { workspaceId, ids, body }: Call<'updateTask'>) {
+function recordTask(
+  service: Service,
+  write: Write,
+  { caller }: Pick<Call<'getTask'>, 'caller'>,
+  type: 'task.created' | 'task.updated',
+  row: TaskRow,
+): Promise<void> {
+  const { workspace_id: workspaceId, task_id: id, key } = row;
+  return service.events.record(write, { type, workspaceId, caller, resource: { id, key }, body: taskOf(row) });
+}
+
+async function updateTask(service: Service, call: Call<'updateTask'>) {
+  const { workspaceId, ids, body } = call;
   return service.commits.run(async (write) => {
     const { seq, ...row } = await findTask(write, workspaceId, ids.taskId);
     await checkReferences(write, workspaceId, body);
     const updated = { ...row, ...changedColumns(row, body, timeNow(service.clock)) };
     await write.updateTable('tasks').set(updated).where('seq', '=', seq).execute();
     await replaceRefs(write, workspaceId, seq, body);
+    await recordTask(service, write, call, 'task.updated', updated);
     return taskOf(updated);
   });
 }

@@ -1,5 +1,7 @@
 import type { Selectable } from 'kysely';
+import type { Caller } from './access.ts';
 import { notFound } from './api-error.ts';
+import type { Write } from './commits.ts';
 import { type Call, type Handlers, newId, type Service, timeNow } from './context.ts';
 import type { ServiceTables } from './tables.ts';
 import { findTask } from './tasks.ts';
@@ -40,7 +42,7 @@ async function listWorkItems(service: Service, { workspaceId, ids }: Call<'listW
 }
 
 /** Idempotent by address: a second link with the same one is the first, unchanged (G9). */
-async function addWorkItem(service: Service, { workspaceId, ids, body }: Call<'addWorkItem'>) {
+async function addWorkItem(service: Service, { workspaceId, ids, body, caller }: Call<'addWorkItem'>) {
   const row: WorkItemRow = {
     work_item_id: newId(service.random, 'wi'),
     workspace_id: workspaceId,
@@ -62,19 +64,33 @@ async function addWorkItem(service: Service, { workspaceId, ids, body }: Call<'a
       .executeTakeFirst();
     if (existing) return { status: 200, body: workItemOf(existing) };
     await write.insertInto('work_items').values(row).execute();
+    await recordWorkItem(service, write, caller, 'work_item.created', row);
     return { status: 201, body: workItemOf(row) };
   });
 }
 
-async function removeWorkItem(service: Service, { workspaceId, ids }: Call<'removeWorkItem'>) {
+function recordWorkItem(
+  service: Service,
+  write: Write,
+  caller: Caller,
+  type: 'work_item.created' | 'work_item.deleted',
+  row: WorkItemRow,
+): Promise<void> {
+  const { workspace_id: workspaceId, work_item_id: id, task_id: taskId } = row;
+  return service.events.record(write, { type, workspaceId, caller, resource: { id, taskId }, body: workItemOf(row) });
+}
+
+async function removeWorkItem(service: Service, { workspaceId, ids, caller }: Call<'removeWorkItem'>) {
   await service.commits.run(async (write) => {
     const removed = await write
       .deleteFrom('work_items')
       .where('workspace_id', '=', workspaceId)
       .where('task_id', '=', ids.taskId)
       .where('work_item_id', '=', ids.workItemId)
+      .returningAll()
       .executeTakeFirst();
-    if (removed.numDeletedRows === 0n) throw notFound('work item');
+    if (removed === undefined) throw notFound('work item');
+    await recordWorkItem(service, write, caller, 'work_item.deleted', removed);
   });
   return { status: 204, body: undefined };
 }

@@ -58,3 +58,4 @@ export { type ApiErrorCode, ERROR_CODES, errorObject } from './contract/errors.t
 export { ID_PATTERN, LIMITS } from './contract/fields.ts';
 export { fillPath } from './contract/path.ts';
 export type { Answered, CheckedBody, CheckedQuery, Parameters, Route, Written } from './contract/route.ts';
+export type { WebhookEventType } from './contract/webhooks.ts';

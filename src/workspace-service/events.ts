@@ -1,0 +1,94 @@
+import type { Bell } from '../lib/bell.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Random } from '../lib/random.ts';
+import type { WebhookEventType } from '../workspace/contract.ts';
+import type { Caller } from './access.ts';
+import type { Write } from './commits.ts';
+import { newId, timeNow } from './context.ts';
+import { readStrings } from './strings.ts';
+
+/** One change, to be told to whoever subscribed (section 6; G26). */
+export interface ServiceEvent {
+  readonly type: WebhookEventType;
+  readonly workspaceId: string;
+  /** Who made the change. */
+  readonly caller: Pick<Caller, 'kind' | 'credentialId' | 'userId'>;
+  /** Id of the resource, and of what it belongs to. */
+  readonly resource: { readonly id: string } & Readonly<Record<string, string | null>>;
+  /** The resource as the API shows it, after the change; a deleted one as it was. */
+  readonly body: object;
+}
+
+/**
+ * The outbox of webhooks. An event is written in the transaction of the change that it tells of: both are there, or
+ * neither. Where nobody subscribed, nothing is written.
+ */
+export interface Events {
+  record(write: Write, event: ServiceEvent): Promise<void>;
+}
+
+export interface EventsDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  /**
+   * Wakes the delivery. It is rung inside the transaction: the one connection of the database lets the delivery read
+   * only after the commit.
+   */
+  readonly bell: Bell;
+}
+
+export function createEvents({ clock, random, bell }: EventsDeps): Events {
+  return {
+    async record(write, event) {
+      const subscribers = await findSubscribers(write, event);
+      if (subscribers.length === 0) return;
+      const eventId = newId(random, 'evt');
+      const body = JSON.stringify(cloudEvent(eventId, event, timeNow(clock)));
+      await write.insertInto('webhook_events').values({ event_id: eventId, type: event.type, body }).execute();
+      const due = clock.now();
+      const rows = subscribers.map((webhookId) => ({
+        webhook_id: webhookId,
+        event_id: eventId,
+        attempts: 0,
+        due_at: due,
+      }));
+      await write.insertInto('webhook_deliveries').values(rows).execute();
+      bell.ring();
+    },
+  };
+}
+
+async function findSubscribers(write: Write, { workspaceId, type }: ServiceEvent): Promise<string[]> {
+  const rows = await write
+    .selectFrom('webhooks')
+    .select(['webhook_id', 'events'])
+    .where('workspace_id', '=', workspaceId)
+    .where('active', '=', 1)
+    .orderBy('seq')
+    .execute();
+  return rows.filter((row) => wants(readStrings(row.events), type)).map((row) => row.webhook_id);
+}
+
+function wants(events: readonly string[], type: string): boolean {
+  return events.length === 0 || events.includes(type);
+}
+
+/** CloudEvents 1.0, structured JSON. `data` holds the resource under the name that is its `type`. */
+function cloudEvent(id: string, { type, workspaceId, caller, resource, body }: ServiceEvent, time: string) {
+  const [kind] = type.split('.') as [string];
+  return {
+    specversion: '1.0',
+    id,
+    type,
+    source: `/workspaces/${workspaceId}`,
+    subject: `${kind}/${resource.id}`,
+    time,
+    datacontenttype: 'application/json',
+    workspaceid: workspaceId,
+    data: { resource: { type: kind, ...resource }, actor: actorOf(caller), [kind]: body },
+  };
+}
+
+function actorOf({ kind, credentialId, userId }: ServiceEvent['caller']) {
+  return kind === 'key' ? { type: 'api_key', id: credentialId } : { type: 'user', id: userId };
+}

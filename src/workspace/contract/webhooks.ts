@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { answered, openEnum, sent } from './fields.ts';
+import type { Route } from './route.ts';
+
+/** Kinds of events (G26). */
+const WEBHOOK_EVENTS = [
+  'task.created',
+  'task.updated',
+  'document.created',
+  'document.updated',
+  'document.deleted',
+  'work_item.created',
+  'work_item.deleted',
+  'pull_request.created',
+  'pull_request.updated',
+] as const;
+
+export type WebhookEventType = (typeof WEBHOOK_EVENTS)[number];
+
+/** The last attempt: `status` is null where no answer came, and `error` then says why. */
+const lastDelivery = z.looseObject({
+  eventId: z.string(),
+  type: openEnum(WEBHOOK_EVENTS),
+  at: answered.time,
+  retryNum: z.int(),
+  status: z.int().nullable().default(null),
+  error: answered.text,
+});
+
+/** G26. `events` empty: all. `failures`: events that were given up; `active` is false once the address answered 410. */
+const webhook = z
+  .looseObject({
+    webhookId: z.string(),
+    workspaceId: z.string().default(''),
+    url: z.string(),
+    events: z.array(openEnum(WEBHOOK_EVENTS)).default([]),
+    active: z.boolean().default(true),
+    createdAt: answered.time,
+    failures: z.int().default(0),
+    lastDelivery: lastDelivery.nullable().default(null),
+  })
+  .meta({ id: 'Webhook' });
+
+const newWebhook = z
+  .object({ url: sent.url, events: z.array(z.enum(WEBHOOK_EVENTS)).max(WEBHOOK_EVENTS.length).optional() })
+  .meta({ id: 'NewWebhook' });
+
+export const webhookRoutes = {
+  /** Section 6; G26. `{webhooks}` without secrets, newest first. OAuth token of an owner or admin. */
+  listWebhooks: {
+    method: 'GET',
+    path: '/workspaces/{workspaceId}/webhooks',
+    summary: 'List webhook subscriptions',
+    section: '6, G26',
+    access: 'admin',
+    response: z.looseObject({ webhooks: z.array(webhook) }),
+    success: [200],
+  },
+  /**
+   * Section 6; G26. The subscription with its one-time `key` (sent as `X-Service-Webhook-Key`) and `secret` (signs
+   * `X-Service-Signature`). Errors: 400 for an address that may not be called, 409 at 20 subscriptions.
+   */
+  createWebhook: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/webhooks',
+    summary: 'Subscribe to events',
+    section: '6, G26',
+    access: 'admin',
+    body: newWebhook,
+    response: webhook.extend({ key: z.string(), secret: z.string() }),
+    success: [201],
+  },
+  /** G26. 204; what waits for it is dropped. Errors: 404. */
+  deleteWebhook: {
+    method: 'DELETE',
+    path: '/workspaces/{workspaceId}/webhooks/{webhookId}',
+    summary: 'End a subscription',
+    section: 'G26',
+    access: 'admin',
+    success: [204],
+  },
+} as const satisfies Record<string, Route>;
