@@ -18,6 +18,8 @@ export interface Prepared {
   /** Deliveries that waited when it was computed; later ones wait for the next. */
   readonly waiting: number;
   readonly attempts: number;
+  /** An earlier attempt may have been carried out: nobody knows. */
+  readonly open: boolean;
   readonly sentAt: number;
 }
 
@@ -39,10 +41,16 @@ export async function prepareNext(query: Query, eligible: Eligible): Promise<Pre
     }
     const waiting = (JSON.parse(row.waiting) as unknown[]).length;
     const { entity, kind, lane, attempts } = row;
-    const prepared = { ...request, entity, kind, lane, attempts, waiting, sentAt: eligible.now };
+    const open = isOpen(row);
+    const prepared = { ...request, entity, kind, lane, attempts, open, waiting, sentAt: eligible.now };
     await updateChange(query, entity, { state: 'sending', sent: JSON.stringify(prepared), sent_at: eligible.now });
     return prepared;
   }
+}
+
+/** A write that waits with its request still in the row is of unknown fate. */
+function isOpen({ kind, sent }: OutboxRow): boolean {
+  return kind !== 'read' && sent !== null;
 }
 
 type Request = Pick<Prepared, 'action' | 'body' | 'known' | 'taskId'>;
@@ -60,10 +68,17 @@ function readOf(row: OutboxRow): Request {
 async function writeOf(query: Query, row: OutboxRow): Promise<Request | undefined> {
   const held = await findEntity(query, row.entity);
   if (held === undefined) return undefined;
+  // Whether the link stands is known once the same request has been answered; only then can it be undone.
+  if (row.kind === 'link' && row.sent !== null) return repeatOf(row.sent);
   const desired = json(held.desired);
   if (row.kind === 'pull_request') return recordOf(held, desired);
   if (row.kind === 'task') return createOf(held, desired);
   return linkOf(query, held, desired);
+}
+
+function repeatOf(sent: string): Request {
+  const { action, body, known, taskId } = JSON.parse(sent) as Prepared;
+  return { action, body, known, taskId };
 }
 
 function recordOf(held: EntityRow, desired: Record<string, unknown> | undefined): Request | undefined {

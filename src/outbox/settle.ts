@@ -123,7 +123,9 @@ export async function settleFailure(
     await updateChange(query, prepared.entity, { ...back(prepared), not_before: context.now, error: text });
     return 'again';
   }
-  return isFinal(prepared, error) ? refuse(query, prepared, text) : tryAgain(query, prepared, text, context);
+  return isFinal(prepared, error)
+    ? refuse(query, prepared, text)
+    : tryAgain(query, prepared, text, isUnknownFate(error), context);
 }
 
 /** What "there is no such thing" answers: a link that is gone already is removed, and a task that is gone has none. */
@@ -158,21 +160,29 @@ function isUnknownFate({ code }: SyncError): boolean {
   return ['outcome_unknown', 'server_failed', 'answer_malformed', 'answer_too_large'].includes(code);
 }
 
-/** The row as it waits again. A list read keeps its place. */
-function back(prepared: Prepared): Partial<OutboxRow> {
-  const sent = prepared.action === 'read-pull-requests' ? JSON.stringify(prepared.body) : null;
-  return { state: 'pending', sent, sent_at: null };
+/** The row as it waits again. A list read keeps its place, and a write of open fate its request. */
+function back(prepared: Prepared, open = prepared.open): Partial<OutboxRow> {
+  const place = prepared.action === 'read-pull-requests' ? JSON.stringify(prepared.body) : null;
+  const isOpenWrite = open && prepared.kind !== 'read';
+  return { state: 'pending', sent: isOpenWrite ? JSON.stringify(prepared) : place, sent_at: null };
 }
 
-async function tryAgain(query: Query, prepared: Prepared, error: string, context: FailureContext): Promise<Failure> {
+async function tryAgain(
+  query: Query,
+  prepared: Prepared,
+  error: string,
+  isUnknown: boolean,
+  context: FailureContext,
+): Promise<Failure> {
   const { outage, atFault, now } = context;
+  const open = prepared.open || isUnknown;
   const attempts = prepared.attempts + (outage && !atFault ? 0 : 1);
   if (attempts >= MOST_ATTEMPTS && atFault && prepared.kind !== 'read') {
-    await updateChange(query, prepared.entity, { ...back(prepared), state: 'held', attempts, error });
+    await updateChange(query, prepared.entity, { ...back(prepared, open), state: 'held', attempts, error });
     return 'held';
   }
   const notBefore = now + (outage ? 0 : pauseAfter(attempts, context.random));
-  await updateChange(query, prepared.entity, { ...back(prepared), attempts, not_before: notBefore, error });
+  await updateChange(query, prepared.entity, { ...back(prepared, open), attempts, not_before: notBefore, error });
   return 'again';
 }
 
@@ -199,7 +209,7 @@ export async function recover(query: Query, context: SettleContext): Promise<num
     const prepared = JSON.parse(row.sent as string) as Prepared;
     if (settlement(row.kind) === 'list')
       await awaitList(query, prepared, 'outcome_unknown: the process ended', context);
-    else await updateChange(query, row.entity, back(prepared));
+    else await updateChange(query, row.entity, back(prepared, true));
   }
   return rows.length;
 }

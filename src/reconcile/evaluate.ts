@@ -158,7 +158,8 @@ async function unwantLink(work: Work, row: EntityRow): Promise<void> {
 async function abandonLink(work: Work, row: EntityRow): Promise<void> {
   const { query } = work;
   const change = await findChange(query, row.entity);
-  if (change === undefined || change.state === 'pending' || change.state === 'held') {
+  // A request that stands in the row is in flight or of unknown fate.
+  if (change === undefined || change.sent === null) {
     await dropDifference(query, row.entity);
     await forgetEntity(query, row.entity);
     return strikeTask(work, row.task_id as string);

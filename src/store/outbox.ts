@@ -59,9 +59,14 @@ async function insert(query: Query, difference: Difference): Promise<void> {
     .execute();
 }
 
-/** The difference vanished before it was sent. A request in flight settles its own row. */
+/** The difference vanished before it was sent. A request in flight, or of unknown fate, settles its own row. */
 export async function dropDifference(query: Query, entity: string): Promise<void> {
-  await query.deleteFrom('outbox').where('entity', '=', entity).where('state', 'in', ['pending', 'held']).execute();
+  await query
+    .deleteFrom('outbox')
+    .where('entity', '=', entity)
+    .where('state', 'in', ['pending', 'held'])
+    .where('sent', 'is', null)
+    .execute();
 }
 
 export interface Eligible {
