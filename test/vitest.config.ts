@@ -6,8 +6,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts', 'src/**/*.test.ts'],
     exclude: ['test/browser/**', 'node_modules/**'],
     pool: 'forks',
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     env: { TZ: 'UTC' },
   },
 });
