@@ -18,7 +18,7 @@ import { type FastDaemon, startFastDaemon } from './crash-daemon.ts';
 import type { pullEvent } from './github-payloads.ts';
 
 /** A delivery of the story; sent again until it is acknowledged, and then never again. */
-export interface StoryDelivery {
+interface StoryDelivery {
   readonly id: string;
   readonly payload: ReturnType<typeof pullEvent>;
 }
@@ -27,12 +27,12 @@ export interface StoryDelivery {
 export type Story = readonly (readonly StoryDelivery[])[];
 
 /** How a daemon in a process of its own came to its end. */
-export type ChildEnd =
+type ChildEnd =
   | { readonly killed: true }
   | { readonly killed: false; readonly steps: number; readonly commits: number };
 
 /** What the service saw of the daemon's key. */
-export interface Seen {
+interface Seen {
   requests: number;
   refused: number;
   /** Path → answers 201. */
