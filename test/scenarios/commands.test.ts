@@ -1,0 +1,324 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { main } from '../../src/cli/program.ts';
+import { createScrubber } from '../../src/observe/scrubber.ts';
+import { startWorksync, worksync } from '../support/processes.ts';
+import { NO_QUOTA, startWorkspaceService, type TestService } from '../support/workspace-service.ts';
+
+/** The commands for people and CI jobs, against a real workspace service. */
+
+interface Ended {
+  readonly code: number | undefined;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Each line of standard output as JSON. */
+  json(): ReturnType<JSON['parse']>[];
+}
+
+let scratch = '';
+let service: TestService;
+
+beforeAll(async () => {
+  scratch = mkdtempSync(join(tmpdir(), 'worksync-commands-'));
+  service = await startWorkspaceService({ quota: NO_QUOTA });
+  file('team.yaml', configOf(service, 'quota: { requests: 100000, burst: 10000 }\n'));
+});
+
+afterAll(async () => {
+  await service.close();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+beforeEach(() => {
+  vi.stubEnv('WORKSYNC_CONFIG', join(scratch, 'team.yaml'));
+  vi.stubEnv('WORKSYNC_DATA', join(scratch, 'data'));
+  vi.stubEnv('WORKSYNC_OAUTH_TOKEN', service.oauthToken);
+});
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+});
+
+function configOf({ url, apiKey }: TestService, more = ''): string {
+  const hooks = 'connector: github, repositories: [acme/app], webhookSecrets: a-secret-of-sixteen-or-more, poll: off';
+  return `workspace:\n  url: ${url}\n  apiKey: ${apiKey}\nconnections:\n  hooks: { ${hooks} }\n${more}`;
+}
+
+function file(name: string, content: string | Buffer): string {
+  const path = join(scratch, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+/** One command line in this process; each opens and closes the data folder for itself. */
+async function run(...args: string[]): Promise<Ended> {
+  const said = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    vi.spyOn(process[name], 'write').mockImplementation((text) => {
+      said[name] += String(text);
+      return true;
+    });
+  }
+  const code = await main(['node', 'worksync', ...args], 'test', createScrubber());
+  vi.restoreAllMocks();
+  const { stdout, stderr } = said;
+  const lines = () => stdout.split('\n').filter((line) => line !== '');
+  return { code, stdout, stderr, json: () => lines().map((line) => JSON.parse(line)) };
+}
+
+async function good(...args: string[]): Promise<Ended> {
+  const ended = await run(...args);
+  expect(ended).toMatchObject({ code: 0, stderr: '' });
+  return ended;
+}
+
+async function newTask(title = 'A bug'): Promise<{ taskId: string; key: string }> {
+  return (await good('tasks', 'bug', title, '--json')).json()[0];
+}
+
+describe('tasks', () => {
+  it('bug and idea create with every field, text from a flag or a file', async () => {
+    const text = file('notes.md', 'Line 1\nLine 2 🦊\n');
+    const bug = await good(
+      ...['tasks', 'bug', 'Login fails', '--description-file', text, '--priority', 'high', '--source', 'ci'],
+      ...['--label', 'auth', '--label', 'web', '--reported-at', '2026-01-02T03:04:05+01:00', '--json'],
+    );
+    expect(bug.json()).toMatchObject([
+      {
+        kind: 'bug',
+        title: 'Login fails',
+        description: 'Line 1\nLine 2 🦊\n',
+        priority: 'high',
+        source: 'ci',
+        labels: ['auth', 'web'],
+      },
+    ]);
+    const idea = await good('tasks', 'idea', 'Dark mode', '--description', 'soon');
+    expect(idea.stdout).toMatch(/^created IDEA-\d+ {2}tsk_\S+\n$/);
+  });
+
+  it('get takes a key in any case, or an id, each in one request', async () => {
+    const { key, taskId } = await newTask('By key');
+    const before = (await service.service.statistics()).requests.get(service.apiKeyId)!.received;
+    for (const name of [key, key.toLowerCase(), taskId])
+      expect((await good('tasks', 'get', name, '--json')).json()).toMatchObject([{ taskId, key }]);
+    const after = (await service.service.statistics()).requests.get(service.apiKeyId)!.received;
+    // The first look at a workspace's list of tasks is the daemon's own affair, and no command starts it.
+    expect(after - before).toBe(3);
+    expect((await good('tasks', 'get', key)).stdout).toMatch(new RegExp(`^${key} {2}By key\n {2}status {4}open\n`));
+  });
+
+  it('an unknown key or id is named so, with a remedy', async () => {
+    const unknown = await run('tasks', 'get', 'BUG-999');
+    expect(unknown).toMatchObject({ code: 1, stdout: '' });
+    expect(unknown.stderr).toBe(
+      'worksync: the workspace has no task BUG-999\n  remedy: See: worksync tasks list --all\n  code:   not_found\n',
+    );
+    expect((await run('tasks', 'get', 'tsk_unknown')).stderr).toContain('404 task not found');
+    expect((await run('tasks', 'get', '../keys')).stderr).toContain('taskId is not a valid id');
+  });
+
+  it('list pages to --limit, takes filters, and --all takes every status', async () => {
+    const made: string[] = [];
+    for (let n = 0; n < 105; n++) {
+      made.push((await service.client().createBug({ body: { title: `Many ${n}` } }, {})).body.taskId);
+    }
+    const many = (await good('tasks', 'list', '--limit', '103', '--json')).json();
+    expect(many.map(({ taskId }) => taskId)).toEqual(made.toReversed().slice(0, 103));
+    expect((await good('tasks', 'list')).stdout.trim().split('\n')).toHaveLength(50);
+    await service.client().updateTask({ taskId: made[0]!, body: { status: 'completed' } }, {});
+    const all = (await good('tasks', 'list', '--all', '--json')).json();
+    expect(all.map(({ taskId }) => taskId)).toEqual(expect.arrayContaining(made));
+    const done = (await good('tasks', 'list', '--status', 'completed', '--kind', 'bug', '--json')).json();
+    expect(done.map(({ taskId }) => taskId)).toEqual([made[0]]);
+    expect(await run('tasks', 'list', '--status', 'odd')).toMatchObject({ code: 1, stdout: '' });
+  });
+
+  it('shows nothing of a title that would act on a terminal', async () => {
+    const { taskId } = await newTask('\u001b[2Jgone');
+    expect((await good('tasks', 'get', taskId)).stdout).not.toContain('\u001b');
+  });
+});
+
+describe('links', () => {
+  it('add, add again, list and remove, by the key of the task', async () => {
+    const { key } = await newTask();
+    const url = 'https://example.com/pull/7';
+    const added = (await good('links', 'add', key, url, '--title', 'Seven', '--external-id', 'x', '--json')).json()[0];
+    expect(added).toMatchObject({ url, title: 'Seven', externalId: 'x' });
+    expect((await good('links', 'add', key, url)).stdout).toBe(`was there  ${added.workItemId}\n`);
+    expect((await good('links', 'list', key)).stdout).toBe(`${added.workItemId}  ${url}  Seven\n`);
+    await good('links', 'remove', key, added.workItemId);
+    expect(await good('links', 'list', key)).toMatchObject({ stdout: '' });
+    expect(await run('links', 'remove', key, added.workItemId)).toMatchObject({ code: 1 });
+  });
+});
+
+describe('docs', () => {
+  const create = async (content: string) =>
+    (await good('docs', 'create', 'Plan', '--content', content, '--json')).json()[0].documentId as string;
+
+  it('create, get, put, list and attach', async () => {
+    const { key, taskId } = await newTask();
+    const path = file('plan.md', '# Plan\n');
+    const made = (await good('docs', 'create', 'Login plan', '--content-file', path, '--json')).json()[0];
+    expect(made).toMatchObject({ title: 'Login plan', content: '# Plan\n', taskId: null });
+    expect((await good('docs', 'get', made.documentId)).stdout).toBe('# Plan\n\n');
+    const put = await good(
+      ...['docs', 'put', made.documentId, '--title', 'New', '--content', 'all new', '--status', 'completed', '--json'],
+    );
+    expect(put.json()).toMatchObject([{ title: 'New', content: 'all new', status: 'completed' }]);
+    expect((await good('docs', 'attach', key, made.documentId)).stdout).toBe(`attached  ${made.documentId}\n`);
+    expect((await good('docs', 'attach', taskId, made.documentId)).stdout).toContain('was attached');
+    const listed = (await good('docs', 'list', '--task', key, '--status', 'completed', '--json')).json();
+    expect(listed).toMatchObject([{ documentId: made.documentId, taskId }]);
+  });
+
+  it('patch applies flags in their order, or a file of operations', async () => {
+    const documentId = await create('alpha beta gamma');
+    const flags = [
+      '--replace',
+      'alpha',
+      '--with',
+      'beta2',
+      '--delete',
+      ' gamma',
+      '--before',
+      'beta2',
+      '--insert',
+      '> ',
+    ];
+    await good('docs', 'patch', documentId, ...flags, '--after', 'beta2', '--insert', '!');
+    expect((await good('docs', 'get', documentId)).stdout).toBe('> beta2! beta\n');
+    const ops = file('ops.json', '{"ops":[{"kind":"replace_text","target":"> ","replacement":""}]}');
+    await good('docs', 'patch', documentId, '--ops-file', ops);
+    expect((await good('docs', 'get', documentId)).stdout).toBe('beta2! beta\n');
+    const ambiguous = await run('docs', 'patch', documentId, '--delete', 'beta');
+    expect([ambiguous.code, ambiguous.stderr]).toEqual([1, expect.stringContaining('code:   conflict')]);
+    expect((await good('docs', 'get', documentId)).stdout).toBe('beta2! beta\n');
+  });
+
+  it.each([
+    ['no operation', []],
+    ['a place without its text', ['--replace', 'a']],
+    ['a text without its place', ['--insert', 'a']],
+    ['another text than the place wants', ['--replace', 'a', '--insert', 'b']],
+    ['a file that is not there', ['--ops-file', 'nowhere.json']],
+  ])('patch ends with 2 for %s, and asks nobody', async (_what, args) => {
+    const before = (await service.service.statistics()).requests.get(service.apiKeyId)!.received;
+    expect(await run('docs', 'patch', 'doc_x', ...args)).toMatchObject({ code: 2, stdout: '' });
+    expect((await service.service.statistics()).requests.get(service.apiKeyId)!.received).toBe(before);
+  });
+});
+
+describe('prs', () => {
+  it('create with --identifier records, update edits, list filters', async () => {
+    const target = ['--provider', 'github', '--repo', '4711'];
+    const names = ['--head', 'fix', '--base', 'main', '--title', 'Fix', '--identifier', '7', '--label', 'x', '--draft'];
+    expect((await good('prs', 'create', ...target, ...names)).stdout).toMatch(/^recorded {2}7/);
+    expect((await good('prs', 'create', ...target, ...names)).stdout).toMatch(/^was recorded {2}7/);
+    const edit = ['--identifier', '7', '--title', 'Fixed', '--state', 'merged', '--no-draft', '--json'];
+    const updated = (await good('prs', 'update', ...target, ...edit)).json();
+    expect(updated).toMatchObject([{ title: 'Fixed', state: 'merged', draft: false, labels: ['x'] }]);
+    const listed = (await good('prs', 'list', '--repo', '4711', '--state', 'merged', '--json')).json();
+    expect(listed).toEqual(updated);
+    expect((await good('prs', 'list', '--repo', '4711', '--state', 'open')).stdout).toBe('');
+  });
+
+  it('a provider that is not connected ends with 77', async () => {
+    const args = ['--provider', 'github', '--repo', '1', '--head', 'a', '--base', 'b', '--title', 'x'];
+    const refused = await run('prs', 'create', ...args);
+    expect([refused.code, refused.stderr]).toEqual([77, expect.stringContaining('403')]);
+  });
+});
+
+describe('files', () => {
+  it('upload prints an address that gives the bytes to who carries the key', async () => {
+    const bytes = Buffer.from([0x89, 0x50, 0x4e, 0x47, 1, 2, 3]);
+    const { stdout } = await good('files', 'upload', file('shot.png', bytes));
+    const reply = await fetch(stdout.trim(), { headers: { authorization: `Bearer ${service.apiKey}` } });
+    expect(Buffer.from(await reply.arrayBuffer())).toEqual(bytes);
+    expect((await fetch(stdout.trim())).status).toBe(401);
+    expect(await run('files', 'upload', file('notes.txt', 'x'))).toMatchObject({ code: 2, stdout: '' });
+  });
+});
+
+describe('keys', () => {
+  it('create writes the secret for this user alone, list never shows it, revoke ends it', async () => {
+    const path = join(scratch, 'ci.key');
+    const created = await good('keys', 'create', '--description', 'CI', '--write-to', path, '--json');
+    const secret = readFileSync(path, 'utf8').trim();
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(created.stdout).not.toContain(secret);
+    expect((await service.client(secret).listTasks({ query: { limit: 1 } }, {})).status).toBe(200);
+    const listed = await good('keys', 'list');
+    expect(listed.stdout).toContain('CI');
+    expect(listed.stdout).not.toContain(secret);
+    await good('keys', 'revoke', created.json()[0].apiKeyId);
+    await expect(service.client(secret).listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
+    const once = await run('keys', 'create', '--description', 'shown once');
+    expect(once.stdout).toMatch(/^wsk_\S{40,}\n$/);
+  });
+
+  it('cost no quota, and take their token from the environment only', async () => {
+    const before = (await service.service.statistics()).requests.get(service.apiKeyId)!.received;
+    await good('keys', 'list');
+    expect((await service.service.statistics()).requests.get(service.apiKeyId)!.received).toBe(before);
+    vi.stubEnv('WORKSYNC_OAUTH_TOKEN', '');
+    const missing = await run('keys', 'list');
+    expect([missing.code, missing.stderr]).toEqual([78, expect.stringContaining('WORKSYNC_OAUTH_TOKEN_FILE')]);
+    vi.stubEnv('WORKSYNC_OAUTH_TOKEN_FILE', file('token', `${service.oauthToken}\n`));
+    await good('keys', 'list');
+    vi.stubEnv('WORKSYNC_OAUTH_TOKEN_FILE', file('token', 'wst_expired_or_wrong_token_here'));
+    const wrong = await run('keys', 'list');
+    expect([wrong.code, wrong.stderr]).toEqual([77, expect.not.stringContaining('wst_expired')]);
+  });
+});
+
+describe('help', () => {
+  it.each([
+    ...['list', 'get', 'bug', 'idea'].map((name) => ['tasks', name]),
+    ...['list', 'add', 'remove'].map((name) => ['links', name]),
+    ...['list', 'get', 'create', 'put', 'patch', 'attach'].map((name) => ['docs', name]),
+    ...['list', 'create', 'update'].map((name) => ['prs', name]),
+    ['files', 'upload'],
+    ...['list', 'create', 'revoke', 'rotate'].map((name) => ['keys', name]),
+  ])('%s %s has an example and its exit codes', async (group, name) => {
+    const { code, stdout } = await run(group!, name!, '--help');
+    expect(code).toBe(0);
+    expect(stdout).toContain(`Example: worksync ${group} ${name}`);
+    expect(stdout).toContain('Exit codes: 0 done');
+    expect(stdout).toContain('--workspace <name>');
+    expect(stdout).toContain('--json');
+  });
+});
+
+describe('beside a running daemon', () => {
+  it('5 command lines at once never exceed the window at the service', async () => {
+    const quota = { requests: 100, window: 6_000, burst: 3, burstWindow: 1_500 };
+    const small = await startWorkspaceService({ quota });
+    const data = join(scratch, 'beside');
+    const limits = 'quota: { requests: 100, window: 6s, burst: 3, burstWindow: 1500ms, share: 1 }\n';
+    const config = file('small.yaml', configOf(small, limits));
+    const flags = ['--config', config, '--data', data];
+    const daemon = startWorksync(['run', ...flags, '--port', '0', '--log-level', 'silent']);
+    try {
+      await daemon.says('Status page');
+      const ended = await Promise.all(
+        Array.from({ length: 5 }, (_, at) => worksync(['tasks', 'bug', `At once ${at}`, ...flags])),
+      );
+      expect(ended.map(({ code, stderr }) => [code, stderr])).toEqual(Array.from({ length: 5 }, () => [0, '']));
+      const { tasks, requests } = await small.service.statistics();
+      expect(tasks).toBe(5);
+      const { received, refused } = requests.get(small.apiKeyId)!;
+      expect(received).toBeGreaterThanOrEqual(5);
+      expect(refused).toBe(0);
+    } finally {
+      await daemon.end();
+      await small.close();
+    }
+  }, 60_000);
+});
