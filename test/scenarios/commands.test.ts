@@ -82,10 +82,9 @@ async function newTask(title = 'A bug'): Promise<{ taskId: string; key: string }
 describe('tasks', () => {
   it('bug and idea create with every field, text from a flag or a file', async () => {
     const text = file('notes.md', 'Line 1\nLine 2 🦊\n');
-    const bug = await good(
-      ...['tasks', 'bug', 'Login fails', '--description-file', text, '--priority', 'high', '--source', 'ci'],
-      ...['--label', 'auth', '--label', 'web', '--reported-at', '2026-01-02T03:04:05+01:00', '--json'],
-    );
+    const fields = ['--description-file', text, '--priority', 'high', '--source', 'ci', '--label', 'auth'];
+    const more = ['--label', 'web', '--reported-at', '2026-01-02T03:04:05+01:00', '--json'];
+    const bug = await good('tasks', 'bug', 'Login fails', ...fields, ...more);
     expect(bug.json()).toMatchObject([
       {
         kind: 'bug',
@@ -167,9 +166,8 @@ describe('docs', () => {
     const made = (await good('docs', 'create', 'Login plan', '--content-file', path, '--json')).json()[0];
     expect(made).toMatchObject({ title: 'Login plan', content: '# Plan\n', taskId: null });
     expect((await good('docs', 'get', made.documentId)).stdout).toBe('# Plan\n\n');
-    const put = await good(
-      ...['docs', 'put', made.documentId, '--title', 'New', '--content', 'all new', '--status', 'completed', '--json'],
-    );
+    const fields = ['--title', 'New', '--content', 'all new', '--status', 'completed', '--json'];
+    const put = await good('docs', 'put', made.documentId, ...fields);
     expect(put.json()).toMatchObject([{ title: 'New', content: 'all new', status: 'completed' }]);
     expect((await good('docs', 'attach', key, made.documentId)).stdout).toBe(`attached  ${made.documentId}\n`);
     expect((await good('docs', 'attach', taskId, made.documentId)).stdout).toContain('was attached');

@@ -54,6 +54,21 @@ export function describeGeneral(held: { readonly it: Target }): void {
     });
   });
 
+  describe('§5.9 browsers', () => {
+    it('§5.9 no answer lets a page of another origin use a key', async () => {
+      const headers = { origin: 'https://example.com', 'access-control-request-method': 'GET' };
+      for (const [method, as] of [
+        ['OPTIONS', null],
+        ['OPTIONS', held.it.token],
+        ['GET', held.it.token],
+      ] as const) {
+        const reply = await call(method, TASKS, { as, headers });
+        expect(reply.headers.get('access-control-allow-origin')).toBeNull();
+        if (method === 'OPTIONS') expect([401, 405]).toContain(reply.status);
+      }
+    });
+  });
+
   describe('§9 versions', () => {
     it('§9 version 2 is served', async () => {
       expect((await call('GET', TASKS, { headers: { 'x-service-api-version': '2' } })).status).toBe(200);
