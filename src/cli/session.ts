@@ -1,6 +1,6 @@
 import type { Environment } from '../config/interpolate.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
-import { type DaemonOptions, daemonOptions, environment, type Flags } from '../config/options.ts';
+import { adminToken, type DaemonOptions, daemonOptions, environment, type Flags } from '../config/options.ts';
 import { connectors } from '../connectors/registry.ts';
 import type { Parts } from '../daemon/parts.ts';
 import { systemParts } from '../daemon/system-parts.ts';
@@ -13,6 +13,8 @@ export interface Session {
   readonly version: string;
   readonly options: DaemonOptions;
   readonly config: LoadedConfig;
+  /** Of the admin doors, where the environment sets one. */
+  readonly adminToken?: string;
   readonly scrubber: Scrubber;
   readonly parts: Parts;
 }
@@ -41,6 +43,7 @@ export function openSession(input: SessionInput): Session {
     version: input.version,
     options,
     config,
+    adminToken: adminToken(env),
     scrubber: input.scrubber,
     parts: systemParts(logger, input.version),
   };

@@ -68,7 +68,10 @@ function filesAt(path: string): readonly string[] {
   if (!stat) throw new SyncError('config_unreadable', `${path}: there is no such file or folder`);
   if (!stat.isDirectory()) return [path];
   const files = yamlFiles(path);
-  if (files.length === 0) throw new SyncError('config_unreadable', `${path}: the folder holds no *.yaml file`);
+  if (files.length === 0) {
+    const hint = 'Put a workspace file there, or mount it: config/examples/ has some to start from.';
+    throw new SyncError('config_unreadable', `${path}: the folder holds no *.yaml file`, { hint });
+  }
   return files;
 }
 

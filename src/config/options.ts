@@ -1,9 +1,21 @@
 import { SyncError } from '../errors/sync-error.ts';
-import type { Environment } from './interpolate.ts';
+import { createVariables, type Environment } from './interpolate.ts';
 
 /** A frozen copy of the process's environment: the only one that the program reads. */
 export function environment(): Environment {
   return Object.freeze({ ...process.env });
+}
+
+/**
+ * The token of the admin doors from `WORKSYNC_ADMIN_TOKEN` or `WORKSYNC_ADMIN_TOKEN_FILE`; undefined where neither is
+ * set: the daemon then makes one up at each start. Throws `config_invalid`.
+ */
+export function adminToken(env: Environment): string | undefined {
+  const found = createVariables(env).get('WORKSYNC_ADMIN_TOKEN');
+  if (found === undefined) return undefined;
+  if ('problem' in found) throw new SyncError('config_invalid', found.problem);
+  if (/^\S{16,}$/.test(found.value)) return found.value;
+  throw new SyncError('config_invalid', 'WORKSYNC_ADMIN_TOKEN: expected at least 16 characters without spaces');
 }
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -18,6 +30,8 @@ export interface DaemonOptions {
   readonly host: string;
   /** Absent: pages and admin actions are served on `port`. */
   readonly adminPort?: number;
+  /** Host names, beside those of loopback, under which people open the pages. */
+  readonly allowedHosts?: readonly string[];
   readonly logLevel: (typeof LOG_LEVELS)[number];
 }
 
@@ -27,7 +41,7 @@ export interface DaemonOption {
   /** As commander takes it. */
   readonly flag: string;
   readonly env: string;
-  readonly type: 'path' | 'host' | 'port' | 'log level';
+  readonly type: 'path' | 'host' | 'hosts' | 'port' | 'log level';
   /** As it would be typed; absent: not set. */
   readonly default?: string;
   readonly description: string;
@@ -73,6 +87,13 @@ export const DAEMON_OPTIONS: readonly DaemonOption[] = [
     description: 'Port of its own for pages, metrics and admin actions',
   },
   {
+    key: 'allowedHosts',
+    flag: '--allowed-hosts <names>',
+    env: 'WORKSYNC_ALLOWED_HOSTS',
+    type: 'hosts',
+    description: 'Host names beside localhost under which people open the pages, separated by commas',
+  },
+  {
     key: 'logLevel',
     flag: '--log-level <level>',
     env: 'WORKSYNC_LOG_LEVEL',
@@ -115,6 +136,7 @@ function readOption(option: DaemonOption, flags: Flags, env: Environment): Read 
 const EXPECTED = {
   path: 'a path',
   host: 'an address without a port',
+  hosts: 'host names separated by commas',
   port: 'a port from 0 to 65535',
   'log level': `one of ${LOG_LEVELS.join(', ')}`,
 };
@@ -123,6 +145,7 @@ const EXPECTED = {
 const PARSERS: Readonly<Record<DaemonOption['type'], (text: string) => unknown>> = {
   path: (text) => text || undefined,
   host: (text) => (/^[\w.:%-]+$/.test(text) && !/^[^:]+:\d+$/.test(text) ? text : undefined),
+  hosts: (text) => (/^[\w.-]+(,[\w.-]+)*$/.test(text) ? text.split(',') : undefined),
   port: (text) => (/^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
   'log level': (text) => LOG_LEVELS.find((level) => level === text),
 };

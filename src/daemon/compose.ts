@@ -26,6 +26,8 @@ export interface ComposeInput {
   readonly options: DaemonOptions;
   readonly scrubber: Scrubber;
   readonly version: string;
+  /** Of the admin doors; made up where absent. */
+  readonly adminToken?: string;
   readonly onLag?: (milliseconds: number) => void;
   /** Sees every statement of the workspace databases; for tests that count independently. */
   readonly onStatement?: (sql: string) => void;
@@ -55,13 +57,13 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
     await unwind();
     throw error;
   }
-  const { options, scrubber, version } = input;
+  const { options, scrubber, version, adminToken } = input;
   return {
     folder,
     partitions,
     embedded,
     async serve() {
-      const daemon = await startDaemon({ version, options, folder, partitions, scrubber }, parts);
+      const daemon = await startDaemon({ version, options, adminToken, folder, partitions, scrubber }, parts);
       undo.push(() => daemon.stop());
       return daemon;
     },

@@ -31,15 +31,15 @@ export interface DaemonInput {
   readonly folder: DataFolder;
   readonly partitions: readonly Partition[];
   readonly scrubber: Scrubber;
-  /** Host names under which people open the pages, besides those of loopback. */
-  readonly allowedHosts?: readonly string[];
+  /** Of the admin doors; made up where absent. */
+  readonly adminToken?: string;
 }
 
 export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Daemon> {
   const { options, partitions, folder, scrubber } = input;
   const { clock, random, health, metrics, logger } = parts;
   const startedAt = clock.now();
-  const adminToken = random.bytes(32).toString('base64url');
+  const adminToken = input.adminToken ?? random.bytes(32).toString('base64url');
   scrubber.add(adminToken);
 
   async function status(): Promise<Status> {
@@ -49,8 +49,8 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   }
 
   const web = { health, metrics, status, scrub: (text: string) => scrubber.scrub(text) };
-  const doors = { adminToken, allowedHosts: input.allowedHosts, logger };
-  const server = createServer();
+  const doors = { adminToken, allowedHosts: options.allowedHosts, logger };
+  const server = createServer({ failureBody: errorOfApi });
   const admin = options.adminPort === undefined ? server : createServer();
   for (const each of new Set([server, admin])) guardDoors(each, doors);
   webhookRoutes(server, {
@@ -62,7 +62,6 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
     passages: partitions.map(({ passage }) => passage),
     clock,
     random,
-    logger,
     meter: metrics.meter,
   });
   for (const partition of partitions) partition.onWrite(() => gateway.changed(partition.name));
@@ -82,6 +81,11 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
     await Promise.all([...new Set([server, admin])].map((each) => closeServer(each, clock)));
   }
   return { address, adminAddress, status, stop: () => (stopped ??= stop()) };
+}
+
+/** What is no sound HTTP belongs to no address: told in the form of the workspace API, whose clients come most often. */
+function errorOfApi(code: number, message: string) {
+  return { code, message, errorCode: 'bad_request' };
 }
 
 async function listen(server: Server, host: string, port: number): Promise<string> {

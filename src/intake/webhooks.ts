@@ -41,18 +41,14 @@ const RETRY_AFTER = 30;
  * `POST /webhooks/:workspace/:connection`: verify over the raw bytes, append, answer. No payload is read here.
  *
  * 202 `{"delivery":"new"|"repeated"|"revived"}` once the delivery is durable, whatever its body says;
- * 401 `{"error":"signature_missing"|"signature_mismatch"}`, and 400 where a signed request does not name its event or
- * id: nothing is stored; 404 for what is not configured, and for a
- * connection without a secret; 413; 415 for a compressed body; 429 where an address keeps failing;
+ * 401 `{"error":"signature_missing"|"signature_mismatch"}`, the first also where no secret is configured, and 400 where
+ * a signed request does not name its event or id: nothing is stored; 404 for what is not configured; 413; 415 for a compressed body; 429 where an address keeps failing;
  * 503 with `Retry-After` where the delivery could not be stored.
  */
 export function webhookRoutes(server: Server, deps: WebhookDeps): void {
   const guard = createAddressGuard(deps.clock, { burst: 60, perSecond: 1 });
   const warn = createQuietWarnings(deps.clock);
-  const receiverOf = ({ workspace, connection }: Path['Params']): Receiver | undefined => {
-    const receiver = deps.find(workspace, connection);
-    return receiver && receiver.active.secrets.length > 0 ? receiver : undefined;
-  };
+  const receiverOf = ({ workspace, connection }: Path['Params']) => deps.find(workspace, connection);
   const refuse = (receiver: Receiver, address: string, error: string) => {
     guard.failed(address);
     const connection = receiver.active.name;
@@ -67,6 +63,7 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
       reply.type(JSON_TYPE);
       const receiver = receiverOf(request.params);
       if (!receiver) return reply.code(404).send(NOT_FOUND);
+      if (receiver.active.secrets.length === 0) return reply.code(401).send(errorBody('signature_missing'));
       if (!guard.admits(request.ip))
         return reply.code(429).header('retry-after', RETRY_AFTER).send(errorBody('refused'));
       if (request.headers['content-encoding']) return reply.code(415).send(errorBody('refused'));

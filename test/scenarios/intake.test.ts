@@ -174,14 +174,16 @@ describe('what is not signed', () => {
 });
 
 describe('the route', () => {
-  test('answers alike for an unknown workspace, an unknown connection, and one without a secret', async () => {
+  test('answers alike for an unknown workspace and an unknown connection, and refuses where no secret is set', async () => {
     const store = await openTestStore();
     const endpoint = await openEndpoint(store, [activeWith(), activeWith({ name: 'open', secrets: [] })]);
-    const paths = ['/webhooks/other/notes', '/webhooks/main/other', '/webhooks/main/open', '/webhooks/main/__proto__'];
+    const paths = ['/webhooks/other/notes', '/webhooks/main/other', '/webhooks/main/__proto__'];
     for (const path of paths) {
       const answer = await endpoint.post(path, 'x', signed('x'));
       expect([path, answer.status, answer.body]).toEqual([path, 404, '{"error":"not_found"}']);
     }
+    const unsigned = await endpoint.post('/webhooks/main/open', 'x', signed('x'));
+    expect([unsigned.status, unsigned.body]).toEqual([401, '{"error":"signature_missing"}']);
     expect(await inboxOf(store)).toEqual([]);
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { DAEMON_OPTIONS, daemonOptions, environment } from '../../src/config/options.ts';
+import { adminToken, DAEMON_OPTIONS, daemonOptions, environment } from '../../src/config/options.ts';
 import { refusal } from './config-support.ts';
 
 const DEFAULTS = { data: 'data', port: 8080, host: '127.0.0.1', logLevel: 'info' };
@@ -11,6 +11,7 @@ const VALUES: Readonly<Record<string, readonly [flag: string, env: string, flagM
   port: ['0', '65535', 0, 65_535],
   host: ['0.0.0.0', '::1', '0.0.0.0', '::1'],
   adminPort: ['9000', '9001', 9000, 9001],
+  allowedHosts: ['a.example', 'b.example,c.example', ['a.example'], ['b.example', 'c.example']],
   logLevel: ['debug', 'silent', 'debug', 'silent'],
 };
 
@@ -21,8 +22,8 @@ test('the defaults', () => {
 describe.each(DAEMON_OPTIONS)('$flag', ({ key, env: variable }) => {
   const [flag, env, flagMeans, envMeans] = VALUES[key] ?? ['', '', 0, 0];
   test('flag before environment before default; an empty variable is not set', () => {
-    expect(daemonOptions({ [key]: flag }, { [variable]: env })[key]).toBe(flagMeans);
-    expect(daemonOptions({}, { [variable]: env })[key]).toBe(envMeans);
+    expect(daemonOptions({ [key]: flag }, { [variable]: env })[key]).toEqual(flagMeans);
+    expect(daemonOptions({}, { [variable]: env })[key]).toEqual(envMeans);
     expect(daemonOptions({}, { [variable]: '' })).toEqual(DEFAULTS);
   });
 });
@@ -54,4 +55,17 @@ test('the environment is a frozen copy', () => {
   expect(Object.isFrozen(env)).toBe(true);
   expect(env).not.toBe(process.env);
   expect(env['TZ']).toBe('UTC');
+});
+
+describe('the admin token', () => {
+  test.each([
+    [{}, undefined],
+    [{ WORKSYNC_ADMIN_TOKEN: 'a token of some length' }, /without spaces/],
+    [{ WORKSYNC_ADMIN_TOKEN: 'short' }, /at least 16 characters/],
+    [{ WORKSYNC_ADMIN_TOKEN: '0123456789abcdef' }, '0123456789abcdef'],
+    [{ WORKSYNC_ADMIN_TOKEN: '0123456789abcdef', WORKSYNC_ADMIN_TOKEN_FILE: '/x' }, /both/],
+  ] as const)('%j', (env, means) => {
+    if (means instanceof RegExp) expect(() => adminToken(env)).toThrow(means);
+    else expect(adminToken(env)).toBe(means);
+  });
 });
