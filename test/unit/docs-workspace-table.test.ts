@@ -45,7 +45,7 @@ const ROWS = new Map(
     .split('\n')
     .flatMap((line) => {
       const [, name, proofs] = line.match(/^\| ([§G]\S* ?.*?) +\| ?(.*?) *\|$/) ?? [];
-      return name === undefined ? [] : [[name, proofsOf(proofs!)] as const];
+      return name === undefined ? [] : [[name.trim(), proofsOf(proofs!)] as const];
     }),
 );
 
