@@ -85,8 +85,9 @@ describe('README', () => {
     const expected = DAEMON_OPTIONS.map(({ flag, env }) => [`\`${flag.split(' ')[0]}\``, `\`${env}\``]);
     expect(table.map((cells) => cells.slice(0, 2))).toEqual(expected);
     const examples = readdirSync(join(TOP, 'config/examples')).map((name) => read(`config/examples/${name}`));
+    const readers = readdirSync(join(TOP, 'src/config')).map((name) => read(`src/config/${name}`));
     const variables = new Set([
-      ...DAEMON_OPTIONS.map(({ env }) => env),
+      ...readers.flatMap((text) => found(text, /'(WORKSYNC_[A-Z_]+)'/g)),
       ...examples.flatMap((text) => found(text, /\$\{(\w+)\}/g)),
     ]);
     const named = found(README, /\b((?:WORKSYNC|GITHUB)_[A-Z_]+)\b/g).map((name) => name.replace(/_FILE$/, ''));
