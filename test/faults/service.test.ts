@@ -1,0 +1,155 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type Running, startWorksync } from '../support/processes.ts';
+
+/** A real `worksync workspace serve` under 50 clients, killed in the middle. */
+
+const CLIENTS = 50;
+
+interface Address {
+  readonly url: string;
+  readonly apiKey: string;
+  readonly oauthToken: string;
+}
+
+let folder = '';
+let running: Running | undefined;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'worksync-service-killed-'));
+});
+
+afterEach(async () => {
+  await running?.end('SIGKILL');
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function serve(quota: number): Promise<Address> {
+  const limits = ['--quota', String(quota), '--burst', '0'];
+  running = startWorksync(['workspace', 'serve', '--port', '0', '--db', join(folder, 's.db'), ...limits, '--json']);
+  return JSON.parse(await running.says('\n')) as Address;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: ReturnType<JSON['parse']>;
+}
+
+/** Undefined where no whole answer came. */
+async function ask(url: string, credential: string, method: string, path: string, body?: object) {
+  const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' };
+  try {
+    const reply = await fetch(`${url}${path}`, { method, headers, body: body && JSON.stringify(body) });
+    return { status: reply.status, body: await reply.json() } as Answer;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What the clients were told, and what they do not know. */
+interface Book {
+  sent: number;
+  acknowledged: number;
+  /** Every state that a task may have: the last one that was acknowledged, and one whose answer never came. */
+  readonly titles: Map<string, string[]>;
+  readonly links: Map<string, string[]>;
+  readonly records: string[];
+  readonly keys: string[];
+}
+
+const ROOT = '/workspaces/current';
+
+/** Works until the service refuses or is gone; a mix of writes and reads, each client on its own tasks. */
+async function work(client: number, { url, apiKey }: Address, book: Book, noted: () => void): Promise<void> {
+  const call = async (method: string, path: string, body?: object) => {
+    book.sent += 1;
+    const answer = await ask(url, apiKey, method, path, body);
+    if (answer === undefined || answer.status === 429) return undefined;
+    expect([path, answer.status < 300]).toEqual([path, true]);
+    book.acknowledged += 1;
+    noted();
+    return answer.body;
+  };
+  for (let n = 0; ; n++) {
+    const title = `task ${client}.${n}`;
+    const task = await call('POST', `${ROOT}/${n % 3 === 0 ? 'ideas' : 'bugs'}`, { title });
+    if (!task) return;
+    book.keys.push(task.key);
+    book.titles.set(task.taskId, [title]);
+    const link = `https://example.com/${client}/${n}`;
+    if (!(await call('POST', `/tasks/${task.taskId}/work-items`, { url: link }))) return;
+    book.links.set(task.taskId, [link]);
+    if (!(await call('GET', `${ROOT}/tasks/${task.taskId}`))) return;
+    book.titles.get(task.taskId)!.push(`${title}, changed`);
+    if (!(await call('PUT', `${ROOT}/tasks/${task.taskId}`, { title: `${title}, changed` }))) return;
+    book.titles.set(task.taskId, [`${title}, changed`]);
+    const named = { repoId: String(client), identifier: String(n), title, headBranch: 'a', baseBranch: 'b' };
+    if (!(await call('POST', `${ROOT}/pull-requests`, { provider: 'github', ...named }))) return;
+    book.records.push(`${client}/${n}`);
+    if (!(await call('GET', `${ROOT}/tasks?limit=5`))) return;
+  }
+}
+
+async function killedUnderLoad(address: Address, killAt: number): Promise<Book> {
+  const book: Book = { sent: 0, acknowledged: 0, titles: new Map(), links: new Map(), records: [], keys: [] };
+  const noted = () => {
+    if (book.acknowledged === killAt) running!.child.kill('SIGKILL');
+  };
+  await Promise.all(Array.from({ length: CLIENTS }, (_, client) => work(client, address, book, noted)));
+  await running!.ended;
+  return book;
+}
+
+async function expectAllThere({ url, oauthToken }: Address, book: Book): Promise<void> {
+  const get = async (path: string) => (await ask(url, oauthToken, 'GET', path))!.body;
+  const { tasks } = await get(`${ROOT}/tasks?all=true`);
+  const found = new Map<string, string>(
+    tasks.map((task: { taskId: string; title: string }) => [task.taskId, task.title]),
+  );
+  const lost = [...book.titles].filter(([taskId, titles]) => !titles.includes(found.get(taskId) ?? ''));
+  expect(lost).toEqual([]);
+  expect(new Set(book.keys).size).toBe(book.keys.length);
+  for (const [taskId, links] of book.links) {
+    const { workItems } = await get(`/tasks/${taskId}/work-items`);
+    expect(workItems.map((item: { url: string }) => item.url)).toEqual(links);
+  }
+  const records: string[] = [];
+  for (let cursor = ''; ; ) {
+    const { pullRequests, nextCursor } = await get(`${ROOT}/pull-requests?limit=100${cursor}`);
+    for (const { repoId, identifier } of pullRequests) records.push(`${repoId}/${identifier}`);
+    if (nextCursor === null) break;
+    cursor = `&cursor=${nextCursor}`;
+  }
+  expect(new Set(records).size).toBe(records.length);
+  expect(records).toEqual(expect.arrayContaining(book.records));
+}
+
+/** Requests that the service still accepts. */
+async function whatIsLeft({ url, apiKey }: Address): Promise<number> {
+  let accepted = 0;
+  const client = async () => {
+    while ((await ask(url, apiKey, 'GET', `${ROOT}/tasks?limit=1`))?.status === 200) accepted += 1;
+  };
+  await Promise.all(Array.from({ length: CLIENTS }, client));
+  return accepted;
+}
+
+it.each([
+  [60, 1],
+  [800, 20],
+  [1_600, 40],
+])(
+  '50 clients, kill -9 in the middle of a quota of %d: all acknowledged is there, all sent is counted',
+  async (quota, row) => {
+    const book = await killedUnderLoad(await serve(quota), quota / 2);
+    expect(book.acknowledged).toBeGreaterThanOrEqual(quota / 2);
+    const again = await serve(quota);
+    await expectAllThere(again, book);
+    const left = await whatIsLeft(again);
+    // Never fewer than what was acknowledged; more only by what was on its way, and by the rest of one row.
+    expect(left).toBeLessThanOrEqual(quota - book.acknowledged);
+    expect(left).toBeGreaterThanOrEqual(quota - book.sent - (row - 1));
+  },
+);
