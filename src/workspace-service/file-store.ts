@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -22,6 +23,9 @@ export interface FileStore {
   receive(body: Readable, size: number): Promise<string>;
   open(digest: string): Promise<FileHandle>;
 }
+
+/** What is written is on the disk when the write has ended; a later sync is not allowed everywhere. */
+const WRITE_THROUGH = constants.O_WRONLY | constants.O_CREAT | constants.O_DSYNC;
 
 const KEY_FILE = 'signing.key';
 const KEY_BYTES = 32;
@@ -59,10 +63,9 @@ async function readSigningKey(file: string, random: Random): Promise<Buffer> {
   const present = await readFile(file).catch(() => undefined);
   if (present?.length === KEY_BYTES) return present;
   const key = random.bytes(KEY_BYTES);
-  const handle = await open(file, 'w', 0o600);
+  const handle = await open(file, WRITE_THROUGH | constants.O_TRUNC, 0o600);
   try {
     await handle.writeFile(key);
-    await sync(handle);
   } finally {
     await handle.close();
   }
@@ -70,11 +73,9 @@ async function readSigningKey(file: string, random: Random): Promise<Buffer> {
 }
 
 async function writePart(file: string, body: Readable, size: number): Promise<string> {
-  const handle = await open(file, 'wx', 0o600);
+  const handle = await open(file, WRITE_THROUGH | constants.O_EXCL, 0o600);
   try {
-    const digest = await copy(body, size, handle);
-    await sync(handle);
-    return digest;
+    return await copy(body, size, handle);
   } finally {
     await handle.close();
   }
@@ -107,24 +108,17 @@ async function* piecesOf(body: Readable): AsyncGenerator<Buffer> {
   }
 }
 
-/** Makes the names of a folder survive a power failure. */
+/**
+ * Makes the names of a folder survive a power failure, where that is allowed: Node's permission model, under which the
+ * container runs, forbids it. There the file system's own journal brings the name, within seconds.
+ */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
-  try {
-    await sync(handle);
-  } finally {
-    await handle.close();
-  }
-}
-
-/**
- * To the disk. Node's permission model, under which the container runs, forbids it: there a power failure, not a kill,
- * may take the file while its row stays.
- */
-async function sync(handle: FileHandle): Promise<void> {
   try {
     await handle.sync();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_ACCESS_DENIED') throw error;
+  } finally {
+    await handle.close();
   }
 }
