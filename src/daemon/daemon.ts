@@ -1,8 +1,7 @@
 import type { DaemonOptions } from '../config/options.ts';
 import { connectors } from '../connectors/registry.ts';
-import { SyncError } from '../errors/sync-error.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
-import { createServer, type Server } from '../http/server.ts';
+import { createServer, listen, type Server } from '../http/server.ts';
 import { webhookRoutes } from '../intake/webhooks.ts';
 import type { Cancel } from '../lib/clock.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
@@ -69,8 +68,9 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   adminRoutes(admin, { partitions, clock });
   if (admin !== server) probeRoutes(server, web);
 
-  const address = await listen(server, options.host, options.port);
-  const adminAddress = admin === server ? address : await listen(admin, options.host, options.adminPort ?? 0);
+  const address = await listen(server, { host: options.host, port: options.port });
+  const adminAddress =
+    admin === server ? address : await listen(admin, { host: options.host, port: options.adminPort ?? 0 });
   for (const partition of partitions) partition.start();
   health.set('server', true);
   folder.announce({ address: adminAddress, token: adminToken });
@@ -86,17 +86,6 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
 /** What is no sound HTTP belongs to no address: told in the form of the workspace API, whose clients come most often. */
 function errorOfApi(code: number, message: string) {
   return { code, message, errorCode: 'bad_request' };
-}
-
-async function listen(server: Server, host: string, port: number): Promise<string> {
-  try {
-    return await server.listen({ host, port });
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const known = code === 'EADDRINUSE' || code === 'EACCES' || code === 'EADDRNOTAVAIL';
-    if (!known) throw error;
-    throw new SyncError('address_in_use', `cannot listen on ${host}:${port}: ${message}`, { cause: error });
-  }
 }
 
 /** How long requests that are being answered hold up the end, and how often answered ones are looked for, milliseconds. */

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { SyncError } from '../errors/sync-error.ts';
 
 /** For folders that add routes: fastify is named here only. */
 export type Server = FastifyInstance;
@@ -79,4 +80,16 @@ const STATUS_OF_CLIENT_ERROR: Readonly<Record<string, number>> = {
 class UnsupportedEncoding extends Error {
   readonly statusCode = 415;
   override readonly message = 'compressed bodies are not accepted';
+}
+
+/** Resolves with the address that callers use. Throws `address_in_use` where the port cannot be had. */
+export async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<string> {
+  try {
+    return await server.listen({ host, port });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const known = code === 'EADDRINUSE' || code === 'EACCES' || code === 'EADDRNOTAVAIL';
+    if (!known) throw error;
+    throw new SyncError('address_in_use', `cannot listen on ${host}:${port}: ${message}`, { cause: error });
+  }
 }

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { SyncError } from '../errors/sync-error.ts';
+import { listen } from '../http/server.ts';
 import { createBell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -105,7 +106,7 @@ async function assemble(
   return {
     ...createAdministration(service),
     async listen({ host, port }) {
-      await server.listen({ host, port });
+      await listen(server, { host, port });
       return baseAddress(server.server.address() as AddressInfo);
     },
     statistics: async () => ({ ...(await countRows(database)), requests: statistics.byKey() }),
