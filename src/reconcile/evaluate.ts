@@ -102,9 +102,10 @@ async function evaluateRecord(work: Work, item: PullRequest): Promise<KnownRecor
   const known = json<KnownRecord>(row.known);
   const desired = source.mirror ? desiredRecord(item, source.vendor) : undefined;
   if (desired === undefined && known === undefined) return undefined;
-  await saveEntity(query, { ...row, item_key: item.key, desired: desired ? JSON.stringify(desired) : null });
+  const next = desired ? JSON.stringify(desired) : null;
+  await saveEntity(query, { ...row, item_key: item.key, desired: next });
   const differs = desired !== undefined && recordDiffers({ ...desired }, known, source.vendor.capabilities);
-  await setDifference(work, name, 'mirror', differs);
+  await setDifference(work, name, 'mirror', differs, row.desired !== next);
   return known;
 }
 
@@ -138,9 +139,11 @@ function unexplained(item: Item, taskId: string, now: number): EntityRow {
 async function wantLink(work: Work, row: EntityRow, reason: LinkReason): Promise<void> {
   const link = desiredLink(work.item);
   if (link === undefined) return;
-  await saveEntity(work.query, { ...row, desired: JSON.stringify({ ...link, reason }) });
+  const next = JSON.stringify({ ...link, reason });
+  await saveEntity(work.query, { ...row, desired: next });
   // A link that a person took away is not added again while the text goes on naming the task.
-  await setDifference(work, row.entity, 'link', row.known === null && row.hand !== 'removed');
+  const differs = row.known === null && row.hand !== 'removed';
+  await setDifference(work, row.entity, 'link', differs, row.desired !== next);
 }
 
 async function unwantLink(work: Work, row: EntityRow): Promise<void> {
@@ -149,9 +152,11 @@ async function unwantLink(work: Work, row: EntityRow): Promise<void> {
   await saveEntity(query, { ...row, desired: null });
   if (row.hand === 'manual') return dropDifference(query, row.entity);
   const { externalId } = json<KnownLink>(row.known) ?? {};
-  if (externalId !== undefined && row.remote_id !== null) return setDifference(work, row.entity, 'link', true);
+  if (externalId !== undefined && row.remote_id !== null) {
+    return setDifference(work, row.entity, 'link', true, row.desired !== null);
+  }
   // Who made it, and under which id, only the task's links can tell; the answer brings us back here.
-  await addChange(work, entity.readLinks(row.task_id as string), 'read', 'link');
+  await addChange(work, entity.readLinks(row.task_id as string), 'read', 'link', true);
 }
 
 /** Nothing is known to stand in the workspace, unless a request is in flight: then its answer decides. */
@@ -165,7 +170,7 @@ async function abandonLink(work: Work, row: EntityRow): Promise<void> {
     return strikeTask(work, row.task_id as string);
   }
   await saveEntity(query, { ...row, desired: null });
-  await addChange(work, row.entity, 'link', 'link');
+  await addChange(work, row.entity, 'link', 'link', row.desired !== null);
 }
 
 /** The record's list of tasks is older than what the link's own row said: named anew, the task is to be linked anew. */
@@ -178,12 +183,25 @@ async function strikeTask({ query, item, source }: Work, taskId: string): Promis
   await saveEntity(query, { ...row, known: JSON.stringify({ ...known, taskIds }) });
 }
 
-async function setDifference(work: Work, name: string, lane: 'mirror' | 'link', differs: boolean): Promise<void> {
+/** @param renewed whether what would be sent is something else than before */
+async function setDifference(
+  work: Work,
+  name: string,
+  lane: 'mirror' | 'link',
+  differs: boolean,
+  renewed: boolean,
+): Promise<void> {
   if (!differs) return dropDifference(work.query, name);
-  await addChange(work, name, lane === 'mirror' ? 'pull_request' : 'link', lane);
+  await addChange(work, name, lane === 'mirror' ? 'pull_request' : 'link', lane, renewed);
 }
 
-async function addChange(work: Work, name: string, kind: 'pull_request' | 'link' | 'read', lane: Lane): Promise<void> {
+async function addChange(
+  work: Work,
+  name: string,
+  kind: 'pull_request' | 'link' | 'read',
+  lane: Lane,
+  renewed: boolean,
+): Promise<void> {
   const { query, item, cause, moment } = work;
   await addDifference(query, {
     entity: name,
@@ -192,6 +210,7 @@ async function addChange(work: Work, name: string, kind: 'pull_request' | 'link'
     since: cause.since,
     due: cause.since + allowance(lane, moment.usedShare),
     weight: isFinished(item) ? 2 : 1,
+    renewed,
     waiting: cause.waiting,
   });
 }

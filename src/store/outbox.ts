@@ -20,6 +20,8 @@ export interface Difference {
   readonly due: number;
   readonly weight: number;
   readonly notBefore?: number;
+  /** What would be sent is no longer what it was: then a held change gets a new chance. */
+  readonly renewed?: boolean;
   readonly waiting: readonly Waiting[];
 }
 
@@ -32,7 +34,7 @@ export async function findChange(query: Query, entity: string): Promise<OutboxRo
 
 /**
  * Says that desired and known differ. A change that waits is never put off; one in flight is told that it is not the
- * end; a held one gets a new chance, since what it would send has changed.
+ * end; a held one gets a new chance where what it would send has changed.
  */
 export async function addDifference(query: Query, difference: Difference): Promise<void> {
   const present = await findChange(query, difference.entity);
@@ -43,6 +45,8 @@ export async function addDifference(query: Query, difference: Difference): Promi
   const update = query.updateTable('outbox').where('entity', '=', difference.entity);
   if (present.state === 'pending') {
     await update.set({ ...merged, due: Math.min(present.due, difference.due) }).execute();
+  } else if (present.state === 'held' && !difference.renewed) {
+    await update.set(merged).execute();
   } else if (present.state === 'held') {
     const { since, due } = difference;
     await update.set({ ...merged, state: 'pending', since, due, attempts: 0, not_before: 0, error: null }).execute();
@@ -52,7 +56,7 @@ export async function addDifference(query: Query, difference: Difference): Promi
 }
 
 async function insert(query: Query, difference: Difference): Promise<void> {
-  const { notBefore, waiting, ...columns } = difference;
+  const { notBefore, renewed: _, waiting, ...columns } = difference;
   await query
     .insertInto('outbox')
     .values({ ...columns, not_before: notBefore ?? 0, state: 'pending', waiting: JSON.stringify(waiting) })

@@ -101,10 +101,17 @@ describe('saying that desired and known differ', () => {
     });
   });
 
-  it('gives a held change a new chance', async () => {
+  it('leaves a held change held while what it would send is the same', async () => {
     const store = await openTestStore();
     await changeIn(store, 'held');
-    await addDifference(store.query, difference({ since: NOW, due: NOW + 2_000, weight: 2 }));
+    await addDifference(store.query, difference({ since: NOW, due: NOW + 2_000 }));
+    expect(await findChange(store.query, 'pull_request:a')).toMatchObject({ state: 'held' });
+  });
+
+  it('gives a held change a new chance when what it would send has changed', async () => {
+    const store = await openTestStore();
+    await changeIn(store, 'held');
+    await addDifference(store.query, difference({ since: NOW, due: NOW + 2_000, weight: 2, renewed: true }));
     expect(await findChange(store.query, 'pull_request:a')).toMatchObject({
       state: 'pending',
       since: NOW,
