@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
 import type { SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
+import { createTokens } from '../gateway/tokens.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import { createCollector } from '../intake/collector.ts';
 import { createFetches } from '../intake/fetches.ts';
@@ -14,7 +15,9 @@ import type { Stage } from '../lib/stage.ts';
 import { createOutbox, type Outbox } from '../outbox/outbox.ts';
 import { createReconcile, type Reconcile } from '../reconcile/reconcile.ts';
 import { openStore, type Store } from '../store/database.ts';
+import { readMeta, WORKSPACE_ID } from '../store/meta.ts';
 import { readStatus } from '../store/status.ts';
+import { holdsTask } from '../store/tasks.ts';
 import { createThrottle, type Throttle } from '../throttle/throttle.ts';
 import { type ConfiguredConnection, describeWorkspace, type WorkspaceStatus } from '../web/status.ts';
 import type { Send, WorkspaceClient } from '../workspace/client.ts';
@@ -95,7 +98,14 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     cut: cut.signal,
   };
   const through = throughThrottle(throttle, clock, (record) => store.commit((transaction) => record(transaction)));
-  const send = directSend(door, through);
+  const sendThrough = directSend(door, through);
+  const send: typeof sendThrough = async (request, context) => {
+    try {
+      return await sendThrough(request, context);
+    } finally {
+      if (request.method !== 'GET') tellWritten();
+    }
+  };
   const bells = { inbox: createBell(), outbox: createBell() };
   const connections = activeConnections(config.connections, parts, logger);
   const collector = createCollector({ store, clock, bell: bells.inbox });
@@ -155,15 +165,18 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     throttle,
     passage: {
       name: config.name,
-      workspaceId: config.workspace.id,
+      workspaceId: workspaceIdOf(config, store),
+      holdsTask: (taskId) => holdsTask(store.query, taskId),
+      tokens: createTokens({ store, clock, random }),
+      logger,
       settings: {
         freshFor: config.gateway.fresh,
         longestWait: config.gateway.wait,
         keyPrefix: config.gateway.keyPrefix,
       },
       store,
-      inbox: bells.inbox,
-      pass: passOn(door, through),
+      ...bells,
+      pass: passOn(door, clock, through),
       nextSlotAt: () => throttle.snapshot().nextSlotAt,
     },
     send,
@@ -200,6 +213,12 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     },
     stop: () => (stopped ??= stop()),
   };
+}
+
+/** As it is configured, else as the workspace told it. */
+function workspaceIdOf({ workspace: { id } }: WorkspaceConfig, store: Store): Passage['workspaceId'] {
+  let known = id === 'current' ? undefined : id;
+  return async () => (known ??= await readMeta(store.query, WORKSPACE_ID));
 }
 
 function describeConnection(workspace: string, config: ConnectionConfig): ConfiguredConnection {

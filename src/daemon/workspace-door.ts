@@ -71,12 +71,13 @@ export function directSend(options: DoorOptions, through: Through): Send<DirectC
 }
 
 /** How the gateway sends: as the caller spelled it, with the caller's credential or, for a gateway token, with ours. */
-export function passOn(options: DoorOptions, through: Through): Passage['pass'] {
+export function passOn(options: DoorOptions, clock: Clock, through: Through): Passage['pass'] {
   const { http, baseUrl, apiKey, cut } = options;
   const version = apiOverrides.parse(options.api ?? {}).versionHeader ?? VERSION_HEADER;
   return ({ method, path, query, headers, body, authorization }, waiting) =>
-    through({ lane: 'interactive', signal: waiting }, () =>
-      http.request({
+    through({ lane: 'interactive', signal: waiting }, async () => {
+      const sentAt = clock.now();
+      const answer = await http.request({
         method,
         url: `${baseUrl.replace(/\/+$/, '')}${path}${query}`,
         headers: {
@@ -88,8 +89,9 @@ export function passOn(options: DoorOptions, through: Through): Passage['pass'] 
         signal: cut,
         largestAnswer: LARGEST_PASSED,
         target: 'workspace',
-      }),
-    );
+      });
+      return { ...answer, sentAt };
+    });
 }
 
 /** The largest file that the workspace holds, bytes (gaps G21). */

@@ -3,45 +3,64 @@ import type { Clock } from '../lib/clock.ts';
 
 export interface Cached {
   readonly answer: HttpAnswer;
-  /** Whole seconds since the workspace said so. */
+  /** Whole seconds since the workspace was asked. */
   readonly age: number;
 }
 
+/** Which read is meant. */
+export interface Reading {
+  readonly workspace: string;
+  /** Path, query and accepted type: what the answer depends on. */
+  readonly address: string;
+  /** Reads with equal names that come while one is on its way share its answer. */
+  readonly flight: string;
+}
+
+/** The answer to a read. */
+export interface Shared {
+  readonly answer: HttpAnswer;
+  /** Somebody else's request got it. */
+  readonly joined: boolean;
+}
+
 /**
- * Answers of reads, for a short time and in memory only. Equal reads that come while one is on its way share its
- * answer. A write to the workspace, by whomever, ends what is held of that workspace.
+ * Answers of reads, for a short time and in memory only. A write to the workspace, by whomever, ends what is held of
+ * that workspace: an answer that was asked for before the write ended is neither kept nor shared after it.
  */
 export interface Cache {
   /** @param freshFor milliseconds */
   fresh(workspace: string, address: string, freshFor: number): Cached | undefined;
-  /** Runs `read` once for all that ask meanwhile, and keeps its answer where it is a 200. */
-  shared(workspace: string, address: string, read: () => Promise<HttpAnswer>): Promise<HttpAnswer>;
+  /** Runs `read` once for all that ask meanwhile, and keeps its answer where it is a 200 and `mayKeep`. */
+  shared(reading: Reading, mayKeep: boolean, read: () => Promise<HttpAnswer>): Promise<Shared>;
   forget(workspace: string): void;
 }
 
-/** Bytes of answers kept for all workspaces together. */
+/** Bytes of answers kept for all workspaces together, and what an answer takes beside its body. */
 const LARGEST = 32 * 1024 * 1024;
+const OVERHEAD = 1_024;
 
 interface Entry {
   readonly answer: HttpAnswer;
   /** When it was asked for: it may be as old as that. */
   readonly asked: number;
+  readonly size: number;
 }
 
+/** @param largest bytes */
 export function createCache(clock: Clock, largest = LARGEST): Cache {
   const held = new Map<string, Map<string, Entry>>();
   const flying = new Map<string, Promise<HttpAnswer>>();
-  const generation = new Map<string, number>();
+  const generations = new Map<string, number>();
   let bytes = 0;
 
-  const of = (workspace: string) => {
+  const generationOf = (workspace: string) => generations.get(workspace) ?? 0;
+  const entriesOf = (workspace: string) => {
     const found = held.get(workspace) ?? new Map<string, Entry>();
     held.set(workspace, found);
     return found;
   };
-  /** Forgets one answer. */
   const drop = (entries: Map<string, Entry>, address: string) => {
-    bytes -= entries.get(address)?.answer.body.length ?? 0;
+    bytes -= entries.get(address)?.size ?? 0;
     entries.delete(address);
   };
   /** The oldest go first: a map keeps the order in which its entries were made. */
@@ -53,13 +72,14 @@ export function createCache(clock: Clock, largest = LARGEST): Cache {
       }
     }
   };
-  const keep = (workspace: string, address: string, answer: HttpAnswer, asked: number) => {
-    if (answer.status !== 200 || answer.body.length > largest) return;
-    const entries = of(workspace);
+  const keep = ({ workspace, address }: Reading, answer: HttpAnswer, asked: number) => {
+    const size = answer.body.length + 2 * address.length + OVERHEAD;
+    if (answer.status !== 200 || size > largest) return;
+    const entries = entriesOf(workspace);
     drop(entries, address);
-    makeRoom(answer.body.length);
-    entries.set(address, { answer, asked });
-    bytes += answer.body.length;
+    makeRoom(size);
+    entries.set(address, { answer, asked, size });
+    bytes += size;
   };
 
   return {
@@ -68,25 +88,22 @@ export function createCache(clock: Clock, largest = LARGEST): Cache {
       const age = entry === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - entry.asked;
       return entry && age < freshFor ? { answer: entry.answer, age: Math.floor(age / 1_000) } : undefined;
     },
-    shared(workspace, address, read) {
-      const name = `${workspace}\n${generation.get(workspace) ?? 0}\n${address}`;
+    async shared(reading, mayKeep, read) {
+      const { workspace, flight } = reading;
+      const generation = generationOf(workspace);
+      const name = JSON.stringify([workspace, generation, flight]);
       const present = flying.get(name);
-      if (present) return present;
+      if (present) return { answer: await present, joined: true };
       const asked = clock.monotonic();
-      const before = generation.get(workspace);
-      const reading = read()
-        .then((answer) => {
-          // A write that went through meanwhile may not be in this answer.
-          if (generation.get(workspace) === before) keep(workspace, address, answer, asked);
-          return answer;
-        })
-        .finally(() => flying.delete(name));
-      flying.set(name, reading);
-      return reading;
+      const flown = read().finally(() => flying.delete(name));
+      flying.set(name, flown);
+      const answer = await flown;
+      if (mayKeep && generationOf(workspace) === generation) keep(reading, answer, asked);
+      return { answer, joined: false };
     },
     forget(workspace) {
-      generation.set(workspace, (generation.get(workspace) ?? 0) + 1);
-      const entries = of(workspace);
+      generations.set(workspace, generationOf(workspace) + 1);
+      const entries = entriesOf(workspace);
       for (const address of entries.keys()) drop(entries, address);
     },
   };

@@ -1,36 +1,51 @@
-import { createHmac, hash } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
 import type { Random } from '../lib/random.ts';
-import { findGatewayToken } from '../store/gateway-tokens.ts';
 import type { Passage } from './passage.ts';
+import { TOKEN_PREFIX } from './tokens.ts';
 
 /**
  * Who asks.
  *
- *   token    a gateway token: bound to its workspace; the daemon's key is used in its place. May have cached answers.
- *   key      an API key that the workspace accepted within the last minute. May have cached answers.
- *   unknown  anything else, OAuth tokens among it: passed through, and what the answer tells is learnt.
+ *   token     a gateway token: bound to its workspace; the daemon's key is used in its place. May have cached answers.
+ *   key       an API key that the workspace accepted within the last minute. May have cached answers.
+ *   stranger  anyone else, OAuth tokens among them: passed through, and what the answer tells is learnt. `name` stands
+ *             for the credential; `credible` where it was accepted within the last minute.
+ *   nobody    no bearer, or a gateway token that does not exist or was revoked: nothing is passed through for it.
  */
-export type Caller =
-  | { readonly kind: 'token'; readonly passage: Passage }
-  | { readonly kind: 'key'; readonly passage: Passage }
-  | { readonly kind: 'unknown' };
+export type Caller = Known | Stranger | { readonly kind: 'nobody' };
+export type Known = { readonly kind: 'token' | 'key'; readonly passage: Passage };
+export type Stranger = { readonly kind: 'stranger'; readonly name: string; readonly credible: boolean };
 
 export interface Callers {
   identify(authorization: string | undefined): Promise<Caller>;
-  /** The workspace accepted this credential for an API key. */
-  accepted(authorization: string | undefined, passage: Passage): void;
+  /** Whether the credential has the form of an API key of this workspace. */
+  isKey(authorization: string, passage: Passage): boolean;
+  accepted(authorization: string, acceptance: Acceptance): void;
   /** 401 or 403: forgotten at once. */
-  refused(authorization: string | undefined): void;
+  refused(authorization: string): void;
 }
 
-/** Secrets of gateway tokens begin so: then no API key is ever looked up as one. */
-export const TOKEN_PREFIX = 'wsg_';
+/** The workspace accepted a credential. */
+export interface Acceptance {
+  readonly passage: Passage;
+  /** When the request began, by the monotonic clock: a refusal since then is the later word. */
+  readonly since: number;
+  /** Whether it is proved that it was for this workspace, and not for another that the same server holds. */
+  readonly isProved: boolean;
+}
 
-/** How long an accepted key is believed, milliseconds: a revoked one gets cached answers for no longer. */
+/** How long an accepted credential is believed, milliseconds: a revoked one gets cached answers for no longer. */
 const BELIEVED = 60_000;
 /** Bound of the memory that made-up credentials can take. */
-const MOST_KEYS = 10_000;
+const MOST_REMEMBERED = 10_000;
+
+interface Memory {
+  /** Present where it is a key that may have cached answers. */
+  readonly passage?: Passage | undefined;
+  readonly until: number;
+  readonly refusedAt: number;
+}
 
 export interface CallersOptions {
   readonly passages: readonly Passage[];
@@ -39,41 +54,54 @@ export interface CallersOptions {
 }
 
 export function createCallers({ passages, clock, random }: CallersOptions): Callers {
-  // Known only to this process: what is in memory tells nobody a key.
+  // Known only to this process: what is in memory tells nobody a credential.
   const pepper = random.bytes(32);
-  const known = new Map<string, { readonly passage: Passage; readonly until: number }>();
+  const remembered = new Map<string, Memory>();
   const nameOf = (secret: string) => createHmac('sha256', pepper).update(secret).digest('base64');
+  const remember = (name: string, memory: Memory) => {
+    remembered.delete(name);
+    remembered.set(name, memory);
+    if (remembered.size > MOST_REMEMBERED) remembered.delete(remembered.keys().next().value as string);
+  };
+  const isKey = (authorization: string, passage: Passage) =>
+    secretOf(authorization)?.startsWith(passage.settings.keyPrefix) ?? false;
 
   return {
     async identify(authorization) {
       const secret = secretOf(authorization);
-      if (secret === undefined) return { kind: 'unknown' };
+      if (secret === undefined) return { kind: 'nobody' };
       if (secret.startsWith(TOKEN_PREFIX)) return identifyToken(passages, secret);
-      const found = known.get(nameOf(secret));
-      if (!found || found.until <= clock.monotonic()) return { kind: 'unknown' };
-      return { kind: 'key', passage: found.passage };
+      const name = nameOf(secret);
+      const memory = remembered.get(name);
+      const isBelieved = memory !== undefined && memory.until > clock.monotonic();
+      if (isBelieved && memory.passage) return { kind: 'key', passage: memory.passage };
+      return { kind: 'stranger', name, credible: isBelieved };
     },
-    accepted(authorization, passage) {
-      const secret = secretOf(authorization);
-      if (!secret?.startsWith(passage.settings.keyPrefix)) return;
-      if (known.size >= MOST_KEYS) known.delete(known.keys().next().value as string);
-      known.set(nameOf(secret), { passage, until: clock.monotonic() + BELIEVED });
+    isKey,
+    accepted(authorization, { passage, since, isProved }) {
+      const name = nameOf(secretOf(authorization) ?? '');
+      const before = remembered.get(name);
+      if (before && before.refusedAt >= since) return;
+      const isKnown = isProved && isKey(authorization, passage);
+      const until = since + BELIEVED;
+      // A later answer to an earlier request takes nothing back.
+      if (before?.passage && !isKnown && before.until > clock.monotonic()) return;
+      remember(name, { passage: isKnown ? passage : undefined, until, refusedAt: Number.NEGATIVE_INFINITY });
     },
     refused(authorization) {
-      const secret = secretOf(authorization);
-      if (secret !== undefined) known.delete(nameOf(secret));
+      const name = nameOf(secretOf(authorization) ?? '');
+      remember(name, { until: Number.NEGATIVE_INFINITY, refusedAt: clock.monotonic() });
     },
   };
 }
 
 async function identifyToken(passages: readonly Passage[], secret: string): Promise<Caller> {
-  const digest = hash('sha256', secret);
   for (const passage of passages) {
-    if (await findGatewayToken(passage.store.query, digest)) return { kind: 'token', passage };
+    if (await passage.tokens.holds(secret)) return { kind: 'token', passage };
   }
-  return { kind: 'unknown' };
+  return { kind: 'nobody' };
 }
 
 function secretOf(authorization: string | undefined): string | undefined {
-  return /^Bearer +(\S{1,4096}) *$/i.exec(authorization ?? '')?.[1];
+  return /^Bearer +([^\s,]{1,4096}) *$/i.exec(authorization ?? '')?.[1];
 }

@@ -1,4 +1,3 @@
-import type { HttpAnswer } from '../http/client.ts';
 import { JsonError, parseJson } from '../http/json.ts';
 import type { Random } from '../lib/random.ts';
 import { entity } from '../model/change.ts';
@@ -6,12 +5,11 @@ import { type Answer, appendAnswer } from '../store/answers.ts';
 import type { Query } from '../store/database.ts';
 import { wishReads } from '../store/list-reads.ts';
 import type { RouteName } from '../workspace/contract.ts';
-import type { Passage, PassedRequest } from './passage.ts';
+import type { Passage, PassedAnswer, PassedRequest } from './passage.ts';
 import { type Matched, routeOf } from './route-of.ts';
 
-export interface Moment {
-  /** When the request left, and now; epoch milliseconds. */
-  readonly sentAt: number;
+interface Moment {
+  /** Epoch milliseconds. */
   readonly now: number;
   readonly random: Random;
 }
@@ -20,15 +18,14 @@ export interface Moment {
 export async function learn(
   passage: Passage,
   passed: PassedRequest,
-  answer: HttpAnswer,
-  moment: Moment,
+  answer: PassedAnswer,
+  { now, random }: Moment,
 ): Promise<void> {
   if (answer.status < 200 || answer.status > 299) return;
   const matched = routeOf(passed.method, passed.path);
   const news = matched && newsOf(matched, passed, answer);
   if (!news) return;
-  const { sentAt, now, random } = moment;
-  await appendAnswer(passage.store.query, { ...news, sentAt }, random.uuid(), now);
+  await appendAnswer(passage.store.query, { ...news, sentAt: answer.sentAt }, random.uuid(), now);
   passage.inbox.ring();
 }
 
@@ -52,7 +49,7 @@ const ACTIONS: Readonly<Partial<Record<RouteName, Answer['action']>>> = {
   removeWorkItem: 'saw-link-removed',
 };
 
-function newsOf({ route, ids }: Matched, passed: PassedRequest, answer: HttpAnswer): News | undefined {
+function newsOf({ route, ids }: Matched, passed: PassedRequest, answer: PassedAnswer): News | undefined {
   const action = ACTIONS[route];
   if (!action) return undefined;
   const taskId = ids['taskId'] ?? '';
@@ -80,14 +77,21 @@ function readBody(body: Buffer): unknown {
   }
 }
 
-/** A write without an answer is never repeated; what it may have changed is read again. */
-export async function learnUnknown(passage: Passage, passed: PassedRequest, moment: Moment): Promise<void> {
-  const matched = routeOf(passed.method, passed.path);
-  if (!matched) return;
-  await passage.store.commit((transaction) => wishFor(transaction, matched, moment));
+/** The workspace's own list tells its id to the daemon's key, where nothing else has. */
+export async function wishForId({ store, outbox }: Passage, now: number): Promise<void> {
+  await store.commit((transaction) => wishReads(transaction, [entity.readTasks], now));
+  outbox.ring();
 }
 
-async function wishFor(query: Query, { route, ids }: Matched, { now }: Moment): Promise<void> {
+/** A write without an answer is never repeated; what it may have changed is read again. */
+export async function learnUnknown(passage: Passage, passed: PassedRequest, now: number): Promise<void> {
+  const matched = routeOf(passed.method, passed.path);
+  if (!matched) return;
+  await passage.store.commit((transaction) => wishFor(transaction, matched, now));
+  passage.outbox.ring();
+}
+
+async function wishFor(query: Query, { route, ids }: Matched, now: number): Promise<void> {
   const taskId = ids['taskId'];
   if (route === 'addWorkItem' || route === 'removeWorkItem')
     return wishReads(query, [entity.readLinks(taskId ?? '')], now);

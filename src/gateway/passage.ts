@@ -1,6 +1,8 @@
 import type { HttpAnswer } from '../http/client.ts';
 import type { Bell } from '../lib/bell.ts';
+import type { Logger } from '../lib/logger.ts';
 import type { Store } from '../store/database.ts';
+import type { Tokens } from './tokens.ts';
 
 /** A request as a caller sent it to the gateway, on its way to the workspace. */
 export interface PassedRequest {
@@ -15,6 +17,11 @@ export interface PassedRequest {
   readonly authorization?: string;
 }
 
+export interface PassedAnswer extends HttpAnswer {
+  /** When the request left, epoch milliseconds. */
+  readonly sentAt: number;
+}
+
 export interface GatewaySettings {
   /** Milliseconds that a read counts as fresh; 0: every read goes to the workspace. */
   readonly freshFor: number;
@@ -27,17 +34,26 @@ export interface GatewaySettings {
 /** What the gateway needs of one workspace. */
 export interface Passage {
   readonly name: string;
-  /** The workspace's id as it is configured; `current` where the key tells it. */
-  readonly workspaceId: string;
+  /**
+   * The workspace's id: as it is configured, or as the workspace itself told it to the daemon's key; undefined until
+   * then. Whoever names it in a path and is not refused is one of ours; `current` may be another key's own workspace.
+   */
+  workspaceId(): Promise<string | undefined>;
+  /** Whether the workspace is known to hold this task. */
+  holdsTask(taskId: string): Promise<boolean>;
+  readonly tokens: Tokens;
   readonly settings: GatewaySettings;
   readonly store: Store;
+  readonly logger: Logger;
   /** Rung when something was appended to the inbox. */
   readonly inbox: Bell;
+  /** Rung when a read was wished for. */
+  readonly outbox: Bell;
   /**
    * Sends through the throttle in the interactive lane. `waiting` ends the wait for a slot, not a request that is out.
    * Throws `aborted` when no slot came in time, and what the HTTP client throws.
    */
-  pass(request: PassedRequest, waiting: AbortSignal): Promise<HttpAnswer>;
+  pass(request: PassedRequest, waiting: AbortSignal): Promise<PassedAnswer>;
   /** When a slot may be free, epoch milliseconds; null where only an answer on its way can tell. */
   nextSlotAt(): number | null;
 }

@@ -13,6 +13,8 @@ export interface AddressGuard {
   /** False where this address has failed too often: its next request is not even read. */
   admits(address: string): boolean;
   failed(address: string): void;
+  /** How many more may fail before it is turned away. */
+  left(address: string): number;
   /** An address that proves itself once is never turned away: behind a reverse proxy all senders share one address. */
   proved(address: string): void;
 }
@@ -34,6 +36,7 @@ export function createAddressGuard(clock: Clock, { burst, perSecond }: Patience)
   return {
     admits: (address) => tokensOf(address) >= 1,
     failed: (address) => remember(address, tokensOf(address) - 1),
+    left: (address) => Math.max(0, Math.floor(tokensOf(address))),
     proved(address) {
       if (tokensOf(address) !== Number.POSITIVE_INFINITY) remember(address, Number.POSITIVE_INFINITY);
     },

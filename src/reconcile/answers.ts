@@ -16,7 +16,7 @@ import {
 } from '../store/entities.ts';
 import { PULL_REQUESTS_READ, TASKS_READ, wishTaskList } from '../store/list-reads.ts';
 import { itemsNaming } from '../store/mentions.ts';
-import { writeMeta } from '../store/meta.ts';
+import { WORKSPACE_ID, writeMeta } from '../store/meta.ts';
 import { dropDifference, findChange, removeChange, updateChange } from '../store/outbox.ts';
 import { allTaskKeys, forgetTask, saveTask } from '../store/tasks.ts';
 import type { Moment } from './context.ts';
@@ -42,8 +42,11 @@ export async function applyAnswer(query: Query, body: Uint8Array, moment: Moment
     case 'add-link':
       return applyAddedLink(query, answer);
     case 'create-task':
-    case 'saw-task':
-      return applyTask(query, taskShape.parse(answer.body), moment);
+    case 'saw-task': {
+      const task = taskShape.parse(answer.body);
+      await rememberWorkspace(query, task);
+      return applyTask(query, task, moment);
+    }
     case 'saw-tasks':
       return applyTasks(query, z.object({ tasks: z.array(taskShape) }).parse(answer.body).tasks, moment);
     case 'saw-record':
@@ -64,6 +67,7 @@ const taskShape = z.looseObject({
   key: z.string(),
   title: z.string(),
   status: z.string(),
+  workspaceId: z.string().optional().catch(undefined),
   source: z.string().catch('api'),
   createdAt: z.string().catch(''),
   updatedAt: z.string().catch(''),
@@ -102,6 +106,11 @@ async function applyTasks(query: Query, tasks: readonly Task[], moment: Moment):
   return again;
 }
 
+/** Only answers to the daemon's own key, or to callers who are proved to be of this workspace, come here. */
+async function rememberWorkspace(query: Query, task: ListedTask | undefined): Promise<void> {
+  if (task?.workspaceId) await writeMeta(query, WORKSPACE_ID, task.workspaceId);
+}
+
 /** One complete list: what it lacks is gone. It is the oracle for the key set and for creates of unknown fate. */
 async function applyTaskList(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
   const { tasks } = z.object({ tasks: z.array(taskShape) }).parse(answer.body);
@@ -114,6 +123,7 @@ async function applyTaskList(query: Query, answer: Answer, moment: Moment): Prom
   await applyTasks(query, tasks, moment);
   await settleCreates(query, tasks, answer.sentAt, moment);
   await writeMeta(query, TASKS_READ, String(moment.now));
+  await rememberWorkspace(query, tasks[0]);
   const added = tasks.filter(({ taskId, key }) => before.get(taskId) !== key).map(({ key }) => key);
   return itemsNaming(query, added);
 }

@@ -19,15 +19,10 @@ export async function addGatewayToken(
     .execute();
 }
 
-/** True when a token with this digest exists and is not revoked. */
-export async function findGatewayToken(query: Query, digest: string): Promise<boolean> {
-  const row = await query
-    .selectFrom('gateway_tokens')
-    .select('id')
-    .where('digest', '=', digest)
-    .where('revoked_at', 'is', null)
-    .executeTakeFirst();
-  return row !== undefined;
+/** Digests of the tokens that are not revoked. */
+export async function liveDigests(query: Query): Promise<Set<string>> {
+  const rows = await query.selectFrom('gateway_tokens').select('digest').where('revoked_at', 'is', null).execute();
+  return new Set(rows.map(({ digest }) => digest));
 }
 
 export async function listGatewayTokens(query: Query): Promise<GatewayToken[]> {

@@ -8,6 +8,11 @@ export async function tasksByKeys(query: Query, keys: readonly string[]): Promis
   return new Map(rows.map((row) => [row.key, JSON.parse(row.fields) as Task]));
 }
 
+export async function holdsTask(query: Query, taskId: string): Promise<boolean> {
+  const row = await query.selectFrom('tasks').select('task_id').where('task_id', '=', taskId).executeTakeFirst();
+  return row !== undefined;
+}
+
 export async function allTaskKeys(query: Query): Promise<Map<string, string>> {
   const rows = await query.selectFrom('tasks').select(['task_id', 'key']).execute();
   return new Map(rows.map((row) => [row.task_id, row.key]));

@@ -39,7 +39,7 @@ export function guardDoors(server: Server, options: DoorOptions): void {
   const token = options.adminToken === undefined ? undefined : digest(options.adminToken);
   server.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS);
-    if (isPublic(request.routeOptions.url)) return;
+    if (isPublic(request.is404 ? addressOf(request.url) : request.routeOptions.url)) return;
     const given = bearer(request.headers);
     if (given !== undefined) {
       if (token !== undefined && timingSafeEqual(digest(given), token)) return;
@@ -61,6 +61,11 @@ function answerErrors(server: Server, logger: Logger): void {
     logger.error({ error, route: request.routeOptions.url }, 'request failed');
     return reply.code(status).send({ error: 'internal' });
   });
+}
+
+/** Where no route was matched, nothing but 404 stands behind the address. */
+function addressOf(url: string): string | undefined {
+  return url.startsWith('/api/v1/') ? url : undefined;
 }
 
 /** By the route that was matched, not by the text of the address: there are many spellings of a path. */

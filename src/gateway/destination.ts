@@ -1,0 +1,105 @@
+import type { ServerRequest } from '../http/server.ts';
+import { BASE_PATH } from '../workspace/contract.ts';
+import type { Caller, Known, Stranger } from './callers.ts';
+import { type Outgoing, refuse } from './outgoing.ts';
+import type { Passage, PassedRequest } from './passage.ts';
+import { taskOf, workspaceOf } from './route-of.ts';
+
+/** Where a request goes, and what is known of it. */
+export interface Destination {
+  readonly passage: Passage;
+  /** Below the base path; names the workspace by its id where that is known, so that equal reads look equal. */
+  readonly path: string;
+  /**
+   * Whether success proves that the caller is one of this workspace's own: its credential is known, or the path names
+   * the workspace or one of its tasks by id. `current` of a stranger is whatever workspace the credential is bound to.
+   */
+  readonly isProof: boolean;
+}
+
+/** Characters of RFC 3986, section 3.3. Nothing that anybody on the way could read as another place. */
+const PATH = /^(?:\/(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-Fa-f]{2})+)+\/?$/;
+const AMBIGUOUS = /\/\.{1,2}(?:\/|$)|%(?:2e|2f|5c|25|00)/i;
+
+/** Below the base path, as the caller spelled it; undefined for what could leave its place when somebody decodes it. */
+export function pathOf(url: string): string | undefined {
+  if (!url.startsWith(`${BASE_PATH}/`) || url.includes('#')) return undefined;
+  const path = url.slice(BASE_PATH.length).split('?', 1)[0] as string;
+  return PATH.test(path) && !AMBIGUOUS.test(path) ? path : undefined;
+}
+
+/**
+ * The workspace that a request is for. What the caller is known for decides; then the path; a stranger that names none
+ * is only clear where there is one workspace. An answer instead where it is not clear.
+ */
+export async function destinationOf(
+  passages: readonly Passage[],
+  caller: Known | Stranger,
+  path: string,
+): Promise<Destination | Outgoing> {
+  const named = workspaceOf(path);
+  if (caller.kind !== 'stranger') return knownDestination(caller, path, named);
+  const passage = await strangersPassage(passages, named);
+  if (passage) return strangersDestination(passage, path, named);
+  if (named !== undefined && named !== 'current') return FOREIGN;
+  const message = 'several workspaces are configured: name one in the path, or use a gateway token';
+  return refuse(400, 'bad_request', message);
+}
+
+const FOREIGN = refuse(403, 'workspace_forbidden', 'the workspace cannot be accessed');
+
+async function knownDestination(
+  { passage }: Known,
+  path: string,
+  named: string | undefined,
+): Promise<Destination | Outgoing> {
+  const id = await passage.workspaceId();
+  if (named === undefined) return { passage, path, isProof: true };
+  const isOurs = named === 'current' || named === passage.name || named === id;
+  if (isOurs) return { passage, path: renamed(path, id ?? 'current'), isProof: true };
+  return id === undefined ? { passage, path, isProof: true } : FOREIGN;
+}
+
+/** By the workspace's id, or by the name it has here; the only one where the path leaves it open or nobody knows the id. */
+async function strangersPassage(passages: readonly Passage[], named = 'current'): Promise<Passage | undefined> {
+  const [only] = passages.length === 1 ? passages : [];
+  if (named === 'current') return only;
+  for (const passage of passages) if ((await passage.workspaceId()) === named) return passage;
+  const byName = passages.find(({ name }) => name === named);
+  if (byName) return byName;
+  return only && (await only.workspaceId()) === undefined ? only : undefined;
+}
+
+async function strangersDestination(passage: Passage, path: string, named: string | undefined): Promise<Destination> {
+  if (named === undefined) {
+    const taskId = taskOf(path);
+    return { passage, path, isProof: taskId !== undefined && (await passage.holdsTask(taskId)) };
+  }
+  const id = await passage.workspaceId();
+  if (id !== undefined) return { passage, path: renamed(path, id), isProof: true };
+  return { passage, path: named === passage.name ? renamed(path, 'current') : path, isProof: false };
+}
+
+function renamed(path: string, id: string): string {
+  return path.replace(/^\/workspaces\/[^/]+/, `/workspaces/${id}`);
+}
+
+/** What of a request goes on to the workspace. The rest is between the caller and us. */
+const PASSED_ON = ['accept', 'content-type', 'if-none-match', 'if-match', 'range', 'x-service-api-version'];
+
+export function passedRequest(request: ServerRequest, path: string, caller: Caller): PassedRequest {
+  const at = request.url.indexOf('?');
+  const headers: Record<string, string> = {};
+  for (const name of PASSED_ON) {
+    const value = request.headers[name];
+    if (typeof value === 'string') headers[name] = value;
+  }
+  return {
+    method: request.method as PassedRequest['method'],
+    path,
+    query: at === -1 ? '' : request.url.slice(at),
+    headers,
+    ...(Buffer.isBuffer(request.body) && request.body.length > 0 ? { body: request.body } : {}),
+    ...(caller.kind === 'token' ? {} : { authorization: request.headers.authorization ?? '' }),
+  };
+}

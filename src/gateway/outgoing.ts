@@ -1,0 +1,59 @@
+import type { HttpAnswer } from '../http/client.ts';
+import type { PassedRequest } from './passage.ts';
+
+/** An answer to the caller. */
+export interface Outgoing {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer | string | undefined;
+}
+
+/** What of an answer goes back to the caller. */
+const PASSED_BACK = [
+  'content-type',
+  'content-disposition',
+  'content-range',
+  'content-security-policy',
+  'etag',
+  'location',
+  'retry-after',
+  'allow',
+  'x-content-type-options',
+];
+
+/** May be kept by the caller alone, and asked for again with its validator. */
+const KEPT_BY_CALLER = 'private, no-cache';
+
+/** @param age whole seconds; absent for an answer that was not and will not be held */
+export function outgoing(answer: HttpAnswer, { method, headers: asked }: PassedRequest, age?: number): Outgoing {
+  const headers: Record<string, string> =
+    age === undefined ? {} : { age: String(age), 'cache-control': KEPT_BY_CALLER };
+  for (const name of PASSED_BACK) {
+    const value = answer.headers[name];
+    if (value !== undefined) headers[name] = value;
+  }
+  const isKnown = method === 'GET' && answer.status === 200 && names(asked['if-none-match'], headers['etag']);
+  const status = isKnown ? 304 : answer.status;
+  return { status, headers, body: status === 204 || status === 304 ? undefined : answer.body };
+}
+
+/** If-None-Match compares weakly (RFC 9110, section 13.1.2). */
+function names(condition: string | undefined, etag: string | undefined): boolean {
+  if (condition === undefined || etag === undefined) return false;
+  const plain = (tag: string) => tag.trim().replace(/^W\//, '');
+  return condition.trim() === '*' || condition.split(',').some((tag) => plain(tag) === plain(etag));
+}
+
+/** The specification's own words and form (section 7), with the delay that is really expected. */
+export function tooMany(seconds: number): Outgoing {
+  const refusal = refuse(429, 'rate_limit_exceeded', `standard rate limit exceeded, retry in ${seconds} seconds`);
+  return { ...refusal, headers: { ...refusal.headers, 'retry-after': String(seconds) } };
+}
+
+/** The error object (section 8). */
+export function refuse(code: number, errorCode: string, message: string): Outgoing {
+  const headers = { 'content-type': 'application/json; charset=utf-8' };
+  return { status: code, headers, body: JSON.stringify({ code, message, errorCode }) };
+}
+
+export const unauthorized = () => refuse(401, 'unauthorized', 'missing or invalid credentials');

@@ -1,0 +1,777 @@
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import fc from 'fast-check';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createHttpClient } from '../../src/http/client.ts';
+import { silentMeter } from '../../src/lib/meter.ts';
+import { noSteps } from '../../src/lib/steps.ts';
+import { createWorkspaceClient } from '../../src/workspace/client.ts';
+import { createSend } from '../../src/workspace/transport.ts';
+import type { Faults } from '../../src/workspace-service/faults.ts';
+import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+import { createWeather, type Weather } from '../support/weather.ts';
+
+/** The workspace API on the daemon's own port, asked as any HTTP client would. */
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const URL_OF_ONE = 'https://github.com/acme/app/pull/1';
+
+let world: World;
+let weather: Weather;
+/** What else happens to requests, whoever sends them. */
+let hooks: { -readonly [Name in keyof Faults]: Faults[Name] } = {};
+let taskId: string;
+/** An API key of the workspace that the daemon has never seen. */
+let key: { readonly id: string; readonly secret: string };
+afterEach(() => world.close());
+
+async function open(options: WorldOptions = {}): Promise<void> {
+  let clock: World['clock'] | undefined;
+  weather = createWeather(() => clock?.elapsed() ?? 0);
+  hooks = {};
+  const faults: Faults = {
+    before: async (request) => (await hooks.before?.(request)) ?? weather.before?.(request),
+    after: async (request, answer) => (await hooks.after?.(request, answer)) ?? weather.after?.(request, answer),
+  };
+  world = await createWorld({ faults, ...options });
+  clock = world.clock;
+  key = await newKey();
+  await firstReads();
+  const { secret } = await token();
+  const bug = await ask('/workspaces/current/bugs', { method: 'POST', secret, body: { title: 'It breaks' } });
+  taskId = (bug.body as { taskId: string }).taskId;
+  await world.settled();
+  asked();
+}
+
+async function newKey() {
+  const { apiKeyId, secret } = (await world.people.createApiKey({ body: { description: 'a job' } }, {})).body;
+  return { id: apiKeyId, secret };
+}
+
+/** Until the daemon has read the workspace: what it asks from then on is told apart by `asked`. */
+async function firstReads(): Promise<void> {
+  await world.until(() => weather.arrivals.length >= 2);
+  await world.settled();
+  weather.arrivals.length = 0;
+}
+
+/** What has reached the service since the last look. */
+function asked(): string[] {
+  return weather.arrivals.splice(0).map(({ method, url }) => `${method} ${url.replace('/api/v1', '')}`);
+}
+
+interface Asking {
+  readonly method?: string;
+  readonly secret?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+}
+
+interface Told {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: never;
+}
+
+async function ask(path: string, { method = 'GET', secret = key.secret, headers, body }: Asking = {}): Promise<Told> {
+  const answer = await fetch(`${world.daemon().address}/api/v1${path}`, {
+    method,
+    headers: {
+      ...(secret === '' ? {} : { authorization: `Bearer ${secret}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    body: body === undefined ? null : JSON.stringify(body),
+  });
+  const text = await answer.text();
+  return { status: answer.status, headers: answer.headers, body: (text === '' ? null : JSON.parse(text)) as never };
+}
+
+const TASKS = '/workspaces/current/tasks';
+
+/** Once answered, the key is known. */
+async function becomeKnown(): Promise<void> {
+  expect((await ask('/workspaces/current/documents')).status).toBe(200);
+  asked();
+}
+
+async function token(): Promise<{ id: string; secret: string }> {
+  return world.partition().passage.tokens.create('for a test');
+}
+
+async function oauthToken(): Promise<string> {
+  const workspaceId = (await world.partition().passage.workspaceId()) as string;
+  const userId = await world.service().addUser({ workspaceId, name: 'Ada', role: 'member' });
+  return (await world.service().mintToken({ workspaceId, userId, role: 'member', ttl: null })).secret;
+}
+
+/** Real time for what is on its way, while the world's clock stands. */
+async function realTurns(until: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 2_000 && !until(); turn++) await new Promise((resolve) => setImmediate(resolve));
+  expect(until()).toBe(true);
+}
+
+const waiting = () => world.partition().throttle.snapshot().waiting.interactive;
+
+/** Whatever waits may go on while time passes. */
+async function whileTimePasses<Result>(work: Promise<Result>): Promise<Result> {
+  let isDone = false;
+  const watched = work.finally(() => {
+    isDone = true;
+  });
+  await world.until(() => isDone);
+  return watched;
+}
+
+const SHAPE = { code: expect.any(Number), message: expect.any(String), errorCode: expect.any(String) };
+
+describe('any client', () => {
+  it('works unchanged through the gateway', async () => {
+    await open();
+    const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+    const send = createSend({ http, baseUrl: `${world.daemon().address}/api/v1`, apiKey: () => key.secret });
+    const client = createWorkspaceClient<object>({ send, workspaceId: 'current' });
+    const { body: bug } = await client.createBug({ body: { title: 'Through the gateway' } }, {});
+    expect(bug).toMatchObject({ key: 'BUG-2', title: 'Through the gateway' });
+    await client.addWorkItem({ taskId: bug.taskId, body: { url: 'https://example.com/1' } }, {});
+    expect((await client.listWorkItems({ taskId: bug.taskId }, {})).body.workItems).toHaveLength(1);
+    expect((await client.listTasks({ query: {} }, {})).body.tasks.map((task) => task.key)).toEqual(['BUG-2', 'BUG-1']);
+    await expect(client.getTask({ taskId: 'tsk_none' }, {})).rejects.toMatchObject({ code: 'not_found', status: 404 });
+    await expect(client.createBug({ body: { title: '' } }, {})).rejects.toMatchObject({ status: 400 });
+    await http.close();
+  });
+
+  it('gets the same answers as without the gateway', async () => {
+    await open();
+    const direct = await world.people.listTasks({ query: { all: true } }, {});
+    const through = await ask(`${TASKS}?all=true`);
+    expect(through.body).toEqual(direct.body);
+    expect(through.headers.get('etag')).toBe(direct.headers['etag']);
+    expect(through.headers.get('content-type')).toBe(direct.headers['content-type']);
+  });
+});
+
+describe('a cached read', () => {
+  it('says its age, and costs nothing while it is fresh', async () => {
+    await open();
+    expect((await ask(TASKS)).headers.get('age')).toBe('0');
+    expect(asked()).toHaveLength(1);
+    await world.clock.advance(9_500);
+    const again = await ask(TASKS);
+    expect(again.headers.get('age')).toBe('9');
+    expect(again.headers.get('cache-control')).toBe('private, no-cache');
+    expect(asked()).toEqual([]);
+    await world.clock.advance(6 * SECOND);
+    expect((await ask(TASKS)).headers.get('age')).toBe('0');
+    expect(asked()).toHaveLength(1);
+  });
+
+  it('is 304 for a caller who has it', async () => {
+    await open();
+    const first = await ask(TASKS);
+    const etag = first.headers.get('etag') ?? '';
+    for (const condition of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+      const again = await ask(TASKS, { headers: { 'if-none-match': condition } });
+      expect({ status: again.status, body: again.body, etag: again.headers.get('etag') }).toEqual({
+        status: 304,
+        body: null,
+        etag,
+      });
+    }
+    expect((await ask(TASKS, { headers: { 'if-none-match': '"other"' } })).status).toBe(200);
+    expect(asked()).toHaveLength(1);
+    await world.clock.advance(20 * SECOND);
+    expect((await ask(TASKS, { headers: { 'if-none-match': etag } })).status).toBe(304);
+    expect((await ask(TASKS)).body).toEqual(first.body);
+    expect(asked()).toHaveLength(1);
+  });
+
+  it.each(['known', 'new'])('is asked for once by twenty at the same time with a %s key', async (which) => {
+    await open();
+    if (which === 'known') await becomeKnown();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => ask(TASKS)));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(asked()).toHaveLength(1);
+  });
+
+  it('is another one for another query or another accepted type', async () => {
+    await open();
+    for (const [path, accept] of [
+      [TASKS, 'application/json'],
+      [`${TASKS}?limit=1`, 'application/json'],
+      [`${TASKS}?limit=2`, 'application/json'],
+      [TASKS, '*/*'],
+    ] as const) {
+      await ask(path, { headers: { accept } });
+      await ask(path, { headers: { accept } });
+    }
+    expect(asked()).toHaveLength(4);
+  });
+
+  it('is no error', async () => {
+    await open();
+    await becomeKnown();
+    for (const _ of [1, 2]) expect((await ask(`${TASKS}/tsk_none`)).status).toBe(404);
+    expect(asked()).toHaveLength(2);
+  });
+
+  it('ends with a write through the gateway, by whomever, and with one of the daemon itself', async () => {
+    await open();
+    await becomeKnown();
+    expect((await ask(TASKS)).body).toMatchObject({ tasks: [{ title: 'It breaks' }] });
+    const other = await newKey();
+    const path = `${TASKS}/${taskId}`;
+    expect((await ask(path, { method: 'PUT', secret: other.secret, body: { title: 'It breaks badly' } })).status).toBe(
+      200,
+    );
+    expect((await ask(TASKS)).body).toMatchObject({ tasks: [{ title: 'It breaks badly' }] });
+
+    const records = '/workspaces/current/pull-requests';
+    expect((await ask(records)).body).toEqual({ pullRequests: [], nextCursor: null });
+    await world.deliver('pull_request', pullEvent());
+    await world.settled();
+    expect((await ask(records)).body).toMatchObject({ pullRequests: [{ identifier: '1' }] });
+  });
+
+  it('ends with a command that goes through the daemon', async () => {
+    await open();
+    await becomeKnown();
+    await ask(TASKS);
+    await world.partition().client.createBug({ body: { title: 'By a command' } }, { lane: 'interactive' });
+    expect((await ask(TASKS)).body).toMatchObject({ tasks: [{ key: 'BUG-2' }, { key: 'BUG-1' }] });
+  });
+
+  it('that was on its way when a write ended is not kept', async () => {
+    await open();
+    await becomeKnown();
+    let release: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let isHeld = false;
+    hooks.after = async ({ method }) => {
+      if (method !== 'GET' || isHeld) return undefined;
+      isHeld = true;
+      await held;
+      return undefined;
+    };
+    const slow = ask(TASKS);
+    await realTurns(() => isHeld);
+    expect((await ask(`${TASKS}/${taskId}`, { method: 'PUT', body: { title: 'New' } })).status).toBe(200);
+    release();
+    await slow;
+    expect((await ask(TASKS)).body).toMatchObject({ tasks: [{ title: 'New' }] });
+  });
+
+  it('is asked for under the workspace’s id, its name here, or as `current`', async () => {
+    await open();
+    const { secret } = await token();
+    expect((await ask('/workspaces/test/tasks', { secret })).body).toMatchObject({ tasks: [{ key: 'BUG-1' }] });
+    expect((await ask('/workspaces/test/tasks')).body).toMatchObject({ tasks: [{ key: 'BUG-1' }] });
+    expect((await ask('/workspaces/other/tasks', { secret })).status).toBe(403);
+    expect((await ask('/workspaces/other/tasks')).status).toBe(403);
+    expect(asked()).toHaveLength(2);
+  });
+});
+
+describe('a cached answer goes only to', () => {
+  it('a gateway token, until it is revoked', async () => {
+    await open();
+    const { id, secret } = await token();
+    expect((await ask(TASKS, { secret })).status).toBe(200);
+    expect((await ask(TASKS, { secret })).headers.get('age')).toBe('0');
+    expect(asked()).toHaveLength(1);
+    expect(await world.partition().passage.tokens.revoke(id)).toBe(true);
+    const refused = await ask(TASKS, { secret });
+    expect({ status: refused.status, body: refused.body }).toEqual({
+      status: 401,
+      body: { code: 401, message: 'missing or invalid credentials', errorCode: 'unauthorized' },
+    });
+    expect(asked()).toEqual([]);
+  });
+
+  it('a key that was accepted within the last minute: a revoked one for no longer', async () => {
+    await open({ config: { gateway: { fresh: '10m' } } });
+    expect((await ask(TASKS)).status).toBe(200);
+    await world.people.revokeApiKey({ apiKeyId: key.id }, {});
+    asked();
+    await world.clock.advance(59 * SECOND);
+    expect((await ask(TASKS)).status).toBe(200);
+    expect(asked()).toEqual([]);
+    await world.clock.advance(SECOND);
+    expect((await ask(TASKS)).status).toBe(401);
+    expect(asked()).toHaveLength(1);
+  });
+
+  it.each([
+    ['401', (): object => ({ status: 401, body: '{"code":401,"message":"no","errorCode":"unauthorized"}' })],
+    ['403', (): object => ({ status: 403, body: '{"code":403,"message":"no","errorCode":"forbidden"}' })],
+  ])('a key that had no %s since', async (_name, fault) => {
+    await open({ config: { gateway: { fresh: '10m' } } });
+    await ask(TASKS);
+    expect((await ask(TASKS)).status).toBe(200);
+    weather.turn({ before: fault as never });
+    const status = Number(_name);
+    expect((await ask(`${TASKS}/${taskId}`)).status).toBe(status);
+    expect((await ask(TASKS)).status).toBe(status);
+    weather.clear();
+    asked();
+    expect((await ask(TASKS)).status).toBe(200);
+    expect(asked()).toHaveLength(1);
+  });
+
+  it('nobody by OAuth: each of their reads is asked anew', async () => {
+    await open();
+    const secret = await oauthToken();
+    let direct = 0;
+    hooks.before = async ({ headers }) => {
+      if (headers['authorization'] === `Bearer ${secret}`) direct++;
+      return undefined;
+    };
+    for (const _ of [1, 2, 3]) {
+      const told = await ask(TASKS, { secret });
+      expect({ status: told.status, age: told.headers.get('age') }).toEqual({ status: 200, age: null });
+    }
+    await Promise.all([ask(TASKS, { secret }), ask(TASKS, { secret })]);
+    expect(direct).toBe(5);
+  });
+
+  it('nobody whose key is of another workspace of the same server', async () => {
+    await open();
+    const service = world.service();
+    const workspaceId = await service.addWorkspace();
+    const userId = await service.addUser({ workspaceId, name: 'Foreigner', role: 'owner' });
+    const { secret } = await service.mintKey({ workspaceId, userId, description: 'foreign' });
+    await ask(TASKS);
+    const foreign = await ask(TASKS, { secret });
+    expect(foreign).toMatchObject({ status: 403, body: { errorCode: 'workspace_forbidden' } });
+    for (const path of [TASKS, `/workspaces/${workspaceId}/tasks`, '/tasks/tsk_x/work-items']) {
+      expect((await ask(path, { secret })).status).toBeGreaterThanOrEqual(403);
+    }
+    await ask('/workspaces/current/bugs', { secret, method: 'POST', body: { title: 'Theirs' } });
+    await world.settled();
+    expect((await ask(TASKS)).body).toMatchObject({ tasks: [{ key: 'BUG-1' }] });
+    expect(await world.partition().store.query.selectFrom('tasks').select('key').execute()).toEqual([{ key: 'BUG-1' }]);
+  });
+
+  it('nobody with another one’s refusal: a token is answered though the key it shared a read with was revoked', async () => {
+    await open();
+    await becomeKnown();
+    const { secret } = await token();
+    await world.people.revokeApiKey({ apiKeyId: key.id }, {});
+    const [first, second] = await Promise.all([ask(TASKS), ask(TASKS, { secret })]);
+    expect([first.status, second.status]).toEqual([401, 200]);
+  });
+});
+
+describe('credentials that nobody knows', () => {
+  it('cannot drain the quota: an address has five tries, also at the same time', async () => {
+    await open();
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, (_, index) => ask(TASKS, { secret: `wsk_made_up_${index}` })),
+    );
+    const counts = Map.groupBy(answers, ({ status }) => status);
+    expect(new Set(counts.keys())).toEqual(new Set([401, 429]));
+    expect(counts.get(401)).toHaveLength(5);
+    expect(asked()).toHaveLength(5);
+    expect(answers.at(-1)).toMatchObject({ status: 429, body: SHAPE });
+    expect(answers.at(-1)?.headers.get('retry-after')).toBe('60');
+    // Whoever is known is not turned away with them.
+    expect((await ask(TASKS, { secret: (await token()).secret })).status).toBe(200);
+    await world.clock.advance(MINUTE);
+    expect((await ask(TASKS)).status).toBe(200);
+  });
+
+  it('are refused here where they cannot be any: no bearer, another scheme, a made-up gateway token', async () => {
+    await open();
+    for (const authorization of ['', 'Basic dXNlcjpwYXNz', 'Bearer', 'Bearer a b', `Bearer wsg_${'x'.repeat(43)}`]) {
+      const told = await ask(TASKS, { secret: '', headers: authorization === '' ? {} : { authorization } });
+      expect(told).toMatchObject({ status: 401, body: { errorCode: 'unauthorized' } });
+    }
+    expect(asked()).toEqual([]);
+  });
+});
+
+describe('the quota', () => {
+  const QUOTA = { requests: 30, window: 15 * MINUTE, burst: 5, burstWindow: MINUTE };
+
+  /** Until the short window has no room. */
+  async function useUp(secret: string): Promise<void> {
+    let n = 0;
+    while (world.partition().throttle.snapshot().burst.used < QUOTA.burst) {
+      expect((await ask(`${TASKS}?limit=${++n}`, { secret })).status).toBe(200);
+    }
+  }
+
+  it('is waited for as long as configured, then 429 comes with a delay after which it works', async () => {
+    await open({ quota: QUOTA });
+    const { secret } = await token();
+    await useUp(secret);
+    const began = world.clock.elapsed();
+    const refused = await whileTimePasses(ask(`${TASKS}?limit=90`, { secret }));
+    const after = world.clock.elapsed() - began;
+    expect(after).toBeGreaterThanOrEqual(20 * SECOND);
+    expect(after).toBeLessThan(30 * SECOND);
+    const seconds = Number(refused.headers.get('retry-after'));
+    expect(refused).toMatchObject({
+      status: 429,
+      body: {
+        code: 429,
+        message: `standard rate limit exceeded, retry in ${seconds} seconds`,
+        errorCode: 'rate_limit_exceeded',
+      },
+    });
+    expect(seconds).toBeLessThanOrEqual(45);
+    await world.clock.advance(seconds * SECOND);
+    const requests = asked().length;
+    expect((await ask(`${TASKS}?limit=90`, { secret })).status).toBe(200);
+    expect(asked().length).toBe(1);
+    expect(requests).toBeGreaterThan(0);
+  });
+
+  it('is waited for when a slot comes in time', async () => {
+    await open({ quota: QUOTA });
+    const { secret } = await token();
+    await useUp(secret);
+    await world.clock.advance(45 * SECOND);
+    const told = await whileTimePasses(ask(`${TASKS}?limit=90`, { secret }));
+    expect(told.status).toBe(200);
+  });
+
+  it('is not exceeded by a crowd, and cached reads cost none of it', async () => {
+    await open({ quota: QUOTA });
+    const { secret } = await token();
+    await useUp(secret);
+    expect((await ask(`${TASKS}?limit=1`, { secret })).headers.get('age')).toBe('0');
+    const crowd = Promise.all(Array.from({ length: 40 }, (_, n) => ask(`${TASKS}?limit=${n + 40}`, { secret })));
+    await realTurns(() => waiting() > 0);
+    const statuses = (await whileTimePasses(crowd)).map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([429]));
+    expect((await world.requests()).refused).toBe(0);
+  });
+
+  it('gives a refusal of the workspace itself on as it is', async () => {
+    await open();
+    await becomeKnown();
+    const body =
+      '{"code":429,"message":"standard rate limit exceeded, retry in 7 seconds","errorCode":"rate_limit_exceeded"}';
+    weather.turn({ before: () => ({ status: 429, body }) });
+    expect(await ask(TASKS)).toMatchObject({ status: 429, body: JSON.parse(body) });
+  });
+});
+
+describe('an answer that is lost', () => {
+  it('of a write is 504: nothing is repeated, and the entity is read again', async () => {
+    await open();
+    await becomeKnown();
+    let posts = 0;
+    weather.turn({
+      after: ({ method }) => {
+        if (method === 'POST') posts++;
+        return method === 'POST' ? 'cut' : undefined;
+      },
+    });
+    expect(await ask('/workspaces/current/bugs', { method: 'POST', body: { title: 'Lost' } })).toMatchObject({
+      status: 504,
+      body: { code: 504, errorCode: 'outcome_unknown', message: expect.any(String) },
+    });
+    await world.settled();
+    expect(posts).toBe(1);
+    expect(asked()).toEqual([
+      expect.stringContaining('POST'),
+      expect.stringMatching(/^GET \/workspaces\/[^/]+\/tasks\?all=true$/),
+    ]);
+    weather.clear();
+    await world.deliver('pull_request', pullEvent({ title: 'BUG-2: fix' }));
+    await world.settled();
+    expect((await ask(TASKS)).body).toMatchObject({ tasks: [{ key: 'BUG-2' }, { key: 'BUG-1' }] });
+    expect(asked().filter((line) => line.endsWith('/work-items'))).toHaveLength(1);
+  });
+
+  it.each([
+    [
+      'a link',
+      () => ask(`/tasks/${taskId}/work-items`, { method: 'POST', body: { url: 'https://example.com/1' } }),
+      /work-items$/,
+    ],
+    ['a record', () => ask('/workspaces/current/pull-requests', { method: 'POST', body: RECORD }), /pull-requests\?/],
+  ])('of %s: its list is read', async (_name, write, read) => {
+    await open();
+    await becomeKnown();
+    weather.turn({ after: ({ method }) => (method === 'POST' ? 'cut' : undefined) });
+    expect((await write()).status).toBe(504);
+    await world.settled();
+    const [post, ...reads] = asked();
+    expect(post).toMatch(/^POST/);
+    expect(reads).toEqual([expect.stringMatching(read)]);
+  });
+
+  it('of a read is 502', async () => {
+    await open();
+    weather.turn({ after: () => 'cut' });
+    expect(await ask(TASKS)).toMatchObject({ status: 502, body: { ...SHAPE, code: 502 } });
+    expect(asked()).toHaveLength(1);
+  });
+
+  it('of a workspace that is not there is 502, for a write too: it was certainly not sent', async () => {
+    await open();
+    const plug = await world.unplugService();
+    expect((await ask(TASKS)).status).toBe(502);
+    expect((await ask('/workspaces/current/bugs', { method: 'POST', body: { title: 'x' } })).status).toBe(502);
+    await plug();
+  });
+});
+
+const RECORD = {
+  provider: 'github',
+  repoId: '5001',
+  identifier: '1',
+  title: 'By hand',
+  headBranch: 'feature',
+  baseBranch: 'main',
+  state: 'open',
+  url: URL_OF_ONE,
+};
+
+describe('what passes through is learnt', () => {
+  it('a new bug is linkable without a read', async () => {
+    await open();
+    await ask('/workspaces/current/bugs', { method: 'POST', body: { title: 'Another' } });
+    await world.deliver('pull_request', pullEvent());
+    await world.settled();
+    asked();
+    await world.deliver('pull_request', pullEvent({ title: 'BUG-2: fix', updated: '2026-01-05T09:00:01Z' }));
+    await world.settled();
+    // The title is a change of the record; the link is one request.
+    expect(asked().sort()).toEqual([
+      expect.stringMatching(/^POST \/tasks\/[^/]+\/work-items$/),
+      expect.stringMatching(/^POST .*\/pull-requests$/),
+    ]);
+  });
+
+  it('a link removed by hand stays removed, one made by hand is the person’s', async () => {
+    await open();
+    const edit = async (title: string, second: number) => {
+      await world.deliver('pull_request', pullEvent({ title, updated: `2026-01-05T09:00:0${second}Z` }));
+      await world.settled();
+    };
+    const links = async () => (await world.people.listWorkItems({ taskId }, {})).body.workItems;
+    await edit('BUG-1: fix', 0);
+    const [link] = await links();
+    expect(link?.externalId).toMatch(/^worksync:/);
+    const path = `/workspaces/current/tasks/${taskId}/work-items`;
+    expect((await ask(`${path}/${link?.workItemId}`, { method: 'DELETE' })).status).toBe(204);
+    await world.settled();
+    asked();
+    await edit('BUG-1: fix it', 1);
+    expect(await links()).toEqual([]);
+    expect(asked()).toEqual([expect.stringMatching(/pull-requests$/)]);
+
+    expect((await ask(path, { method: 'POST', body: { url: URL_OF_ONE } })).status).toBe(201);
+    await world.settled();
+    asked();
+    await edit('fix it', 2);
+    await edit('fix it well', 3);
+    expect(await links()).toMatchObject([{ url: URL_OF_ONE, externalId: null }]);
+    expect(asked().every((line) => line.endsWith('/pull-requests'))).toBe(true);
+  });
+
+  it('a record edited by hand is written back once, and no loop arises', async () => {
+    await open();
+    await world.deliver('pull_request', pullEvent({ title: 'As the provider says' }));
+    await world.settled();
+    asked();
+    const path = '/workspaces/current/pull-requests';
+    expect((await ask(path, { method: 'POST', body: RECORD })).status).toBeLessThan(300);
+    await world.settled();
+    await world.clock.advance(10 * MINUTE);
+    await world.settled();
+    expect(asked()).toHaveLength(2);
+    expect((await world.people.listPullRequests({ query: {} }, {})).body.pullRequests).toMatchObject([
+      { title: 'As the provider says' },
+    ]);
+    // Its own echo, read through the gateway, is nothing new.
+    for (const _ of [1, 2, 3]) {
+      expect((await ask(path)).status).toBe(200);
+      await world.clock.advance(MINUTE);
+      await world.settled();
+    }
+    expect(asked()).toHaveLength(3);
+  });
+
+  it('of a person by OAuth: a link made on the task is the person’s', async () => {
+    await open();
+    const secret = await oauthToken();
+    const links = `/tasks/${taskId}/work-items`;
+    expect((await ask(links, { method: 'POST', secret, body: { url: URL_OF_ONE } })).status).toBe(201);
+    await world.settled();
+    const rows = await world.partition().store.query.selectFrom('inbox').select('event').execute();
+    expect(rows.map(({ event }) => event)).toContain('saw-link');
+  });
+
+  it('of two keys that write at once, neither is lost', async () => {
+    await open();
+    const other = await newKey();
+    await Promise.all(
+      [key.secret, other.secret].map((secret, n) =>
+        ask('/workspaces/current/bugs', { method: 'POST', secret, body: { title: `${n}` } }),
+      ),
+    );
+    await world.settled();
+    const keys = await world.partition().store.query.selectFrom('tasks').select('key').orderBy('key').execute();
+    expect(keys.map((row) => row.key)).toEqual(['BUG-1', 'BUG-2', 'BUG-3']);
+    expect(asked()).toHaveLength(2);
+  });
+});
+
+describe('paths', () => {
+  const reach = async (target: string, method = 'GET') => {
+    const { hostname, port } = new URL(world.daemon().address);
+    const request =
+      `${method} ${target} HTTP/1.1\r\nHost: ${hostname}:${port}\r\n` +
+      `Authorization: Bearer ${key.secret}\r\nConnection: close\r\n\r\n`;
+    return new Promise<string>((resolve, reject) => {
+      let text = '';
+      const socket = connect({ host: hostname, port: Number(port) }, () => socket.write(request));
+      socket.setEncoding('utf8').on('data', (part) => {
+        text += part;
+      });
+      socket.on('error', reject).on('close', () => resolve(text));
+    });
+  };
+  const bodyOf = (answer: string) => JSON.parse(/\r\n\r\n(.*)$/s.exec(answer)?.[1] || 'null');
+
+  it.each([
+    '/api/v1/../admin/check',
+    '/api/v1/workspaces/../../../livez',
+    '/api/v1/workspaces/current/./tasks',
+    '/api/v1/workspaces/current/tasks/..',
+    '/api/v1/workspaces/%2e%2e/x',
+    '/api/v1/workspaces/.%2e/x',
+    '/api/v1/workspaces%2fcurrent%2ftasks',
+    '/api/v1/workspaces%5Ccurrent',
+    '/api/v1/workspaces\\current\\tasks',
+    '/api/v1//example.com/x',
+    '/api/v1//',
+    '/api/v1/@example.com/',
+    '/api/v1/%252e%252e/x',
+    '/api/v1/a%00b',
+    '/api/v1/a#/../b',
+    '/api/v1/a?b#c',
+    '/api/v1/%zz',
+    'http://example.com/api/v1/workspaces/current/tasks',
+    'http://evil/api/v1/workspaces/current/tasks',
+    '/%61pi/v1/workspaces/current/tasks',
+    '/api/v1',
+    '/api/v1/',
+  ])('%s reaches nothing but what it says', async (target) => {
+    await open();
+    const answer = await reach(target);
+    expect(answer).toMatch(/^HTTP\/1\.1 40[0134] /);
+    expect(asked().filter((line) => line !== 'GET /@example.com/')).toEqual([]);
+  });
+
+  it('whatever they hold, go to the workspace as they stand or nowhere', async () => {
+    await open({
+      quota: { requests: 0, burst: 0 },
+      config: { quota: { requests: 100_000, burst: 100_000, share: 1 } },
+    });
+    await becomeKnown();
+    const piece = fc.constantFrom(
+      ...'.. . %2e %2E%2e %2f %5c \\ / // @ : ; ? # % %00 %0d%0a http: workspaces current tasks a ~ < [ | %c3%a9 %25'.split(
+        ' ',
+      ),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(piece, { maxLength: 8 }), async (pieces) => {
+        const target = `/api/v1/${pieces.join('')}`.replaceAll(/[^\x21-\x7e]/g, '');
+        const answer = await reach(target);
+        const status = Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
+        const told = bodyOf(answer);
+        expect(status < 400 ? SHAPE : told).toEqual(status < 400 ? SHAPE : { ...SHAPE, code: status });
+        const id = await world.partition().passage.workspaceId();
+        for (const line of asked()) {
+          const [path = ''] = target.slice('/api/v1'.length).split('?');
+          const sent = line.slice('GET '.length).split('?')[0];
+          expect(sent).toBe(path.replace('/workspaces/current', `/workspaces/${id}`));
+          expect(path).not.toMatch(/\/\.{1,2}(\/|$)|%2e|%2f|%5c|\\|#|\/\//i);
+        }
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it('that are no address of the API, and methods that it has not, get the error object', async () => {
+    await open();
+    await becomeKnown();
+    const { address } = world.daemon();
+    const headers = { authorization: `Bearer ${key.secret}` };
+    for (const [method, path, status] of [
+      ['GET', '/nothing/here', 404],
+      ['DELETE', TASKS, 405],
+      ['OPTIONS', TASKS, 404],
+      ['PROPFIND', TASKS, 404],
+    ] as const) {
+      const answer = await fetch(`${address}/api/v1${path}`, { method, headers });
+      expect({ method, status: answer.status, body: await answer.json() }).toEqual({
+        method,
+        status,
+        body: { ...SHAPE, code: status },
+      });
+    }
+    const head = await fetch(`${address}/api/v1${TASKS}`, { method: 'HEAD', headers });
+    expect([404, 405]).toContain(head.status);
+    const packed = await fetch(`${address}/api/v1/workspaces/current/bugs`, {
+      method: 'POST',
+      headers: { ...headers, 'content-encoding': 'gzip', 'content-type': 'application/json' },
+      body: 'x',
+    });
+    expect({ status: packed.status, body: await packed.json() }).toEqual({
+      status: 415,
+      body: { ...SHAPE, code: 415 },
+    });
+  });
+});
+
+describe('bodies', () => {
+  it('pass up to a mebibyte; larger ones are 413', async () => {
+    await open();
+    await becomeKnown();
+    const mebibyte = 1024 * 1024;
+    const send = (length: number) =>
+      fetch(`${world.daemon().address}/api/v1/workspaces/current/bugs`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key.secret}`, 'content-type': 'application/json' },
+        body: '{"title":"Large"}'.padEnd(length),
+      });
+    expect((await send(mebibyte)).status).toBe(201);
+    asked();
+    const refused = await send(mebibyte + 1);
+    expect({ status: refused.status, body: await refused.json() }).toEqual({
+      status: 413,
+      body: { ...SHAPE, code: 413, errorCode: 'payload_too_large' },
+    });
+    expect(asked()).toEqual([]);
+  });
+});
+
+describe('credentials', () => {
+  it('stand in no file of the data folder', async () => {
+    await open();
+    const { secret } = await token();
+    await ask(TASKS);
+    await ask('/workspaces/current/bugs', { method: 'POST', body: { title: 'x' } });
+    await ask(TASKS, { secret });
+    await ask(TASKS, { secret: 'wsk_canary_that_nobody_knows' });
+    await world.settled();
+    const { file, query } = world.partition().store;
+    const stored = JSON.stringify(await query.selectFrom('inbox').selectAll().execute());
+    for (const canary of [key.secret, secret, 'wsk_canary_that_nobody_knows']) {
+      expect(stored).not.toContain(canary);
+      for (const suffix of ['', '-wal']) expect(readFileSync(file + suffix).includes(canary)).toBe(false);
+    }
+  });
+});
