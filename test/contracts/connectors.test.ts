@@ -277,13 +277,14 @@ describe.each(PROFILES)('$id', (profile) => {
           .toSorted()
           .at(-1),
       ).toBe(profile.poll.newest);
-      expect(pages[0]?.etag).toBe(validator.etag);
+      expect(pages[0]?.etag).toBe(validator?.etag);
     });
 
-    it('asks with the validator, and a 304 ends the walk', async () => {
-      script([{ ...first, status: 304 }], [validator.header, validator.etag]);
-      expect(await connect().poll({ ...start, etag: validator.etag }, signal)).toEqual({ outcome: 'unchanged' });
-    });
+    if (validator)
+      it('asks with the validator, and a 304 ends the walk', async () => {
+        script([{ ...first, status: 304 }], [validator.header, validator.etag]);
+        expect(await connect().poll({ ...start, etag: validator.etag }, signal)).toEqual({ outcome: 'unchanged' });
+      });
 
     it('does not take a 304 that it did not ask for', async () => {
       script([{ ...first, status: 304 }]);

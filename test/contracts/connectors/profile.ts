@@ -6,7 +6,7 @@ type Headers = Readonly<Record<string, string>>;
 /** One answer of the vendor, and the request it belongs to. */
 export interface Exchange {
   readonly path: string;
-  readonly query?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string | string[]>>;
   readonly status?: number;
   readonly headers?: Headers;
   readonly body?: string;
@@ -49,8 +49,8 @@ export interface ConnectorProfile {
     readonly newest: string;
     /** The first request of a walk, whatever is answered. */
     readonly first: Exchange;
-    /** What the first request must carry when a validator is known, and the answer is 304. */
-    readonly validator: { readonly etag: string; readonly header: string };
+    /** What the first request must carry when a validator is known, and the answer is 304; absent where none is used. */
+    readonly validator?: { readonly etag: string; readonly header: string };
     /** Headers of a page whose next page is said to lie on another host. */
     readonly foreignNext: Exchange;
   };
