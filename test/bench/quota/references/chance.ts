@@ -1,0 +1,45 @@
+/** Seeded chance: the same seed gives the same numbers on every machine. */
+export interface Chance {
+  /** Uniform in [0, 1). */
+  float(): number;
+  between(low: number, high: number): number;
+  /** A whole number, both ends included. */
+  whole(low: number, high: number): number;
+  happens(probability: number): boolean;
+  lognormal(median: number, sigma: number): number;
+  exponential(mean: number): number;
+  /** Failures before the first success, with this mean. */
+  geometric(mean: number): number;
+}
+
+export function createChance(seed: number): Chance {
+  const float = mulberry32(seed);
+  // 1 - float() lies in (0, 1]: its logarithm is finite.
+  const normal = () => Math.sqrt(-2 * Math.log(1 - float())) * Math.cos(2 * Math.PI * float());
+  return {
+    float,
+    between: (low, high) => low + (high - low) * float(),
+    whole: (low, high) => low + Math.floor((high - low + 1) * float()),
+    happens: (probability) => float() < probability,
+    lognormal: (median, sigma) => median * Math.exp(sigma * normal()),
+    exponential: (mean) => -mean * Math.log(1 - float()),
+    geometric: (mean) => Math.floor(Math.log(1 - float()) / Math.log(mean / (mean + 1))),
+  };
+}
+
+/** Small, and good enough for durations and choices. */
+function mulberry32(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Seconds that a request takes: lognormal around 0.15 s, and one in 500 takes 10 s. */
+export function randomDurations(seed: number): () => number {
+  const chance = createChance(seed);
+  return () => (chance.happens(0.002) ? 10 : chance.lognormal(0.15, 0.8));
+}

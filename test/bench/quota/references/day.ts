@@ -1,0 +1,267 @@
+import { type Chance, createChance } from './chance.ts';
+import { eventsOf, type Fields, type Line } from './trace.ts';
+
+/**
+ * A day of pull requests in 40 repositories, and everything that is delivered of them: webhooks, replays, polls.
+ *
+ * People's acts are dated in activity time, which runs fast at 10-11 and 14-16 h and slowly at night; bursts, bots and
+ * machines are in real seconds.
+ */
+export interface Day {
+  readonly lines: readonly Line[];
+  /** Seconds. */
+  readonly length: number;
+}
+
+const HOUR = 3_600;
+const MINUTE = 60;
+const LENGTH = 24 * HOUR;
+const REPOSITORIES = 40;
+const ACTIVITY = [2, 2, 2, 2, 3, 6, 15, 35, 60, 80, 100, 90, 60, 70, 95, 100, 90, 70, 45, 30, 20, 12, 7, 4];
+/** Working hours: the load is measured in these. */
+const [OPENS, CLOSES] = [8 * HOUR, 18 * HOUR];
+/** Events in working hours that the workspace's quota could just take one by one: 40 long windows of 200. */
+const FULL_LOAD = 40 * 200;
+const POLL_EVERY = 5 * MINUTE;
+const POLL_OVERLAP = 10 * MINUTE;
+const CONNECTION = 'github';
+
+/** @param load events in working hours per request that the quota allows there: 0.7, 1.2, 3 */
+export function generateDay(seed: number, load: number): Day {
+  const chance = createChance(seed);
+  const lives: Line[][] = [];
+  const events = { inWork: 0 };
+  for (let number = 1; events.inWork < load * FULL_LOAD; number++) {
+    const life = number % 12 === 0 ? dependencyLife(chance, number) : personLife(chance, number);
+    lives.push(life);
+    events.inWork += eventsOf(life).filter(({ at }) => at >= OPENS && at < CLOSES).length;
+  }
+  const webhooks = lives.flat().sort(byTime);
+  const lines = [...webhooks, ...replays(chance, webhooks), ...polls(webhooks)].sort(byTime);
+  return { lines, length: LENGTH };
+}
+
+function byTime(left: Line, right: Line): number {
+  return left.at - right.at;
+}
+
+/** Records what happens to one pull request. Acts may be told in any order: they are sorted before they are applied. */
+interface Act {
+  readonly at: number;
+  readonly event: string;
+  change(fields: Fields): Partial<Fields>;
+}
+
+function personLife(chance: Chance, number: number): Line[] {
+  const opened = chance.between(0, 24);
+  const at = realTime(opened);
+  const acts: Act[] = [...botLabels(chance, at)];
+  const isDraft = chance.happens(0.2);
+  const ready = isDraft ? opened + hours(chance.lognormal(60, 0.8)) : opened;
+  if (isDraft) acts.push({ at: realTime(ready), event: 'ready_for_review', change: () => ({ draft: false }) });
+  acts.push(...reviewers(chance, realTime(ready)), ...edits(chance, opened), ...labelStorm(chance, opened));
+  const pushes = pushTimes(chance, opened);
+  for (const push of pushes) acts.push(...pushed(chance, push));
+  const reviews = reviewTimes(chance, ready);
+  for (const review of reviews) acts.push(...reviewed(chance, realTime(review)));
+  const last = Math.max(opened, ready, ...reviews, ...pushes.map(activityTime));
+  acts.push(...closed(chance, realTime(last + hours(chance.lognormal(20, 0.8))), chance.happens(0.85)));
+  return tell(chance, number, at, acts, isDraft);
+}
+
+/** A bot opens many at the same moment, and most of them are merged by machine. */
+function dependencyLife(chance: Chance, number: number): Line[] {
+  const place = Math.floor(number / 12);
+  const at = (place % 2 === 0 ? 5.5 : 12) * HOUR + Math.floor(place / 2) * chance.between(1, 4);
+  const acts = [...botLabels(chance, at), ...pushed(chance, at)];
+  if (chance.happens(0.7)) acts.push(...closed(chance, at + chance.lognormal(10 * MINUTE, 0.3), true));
+  return tell(chance, number, at, acts, false);
+}
+
+function botLabels(chance: Chance, at: number): Act[] {
+  return times(chance.whole(1, 3), (each) => addLabel(at + chance.between(0.5, 10), `area-${each}`));
+}
+
+/** Chosen one after the other in a dialogue. */
+function reviewers(chance: Chance, ready: number): Act[] {
+  const first = ready + chance.between(2, MINUTE);
+  return burst(chance, first, chance.whole(1, 3)).map((at, each) => ({
+    at,
+    event: 'review_requested',
+    change: ({ reviewers: before }) => ({ reviewers: [...before, `reviewer-${each}`] }),
+  }));
+}
+
+function edits(chance: Chance, opened: number): Act[] {
+  if (!chance.happens(0.3)) return [];
+  return times(chance.whole(1, 3), (each) => ({
+    at: realTime(opened + hours(chance.lognormal(15, 1))),
+    event: 'edited',
+    change: () => (each % 2 === 0 ? { title: `Title ${each + 2}` } : { description: `Description ${each + 2}` }),
+  }));
+}
+
+function labelStorm(chance: Chance, opened: number): Act[] {
+  if (!chance.happens(0.12)) return [];
+  const start = realTime(opened + hours(chance.lognormal(40, 1)));
+  const length = chance.between(5, 60);
+  return times(chance.whole(5, 20), () => {
+    const label = `storm-${chance.whole(0, 9)}`;
+    const at = start + chance.between(0, length);
+    return chance.happens(0.7) ? addLabel(at, label) : removeLabel(at, label);
+  });
+}
+
+function pushTimes(chance: Chance, opened: number): number[] {
+  const all: number[] = [];
+  let at = realTime(opened);
+  for (let each = 0; each < 1 + Math.min(14, chance.geometric(3)); each++) {
+    const isFixUp = chance.happens(0.3);
+    at = isFixUp ? at + chance.between(20, 90) : realTime(activityTime(at) + hours(chance.lognormal(25, 1.1)));
+    all.push(at);
+  }
+  return all;
+}
+
+/** Half of the pushes are tested: the state of that is kept in a label. */
+function pushed(chance: Chance, at: number): Act[] {
+  const push: Act = { at, event: 'synchronize', change: () => ({ head: String(at) }) };
+  if (!chance.happens(0.5)) return [push];
+  const started = at + chance.between(1, 3);
+  const done = started + chance.lognormal(6 * MINUTE, 0.4);
+  return [
+    push,
+    removeLabel(started, 'ci:passed'),
+    addLabel(started + chance.between(0.6, 2), 'ci:running'),
+    removeLabel(done, 'ci:running'),
+    addLabel(done + chance.between(0.6, 2), 'ci:passed'),
+  ];
+}
+
+function reviewTimes(chance: Chance, ready: number): number[] {
+  return times(chance.whole(1, 4), () => ready + hours(chance.lognormal(60, 0.9)));
+}
+
+function reviewed(chance: Chance, at: number): Act[] {
+  const acts: Act[] = [{ at, event: 'submitted', change: () => ({}) }];
+  if (chance.happens(0.4)) acts.push(addLabel(at + chance.between(0.6, 2), `review-${chance.whole(1, 3)}`));
+  if (chance.happens(0.3)) {
+    const name = `person-${chance.whole(1, 20)}`;
+    const change: Act['change'] = ({ assignees }) => ({ assignees: [...new Set([...assignees, name])] });
+    acts.push({ at: at + chance.between(1.2, 4), event: 'assigned', change });
+  }
+  return acts;
+}
+
+function closed(chance: Chance, at: number, isMerged: boolean): Act[] {
+  const close: Act = { at, event: 'closed', change: () => ({ state: isMerged ? 'merged' : 'closed' }) };
+  const cleared = burst(chance, at + chance.between(0.6, 2), chance.whole(1, 3));
+  const removals = cleared.map((moment) => removeOneLabel(moment));
+  // One in ten of what is merged before half past four goes out with that day's release.
+  const release = 16.5 * HOUR + chance.between(0, 120);
+  const isReleased = isMerged && at < release && chance.happens(0.1);
+  return [close, ...removals, ...(isReleased ? [addLabel(release, 'released')] : [])];
+}
+
+function addLabel(at: number, label: string): Act {
+  return { at, event: 'labeled', change: ({ labels }) => ({ labels: [...new Set([...labels, label])].sort() }) };
+}
+
+function removeLabel(at: number, label: string): Act {
+  return { at, event: 'unlabeled', change: ({ labels }) => ({ labels: labels.filter((each) => each !== label) }) };
+}
+
+function removeOneLabel(at: number): Act {
+  return { at, event: 'unlabeled', change: ({ labels }) => ({ labels: labels.slice(1) }) };
+}
+
+/** Moments of a person who clicks on: 0.6 to 2 s apart. */
+function burst(chance: Chance, first: number, count: number): number[] {
+  let at = first;
+  return times(count, (each) => (at += each === 0 ? 0 : chance.between(0.6, 2)));
+}
+
+/** An open pull request without activity at one o'clock is marked; that too is an act. */
+function staleMark(opened: number): Act[] {
+  return opened < HOUR ? [addLabel(HOUR + (opened % 40), 'stale')] : [];
+}
+
+/** The deliveries of one pull request. What would lie beyond the day is left out. */
+function tell(chance: Chance, number: number, at: number, acts: readonly Act[], draft: boolean): Line[] {
+  const item = `${pickRepository(chance)}/${number}`;
+  const none = { reviewers: [], labels: [], assignees: [] };
+  let fields: Fields = { title: 'Title 1', description: 'Description 1', state: 'open', draft, ...none, head: '0' };
+  const lines: Line[] = [lineOf(at, 'opened', item, fields)];
+  const story = [...acts, ...staleMark(at)].sort((left, right) => left.at - right.at);
+  for (const act of story) {
+    if (act.at >= LENGTH) break;
+    const change = act.change(fields);
+    const next = { ...fields, ...change };
+    // Providers report no change that is none; a review is told though it changes no field.
+    const isTold = act.event === 'submitted' || JSON.stringify(next) !== JSON.stringify(fields);
+    if (isTold) lines.push(lineOf(act.at, act.event, item, next));
+    fields = next;
+  }
+  return lines;
+}
+
+function lineOf(at: number, event: string, item: string, fields: Fields): Line {
+  return { at, connection: CONNECTION, event, item, fields, updated: at };
+}
+
+/** Few repositories have most of the work: weights 1 / rank^0.7. */
+const WEIGHTS = Array.from({ length: REPOSITORIES }, (_, rank) => 1 / (rank + 1) ** 0.7);
+
+function pickRepository(chance: Chance): number {
+  let left = chance.float() * WEIGHTS.reduce((sum, weight) => sum + weight, 0);
+  return WEIGHTS.findIndex((weight) => (left -= weight) < 0);
+}
+
+/** 3 % of the webhooks are delivered once more, minutes later. */
+function replays(chance: Chance, webhooks: readonly Line[]): Line[] {
+  return webhooks
+    .filter(() => chance.happens(0.03))
+    .map((line) => ({ ...line, event: 'replay', at: line.at + chance.lognormal(5 * MINUTE, 1) }))
+    .filter(({ at }) => at < LENGTH);
+}
+
+/** Each poll brings every item that changed within its overlap, as it is now. */
+function polls(webhooks: readonly Line[]): Line[] {
+  const all: Line[] = [];
+  let first = 0;
+  let end = 0;
+  for (let at = POLL_EVERY; at < LENGTH; at += POLL_EVERY) {
+    while ((webhooks[first]?.at ?? LENGTH) < at - POLL_OVERLAP) first++;
+    while ((webhooks[end]?.at ?? LENGTH) <= at) end++;
+    const latest = new Map(webhooks.slice(first, end).map((line) => [line.item, line]));
+    for (const line of latest.values()) all.push({ ...line, at, event: 'poll' });
+  }
+  return all;
+}
+
+const TOTAL = ACTIVITY.reduce((sum, weight) => sum + weight, 0);
+/** Activity hours that have passed at the start of each hour; 24 in all. */
+const PASSED = ACTIVITY.map((_, hour) => (24 * ACTIVITY.slice(0, hour).reduce((sum, w) => sum + w, 0)) / TOTAL);
+
+/** From activity hours to seconds of the day; what lies beyond the day comes after it. */
+function realTime(activity: number): number {
+  if (activity >= 24) return LENGTH + (activity - 24) * HOUR;
+  const hour = PASSED.findLastIndex((passed) => passed <= activity);
+  const perHour = (24 * (ACTIVITY[hour] as number)) / TOTAL;
+  return (hour + (activity - (PASSED[hour] as number)) / perHour) * HOUR;
+}
+
+function activityTime(at: number): number {
+  if (at >= LENGTH) return 24 + (at - LENGTH) / HOUR;
+  const hour = Math.floor(at / HOUR);
+  return (PASSED[hour] as number) + ((24 * (ACTIVITY[hour] as number)) / TOTAL) * (at / HOUR - hour);
+}
+
+/** Minutes of activity as hours of it. */
+function hours(minutes: number): number {
+  return minutes / 60;
+}
+
+function times<Value>(count: number, make: (each: number) => Value): Value[] {
+  return Array.from({ length: count }, (_, each) => make(each));
+}
