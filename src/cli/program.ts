@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { daemonOptions, environment, type Flags } from '../config/options.ts';
+import { secretKeyOf } from '../config/secret-key.ts';
 import { systemParts } from '../daemon/system-parts.ts';
 import { keepAlive } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
@@ -22,7 +23,9 @@ import type { Session } from './session.ts';
 import { OF_QUESTIONS, OF_WORK, print, type Setting, sessionOf, wholeNumber, withDaemonOptions } from './setting.ts';
 import { describeStatus } from './status.ts';
 import { addTasks } from './tasks.ts';
+import { addConnectProvider } from './workspace-connect-provider.ts';
 import { serveWorkspace } from './workspace-serve.ts';
+import { addWorkspaceToken } from './workspace-token.ts';
 
 /** Exit code of `once` when something is left to do, and of `check` when something is wrong. */
 const PARTIAL = 3;
@@ -65,7 +68,7 @@ function build(setting: Setting, exit: (code: number) => void): Command {
   addStatus(program, exit);
   addCheck(program, setting, exit);
   for (const add of [addTasks, addLinks, addDocs, addPullRequests, addFiles, addKeys]) add(program, setting, exit);
-  addWorkspace(program, setting);
+  addWorkspace(program, setting, exit);
   addHealthcheck(program, exit);
   addGenerate(program, exit);
   return program;
@@ -157,7 +160,7 @@ function addHealthcheck(program: Command, exit: (code: number) => void): void {
     });
 }
 
-function addWorkspace(program: Command, setting: Setting): void {
+function addWorkspace(program: Command, setting: Setting, exit: (code: number) => void): void {
   const workspace = program.command('workspace').description('the reference workspace service').exitOverride();
   workspace
     .command('serve')
@@ -167,17 +170,31 @@ function addWorkspace(program: Command, setting: Setting): void {
     .option('--db <file>', 'database file', 'data/workspace.service.db')
     .option('--quota <requests>', 'requests per 15 minutes for all API keys; 0 lifts the limit', wholeNumber, 200)
     .option('--burst <requests>', 'requests per minute for all API keys; 0 lifts the limit', wholeNumber, 40)
+    .option('--allow-private-webhooks', 'let webhooks go to this machine and to private networks')
     .option('--json', 'print one JSON line when it listens')
     .addHelpText('after', '\nExample: worksync workspace serve --port 8090 --db data/workspace.service.db --json')
     .exitOverride()
-    .action(async (given: { port: number; host: string; db: string; quota: number; burst: number; json?: boolean }) => {
+    .action(async ({ json, db: file, quota: requests, burst, allowPrivateWebhooks = false, ...given }: ServeFlags) => {
       const logger = createLogger({ level: 'warn', scrubber: setting.scrubber });
-      const quota = { requests: given.quota, burst: given.burst };
-      const options = { port: given.port, host: given.host, file: given.db, quota };
+      const key = secretKeyOf(environment());
+      if (key) setting.scrubber.add(key.text);
+      const options = { ...given, file, quota: { requests, burst }, allowPrivateWebhooks, secretKey: key?.key };
       const served = await serveWorkspace(options, systemParts(logger, setting.version));
       const people = `The workspace service listens at ${served.url}\n  key    ${served.apiKey}\n  token  ${served.oauthToken}`;
-      print(given.json ? JSON.stringify(served) : people);
+      print(json ? JSON.stringify(served) : people);
     });
+  addWorkspaceToken(workspace, exit);
+  addConnectProvider(workspace, setting, exit);
+}
+
+interface ServeFlags {
+  readonly port: number;
+  readonly host: string;
+  readonly db: string;
+  readonly quota: number;
+  readonly burst: number;
+  readonly allowPrivateWebhooks?: boolean;
+  readonly json?: boolean;
 }
 
 function addGenerate(program: Command, exit: (code: number) => void): void {

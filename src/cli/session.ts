@@ -1,6 +1,7 @@
 import type { Environment } from '../config/interpolate.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { adminToken, type DaemonOptions, daemonOptions, environment, type Flags } from '../config/options.ts';
+import { secretKeyOf } from '../config/secret-key.ts';
 import { connectors } from '../connectors/registry.ts';
 import type { Parts } from '../daemon/parts.ts';
 import { systemParts } from '../daemon/system-parts.ts';
@@ -16,6 +17,8 @@ export interface Session {
   /** Of the admin doors, where the environment sets one. */
   readonly adminToken?: string;
   readonly scrubber: Scrubber;
+  /** Of the environment. */
+  readonly secretKey?: Buffer;
   readonly parts: Parts;
 }
 
@@ -37,6 +40,8 @@ export function openSession(input: SessionInput): Session {
   const config = loadConfig({ path: given.config, env, connectors, apiOverrides });
   const options = named ? given : { ...given, logLevel: input.logLevel(config) };
   for (const secret of config.secrets) input.scrubber.add(secret);
+  const secretKey = secretKeyOf(env);
+  if (secretKey) input.scrubber.add(secretKey.text);
   const logger = createLogger({ level: options.logLevel, scrubber: input.scrubber });
   for (const warning of config.warnings) logger.warn({ warning }, 'configuration warning');
   return {
@@ -45,6 +50,7 @@ export function openSession(input: SessionInput): Session {
     config,
     adminToken: adminToken(env),
     scrubber: input.scrubber,
+    secretKey: secretKey?.key,
     parts: systemParts(logger, input.version),
   };
 }

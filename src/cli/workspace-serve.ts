@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import closeWithGrace from 'close-with-grace';
+import { gitProviders } from '../daemon/git-providers.ts';
 import type { Parts } from '../daemon/parts.ts';
 import { createWorkspaceService } from '../workspace-service/service.ts';
 
@@ -10,6 +11,8 @@ export interface ServeOptions {
   readonly file: string;
   /** Requests per long and per short window; 0 lifts a limit. */
   readonly quota: { readonly requests: number; readonly burst: number };
+  readonly allowPrivateWebhooks: boolean;
+  readonly secretKey?: Buffer;
 }
 
 /** What a client needs; with `--json` the one line that is printed. */
@@ -31,8 +34,22 @@ export async function serveWorkspace(options: ServeOptions, parts: Parts): Promi
   const { clock, random, logger } = parts;
   mkdirSync(dirname(options.file), { recursive: true });
   const quota = { ...options.quota, window: WINDOW, burstWindow: BURST_WINDOW };
-  const service = await createWorkspaceService({ file: options.file, quota, clock, random, logger });
-  closeWithGrace({ delay: 8_000, logger: false }, () => service.close());
+  const { file, secretKey, allowPrivateWebhooks } = options;
+  const service = await createWorkspaceService({
+    file,
+    quota,
+    clock,
+    random,
+    logger,
+    secretKey,
+    allowPrivateWebhooks,
+    meter: parts.metrics.meter,
+    providers: gitProviders(parts),
+  });
+  closeWithGrace({ delay: 8_000, logger: false }, async () => {
+    await service.close();
+    await parts.http.close();
+  });
   const url = await service.listen({ host: options.host, port: options.port });
   const { workspaceId, apiKey, oauthToken } = await service.mintStartCredentials();
   return { url, workspaceId, apiKey, oauthToken };

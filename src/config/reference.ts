@@ -51,6 +51,7 @@ const VARIABLES = [
     ],
   ),
   'Each variable may be given as `NAME`, or as `NAME_FILE` with the path of a file; one line break at the end of the file is dropped, and a file that everybody may read is a warning. Both at once are an error. A value with line breaks must come from a file. Inside `[ ]` and `{ }` a variable needs quotes.',
+  'The program itself reads `WORKSYNC_SECRET_KEY` the same way: 32 bytes in base64 or hex. A workspace service encrypts with it what it must store and show to others again: provider tokens, the secrets of webhooks. Where it is not set, a key is made at the first start, beside the database (`<database>.key`, mode 0600): back up both.',
 ].join('\n\n');
 
 const CODES_NOTE = `A code never changes its meaning. \`retry\`: may succeed when repeated later. \`wait-until\`: succeeds only after

@@ -1,9 +1,10 @@
 import type { ZodType } from 'zod';
+import type { SyncError } from '../errors/sync-error.ts';
 import type { HttpClient } from '../http/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Delivery } from '../model/delivery.ts';
-import type { Item, ItemReference } from '../model/item.ts';
+import type { Item, ItemReference, PullRequest, PullRequestState } from '../model/item.ts';
 
 /**
  * What a vendor can do. Every flag is false unless the connector says otherwise. The core asks the flag, never the
@@ -116,6 +117,63 @@ export interface Connection {
   check(signal: AbortSignal): Promise<readonly Finding[]>;
 }
 
+/** A member's own access to a git provider: what they may do there is what the token may do. */
+export interface MemberAccess {
+  readonly token: string;
+  readonly host: string;
+  /** Absent: the one that follows from the host. */
+  readonly apiUrl?: string;
+}
+
+/** A repository as the workspace API names it: the stable id, as `<host>:<id>` where the host is not the public one. */
+interface InRepository {
+  readonly repoId: string;
+}
+
+/** Parts of a pull request that a member may set; what is absent is left as it is. */
+interface PullRequestParts {
+  readonly description?: string | null;
+  readonly draft?: boolean;
+  readonly reviewers?: readonly string[];
+  readonly labels?: readonly string[];
+  readonly assignees?: readonly string[];
+}
+
+export interface NewPullRequest extends InRepository, PullRequestParts {
+  readonly title: string;
+  readonly headBranch: string;
+  readonly baseBranch: string;
+}
+
+export interface PullRequestEdit extends InRepository, PullRequestParts {
+  readonly identifier: string;
+  readonly title?: string;
+  readonly baseBranch?: string;
+  readonly state?: PullRequestState;
+}
+
+/** What the provider holds after a write. */
+export interface WrittenPullRequest extends InRepository {
+  readonly pullRequest: PullRequest;
+  /** Why a part of the request was not carried out, though others were. */
+  readonly refused?: SyncError;
+}
+
+/**
+ * Writes of members at a git provider. Nothing is repeated: after a write of unknown fate it is looked whether it was
+ * carried out. Every method throws `SyncError`; `errorCode` then is the workspace API's own, where it has one:
+ * `branch_not_found`, `pull_request_exists`, `no_commits_between`, `unsupported_field`, `validation_failed`.
+ */
+export interface GitProvider {
+  hasBranch(
+    access: MemberAccess,
+    wanted: InRepository & { readonly branch: string },
+    signal: AbortSignal,
+  ): Promise<boolean>;
+  openPullRequest(access: MemberAccess, wanted: NewPullRequest, signal: AbortSignal): Promise<WrittenPullRequest>;
+  editPullRequest(access: MemberAccess, edit: PullRequestEdit, signal: AbortSignal): Promise<WrittenPullRequest>;
+}
+
 /**
  * One vendor. `verify` and `translate` are pure; `connect` builds what talks to the vendor.
  * Options are the connector's own part of a connection's configuration.
@@ -144,4 +202,6 @@ export interface Connector<Options = never> {
   /** Pure: what `fetch` needs to get this item, when its deliveries cannot be ordered. Equal for equal items. */
   reference(item: Item): ItemReference;
   connect(options: Options, deps: ConnectionDeps): Connection;
+  /** Where the vendor is a git provider: what members may write there. */
+  git?(deps: ConnectionDeps): GitProvider;
 }

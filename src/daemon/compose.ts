@@ -28,6 +28,8 @@ export interface ComposeInput {
   readonly version: string;
   /** Of the admin doors; made up where absent. */
   readonly adminToken?: string;
+  /** For what embedded services store encrypted; absent: each has a key of its own beside its database. */
+  readonly secretKey?: Buffer;
   readonly onLag?: (milliseconds: number) => void;
   /** Sees every statement of the workspace databases; for tests that count independently. */
   readonly onStatement?: (sql: string) => void;
@@ -44,7 +46,7 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
   };
   try {
     for (const config of input.config.workspaces) {
-      const address = await addressOf(config, folder.path, parts, (service) => {
+      const address = await addressOf({ config, folder: folder.path, secretKey: input.secretKey }, parts, (service) => {
         embedded.set(config.name, service);
         undo.push(() => service.close());
       });
@@ -72,14 +74,14 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
 }
 
 async function addressOf(
-  config: WorkspaceConfig,
-  folder: string,
+  place: { config: WorkspaceConfig; folder: string; secretKey?: Buffer },
   parts: Parts,
   opened: (service: Embedded) => void,
 ): Promise<WorkspaceAddress> {
+  const { config } = place;
   const { url, apiKey } = config.workspace;
   if (url === undefined) {
-    const service = await startEmbedded({ config, folder }, parts);
+    const service = await startEmbedded(place, parts);
     opened(service);
     return { baseUrl: service.url, apiKey: () => service.apiKey };
   }

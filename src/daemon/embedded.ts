@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import { createWorkspaceService } from '../workspace-service/service.ts';
+import { gitProviders } from './git-providers.ts';
 import type { Parts } from './parts.ts';
 
 /** The reference service that this process runs for a workspace without a `url`. */
@@ -25,15 +26,21 @@ interface EmbeddedStatistics {
 
 /** Starts it on a free loopback port, on its own file beside the workspace's database. */
 export async function startEmbedded(
-  { config, folder }: { config: WorkspaceConfig; folder: string },
-  { clock, random, logger }: Pick<Parts, 'clock' | 'random' | 'logger'>,
+  { config, folder, secretKey }: { config: WorkspaceConfig; folder: string; secretKey?: Buffer },
+  parts: Pick<Parts, 'clock' | 'random' | 'logger' | 'http' | 'metrics'>,
 ): Promise<Embedded> {
+  const { clock, random, logger } = parts;
   const service = await createWorkspaceService({
     file: join(folder, `${config.name}.service.db`),
     clock,
     random,
     logger: logger.child({ service: config.name }),
     quota: config.quota,
+    meter: parts.metrics.meter,
+    secretKey,
+    providers: gitProviders(parts),
+    // Everything else of the embedded service is local too.
+    allowPrivateWebhooks: true,
   });
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
   const { apiKey, apiKeyId, oauthToken } = await service.mintStartCredentials();

@@ -42,6 +42,16 @@ export const CODES = {
     hint: 'Another process holds this data folder: stop it, or give each daemon its own folder.',
     exit: 75,
   },
+  secret_key_missing: {
+    verdict: 'wait-until',
+    hint: 'Put the key file back beside the database, or give its key as WORKSYNC_SECRET_KEY. Nothing was changed.',
+    exit: 78,
+  },
+  secret_key_wrong: {
+    verdict: 'wait-until',
+    hint: 'Give the key that the secrets were stored with: the file beside the database, or WORKSYNC_SECRET_KEY.',
+    exit: 78,
+  },
   data_folder_unusable: {
     verdict: 'never',
     hint: 'Name a folder that exists or can be made and written: --data or WORKSYNC_DATA.',

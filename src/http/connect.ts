@@ -1,5 +1,5 @@
-import { BlockList } from 'node:net';
 import { buildConnector } from 'undici';
+import { blockListOf } from './private-ranges.ts';
 
 /**
  * Always refused: link-local addresses and the metadata services of clouds, which hand out credentials.
@@ -21,7 +21,7 @@ const METADATA_RANGES = [
  * socket that was connected, and checked, before. Each of the two legs has `timeout` milliseconds.
  */
 export function createConnector(blockedRanges: readonly string[], timeout: number): buildConnector.connector {
-  const blockList = createBlockList([...METADATA_RANGES, ...blockedRanges]);
+  const blockList = blockListOf([...METADATA_RANGES, ...blockedRanges]);
   const plain = buildConnector({ timeout, blockList } as buildConnector.BuildOptions);
   const secure = buildConnector({ timeout, allowH2: false });
   return (target, callback) => {
@@ -32,13 +32,4 @@ export function createConnector(blockedRanges: readonly string[], timeout: numbe
       else secure({ ...target, httpSocket: socket }, callback);
     });
   };
-}
-
-function createBlockList(ranges: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const range of ranges) {
-    const [address, bits] = range.split('/') as [string, string];
-    list.addSubnet(address, Number(bits), address.includes(':') ? 'ipv6' : 'ipv4');
-  }
-  return list;
 }

@@ -173,3 +173,14 @@ export function requireAdmin(caller: Caller): void {
     throw new ApiError('oauth_token_required', 'an OAuth token of an owner or admin is required');
   if (caller.role === 'member') throw new ApiError('forbidden', 'only owners and admins may do this');
 }
+
+/** Agents act for people: they come with a person's token (section 5.6; G24). */
+export function requireUser(caller: Caller): void {
+  if (caller.kind === 'key') throw new ApiError('api_key_not_allowed', 'an OAuth token of a member is required');
+}
+
+/** What is a member's own may be changed by them, and by owners and admins. */
+export function requireOwn(caller: Caller, userId: string): void {
+  if (caller.role === 'member' && caller.userId !== userId)
+    throw new ApiError('forbidden', 'only its member, owners and admins may do this');
+}

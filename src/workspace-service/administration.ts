@@ -1,7 +1,16 @@
 import type { Write } from './commits.ts';
 import type { Service } from './context.ts';
 import { newId, timeNow } from './context.ts';
-import { insertKey, insertToken, type NewKey, type NewToken, revokeKey, revokeToken } from './credentials.ts';
+import {
+  insertKey,
+  insertToken,
+  type Mint,
+  type NewKey,
+  type NewToken,
+  revokeKey,
+  revokeToken,
+} from './credentials.ts';
+import { type NewProviderToken, storeProviderToken } from './provider-tokens.ts';
 import type { Role } from './tables.ts';
 
 interface NewUser {
@@ -33,6 +42,8 @@ export interface Administration {
   addTeam(team: { workspaceId: string; teamId?: string; name: string }): Promise<string>;
   mintKey(key: NewKey): Promise<{ apiKeyId: string; secret: string }>;
   mintToken(token: NewToken): Promise<{ tokenId: string; secret: string }>;
+  /** Stores a member's token at a git provider, encrypted. */
+  connectProvider(token: NewProviderToken): Promise<void>;
   /** Revokes what the start before minted and mints anew; the first start also makes the workspace and its owner. */
   mintStartCredentials(): Promise<StartCredentials>;
 }
@@ -49,6 +60,7 @@ export function createAdministration(service: Service): Administration {
       return { apiKeyId: row.api_key_id, secret };
     },
     mintToken: (token) => commits.run((write) => insertToken(write, service, token)),
+    connectProvider: (token) => commits.run((write) => storeProviderToken(write, service, token)),
     mintStartCredentials: () => mintStartCredentials(service),
   };
 }
@@ -62,7 +74,7 @@ async function insertWorkspace(service: Service, write: Write, workspaceId: stri
   return workspaceId;
 }
 
-async function insertUser(service: Service, write: Write, user: NewUser): Promise<string> {
+export async function insertUser(service: Mint, write: Write, user: NewUser): Promise<string> {
   const userId = user.userId ?? newId(service.random, 'usr');
   await write
     .insertInto('users')

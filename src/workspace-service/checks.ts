@@ -20,10 +20,17 @@ export function checkQuery(route: Route, query: unknown): unknown {
 /** The body as the route wants it; unknown fields are ignored. Throws 400. */
 export function checkBody(route: Route, body: unknown, contentType: string | undefined): unknown {
   if (route.body === undefined) return undefined;
-  if (!Buffer.isBuffer(body) || body.length === 0) throw new ApiError('bad_request', 'a JSON body is required');
+  if (!isPresent(body)) {
+    if (route.body.safeParse(undefined).success) return undefined;
+    throw new ApiError('bad_request', 'a JSON body is required');
+  }
   if (!/^application\/json\s*(;|$)/i.test(contentType ?? ''))
     throw new ApiError('bad_request', 'Content-Type must be application/json');
   return check(route.body, readJson(body));
+}
+
+function isPresent(body: unknown): body is Buffer {
+  return Buffer.isBuffer(body) && body.length > 0;
 }
 
 function readJson(body: Buffer): unknown {

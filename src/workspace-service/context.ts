@@ -1,10 +1,12 @@
+import type { GitProvider } from '../connectors/connector.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Random } from '../lib/random.ts';
+import type { SecretBox } from '../lib/secret-box.ts';
 import type { Database } from '../lib/sqlite.ts';
 import type { CheckedBody, CheckedQuery, Parameters, RouteName, Routes, Written } from '../workspace/contract.ts';
 import type { Access, Caller } from './access.ts';
-import type { Commits } from './commits.ts';
+import type { Commits, Write } from './commits.ts';
 import type { Events } from './events.ts';
 import type { FileStore } from './file-store.ts';
 import type { ServiceTables } from './tables.ts';
@@ -16,10 +18,19 @@ export interface Service {
   readonly access: Access;
   readonly files: FileStore;
   readonly events: Events;
+  readonly secrets: SecretBox;
+  /** Members' writes at git providers, by the provider's name. */
+  readonly providers: Readonly<Partial<Record<string, GitProvider>>>;
+  readonly allowPrivateWebhooks: boolean;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
+  /** Aborts when the service has no more time to wait for others. */
+  readonly ending: AbortSignal;
 }
+
+/** The database as reads use it, or a transaction. */
+export type Query = Database<ServiceTables>['query'] | Write;
 
 /** One request after authentication, quota, version, workspace and schemas have been checked. */
 export interface Call<Name extends RouteName> {

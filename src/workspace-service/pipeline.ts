@@ -1,6 +1,6 @@
 import { createServer, type Server, type ServerReply, type ServerRequest } from '../http/server.ts';
 import { ID_PATTERN, LIMITS, type Route, type RouteName } from '../workspace/contract.ts';
-import { type Caller, requireAdmin, resolveWorkspace } from './access.ts';
+import { type Caller, requireAdmin, requireUser, resolveWorkspace } from './access.ts';
 import { ApiError, errorBody, notFound } from './api-error.ts';
 import { checkBody, checkQuery, checkVersion } from './checks.ts';
 import type { Answer, Handlers, Service } from './context.ts';
@@ -106,6 +106,7 @@ function addRoute(server: Server, deps: PipelineDeps, { name, route, url }: Serv
 async function enter(deps: PipelineDeps, request: ServerRequest, access: Route['access']) {
   const { caller, counted } = (request as unknown as Admitted).admission!;
   if (access === 'admin') requireAdmin(caller);
+  if (access === 'user') requireUser(caller);
   const { workspaceId: named, ...ids } = checkIds(request.params as Record<string, string>);
   const workspaceId = await resolveWorkspace(deps.service.database, caller, named);
   return { caller, counted, workspaceId, ids };

@@ -1,10 +1,12 @@
 import { type Selectable, sql } from 'kysely';
+import type { WrittenPullRequest } from '../connectors/connector.ts';
 import type { CheckedBody, CheckedQuery, Routes } from '../workspace/contract.ts';
 import type { Caller } from './access.ts';
 import { ApiError, invalid, notFound } from './api-error.ts';
 import type { Write } from './commits.ts';
-import { type Call, type Handlers, type Service, timeNow } from './context.ts';
+import { type Call, type Handlers, type Query, type Service, timeNow } from './context.ts';
 import { cutPage, pageOf } from './page.ts';
+import { editAtProvider, memberAt, openAtProvider, tellRefused } from './provider-writes.ts';
 import { checkProviderFields, refuseDeclined, stateAt } from './pull-request-rules.ts';
 import { readStrings, writeStrings } from './strings.ts';
 import type { ServiceTables } from './tables.ts';
@@ -12,7 +14,6 @@ import type { ServiceTables } from './tables.ts';
 type Row = Omit<Selectable<ServiceTables['pull_requests']>, 'seq'>;
 type Given = CheckedBody<Routes['createPullRequest']>;
 type NaturalKey = Pick<Row, 'workspace_id' | 'provider' | 'repo_id' | 'identifier'>;
-type Query = Service['database']['query'] | Write;
 
 export function pullRequestHandlers(
   service: Service,
@@ -23,7 +24,7 @@ export function pullRequestHandlers(
       body: await listPullRequests(service, workspaceId, query),
     }),
     createPullRequest: (call) => createPullRequest(service, call),
-    updatePullRequest: async (call) => ({ status: 200, body: await editRecord(service, call) }),
+    updatePullRequest: async (call) => ({ status: 200, body: await updatePullRequest(service, call) }),
   };
 }
 
@@ -84,18 +85,65 @@ async function listPullRequests(
 
 /** With `identifier` a record, without it a new request on the provider (G18). */
 async function createPullRequest(service: Service, call: Call<'createPullRequest'>) {
-  const { body, workspaceId } = call;
+  const { body, workspaceId, caller } = call;
   checkProviderFields(body);
-  if (body.identifier !== undefined)
-    return recordPullRequest(
-      service,
-      call.caller,
-      naturalKey(workspaceId, { ...body, identifier: body.identifier }),
-      body,
-    );
+  if (body.identifier === undefined) return openPullRequest(service, call);
+  return recordPullRequest(service, caller, naturalKey(workspaceId, { ...body, identifier: body.identifier }), body);
+}
+
+/** Opened by the member in person, then recorded as the provider holds it. */
+async function openPullRequest(service: Service, call: Call<'createPullRequest'>) {
+  const { body } = call;
   // A record may have equal names: its head may lie in a fork.
   if (body.headBranch === body.baseBranch) throw invalid('headBranch: must differ from baseBranch');
-  throw new ApiError('provider_not_connected', `no ${body.provider} token is stored for this member`);
+  const member = await memberAt(service, call, body.provider);
+  if (member === undefined)
+    throw new ApiError('provider_not_connected', `no ${body.provider} token is stored for this member`);
+  const written = await openAtProvider(service, member, body);
+  const record = await recordWritten(service, call, body.provider, written, body);
+  tellRefused(written, body.provider);
+  return { status: 201, body: record };
+}
+
+/** A person's edit: on the provider first, where the member has a token there; otherwise of the record only (G18). */
+async function updatePullRequest(service: Service, call: Call<'updatePullRequest'>) {
+  const { body, workspaceId } = call;
+  checkProviderFields(body);
+  const present = await findRecord(service.database.query, naturalKey(workspaceId, body));
+  if (present === undefined) throw notFound('pull request');
+  refuseDeclined(present);
+  const member = await memberAt(service, call, body.provider);
+  if (member === undefined) return editRecord(service, call);
+  const written = await editAtProvider(service, member, body);
+  const { title, head_branch: headBranch, base_branch: baseBranch } = present;
+  const record = await recordWritten(service, call, body.provider, written, { title, headBranch, baseBranch });
+  tellRefused(written, body.provider);
+  return record;
+}
+
+/** What the provider answered is what the record says; `otherwise` stands in for what it left out. */
+async function recordWritten(
+  service: Service,
+  { workspaceId, caller }: Pick<Call<'createPullRequest'>, 'workspaceId' | 'caller'>,
+  provider: Given['provider'],
+  { repoId, pullRequest }: WrittenPullRequest,
+  otherwise: Pick<Given, 'title' | 'headBranch' | 'baseBranch'>,
+) {
+  const { repoId: _unprefixed, identifier, reviewers, labels, assignees, ...fields } = pullRequest;
+  const given: Given = {
+    ...fields,
+    provider,
+    repoId,
+    identifier,
+    title: fields.title ?? otherwise.title,
+    headBranch: fields.headBranch ?? otherwise.headBranch,
+    baseBranch: fields.baseBranch ?? otherwise.baseBranch,
+    ...(reviewers && { reviewers: [...reviewers] }),
+    ...(labels && { labels: [...labels] }),
+    ...(assignees && { assignees: [...assignees] }),
+  };
+  const key = naturalKey(workspaceId, { provider, repoId, identifier });
+  return (await recordPullRequest(service, caller, key, given)).body;
 }
 
 function naturalKey(workspaceId: string, given: { provider: string; repoId: string; identifier: string }): NaturalKey {
@@ -205,7 +253,6 @@ async function updateRecord(write: Write, seq: number, columns: Partial<Row>): P
 
 /** A person's edit of what is recorded. Any edit of a declined request is refused, also one that changes nothing. */
 async function editRecord(service: Service, { workspaceId, body, caller }: Call<'updatePullRequest'>) {
-  checkProviderFields(body);
   const key = naturalKey(workspaceId, body);
   const now = timeNow(service.clock);
   return service.commits.run(async (write) => {

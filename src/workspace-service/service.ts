@@ -1,12 +1,15 @@
 import type { AddressInfo } from 'node:net';
 import { SyncError } from '../errors/sync-error.ts';
+import { createHttpClient } from '../http/client.ts';
+import { PRIVATE_RANGES } from '../http/private-ranges.ts';
 import { listen } from '../http/server.ts';
 import { createBell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import { type Meter, silentMeter } from '../lib/meter.ts';
 import type { Random } from '../lib/random.ts';
-import { CorruptDatabaseError, type Database, NewerDatabaseError, openDatabase, takeLock } from '../lib/sqlite.ts';
-import type { Steps } from '../lib/steps.ts';
+import { type Database, takeLock } from '../lib/sqlite.ts';
+import { noSteps, type Steps } from '../lib/steps.ts';
 import { BASE_PATH } from '../workspace/contract.ts';
 import { createAccess } from './access.ts';
 import { type Administration, createAdministration } from './administration.ts';
@@ -17,12 +20,14 @@ import type { Faults } from './faults.ts';
 import { openFileStore } from './file-store.ts';
 import { namedDigests } from './files.ts';
 import { createHandlers } from './handlers.ts';
-import { MIGRATIONS } from './migrations.ts';
+import { openServiceDatabase } from './open.ts';
 import { createPipeline } from './pipeline.ts';
 import type { Quota } from './quota.ts';
 import { openQuotaLog } from './quota-log.ts';
+import { openSecretBox } from './secret-key.ts';
 import { createStatistics, type KeyStatistics } from './statistics.ts';
 import type { ServiceTables } from './tables.ts';
+import { createWebhookDelivery } from './webhook-delivery.ts';
 
 export interface WorkspaceServiceOptions {
   /** The service's own SQLite file; its folder must exist. Uploaded files lie beside it in `<file>.files/`. */
@@ -31,6 +36,13 @@ export interface WorkspaceServiceOptions {
   readonly random: Random;
   readonly logger: Logger;
   readonly quota: Quota;
+  /** Key of what is stored encrypted; absent: one of its own in `<file>.key`, made at the first start. */
+  readonly secretKey?: Buffer;
+  /** Members' writes at git providers, by the provider's name; absent ones cannot be written to. */
+  readonly providers?: Service['providers'];
+  /** Whether webhooks may go to this machine and to private networks. */
+  readonly allowPrivateWebhooks?: boolean;
+  readonly meter?: Meter;
   /** Tests only: the network between client and service. */
   readonly faults?: Faults;
   readonly steps?: Steps;
@@ -55,29 +67,23 @@ export interface WorkspaceService extends Administration {
 
 /**
  * Opens the reference workspace service on its file. One process may hold the file: the second gets `locked`.
- * Throws `locked`, `database_newer`, `database_corrupt`.
+ * Throws `locked`, `database_newer`, `database_corrupt`, `secret_key_missing`, `secret_key_wrong`.
  */
 export async function createWorkspaceService(options: WorkspaceServiceOptions): Promise<WorkspaceService> {
   const lock = takeLock(`${options.file}.lock`);
   if (lock === undefined) throw new SyncError('locked', `${options.file} is served by another process`);
   try {
-    const database = await open(options);
-    return await assemble(options, database, async () => {
+    const database = await openServiceDatabase(options);
+    const release = async () => {
       await database.close();
       lock.release();
+    };
+    return await assemble(options, database, release).catch(async (error: unknown) => {
+      await release();
+      throw error;
     });
   } catch (error) {
     lock.release();
-    throw error;
-  }
-}
-
-async function open({ file, steps }: WorkspaceServiceOptions): Promise<Database<ServiceTables>> {
-  try {
-    return await openDatabase<ServiceTables>({ file, steps, migrations: MIGRATIONS });
-  } catch (error) {
-    if (error instanceof NewerDatabaseError) throw new SyncError('database_newer', error.message, { cause: error });
-    if (error instanceof CorruptDatabaseError) throw new SyncError('database_corrupt', error.message, { cause: error });
     throw error;
   }
 }
@@ -93,16 +99,39 @@ async function assemble(
   const files = await openFileStore(`${options.file}.files`, random, await namedDigests(database));
   const bell = createBell();
   const events = createEvents({ clock, random, bell });
-  const service: Service = { database, commits, access, files, events, clock, random, logger };
+  const { file, secretKey: given, providers = {}, allowPrivateWebhooks = false } = options;
+  const secrets = await openSecretBox({ file, given, database, random, owner: true });
+  const ending = new AbortController();
+  const service: Service = {
+    database,
+    commits,
+    access,
+    files,
+    events,
+    secrets,
+    providers,
+    allowPrivateWebhooks,
+    clock,
+    random,
+    logger,
+    ending: ending.signal,
+  };
+  const http = webhookClient(options);
+  const delivery = createWebhookDelivery({ database, commits, secrets, clock, logger, http, bell });
   const quotaLog = await openQuotaLog({ database, commits, clock, quota });
   const statistics = createStatistics();
   const server = createPipeline({ service, handlers: createHandlers(service), quotaLog, statistics, faults });
   let closing: Promise<void> | undefined;
   const close = async () => {
+    const cancel = clock.after(GRACE, () => ending.abort());
     await server.close();
+    cancel();
+    await delivery.stop();
+    await http.close();
     await commits.idle();
     await release();
   };
+  delivery.start();
   return {
     ...createAdministration(service),
     async listen({ host, port }) {
@@ -112,6 +141,18 @@ async function assemble(
     statistics: async () => ({ ...(await countRows(database)), requests: statistics.byKey() }),
     close: () => (closing ??= close()),
   };
+}
+
+/** How long providers are waited for at the end, milliseconds: less than what an orchestrator grants. */
+const GRACE = 5_000;
+
+/** What a receiver has to answer, milliseconds (G26). */
+const PATIENCE = 3_000;
+
+function webhookClient({ steps = noSteps, meter = silentMeter, allowPrivateWebhooks }: WorkspaceServiceOptions) {
+  const timeouts = { connect: PATIENCE, headers: PATIENCE, body: PATIENCE, total: PATIENCE };
+  const blockedRanges = allowPrivateWebhooks ? [] : PRIVATE_RANGES;
+  return createHttpClient({ steps, meter, timeouts, blockedRanges });
 }
 
 function baseAddress({ address, family, port }: AddressInfo): string {

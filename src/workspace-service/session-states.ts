@@ -1,15 +1,6 @@
-/** States of an agent's session (G24). */
-export const SESSION_STATES = [
-  'queued',
-  'pending',
-  'active',
-  'awaiting_input',
-  'complete',
-  'error',
-  'stale',
-  'cancelled',
-] as const;
+import type { SESSION_STATES } from '../workspace/contract.ts';
 
+/** States of an agent's session (G24). */
 export type SessionState = (typeof SESSION_STATES)[number];
 
 /** Where a session may go from a state (G24). What stands nowhere on the left is final. */

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { agentRoutes } from './contract/agents.ts';
 import { apiKeyRoutes } from './contract/api-keys.ts';
 import { documentRoutes } from './contract/documents.ts';
 import { fileRoutes } from './contract/files.ts';
@@ -6,6 +7,7 @@ import { describeApi } from './contract/openapi.ts';
 import { overridesOf } from './contract/overrides.ts';
 import { pullRequestRoutes } from './contract/pull-requests.ts';
 import { taskRoutes } from './contract/tasks.ts';
+import { webhookRoutes } from './contract/webhooks.ts';
 import { workItemRoutes } from './contract/work-items.ts';
 
 /**
@@ -22,6 +24,8 @@ export const ROUTES = {
   ...fileRoutes,
   ...pullRequestRoutes,
   ...apiKeyRoutes,
+  ...webhookRoutes,
+  ...agentRoutes,
 };
 
 export type Routes = typeof ROUTES;
@@ -43,6 +47,8 @@ export function openApiDocument() {
       Files: fileRoutes,
       'Pull requests': pullRequestRoutes,
       'API keys': apiKeyRoutes,
+      Webhooks: webhookRoutes,
+      Agents: agentRoutes,
     },
     basePath: BASE_PATH,
     versionHeader: VERSION_HEADER,
@@ -54,8 +60,10 @@ export function openApiDocument() {
 export const apiOverrides = overridesOf(ROUTES);
 export type ApiOverrides = z.infer<typeof apiOverrides>;
 
+export { SESSION_STATES } from './contract/agents.ts';
 export { type ApiErrorCode, ERROR_CODES, errorObject } from './contract/errors.ts';
 export { ID_PATTERN, LIMITS } from './contract/fields.ts';
 export { fillPath } from './contract/path.ts';
 export type { Answered, CheckedBody, CheckedQuery, Parameters, Route, Written } from './contract/route.ts';
 export type { WebhookEventType } from './contract/webhooks.ts';
+export { signWebhook, verifyWorkspaceWebhook, WEBHOOK_HEADERS } from './webhook-signature.ts';

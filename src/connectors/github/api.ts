@@ -5,14 +5,14 @@ import { refusal } from './answers.ts';
 import { type Auth, createAuth, type Send } from './auth.ts';
 import { apiBase, derivedBase, type Options } from './options.ts';
 
-const HEADERS = {
+export const HEADERS = {
   accept: 'application/vnd.github+json',
   'x-github-api-version': '2022-11-28',
   'user-agent': 'worksync',
 };
 
 /** A page of 100 pull requests, each with the longest description that GitHub takes. */
-const LARGEST_ANSWER = 32 * 1024 * 1024;
+export const LARGEST_ANSWER = 32 * 1024 * 1024;
 
 interface GetOptions {
   /** Without the question mark. */

@@ -6,6 +6,7 @@ import { type Options, options, shortestPoll } from './options.ts';
 import { pollPulls } from './poll.ts';
 import { reference, translate } from './translate.ts';
 import { createVerify } from './verify.ts';
+import { createGit } from './write.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -30,6 +31,7 @@ export const github: Connector<Options> = {
   verify: createVerify(),
   translate,
   reference,
+  git: createGit,
   connect(given, deps) {
     const api = createApi(given, deps);
     return {

@@ -10,6 +10,7 @@ export const ERROR_CODES = {
   unsupported_api_version: 400,
   unsupported_field: 400,
   branch_not_found: 400,
+  no_commits_between: 400,
   unauthorized: 401,
   forbidden: 403,
   oauth_token_required: 403,
@@ -24,9 +25,14 @@ export const ERROR_CODES = {
   pull_request_declined: 409,
   patch_target_not_found: 409,
   patch_target_ambiguous: 409,
+  session_already_claimed: 409,
+  invalid_transition: 409,
+  claim_ended: 409,
   payload_too_large: 413,
   rate_limit_exceeded: 429,
   internal_error: 500,
+  provider_unavailable: 502,
+  outcome_unknown: 504,
 } as const;
 
 export type ApiErrorCode = keyof typeof ERROR_CODES;

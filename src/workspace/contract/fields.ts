@@ -6,6 +6,8 @@ export const LIMITS = {
   text: 200_000,
   page: { default: 50, largest: 100 },
   activeKeys: 20,
+  /** Webhook subscriptions of a workspace. */
+  webhooks: 20,
   jsonBody: 1_048_576,
   /** Text operations of one patch (G15). */
   operations: 100,

@@ -15,8 +15,8 @@ export interface Route {
   readonly summary: string;
   /** Where the specification or the page of gaps describes it. */
   readonly section: string;
-  /** `any`: API key or OAuth token; `admin`: OAuth token of an owner or admin. */
-  readonly access: 'any' | 'admin';
+  /** `any`: API key or OAuth token; `user`: OAuth token only; `admin`: OAuth token of an owner or admin. */
+  readonly access: 'any' | 'user' | 'admin';
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;
   /** Body of a success; absent where it has none. */

@@ -1,0 +1,48 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { parseDuration } from '../config/duration.ts';
+import { systemClock } from '../lib/clock.ts';
+import { systemRandom } from '../lib/random.ts';
+import { mintTokenBeside } from '../workspace-service/beside.ts';
+import { type Exit, print } from './setting.ts';
+
+interface Given {
+  readonly db: string;
+  readonly user: string;
+  readonly role: 'owner' | 'admin' | 'member';
+  readonly ttl: number;
+  readonly workspace?: string;
+  readonly json?: boolean;
+}
+
+const HELP = `
+It works beside a running service, and while none runs. A user who is not known becomes a member with this role.
+
+Example: worksync workspace token --db data/workspace.service.db --user ada --role admin --ttl 8h
+         worksync workspace token --db data/default.service.db --user Owner --role owner   (the embedded one)`;
+
+/** `worksync workspace token`: an OAuth token of a member (gaps G25). */
+export function addWorkspaceToken(workspace: Command, exit: Exit): void {
+  workspace
+    .command('token')
+    .description('mint an OAuth token of a member')
+    .requiredOption('--user <id or name>', 'whose token it is')
+    .addOption(new Option('--role <role>', 'what it may do').choices(['owner', 'admin', 'member']).default('member'))
+    .option('--ttl <duration>', 'how long it lives: 30m, 1h, 14d', readDuration, 3_600_000)
+    .option('--db <file>', 'database file of the service', 'data/workspace.service.db')
+    .option('--workspace <id>', 'may be left out where the service holds one workspace')
+    .option('--json', 'print JSON: the token with its id, user, role and end')
+    .addHelpText('after', HELP)
+    .exitOverride()
+    .action(async ({ db, user, role, ttl, workspace: workspaceId, json }: Given) => {
+      const place = { file: db, clock: systemClock(), random: systemRandom() };
+      const minted = await mintTokenBeside(place, { workspaceId, user, role, ttl });
+      print(json ? JSON.stringify(minted) : minted.token);
+      exit(0);
+    });
+}
+
+function readDuration(text: string): number {
+  const duration = parseDuration(text);
+  if (duration === undefined) throw new InvalidArgumentError('expected a duration such as 30m, 1h or 14d');
+  return duration;
+}

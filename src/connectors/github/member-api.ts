@@ -1,0 +1,66 @@
+import { SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import type { ConnectionDeps, MemberAccess } from '../connector.ts';
+import { readAnswer, refusal } from './answers.ts';
+import { type Api, createApi, HEADERS, LARGEST_ANSWER } from './api.ts';
+import { apiBase } from './options.ts';
+
+type WriteMethod = 'POST' | 'PATCH' | 'DELETE';
+
+/** The API with a member's own token. Throws `SyncError`. */
+export interface MemberApi extends Pick<Api, 'get'> {
+  /** Sends a write once. Answers 2xx and 422, whose errors the caller understands. */
+  write(method: WriteMethod, path: string, body: unknown): Promise<HttpAnswer>;
+  /** Runs a GraphQL mutation; its errors come with status 200. */
+  mutate(query: string, variables: Readonly<Record<string, string>>): Promise<unknown>;
+}
+
+export function createMemberApi(access: MemberAccess, deps: ConnectionDeps, signal: AbortSignal): MemberApi {
+  const { host, apiUrl, token } = access;
+  const base = apiBase({ host, apiUrl });
+  const api = createApi({ host, apiUrl, token, repositories: [] }, deps);
+  const send = (method: WriteMethod, url: string, body: unknown) =>
+    deps.http.request({
+      method,
+      url,
+      headers: { ...HEADERS, authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal,
+      largestAnswer: LARGEST_ANSWER,
+      target: 'github',
+    });
+  return {
+    get: api.get,
+    async write(method, path, body) {
+      const answer = await send(method, base + path, body);
+      if ((answer.status >= 200 && answer.status <= 299) || answer.status === 422) return answer;
+      throw refusal(answer, `${method} ${path}`, deps.clock.now());
+    },
+    async mutate(query, variables) {
+      const answer = await send('POST', graphqlUrl(base), { query, variables });
+      if (answer.status !== 200) throw refusal(answer, 'POST /graphql', deps.clock.now());
+      const told = readAnswer(answer, 'POST /graphql') as { data?: unknown; errors?: readonly GraphqlError[] };
+      const failure = told.errors?.[0];
+      if (failure !== undefined) throw graphqlFailure(failure);
+      return told.data;
+    },
+  };
+}
+
+interface GraphqlError {
+  readonly type?: unknown;
+  readonly message?: unknown;
+}
+
+/** `/api/v3` is the REST half of an own server (providers' facts §1.8). */
+function graphqlUrl(base: string): string {
+  return base.endsWith('/api/v3') ? base.replace(/\/v3$/, '/graphql') : `${base}/graphql`;
+}
+
+function graphqlFailure({ type, message }: GraphqlError): SyncError {
+  const said = `GraphQL: ${String(message).slice(0, 200)}`;
+  if (type === 'FORBIDDEN' || type === 'INSUFFICIENT_SCOPES') return new SyncError('forbidden', said);
+  if (type === 'NOT_FOUND') return new SyncError('not_found', said);
+  if (type === 'RATE_LIMITED') return new SyncError('rate_limited', said);
+  return new SyncError('refused', said);
+}

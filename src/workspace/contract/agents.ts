@@ -1,0 +1,294 @@
+import { z } from 'zod';
+import { answered, asked, ID_PATTERN, openEnum, sent } from './fields.ts';
+import type { Route } from './route.ts';
+
+/** States of a session (G24). */
+export const SESSION_STATES = [
+  'queued',
+  'pending',
+  'active',
+  'awaiting_input',
+  'complete',
+  'error',
+  'stale',
+  'cancelled',
+] as const;
+
+const CLAIM_STATES = ['active', 'completed', 'failed', 'released', 'expired'] as const;
+const ACTIVITY_TYPES = ['progress', 'plan', 'url', 'completion', 'failure', 'policy'] as const;
+
+/** The profile of an agent; it belongs to the member who made it. */
+const agent = z
+  .looseObject({
+    agentId: z.string(),
+    workspaceId: z.string().default(''),
+    userId: z.string(),
+    name: z.string(),
+    description: answered.text,
+    createdAt: answered.time,
+    updatedAt: answered.time,
+  })
+  .meta({ id: 'Agent' });
+
+/** A program that runs an agent. */
+const harness = z
+  .looseObject({
+    harnessId: z.string(),
+    agentId: z.string(),
+    workspaceId: z.string().default(''),
+    name: z.string(),
+    version: answered.text,
+    createdAt: answered.time,
+    lastHeartbeatAt: answered.time,
+  })
+  .meta({ id: 'Harness' });
+
+const claim = z
+  .looseObject({
+    claimId: z.string(),
+    sessionId: z.string(),
+    harnessId: z.string(),
+    workspaceId: z.string().default(''),
+    state: openEnum(CLAIM_STATES),
+    expiresAt: answered.time.meta({ description: 'end of the lease; a heartbeat of the harness renews it' }),
+    createdAt: answered.time,
+    endedAt: answered.time,
+  })
+  .meta({ id: 'Claim' });
+
+/** `claim` is the live one, else null. */
+const session = z
+  .looseObject({
+    sessionId: z.string(),
+    agentId: z.string(),
+    workspaceId: z.string().default(''),
+    taskId: answered.text,
+    title: z.string(),
+    state: openEnum(SESSION_STATES),
+    error: answered.text,
+    claim: claim.nullable().default(null),
+    createdByUserId: answered.text,
+    createdAt: answered.time,
+    updatedAt: answered.time,
+    endedAt: answered.time,
+  })
+  .meta({ id: 'Session' });
+
+const activity = z
+  .looseObject({
+    activityId: z.string(),
+    sessionId: z.string(),
+    workspaceId: z.string().default(''),
+    type: openEnum(ACTIVITY_TYPES),
+    content: answered.text,
+    url: answered.text,
+    userId: answered.text,
+    createdAt: answered.time,
+  })
+  .meta({ id: 'Activity' });
+
+const profile = z.object({ name: sent.title, description: sent.text.optional() }).meta({ id: 'AgentProfile' });
+
+/** An activity of type `url` has a `url`, any other a `content`. */
+const newActivity = z
+  .object({
+    type: z.enum(ACTIVITY_TYPES),
+    content: sent.text.optional(),
+    url: sent.url.nullish(),
+  })
+  .refine(({ type, url, content }) => (type === 'url' ? url : content), {
+    message: 'an activity of type url needs a url, any other a content',
+  })
+  .meta({ id: 'NewActivity' });
+
+const page = { limit: asked.limit.optional(), cursor: asked.cursor.optional() };
+const nextCursor = answered.text;
+
+export const agentRoutes = {
+  /** G24. `{agents, nextCursor}`, newest first. */
+  listAgents: {
+    method: 'GET',
+    path: '/workspaces/{workspaceId}/agents',
+    summary: 'List agents',
+    section: '5.6, G24',
+    access: 'user',
+    query: z.object(page),
+    response: z.looseObject({ agents: z.array(agent), nextCursor }),
+    success: [200],
+  },
+  /** G24. The agent belongs to the caller. */
+  createAgent: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/agents',
+    summary: 'Make an agent',
+    section: '5.6, G24',
+    access: 'user',
+    body: profile,
+    response: agent,
+    success: [201],
+  },
+  /** G24. Errors: 404. */
+  getAgent: {
+    method: 'GET',
+    path: '/workspaces/{workspaceId}/agents/{agentId}',
+    summary: 'Get an agent’s profile',
+    section: '5.6, G24',
+    access: 'user',
+    response: agent,
+    success: [200],
+  },
+  /** G24. Errors: 403 `forbidden` for another member’s agent, 404. */
+  updateAgent: {
+    method: 'PUT',
+    path: '/workspaces/{workspaceId}/agents/{agentId}',
+    summary: 'Replace an agent’s profile',
+    section: '5.6, G24',
+    access: 'user',
+    body: profile,
+    response: agent,
+    success: [200],
+  },
+  /** G24. `{harnesses, nextCursor}`, newest first. */
+  listHarnesses: {
+    method: 'GET',
+    path: '/workspaces/{workspaceId}/agents/{agentId}/harnesses',
+    summary: 'List an agent’s harnesses',
+    section: '5.6, G24',
+    access: 'user',
+    query: z.object(page),
+    response: z.looseObject({ harnesses: z.array(harness), nextCursor }),
+    success: [200],
+  },
+  createHarness: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/agents/{agentId}/harnesses',
+    summary: 'Register a harness',
+    section: '5.6, G24',
+    access: 'user',
+    body: z.object({ name: sent.title, version: sent.name.nullish() }).meta({ id: 'NewHarness' }),
+    response: harness,
+    success: [201],
+  },
+  /** G24. Renews the leases of the harness’s claims for 60 s from now; has no body. */
+  heartbeat: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/agents/{agentId}/harnesses/{harnessId}/heartbeat',
+    summary: 'Say that a harness lives',
+    section: '5.6, G24',
+    access: 'user',
+    response: harness,
+    success: [200],
+  },
+  /** G24. `{sessions, nextCursor}`, newest first; filter `state`, repeatable or a comma list. */
+  listSessions: {
+    method: 'GET',
+    path: '/workspaces/{workspaceId}/agents/{agentId}/sessions',
+    summary: 'List an agent’s sessions',
+    section: '5.6, G24',
+    access: 'user',
+    query: z.object({ ...page, state: asked.list.pipe(z.array(z.enum(SESSION_STATES))).optional() }),
+    response: z.looseObject({ sessions: z.array(session), nextCursor }),
+    success: [200],
+  },
+  /** G24. A new session is `queued`. Errors: 400 for an unknown task. */
+  createSession: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/agents/{agentId}/sessions',
+    summary: 'Queue a session',
+    section: '5.6, G24',
+    access: 'user',
+    body: z.object({ title: sent.title, taskId: z.string().regex(ID_PATTERN).nullish() }).meta({ id: 'NewSession' }),
+    response: session,
+    success: [201],
+  },
+  /** G24. Errors: 404. */
+  getSession: {
+    method: 'GET',
+    path: '/workspaces/{workspaceId}/sessions/{sessionId}',
+    summary: 'Get a session',
+    section: '5.6, G24',
+    access: 'user',
+    response: session,
+    success: [200],
+  },
+  /**
+   * G24. Moves it along the transitions of a session; one that leaves `active` and `awaiting_input` ends its claim.
+   * Errors: 403 `forbidden`, 404, 409 `invalid_transition`.
+   */
+  updateSession: {
+    method: 'PATCH',
+    path: '/workspaces/{workspaceId}/sessions/{sessionId}',
+    summary: 'Change a session’s state',
+    section: '5.6, G24',
+    access: 'user',
+    body: z.object({ state: z.enum(SESSION_STATES) }).meta({ id: 'SessionUpdate' }),
+    response: session,
+    success: [200],
+  },
+  /**
+   * G24. A lease of 60 s for a harness of the agent; the session becomes `active`.
+   * Errors: 409 `session_already_claimed`, 409 `invalid_transition` where it is neither queued nor pending.
+   */
+  claimSession: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/sessions/{sessionId}/claims',
+    summary: 'Claim a session',
+    section: '5.6, G24',
+    access: 'user',
+    body: z.object({ harnessId: z.string().regex(ID_PATTERN) }).meta({ id: 'NewClaim' }),
+    response: claim,
+    success: [201],
+  },
+  /** G24. The session becomes `complete`. Errors: 409 `claim_ended`, 409 `invalid_transition`. */
+  completeClaim: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/claims/{claimId}/complete',
+    summary: 'End a claim with success',
+    section: '5.6, G24',
+    access: 'user',
+    response: claim,
+    success: [200],
+  },
+  /** G24. The session becomes `error` with this text; the body may be left out. Errors as for completing. */
+  failClaim: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/claims/{claimId}/fail',
+    summary: 'End a claim with a failure',
+    section: '5.6, G24',
+    access: 'user',
+    body: z.object({ error: sent.text.optional() }).meta({ id: 'ClaimFailure' }).optional(),
+    response: claim,
+    success: [200],
+  },
+  /** G24. The session is queued again. Errors as for completing. */
+  releaseClaim: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/claims/{claimId}/release',
+    summary: 'Give a claim back',
+    section: '5.6, G24',
+    access: 'user',
+    response: claim,
+    success: [200],
+  },
+  /** G24. `{activities, nextCursor}`, newest first. */
+  listActivities: {
+    method: 'GET',
+    path: '/workspaces/{workspaceId}/sessions/{sessionId}/activities',
+    summary: 'List what happened in a session',
+    section: '5.6, G24',
+    access: 'user',
+    query: z.object(page),
+    response: z.looseObject({ activities: z.array(activity), nextCursor }),
+    success: [200],
+  },
+  addActivity: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/sessions/{sessionId}/activities',
+    summary: 'Report an activity of a session',
+    section: '5.6, G24',
+    access: 'user',
+    body: newActivity,
+    response: activity,
+    success: [201],
+  },
+} as const satisfies Record<string, Route>;

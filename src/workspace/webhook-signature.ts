@@ -1,0 +1,52 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { SyncError } from '../errors/sync-error.ts';
+
+/** Headers of a delivery, in lower case (gaps G26). */
+export const WEBHOOK_HEADERS = {
+  eventId: 'x-service-event-id',
+  eventType: 'x-service-event-type',
+  retry: 'x-service-retry-num',
+  key: 'x-service-webhook-key',
+  signature: 'x-service-signature',
+} as const;
+
+/** `sha256=<hex>`: HMAC of the body as it is sent. */
+export function signWebhook(body: string | Buffer, secret: string): string {
+  return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+}
+
+/** What a receiver knows of its subscription; whatever is given must be right. */
+export type WebhookCredentials =
+  | { readonly secret: string; readonly key?: string }
+  | { readonly secret?: string; readonly key: string };
+
+/**
+ * Checks that a request comes from the workspace: the signature over the raw bytes, the shared key, or both, in
+ * constant time. Throws `signature_missing` and `signature_mismatch`.
+ *
+ * @param headers names in lower case, as Node gives them
+ */
+export function verifyWorkspaceWebhook(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+  rawBody: string | Buffer,
+  { secret, key }: WebhookCredentials,
+): void {
+  if (secret !== undefined) compare(headers, WEBHOOK_HEADERS.signature, signWebhook(rawBody, secret));
+  if (key !== undefined) compare(headers, WEBHOOK_HEADERS.key, key);
+}
+
+function compare(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+  name: string,
+  expected: string,
+): void {
+  const given = headers[name];
+  if (typeof given !== 'string') throw new SyncError('signature_missing', `the header ${name} is missing`);
+  if (timingSafeEqual(digest(given), digest(expected))) return;
+  throw new SyncError('signature_mismatch', `the header ${name} is not what the subscription's secret makes`);
+}
+
+/** Of one length, whatever was given. */
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
