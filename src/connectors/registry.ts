@@ -1,3 +1,4 @@
+import { bitbucket } from './bitbucket/index.ts';
 import type { Connector } from './connector.ts';
 import { github } from './github/index.ts';
 
@@ -5,4 +6,4 @@ import { github } from './github/index.ts';
  * Every connector, one line each. Their options differ, so here they are unknown: what `options` has parsed is what the
  * other methods of the same connector take. A test compares this list with the folders.
  */
-export const connectors: readonly Connector<unknown>[] = [github];
+export const connectors: readonly Connector<unknown>[] = [bitbucket, github];

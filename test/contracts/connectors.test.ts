@@ -11,10 +11,11 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
+import { profile as bitbucket } from './connectors/bitbucket.ts';
 import { profile as github } from './connectors/github.ts';
 import type { ConnectorProfile, Exchange, FixtureCase } from './connectors/profile.ts';
 
-const PROFILES: readonly ConnectorProfile[] = [github];
+const PROFILES: readonly ConnectorProfile[] = [bitbucket, github];
 const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
 const http = createHttpClient({ steps: noSteps, meter: silentMeter });
@@ -427,7 +428,7 @@ function mutated(payload: object, mutations: readonly Mutation[]): unknown {
     for (const key of path.slice(0, -1)) holder = holder?.[key] as Record<string, unknown> | undefined | null;
     if (typeof holder !== 'object' || holder === null) continue;
     if (value === undefined) delete holder[path.at(-1) as string];
-    else holder[path.at(-1) as string] = value;
+    else holder[path.at(-1) as string] = structuredClone(value);
   }
   return copy;
 }

@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import type { Finding } from '../connector.ts';
+import { readAnswer } from './answers.ts';
+import type { Api } from './api.ts';
+import { isAnonymous, type Options, shortestPoll } from './options.ts';
+
+/**
+ * Proves the credential by reading each repository and its pull requests. Who a token belongs to is not asked: that
+ * would need a right which nothing else needs. Reads only.
+ */
+export async function checkBitbucket(api: Api, options: Options, signal: AbortSignal): Promise<readonly Finding[]> {
+  const findings = [credential(options)];
+  let last: HttpAnswer | undefined;
+  for (const name of options.repositories) {
+    try {
+      const path = `/repositories/${name}`;
+      last = await api.get(path, 'fields=uuid,full_name', signal);
+      findings.push(describeRepository(name, last));
+      // A repository may be readable where its pull requests are not.
+      last = await api.get(`${path}/pullrequests`, 'pagelen=1&fields=values.id', signal);
+    } catch (thrown) {
+      findings.push(failed(name, asSyncError(thrown)));
+    }
+  }
+  return last ? [...findings, limit(last, options)] : findings;
+}
+
+function credential(options: Options): Finding {
+  if (isAnonymous(options))
+    return {
+      level: 'warning',
+      subject: 'credential',
+      message: `none: Bitbucket allows 60 requests an hour from this address, so polls are ${Math.ceil(shortestPoll(options) / 60_000)} minutes apart at least, and private repositories are not seen`,
+      hint: 'Set token (an access token of the repository, project or workspace).',
+    };
+  if (options.token !== undefined)
+    return { level: 'ok', subject: 'credential', message: 'an access token: it counts its requests for itself' };
+  return {
+    level: 'warning',
+    subject: 'credential',
+    message: 'an API token of a person: it shares its limit with everything else that person uses',
+    hint: 'An access token of the repository, project or workspace has a limit of its own: set token instead.',
+  };
+}
+
+const metadata = z.object({ full_name: z.string() });
+
+function describeRepository(name: string, answer: HttpAnswer): Finding {
+  const read = metadata.safeParse(readAnswer(answer, `GET /repositories/${name}`));
+  const present = read.data?.full_name ?? name;
+  if (present.toLowerCase() === name.toLowerCase()) return { level: 'ok', subject: name, message: 'can be read' };
+  return {
+    level: 'warning',
+    subject: name,
+    message: `is called ${present} now; its webhooks are ignored under the old name`,
+    hint: `Write ${present} in the configuration.`,
+  };
+}
+
+function failed(subject: string, error: SyncError): Finding {
+  if (error.code === 'aborted') throw error;
+  return { level: 'error', subject, message: error.message, hint: error.hint };
+}
+
+/** Bitbucket says when little is left, not how much; and that only to access tokens. */
+function limit({ headers }: HttpAnswer, options: Options): Finding {
+  const subject = 'rate limit';
+  const total = headers['x-ratelimit-limit'] ?? (isAnonymous(options) ? '60' : '1,000');
+  if (headers['x-ratelimit-nearlimit']?.toLowerCase() !== 'true')
+    return { level: 'ok', subject, message: `${total} requests in any hour` };
+  return {
+    level: 'warning',
+    subject,
+    message: `little is left of ${total} requests in any hour`,
+    hint: 'Poll less often, or give worksync an access token of its own.',
+  };
+}

@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import { REPOSITORY } from './options.ts';
+
+/**
+ * The fields that are read, and no others (providers' facts §3.3). Identity and time must be there; any other field
+ * that is missing, or that has become something else, is absent: it is then neither compared nor cleared.
+ */
+const absent = <Field extends z.ZodType>(field: Field) => field.optional().catch(undefined);
+
+const number = z.int().positive();
+
+/** Ids of repositories and accounts, with the braces that Bitbucket writes around them. */
+export const uuid = z.string().regex(/^\{[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\}$/i);
+
+const account = z.object({ uuid });
+
+/** RFC 3339 with microseconds, `2026-03-02T08:00:00.123456+00:00`: milliseconds, and the microseconds within. */
+const moment = z.iso.datetime({ offset: true }).transform((text) => ({
+  at: Date.parse(text),
+  micros: Number(/\.\d{3}(\d{1,3})/.exec(text)?.[1]?.padEnd(3, '0') ?? 0),
+}));
+
+const repository = z.object({ uuid, full_name: z.string().regex(REPOSITORY) });
+
+const branch = absent(z.object({ name: z.string().min(1) }));
+
+export const pullRequest = z.object({
+  id: number,
+  updated_on: moment,
+  state: absent(z.string().regex(/^[A-Z_]{1,40}$/)),
+  title: absent(z.string()),
+  description: absent(z.string().nullable()),
+  draft: absent(z.boolean()),
+  created_on: absent(moment),
+  links: absent(z.object({ html: z.object({ href: z.string().regex(/^https?:\/\/\S{1,2000}$/) }) })),
+  author: absent(account.nullable()),
+  reviewers: absent(z.array(account)),
+  // Of a deleted fork the repository, and perhaps the commit, is null; neither is needed.
+  source: absent(z.object({ branch, commit: absent(z.object({ hash: z.string().min(1) })) })),
+  destination: absent(z.object({ branch, repository: absent(repository) })),
+});
+
+export type BitbucketPullRequest = z.infer<typeof pullRequest>;
+export type BitbucketRepository = z.infer<typeof repository>;
+
+/** Every `pullrequest:*` webhook carries the whole pull request, those about comments and approvals too. */
+export const pullRequestEvent = z.object({ pullrequest: pullRequest, repository: absent(repository) });
+
+/** A page of a list. */
+export const page = z.object({ values: z.array(pullRequest) });
+
+/** What `fetch` writes for a pull request that exists no more. */
+export const gone = z.object({ repository, id: number, seen_at: z.iso.datetime() });
+
+const FIELDS = [
+  'id',
+  'title',
+  'description',
+  'state',
+  'draft',
+  'created_on',
+  'updated_on',
+  'links.html.href',
+  'author.uuid',
+  // Whole: a list that is empty must come as empty, and its parts may be left out with it.
+  'reviewers',
+  'source.branch.name',
+  'source.commit.hash',
+  'destination.branch.name',
+  'destination.repository.uuid',
+  'destination.repository.full_name',
+];
+
+/**
+ * The fields read here, as the parameter `fields` asks for them: answers shrink to a tenth, and lists carry the
+ * reviewers, which they lack otherwise.
+ */
+export const FIELDS_OF_ONE = FIELDS.join(',');
+export const FIELDS_OF_LIST = ['next', ...FIELDS.map((field) => `values.${field}`)].join(',');

@@ -1,0 +1,161 @@
+import type { ZodType } from 'zod';
+import { SyncError } from '../../errors/sync-error.ts';
+import { JsonError, parseJson } from '../../http/json.ts';
+import type { Delivery } from '../../model/delivery.ts';
+import {
+  type Item,
+  type ItemReference,
+  type PullRequest,
+  type PullRequestState,
+  pullRequestKey,
+} from '../../model/item.ts';
+import type { Translation } from '../connector.ts';
+import { HOST, type Options } from './options.ts';
+import * as schema from './schema.ts';
+
+/** The connector's own names of what polls and fetches bring. No webhook can be called so: they hold a dot. */
+export const SHAPES = { list: 'pullrequests.list', pull: 'pullrequests.get', gone: 'pullrequests.gone' } as const;
+
+/** Declined and superseded requests are final: neither can be opened again (providers' facts §3.2). */
+const STATES: ReadonlyMap<string, PullRequestState> = new Map([
+  ['OPEN', 'open'],
+  ['MERGED', 'merged'],
+  ['DECLINED', 'declined'],
+  ['SUPERSEDED', 'declined'],
+]);
+
+type Incoming = Pick<Delivery, 'source' | 'event' | 'body'>;
+
+/** Pure. Throws `delivery_malformed` for a body that is not what its event promises. */
+export function translate(delivery: Incoming, options: Options): Translation {
+  const translateIt = delivery.source === 'webhook' ? ofWebhook(delivery.event) : ofRead(delivery.event);
+  if (!translateIt) return { outcome: 'ignored', reason: 'event_not_followed' };
+  return translateIt(readJson(delivery.body), options);
+}
+
+/** What `fetch` needs to get this item. */
+export function reference(item: Item): ItemReference {
+  const { key, repoId, repoName, identifier } = item as PullRequest;
+  return { kind: 'pull_request', key, locator: { repoId, repository: repoName ?? '', number: identifier } };
+}
+
+type Translator = (payload: unknown, options: Options) => Translation;
+
+/** Keys of tomorrow carry the pull request like all others of today. */
+function ofWebhook(event: string): Translator | undefined {
+  return event.startsWith('pullrequest:') ? pullRequestEvent : undefined;
+}
+
+/** Pages and fetched objects were asked for, so they are in scope, also under a repository's new name. */
+function ofRead(event: string): Translator | undefined {
+  if (event === SHAPES.list) return list;
+  if (event === SHAPES.pull) return fetched;
+  return event === SHAPES.gone ? gone : undefined;
+}
+
+/** The state that an event carries counts, not what the event is about. */
+function pullRequestEvent(payload: unknown, options: Options): Translation {
+  const event = read(schema.pullRequestEvent, payload);
+  const item = toItem(event.pullrequest, event.repository);
+  if (!inScope(item.repoName, options)) return { outcome: 'ignored', reason: 'repository_not_in_scope' };
+  return translation([item]);
+}
+
+function inScope(name: string | undefined, { repositories }: Options): boolean {
+  const wanted = name?.toLowerCase();
+  return repositories.some((repository) => repository.toLowerCase() === wanted);
+}
+
+function list(payload: unknown): Translation {
+  return translation(read(schema.page, payload).values.map((pull) => toItem(pull)));
+}
+
+/** Taken as it is, also with fields absent: fetching once more would bring the same. */
+function fetched(payload: unknown): Translation {
+  return { outcome: 'items', items: [toItem(read(schema.pullRequest, payload))] };
+}
+
+function gone(payload: unknown): Translation {
+  const { repository, id, seen_at } = read(schema.gone, payload);
+  return { outcome: 'items', items: [{ ...identity(repository, id), updatedAt: Date.parse(seen_at), gone: true }] };
+}
+
+/** Items that can be mirrored as they are, and references to those that cannot. */
+function translation(items: readonly PullRequest[]): Translation {
+  const whole = items.filter(isWhole);
+  if (whole.length === items.length) return { outcome: 'items', items };
+  const references = items.filter((item) => !isWhole(item)).map(reference);
+  return whole.length === 0 ? { outcome: 'references', references } : { outcome: 'items', items: whole, references };
+}
+
+/** A payload that lacks one of these has drifted: what the API says of the object is asked for. */
+function isWhole(item: PullRequest): boolean {
+  return [item.state, item.title, item.headBranch, item.baseBranch].every((field) => field !== undefined);
+}
+
+/**
+ * There are no labels, no assignees and no time of merging. `mergedAt` is absent in every state: were it null while
+ * open, that null would outlive the merge, which cannot say the time.
+ */
+function toItem(pull: schema.BitbucketPullRequest, eventRepository?: schema.BitbucketRepository): PullRequest {
+  const repository = pull.destination?.repository ?? eventRepository;
+  if (!repository) throw new SyncError('delivery_malformed', 'the pull request names no repository');
+  return {
+    ...identity(repository, pull.id),
+    updatedAt: pull.updated_on.at,
+    version: pull.updated_on.micros,
+    ...present({
+      url: pull.links?.html.href,
+      title: pull.title,
+      description: pull.description,
+      author: pull.author === null ? null : pull.author?.uuid,
+      reviewers: sorted(pull.reviewers?.map((account) => account.uuid)),
+      createdAt: pull.created_on && new Date(pull.created_on.at).toISOString(),
+      state: pull.state === undefined ? undefined : STATES.get(pull.state),
+      rawState: pull.state,
+      draft: pull.draft,
+      headBranch: pull.source?.branch?.name,
+      headSha: pull.source?.commit?.hash,
+      baseBranch: pull.destination?.branch?.name,
+    }),
+  };
+}
+
+/** Numbers are unique within a repository only, so the repository's id is part of the key. */
+function identity(repository: schema.BitbucketRepository, number: number) {
+  return {
+    kind: 'pull_request' as const,
+    key: pullRequestKey('bitbucket', HOST, repository.uuid, String(number)),
+    connector: 'bitbucket',
+    host: HOST,
+    repoId: repository.uuid,
+    repoName: repository.full_name,
+    identifier: String(number),
+  };
+}
+
+/** Bitbucket promises no order in this list: sorted, the same content is the same item. */
+function sorted(names: readonly string[] | undefined): string[] | undefined {
+  return names && [...new Set(names)].sort();
+}
+
+/** Leaves absent fields out, so that equal items are equal objects. */
+function present<Fields extends object>(fields: Fields): Partial<Fields> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>;
+}
+
+function readJson(body: Uint8Array): unknown {
+  try {
+    return parseJson(body);
+  } catch (error) {
+    if (error instanceof JsonError) throw new SyncError('delivery_malformed', error.message, { cause: error });
+    throw error;
+  }
+}
+
+function read<Output>(expected: ZodType<Output>, payload: unknown): Output {
+  const result = expected.safeParse(payload);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  throw new SyncError('delivery_malformed', `${issue?.path.join('.') || 'the body'}: ${issue?.message}`);
+}

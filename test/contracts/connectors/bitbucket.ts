@@ -1,0 +1,197 @@
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { ConnectorProfile, Exchange } from './profile.ts';
+
+const ORIGIN = 'https://api.bitbucket.org';
+const REPOSITORY = '/2.0/repositories/acme/api';
+const LIST = `${REPOSITORY}/pullrequests`;
+const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
+const BY_ID = `/2.0/repositories/acme/${encodeURIComponent(UUID)}`;
+const FIELDS =
+  'id,title,description,state,draft,created_on,updated_on,links.html.href,author.uuid,reviewers,source.branch.name,source.commit.hash,destination.branch.name,destination.repository.uuid,destination.repository.full_name';
+const QUERY = {
+  state: ['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED'],
+  q: 'updated_on >= 2026-02-28T23:50:00.000+00:00',
+  sort: '-updated_on',
+  pagelen: '50',
+  fields: `next,${FIELDS.split(',')
+    .map((field) => `values.${field}`)
+    .join(',')}`,
+};
+const PAGES = 5;
+
+const fixture = (name: string) =>
+  readFileSync(new URL(`../../../src/connectors/bitbucket/fixtures/${name}.json`, import.meta.url), 'utf8');
+const pull = JSON.parse(fixture('pullrequests.get')) as Record<string, unknown>;
+
+function sign(body: Buffer, secret: string) {
+  const digest = createHmac('sha256', secret).update(body).digest('hex');
+  return { 'x-hub-signature': `sha256=${digest}`, 'x-event-key': 'pullrequest:created' };
+}
+
+function linkTo(page: number): string {
+  const pairs = Object.entries({ ...QUERY, page: String(page) }).flatMap(([name, values]) =>
+    [values].flat().map((value) => [name, value]),
+  );
+  return `${ORIGIN}${LIST}?${new URLSearchParams(pairs).toString()}`;
+}
+
+/** Page n of five holds two pull requests, each an hour older than the one before. */
+function page(number: number): Exchange {
+  const ages = [2 * number - 2, 2 * number - 1];
+  const values = ages.map((age) => ({
+    ...pull,
+    id: 100 - age,
+    updated_on: new Date(Date.UTC(2026, 2, 5, 12 - age)).toISOString().replace('Z', '250+00:00'),
+  }));
+  return {
+    path: LIST,
+    query: number === 1 ? QUERY : { ...QUERY, page: String(number) },
+    // Sent by Bitbucket, and not relied upon.
+    headers: { etag: '"not-kept"' },
+    body: JSON.stringify({ values, ...(number < PAGES ? { next: linkTo(number + 1) } : {}) }),
+  };
+}
+
+const first: Exchange = { path: LIST, query: QUERY };
+const said = (message: string) => JSON.stringify({ type: 'error', error: { message } });
+
+export const profile: ConnectorProfile = {
+  id: 'bitbucket',
+  options: { token: 'ATCTT3contract', repositories: ['acme/api'] },
+  origin: ORIGIN,
+  webhook: {
+    signatureHeader: 'x-hub-signature',
+    required: ['x-event-key'],
+    sign,
+    vector: {
+      // Computed from the described scheme with another program; Bitbucket publishes none.
+      secret: 'shh',
+      body: '{"a":1}',
+      headers: {
+        'x-hub-signature': 'sha256=dfb8cf3fc9778c70386e30f5e0776d37f9ee9c8756d3cbd7df0902150644358d',
+        'x-event-key': 'pullrequest:created',
+      },
+    },
+    forgeries(body, secret) {
+      const good = sign(body, secret);
+      const hex = good['x-hub-signature'].slice('sha256='.length);
+      const { 'x-hub-signature': _, ...unsigned } = good;
+      const other = (algorithm: string) => `${algorithm}=${createHmac(algorithm, secret).update(body).digest('hex')}`;
+      return {
+        'a SHA-1 digest, as GitHub sends under this header': { ...good, 'x-hub-signature': other('sha1') },
+        'a SHA-512 digest': { ...good, 'x-hub-signature': other('sha512') },
+        'a good digest under the name of another algorithm': { ...good, 'x-hub-signature': `sha1=${hex}` },
+        'the digest without its name': { ...good, 'x-hub-signature': hex },
+        'upper-case hex': { ...good, 'x-hub-signature': `sha256=${hex.toUpperCase()}` },
+        'an upper-case name': { ...good, 'x-hub-signature': `SHA256=${hex}` },
+        'a digest that is too short': { ...good, 'x-hub-signature': `sha256=${hex.slice(0, 62)}` },
+        'a digest that is too long': { ...good, 'x-hub-signature': `sha256=${hex}00` },
+        'white space around it': { ...good, 'x-hub-signature': ` sha256=${hex} ` },
+        'a line break at its end': { ...good, 'x-hub-signature': `sha256=${hex}\n` },
+        "GitHub's header": { ...unsigned, 'x-hub-signature-256': `sha256=${hex}` },
+        "GitLab's token header": { ...unsigned, 'x-gitlab-token': secret },
+      };
+    },
+  },
+  fixtures: [
+    { file: 'pullrequest.created', source: 'webhook', event: 'pullrequest:created', outcome: 'items' },
+    { file: 'pullrequest.draft', source: 'webhook', event: 'pullrequest:created', outcome: 'items' },
+    { file: 'pullrequest.updated', source: 'webhook', event: 'pullrequest:updated', outcome: 'items' },
+    { file: 'pullrequest.approved', source: 'webhook', event: 'pullrequest:approved', outcome: 'items' },
+    {
+      file: 'pullrequest.changes_request_created',
+      source: 'webhook',
+      event: 'pullrequest:changes_request_created',
+      outcome: 'items',
+    },
+    { file: 'pullrequest.comment_created', source: 'webhook', event: 'pullrequest:comment_created', outcome: 'items' },
+    { file: 'pullrequest.fulfilled', source: 'webhook', event: 'pullrequest:fulfilled', outcome: 'items' },
+    { file: 'pullrequest.rejected', source: 'webhook', event: 'pullrequest:rejected', outcome: 'items' },
+    {
+      file: 'pullrequest.superseded-fork-deleted',
+      source: 'webhook',
+      event: 'pullrequest:updated',
+      outcome: 'items',
+    },
+    { file: 'pullrequest.unknown-key', source: 'webhook', event: 'pullrequest:of_tomorrow', outcome: 'items' },
+    { file: 'pullrequest.unknown-state', source: 'webhook', event: 'pullrequest:updated', outcome: 'references' },
+    {
+      file: 'pullrequest.other-repository',
+      source: 'webhook',
+      event: 'pullrequest:created',
+      outcome: 'ignored',
+      reason: 'repository_not_in_scope',
+    },
+    { file: 'repo.push', source: 'webhook', event: 'repo:push', outcome: 'ignored', reason: 'event_not_followed' },
+    { file: 'pullrequests.list', source: 'poll', event: 'pullrequests.list', outcome: 'items' },
+    { file: 'pullrequests.get', source: 'fetch', event: 'pullrequests.get', outcome: 'items' },
+    { file: 'pullrequests.gone', source: 'fetch', event: 'pullrequests.gone', outcome: 'items' },
+  ],
+  poll: {
+    unit: 'acme/api',
+    watermark: '2026-03-01T00:00:00.000Z',
+    walk: [1, 2, 3, 4, 5].map(page),
+    items: 10,
+    newest: '2026-03-05T12:00:00.000Z',
+    first,
+    foreignNext: {
+      ...first,
+      body: JSON.stringify({
+        values: [pull],
+        next: linkTo(2).replace(ORIGIN, 'https://api.bitbucket.org.evil.example'),
+      }),
+    },
+  },
+  fetch: {
+    reference: { repoId: UUID, repository: 'acme/api', number: '12' },
+    found: [{ path: `${BY_ID}/pullrequests/12`, query: { fields: FIELDS }, body: JSON.stringify(pull) }],
+    gone: [
+      { path: `${BY_ID}/pullrequests/12`, query: { fields: FIELDS }, status: 404, body: said('Not found') },
+      { path: BY_ID, query: { fields: 'uuid' }, body: JSON.stringify({ uuid: UUID }) },
+    ],
+    hidden: [
+      { path: `${BY_ID}/pullrequests/12`, query: { fields: FIELDS }, status: 404, body: said('Not found') },
+      { path: BY_ID, query: { fields: 'uuid' }, status: 404, body: said('Repository not found') },
+    ],
+  },
+  limits: {
+    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 300_000 },
+    '429 with its text': {
+      answer: { status: 429, body: said('Rate limit for this resource has been exceeded') },
+      atLeast: 300_000,
+    },
+    'retry-after in seconds': { answer: { status: 429, headers: { 'retry-after': '90' } }, atLeast: 90_000 },
+    'a short retry-after': { answer: { status: 429, headers: { 'retry-after': '1' } }, atLeast: 60_000 },
+    'retry-after as a date': {
+      answer: { status: 429, headers: { 'retry-after': 'Mon, 05 Jan 2026 09:20:00 GMT' } },
+      atLeast: 1_200_000,
+    },
+    'retry-after that asks for days': {
+      answer: { status: 429, headers: { 'retry-after': '999999' } },
+      atLeast: 3_600_000,
+    },
+  },
+  statuses: {
+    // Bitbucket's own: it ran out of time on its side.
+    555: 'server_failed',
+  },
+  check: {
+    good: [
+      {
+        path: REPOSITORY,
+        query: { fields: 'uuid,full_name' },
+        body: JSON.stringify({ uuid: UUID, full_name: 'acme/api' }),
+      },
+      {
+        path: LIST,
+        query: { pagelen: '1', fields: 'values.id' },
+        headers: { 'x-ratelimit-limit': '1200', 'x-ratelimit-nearlimit': 'false' },
+        body: '{"values":[]}',
+      },
+    ],
+    refused: [
+      { path: REPOSITORY, query: { fields: 'uuid,full_name' }, status: 401, body: said('Token is invalid or expired') },
+    ],
+  },
+};
