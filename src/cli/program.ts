@@ -11,6 +11,7 @@ import { check, describeFindings } from './check.ts';
 import { demo, describeDemo } from './demo.ts';
 import { addDocs } from './docs.ts';
 import { addFiles } from './files.ts';
+import { addGateway } from './gateway-token.ts';
 import { generate } from './generate.ts';
 import { addKeys } from './keys.ts';
 import { addLinks } from './links.ts';
@@ -67,7 +68,8 @@ function build(setting: Setting, exit: (code: number) => void): Command {
   addDemo(program, setting, exit);
   addStatus(program, exit);
   addCheck(program, setting, exit);
-  for (const add of [addTasks, addLinks, addDocs, addPullRequests, addFiles, addKeys]) add(program, setting, exit);
+  for (const add of [addTasks, addLinks, addDocs, addPullRequests, addFiles, addKeys, addGateway])
+    add(program, setting, exit);
   addWorkspace(program, setting, exit);
   addHealthcheck(program, exit);
   addGenerate(program, exit);

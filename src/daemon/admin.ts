@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../errors/codes.ts';
 import { asSyncError } from '../errors/sync-error.ts';
 import { parseJson } from '../http/json.ts';
-import type { Server } from '../http/server.ts';
+import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ApiRequest, ApiResponse } from '../workspace/client.ts';
 import { checkPartition } from './check.ts';
@@ -14,20 +14,39 @@ import type { Partition } from './partition.ts';
  *
  * `POST /admin/check` answers a list of findings; `POST /admin/once` one result for each workspace, when it is done;
  * `POST /admin/workspaces/<name>/requests` sends one request to the workspace in the interactive lane and answers with
- * its answer, the body in base64, or with a failure.
+ * its answer, the body in base64, or with a failure;
+ * `GET` and `POST /admin/workspaces/<name>/gateway-tokens` list and create gateway tokens, `POST …/revoke` revokes one.
  */
 export function adminRoutes(
   server: Server,
   { partitions, clock }: { partitions: readonly Partition[]; clock: Clock },
 ): void {
   server.post('/admin/check', async () => (await Promise.all(partitions.map(checkPartition))).flat());
-  server.post<{ Params: { name: string } }>('/admin/workspaces/:name/requests', async (request, reply) => {
-    const partition = partitions.find(({ name }) => name === request.params.name);
-    if (!partition) return reply.code(404).send({ error: 'not_found' });
-    const forwarded = parseJson(request.body as Buffer) as ApiRequest;
-    return forward(partition, forwarded);
+  const named = (request: ServerRequest, reply: ServerReply) => {
+    const partition = partitions.find(({ name }) => name === (request.params as { name: string }).name);
+    if (!partition) void reply.code(404).send({ error: 'not_found' });
+    return partition;
+  };
+  server.post('/admin/workspaces/:name/requests', async (request, reply) => {
+    const partition = named(request, reply);
+    return partition ? forward(partition, bodyOf<ApiRequest>(request)) : reply;
+  });
+  const tokens = '/admin/workspaces/:name/gateway-tokens';
+  server.get(tokens, async (request, reply) => named(request, reply)?.passage.tokens.list() ?? reply);
+  server.post(tokens, async (request, reply) => {
+    const { description } = bodyOf<{ description: string }>(request);
+    return named(request, reply)?.passage.tokens.create(description) ?? reply;
+  });
+  server.post(`${tokens}/revoke`, async (request, reply) => {
+    const partition = named(request, reply);
+    const { id } = bodyOf<{ id: string }>(request);
+    return partition ? { revoked: await partition.passage.tokens.revoke(id) } : reply;
   });
   server.post('/admin/once', () => Promise.all(partitions.map((partition) => pollOnce(partition, clock))));
+}
+
+function bodyOf<Body>(request: ServerRequest): Body {
+  return parseJson(request.body as Buffer) as Body;
 }
 
 /** An answer of the workspace, or why there is none, on its way between two processes of one machine. */

@@ -1,0 +1,115 @@
+import type { Command } from 'commander';
+import { compose } from '../daemon/compose.ts';
+import { SyncError } from '../errors/sync-error.ts';
+import type { Tokens } from '../gateway/tokens.ts';
+import { askOwner, hasOwner } from './owner.ts';
+import type { Session } from './session.ts';
+import { type Exit, type Setting, say, sessionOf } from './setting.ts';
+import { printable, table } from './words.ts';
+import { chooseWorkspace } from './workspace-client.ts';
+import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+
+/** `worksync gateway token`. */
+export function addGateway(program: Command, setting: Setting, exit: Exit): void {
+  const group = program
+    .command('gateway')
+    .description('the workspace API on the port of the daemon')
+    .exitOverride()
+    .command('token')
+    .description('tokens for it: each stands for the key of the daemon, for one workspace')
+    .exitOverride();
+  addCreate(group, setting, exit);
+  addList(group, setting, exit);
+  addRevoke(group, setting, exit);
+}
+
+function addCreate(group: Command, setting: Setting, exit: Exit): void {
+  workspaceCommand(group, {
+    usage: 'create',
+    description: 'make a token; its secret is shown once and stored nowhere',
+    example: 'gateway token create --description "nightly build"',
+  })
+    .requiredOption('--description <text>', 'names who uses it, and where')
+    .action((flags: WorkspaceFlags & { description: string }) =>
+      runOnTokens(setting, exit, flags, async (tokens) => {
+        const { id, secret } = await tokens.create(flags.description);
+        say(`created ${id}; its secret is shown once:`);
+        show({ text: secret, json: [{ id, description: flags.description, secret }] }, flags);
+      }),
+    );
+}
+
+function addList(group: Command, setting: Setting, exit: Exit): void {
+  const described = { usage: 'list', description: 'list the tokens, revoked ones too', example: 'gateway token list' };
+  workspaceCommand(group, described).action((flags: WorkspaceFlags) =>
+    runOnTokens(setting, exit, flags, async (tokens) => {
+      const found = (await tokens.list()).map(({ createdAt, revokedAt, ...token }) => ({
+        ...token,
+        createdAt: timeOf(createdAt),
+        revokedAt: revokedAt === null ? null : timeOf(revokedAt),
+      }));
+      const rows = found.map(({ id, description, createdAt, revokedAt }) => [
+        id,
+        revokedAt === null ? 'active' : `revoked ${revokedAt}`,
+        `created ${createdAt}`,
+        printable(description),
+      ]);
+      show({ text: table(rows), json: found }, flags);
+    }),
+  );
+}
+
+function addRevoke(group: Command, setting: Setting, exit: Exit): void {
+  workspaceCommand(group, {
+    usage: 'revoke <id>',
+    description: 'revoke a token; takes effect at once',
+    example: 'gateway token revoke gwt_0123456789abcdef01',
+  }).action((id: string, flags: WorkspaceFlags) =>
+    runOnTokens(setting, exit, flags, async (tokens) => {
+      if (!(await tokens.revoke(id))) throw new SyncError('not_found', `there is no active gateway token ${id}`);
+      show({ text: `revoked ${id}`, json: [{ revoked: id }] }, flags);
+    }),
+  );
+}
+
+function timeOf(milliseconds: number): string {
+  return new Date(milliseconds).toISOString();
+}
+
+type TokenDesk = Omit<Tokens, 'holds'>;
+
+/** Costs no request to the workspace. A running daemon does it, so that it knows at once; else this process does. */
+async function runOnTokens(
+  setting: Setting,
+  exit: Exit,
+  flags: WorkspaceFlags,
+  work: (tokens: TokenDesk) => Promise<void>,
+): Promise<void> {
+  const session = sessionOf(setting, flags, () => 'warn');
+  const config = chooseWorkspace(session.config.workspaces, flags.workspace);
+  const { data } = session.options;
+  if (await hasOwner(data)) await work(tokensOfOwner(data, config.name));
+  else await withOwnTokens({ ...session, config: { ...session.config, workspaces: [config] } }, work);
+  exit(0);
+}
+
+async function withOwnTokens(session: Session, work: (tokens: TokenDesk) => Promise<void>): Promise<void> {
+  const composition = await compose(session, session.parts);
+  try {
+    for (const { passage } of composition.partitions) await work(passage.tokens);
+  } finally {
+    await composition.close();
+  }
+}
+
+function tokensOfOwner(dataFolder: string, workspace: string): TokenDesk {
+  const path = `/admin/workspaces/${workspace}/gateway-tokens`;
+  return {
+    create: (description) => askOwner(dataFolder, 'POST', path, { description }),
+    list: () => askOwner(dataFolder, 'GET', path),
+    async revoke(id) {
+      const { revoked } = await askOwner<{ revoked: boolean }>(dataFolder, 'POST', `${path}/revoke`, { id });
+      return revoked;
+    },
+  };
+}
