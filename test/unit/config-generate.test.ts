@@ -9,6 +9,7 @@ import { CONFIG_FOLDER, loadConfig } from '../../src/config/load.ts';
 import { DAEMON_OPTIONS } from '../../src/config/options.ts';
 import type { ConnectorOptions } from '../../src/config/schema.ts';
 import { options, shortestPoll } from '../../src/connectors/github/options.ts';
+import { connectors } from '../../src/connectors/registry.ts';
 import { CODES } from '../../src/errors/codes.ts';
 import { apiOverrides as workspaceOverrides } from '../../src/workspace/contract.ts';
 import { apiOverrides, folderOf, forge, tracker } from './config-support.ts';
@@ -27,6 +28,8 @@ const ENV = {
   GITHUB_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
   GITHUB_APP_ID: '12345',
   GITHUB_INSTALLATION_ID: '67890',
+  BITBUCKET_TOKEN: 'a-token',
+  BITBUCKET_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
 };
 
 function validator(connectors: readonly ConnectorOptions[], overrides: z.ZodType) {
@@ -39,7 +42,7 @@ describe('the files that teach', () => {
   test('are the default and three examples at least', () => {
     expect(EXAMPLES).toEqual(
       expect.arrayContaining(
-        ['default.yaml', 'github-app.yaml', 'github-public.yaml', 'github.yaml'].map((file) =>
+        ['default.yaml', 'bitbucket.yaml', 'github-app.yaml', 'github-public.yaml', 'github.yaml'].map((file) =>
           expect.stringContaining(file),
         ),
       ),
@@ -51,7 +54,7 @@ describe('the files that teach', () => {
     const { workspaces } = loadConfig({
       path: join(CONFIG_FOLDER, file),
       env: { ...ENV, GITHUB_PRIVATE_KEY_FILE: key },
-      connectors: [github],
+      connectors,
       apiOverrides: workspaceOverrides,
     });
     expect(workspaces).toHaveLength(1);
@@ -60,7 +63,7 @@ describe('the files that teach', () => {
 
   test.each(EXAMPLES)('%s fits the schema as it is written, and names it', (file) => {
     const text = readFileSync(join(CONFIG_FOLDER, file), 'utf8');
-    const validate = validator([github], workspaceOverrides);
+    const validate = validator(connectors, workspaceOverrides);
     expect(validate(parse(text)) || validate.errors).toBe(true);
     const named = /^# yaml-language-server: \$schema=(\S+)/.exec(text)?.[1] ?? '';
     expect(join(CONFIG_FOLDER, file, '..', named)).toBe(join(CONFIG_FOLDER, 'schema.json'));
