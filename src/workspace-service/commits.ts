@@ -16,6 +16,8 @@ type Work<Result> = (transaction: Write) => Promise<Result>;
  */
 export interface Commits {
   run<Result>(work: Work<Result>): Promise<Result>;
+  /** Transactions that have been committed so far. Counted before anybody is told of them. */
+  count(): number;
   /** Resolves when nothing waits any more. */
   idle(): Promise<void>;
 }
@@ -32,11 +34,15 @@ const LARGEST_GROUP = 64;
 export function createCommits(database: Database<ServiceTables>): Commits {
   const waiting: Waiting[] = [];
   let draining: Promise<void> | undefined;
+  let committed = 0;
+  const noted = () => {
+    committed += 1;
+  };
 
   const drain = async () => {
     // One turn of the loop lets every request that has already arrived join the group.
     await nextTurn();
-    while (waiting.length > 0) await commitGroup(database, waiting.splice(0, LARGEST_GROUP));
+    while (waiting.length > 0) await commitGroup(database, waiting.splice(0, LARGEST_GROUP), noted);
     draining = undefined;
   };
 
@@ -46,17 +52,23 @@ export function createCommits(database: Database<ServiceTables>): Commits {
         waiting.push({ work, resolve: resolve as (result: unknown) => void, reject });
         draining ??= drain();
       }),
+    count: () => committed,
     idle: async () => draining,
   };
 }
 
-async function commitGroup(database: Database<ServiceTables>, group: readonly Waiting[]): Promise<void> {
+async function commitGroup(
+  database: Database<ServiceTables>,
+  group: readonly Waiting[],
+  noted: () => void,
+): Promise<void> {
   try {
     const results = await database.commit((transaction) => inOrder(group, transaction));
+    noted();
     for (const [at, waiting] of group.entries()) waiting.resolve(results[at]);
   } catch (error) {
     if (group.length === 1) return group[0]!.reject(error);
-    for (const waiting of group) await commitGroup(database, [waiting]);
+    for (const waiting of group) await commitGroup(database, [waiting], noted);
   }
 }
 

@@ -38,9 +38,13 @@ export interface EventsDeps {
 }
 
 export function createEvents({ clock, random, bell }: EventsDeps): Events {
+  const subscriptionsOf = subscriptionReader();
   return {
     async record(write, event) {
-      const subscribers = await findSubscribers(write, event);
+      const subscriptions = await subscriptionsOf(write, event.workspaceId);
+      const subscribers = subscriptions
+        .filter(({ events }) => wants(readStrings(events), event.type))
+        .map((row) => row.webhook_id);
       if (subscribers.length === 0) return;
       const eventId = newId(random, 'evt');
       const body = JSON.stringify(cloudEvent(eventId, event, timeNow(clock)));
@@ -58,15 +62,31 @@ export function createEvents({ clock, random, bell }: EventsDeps): Events {
   };
 }
 
-async function findSubscribers(write: Write, { workspaceId, type }: ServiceEvent): Promise<string[]> {
-  const rows = await write
+type Subscription = { readonly webhook_id: string; readonly events: string };
+
+/**
+ * Reads a workspace's subscriptions once in a transaction, however many writes share it: whoever was told of a
+ * subscription before writing is in a later one.
+ */
+function subscriptionReader() {
+  const read = new WeakMap<Write, Map<string, Promise<Subscription[]>>>();
+  return (write: Write, workspaceId: string): Promise<Subscription[]> => {
+    const known = read.get(write) ?? new Map<string, Promise<Subscription[]>>();
+    read.set(write, known);
+    const found = known.get(workspaceId) ?? readSubscriptions(write, workspaceId);
+    known.set(workspaceId, found);
+    return found;
+  };
+}
+
+function readSubscriptions(write: Write, workspaceId: string): Promise<Subscription[]> {
+  return write
     .selectFrom('webhooks')
     .select(['webhook_id', 'events'])
     .where('workspace_id', '=', workspaceId)
     .where('active', '=', 1)
     .orderBy('seq')
     .execute();
-  return rows.filter((row) => wants(readStrings(row.events), type)).map((row) => row.webhook_id);
 }
 
 function wants(events: readonly string[], type: string): boolean {

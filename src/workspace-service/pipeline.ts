@@ -8,6 +8,7 @@ import { etagOf, isNotModified } from './etag.ts';
 import type { Fault, Faults } from './faults.ts';
 import { addFileTransfer } from './file-transfer.ts';
 import { UPLOAD_ADDRESS } from './files.ts';
+import { createKeptAnswers, KEPT_ROUTES, type KeptAnswer, type KeptAnswers } from './kept-answers.ts';
 import type { QuotaLog } from './quota-log.ts';
 import { addReference, OPENAPI_ADDRESS } from './reference.ts';
 import { explainMiss, isApiAddress, SERVED, type Served } from './routing.ts';
@@ -58,7 +59,8 @@ export function createPipeline(deps: PipelineDeps): Server {
     throw explainMiss(request.url);
   });
   server.setErrorHandler((error, request, reply) => refuse(deps, error, request, reply));
-  for (const served of SERVED) addRoute(server, deps, served);
+  const kept = createKeptAnswers(() => deps.service.commits.count());
+  for (const served of SERVED) addRoute(server, deps, served, kept);
   addFileTransfer(server, deps.service, (request) => enter(deps, request, 'any'));
   addReference(server);
   return server;
@@ -85,19 +87,29 @@ function count(deps: PipelineDeps, caller: Caller): Promise<void> | undefined {
   }
 }
 
-function addRoute(server: Server, deps: PipelineDeps, { name, route, url }: Served): void {
+function addRoute(server: Server, deps: PipelineDeps, { name, route, url }: Served, kept: KeptAnswers): void {
   const handler = deps.handlers[name] as (call: unknown) => Promise<Answer<unknown>>;
   server.route({
     method: route.method,
     url,
     handler: async (request, reply) => {
       const { counted, ...entered } = await enter(deps, request, route.access);
+      const key = KEPT_ROUTES.has(name) ? `${entered.workspaceId} ${request.url}` : undefined;
+      const present = key === undefined ? undefined : kept.find(key);
+      if (present !== undefined) {
+        await counted;
+        return giveRead(request, reply, present);
+      }
       const query = checkQuery(route, request.query);
       const body = checkBody(route, request.body, request.headers['content-type']);
       const origin = `${request.protocol}://${request.host}`;
+      const before = deps.service.commits.count();
       const answer = await handler({ ...entered, origin, query, body });
       await counted;
-      return give(request, reply, answer);
+      if (request.method !== 'GET') return giveWritten(reply, answer);
+      const read = readAnswerOf(answer);
+      if (key !== undefined) kept.keep(key, before, read);
+      return giveRead(request, reply, read);
     },
   });
 }
@@ -118,15 +130,21 @@ function checkIds(parameters: Record<string, string>): Record<string, string> {
   return parameters;
 }
 
-function give(request: ServerRequest, reply: ServerReply, answer: Answer<unknown>): ServerReply {
-  if (answer.body === undefined) return reply.code(answer.status).send();
+function giveWritten(reply: ServerReply, { status, body }: Answer<unknown>): ServerReply {
+  if (body === undefined) return reply.code(status).send();
+  return reply.code(status).header('content-type', JSON_TYPE).send(JSON.stringify(body));
+}
+
+/** Every read answers 200 with a body. */
+function readAnswerOf(answer: Answer<unknown>): KeptAnswer {
   const body = JSON.stringify(answer.body);
-  reply.code(answer.status).header('content-type', JSON_TYPE);
-  if (request.method !== 'GET') return reply.send(body);
-  const etag = etagOf(body);
-  reply.header('etag', etag);
+  return { body, etag: etagOf(body) };
+}
+
+function giveRead(request: ServerRequest, reply: ServerReply, { body, etag }: KeptAnswer): ServerReply {
+  reply.header('content-type', JSON_TYPE).header('etag', etag);
   if (isNotModified(request.headers['if-none-match'], etag)) return reply.code(304).send();
-  return reply.send(body);
+  return reply.code(200).send(body);
 }
 
 async function refuse(deps: PipelineDeps, error: unknown, request: ServerRequest, reply: ServerReply): Promise<void> {

@@ -4,6 +4,7 @@ import { invalid, notFound } from './api-error.ts';
 import type { Write } from './commits.ts';
 import { type Call, type Handlers, newId, type Service, timeNow } from './context.ts';
 import { cutPage, pageOf } from './page.ts';
+import { type Prepared, prepared } from './prepared.ts';
 import { readStrings, writeStrings } from './strings.ts';
 import type { ServiceTables } from './tables.ts';
 
@@ -17,6 +18,7 @@ const FINISHED: ReadonlySet<string> = new Set(['completed', 'cancelled', 'merged
 export function taskHandlers(
   service: Service,
 ): Handlers<'listTasks' | 'getTask' | 'updateTask' | 'createBug' | 'createIdea'> {
+  const statements = prepareStatements(service.database.query);
   return {
     listTasks: async ({ workspaceId, query }) => ({ status: 200, body: await listTasks(service, workspaceId, query) }),
     getTask: async ({ workspaceId, ids }) => {
@@ -24,8 +26,8 @@ export function taskHandlers(
       return { status: 200, body: taskOf(row) };
     },
     updateTask: async (call) => ({ status: 200, body: await updateTask(service, call) }),
-    createBug: async (call) => ({ status: 201, body: await createTask(service, call, 'bug') }),
-    createIdea: async (call) => ({ status: 201, body: await createTask(service, call, 'idea') }),
+    createBug: async (call) => ({ status: 201, body: await createTask(service, statements, call, 'bug') }),
+    createIdea: async (call) => ({ status: 201, body: await createTask(service, statements, call, 'idea') }),
   };
 }
 
@@ -95,13 +97,64 @@ async function listTasks(service: Service, workspaceId: string, query: CheckedQu
   return { tasks: given.map(taskOf), nextCursor };
 }
 
-async function createTask(service: Service, call: Call<'createBug' | 'createIdea'>, kind: keyof typeof KINDS) {
+/** The statements of a creation, which many clients ask for at once. */
+interface Statements {
+  readonly nextNumber: Prepared<{ value: number }>;
+  readonly insertTask: Prepared<unknown>;
+}
+
+const COLUMNS = Object.keys({
+  task_id: true,
+  workspace_id: true,
+  key: true,
+  kind: true,
+  title: true,
+  description: true,
+  status: true,
+  open: true,
+  priority: true,
+  source: true,
+  reporter_user_id: true,
+  reported_at: true,
+  team_ids: true,
+  assignee_ids: true,
+  labels: true,
+  user_id: true,
+  created_at: true,
+  updated_at: true,
+  completed_at: true,
+} satisfies Record<keyof TaskRow, true>) as readonly (keyof TaskRow)[];
+
+function prepareStatements(query: Service['database']['query']): Statements {
+  const blank = Object.fromEntries(COLUMNS.map((name) => [name, ''])) as unknown as TaskRow;
+  return {
+    insertTask: prepared(query.insertInto('tasks').values(blank)),
+    nextNumber: prepared(
+      query
+        .insertInto('counters')
+        .values({ workspace_id: '', prefix: '', value: 1 })
+        .onConflict((conflict) =>
+          conflict
+            .columns(['workspace_id', 'prefix'])
+            .doUpdateSet((update) => ({ value: update('counters.value', '+', 1) })),
+        )
+        .returning('value'),
+    ),
+  };
+}
+
+async function createTask(
+  service: Service,
+  statements: Statements,
+  call: Call<'createBug' | 'createIdea'>,
+  kind: keyof typeof KINDS,
+) {
   const row = newRow(service, call, kind);
   const number = await service.commits.run(async (write) => {
     await checkReferences(write, call.workspaceId, call.body);
-    const next = await nextNumber(write, call.workspaceId, KINDS[kind].prefix);
+    const next = await nextNumber(write, statements, call.workspaceId, KINDS[kind].prefix);
     const numbered = { ...row, key: `${KINDS[kind].prefix}-${next}` };
-    await insertTask(write, numbered, call.body);
+    await insertTask(write, statements, numbered, call.body);
     await recordTask(service, write, call, 'task.created', numbered);
     return next;
   });
@@ -133,9 +186,17 @@ function newRow(service: Service, call: Call<'createBug'>, kind: keyof typeof KI
   };
 }
 
-async function insertTask(write: Write, row: TaskRow, refs: Pick<NewTask, 'teamIds' | 'assigneeIds'>): Promise<void> {
-  const inserted = await write.insertInto('tasks').values(row).executeTakeFirstOrThrow();
-  await insertRefs(write, row.workspace_id, Number(inserted.insertId), refs);
+async function insertTask(
+  write: Write,
+  { insertTask: insert }: Statements,
+  row: TaskRow,
+  refs: Pick<NewTask, 'teamIds' | 'assigneeIds'>,
+): Promise<void> {
+  const { insertId } = await insert(
+    write,
+    COLUMNS.map((name) => row[name]),
+  );
+  await insertRefs(write, row.workspace_id, Number(insertId), refs);
 }
 
 async function insertRefs(
@@ -159,18 +220,9 @@ async function insertRefs(
     .execute();
 }
 
-async function nextNumber(write: Write, workspaceId: string, prefix: string): Promise<number> {
-  const counter = await write
-    .insertInto('counters')
-    .values({ workspace_id: workspaceId, prefix, value: 1 })
-    .onConflict((conflict) =>
-      conflict
-        .columns(['workspace_id', 'prefix'])
-        .doUpdateSet((update) => ({ value: update('counters.value', '+', 1) })),
-    )
-    .returning('value')
-    .executeTakeFirstOrThrow();
-  return counter.value;
+async function nextNumber(write: Write, statements: Statements, workspaceId: string, prefix: string): Promise<number> {
+  const { rows } = await statements.nextNumber(write, [workspaceId, prefix, 1, 1]);
+  return rows[0]!.value;
 }
 
 /** Unknown users and teams are refused (G8). */

@@ -10,7 +10,7 @@ import { converse, open } from './load.ts';
 import { compared } from './report.ts';
 
 /**
- * Requests per second of `worksync workspace serve`, quota lifted, with one API key over 20 connections, against a bare
+ * Requests per second of `worksync workspace serve`, quota lifted, with one API key over 50 connections, against a bare
  * Fastify that answers the same bytes without looking anything up.
  *
  * `service.reads` gets one task, 200 with its body; `service.writes` creates bugs, each 201 after a commit with
@@ -86,7 +86,7 @@ interface Target {
   readonly key: string;
 }
 
-const CONNECTIONS = 20;
+const CONNECTIONS = 50;
 /** Milliseconds: until the code is compiled, between two rounds, and what is measured. */
 const WARM_UP = 2_000;
 const SETTLE = 200;
@@ -127,7 +127,7 @@ async function startPeer(answer: string): Promise<{ port: number; child: ChildPr
 function expectAllStored(folder: string, made: number): void {
   const database = new BetterSqlite(join(folder, 'service.db'), { readonly: true });
   try {
-    const stored = database.prepare('select count(*) from tasks').pluck().get();
+    const stored = database.prepare('select count(*) from tasks').pluck().get() as number;
     if (stored !== made) throw new Error(`${made} answered, ${stored} stored`);
   } finally {
     database.close();
