@@ -14,6 +14,7 @@ import { addFiles } from './files.ts';
 import { addGateway } from './gateway-token.ts';
 import { generate } from './generate.ts';
 import { addKeys } from './keys.ts';
+import { addHeld } from './held.ts';
 import { addLinks } from './links.ts';
 import { describeOnce, once } from './once.ts';
 import { askOwner, findLiving } from './owner.ts';
@@ -68,6 +69,7 @@ function build(setting: Setting, exit: (code: number) => void): Command {
   addDemo(program, setting, exit);
   addStatus(program, exit);
   addCheck(program, setting, exit);
+  addHeld(program, setting, exit);
   for (const add of [addTasks, addLinks, addDocs, addPullRequests, addFiles, addKeys, addGateway])
     add(program, setting, exit);
   addWorkspace(program, setting, exit);

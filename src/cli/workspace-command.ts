@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import type { Command, CommandOptions } from 'commander';
 import type { Flags } from '../config/options.ts';
 import { type Exit, OF_WORK, print, type Setting, sessionOf, wholeNumber, withDaemonOptions } from './setting.ts';
 import { type CommandClient, withWorkspace } from './workspace-client.ts';
@@ -21,8 +21,12 @@ Exit codes: 0 done; 1 failed or refused; 2 wrong usage; 75 the data folder is in
 78 the configuration is wrong.`;
 
 /** A command under a group, with the flags, example and exit codes that all of them have. */
-export function workspaceCommand(group: Command, { usage, description, example }: Described): Command {
-  return withDaemonOptions(group.command(usage), OF_WORK)
+export function workspaceCommand(
+  group: Command,
+  { usage, description, example }: Described,
+  options: CommandOptions = {},
+): Command {
+  return withDaemonOptions(group.command(usage, options), OF_WORK)
     .description(description)
     .option('--workspace <name>', 'the workspace; may be left out where one is configured')
     .option('--json', 'print JSON: one object in a line')

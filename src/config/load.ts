@@ -121,7 +121,7 @@ function readWorkspace(document: ConfigDocument, input: LoadInput): ReadWorkspac
     ...connections.flatMap((connection) => connection.problems),
   ];
   if (problems.length > 0 || !whole.data || !own.name) return { document, name: own.name, problems };
-  const { workspace, quota, retention, gateway } = whole.data;
+  const { workspace, quota, retention, guard, gateway } = whole.data;
   const config: WorkspaceConfig = {
     name: own.name,
     file: document.file,
@@ -129,6 +129,7 @@ function readWorkspace(document: ConfigDocument, input: LoadInput): ReadWorkspac
     quota,
     mirror,
     retention,
+    guard,
     gateway,
     connections: connections.flatMap(({ config: connection }) => connection ?? []),
   };

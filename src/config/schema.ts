@@ -29,6 +29,7 @@ export interface WorkspaceConfig {
   };
   readonly quota: Quota;
   readonly mirror: Mirror;
+  readonly guard: { readonly removals: number; readonly creations: number };
   readonly gateway: { readonly fresh: number; readonly wait: number; readonly keyPrefix: string };
   readonly retention: { readonly bodies: number; readonly deliveries: number };
   readonly connections: readonly ConnectionConfig[];
@@ -90,6 +91,24 @@ const retention = z
   .prefault({})
   .describe('How long what came in is kept.');
 
+/** A number, or `off`: yields Infinity. */
+function limit(standard: number, description: string) {
+  return z
+    .union([z.int().min(0), z.literal('off').transform(() => Number.POSITIVE_INFINITY)], {
+      error: 'expected a whole number, or off',
+    })
+    .prefault(standard)
+    .describe(description);
+}
+
+const guard = z
+  .strictObject({
+    removals: limit(20, 'Links to be removed and records to be closed that may wait together.'),
+    creations: limit(200, 'Records, links and tasks to be created that may wait together.'),
+  })
+  .prefault({})
+  .describe('Mass changes: what is over these numbers is held until someone lets it go with `worksync held release`.');
+
 const gateway = z
   .strictObject({
     fresh: duration('15s', 'How long an answered read is given again from memory.'),
@@ -143,6 +162,7 @@ export function workspaceFile(apiOverrides: ZodType) {
       .describe('Where the workspace is.'),
     quota,
     retention,
+    guard,
     gateway,
     mirror: mirror.default('record'),
     connections: z

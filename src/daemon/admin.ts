@@ -7,6 +7,7 @@ import type { ApiRequest, ApiResponse } from '../workspace/client.ts';
 import { checkPartition } from './check.ts';
 import { pollOnce } from './once.ts';
 import type { Partition } from './partition.ts';
+import { answerQuestion } from './questions.ts';
 
 /**
  * What commands beside a running daemon ask of it, so that they spend its quota and not their own. The doors let only
@@ -15,6 +16,7 @@ import type { Partition } from './partition.ts';
  * `POST /admin/check` answers a list of findings; `POST /admin/once` one result for each workspace, when it is done;
  * `POST /admin/workspaces/<name>/requests` sends one request to the workspace in the interactive lane and answers with
  * its answer, the body in base64, or with a failure;
+ * `POST /admin/workspaces/<name>/questions/<question>` answers one of `questions.ts`;
  * `GET` and `POST /admin/workspaces/<name>/gateway-tokens` list and create gateway tokens, `POST …/revoke` revokes one.
  */
 export function adminRoutes(
@@ -30,6 +32,13 @@ export function adminRoutes(
   server.post('/admin/workspaces/:name/requests', async (request, reply) => {
     const partition = named(request, reply);
     return partition ? forward(partition, bodyOf<ApiRequest>(request)) : reply;
+  });
+  server.post('/admin/workspaces/:name/questions/:question', async (request, reply) => {
+    const partition = named(request, reply);
+    if (!partition) return reply;
+    const { question } = request.params as { question: string };
+    const answer = answerQuestion(question, partition, bodyOf<unknown>(request), clock);
+    return answer ?? reply.code(404).send({ error: 'not_found' });
   });
   const tokens = '/admin/workspaces/:name/gateway-tokens';
   server.get(tokens, async (request, reply) => named(request, reply)?.passage.tokens.list() ?? reply);

@@ -46,6 +46,8 @@ export interface Partition {
   readonly reconcile: Reconcile;
   readonly outbox: Outbox;
   readonly polls: Polls;
+  /** Tells the outbox that changes became due without reconcile's doing. */
+  wakeOutbox(): void;
   /** Calls when the daemon has written to the workspace. */
   onWrite(call: () => void): void;
   status(): Promise<WorkspaceStatus>;
@@ -123,6 +125,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     sources: sourcesOf(config.connections),
     usedShare: () => throttle.usedShare(),
     isCrowded: () => collector.isCrowded(),
+    guard: config.guard,
     fetches: fetches.bell,
   });
   const outbox = createOutbox({
@@ -185,6 +188,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     reconcile,
     outbox,
     polls,
+    wakeOutbox: () => bells.outbox.ring(),
     onWrite(call) {
       tellWritten = call;
     },

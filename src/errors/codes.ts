@@ -118,6 +118,15 @@ export const CODES = {
     verdict: 'wait-until',
     hint: 'More deliveries wait than are kept; they are taken again as the waiting ones are worked off.',
   },
+  // changes to be sent
+  guard_held: {
+    verdict: 'wait-until',
+    hint: 'Look at them with "worksync held"; let them go with "worksync held release".',
+  },
+  plan_changed: {
+    verdict: 'never',
+    hint: 'Nothing was sent. Look at the present plan with "worksync plan", and apply that one.',
+  },
   // requests to the workspace and to providers
   unreachable: {
     verdict: 'retry',

@@ -13,9 +13,30 @@
  *   held     waits for a person: the workspace refused it for good, or a guard stopped it.
  *
  *   pending → sending → (settled: the row is removed | pending | unknown | held);  unknown → pending | settled;
- *   held → pending (someone retried it, or `desired` changed).
+ *   held → pending (someone released it, or what it would send changed).
  */
 export type ChangeState = 'pending' | 'sending' | 'unknown' | 'held';
+
+/**
+ * What a change does to the workspace's stock, where the mass-change guard counts it.
+ *
+ *   creation  something that the workspace is not known to hold yet.
+ *   removal   a link that is taken away, or a record that is known to be open and is to be so no longer.
+ */
+export type Effect = 'creation' | 'removal';
+
+/** What a link or a record brings about; null for a plain edit. Absent fields: not wanted, or not known to be there. */
+export function effectOf(
+  kind: EntityKind,
+  desired: Readonly<Record<string, unknown>> | undefined,
+  known: Readonly<Record<string, unknown>> | undefined,
+): Effect | null {
+  if (kind === 'read') return null;
+  if (known === undefined) return desired === undefined ? null : 'creation';
+  if (desired === undefined) return kind === 'link' ? 'removal' : null;
+  const closes = known['state'] === 'open' && desired['state'] !== undefined && desired['state'] !== 'open';
+  return kind === 'pull_request' && closes ? 'removal' : null;
+}
 
 export type EntityKind = 'pull_request' | 'link' | 'task' | 'read';
 

@@ -34,9 +34,11 @@ export async function prepareNext(query: Query, eligible: Eligible): Promise<Pre
   for (;;) {
     const row = await nextChange(query, eligible);
     if (row === undefined) return undefined;
-    const request = row.kind === 'read' ? readOf(row) : await writeOf(query, row);
+    const held = row.kind === 'read' ? undefined : await findEntity(query, row.entity);
+    const request = row.kind === 'read' ? readOf(row) : held && writeOf(row, held);
     if (request === undefined) {
       await removeChange(query, row.entity);
+      if (held && isNothing(held)) await forgetEntity(query, row.entity);
       continue;
     }
     const waiting = (JSON.parse(row.waiting) as unknown[]).length;
@@ -46,6 +48,11 @@ export async function prepareNext(query: Query, eligible: Eligible): Promise<Pre
     await updateChange(query, entity, { state: 'sending', sent: JSON.stringify(prepared), sent_at: eligible.now });
     return prepared;
   }
+}
+
+/** A link that nobody wants and that nobody knows of. */
+function isNothing({ kind, desired, known }: EntityRow): boolean {
+  return kind === 'link' && desired === null && known === null;
 }
 
 /** A write that waits with its request still in the row is of unknown fate. */
@@ -65,15 +72,14 @@ function readOf(row: OutboxRow): Request {
   return { ...none, action: 'read-links', body: {}, taskId };
 }
 
-async function writeOf(query: Query, row: OutboxRow): Promise<Request | undefined> {
-  const held = await findEntity(query, row.entity);
-  if (held === undefined) return undefined;
+/** What a write would send, as things stand; undefined where there is nothing to send any more. */
+export function writeOf(row: Pick<OutboxRow, 'kind' | 'sent'>, held: EntityRow): Request | undefined {
   // Whether the link stands is known once the same request has been answered; only then can it be undone.
   if (row.kind === 'link' && row.sent !== null) return repeatOf(row.sent);
   const desired = json(held.desired);
   if (row.kind === 'pull_request') return recordOf(held, desired);
   if (row.kind === 'task') return createOf(held, desired);
-  return linkOf(query, held, desired);
+  return linkOf(held, desired);
 }
 
 function repeatOf(sent: string): Request {
@@ -91,11 +97,7 @@ function createOf(held: EntityRow, desired: Record<string, unknown> | undefined)
   return { action: 'create-task', body: desired, known: held.desired, taskId: null };
 }
 
-async function linkOf(
-  query: Query,
-  held: EntityRow,
-  desired: Record<string, unknown> | undefined,
-): Promise<Request | undefined> {
+function linkOf(held: EntityRow, desired: Record<string, unknown> | undefined): Request | undefined {
   const taskId = held.task_id as string;
   if (desired !== undefined && held.known === null && held.hand !== 'removed') {
     const { reason: _, ...body } = desired;
@@ -104,6 +106,5 @@ async function linkOf(
   if (desired === undefined && held.known !== null && held.remote_id !== null && held.hand === null) {
     return { action: 'remove-link', body: { workItemId: held.remote_id }, known: null, taskId };
   }
-  if (desired === undefined && held.known === null) await forgetEntity(query, held.entity);
   return undefined;
 }

@@ -1,10 +1,10 @@
 import type { SyncError } from '../errors/sync-error.ts';
 import { backoff, type Random } from '../lib/random.ts';
-import { entity as entityName, SETTLE_AFTER, settlement } from '../model/change.ts';
+import { effectOf, entity as entityName, SETTLE_AFTER, settlement } from '../model/change.ts';
 import { allowance } from '../model/lane.ts';
 import { appendAnswer } from '../store/answers.ts';
 import type { Query } from '../store/database.ts';
-import { type EntityRow, findEntity, saveEntity } from '../store/entities.ts';
+import { type EntityRow, findEntity, json, saveEntity } from '../store/entities.ts';
 import { wishTaskList } from '../store/list-reads.ts';
 import { findChange, type OutboxRow, readWaiting, removeChange, updateChange } from '../store/outbox.ts';
 import { PROBE_EVERY } from './breaker.ts';
@@ -76,10 +76,14 @@ async function settleWrite(
   if (!differs(held, prepared)) return removeChange(query, row.entity);
   const since = row.next_since ?? context.now;
   const due = since + allowance(row.lane, context.usedShare);
-  await updateChange(query, row.entity, { ...REST, state: 'pending', since, due, waiting });
+  const effect = effectOf(row.kind, json(held.desired), json(prepared.known));
+  await updateChange(query, row.entity, { ...REST, state: 'pending', since, due, waiting, effect });
 }
 
-const REST = { sent: null, sent_at: null, next_since: null, attempts: 0, not_before: 0, error: null } as const;
+const REST = {
+  ...{ sent: null, sent_at: null, next_since: null },
+  ...{ attempts: 0, not_before: 0, error: null, guard: null },
+} as const;
 
 function lostId(prepared: Prepared): Partial<EntityRow> {
   return prepared.action === 'remove-link' ? { remote_id: null } : {};

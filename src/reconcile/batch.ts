@@ -12,6 +12,7 @@ import { wishTaskList } from '../store/list-reads.ts';
 import { applyAnswer } from './answers.ts';
 import type { Moment, Source, Sources } from './context.ts';
 import { type Cause, evaluate } from './evaluate.ts';
+import { type GuardLimits, guardChanges } from './guard.ts';
 import type { KeyHorizon } from './key-horizon.ts';
 import { clampTime, type Held, judge } from './newest.ts';
 
@@ -57,6 +58,8 @@ export interface Surroundings {
   readonly sources: Sources;
   readonly horizon: KeyHorizon;
   readonly logger: Logger;
+  /** Absent: nothing is held. */
+  readonly guard?: GuardLimits;
 }
 
 /** Takes a batch over in the caller's transaction: items, mentions, desired, known, outbox, and the inbox itself. */
@@ -64,7 +67,7 @@ export async function applyBatch(
   query: Query,
   batch: readonly Translated[],
   moment: Moment,
-  { sources, horizon, logger }: Surroundings,
+  { sources, horizon, logger, guard }: Surroundings,
 ): Promise<BatchResult> {
   const work = new Batch(query, moment, sources, logger);
   await work.load(batch);
@@ -73,6 +76,8 @@ export async function applyBatch(
   if (work.unknownKeys.some((key) => horizon.mayBeNew(key))) {
     await wishTaskList(query, { ...moment, lane: 'read', notBefore: 0 });
   }
+  const held = guard === undefined ? [] : await guardChanges(query, guard);
+  for (const reason of held) logger.warn({ reason }, 'changes are held until someone confirms them');
   await settleDeliveries(query, work.verdicts, moment.now);
   return work;
 }

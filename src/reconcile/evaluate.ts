@@ -1,4 +1,4 @@
-import { entity } from '../model/change.ts';
+import { type Effect, effectOf, entity } from '../model/change.ts';
 import { type Item, isFinished, type PullRequest } from '../model/item.ts';
 import { allowance, type Lane } from '../model/lane.ts';
 import type { LinkReason } from '../model/link.ts';
@@ -105,7 +105,8 @@ async function evaluateRecord(work: Work, item: PullRequest): Promise<KnownRecor
   const next = desired ? JSON.stringify(desired) : null;
   await saveEntity(query, { ...row, item_key: item.key, desired: next });
   const differs = desired !== undefined && recordDiffers({ ...desired }, known, source.vendor.capabilities);
-  await setDifference(work, name, 'mirror', differs, row.desired !== next);
+  const effect = effectOf('pull_request', desired && { ...desired }, known);
+  await setDifference(work, name, 'mirror', { differs, renewed: row.desired !== next, effect });
   return known;
 }
 
@@ -143,7 +144,7 @@ async function wantLink(work: Work, row: EntityRow, reason: LinkReason): Promise
   await saveEntity(work.query, { ...row, desired: next });
   // A link that a person took away is not added again while the text goes on naming the task.
   const differs = row.known === null && row.hand !== 'removed';
-  await setDifference(work, row.entity, 'link', differs, row.desired !== next);
+  await setDifference(work, row.entity, 'link', { differs, renewed: row.desired !== next, effect: 'creation' });
 }
 
 async function unwantLink(work: Work, row: EntityRow): Promise<void> {
@@ -153,10 +154,11 @@ async function unwantLink(work: Work, row: EntityRow): Promise<void> {
   if (row.hand === 'manual') return dropDifference(query, row.entity);
   const { externalId } = json<KnownLink>(row.known) ?? {};
   if (externalId !== undefined && row.remote_id !== null) {
-    return setDifference(work, row.entity, 'link', true, row.desired !== null);
+    const renewed = row.desired !== null;
+    return setDifference(work, row.entity, 'link', { differs: true, renewed, effect: 'removal' });
   }
   // Who made it, and under which id, only the task's links can tell; the answer brings us back here.
-  await addChange(work, entity.readLinks(row.task_id as string), 'read', 'link', true);
+  await addChange(work, entity.readLinks(row.task_id as string), 'read', 'link', { renewed: true, effect: 'removal' });
 }
 
 /** Nothing is known to stand in the workspace, unless a request is in flight: then its answer decides. */
@@ -170,7 +172,7 @@ async function abandonLink(work: Work, row: EntityRow): Promise<void> {
     return strikeTask(work, row.task_id as string);
   }
   await saveEntity(query, { ...row, desired: null });
-  await addChange(work, row.entity, 'link', 'link', row.desired !== null);
+  await addChange(work, row.entity, 'link', 'link', { renewed: row.desired !== null, effect: 'removal' });
 }
 
 /** The record's list of tasks is older than what the link's own row said: named anew, the task is to be linked anew. */
@@ -183,16 +185,20 @@ async function strikeTask({ query, item, source }: Work, taskId: string): Promis
   await saveEntity(query, { ...row, known: JSON.stringify({ ...known, taskIds }) });
 }
 
-/** @param renewed whether what would be sent is something else than before */
+interface Outcome {
+  /** What would be sent is something else than before. */
+  readonly renewed: boolean;
+  readonly effect: Effect | null;
+}
+
 async function setDifference(
   work: Work,
   name: string,
   lane: 'mirror' | 'link',
-  differs: boolean,
-  renewed: boolean,
+  { differs, ...outcome }: Outcome & { readonly differs: boolean },
 ): Promise<void> {
   if (!differs) return dropDifference(work.query, name);
-  await addChange(work, name, lane === 'mirror' ? 'pull_request' : 'link', lane, renewed);
+  await addChange(work, name, lane === 'mirror' ? 'pull_request' : 'link', lane, outcome);
 }
 
 async function addChange(
@@ -200,7 +206,7 @@ async function addChange(
   name: string,
   kind: 'pull_request' | 'link' | 'read',
   lane: Lane,
-  renewed: boolean,
+  outcome: Outcome,
 ): Promise<void> {
   const { query, item, cause, moment } = work;
   await addDifference(query, {
@@ -210,7 +216,7 @@ async function addChange(
     since: cause.since,
     due: cause.since + allowance(lane, moment.usedShare),
     weight: isFinished(item) ? 2 : 1,
-    renewed,
+    ...outcome,
     waiting: cause.waiting,
   });
 }

@@ -10,6 +10,7 @@ import { countAttempt, type PendingDelivery, pendingDeliveries, settleDeliveries
 import { allTaskKeys } from '../store/tasks.ts';
 import { applyBatch, type BatchResult, translateAll } from './batch.ts';
 import type { Sources } from './context.ts';
+import type { GuardLimits } from './guard.ts';
 import { type KeyHorizon, keyHorizon } from './key-horizon.ts';
 
 export interface ReconcileOptions {
@@ -21,6 +22,8 @@ export interface ReconcileOptions {
   readonly meter: Meter;
   /** u of the long quota window, 0..1. */
   readonly usedShare: () => number;
+  /** Absent: nothing is held. */
+  readonly guard?: GuardLimits;
   /** Rung by whoever appends deliveries. */
   readonly inbox: Bell;
   /** Rung when the outbox may have something new. */
@@ -86,7 +89,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   async function apply(pending: readonly PendingDelivery[]): Promise<BatchResult> {
     const translated = translateAll(pending, options.sources);
     horizon ??= keyHorizon((await allTaskKeys(store.query)).values());
-    const surroundings = { sources: options.sources, horizon, logger };
+    const surroundings = { sources: options.sources, horizon, logger, guard: options.guard };
     const moment = { now: clock.now(), usedShare: options.usedShare() };
     return store.commit((transaction) => applyBatch(transaction, translated, moment, surroundings));
   }

@@ -155,4 +155,12 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
         .execute();
     },
   },
+  '002_guard': {
+    async up(db) {
+      await db.schema.alterTable('outbox').addColumn('effect', 'text').execute();
+      await db.schema.alterTable('outbox').addColumn('guard', 'text').execute();
+      // What the guard counts is answered by the index alone.
+      await db.schema.createIndex('outbox_effect').on('outbox').columns(['effect', 'state', 'guard', 'kind']).execute();
+    },
+  },
 };

@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely';
+import type { Effect } from '../model/change.ts';
 import type { Query } from './database.ts';
 import type { Tables } from './tables.ts';
 
@@ -22,6 +23,7 @@ export interface Difference {
   readonly notBefore?: number;
   /** What would be sent is no longer what it was: then a held change gets a new chance. */
   readonly renewed?: boolean;
+  readonly effect?: Effect | null;
   readonly waiting: readonly Waiting[];
 }
 
@@ -34,25 +36,33 @@ export async function findChange(query: Query, entity: string): Promise<OutboxRo
 
 /**
  * Says that desired and known differ. A change that waits is never put off; one in flight is told that it is not the
- * end; a held one gets a new chance where what it would send has changed.
+ * end; a held one gets a new chance where what it would send has changed, and one that the guard holds also where it is no
+ * longer what the guard held it for.
  */
 export async function addDifference(query: Query, difference: Difference): Promise<void> {
   const present = await findChange(query, difference.entity);
   if (present === undefined) return insert(query, difference);
   // The first ones are kept: a request in flight counts those that it serves from the start.
   const waiting = JSON.stringify([...readWaiting(present), ...difference.waiting].slice(0, MOST_WAITING));
-  const merged = { waiting, weight: Math.max(present.weight, difference.weight) };
+  const effect = difference.effect ?? null;
+  const merged = { waiting, effect, weight: Math.max(present.weight, difference.weight) };
   const update = query.updateTable('outbox').where('entity', '=', difference.entity);
   if (present.state === 'pending') {
-    await update.set({ ...merged, due: Math.min(present.due, difference.due) }).execute();
-  } else if (present.state === 'held' && !difference.renewed) {
+    const guard = present.effect === effect ? present.guard : null;
+    await update.set({ ...merged, guard, due: Math.min(present.due, difference.due) }).execute();
+  } else if (present.state === 'held' && !isRenewed(present, difference)) {
     await update.set(merged).execute();
   } else if (present.state === 'held') {
     const { since, due } = difference;
-    await update.set({ ...merged, state: 'pending', since, due, attempts: 0, not_before: 0, error: null }).execute();
+    const anew = { state: 'pending', since, due, attempts: 0, not_before: 0, error: null, guard: null } as const;
+    await update.set({ ...merged, ...anew }).execute();
   } else {
     await update.set({ ...merged, next_since: present.next_since ?? difference.since }).execute();
   }
+}
+
+function isRenewed(present: OutboxRow, { renewed = false, effect = null }: Difference): boolean {
+  return renewed || (present.guard === 'held' && present.effect !== effect);
 }
 
 async function insert(query: Query, difference: Difference): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Generated } from 'kysely';
-import type { ChangeState, EntityKind } from '../model/change.ts';
+import type { ChangeState, Effect, EntityKind } from '../model/change.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
 import type { Item } from '../model/item.ts';
 import type { Lane } from '../model/lane.ts';
@@ -105,6 +105,10 @@ export interface Tables {
     next_since: number | null;
     /** Code and message of the last failure. */
     error: string | null;
+    /** For the mass-change guard. A read that leads to removals is counted as one. */
+    effect: Generated<Effect | null>;
+    /** `passed`: within the limits when it came; `held`: the guard holds it; `confirmed`: a person let it go. */
+    guard: Generated<'passed' | 'held' | 'confirmed' | null>;
     /** The deliveries that wait for this change: `[{id, at}]` as JSON, for lag and correlation. */
     waiting: string;
   };

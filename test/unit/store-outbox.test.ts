@@ -57,6 +57,8 @@ describe('saying that desired and known differ', () => {
       sent_at: null,
       next_since: null,
       error: null,
+      effect: null,
+      guard: null,
       waiting: '[{"id":1,"at":10}]',
     });
   });

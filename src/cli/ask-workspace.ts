@@ -1,0 +1,39 @@
+import { compose } from '../daemon/compose.ts';
+import type { Partition } from '../daemon/partition.ts';
+import { type Answered, type Asked, answerQuestion, type Question } from '../daemon/questions.ts';
+import { SyncError } from '../errors/sync-error.ts';
+import { askOwner, hasOwner } from './owner.ts';
+import type { Session } from './session.ts';
+import { chooseWorkspace } from './workspace-client.ts';
+
+/** How a command asks one workspace. */
+export interface Asking {
+  readonly workspace: string;
+  ask<Name extends Question>(name: Name, asked: Asked<Name>): Promise<Answered<Name>>;
+  /** Present where no daemon runs and this process holds the data folder; nothing in it has been started. */
+  readonly partition?: Partition;
+}
+
+/** Asks the running daemon; without one this process takes the data folder and answers itself, starting nothing. */
+export async function askingWorkspace<Result>(
+  session: Session,
+  name: string | undefined,
+  work: (asking: Asking) => Promise<Result>,
+): Promise<Result> {
+  const config = chooseWorkspace(session.config.workspaces, name);
+  const { data } = session.options;
+  if (await hasOwner(data)) {
+    const path = (question: Question) => `/admin/workspaces/${config.name}/questions/${question}`;
+    return work({ workspace: config.name, ask: (question, asked) => askOwner(data, 'POST', path(question), asked) });
+  }
+  const composition = await compose({ ...session, config: { ...session.config, workspaces: [config] } }, session.parts);
+  try {
+    const [partition] = composition.partitions;
+    if (!partition) throw new SyncError('internal', 'the workspace did not open');
+    const ask: Asking['ask'] = (question, asked) =>
+      answerQuestion(question, partition, asked, session.parts.clock) as never;
+    return await work({ workspace: config.name, ask, partition });
+  } finally {
+    await composition.close();
+  }
+}

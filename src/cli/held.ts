@@ -1,0 +1,66 @@
+import type { Command } from 'commander';
+import { SyncError } from '../errors/sync-error.ts';
+import type { HeldChanges, HeldClass } from '../store/guard.ts';
+import { askingWorkspace } from './ask-workspace.ts';
+import { type Exit, type Setting, sessionOf } from './setting.ts';
+import { plural, printable } from './words.ts';
+import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+
+/** Changes shown of each class: enough to see what they are. */
+const SAMPLES = 10;
+const CLASSES = ['removals', 'creations', 'refused'] as const;
+
+/** `worksync held`: the changes that wait for a person, and letting them go. */
+export function addHeld(program: Command, setting: Setting, exit: Exit): void {
+  const group = program.command('held').description('changes that wait for a person: list, release').exitOverride();
+  addList(group, setting, exit);
+  addRelease(group, setting, exit);
+}
+
+function addList(group: Command, setting: Setting, exit: Exit): void {
+  const described = {
+    usage: 'list',
+    description: 'say what is held, and why; may be left out',
+    example: 'held --json',
+  };
+  workspaceCommand(group, described, { isDefault: true }).action(async (flags: WorkspaceFlags) => {
+    const session = sessionOf(setting, flags, () => 'warn');
+    const held = await askingWorkspace(session, flags.workspace, ({ ask }) => ask('held', { samples: SAMPLES }));
+    show({ text: describeHeld(held), json: [held] }, flags);
+    exit(0);
+  });
+}
+
+function describeHeld(held: HeldChanges): string {
+  const lines = CLASSES.filter((each) => held[each].count > 0).flatMap((each) => [
+    `${each}: ${held[each].count} held`,
+    ...held[each].samples.map(({ entity, error }) => printable(`  ${entity}  ${error ?? ''}`)),
+    ...(held[each].count > held[each].samples.length ? ['  …'] : []),
+  ]);
+  return lines.length === 0 ? 'nothing is held' : lines.join('\n');
+}
+
+type ReleaseFlags = WorkspaceFlags & { readonly [Class in HeldClass | 'all']?: boolean };
+
+function addRelease(group: Command, setting: Setting, exit: Exit): void {
+  workspaceCommand(group, {
+    usage: 'release [entity...]',
+    description: 'let held changes go, whatever the limits say; a refused one is tried again',
+    example: 'held release --removals',
+  })
+    .option('--removals', 'links to be removed and records to be closed')
+    .option('--creations', 'records, links and tasks to be created')
+    .option('--refused', 'what the workspace refused')
+    .option('--all', 'everything that is held')
+    .action(async (entities: readonly string[], flags: ReleaseFlags) => {
+      const classes = CLASSES.filter((each) => flags.all || flags[each]);
+      if (classes.length + entities.length === 0) {
+        throw new SyncError('usage', 'say what to release: --removals, --creations, --refused, --all, or entities');
+      }
+      const session = sessionOf(setting, flags, () => 'warn');
+      const wish = { classes, entities };
+      const answer = await askingWorkspace(session, flags.workspace, ({ ask }) => ask('release', wish));
+      show({ text: `released: ${plural(answer.released, 'change')}`, json: [answer] }, flags);
+      exit(0);
+    });
+}

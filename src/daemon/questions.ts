@@ -1,0 +1,37 @@
+import type { Clock } from '../lib/clock.ts';
+import { type HeldClass, heldChanges, releaseHeld } from '../store/guard.ts';
+import type { Partition } from './partition.ts';
+
+/**
+ * What a command may ask of one workspace: the daemon answers where one runs, else the command opens the data folder and
+ * answers itself. Questions and answers are plain JSON.
+ */
+const QUESTIONS = {
+  held: ({ store }: Partition, { samples }: { samples: number }) => heldChanges(store.query, samples),
+
+  async release(
+    { store, wakeOutbox }: Partition,
+    wish: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] },
+  ) {
+    const released = await store.commit((transaction) => releaseHeld(transaction, wish));
+    wakeOutbox();
+    return { released };
+  },
+};
+
+type Questions = typeof QUESTIONS;
+export type Question = keyof Questions;
+export type Asked<Name extends Question> = Parameters<Questions[Name]>[1];
+export type Answered<Name extends Question> = Awaited<ReturnType<Questions[Name]>>;
+
+/** Undefined where there is no such question. */
+export function answerQuestion(
+  name: string,
+  partition: Partition,
+  asked: unknown,
+  clock: Clock,
+): Promise<unknown> | undefined {
+  if (!Object.hasOwn(QUESTIONS, name)) return undefined;
+  const answer = QUESTIONS[name as Question] as (...given: unknown[]) => Promise<unknown>;
+  return answer(partition, asked, clock);
+}

@@ -1,0 +1,104 @@
+import type { Effect } from '../model/change.ts';
+import type { Query } from './database.ts';
+
+/** Changes of one effect that wait together; what a person confirmed is not among them. */
+export interface GuardTally {
+  /** Writes on which the guard has not decided yet. */
+  readonly fresh: number;
+  /** Those that passed and are not settled yet, those that are held, and reads that lead to such writes. */
+  readonly ahead: number;
+}
+
+export async function guardTally(query: Query): Promise<Record<Effect, GuardTally>> {
+  const rows = await query
+    .selectFrom('outbox')
+    .select((build) => ['effect', 'state', 'guard', 'kind', build.fn.countAll<number>().as('count')])
+    .where('effect', 'is not', null)
+    .groupBy(['effect', 'state', 'guard', 'kind'])
+    .execute();
+  const tally = (effect: Effect): GuardTally => {
+    let fresh = 0;
+    let ahead = 0;
+    for (const { effect: own, state, guard, kind, count } of rows) {
+      const isRefused = state === 'held' && guard !== 'held';
+      if (own !== effect || guard === 'confirmed' || isRefused) continue;
+      if (state === 'pending' && guard === null && kind !== 'read') fresh += count;
+      else ahead += count;
+    }
+    return { fresh, ahead };
+  };
+  return { removal: tally('removal'), creation: tally('creation') };
+}
+
+/** Decides on the fresh ones: holds this many of them, the latest, and lets the others pass. */
+export async function decideFresh(query: Query, effect: Effect, hold: number, error: string): Promise<void> {
+  const fresh = query
+    .selectFrom('outbox')
+    .select('entity')
+    .where('effect', '=', effect)
+    .where('state', '=', 'pending')
+    .where('guard', 'is', null)
+    .where('kind', '!=', 'read');
+  const latest = fresh.orderBy('due', 'desc').orderBy('entity', 'desc').limit(hold);
+  const held = { state: 'held', guard: 'held', error } as const;
+  if (hold > 0) await query.updateTable('outbox').set(held).where('entity', 'in', latest).execute();
+  await query.updateTable('outbox').set({ guard: 'passed' }).where('entity', 'in', fresh).execute();
+}
+
+/** Why a change waits for a person: the guard held it as one of many, or the workspace refused it. */
+export type HeldClass = 'removals' | 'creations' | 'refused';
+
+export interface HeldChange {
+  readonly entity: string;
+  /** When the difference appeared, epoch milliseconds. */
+  readonly since: number;
+  /** Code and message. */
+  readonly error: string | null;
+}
+
+export type HeldChanges = Readonly<
+  Record<HeldClass, { readonly count: number; readonly samples: readonly HeldChange[] }>
+>;
+
+/** The changes that are held, by class: how many, and those that waited longest. */
+export async function heldChanges(query: Query, samples: number): Promise<HeldChanges> {
+  const read = async (which: HeldClass) => {
+    const counted = await heldOf(query, which)
+      .select((build) => build.fn.countAll<number>().as('count'))
+      .executeTakeFirstOrThrow();
+    const first = heldOf(query, which).select(['entity', 'since', 'error']).orderBy('due').orderBy('entity');
+    return { count: counted.count, samples: await first.limit(samples).execute() };
+  };
+  return { removals: await read('removals'), creations: await read('creations'), refused: await read('refused') };
+}
+
+function heldOf(query: Query, which: HeldClass) {
+  const held = query.selectFrom('outbox').where('state', '=', 'held');
+  if (which === 'refused') return held.where('guard', 'is', null);
+  return held.where('guard', '=', 'held').where('effect', '=', which === 'removals' ? 'removal' : 'creation');
+}
+
+/** Lets held changes go; those that are named, or those of these classes. @returns how many */
+export async function releaseHeld(
+  query: Query,
+  wish: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] },
+): Promise<number> {
+  const { classes = [], entities = [] } = wish;
+  let released = 0;
+  for (const which of classes) {
+    const held = heldOf(query, which).select('entity');
+    released += await letGo(query, (update) => update.where('entity', 'in', held));
+  }
+  for (const entity of entities) released += await letGo(query, (update) => update.where('entity', '=', entity));
+  return released;
+}
+
+async function letGo(query: Query, choose: (update: ReturnType<typeof updateHeld>) => ReturnType<typeof updateHeld>) {
+  const { numUpdatedRows } = await choose(updateHeld(query)).executeTakeFirstOrThrow();
+  return Number(numUpdatedRows);
+}
+
+function updateHeld(query: Query) {
+  const anew = { state: 'pending', guard: 'confirmed', error: null, attempts: 0, not_before: 0 } as const;
+  return query.updateTable('outbox').set(anew).where('state', '=', 'held');
+}

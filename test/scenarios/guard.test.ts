@@ -1,0 +1,116 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { answerQuestion, type Question } from '../../src/daemon/questions.ts';
+import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
+import { type PullSetting, pullEvent } from '../support/github-payloads.ts';
+
+let world: World;
+afterEach(() => world.close());
+
+async function open(guard: object, options: Partial<WorldOptions> = {}): Promise<void> {
+  const connections = {
+    github: {
+      connector: 'github',
+      repositories: ['acme/app'],
+      webhookSecrets: 'a webhook secret for tests only',
+      poll: 'off',
+    },
+  };
+  world = await createWorld({ quota: { requests: 1_000, burst: 1_000 }, ...options, config: { connections, guard } });
+}
+
+/** Pull requests 1 to `count`, all at the same moment. */
+async function deliver(count: number, setting: PullSetting = {}): Promise<void> {
+  const updated = new Date(world.clock.now()).toISOString();
+  const numbers = Array.from({ length: count }, (_, index) => index + 1);
+  await Promise.all(numbers.map((number) => world.deliver('pull_request', pullEvent({ number, updated, ...setting }))));
+  await world.settled();
+}
+
+async function pause(): Promise<void> {
+  await world.clock.advance(60_000);
+}
+
+async function ask(question: Question, asked: object): Promise<unknown> {
+  return answerQuestion(question, world.partition(), asked, world.clock);
+}
+
+async function states(): Promise<Record<string, number>> {
+  const { pullRequests } = (await world.people.listPullRequests({ query: { limit: 100 } }, {})).body;
+  const counts: Record<string, number> = {};
+  for (const { state } of pullRequests) counts[state] = (counts[state] ?? 0) + 1;
+  return counts;
+}
+
+describe('the mass-change guard', () => {
+  it('holds what is over the limit of creations until someone lets it go', async () => {
+    await open({ creations: 5 });
+    await deliver(8);
+    expect(await states()).toEqual({ open: 5 });
+    expect(await ask('held', { samples: 1 })).toEqual({
+      removals: { count: 0, samples: [] },
+      creations: {
+        count: 3,
+        samples: [
+          {
+            entity: expect.stringMatching(/^pull_request:github\/5001\/\d$/),
+            since: expect.any(Number),
+            error: expect.stringMatching(/^guard_held: \d creations wait together, and guard.creations allows 5$/),
+          },
+        ],
+      },
+      refused: { count: 0, samples: [] },
+    });
+    const { changes } = await world.partition().status();
+    expect(changes.byState.held).toBe(3);
+    expect(changes.stuck[0]?.failure).toMatchObject({ code: 'guard_held', hint: expect.stringContaining('release') });
+
+    expect(await ask('release', { classes: ['creations'] })).toEqual({ released: 3 });
+    await world.settled();
+    expect(await states()).toEqual({ open: 8 });
+  });
+
+  it('holds closings, over a restart too; one that is open again is dropped, one that is named goes', async () => {
+    await open({ removals: 2 });
+    await deliver(6);
+    await pause();
+    await deliver(6, { state: 'closed' });
+    expect(await states()).toEqual({ open: 4, closed: 2 });
+    await world.restart();
+    await pause();
+    await world.settled();
+    expect(await states()).toEqual({ open: 4, closed: 2 });
+
+    const held = (await ask('held', { samples: 9 })) as { removals: { samples: { entity: string }[] } };
+    const [first = '', second = ''] = held.removals.samples.map(({ entity }) => entity);
+    const updated = new Date(world.clock.now()).toISOString();
+    await world.deliver('pull_request', pullEvent({ number: Number(first.at(-1)), updated }, 'reopened'));
+    await world.settled();
+    expect(await ask('held', { samples: 0 })).toMatchObject({ removals: { count: 3 } });
+    expect(await ask('release', { entities: [second, 'pull_request:none'] })).toEqual({ released: 1 });
+    await world.settled();
+    expect(await states()).toEqual({ open: 3, closed: 3 });
+  });
+
+  it('holds removals of links, though each must first be read', async () => {
+    await open({ removals: 2 });
+    const { taskId, key } = (await world.people.createBug({ body: { title: 'The door' } }, {})).body;
+    await world.deliver('pull_request', pullEvent({ number: 99, title: key }));
+    await world.settled();
+    await deliver(5, { title: `${key} part` });
+    const links = async () => (await world.people.listWorkItems({ taskId }, {})).body.workItems.length;
+    expect(await links()).toBe(6);
+    await pause();
+    await deliver(5, { title: 'part' });
+    expect(await links()).toBe(4);
+    expect(await ask('held', { samples: 0 })).toMatchObject({ removals: { count: 3 } });
+    expect(await ask('release', { classes: ['removals'] })).toEqual({ released: 3 });
+    await world.settled();
+    expect(await links()).toBe(1);
+  });
+
+  it('is off where the configuration says so', async () => {
+    await open({ creations: 'off', removals: 'off' });
+    await deliver(205);
+    expect((await world.service().statistics()).pullRequests).toBe(205);
+  });
+});
