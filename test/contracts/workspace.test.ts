@@ -1,4 +1,5 @@
 import { describe } from 'vitest';
+import { describeAgents, describeLeases } from './workspace/agents.ts';
 import { describeApiKeys } from './workspace/api-keys.ts';
 import { describeDocuments } from './workspace/documents.ts';
 import { describeFiles } from './workspace/files.ts';
@@ -38,6 +39,13 @@ describe('workspace API', () => {
   describe('API keys', () => {
     describeApiKeys(held);
   });
+  describe('agents', () => {
+    describeAgents(held);
+  });
+});
+
+describe.runIf(isEmbedded)('leases (control the clock of the service)', () => {
+  describeLeases();
 });
 
 describe.runIf(isEmbedded)('limits (control the clock of the service)', () => {

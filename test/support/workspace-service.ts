@@ -12,7 +12,11 @@ import { type Cancellable, createSend } from '../../src/workspace/transport.ts';
 import type { StartCredentials } from '../../src/workspace-service/administration.ts';
 import type { Faults } from '../../src/workspace-service/faults.ts';
 import type { Quota } from '../../src/workspace-service/quota.ts';
-import { createWorkspaceService, type WorkspaceService } from '../../src/workspace-service/service.ts';
+import {
+  createWorkspaceService,
+  type WorkspaceService,
+  type WorkspaceServiceOptions,
+} from '../../src/workspace-service/service.ts';
 
 export const SPECIFIED_QUOTA: Quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };
 export const NO_QUOTA: Quota = { ...SPECIFIED_QUOTA, requests: 0, burst: 0 };
@@ -22,6 +26,10 @@ export interface TestServiceOptions {
   /** The specified one unless told. */
   readonly quota?: Quota;
   readonly faults?: Faults;
+  readonly providers?: WorkspaceServiceOptions['providers'];
+  readonly secretKey?: Buffer;
+  /** Webhooks may go to receivers of the test, unless told. */
+  readonly allowPrivateWebhooks?: boolean;
   /** An existing database to serve; it stays when the test service is closed. */
   readonly file?: string;
 }
@@ -47,6 +55,9 @@ export async function startWorkspaceService(options: TestServiceOptions = {}): P
     logger: silentLogger,
     quota: options.quota ?? SPECIFIED_QUOTA,
     faults: options.faults,
+    providers: options.providers,
+    secretKey: options.secretKey,
+    allowPrivateWebhooks: options.allowPrivateWebhooks ?? true,
   });
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
   const start = await service.mintStartCredentials();

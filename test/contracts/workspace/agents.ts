@@ -1,0 +1,389 @@
+import { describe, expect, it } from 'vitest';
+import type { Role } from '../../../src/workspace-service/tables.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { NO_QUOTA, startWorkspaceService } from '../../support/workspace-service.ts';
+import { failure } from './general.ts';
+import { ask, isEmbedded, type Target, unique } from './target.ts';
+
+const BASE = '/workspaces/current';
+const STATES = ['queued', 'pending', 'active', 'awaiting_input', 'complete', 'error', 'stale', 'cancelled'] as const;
+type State = (typeof STATES)[number];
+
+const ALLOWED: Readonly<Record<State, readonly State[]>> = {
+  queued: ['pending', 'active', 'cancelled'],
+  pending: ['queued', 'active', 'cancelled'],
+  active: ['awaiting_input', 'complete', 'error', 'stale', 'cancelled'],
+  awaiting_input: ['active'],
+  stale: ['queued'],
+  complete: [],
+  error: [],
+  cancelled: [],
+};
+
+/** How a session gets into a state by changes of state alone. */
+const WAY: Readonly<Record<State, readonly State[]>> = {
+  queued: [],
+  pending: ['pending'],
+  active: ['active'],
+  awaiting_input: ['active', 'awaiting_input'],
+  complete: ['active', 'complete'],
+  error: ['active', 'error'],
+  stale: ['active', 'stale'],
+  cancelled: ['cancelled'],
+};
+
+type Server = Pick<Target, 'url' | 'token'>;
+
+/** An agent with one harness, and what is done with them; `as` the owner unless told. */
+async function agentOn(server: Server) {
+  const call = (method: string, path: string, body?: unknown, as?: string) =>
+    ask(server, method, BASE + path, { body, ...(as === undefined ? {} : { as }) });
+  const agent = (await call('POST', '/agents', { name: unique('agent') })).body;
+  const harness = (await call('POST', `/agents/${agent.agentId}/harnesses`, { name: 'runner', version: '1.2' })).body;
+  const { harnessId } = harness;
+  const queue = async (body: object = {}) => {
+    const reply = await call('POST', `/agents/${agent.agentId}/sessions`, { title: unique('work'), ...body });
+    expect(reply.status).toBe(201);
+    return reply.body;
+  };
+  return {
+    agent,
+    harness,
+    call,
+    queue,
+    read: async (sessionId: string) => (await call('GET', `/sessions/${sessionId}`)).body,
+    move: (sessionId: string, state: string, as?: string) => call('PATCH', `/sessions/${sessionId}`, { state }, as),
+    claim: (sessionId: string, by = harnessId) => call('POST', `/sessions/${sessionId}/claims`, { harnessId: by }),
+    end: (claimId: string, how: string, body?: unknown) => call('POST', `/claims/${claimId}/${how}`, body),
+    beat: (id = harnessId) => call('POST', `/agents/${agent.agentId}/harnesses/${id}/heartbeat`),
+  };
+}
+
+export function describeAgents(held: { readonly it: Target }): void {
+  it('§5.6, G24 403 api_key_not_allowed for an API key on every agent route', async () => {
+    const as = held.it.key;
+    const routes: readonly (readonly [string, string, unknown?])[] = [
+      ['GET', '/agents'],
+      ['POST', '/agents', { name: 'x' }],
+      ['GET', '/agents/agt_x'],
+      ['PUT', '/agents/agt_x', { name: 'x' }],
+      ['GET', '/agents/agt_x/harnesses'],
+      ['POST', '/agents/agt_x/harnesses', { name: 'x' }],
+      ['POST', '/agents/agt_x/harnesses/hrn_x/heartbeat'],
+      ['GET', '/agents/agt_x/sessions'],
+      ['POST', '/agents/agt_x/sessions', { title: 'x' }],
+      ['GET', '/sessions/ses_x'],
+      ['PATCH', '/sessions/ses_x', { state: 'active' }],
+      ['POST', '/sessions/ses_x/claims', { harnessId: 'x' }],
+      ['POST', '/claims/clm_x/complete'],
+      ['POST', '/claims/clm_x/fail'],
+      ['POST', '/claims/clm_x/release'],
+      ['GET', '/sessions/ses_x/activities'],
+      ['POST', '/sessions/ses_x/activities', { type: 'progress', content: 'x' }],
+    ];
+    for (const [method, path, body] of routes)
+      expect(await ask(held.it, method, BASE + path, { as, body })).toMatchObject(failure(403, 'api_key_not_allowed'));
+  });
+
+  it('G24 a profile is made, read, replaced and listed', async () => {
+    const { agent, call } = await agentOn(held.it);
+    expect(agent).toEqual({
+      agentId: expect.stringMatching(/^[A-Za-z0-9_-]{1,64}$/),
+      workspaceId: held.it.workspaceId,
+      userId: expect.stringMatching(/./),
+      name: agent.name,
+      description: null,
+      createdAt: expect.stringMatching(/Z$/),
+      updatedAt: expect.stringMatching(/Z$/),
+    });
+    const replaced = await call('PUT', `/agents/${agent.agentId}`, { name: 'Renamed', description: 'Fixes bugs' });
+    expect(replaced).toMatchObject({ status: 200, body: { name: 'Renamed', description: 'Fixes bugs' } });
+    expect((await call('GET', `/agents/${agent.agentId}`)).body).toEqual(replaced.body);
+    expect((await call('GET', '/agents')).body.agents).toContainEqual(replaced.body);
+  });
+
+  it('G24 a harness is registered, listed, and says that it lives', async () => {
+    const { agent, harness, call, beat } = await agentOn(held.it);
+    expect(harness).toMatchObject({ agentId: agent.agentId, name: 'runner', version: '1.2' });
+    const beaten = await beat();
+    expect(beaten).toMatchObject({ status: 200, body: { harnessId: harness.harnessId } });
+    expect(Date.parse(beaten.body.lastHeartbeatAt)).toBeGreaterThanOrEqual(Date.parse(harness.createdAt));
+    expect((await call('GET', `/agents/${agent.agentId}/harnesses`)).body.harnesses).toEqual([beaten.body]);
+    expect(await beat('hrn_unknown')).toMatchObject(failure(404, 'not_found'));
+  });
+
+  it('G24 a session is queued for an agent, for a task or none', async () => {
+    const { agent, queue, read, call } = await agentOn(held.it);
+    const task = (await ask(held.it, 'POST', `${BASE}/bugs`, { body: { title: 'broken' } })).body;
+    const session = await queue({ taskId: task.taskId });
+    expect(session).toEqual({
+      sessionId: expect.stringMatching(/./),
+      agentId: agent.agentId,
+      workspaceId: held.it.workspaceId,
+      taskId: task.taskId,
+      title: session.title,
+      state: 'queued',
+      error: null,
+      claim: null,
+      createdByUserId: expect.stringMatching(/./),
+      createdAt: expect.stringMatching(/Z$/),
+      updatedAt: expect.stringMatching(/Z$/),
+      endedAt: null,
+    });
+    expect(await read(session.sessionId)).toEqual(session);
+    const unknown = { title: 'x', taskId: 'tsk_unknown' };
+    expect(await call('POST', `/agents/${agent.agentId}/sessions`, unknown)).toMatchObject(
+      failure(400, 'validation_failed'),
+    );
+  });
+
+  it('G24, G31 sessions are listed newest first, by state and in pages', async () => {
+    const { agent, queue, move, call } = await agentOn(held.it);
+    const ids = [(await queue()).sessionId, (await queue()).sessionId, (await queue()).sessionId];
+    await move(ids[1], 'pending');
+    const list = async (query: string) => {
+      const { body } = await call('GET', `/agents/${agent.agentId}/sessions?${query}`);
+      return { ids: body.sessions.map((one: { sessionId: string }) => one.sessionId), next: body.nextCursor };
+    };
+    expect(await list('')).toEqual({ ids: ids.toReversed(), next: null });
+    expect((await list('state=pending')).ids).toEqual([ids[1]]);
+    const first = await list('limit=2');
+    expect(first.ids).toEqual([ids[2], ids[1]]);
+    expect((await list(`limit=2&cursor=${first.next}`)).ids).toEqual([ids[0]]);
+    expect(await call('GET', `/agents/${agent.agentId}/sessions?state=odd`)).toMatchObject(
+      failure(400, 'validation_failed'),
+    );
+  });
+
+  describe.each(STATES)('G24 a session that is %s', (from) => {
+    it.each(STATES)('to %s', async (to) => {
+      const { queue, move, read } = await agentOn(held.it);
+      const { sessionId } = await queue();
+      for (const state of WAY[from]) expect((await move(sessionId, state)).status).toBe(200);
+      const moved = await move(sessionId, to);
+      if (ALLOWED[from].includes(to)) {
+        expect(moved).toMatchObject({ status: 200, body: { state: to } });
+        expect(moved.body.endedAt !== null).toBe(ALLOWED[to].length === 0);
+      } else {
+        expect(moved).toMatchObject(failure(409, 'invalid_transition'));
+        expect((await read(sessionId)).state).toBe(from);
+      }
+    });
+
+    it('is claimed where it waits, else 409', async () => {
+      const { queue, move, claim } = await agentOn(held.it);
+      const { sessionId } = await queue();
+      for (const state of WAY[from]) await move(sessionId, state);
+      const claimed = await claim(sessionId);
+      if (from === 'queued' || from === 'pending') expect(claimed.status).toBe(201);
+      else expect(claimed).toMatchObject(failure(409, 'invalid_transition'));
+    });
+  });
+
+  it('G24 a claim is a lease of 60 s; the session is active and shows it', async () => {
+    const { harness, queue, claim, read } = await agentOn(held.it);
+    const { sessionId } = await queue();
+    const { status, body } = await claim(sessionId);
+    expect(status).toBe(201);
+    expect(body).toMatchObject({ sessionId, harnessId: harness.harnessId, state: 'active', endedAt: null });
+    expect(Date.parse(body.expiresAt) - Date.parse(body.createdAt)).toBe(60_000);
+    expect(await read(sessionId)).toMatchObject({ state: 'active', claim: body });
+  });
+
+  it('G24 a second claim: 409 session_already_claimed, also while input is awaited', async () => {
+    const { queue, claim, move } = await agentOn(held.it);
+    const { sessionId } = await queue();
+    await claim(sessionId);
+    expect(await claim(sessionId)).toMatchObject(failure(409, 'session_already_claimed'));
+    await move(sessionId, 'awaiting_input');
+    expect(await claim(sessionId)).toMatchObject(failure(409, 'session_already_claimed'));
+  });
+
+  it('G24 of twenty that claim at once one gets it', async () => {
+    const { queue, claim } = await agentOn(held.it);
+    const { sessionId } = await queue();
+    const replies = await Promise.all(Array.from({ length: 20 }, () => claim(sessionId)));
+    expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(replies.filter(({ body }) => body.errorCode === 'session_already_claimed')).toHaveLength(19);
+  });
+
+  it.each([
+    ['complete', 'completed', 'complete'],
+    ['fail', 'failed', 'error'],
+    ['release', 'released', 'queued'],
+  ])('G24 %s ends the claim, which then is %s, and the session is %s', async (how, ended, state) => {
+    const { queue, claim, end, read } = await agentOn(held.it);
+    const { sessionId } = await queue();
+    const { claimId } = (await claim(sessionId)).body;
+    const reply = await end(claimId, how, how === 'fail' ? { error: 'no tests' } : undefined);
+    expect(reply).toMatchObject({ status: 200, body: { claimId, state: ended, endedAt: expect.stringMatching(/Z$/) } });
+    expect(await read(sessionId)).toMatchObject({ state, claim: null, error: how === 'fail' ? 'no tests' : null });
+    for (const again of ['complete', 'fail', 'release'])
+      expect(await end(claimId, again)).toMatchObject(failure(409, 'claim_ended'));
+    expect((await claim(sessionId)).status).toBe(how === 'release' ? 201 : 409);
+  });
+
+  it('G24 while input is awaited a claim may be released, but neither completed nor failed', async () => {
+    const { queue, claim, end, move, read } = await agentOn(held.it);
+    const { sessionId } = await queue();
+    const { claimId } = (await claim(sessionId)).body;
+    await move(sessionId, 'awaiting_input');
+    for (const how of ['complete', 'fail'])
+      expect(await end(claimId, how)).toMatchObject(failure(409, 'invalid_transition'));
+    expect((await end(claimId, 'release')).status).toBe(200);
+    expect((await read(sessionId)).state).toBe('queued');
+  });
+
+  it('G24 cancelling a session ends its claim', async () => {
+    const { queue, claim, end, move } = await agentOn(held.it);
+    const { sessionId } = await queue();
+    const { claimId } = (await claim(sessionId)).body;
+    expect((await move(sessionId, 'cancelled')).body).toMatchObject({ state: 'cancelled', claim: null });
+    expect(await end(claimId, 'complete')).toMatchObject(failure(409, 'claim_ended'));
+  });
+
+  it('G24 400 for a harness of another agent, 404 for an unknown session or claim', async () => {
+    const { queue, claim, end } = await agentOn(held.it);
+    const { harness: foreign } = await agentOn(held.it);
+    const { sessionId } = await queue();
+    expect(await claim(sessionId, foreign.harnessId)).toMatchObject(failure(400, 'validation_failed'));
+    expect(await claim('ses_unknown')).toMatchObject(failure(404, 'not_found'));
+    expect(await end('clm_unknown', 'complete')).toMatchObject(failure(404, 'not_found'));
+  });
+
+  it('G24 activities of every type are added and listed newest first', async () => {
+    const { queue, call } = await agentOn(held.it);
+    const { sessionId } = await queue();
+    const path = `/sessions/${sessionId}/activities`;
+    const types = ['progress', 'plan', 'completion', 'failure', 'policy'];
+    const added = [];
+    for (const type of types) added.push((await call('POST', path, { type, content: `about ${type}` })).body);
+    added.push((await call('POST', path, { type: 'url', url: 'https://example.com/run/1' })).body);
+    expect(added.at(-1)).toEqual({
+      activityId: expect.stringMatching(/./),
+      sessionId,
+      workspaceId: held.it.workspaceId,
+      type: 'url',
+      content: null,
+      url: 'https://example.com/run/1',
+      userId: expect.stringMatching(/./),
+      createdAt: expect.stringMatching(/Z$/),
+    });
+    expect((await call('GET', path)).body).toEqual({ activities: added.toReversed(), nextCursor: null });
+  });
+
+  it.each([
+    [{ type: 'odd', content: 'x' }],
+    [{ type: 'url', content: 'x' }],
+    [{ type: 'url', url: 'javascript:alert(1)' }],
+    [{ type: 'progress' }],
+    [{ type: 'progress', content: '' }],
+  ])('G24 400 for the activity %j', async (body) => {
+    const { queue, call } = await agentOn(held.it);
+    const { sessionId } = await queue();
+    expect(await call('POST', `/sessions/${sessionId}/activities`, body)).toMatchObject(
+      failure(400, 'validation_failed'),
+    );
+  });
+
+  describe.runIf(isEmbedded)('roles (needs tokens minted beside the API)', () => {
+    const tokenOf = async (role: Role) => {
+      const { service } = held.it.embedded!;
+      const { workspaceId } = held.it;
+      const userId = await service.addUser({ workspaceId, name: role, role });
+      return (await service.mintToken({ workspaceId, userId, role, ttl: null })).secret;
+    };
+
+    it('G24 an agent is run by its own member, an admin or an owner; others may read it and queue work for it', async () => {
+      const member = await tokenOf('member');
+      const mine = await agentOn({ url: held.it.url, token: member });
+      const { sessionId } = await mine.queue();
+      const stranger = await tokenOf('member');
+      const { agentId } = mine.agent;
+      const { harnessId } = mine.harness;
+      const as = (token: string, method: string, path: string, body?: unknown) => mine.call(method, path, body, token);
+      for (const [method, path, body] of [
+        ['PUT', `/agents/${agentId}`, { name: 'mine' }],
+        ['POST', `/agents/${agentId}/harnesses`, { name: 'x' }],
+        ['POST', `/agents/${agentId}/harnesses/${harnessId}/heartbeat`],
+        ['PATCH', `/sessions/${sessionId}`, { state: 'cancelled' }],
+        ['POST', `/sessions/${sessionId}/claims`, { harnessId }],
+        ['POST', `/sessions/${sessionId}/activities`, { type: 'progress', content: 'x' }],
+      ] as const)
+        expect(await as(stranger, method, path, body)).toMatchObject(failure(403, 'forbidden'));
+      expect((await as(stranger, 'GET', `/agents/${agentId}`)).status).toBe(200);
+      const asked = await as(stranger, 'POST', `/agents/${agentId}/sessions`, { title: 'please' });
+      expect(asked.status).toBe(201);
+      // Whoever asked for it may take it back.
+      expect((await mine.move(asked.body.sessionId, 'cancelled', stranger)).status).toBe(200);
+      expect((await as(await tokenOf('admin'), 'PUT', `/agents/${agentId}`, { name: 'led' })).status).toBe(200);
+    });
+  });
+}
+
+/** With the service's clock in the hand of the test. */
+export function describeLeases(): void {
+  const withService = async (
+    test: (
+      agent: Awaited<ReturnType<typeof agentOn>>,
+      clock: ReturnType<typeof createTravellingClock>,
+    ) => Promise<void>,
+  ) => {
+    const clock = createTravellingClock();
+    const running = await startWorkspaceService({ clock, quota: NO_QUOTA });
+    try {
+      await test(await agentOn({ url: running.url, token: running.oauthToken }), clock);
+    } finally {
+      await running.close();
+    }
+  };
+
+  it('G24 a lease without a heartbeat ends after 60 s: the session is stale, the claim has ended', () =>
+    withService(async ({ agent, queue, claim, read, end, call }, clock) => {
+      const { sessionId } = await queue();
+      const { claimId, expiresAt } = (await claim(sessionId)).body;
+      await clock.advance(59_999);
+      expect(await read(sessionId)).toMatchObject({ state: 'active', claim: { claimId } });
+      await clock.advance(1);
+      const listed = await call('GET', `/agents/${agent.agentId}/sessions?state=stale`);
+      expect(listed.body.sessions).toMatchObject([{ sessionId, state: 'stale', claim: null, updatedAt: expiresAt }]);
+      expect(await end(claimId, 'complete')).toMatchObject(failure(409, 'claim_ended'));
+      expect((await read(sessionId)).state).toBe('stale');
+    }));
+
+  it('G24 heartbeats renew the lease; one that comes too late does not', () =>
+    withService(async ({ queue, claim, read, beat }, clock) => {
+      const { sessionId } = await queue();
+      await claim(sessionId);
+      for (let n = 0; n < 5; n++) {
+        await clock.advance(50_000);
+        await beat();
+        expect((await read(sessionId)).state).toBe('active');
+      }
+      await clock.advance(60_000);
+      await beat();
+      expect(await read(sessionId)).toMatchObject({ state: 'stale', claim: null });
+    }));
+
+  it('G24 a lease that ends while input is awaited makes the session stale too', () =>
+    withService(async ({ queue, claim, move, read }, clock) => {
+      const { sessionId } = await queue();
+      await claim(sessionId);
+      await move(sessionId, 'awaiting_input');
+      await clock.advance(60_000);
+      expect((await read(sessionId)).state).toBe('stale');
+    }));
+
+  it('G24 a stale session is queued again, and another may claim it', () =>
+    withService(async ({ queue, claim, move, read }, clock) => {
+      const { sessionId } = await queue();
+      const first = (await claim(sessionId)).body;
+      await clock.advance(60_000);
+      expect(await claim(sessionId)).toMatchObject(failure(409, 'invalid_transition'));
+      expect((await move(sessionId, 'queued')).status).toBe(200);
+      const second = await claim(sessionId);
+      expect(second.status).toBe(201);
+      expect(second.body.claimId).not.toBe(first.claimId);
+      expect((await read(sessionId)).claim).toEqual(second.body);
+    }));
+}
