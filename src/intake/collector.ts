@@ -11,6 +11,8 @@ export interface Collector {
    * `database_failed`, `inbox_full`. The sender is then told to come again; whatever was stored after all is a repeat.
    */
   append(delivery: NewDelivery): Promise<Appended>;
+  /** Whether deliveries come faster than the disk writes, so that whatever else can wait should let them go first. */
+  isCrowded(): boolean;
 }
 
 export interface CollectorDeps {
@@ -26,6 +28,9 @@ export interface CollectorDeps {
 const MOST_IN_COMMIT = 64;
 const MOST_BYTES_IN_COMMIT = 4 * 1024 * 1024;
 
+/** A crowd has passed when no two deliveries shared a commit for this time, milliseconds. */
+const CROWD = 100;
+
 interface Waiting {
   readonly delivery: NewDelivery;
   readonly resolve: (appended: Appended) => void;
@@ -40,6 +45,7 @@ export function createCollector(deps: CollectorDeps): Collector {
   const gate = createGate(deps);
   const waiting: Waiting[] = [];
   let running = false;
+  let crowdedAt = Number.NEGATIVE_INFINITY;
 
   async function run(): Promise<void> {
     running = true;
@@ -53,6 +59,7 @@ export function createCollector(deps: CollectorDeps): Collector {
 
   /** Never throws: each of the batch hears how it went. */
   async function commit(batch: readonly Waiting[]): Promise<void> {
+    if (batch.length > 1) crowdedAt = deps.clock.monotonic();
     try {
       const deliveries = batch.map(({ delivery }) => delivery);
       const appended = await appendDeliveries(deps.store.query, deliveries, deps.clock.now());
@@ -73,6 +80,7 @@ export function createCollector(deps: CollectorDeps): Collector {
         if (!running) void run();
       });
     },
+    isCrowded: () => deps.clock.monotonic() - crowdedAt < CROWD,
   };
 }
 

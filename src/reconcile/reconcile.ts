@@ -5,6 +5,7 @@ import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
+import { nextTurn } from '../lib/turn.ts';
 import type { Store } from '../store/database.ts';
 import { countAttempt, type PendingDelivery, pendingDeliveries, settleDeliveries } from '../store/inbox.ts';
 import { allTaskKeys } from '../store/tasks.ts';
@@ -22,6 +23,8 @@ export interface ReconcileOptions {
   readonly meter: Meter;
   /** u of the long quota window, 0..1. */
   readonly usedShare: () => number;
+  /** Whether deliveries come in faster than they can be stored one by one. */
+  readonly isCrowded: () => boolean;
   /** Absent: nothing is held. */
   readonly guard?: GuardLimits;
   /** Rung by whoever appends deliveries. */
@@ -40,6 +43,10 @@ export interface Reconcile extends Stage {
 /** Deliveries taken in one transaction: enough to share its cost, few enough not to hold up intake. */
 const BATCH = 100;
 const BATCH_BYTES = 4 * 1024 * 1024;
+
+/** How long a crowd of senders may keep reconcile from its work, and how often it looks up, milliseconds. */
+const LONGEST_LAG = 5_000;
+const LOOK = 10;
 
 /** A delivery that fails on its own this often is put into quarantine. */
 const MOST_ATTEMPTS = 3;
@@ -69,11 +76,22 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   }
 
   async function drain(signal?: AbortSignal): Promise<void> {
+    const patientUntil = clock.monotonic() + LONGEST_LAG;
     while (!signal?.aborted) {
       const pending = await pendingDeliveries(store.query, BATCH, BATCH_BYTES);
       if (pending.length === 0) return;
+      if (signal) await giveWay(patientUntil, signal);
       await takeOver(pending);
+      if (pending.length === BATCH) await nextTurn();
     }
+  }
+
+  /**
+   * Senders wait for their 2xx, and nobody waits for reconcile: in a burst intake goes first. A burst that lasts is
+   * shared: a batch, then whoever has come meanwhile.
+   */
+  async function giveWay(until: number, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && options.isCrowded() && clock.monotonic() < until) await sleep(clock, LOOK, signal);
   }
 
   async function takeOver(pending: readonly PendingDelivery[]): Promise<void> {
