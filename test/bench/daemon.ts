@@ -1,0 +1,68 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { REPOSITORY, SECRET } from './deliveries.ts';
+
+const PROGRAM = join(import.meta.dirname, '../../src/main.ts');
+
+/** Name of the workspace of every bench, and so of its database. */
+const WORKSPACE = 'bench';
+export const WEBHOOK_PATH = `/webhooks/${WORKSPACE}/github`;
+
+/** What a daemon is started with. */
+export interface Setup {
+  /** A folder of its own, for its configuration and its data. */
+  readonly folder: string;
+  /** Where the workspace's API is, and the key for it. */
+  readonly url: string;
+  readonly apiKey: string;
+  readonly port?: number;
+}
+
+export function databaseFile(folder: string): string {
+  return join(folder, 'data', `${WORKSPACE}.db`);
+}
+
+/** `worksync run` in a process of its own, as in production: nothing is replaced. */
+export function spawnDaemon({ folder, url, apiKey, port = 0 }: Setup): ChildProcess {
+  const config = writeConfiguration(folder, url, apiKey);
+  mkdirSync(join(folder, 'data'), { recursive: true });
+  const log = openSync(join(folder, 'daemon.log'), 'a');
+  const options = ['--config', config, '--data', join(folder, 'data'), '--port', String(port)];
+  const daemon = spawn(process.execPath, [PROGRAM, 'run', ...options], { stdio: ['ignore', 'pipe', log] });
+  closeSync(log);
+  return daemon;
+}
+
+/** The port that the daemon says it listens on. */
+export async function announcedPort(daemon: ChildProcess, folder: string): Promise<number> {
+  let said = '';
+  for await (const text of daemon.stdout ?? []) {
+    said += String(text);
+    const port = /Status page: http:\/\/127\.0\.0\.1:(\d+)\//.exec(said)?.[1];
+    if (port) return Number(port);
+  }
+  throw new Error(`the daemon ended: ${said} ${logOf(folder)}`);
+}
+
+/** An orderly end. Throws where it is none. */
+export async function stopDaemon(daemon: ChildProcess, folder: string): Promise<void> {
+  const ended = once(daemon, 'exit');
+  daemon.kill('SIGTERM');
+  const [code] = await ended;
+  if (code !== 0) throw new Error(`the daemon ended with ${code}: ${logOf(folder)}`);
+}
+
+export function logOf(folder: string): string {
+  return readFileSync(join(folder, 'daemon.log'), 'utf8').slice(-2_000);
+}
+
+/** @returns the file written */
+export function writeConfiguration(folder: string, url: string, apiKey: string): string {
+  const file = join(folder, `${WORKSPACE}.yaml`);
+  const github = { connector: 'github', repositories: [REPOSITORY], webhookSecrets: SECRET, poll: 'off' };
+  writeFileSync(file, stringify({ workspace: { url, apiKey }, connections: { github } }));
+  return file;
+}

@@ -1,0 +1,112 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadConfig } from '../../src/config/load.ts';
+import { connectors } from '../../src/connectors/registry.ts';
+import { sourcesOf } from '../../src/daemon/sources.ts';
+import { createBell } from '../../src/lib/bell.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { silentMeter } from '../../src/lib/meter.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { entity } from '../../src/model/change.ts';
+import type { PullRequest } from '../../src/model/item.ts';
+import type { Source } from '../../src/reconcile/context.ts';
+import { desiredRecord } from '../../src/reconcile/desired.ts';
+import { createReconcile, type Reconcile } from '../../src/reconcile/reconcile.ts';
+import { type Action, appendAnswer } from '../../src/store/answers.ts';
+import { appendDeliveries } from '../../src/store/append-deliveries.ts';
+import { openStore, type Store } from '../../src/store/database.ts';
+import { apiOverrides } from '../../src/workspace/contract.ts';
+import { databaseFile, writeConfiguration } from './daemon.ts';
+import { pullEvent } from './pulls.ts';
+
+/** A database in which everything has reached its end: items, their settled deliveries, and records as they should be. */
+export interface KnownItems {
+  readonly folder: string;
+  readonly file: string;
+  remove(): void;
+}
+
+export const ITEMS = 100_000;
+const AT_ONCE = 500;
+
+/** Where no workspace answers: nothing is to be sent. */
+const NOWHERE = { url: 'http://127.0.0.1:9/api/v1', apiKey: 'a key for the bench only' };
+
+/** The store and the stage as the daemon composes them. */
+export async function openReconcile(folder: string): Promise<{ store: Store; source: Source; reconcile: Reconcile }> {
+  const path = writeConfiguration(folder, NOWHERE.url, NOWHERE.apiKey);
+  const [config] = loadConfig({ path, env: {}, connectors, apiOverrides }).workspaces;
+  if (!config) throw new Error('no workspace is configured');
+  const sources = sourcesOf(config.connections);
+  const store = await openStore({ file: databaseFile(folder) });
+  const outside = { clock: systemClock(), random: systemRandom(), logger: silentLogger, meter: silentMeter };
+  const bells = { inbox: createBell(), outbox: createBell(), fetches: createBell() };
+  const reconcile = createReconcile({
+    ...outside,
+    ...bells,
+    store,
+    sources,
+    usedShare: () => 0,
+    isCrowded: () => false,
+  });
+  return { store, source: sources.get('github') as Source, reconcile };
+}
+
+/** Fills a database through the pipeline itself: what the workspace says first, then one webhook for each pull request. */
+export async function createKnownItems(): Promise<KnownItems> {
+  const folder = mkdtempSync(join(tmpdir(), 'worksync-bench-known-'));
+  mkdirSync(join(folder, 'data'));
+  const { store, source, reconcile } = await openReconcile(folder);
+  await appendRead(store, 'read-tasks', entity.readTasks, { tasks: [] });
+  for (let first = 1; first <= ITEMS; first += AT_ONCE) {
+    const deliveries = numbers(first).map((number) => webhook(number));
+    const pullRequests = deliveries.map((delivery) => {
+      const translation = source.translate(delivery);
+      if (translation.outcome !== 'items') throw new Error('a pull request of the bench is none');
+      return desiredRecord(translation.items[0] as PullRequest, source.vendor);
+    });
+    const nextCursor = first + AT_ONCE > ITEMS ? null : String(first);
+    await appendRead(store, 'read-pull-requests', entity.readPullRequests, { pullRequests, nextCursor }, first);
+    await appendDeliveries(store.query, deliveries, Date.now());
+    await reconcile.drain();
+  }
+  await expectSettled(store);
+  await store.close();
+  return { folder, file: databaseFile(folder), remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+function numbers(first: number): number[] {
+  return Array.from({ length: AT_ONCE }, (_, index) => first + index);
+}
+
+function webhook(number: number) {
+  const delivery = { connection: 'github', key: `known-${number}`, source: 'webhook', event: 'pull_request' } as const;
+  return { ...delivery, id: 0, receivedAt: 0, body: pullEvent(number) };
+}
+
+async function appendRead(store: Store, action: Action, name: string, body: object, page = 0): Promise<void> {
+  const answer = { action, entity: name, sentAt: Date.now(), body };
+  await appendAnswer(store.query, answer, `${action}:${page}`, Date.now());
+}
+
+/** Throws unless every item is known and nothing is left to do. */
+export async function expectSettled(store: Store): Promise<void> {
+  const count = async (table: 'items' | 'outbox' | 'fetches') => {
+    const { count: rows } = await store.query
+      .selectFrom(table)
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .executeTakeFirstOrThrow();
+    return rows;
+  };
+  const unsettled = await store.query
+    .selectFrom('inbox')
+    .select(['state', 'reason'])
+    .where('state', '!=', 'applied')
+    .limit(1)
+    .execute();
+  const found = { items: await count('items'), outbox: await count('outbox'), fetches: await count('fetches') };
+  if (found.items === ITEMS && found.outbox + found.fetches === 0 && unsettled.length === 0) return;
+  throw new Error(`not settled: ${JSON.stringify({ ...found, unsettled })}`);
+}

@@ -1,0 +1,97 @@
+import { connect, type Socket } from 'node:net';
+import type { SignedBody } from './deliveries.ts';
+
+export interface Target {
+  readonly port: number;
+  readonly path: string;
+}
+
+export interface Load {
+  /** Deliveries answered with 2xx: all that were sent, since any other answer is an error. */
+  readonly accepted: number;
+  readonly perSecond: number;
+}
+
+/** Connections kept alive, each with one delivery on the way. */
+const CONNECTIONS = 20;
+
+/**
+ * Sends deliveries for `ms` milliseconds, each under an id of its own, and waits for the last answers. Sockets are
+ * written and read directly: an HTTP client would take as much of the machine as the server that is measured.
+ *
+ * @param run makes the ids of this call different from those of any other
+ */
+export async function sendDeliveries(
+  target: Target,
+  bodies: readonly SignedBody[],
+  run: string,
+  ms: number,
+): Promise<Load> {
+  const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => open(target.port)));
+  const begin = performance.now();
+  let sent = 0;
+  const next = (): readonly [Buffer, Buffer] | undefined => {
+    if (performance.now() - begin >= ms) return undefined;
+    const id = `${run}-${sent++}`;
+    const { body, signature } = bodies[sent % bodies.length] as SignedBody;
+    return [head(target, id, signature, body.length), body];
+  };
+  const counts = await Promise.all(sockets.map((socket) => converse(socket, next)));
+  const seconds = (performance.now() - begin) / 1_000;
+  const accepted = counts.reduce((sum, count) => sum + count, 0);
+  return { accepted, perSecond: accepted / seconds };
+}
+
+export function open(port: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port, noDelay: true }, () => resolve(socket)).once('error', reject);
+  });
+}
+
+function head(target: Target, id: string, signature: string, length: number): Buffer {
+  return Buffer.from(
+    `POST ${target.path} HTTP/1.1\r\nHost: 127.0.0.1:${target.port}\r\nUser-Agent: GitHub-Hookshot/044aadd\r\n` +
+      `Accept: */*\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\nX-GitHub-Delivery: ${id}\r\n` +
+      `X-GitHub-Event: pull_request\r\nX-GitHub-Hook-ID: 292430182\r\nX-Hub-Signature-256: ${signature}\r\n\r\n`,
+  );
+}
+
+/** One delivery after the other on one connection, until there is none. Resolves with their number. */
+export function converse(socket: Socket, next: () => readonly [Buffer, Buffer] | undefined): Promise<number> {
+  return new Promise((resolve, reject) => {
+    let answered = 0;
+    let received = '';
+    const sendNext = () => {
+      const request = next();
+      if (!request) {
+        socket.removeAllListeners('close').destroy();
+        return resolve(answered);
+      }
+      socket.cork();
+      socket.write(request[0]);
+      socket.write(request[1]);
+      socket.uncork();
+    };
+    socket.setEncoding('latin1');
+    socket.on('data', (text: string) => {
+      received += text;
+      if (!isWhole(received)) return;
+      if (received[9] !== '2') return reject(new Error(`refused: ${received.slice(0, 400)}`));
+      received = '';
+      answered++;
+      sendNext();
+    });
+    socket.once('error', reject);
+    socket.once('close', () => reject(new Error('the server closed a connection')));
+    sendNext();
+  });
+}
+
+/** Whether an HTTP answer is here to its last byte. */
+function isWhole(received: string): boolean {
+  const end = received.indexOf('\r\n\r\n');
+  if (end < 0) return false;
+  const length = /\r\ncontent-length: (\d+)/i.exec(received)?.[1];
+  if (length !== undefined) return received.length >= end + 4 + Number(length);
+  return received.endsWith('\r\n0\r\n\r\n');
+}

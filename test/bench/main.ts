@@ -1,0 +1,47 @@
+import { cpus, loadavg } from 'node:os';
+import { type Bench, isAskedFor } from './bench.ts';
+import { ingest } from './ingest.ts';
+import { createKnownItems, type KnownItems } from './known-items.ts';
+import { reconcile } from './reconcile.ts';
+import { jsonLine, type Measured, table } from './report.ts';
+import { service } from './service.ts';
+import { start } from './start.ts';
+
+/**
+ * `npm run bench`, with `-- --json` for JSON lines, and with names for some of the figures only
+ * (`npm run bench -- ingest start`). Figures go to standard output, progress to standard error.
+ */
+const BENCHES: readonly Bench[] = [ingest, reconcile, start, service];
+
+const names = process.argv.slice(2).filter((argument) => argument !== '--json');
+const asJson = process.argv.includes('--json');
+const chosen = BENCHES.filter((bench) => isAskedFor(bench, names));
+if (chosen.length === 0) {
+  process.stderr.write(`There is no such figure. There are: ${BENCHES.flatMap(({ figures }) => figures).join(', ')}\n`);
+  process.exit(2);
+}
+
+if (!asJson) print(`${machine()}\n`);
+let known: Promise<KnownItems> | undefined;
+const shared = { knownItems: () => (known ??= createKnownItems()) };
+const measured: Measured[] = [];
+try {
+  for (const bench of chosen) {
+    process.stderr.write(`measuring ${bench.figures.join(', ')} …\n`);
+    const figures = await bench.run(shared);
+    measured.push(...figures);
+    if (asJson) for (const each of figures) print(jsonLine(each));
+  }
+} finally {
+  (await known)?.remove();
+}
+if (!asJson) print(table(measured));
+
+function machine(): string {
+  const load = loadavg()[0]?.toFixed(1);
+  return `${cpus().length} cores (${cpus()[0]?.model ?? 'unknown'}), Node ${process.versions.node}, load ${load} at the start`;
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

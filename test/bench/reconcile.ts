@@ -1,0 +1,34 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { type Bench, RUNS } from './bench.ts';
+import { ITEMS } from './known-items.ts';
+import { figure, median } from './report.ts';
+
+/**
+ * Unchanged pull requests per second: poll pages that say again what is known of 100 000 items. The limit is reading
+ * the same rows raw (bodies and marks, nothing parsed). The aim is for the value itself, so there is no ratio.
+ */
+export const reconcile: Bench = {
+  figures: ['reconcile'],
+  async run({ knownItems }) {
+    const { folder } = await knownItems();
+    const runs: { drain: number[]; raw: number[] } = { drain: [], raw: [] };
+    for (let round = 0; round < RUNS; round++) {
+      for (const kind of ['drain', 'raw'] as const) runs[kind].push(ITEMS / (await measure(kind, folder)));
+    }
+    const meaning = { name: 'reconcile', unit: 'items/s', better: 'higher', aim: 20_000 } as const;
+    const note = 'the limit reads the same rows raw: bodies and marks, without parsing';
+    return [{ ...figure({ ...meaning, note }, runs.drain), limit: median(runs.raw) }];
+  },
+};
+
+/** Seconds that a fresh process takes. */
+async function measure(kind: 'drain' | 'raw', folder: string): Promise<number> {
+  const child = fork(join(import.meta.dirname, 'reconcile-child.ts'), [kind, folder]);
+  const ended = once(child, 'exit');
+  const message = await Promise.race([once(child, 'message'), ended]);
+  const [code] = await ended;
+  if (code !== 0) throw new Error(`measuring ${kind} ended with ${code}`);
+  return (message[0] as { seconds: number }).seconds;
+}
