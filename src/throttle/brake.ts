@@ -1,3 +1,4 @@
+import type { WindowSnapshot } from './limits.ts';
 import { effectiveShare, type Share } from './share.ts';
 
 /**
@@ -23,6 +24,35 @@ export interface Brake extends Share {
   readonly refusals: number;
   readonly refusedUntil: number;
   readonly halt: Halt | null;
+  /** What the refusal that last cut the share told. */
+  readonly observed?: Observed;
+}
+
+/**
+ * A refusal is a measurement: the window that was full held exactly its cap, so others had sent what of it was not ours.
+ * Where the hint does not tell which window that was, one of the two counts is right.
+ */
+export interface Observed {
+  readonly at: number;
+  readonly window: 'long' | 'burst' | 'either';
+  /** Requests of others in each window at that moment, if it was the full one; null where the limit is lifted. */
+  readonly othersLong: number | null;
+  readonly othersBurst: number | null;
+}
+
+/** Whole seconds are rounded up, so a hint may exceed the window by this much, milliseconds. */
+const HINT_ROUNDING = 1_000;
+
+/** @param hint milliseconds that the refusal asked to wait */
+export function othersUse(
+  { long, burst }: Readonly<Record<'long' | 'burst', WindowSnapshot>>,
+  hint: number | undefined,
+): Omit<Observed, 'at'> {
+  // The refused request is in our own count, but was never in the server's.
+  const others = ({ cap, used }: WindowSnapshot) => (cap === null ? null : Math.max(0, cap - Math.max(0, used - 1)));
+  const isLong = burst.cap === null || (hint !== undefined && hint > burst.window + HINT_ROUNDING);
+  const window = isLong ? 'long' : long.cap === null ? 'burst' : 'either';
+  return { window, othersLong: others(long), othersBurst: others(burst) };
 }
 
 export interface Halt {
@@ -58,6 +88,7 @@ export interface Refusal {
   readonly configuredShare: number;
   /** The share is never cut below this: one request of the largest cap. */
   readonly smallestShare: number;
+  readonly observed?: Observed;
 }
 
 /** The share grows from the end of the pause: while nothing is sent nothing is learnt. */
@@ -73,6 +104,7 @@ export function refused(brake: Brake, refusal: Refusal): Brake {
     cutAt: refusal.now,
     refusals: brake.refusals + 1,
     refusedUntil,
+    observed: refusal.observed,
   };
 }
 
@@ -124,5 +156,6 @@ export function restored(saved: SavedBrake, boot: string, now: number, wall: num
     cutAt: brake.cutAt + shift,
     refusedUntil: brake.refusedUntil + shift,
     halt: brake.halt && { ...brake.halt, until: brake.halt.until + shift },
+    observed: brake.observed && { ...brake.observed, at: brake.observed.at + shift },
   };
 }

@@ -1,5 +1,6 @@
 import type { Book } from './book.ts';
 import type { Brake } from './brake.ts';
+import { constraintsOf, lastStart } from './forecast.ts';
 import { effectiveShare, nextSlotAt, slotsOf } from './share.ts';
 import { roomAt, usedAt, type Window, windowOf } from './windows.ts';
 
@@ -54,6 +55,8 @@ export interface Limits {
   nextForBackground(facts: Facts): number;
   /** The used part, 0..1, of what may be used in the long window. */
   usedShare(facts: Facts): number;
+  /** When the last of so many background requests can start, at the present share; not before `from`. */
+  drainedAt(facts: Facts, from: number, requests: number): number;
   snapshot(facts: Facts): { long: WindowSnapshot; burst: WindowSnapshot };
 }
 
@@ -91,6 +94,12 @@ export function createLimits(quota: QuotaOptions): Limits {
       const { used, usedByBackground, backgroundLimit } = describe(long, quota.window, facts);
       return Math.min(1, Math.max(used / long.cap, usedByBackground / (backgroundLimit ?? 1)));
     },
+    drainedAt: (facts, from, requests) =>
+      lastStart(
+        constraintsOf(windows, facts.book, (cap) => slotsOf(cap, share(facts))),
+        from,
+        requests,
+      ),
     snapshot: (facts) => ({
       long: describe(long, quota.window, facts),
       burst: describe(burst, quota.burstWindow, facts),

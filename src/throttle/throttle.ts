@@ -7,7 +7,18 @@ import type { Lane } from '../model/lane.ts';
 import { type Query, type Store, storeError } from '../store/database.ts';
 import { createAlarm } from './alarm.ts';
 import { type Book, type Entry, openBook } from './book.ts';
-import { admitted, type Brake, boundedHint, halted, LONGEST_PAUSE, pausedUntil, provesRoom, refused } from './brake.ts';
+import {
+  admitted,
+  type Brake,
+  boundedHint,
+  halted,
+  LONGEST_PAUSE,
+  type Observed,
+  othersUse,
+  pausedUntil,
+  provesRoom,
+  refused,
+} from './brake.ts';
 import { readBrake, writeBrake } from './kept-brake.ts';
 import { createLimits, type Limits, type QuotaOptions, type WindowSnapshot } from './limits.ts';
 import { createLine, type Wish } from './line.ts';
@@ -34,6 +45,8 @@ export interface Throttle {
   /** u, the used part, 0..1, of what may be used in the long window: of the cap, or of the background's share. */
   usedShare(): number;
   snapshot(): QuotaSnapshot;
+  /** When the last of so many more background requests can start, at the present share: epoch milliseconds. */
+  drainedAt(requests: number): number;
   /** Sends nothing, in any lane, until then: epoch milliseconds, at most 15 minutes from now. Survives a restart. */
   pause(until: number, reason: string): Promise<void>;
   /** Lifts what `pause` set. The pause after a refusal stays: the server would refuse again. */
@@ -74,6 +87,8 @@ interface QuotaSnapshot {
   readonly inFlight: number;
   /** When a background request may be sent next, epoch milliseconds; null: only after an answer has come. */
   readonly nextSlotAt: number | null;
+  /** What the last refusal told of the others who use the workspace; null where none is remembered. */
+  readonly lastRefusal: Observed | null;
 }
 
 export interface ThrottleOptions {
@@ -137,7 +152,9 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
   const refuse = (entry: Entry, hint: number | undefined) => {
     const wait = hint === undefined ? backoff(random, brake.refusals, 1_000, LONGEST_PAUSE) : boundedHint(hint);
     const { smallestShare } = limits;
-    const refusal = { started: entry.started, now: clock.monotonic(), wait, smallestShare };
+    const now = clock.monotonic();
+    const observed = { at: now, ...othersUse(limits.snapshot(facts()), hint) };
+    const refusal = { started: entry.started, now, wait, smallestShare, observed };
     setBrake(refused(brake, { ...refusal, configuredShare: quota.share }));
     meter.count('quota_refusals_total', { lane: entry.lane });
     logger.warn({ lane: entry.lane, waitMs: wait, refusals: brake.refusals }, 'the workspace refused: quota used up');
@@ -232,7 +249,13 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
         waiting: line.waiting(),
         inFlight: book.all.inFlight,
         nextSlotAt: next === Number.POSITIVE_INFINITY ? null : toWall(next),
+        lastRefusal: brake.observed ? { ...brake.observed, at: toWall(brake.observed.at) } : null,
       };
+    },
+
+    drainedAt(requests) {
+      const known = facts();
+      return toWall(limits.drainedAt(known, Math.max(known.now, pausedUntil(brake).until), requests));
     },
 
     async pause(until, reason) {
