@@ -195,8 +195,12 @@ export interface Connector<Options = never> {
    * A connector without it may be polled every minute.
    */
   shortestPoll?(options: Options): number;
-  /** Checks the signature over the raw bytes against every live secret, in constant time. Throws `SyncError`. */
-  verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest>;
+  /**
+   * Checks the signature over the raw bytes against every live secret, in constant time. Throws `SyncError`.
+   *
+   * @param now wall clock, epoch milliseconds, for signatures that hold for some minutes only
+   */
+  verify(request: WebhookRequest, secrets: readonly string[], now: number): Promise<VerifiedRequest>;
   /** Pure: the same delivery always becomes the same items. Throws `delivery_malformed`. */
   translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation;
   /** Pure: what `fetch` needs to get this item, when its deliveries cannot be ordered. Equal for equal items. */

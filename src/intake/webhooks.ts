@@ -6,6 +6,7 @@ import type { createServer } from '../http/server.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
+import type { DeliverySource } from '../model/delivery.ts';
 import type { Appended } from '../store/append-deliveries.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Collector } from './collector.ts';
@@ -15,7 +16,11 @@ type Server = ReturnType<typeof createServer>;
 
 /** Where the webhooks of one connection go. */
 export interface Receiver {
-  readonly active: ActiveConnection;
+  readonly active: Pick<ActiveConnection, 'name' | 'secrets'> & {
+    readonly connector: Pick<ActiveConnection['connector'], 'largestDelivery' | 'verify'>;
+  };
+  /** `webhook` unless told. */
+  readonly source?: DeliverySource;
   readonly collector: Collector;
   readonly meter: Meter;
   readonly logger: Logger;
@@ -85,7 +90,7 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
       // Known only here where the sender named no length.
       if (body.length > receiver.active.connector.largestDelivery)
         return reply.code(413).send(errorBody('payload_too_large'));
-      const verified = await verify(receiver, { headers: request.headers, body });
+      const verified = await verify(receiver, { headers: request.headers, body }, deps.clock.now());
       if (verified.error) {
         refuse(receiver, request.ip, verified.error.code);
         return reply.code(statusOf(verified.error)).send(errorBody(verified.error.code));
@@ -130,9 +135,10 @@ type Verification = (VerifiedRequest & { readonly error?: undefined }) | { reado
 async function verify(
   { active }: Receiver,
   request: Parameters<ActiveConnection['connector']['verify']>[0],
+  now: number,
 ): Promise<Verification> {
   try {
-    return await active.connector.verify(request, active.secrets);
+    return await active.connector.verify(request, active.secrets, now);
   } catch (error) {
     return { error: asSyncError(error) };
   }
@@ -140,14 +146,14 @@ async function verify(
 
 /** What became of the delivery, or why it could not be stored. */
 async function append(
-  { active, collector, meter, logger }: Receiver,
+  { active, source = 'webhook', collector, meter, logger }: Receiver,
   verified: VerifiedRequest,
   body: Buffer,
 ): Promise<Appended | SyncError> {
   const key = verified.deliveryId ?? hash('sha256', body, 'hex');
   const connection = active.name;
   try {
-    const appended = await collector.append({ connection, key, source: 'webhook', event: verified.event, body });
+    const appended = await collector.append({ connection, key, source, event: verified.event, body });
     meter.count('deliveries_total', { connection, outcome: appended });
     logger.debug({ delivery: key, connection, event: verified.event, bytes: body.length }, 'delivery accepted');
     return appended;

@@ -13,9 +13,10 @@ import { noSteps } from '../../src/lib/steps.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 import { profile as bitbucket } from './connectors/bitbucket.ts';
 import { profile as github } from './connectors/github.ts';
+import { profile as gitlab } from './connectors/gitlab.ts';
 import type { ConnectorProfile, Exchange, FixtureCase } from './connectors/profile.ts';
 
-const PROFILES: readonly ConnectorProfile[] = [bitbucket, github];
+const PROFILES: readonly ConnectorProfile[] = [bitbucket, github, gitlab];
 const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
 const http = createHttpClient({ steps: noSteps, meter: silentMeter });
@@ -119,11 +120,10 @@ describe.each(PROFILES)('$id', (profile) => {
 
   describe('verify', () => {
     const body = Buffer.from('{"zen":"Keep it logically awesome."}');
-    const present = 'the-present-secret';
-    const upcoming = 'the-secret-after-it';
-    const { sign, vector, forgeries, required, signatureHeader } = profile.webhook;
+    const { sign, vector, forgeries, required, signatureHeader, secrets: own, sentAt } = profile.webhook;
+    const [present, upcoming, retired] = own ?? ['the-present-secret', 'the-secret-after-it', 'retired-secret'];
     const verify = (headers: object, given: Buffer = body, secrets: readonly string[] = [present]) =>
-      connector.verify({ headers: headers as Record<string, string>, body: given }, secrets);
+      connector.verify({ headers: headers as Record<string, string>, body: given }, secrets, sentAt ?? clock.now());
 
     it("accepts a vector that is the vendor's own", async () => {
       const verified = await verify(vector.headers, Buffer.from(vector.body), [vector.secret]);
@@ -134,7 +134,7 @@ describe.each(PROFILES)('$id', (profile) => {
     it('accepts either of two live secrets, and no third', async () => {
       for (const secret of [present, upcoming])
         await expect(verify(sign(body, secret), body, [present, upcoming])).resolves.toBeDefined();
-      expect(await codeOf(verify(sign(body, 'retired-secret'), body, [present, upcoming]))).toBe('signature_mismatch');
+      expect(await codeOf(verify(sign(body, retired), body, [present, upcoming]))).toBe('signature_mismatch');
     });
 
     it('refuses when no secret is configured, or an empty one', async () => {
@@ -281,11 +281,13 @@ describe.each(PROFILES)('$id', (profile) => {
       expect(pages[0]?.etag).toBe(validator?.etag);
     });
 
-    if (validator)
-      it('asks with the validator, and a 304 ends the walk', async () => {
-        script([{ ...first, status: 304 }], [validator.header, validator.etag]);
-        expect(await connect().poll({ ...start, etag: validator.etag }, signal)).toEqual({ outcome: 'unchanged' });
-      });
+    it.each(validator ? [validator] : [])(
+      'asks with the validator, and a 304 ends the walk',
+      async ({ etag, header }) => {
+        script([{ ...first, status: 304 }], [header, etag]);
+        expect(await connect().poll({ ...start, etag }, signal)).toEqual({ outcome: 'unchanged' });
+      },
+    );
 
     it('does not take a 304 that it did not ask for', async () => {
       script([{ ...first, status: 304 }]);

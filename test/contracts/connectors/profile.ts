@@ -30,6 +30,10 @@ export interface ConnectorProfile {
   readonly webhook: {
     /** Header that carries the signature, in lower case. */
     readonly signatureHeader: string;
+    /** Three secrets of the form that the vendor gives them; any words where it gives none. */
+    readonly secrets?: readonly [present: string, upcoming: string, retired: string];
+    /** When the vector and what `sign` makes were sent, epoch milliseconds, where the signature tells. */
+    readonly sentAt?: number;
     /** Headers without which a signed request is not taken. */
     readonly required: readonly string[];
     sign(body: Buffer, secret: string): Headers;

@@ -1,0 +1,120 @@
+import { z } from 'zod';
+import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import type { Finding } from '../connector.ts';
+import { readAnswer } from './answers.ts';
+import type { Api } from './api.ts';
+import type { Options } from './options.ts';
+
+const DAY = 86_400_000;
+/** Long enough before its end to make a new token in peace. */
+const EXPIRES_SOON = 14 * DAY;
+
+/** Proves the token, each project, and what is left of the limit. Reads only. */
+export async function checkGitlab(
+  api: Api,
+  options: Options,
+  now: number,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  const findings = [options.token === undefined ? anonymous : await credential(api, now, signal)];
+  let last: HttpAnswer | undefined;
+  for (const name of options.projects) {
+    const path = `/projects/${encodeURIComponent(name)}`;
+    try {
+      findings.push(describeProject(name, await api.get(path, { signal })));
+      // A project may be open to a token that may not see its merge requests.
+      last = await api.get(`${path}/merge_requests`, { query: 'state=all&scope=all&per_page=1', signal });
+    } catch (thrown) {
+      findings.push(failed(name, asSyncError(thrown)));
+    }
+  }
+  return last ? [...findings, limit(last)] : findings;
+}
+
+const anonymous: Finding = {
+  level: 'warning',
+  subject: 'credential',
+  message: 'none: only public projects are read',
+  hint: 'Set token: a project, group or personal access token with the scope read_api.',
+};
+
+const accessToken = z.object({
+  name: z.string().catch('without a name'),
+  scopes: z.array(z.string()).optional().catch(undefined),
+  expires_at: z.iso.date().nullable().catch(null),
+});
+
+async function credential(api: Api, now: number, signal: AbortSignal): Promise<Finding> {
+  const path = '/personal_access_tokens/self';
+  try {
+    const token = accessToken.safeParse(readAnswer(await api.get(path, { signal }), `GET ${path}`));
+    return token.success ? describeToken(token.data, now) : unknownToken;
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    // Servers before 15.5 have no such address; the projects below then prove the token.
+    return error.code === 'not_found' ? unknownToken : failed('credential', error);
+  }
+}
+
+const unknownToken: Finding = { level: 'ok', subject: 'credential', message: 'token; GitLab does not say which' };
+
+function describeToken({ name, scopes, expires_at }: z.infer<typeof accessToken>, now: number): Finding {
+  const subject = 'credential';
+  if (scopes && !scopes.includes('read_api') && !scopes.includes('api'))
+    return {
+      level: 'error',
+      subject,
+      message: `the token "${name}" has the scopes ${scopes.join(', ') || 'none'}, so it may not read the API`,
+      hint: 'Make a token with the scope read_api.',
+    };
+  if (expires_at !== null && Date.parse(expires_at) - now < EXPIRES_SOON)
+    return {
+      level: 'warning',
+      subject,
+      message: `the token "${name}" ends on ${expires_at}`,
+      hint: 'Make a new token, and put it in the configuration before that day.',
+    };
+  return { level: 'ok', subject, message: `token "${name}"${expires_at === null ? '' : `, until ${expires_at}`}` };
+}
+
+const metadata = z.object({
+  path_with_namespace: z.string(),
+  archived: z.boolean().optional().catch(undefined),
+});
+
+function describeProject(name: string, answer: HttpAnswer): Finding {
+  const { path_with_namespace: path, archived } = metadata
+    .catch({ path_with_namespace: name })
+    .parse(readAnswer(answer, `GET /projects/${name}`));
+  const isNumber = /^\d+$/.test(name);
+  if (!isNumber && path.toLowerCase() !== name.toLowerCase())
+    return {
+      level: 'warning',
+      subject: name,
+      message: `is called ${path} now; its webhooks are ignored under the old name`,
+      hint: `Write ${path}, or the project's number, in the configuration.`,
+    };
+  if (archived) return { level: 'warning', subject: name, message: 'is archived: nothing changes there any more' };
+  return { level: 'ok', subject: name, message: isNumber ? `${path} can be read` : 'can be read' };
+}
+
+function failed(subject: string, error: SyncError): Finding {
+  if (error.code === 'aborted') throw error;
+  return { level: 'error', subject, message: error.message, hint: error.hint };
+}
+
+function limit({ headers }: HttpAnswer): Finding {
+  const remaining = Number(headers['ratelimit-remaining'] ?? Number.NaN);
+  const total = Number(headers['ratelimit-limit'] ?? Number.NaN);
+  // Self-managed servers have no limit unless their owner sets one.
+  if (Number.isNaN(remaining) || !(total > 0)) return { level: 'ok', subject: 'rate limit', message: 'none reported' };
+  const message = `${remaining} of ${total} requests left`;
+  if (remaining >= total / 10) return { level: 'ok', subject: 'rate limit', message };
+  return {
+    level: 'warning',
+    subject: 'rate limit',
+    message,
+    hint: 'Poll less often, or give worksync a token of its own.',
+  };
+}

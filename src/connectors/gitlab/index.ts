@@ -1,0 +1,42 @@
+import type { Connector } from '../connector.ts';
+import { createApi } from './api.ts';
+import { checkGitlab } from './check.ts';
+import { fetchMergeRequest } from './fetch.ts';
+import { type Options, options } from './options.ts';
+import { pollMergeRequests } from './poll.ts';
+import { reference, translate } from './translate.ts';
+import { verify } from './verify.ts';
+
+const MEBIBYTE = 1024 * 1024;
+
+/** GitLab: gitlab.com and self-managed servers. */
+export const gitlab: Connector<Options> = {
+  id: 'gitlab',
+  title: 'GitLab',
+  publicHost: 'gitlab.com',
+  capabilities: {
+    namesDeliveries: true,
+    pollsSince: true,
+    pullRequests: true,
+    supportsLabels: true,
+    supportsAssignees: true,
+    supportsReviewers: true,
+    supportsDraft: true,
+    reopensClosed: true,
+  },
+  largestDelivery: 25 * MEBIBYTE,
+  options,
+  host: (given) => given.host,
+  verify,
+  translate,
+  reference,
+  connect(given, deps) {
+    const api = createApi(given, deps);
+    return {
+      units: async () => given.projects,
+      poll: (position, signal) => pollMergeRequests(api, position, signal),
+      fetch: (wanted, signal) => fetchMergeRequest(api, deps.clock, wanted, signal),
+      check: (signal) => checkGitlab(api, given, deps.clock.now(), signal),
+    };
+  },
+};

@@ -1,0 +1,140 @@
+import { z } from 'zod';
+import { PROJECT } from './options.ts';
+
+/**
+ * The fields that are read, and no others (providers' facts §2.4). Identity and time must be there; any other field
+ * that is missing, or that has become something else, is absent: it is then neither compared nor cleared.
+ */
+const absent = <Field extends z.ZodType>(field: Field) => field.optional().catch(undefined);
+
+const id = z.int().positive();
+const text = z.string().min(1);
+const account = z.object({ username: text });
+const accounts = absent(z.array(account));
+const ids = absent(z.array(z.int()));
+const url = absent(z.string().regex(/^https?:\/\/\S{1,2000}$/));
+const path = z.string().regex(PROJECT);
+
+/** `2017-09-15 16:50:55 UTC`, as webhooks write it. */
+const HOOK_TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d+)? UTC$/;
+
+/** An instant in either of GitLab's two spellings, always written as RFC 3339 in UTC. */
+const instant = z
+  .string()
+  .transform((given) => given.replace(HOOK_TIME, '$1T$2Z'))
+  .pipe(z.iso.datetime({ offset: true }))
+  .transform((given) => new Date(given).toISOString());
+
+const common = {
+  iid: id,
+  updated_at: instant,
+  state: absent(z.enum(['opened', 'closed', 'merged', 'locked'])),
+  title: absent(z.string()),
+  description: absent(z.string().nullable()),
+  draft: absent(z.boolean()),
+  work_in_progress: absent(z.boolean()),
+  source_branch: absent(text),
+  target_branch: absent(text),
+  created_at: absent(instant),
+};
+
+/** What the REST API says of a merge request, in a list or alone. */
+export const mergeRequest = z.object({
+  ...common,
+  project_id: id,
+  references: absent(z.object({ full: z.string() })),
+  sha: absent(text),
+  author: absent(account.nullable()),
+  assignees: accounts,
+  reviewers: accounts,
+  // Objects where someone asks for label details; texts otherwise.
+  labels: absent(z.array(text)),
+  web_url: url,
+  merged_at: absent(instant.nullable()),
+});
+
+export type GitlabMergeRequest = z.infer<typeof mergeRequest>;
+
+const titles = absent(z.array(z.object({ title: text })));
+
+/** What a webhook says of a merge request: ids in place of the author, no time of the merge. */
+const hookAttributes = z.object({
+  ...common,
+  last_commit: absent(z.object({ id: text })),
+  assignee_ids: ids,
+  reviewer_ids: ids,
+  labels: titles,
+  url,
+});
+
+const project = z.object({ id, path_with_namespace: path });
+
+export const mergeRequestHook = z.object({
+  object_kind: z.literal('merge_request'),
+  project,
+  object_attributes: hookAttributes,
+  labels: titles,
+  assignees: accounts,
+  reviewers: accounts,
+});
+
+export type MergeRequestHook = Omit<z.infer<typeof mergeRequestHook>, 'object_kind'>;
+
+/** A comment; only those on merge requests carry one. */
+export const noteHook = z.object({
+  object_kind: z.literal('note'),
+  project,
+  object_attributes: z.object({ noteable_type: z.string() }),
+});
+
+export const mergeRequestNoteHook = z.object({ project, merge_request: hookAttributes });
+
+/** What `fetch` writes for a merge request that exists no more. */
+export const gone = z.object({ project_id: id, iid: id, seen_at: instant });
+
+/** What is kept of an object: `true` for a whole field, a shape for its parts; a list's shape stands for each element. */
+interface Shape {
+  readonly [field: string]: true | Shape;
+}
+
+const KEPT: Shape = {
+  iid: true,
+  project_id: true,
+  updated_at: true,
+  state: true,
+  title: true,
+  description: true,
+  draft: true,
+  work_in_progress: true,
+  source_branch: true,
+  target_branch: true,
+  created_at: true,
+  references: { full: true },
+  sha: true,
+  author: { username: true },
+  assignees: { username: true },
+  reviewers: { username: true },
+  labels: true,
+  web_url: true,
+  merged_at: true,
+};
+
+/**
+ * Pure: leaves out what no schema here reads. What `translate` makes of it stays the same: a value of an unexpected
+ * kind is kept as it is, for `translate` to judge.
+ */
+export function slim(found: unknown): unknown {
+  return keep(found, KEPT);
+}
+
+function keep(value: unknown, shape: Shape): unknown {
+  if (Array.isArray(value)) return value.map((element: unknown) => keep(element, shape));
+  if (typeof value !== 'object' || value === null) return value;
+  const kept: Record<string, unknown> = {};
+  for (const [field, part] of Object.entries(shape)) {
+    if (!Object.hasOwn(value, field)) continue;
+    const content = (value as Record<string, unknown>)[field];
+    kept[field] = part === true ? content : keep(content, part);
+  }
+  return kept;
+}

@@ -1,0 +1,215 @@
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { ConnectorProfile, Exchange } from './profile.ts';
+
+const ORIGIN = 'https://gitlab.com';
+const PROJECT = '/api/v4/projects/acme%2Fplatform%2Fapi';
+const LIST = `${PROJECT}/merge_requests`;
+const BY_NUMBER = '/api/v4/projects/80200/merge_requests';
+/** The watermark less the overlap of ten minutes. */
+const QUERY = {
+  state: 'all',
+  scope: 'all',
+  order_by: 'updated_at',
+  sort: 'desc',
+  per_page: '100',
+  updated_after: '2026-02-28T23:50:00.000Z',
+};
+const PAGES = 5;
+const SENT_AT = 1_750_000_000;
+
+const fixture = (name: string) =>
+  readFileSync(new URL(`../../../src/connectors/gitlab/fixtures/${name}.json`, import.meta.url), 'utf8');
+const mergeRequest = JSON.parse(fixture('merge_requests.get')) as Record<string, unknown>;
+
+const keyOf = (secret: string) => Buffer.from(secret.replace('whsec_', ''), 'base64');
+const asSecret = (word: string) => `whsec_${Buffer.from(word.padEnd(32, '.')).toString('base64')}`;
+
+function sign(body: Buffer, secret: string, sentAt = SENT_AT, id = 'f5e5f430-f57b-4e6e-9fac-d9128cd7232f') {
+  const signed = Buffer.concat([Buffer.from(`${id}.${sentAt}.`), body]);
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(sentAt),
+    'webhook-signature': `v1,${createHmac('sha256', keyOf(secret)).update(signed).digest('base64')}`,
+    'x-gitlab-event': 'Merge Request Hook',
+  };
+}
+
+/** Page n of five holds two merge requests, each an hour older than the one before. */
+function page(number: number): Exchange {
+  const ages = [2 * number - 2, 2 * number - 1];
+  const body = ages.map((age) => ({
+    ...mergeRequest,
+    iid: 100 - age,
+    updated_at: new Date(Date.UTC(2026, 2, 5, 12 - age)).toISOString(),
+  }));
+  const link = (rel: string, to: number) =>
+    `<${ORIGIN}${BY_NUMBER}?${new URLSearchParams({ ...QUERY, page: String(to) }).toString()}>; rel="${rel}"`;
+  const links = [...(number < PAGES ? [link('next', number + 1)] : []), link('first', 1), link('last', PAGES)];
+  // The third page comes through something that drops the plain numbers.
+  const plain: Record<string, string> =
+    number === 3 ? {} : { 'x-next-page': number < PAGES ? String(number + 1) : '', 'x-total-pages': '5' };
+  return {
+    path: LIST,
+    query: number === 1 ? QUERY : { ...QUERY, page: String(number) },
+    headers: { link: links.join(', '), ...plain, ...(number === 1 ? { etag: 'W/"page-one"' } : {}) },
+    body: JSON.stringify(body),
+  };
+}
+
+const first: Exchange = { path: LIST, query: QUERY };
+const said = (message: string) => JSON.stringify({ message });
+const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
+
+export const profile: ConnectorProfile = {
+  id: 'gitlab',
+  options: { token: 'glpat-contract', projects: ['acme/platform/api'] },
+  origin: ORIGIN,
+  webhook: {
+    signatureHeader: 'webhook-signature',
+    secrets: [asSecret('present'), asSecret('upcoming'), asSecret('retired')],
+    sentAt: SENT_AT * 1_000,
+    required: ['x-gitlab-event'],
+    sign,
+    vector: {
+      // Computed outside this program, from the rules of Standard Webhooks.
+      secret: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=',
+      body: '{"object_kind":"merge_request"}',
+      headers: {
+        'webhook-id': 'f5e5f430-f57b-4e6e-9fac-d9128cd7232f',
+        'webhook-timestamp': '1750000000',
+        'webhook-signature': 'v1,dqTGfM7zFJcswV+BxNDPvvv5Fv42/Ejc5cfWSKWZMUM=',
+        'x-gitlab-event': 'Merge Request Hook',
+      },
+    },
+    forgeries(body, secret) {
+      const good = sign(body, secret);
+      const signature = good['webhook-signature'];
+      const { 'webhook-signature': _, ...unsigned } = good;
+      const bodyOnly = createHmac('sha256', keyOf(secret)).update(body).digest('base64');
+      const hex = createHmac('sha256', keyOf(secret)).update(body).digest('hex');
+      const text = createHmac('sha256', secret).update(`${good['webhook-id']}.${SENT_AT}.`).update(body);
+      return {
+        'the signing token as the secret token': { ...unsigned, 'x-gitlab-token': secret },
+        'a wrong signature beside the signing token': {
+          ...sign(body, asSecret('retired')),
+          'x-gitlab-token': secret,
+        },
+        'a signature over the body alone': { ...good, 'webhook-signature': `v1,${bodyOnly}` },
+        'a key that is the text of the token': { ...good, 'webhook-signature': `v1,${text.digest('base64')}` },
+        'another id than was signed': { ...good, 'webhook-id': 'another' },
+        'another time than was signed': { ...good, 'webhook-timestamp': String(SENT_AT + 1) },
+        'a request of six minutes ago': sign(body, secret, SENT_AT - 360),
+        'a request of six minutes from now': sign(body, secret, SENT_AT + 360),
+        'no id': { ...good, 'webhook-id': '' },
+        'a time that is no number': { ...good, 'webhook-timestamp': 'now' },
+        'two times': { ...good, 'webhook-timestamp': [String(SENT_AT), String(SENT_AT)] },
+        'another version alone': { ...good, 'webhook-signature': signature.replace('v1,', 'v2,') },
+        'no version': { ...good, 'webhook-signature': signature.replace('v1,', '') },
+        'a digest that is too short': { ...good, 'webhook-signature': signature.slice(0, -4) },
+        "GitHub's header": { ...unsigned, 'x-hub-signature-256': `sha256=${hex}` },
+      };
+    },
+  },
+  fixtures: [
+    ...['open', 'draft', 'merge', 'unknown-action'].map((name) => ({
+      file: `merge_request.${name}`,
+      source: 'webhook' as const,
+      event: 'Merge Request Hook',
+      outcome: 'items' as const,
+    })),
+    ...['locked', 'image'].map((name) => ({
+      file: `merge_request.${name}`,
+      source: 'webhook' as const,
+      event: 'Merge Request Hook',
+      outcome: 'references' as const,
+    })),
+    {
+      file: 'merge_request.other-project',
+      source: 'webhook',
+      event: 'Merge Request Hook',
+      outcome: 'ignored',
+      reason: 'project_not_in_scope',
+    },
+    { file: 'note.on-merge-request', source: 'webhook', event: 'Note Hook', outcome: 'items' },
+    {
+      file: 'note.on-issue',
+      source: 'webhook',
+      event: 'Note Hook',
+      outcome: 'ignored',
+      reason: 'not_a_merge_request',
+    },
+    { file: 'issue.open', source: 'webhook', event: 'Issue Hook', outcome: 'ignored', reason: 'event_not_followed' },
+    { file: 'merge_requests.list', source: 'poll', event: 'merge_requests.list', outcome: 'items' },
+    { file: 'merge_requests.get', source: 'fetch', event: 'merge_requests.get', outcome: 'items' },
+  ],
+  poll: {
+    unit: 'acme/platform/api',
+    watermark: '2026-03-01T00:00:00.000Z',
+    walk: [1, 2, 3, 4, 5].map(page),
+    items: 10,
+    newest: '2026-03-05T12:00:00.000Z',
+    first,
+    validator: { etag: 'W/"page-one"', header: 'if-none-match' },
+    foreignNext: {
+      ...first,
+      headers: { link: `<https://gitlab.com.evil.example${LIST}?page=2>; rel="next"` },
+      body: JSON.stringify([mergeRequest]),
+    },
+  },
+  fetch: {
+    reference: { projectId: '80200', iid: '12' },
+    found: [{ path: `${BY_NUMBER}/12`, body: JSON.stringify(mergeRequest) }],
+    gone: [
+      { path: `${BY_NUMBER}/12`, status: 404, body: said('404 Not found') },
+      { path: BY_NUMBER, query: { state: 'all', scope: 'all', 'iids[]': '12' }, body: '[]' },
+    ],
+    hidden: [
+      { path: `${BY_NUMBER}/12`, status: 404, body: said('404 Not found') },
+      {
+        path: BY_NUMBER,
+        query: { state: 'all', scope: 'all', 'iids[]': '12' },
+        status: 404,
+        body: said('404 Project Not Found'),
+      },
+    ],
+  },
+  limits: {
+    '429 with retry-after and plain text': {
+      answer: { status: 429, headers: { 'retry-after': '90' }, body: 'Retry later\n' },
+      atLeast: 90_000,
+    },
+    'retry-after as a date': {
+      answer: { status: 429, headers: { 'retry-after': 'Mon, 05 Jan 2026 09:05:00 GMT' }, body: 'Retry later' },
+      atLeast: 300_000,
+    },
+    'only a reset': {
+      answer: {
+        status: 429,
+        headers: { date, 'ratelimit-reset': String(Date.parse(date) / 1_000 + 240), 'ratelimit-remaining': '0' },
+        body: 'Retry later',
+      },
+      atLeast: 240_000,
+    },
+    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
+  },
+  check: {
+    good: [
+      {
+        path: '/api/v4/personal_access_tokens/self',
+        body: JSON.stringify({ id: 1, name: 'worksync', scopes: ['read_api'], active: true, expires_at: '2026-12-01' }),
+      },
+      { path: PROJECT, body: JSON.stringify({ id: 80200, path_with_namespace: 'acme/platform/api', archived: false }) },
+      {
+        path: LIST,
+        query: { state: 'all', scope: 'all', per_page: '1' },
+        headers: { 'ratelimit-limit': '2000', 'ratelimit-remaining': '1990' },
+        body: '[]',
+      },
+    ],
+    refused: [
+      { path: '/api/v4/personal_access_tokens/self', status: 401, body: said('401 Unauthorized') },
+      { path: PROJECT, status: 401, body: said('401 Unauthorized') },
+    ],
+  },
+};
