@@ -1,4 +1,4 @@
-import { createVariables } from '../config/interpolate.ts';
+import { oauthToken } from '../config/oauth-token.ts';
 import { environment } from '../config/options.ts';
 import { clientOver } from '../daemon/workspace-door.ts';
 import { SyncError } from '../errors/sync-error.ts';
@@ -6,8 +6,6 @@ import { apiOverrides } from '../workspace/contract.ts';
 import { createSend } from '../workspace/transport.ts';
 import type { Session } from './session.ts';
 import { type CommandClient, chooseWorkspace } from './workspace-client.ts';
-
-const VARIABLE = 'WORKSYNC_OAUTH_TOKEN';
 
 /**
  * Runs `work` with a client that carries the OAuth token of an owner or admin. Such requests count in no window
@@ -27,7 +25,8 @@ export async function withOAuth<Result>(
       hint: 'Name the address of its API with --url, or configure workspace.url.',
     });
   }
-  const token = readToken(session);
+  const token = oauthToken(environment());
+  session.scrubber.add(token);
   const api = apiOverrides.parse(workspace.api ?? {});
   const send = createSend({ http: session.parts.http, baseUrl, apiKey: () => token, api });
   try {
@@ -35,16 +34,4 @@ export async function withOAuth<Result>(
   } finally {
     await session.parts.http.close();
   }
-}
-
-/** Never a flag: command lines are seen by every user of the machine. Throws `secret_missing`. */
-function readToken({ scrubber }: Session): string {
-  const found = createVariables(environment()).get(VARIABLE);
-  if (found && 'value' in found) {
-    scrubber.add(found.value);
-    return found.value;
-  }
-  throw new SyncError('secret_missing', found?.problem ?? `${VARIABLE} is not set: keys are managed by people`, {
-    hint: `Set ${VARIABLE}, or ${VARIABLE}_FILE to a path: the OAuth token of a workspace owner or admin.`,
-  });
 }
