@@ -74,16 +74,17 @@ function queryOf(page: string): string {
   throw new SyncError('internal', `the stored page of a walk is not one of ours: ${page.slice(0, 40)}`);
 }
 
-/** A list that links in circles would never end. Pages without a number cannot be compared. */
+/** A list that links in circles would never end. A link without a page number cannot be compared with the present. */
 function linkTo(next: string, present: string, path: string): string {
-  const forward = pageNumber(next) > pageNumber(present) || Number.isNaN(pageNumber(next));
-  if (next !== present && forward) return `link:${next}`;
-  throw new SyncError('answer_malformed', `GET ${path}: the link to the next page leads back`);
+  const leadsBack = (pageNumber(next) ?? Number.POSITIVE_INFINITY) <= (pageNumber(present) ?? 1);
+  if (next === present || leadsBack)
+    throw new SyncError('answer_malformed', `GET ${path}: the link to the next page leads back`);
+  return `link:${next}`;
 }
 
-function pageNumber(query: string): number {
-  const text = new URLSearchParams(query).get('page') ?? '1';
-  return /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
+function pageNumber(query: string): number | undefined {
+  const text = new URLSearchParams(query).get('page') ?? '';
+  return /^\d{1,6}$/.test(text) ? Number(text) : undefined;
 }
 
 /**
