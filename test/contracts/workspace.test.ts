@@ -10,6 +10,7 @@ import { describeQuota } from './workspace/quota.ts';
 import { isEmbedded, useTarget } from './workspace/target.ts';
 import { describeTaskDocuments } from './workspace/task-documents.ts';
 import { describeTasks } from './workspace/tasks.ts';
+import { describeDeliveries, describeWebhooks } from './workspace/webhooks.ts';
 import { describeWorkItems } from './workspace/work-items.ts';
 
 /**
@@ -42,6 +43,13 @@ describe('workspace API', () => {
   describe('agents', () => {
     describeAgents(held);
   });
+  describe('webhooks', () => {
+    describeWebhooks(held);
+  });
+});
+
+describe.runIf(isEmbedded)('deliveries of webhooks (need a receiver beside the service)', () => {
+  describeDeliveries();
 });
 
 describe.runIf(isEmbedded)('leases (control the clock of the service)', () => {

@@ -1,0 +1,383 @@
+import { createHmac } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { verifyWorkspaceWebhook } from '../../../src/workspace/contract.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
+import { NO_QUOTA, startWorkspaceService, type TestServiceOptions } from '../../support/workspace-service.ts';
+import { failure } from './general.ts';
+import { ask, isEmbedded, type Target, unique } from './target.ts';
+
+const PATH = '/workspaces/current/webhooks';
+/** Never resolves (RFC 6761), so that nothing leaves the machine. */
+const NOWHERE = 'https://receiver.invalid/hook';
+const MINUTE = 60_000;
+
+const TYPES = [
+  'task.created',
+  'task.updated',
+  'document.created',
+  'document.updated',
+  'document.deleted',
+  'work_item.created',
+  'work_item.deleted',
+  'pull_request.created',
+  'pull_request.updated',
+] as const;
+
+export function describeWebhooks(held: { readonly it: Target }): void {
+  const create = async (body: object = {}) => {
+    const reply = await ask(held.it, 'POST', PATH, { body: { url: NOWHERE, events: ['document.deleted'], ...body } });
+    expect(reply.status).toBe(201);
+    onTestFinished(async () => {
+      await ask(held.it, 'DELETE', `${PATH}/${reply.body.webhookId}`);
+    });
+    return reply.body;
+  };
+
+  it('G26 201 with the subscription, its key and its secret, which no later answer shows', async () => {
+    const { key, secret, ...shown } = await create();
+    expect(shown).toEqual({
+      webhookId: expect.stringMatching(/^[A-Za-z0-9_-]{1,64}$/),
+      workspaceId: held.it.workspaceId,
+      url: NOWHERE,
+      events: ['document.deleted'],
+      active: true,
+      createdAt: expect.stringMatching(/Z$/),
+      failures: 0,
+      lastDelivery: null,
+    });
+    expect(key.length).toBeGreaterThan(32);
+    expect(secret.length).toBeGreaterThan(32);
+    const listed = await ask(held.it, 'GET', PATH);
+    expect(listed.body.webhooks).toContainEqual(shown);
+    expect(listed.text).not.toContain(key);
+    expect(listed.text).not.toContain(secret);
+  });
+
+  it('G26 204 ends a subscription; then it is unknown', async () => {
+    const { webhookId } = await create();
+    expect((await ask(held.it, 'DELETE', `${PATH}/${webhookId}`)).status).toBe(204);
+    expect(await ask(held.it, 'DELETE', `${PATH}/${webhookId}`)).toMatchObject(failure(404, 'not_found'));
+    const listed = (await ask(held.it, 'GET', PATH)).body.webhooks;
+    expect(listed.map((one: { webhookId: string }) => one.webhookId)).not.toContain(webhookId);
+  });
+
+  it('G26 403 oauth_token_required for an API key', async () => {
+    const as = held.it.key;
+    for (const [method, path, body] of [
+      ['GET', PATH],
+      ['POST', PATH, { url: NOWHERE }],
+      ['DELETE', `${PATH}/whk_x`],
+    ] as const)
+      expect(await ask(held.it, method, path, { as, body })).toMatchObject(failure(403, 'oauth_token_required'));
+  });
+
+  it.each([
+    [{}],
+    [{ url: 'ftp://example.com' }],
+    [{ url: 'not an address' }],
+    [{ url: 'https://user:pass@receiver.invalid/' }],
+    [{ url: NOWHERE, events: ['task.exploded'] }],
+    [{ url: NOWHERE, events: 'task.created' }],
+  ])('G26 400 for %j', async (body) => {
+    expect(await ask(held.it, 'POST', PATH, { body })).toMatchObject(failure(400, 'validation_failed'));
+  });
+
+  it('at most 20 subscriptions', async () => {
+    const present = (await ask(held.it, 'GET', PATH)).body.webhooks.length;
+    for (let n = present; n < 20; n++) await create();
+    expect(await ask(held.it, 'POST', PATH, { body: { url: NOWHERE } })).toMatchObject(failure(409, 'conflict'));
+  });
+
+  it.runIf(isEmbedded)('G26 403 forbidden for a plain member', async () => {
+    const { service } = held.it.embedded!;
+    const { workspaceId } = held.it;
+    const userId = await service.addUser({ workspaceId, name: 'member', role: 'member' });
+    const as = (await service.mintToken({ workspaceId, userId, role: 'member', ttl: null })).secret;
+    expect(await ask(held.it, 'GET', PATH, { as })).toMatchObject(failure(403, 'forbidden'));
+  });
+}
+
+/** A service of its own, a receiver, and a subscription. */
+async function subscribed(body: object = {}, options: TestServiceOptions = {}) {
+  const clock = createTravellingClock();
+  const receiver = await startWebhookReceiver();
+  const running = await startWorkspaceService({ clock, quota: NO_QUOTA, ...options });
+  onTestFinished(async () => {
+    await receiver.close();
+    await running.close();
+  });
+  const server = { url: running.url, token: running.oauthToken };
+  const call = (method: string, path: string, given?: unknown, as?: string) =>
+    ask(server, method, `/workspaces/current${path}`, { body: given, ...(as === undefined ? {} : { as }) });
+  const subscribe = async (given: object = {}) =>
+    (await call('POST', '/webhooks', { url: `${receiver.url}/hook`, ...given })).body;
+  const hook = await subscribe(body);
+  const shown = async (webhookId = hook.webhookId) =>
+    (await call('GET', '/webhooks')).body.webhooks.find((one: { webhookId: string }) => one.webhookId === webhookId);
+  return {
+    clock,
+    receiver,
+    running,
+    call,
+    hook,
+    subscribe,
+    shown,
+    bug: async (title = unique('bug')) => (await call('POST', '/bugs', { title })).body,
+    /** Waits for what the service commits after an answer came in. */
+    async until(holds: (hook: ReturnType<JSON['parse']>) => boolean) {
+      for (;;) {
+        const now = await shown();
+        if (holds(now)) return now;
+        await setImmediate();
+      }
+    },
+  };
+}
+
+export function describeDeliveries(): void {
+  it('G26 a CloudEvent by POST, with its headers, key and signature', async () => {
+    const { receiver, hook, bug, running } = await subscribed();
+    const task = await bug();
+    const { path, headers, body, event } = (await receiver.count(1))[0]!;
+    expect(path).toBe('/hook');
+    expect(event).toEqual({
+      specversion: '1.0',
+      id: expect.stringMatching(/^evt_/),
+      type: 'task.created',
+      source: `/workspaces/${running.workspaceId}`,
+      subject: `task/${task.taskId}`,
+      time: '2026-01-05T09:00:00.000Z',
+      datacontenttype: 'application/json',
+      workspaceid: running.workspaceId,
+      data: {
+        resource: { type: 'task', id: task.taskId, key: task.key },
+        actor: { type: 'user', id: running.userId },
+        task,
+      },
+    });
+    expect(headers).toMatchObject({
+      'content-type': 'application/cloudevents+json',
+      'x-service-event-id': event.id,
+      'x-service-event-type': 'task.created',
+      'x-service-retry-num': '0',
+      'x-service-webhook-key': hook.key,
+      'x-service-signature': `sha256=${createHmac('sha256', hook.secret).update(body).digest('hex')}`,
+    });
+    verifyWorkspaceWebhook(headers, body, { key: hook.key, secret: hook.secret });
+  });
+
+  it('G26 an API key is named as such', async () => {
+    const { receiver, call, running } = await subscribed();
+    await call('POST', '/bugs', { title: 'by key' }, running.apiKey);
+    const { event } = (await receiver.count(1))[0]!;
+    expect(event.data.actor).toEqual({ type: 'api_key', id: running.apiKeyId });
+  });
+
+  it('G26 the receiver can verify what it gets, and nothing else', async () => {
+    const { receiver, hook, bug } = await subscribed();
+    await bug();
+    const { headers, body } = (await receiver.count(1))[0]!;
+    const check = (given: Parameters<typeof verifyWorkspaceWebhook>) => () => verifyWorkspaceWebhook(...given);
+    const { secret, key } = hook;
+    expect(check([headers, body, { secret }])).not.toThrow();
+    expect(check([headers, body, { key }])).not.toThrow();
+    const code = (name: string) => expect.objectContaining({ code: name });
+    expect(check([headers, Buffer.concat([body, Buffer.from(' ')]), { secret }])).toThrow(code('signature_mismatch'));
+    expect(check([headers, body, { secret: 'other' }])).toThrow(code('signature_mismatch'));
+    expect(check([headers, body, { secret, key: 'other' }])).toThrow(code('signature_mismatch'));
+    expect(check([{}, body, { secret }])).toThrow(code('signature_missing'));
+    expect(check([{ ...headers, 'x-service-webhook-key': undefined }, body, { key }])).toThrow(
+      code('signature_missing'),
+    );
+  });
+
+  it('G26 an event of every type, each with its resource as the API shows it, and in order', async () => {
+    const { receiver, call, bug } = await subscribed();
+    const task = await bug();
+    await call('PUT', `/tasks/${task.taskId}`, { status: 'in_progress' });
+    const document = (await call('POST', '/documents', { title: 'Plan', content: 'old', type: 'task' })).body;
+    await call('PUT', `/documents/${document.documentId}`, { title: 'Plan', content: 'new' });
+    await call('DELETE', `/documents/${document.documentId}`);
+    const links = `/tasks/${task.taskId}/work-items`;
+    const link = (await call('POST', links, { url: 'https://example.com/1' })).body;
+    await call('DELETE', `${links}/${link.workItemId}`);
+    const record = { provider: 'github', repoId: '1', identifier: '7', title: 'A', headBranch: 'a', baseBranch: 'b' };
+    await call('POST', '/pull-requests', record);
+    const edited = (await call('PATCH', '/pull-requests', { ...record, title: 'B' })).body;
+    const events = (await receiver.count(TYPES.length)).map(({ event }) => event);
+    expect(events.map(({ type }) => type)).toEqual(TYPES);
+    expect(events[1].data).toMatchObject({ task: { taskId: task.taskId, status: 'in_progress' } });
+    expect(events[3].data).toMatchObject({
+      resource: { type: 'document', id: document.documentId },
+      document: { documentId: document.documentId, excerpt: 'new' },
+    });
+    expect(events[6].data).toMatchObject({ resource: { type: 'work_item', taskId: task.taskId }, work_item: link });
+    expect(events[8].data).toMatchObject({
+      resource: { type: 'pull_request', id: 'github/1/7', provider: 'github', repoId: '1', identifier: '7' },
+      pull_request: edited,
+    });
+    expect(new Set(events.map(({ id }) => id)).size).toBe(TYPES.length);
+  });
+
+  it('G26 what changes nothing, or is refused, makes no event', async () => {
+    const { receiver, call, bug } = await subscribed();
+    const task = await bug();
+    const links = `/tasks/${task.taskId}/work-items`;
+    const record = { provider: 'github', repoId: '1', identifier: '7', title: 'A', headBranch: 'a', baseBranch: 'b' };
+    for (let n = 0; n < 2; n++) await call('POST', links, { url: 'https://example.com/1' });
+    for (let n = 0; n < 2; n++) await call('POST', '/pull-requests', record);
+    expect((await call('POST', '/bugs', { title: 'x', assigneeIds: ['usr_unknown'] })).status).toBe(400);
+    await bug('last');
+    const types = (await receiver.count(4)).map(({ event }) => event.type);
+    expect(types).toEqual(['task.created', 'work_item.created', 'pull_request.created', 'task.created']);
+  });
+
+  it('G26 a subscription gets the types it names; each has its own secret', async () => {
+    const { receiver, bug, call, subscribe, hook } = await subscribed({ events: ['task.updated'] });
+    const all = await subscribe({ url: `${receiver.url}/all` });
+    const task = await bug();
+    await call('PUT', `/tasks/${task.taskId}`, { status: 'review' });
+    const received = await receiver.count(3);
+    const at = (path: string) => received.filter((one) => one.path === path);
+    expect(at('/hook').map(({ event }) => event.type)).toEqual(['task.updated']);
+    expect(at('/all').map(({ event }) => event.type)).toEqual(['task.created', 'task.updated']);
+    for (const { headers, body } of at('/hook')) verifyWorkspaceWebhook(headers, body, { secret: hook.secret });
+    for (const { headers, body } of at('/all')) verifyWorkspaceWebhook(headers, body, { secret: all.secret });
+  });
+
+  it('G26 one retry at once, then after 1 and 5 minutes, then it stops; the id stays the same', async () => {
+    const { receiver, bug, clock, shown, until } = await subscribed();
+    receiver.answer(500);
+    await bug();
+    await receiver.count(2);
+    await until((hook) => hook.lastDelivery?.retryNum === 1);
+    await clock.advance(MINUTE - 1);
+    expect(receiver.received).toHaveLength(2);
+    await clock.advance(1);
+    await receiver.count(3);
+    await until((hook) => hook.lastDelivery.retryNum === 2);
+    await clock.advance(5 * MINUTE - 1);
+    expect(receiver.received).toHaveLength(3);
+    await clock.advance(1);
+    const received = await receiver.count(4);
+    expect(received.map(({ headers }) => headers['x-service-retry-num'])).toEqual(['0', '1', '2', '3']);
+    expect(new Set(received.map(({ body }) => body.toString())).size).toBe(1);
+    const stopped = await until((hook) => hook.failures === 1);
+    expect(stopped.lastDelivery).toMatchObject({ retryNum: 3, status: 500, error: 'refused', type: 'task.created' });
+    await clock.advance(60 * MINUTE);
+    expect(receiver.received).toHaveLength(4);
+    receiver.answer(204);
+    await bug('after the trouble');
+    await receiver.count(5);
+    await until((hook) => hook.lastDelivery.status === 204);
+    expect(await shown()).toMatchObject({ active: true, failures: 1, lastDelivery: { retryNum: 0, error: null } });
+  });
+
+  it('G26 later events do not wait for one that is to be tried again', async () => {
+    const { receiver, bug, clock, until } = await subscribed();
+    receiver.answer(500, 500, 204);
+    await bug('first');
+    await receiver.count(2);
+    await bug('second');
+    await receiver.count(3);
+    await until((hook) => hook.lastDelivery?.status === 204);
+    await clock.advance(MINUTE);
+    const received = await receiver.count(4);
+    expect(received.map(({ event }) => event.data.task.title)).toEqual(['first', 'first', 'second', 'first']);
+  });
+
+  it('G26 a receiver that does not answer within 3 s is tried again', async () => {
+    const { receiver, bug, until } = await subscribed();
+    receiver.answer('silent', 204);
+    await bug();
+    await receiver.count(2);
+    expect(await until((hook) => hook.lastDelivery?.status === 204)).toMatchObject({ lastDelivery: { retryNum: 1 } });
+  });
+
+  it('G26 a redirect is not followed, and counts as a failure', async () => {
+    const { receiver, bug, until } = await subscribed();
+    receiver.answer(302, 204);
+    await bug();
+    const received = await receiver.count(2);
+    expect(received.map(({ path }) => path)).toEqual(['/hook', '/hook']);
+    await until((hook) => hook.lastDelivery?.status === 204);
+  });
+
+  it('410 ends a subscription', async () => {
+    const { receiver, bug, until } = await subscribed();
+    receiver.answer(410);
+    await bug();
+    expect((await until((hook) => !hook.active)).lastDelivery).toMatchObject({ status: 410 });
+    await bug();
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  it('one receiver that fails holds up no other', async () => {
+    const { receiver, bug, subscribe } = await subscribed();
+    const other = await startWebhookReceiver();
+    onTestFinished(() => other.close());
+    await subscribe({ url: other.url });
+    receiver.answer('silent');
+    for (const title of ['1', '2', '3']) await bug(title);
+    const received = await other.count(3);
+    expect(received.map(({ event }) => event.data.task.title)).toEqual(['1', '2', '3']);
+  });
+
+  it('what waits is delivered after a restart, with the same id', async () => {
+    const { receiver, bug, running, until, clock } = await subscribed();
+    receiver.answer(500, 500, 204);
+    await bug();
+    await receiver.count(2);
+    await until((hook) => hook.lastDelivery?.retryNum === 1);
+    await running.service.close();
+    clock.jumpWall(MINUTE);
+    const again = await startWorkspaceService({ clock, quota: NO_QUOTA, file: running.file });
+    onTestFinished(() => again.close());
+    const received = await receiver.count(3);
+    expect(new Set(received.map(({ event }) => event.id)).size).toBe(1);
+    expect(received.map(({ headers }) => headers['x-service-retry-num'])).toEqual(['0', '1', '2']);
+  });
+
+  describe('private addresses', () => {
+    it.each([
+      'http://127.0.0.1:9/',
+      'http://localhost:9/',
+      'http://api.localhost/',
+      'http://2130706433/',
+      'http://0x7f.1/',
+      'http://[::1]/',
+      'http://[::ffff:10.0.0.1]/',
+      'http://10.1.2.3/',
+      'http://172.31.0.1/',
+      'http://192.168.1.1/',
+      'http://169.254.169.254/latest/meta-data/',
+      'http://100.64.0.1/',
+      'http://[fd00::1]/',
+      'http://[fe80::1]/',
+      'http://0.0.0.0/',
+    ])('400 for %s unless they are allowed', async (url) => {
+      const { call } = await subscribed({}, { allowPrivateWebhooks: false });
+      expect(await call('POST', '/webhooks', { url })).toMatchObject(failure(400, 'validation_failed'));
+    });
+
+    it('what a name resolves to is refused when it is called: nothing is sent', async () => {
+      const { receiver, running, clock, hook } = await subscribed();
+      await running.service.close();
+      // The subscription was made while it was allowed, as one whose name points elsewhere since.
+      const strict = { clock, quota: NO_QUOTA, file: running.file, allowPrivateWebhooks: false };
+      const again = await startWorkspaceService(strict);
+      onTestFinished(() => again.close());
+      const server = { url: again.url, token: again.oauthToken };
+      await ask(server, 'POST', '/workspaces/current/bugs', { body: { title: 'x' } });
+      const lastDelivery = async () => {
+        const { webhooks } = (await ask(server, 'GET', PATH)).body;
+        return webhooks.find((one: { webhookId: string }) => one.webhookId === hook.webhookId).lastDelivery;
+      };
+      while ((await lastDelivery())?.retryNum !== 1) await setImmediate();
+      expect(await lastDelivery()).toMatchObject({ status: null, error: 'address_blocked' });
+      expect(receiver.received).toHaveLength(0);
+    });
+  });
+}
