@@ -16,8 +16,8 @@ export function addReference(server: Server): void {
   server.get(OPENAPI_ADDRESS, (_request, reply) => give(reply, 'application/json; charset=utf-8', document()));
   server.get('/docs', (_request, reply) => give(reply, 'text/html; charset=utf-8', PAGE));
   server.get('/docs/start.js', (_request, reply) => give(reply, SCRIPT, START));
-  for (const [name, type] of Object.entries(ASSETS)) {
-    server.get(`/docs/${name}`, (_request, reply) => give(reply, type, readFileSync(assetPath(name))));
+  for (const { name, type, address } of ASSETS) {
+    server.get(`/docs/${name}`, (_request, reply) => give(reply, type, readFileSync(fileURLToPath(address))));
   }
 }
 
@@ -32,14 +32,18 @@ function lazy<Value>(make: () => Value): () => Value {
 const SCRIPT = 'text/javascript; charset=utf-8';
 
 /** Of the package `swagger-ui-dist`; each holds all it needs. */
-const ASSETS: Readonly<Record<string, string>> = {
-  'swagger-ui-bundle.js': SCRIPT,
-  'swagger-ui.css': 'text/css; charset=utf-8',
-};
-
-function assetPath(name: string): string {
-  return fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`));
-}
+const ASSETS = [
+  {
+    name: 'swagger-ui-bundle.js',
+    type: SCRIPT,
+    address: import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
+  },
+  {
+    name: 'swagger-ui.css',
+    type: 'text/css; charset=utf-8',
+    address: import.meta.resolve('swagger-ui-dist/swagger-ui.css'),
+  },
+] as const;
 
 const PAGE = `<!doctype html>
 <html lang="en">
