@@ -1,0 +1,209 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { gitlab } from '../../src/connectors/gitlab/index.ts';
+import type { PullRequest } from '../../src/model/item.ts';
+
+type Json = Record<string, unknown>;
+
+const fixture = (name: string) =>
+  JSON.parse(
+    readFileSync(new URL(`../../src/connectors/gitlab/fixtures/${name}.json`, import.meta.url), 'utf8'),
+  ) as Json;
+const options = gitlab.options.parse({ projects: ['Acme/Platform/API'] });
+const rest = fixture('merge_requests.get');
+const hook = fixture('merge_request.open');
+const attributes = hook['object_attributes'] as Json;
+
+const ofList = (list: unknown, given = options) =>
+  gitlab.translate({ source: 'poll', event: 'merge_requests.list', body: Buffer.from(JSON.stringify(list)) }, given);
+const ofHook = (payload: unknown, event = 'Merge Request Hook', given = options) =>
+  gitlab.translate({ source: 'webhook', event, body: Buffer.from(JSON.stringify(payload)) }, given);
+const withAttributes = (fields: Json, more: Json = {}) =>
+  ofHook({ ...hook, object_attributes: { ...attributes, ...fields }, ...more });
+const onlyItem = (translation: ReturnType<typeof ofList>): PullRequest => {
+  if (translation.outcome !== 'items') throw new Error(translation.outcome);
+  return translation.items[0] as PullRequest;
+};
+const reference = {
+  kind: 'pull_request',
+  key: 'gitlab:gitlab.com:80200:pull:12',
+  locator: { projectId: '80200', iid: '12' },
+};
+
+describe('a whole merge request', () => {
+  const common = {
+    kind: 'pull_request',
+    key: 'gitlab:gitlab.com:80200:pull:12',
+    connector: 'gitlab',
+    host: 'gitlab.com',
+    repoId: '80200',
+    repoName: 'acme/platform/api',
+    identifier: '12',
+    updatedAt: Date.UTC(2026, 2, 2, 8),
+    url: 'https://gitlab.com/acme/platform/api/-/merge_requests/12',
+    title: 'Answer with problem details (BUG-12)',
+    description: 'Errors get a type and a title.\n\nSee BUG-12.',
+    labels: ['api', 'errors'],
+    assignees: ['ben'],
+    reviewers: ['ben', 'cho'],
+    createdAt: '2026-03-02T08:00:00.000Z',
+    state: 'open',
+    rawState: 'opened',
+    draft: false,
+    headBranch: 'bug-12-problem-details',
+    headSha: '9f2c1a7be04d5c6f8a90b1e2d3c4f5a6b7c8d9e0',
+    baseBranch: 'main',
+  };
+
+  it('of a webhook has every field but the author and the time of the merge', () => {
+    expect(onlyItem(ofHook(hook))).toEqual(common);
+  });
+
+  it('of the API is the same, with those two', () => {
+    expect(onlyItem(ofList([rest]))).toEqual({ ...common, author: 'ada', mergedAt: null });
+  });
+
+  it('of a comment is the same, without the people', () => {
+    const { assignees: _a, reviewers: _r, ...others } = common;
+    const item = onlyItem(ofHook(fixture('note.on-merge-request'), 'Note Hook'));
+    expect(item).toEqual({ ...others, updatedAt: Date.UTC(2026, 2, 2, 8, 50) });
+  });
+
+  it('belongs to its host', () => {
+    const own = gitlab.options.parse({ host: 'Git.example.com', projects: ['80200'] });
+    expect(onlyItem(ofList([rest], own)).key).toBe('gitlab:git.example.com:80200:pull:12');
+  });
+
+  it('keeps when it was merged', () => {
+    const merged = { ...rest, state: 'merged', merged_at: '2026-03-03T10:00:00.120+02:00' };
+    expect(onlyItem(ofList([merged]))).toMatchObject({ state: 'merged', mergedAt: '2026-03-03T08:00:00.120Z' });
+    expect(onlyItem(ofHook(fixture('merge_request.merge')))).not.toHaveProperty('mergedAt');
+  });
+
+  it('takes no address that is not one of the web', () => {
+    expect(onlyItem(ofList([{ ...rest, web_url: 'javascript:alert(1)' }]))).not.toHaveProperty('url');
+  });
+});
+
+describe('times', () => {
+  it.each(['2026-03-02 08:00:00 UTC', '2026-03-02T08:00:00Z', '2026-03-02T08:00:00.999Z', '2026-03-02T10:00:00+02:00'])(
+    '%s is read to the second',
+    (time) => {
+      expect(onlyItem(withAttributes({ updated_at: time })).updatedAt).toBe(Date.UTC(2026, 2, 2, 8));
+    },
+  );
+
+  it.each(['2026-03-02 08:00:00', '2026-03-02 08:00:00 CET', 'yesterday', 1_772_438_400, null])(
+    '%j is malformed',
+    (time) => {
+      expect(() => withAttributes({ updated_at: time })).toThrow(
+        expect.objectContaining({ code: 'delivery_malformed' }),
+      );
+    },
+  );
+});
+
+describe('state', () => {
+  it.each([
+    ['opened', 'open'],
+    ['closed', 'closed'],
+    ['merged', 'merged'],
+  ])('%s is %s', (given, state) => {
+    expect(onlyItem(withAttributes({ state: given })).state).toBe(state);
+    expect(onlyItem(ofList([{ ...rest, state: given }])).state).toBe(state);
+  });
+
+  it.each(['locked', 'parked', 7, undefined])('%j is asked for, and the one that is held stays', (state) => {
+    expect(withAttributes({ state })).toEqual({ outcome: 'references', references: [reference] });
+    expect(
+      ofList([
+        { ...rest, iid: 13 },
+        { ...rest, state },
+      ]),
+    ).toMatchObject({
+      outcome: 'items',
+      items: [{ identifier: '13' }],
+      references: [reference],
+    });
+    const body = Buffer.from(JSON.stringify({ ...rest, state }));
+    const item = onlyItem(gitlab.translate({ source: 'fetch', event: 'merge_requests.get', body }, options));
+    expect(item).not.toHaveProperty('state');
+  });
+
+  it('of draft is read under its old name too', () => {
+    expect(onlyItem(withAttributes({ draft: undefined, work_in_progress: true })).draft).toBe(true);
+    expect(onlyItem(withAttributes({ draft: true, work_in_progress: false })).draft).toBe(true);
+  });
+});
+
+describe('people', () => {
+  const nobody = { assignees: undefined, reviewers: undefined };
+
+  it('are nobody only where the numbers say so', () => {
+    const item = onlyItem(withAttributes({ assignee_ids: [], reviewer_ids: [] }, nobody));
+    expect(item).toMatchObject({ assignees: [], reviewers: [] });
+  });
+
+  it('are absent where they are numbers only, or not carried', () => {
+    for (const fields of [{}, { assignee_ids: undefined, reviewer_ids: undefined }]) {
+      const item = onlyItem(withAttributes(fields, nobody));
+      expect(item).not.toHaveProperty('assignees');
+      expect(item).not.toHaveProperty('reviewers');
+    }
+  });
+
+  it('who act are not taken for the author', () => {
+    expect(onlyItem(ofHook(hook))).not.toHaveProperty('author');
+  });
+});
+
+describe('a payload that has drifted', () => {
+  it.each(['title', 'source_branch', 'target_branch', 'description'])('without %s is asked for', (field) => {
+    expect(withAttributes({ [field]: undefined })).toMatchObject({ outcome: 'references' });
+    expect(ofList([{ ...rest, [field]: 7 }])).toMatchObject({ outcome: 'references' });
+  });
+
+  it.each(['labels', 'assignees', 'reviewers', 'draft', 'sha'])('without %s leaves it absent', (field) => {
+    const fields = { draft: undefined, work_in_progress: undefined };
+    const { [field]: _, ...less } = field === 'draft' ? { ...rest, ...fields } : rest;
+    expect(onlyItem(ofList([less]))).not.toHaveProperty(field === 'sha' ? 'headSha' : field);
+  });
+
+  it.each(['object_kind', 'project', 'object_attributes'])('without %s is malformed', (field) => {
+    const { [field]: _, ...less } = hook;
+    expect(() => ofHook(less)).toThrow(expect.objectContaining({ code: 'delivery_malformed' }));
+  });
+});
+
+describe('scope', () => {
+  it.each([['acme/platform/api'], ['ACME/platform/Api'], ['80200'], [80200]])('%j is this project', (project) => {
+    const given = gitlab.options.parse({ projects: [project] });
+    expect(ofHook(hook, 'Merge Request Hook', given).outcome).toBe('items');
+  });
+
+  it('leaves other projects out, comments too', () => {
+    const outside = { outcome: 'ignored', reason: 'project_not_in_scope' };
+    for (const project of ['acme/api', 'platform/api', 'acme/platform/api2', '8020', '802000']) {
+      const given = gitlab.options.parse({ projects: [project] });
+      expect(ofHook(hook, 'Merge Request Hook', given)).toEqual(outside);
+      expect(ofHook(fixture('note.on-merge-request'), 'Note Hook', given)).toEqual(outside);
+    }
+  });
+
+  it('takes what was asked for, also under a new path', () => {
+    const moved = { ...rest, references: { full: 'acme/gateway!12' } };
+    expect(onlyItem(ofList([moved])).repoName).toBe('acme/gateway');
+  });
+
+  it('lets no webhook pass for a page or a fetched object', () => {
+    for (const event of ['merge_requests.list', 'merge_requests.get', 'merge_requests.gone'])
+      expect(ofHook([rest], event)).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
+  });
+
+  it.each(['Confidential Note Hook', 'Push Hook', 'Issue Hook', 'System Hook', 'Pipeline Hook'])(
+    'does not follow %s',
+    (event) => {
+      expect(ofHook(hook, event)).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
+    },
+  );
+});
