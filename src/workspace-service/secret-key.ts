@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, constants, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
 import { SyncError } from '../errors/sync-error.ts';
 import type { Random } from '../lib/random.ts';
 import { createSecretBox, parseSecretKey, SECRET_KEY_BYTES, type SecretBox } from '../lib/secret-box.ts';
@@ -81,9 +81,10 @@ function readText(file: string): string | undefined {
 function makeKey(file: string, random: Random, fixed: boolean): Buffer {
   if (fixed) throw new SyncError('secret_key_missing', `${file} is missing, and secrets are encrypted with its key`);
   const key = random.bytes(SECRET_KEY_BYTES);
-  const draft = openSync(`${file}.new`, 'w', 0o600);
+  // Written through to the disk: a later sync is forbidden under Node's permission model.
+  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_DSYNC;
+  const draft = openSync(`${file}.new`, flags, 0o600);
   writeSync(draft, `${key.toString('base64')}\n`);
-  fsyncSync(draft);
   closeSync(draft);
   renameSync(`${file}.new`, file);
   return key;
