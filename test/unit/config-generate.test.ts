@@ -28,6 +28,8 @@ const ENV = {
   GITHUB_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
   GITHUB_APP_ID: '12345',
   GITHUB_INSTALLATION_ID: '67890',
+  GITLAB_TOKEN: 'a-token',
+  GITLAB_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
   BITBUCKET_TOKEN: 'a-token',
   BITBUCKET_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
 };
@@ -42,8 +44,8 @@ describe('the files that teach', () => {
   test('are the default and three examples at least', () => {
     expect(EXAMPLES).toEqual(
       expect.arrayContaining(
-        ['default.yaml', 'bitbucket.yaml', 'github-app.yaml', 'github-public.yaml', 'github.yaml'].map((file) =>
-          expect.stringContaining(file),
+        ['default.yaml', 'bitbucket.yaml', 'github-app.yaml', 'github-public.yaml', 'github.yaml', 'gitlab.yaml'].map(
+          (file) => expect.stringContaining(file),
         ),
       ),
     );
