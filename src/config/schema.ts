@@ -1,6 +1,6 @@
 import { type ZodType, z } from 'zod';
 import type { Schedule } from './schedule.ts';
-import { address, duration, mirror, name, schedule, webhookSecrets } from './values.ts';
+import { address, duration, liveSecrets, mirror, name, schedule } from './values.ts';
 
 /** What the configuration needs to know of a connector. The registry's lines fit it. */
 export interface ConnectorOptions {
@@ -24,6 +24,8 @@ export interface WorkspaceConfig {
     /** The `workspaceId` in the paths of the API. */
     readonly id: string;
     readonly apiKey?: string;
+    /** Live values of a subscription to the workspace's own webhooks; absent: none come. */
+    readonly webhook?: { readonly key: readonly string[]; readonly secret: readonly string[] };
     /** Overrides of the contract, as the schema that was passed in yields them. */
     readonly api: unknown;
   };
@@ -109,6 +111,14 @@ const guard = z
   .prefault({})
   .describe('Mass changes: what is over these numbers is held until someone lets it go with `worksync held release`.');
 
+const webhook = z
+  .strictObject({
+    key: liveSecrets('The shared key that comes as `X-Service-Webhook-Key`'),
+    secret: liveSecrets('The secret that signs `X-Service-Signature`'),
+  })
+  .refine(({ key, secret }) => key.length + secret.length > 0, 'set key, secret, or both: nothing unsigned is taken')
+  .describe("The workspace's own webhooks, sent to `/webhooks/<workspace>/workspace`; what is set here must be right.");
+
 const gateway = z
   .strictObject({
     fresh: duration('15s', 'How long an answered read is given again from memory.'),
@@ -126,7 +136,7 @@ const gateway = z
 export const connectionKeys = z
   .strictObject({
     connector: z.string().describe('The vendor.'),
-    webhookSecrets,
+    webhookSecrets: liveSecrets('Secrets that sign the webhooks'),
     poll: schedule.optional(),
     mirror: mirror.optional(),
   })
@@ -155,6 +165,7 @@ export function workspaceFile(apiOverrides: ZodType) {
           .default('current')
           .describe('The workspaceId in the paths of the API.'),
         apiKey: z.string().min(1).optional().describe('Key for the API; needed with url.'),
+        webhook: webhook.optional(),
         api: apiOverrides.optional().describe('Overrides for an API that differs from the specification.'),
       })
       .check(checkWorkspace)

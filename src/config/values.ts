@@ -50,14 +50,16 @@ const secret = z
   );
 
 /** One secret, or two while one is being replaced by the next. */
-export const webhookSecrets = z
-  .union([secret, z.array(secret).max(2, 'at most two secrets: the present one and the next')])
-  .prefault([])
-  .transform((value): readonly string[] => (typeof value === 'string' ? [value] : value))
-  .meta({
-    title: 'text, or a list of at most two',
-    description: 'Secrets that sign the webhooks, 16 characters or more; two while one replaces the other.',
-  });
+export function liveSecrets(description: string) {
+  return z
+    .union([secret, z.array(secret).max(2, 'at most two secrets: the present one and the next')])
+    .prefault([])
+    .transform((value): readonly string[] => (typeof value === 'string' ? [value] : value))
+    .meta({
+      title: 'text, or a list of at most two',
+      description: `${description}, 16 characters or more; two while one replaces the other.`,
+    });
+}
 
 /** Address of an API; yields it without a slash at the end. */
 export const address = z

@@ -14,6 +14,7 @@ import { createBell } from '../lib/bell.ts';
 import type { Stage } from '../lib/stage.ts';
 import { createOutbox, type Outbox } from '../outbox/outbox.ts';
 import { createReconcile, type Reconcile } from '../reconcile/reconcile.ts';
+import { WORKSPACE } from '../store/answers.ts';
 import { openStore, type Store } from '../store/database.ts';
 import { readMeta, WORKSPACE_ID } from '../store/meta.ts';
 import { readStatus } from '../store/status.ts';
@@ -24,6 +25,7 @@ import type { Send, WorkspaceClient } from '../workspace/client.ts';
 import type { Parts } from './parts.ts';
 import { activeConnections, sourcesOf } from './sources.ts';
 import { clientOver, type DirectContext, directSend, outboxClient, passOn, throughThrottle } from './workspace-door.ts';
+import { workspaceReceiver } from './workspace-webhooks.ts';
 
 /** Where the workspace's API is, and with which key it is asked. */
 export interface WorkspaceAddress {
@@ -152,6 +154,10 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     for (const stage of chosen) stage.start();
   }
 
+  const { webhook } = config.workspace;
+  const received = { collector, meter, logger, onEvent: () => tellWritten() };
+  const ofWorkspace = webhook && workspaceReceiver(webhook, received);
+
   let stopped: Promise<void> | undefined;
   async function stop(): Promise<void> {
     const cancel = clock.after(GRACE, () => cut.abort());
@@ -206,6 +212,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
       });
     },
     receiver(name) {
+      if (name === WORKSPACE) return ofWorkspace;
       const active = connections.find((connection) => connection.name === name);
       return active && { active, collector, meter, logger };
     },

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { entity, SETTLE_AFTER } from '../model/change.ts';
 import { isAutomatic } from '../model/link.ts';
 import type { Task } from '../model/task.ts';
-import { type Answer, readAnswer } from '../store/answers.ts';
+import type { Answer } from '../store/answers.ts';
 import type { Query } from '../store/database.ts';
 import {
   blankEntity,
@@ -18,7 +18,7 @@ import { PULL_REQUESTS_READ, TASKS_READ, wishTaskList } from '../store/list-read
 import { itemsNaming } from '../store/mentions.ts';
 import { WORKSPACE_ID, writeMeta } from '../store/meta.ts';
 import { dropDifference, findChange, removeChange, updateChange } from '../store/outbox.ts';
-import { allTaskKeys, forgetTask, saveTask } from '../store/tasks.ts';
+import { allTaskKeys, forgetTask, saveTask, tasksByKeys } from '../store/tasks.ts';
 import type { Moment } from './context.ts';
 import type { KnownLink } from './evaluate.ts';
 
@@ -28,8 +28,7 @@ import type { KnownLink } from './evaluate.ts';
  *
  * @returns the items to look at again
  */
-export async function applyAnswer(query: Query, body: Uint8Array, moment: Moment): Promise<readonly string[]> {
-  const answer = readAnswer(body);
+export async function applyAnswer(query: Query, answer: Answer, moment: Moment): Promise<readonly string[]> {
   switch (answer.action) {
     case 'read-tasks':
       return applyTaskList(query, answer, moment);
@@ -45,7 +44,7 @@ export async function applyAnswer(query: Query, body: Uint8Array, moment: Moment
     case 'saw-task': {
       const task = taskShape.parse(answer.body);
       await rememberWorkspace(query, task);
-      return applyTask(query, task, moment);
+      return applyTasks(query, [task], moment);
     }
     case 'saw-tasks':
       return applyTasks(query, z.object({ tasks: z.array(taskShape) }).parse(answer.body).tasks, moment);
@@ -62,7 +61,7 @@ export async function applyAnswer(query: Query, body: Uint8Array, moment: Moment
   }
 }
 
-const taskShape = z.looseObject({
+export const taskShape = z.looseObject({
   taskId: z.string(),
   key: z.string(),
   title: z.string(),
@@ -75,11 +74,12 @@ const taskShape = z.looseObject({
 
 type ListedTask = z.infer<typeof taskShape>;
 
-const recordShape = z.looseObject({
+export const recordShape = z.looseObject({
   provider: z.string(),
   repoId: z.string(),
   identifier: z.string(),
   url: z.string().nullish(),
+  updatedAt: z.string().nullish(),
   taskIds: z.array(z.string()).optional(),
 });
 
@@ -87,23 +87,32 @@ type ListedRecord = z.infer<typeof recordShape>;
 
 const recordPage = z.object({ pullRequests: z.array(recordShape), nextCursor: z.string().nullish() });
 
-const linkShape = z.looseObject({
+export const linkShape = z.looseObject({
   taskId: z.string().optional(),
   workItemId: z.string(),
   url: z.string(),
   externalId: z.string().nullish(),
 });
 
-async function applyTask(query: Query, task: Task, moment: Moment): Promise<string[]> {
-  const { taskId, key, title, status, source, updatedAt } = task;
-  await saveTask(query, { taskId, key, title, status, source, updatedAt }, moment.now);
-  return itemsNaming(query, [key]);
-}
-
+/** Events and answers may overtake one another: what is older than what is held changes nothing. */
 async function applyTasks(query: Query, tasks: readonly Task[], moment: Moment): Promise<string[]> {
   const again: string[] = [];
-  for (const task of tasks) again.push(...(await applyTask(query, task, moment)));
+  const present = await tasksByKeys(
+    query,
+    tasks.map(({ key }) => key),
+  );
+  for (const { taskId, key, title, status, source, updatedAt } of tasks) {
+    const held = present.get(key);
+    const isOutdated = held?.taskId === taskId && isOlder(updatedAt, held.updatedAt);
+    await saveTask(query, isOutdated ? held : { taskId, key, title, status, source, updatedAt }, moment.now);
+    again.push(...(await itemsNaming(query, [key])));
+  }
   return again;
+}
+
+/** By the workspace's own clock. What tells no time is never older. */
+function isOlder(time: string | null | undefined, than: unknown): boolean {
+  return typeof than === 'string' && Date.parse(time ?? '') < Date.parse(than);
 }
 
 /** Only answers to the daemon's own key, or to callers who are proved to be of this workspace, come here. */
@@ -192,15 +201,23 @@ async function applyRecord(query: Query, answer: Answer, record: ListedRecord, m
   const known = json(row.known);
   // What we wrote is known as we wrote it: a server's own spelling of it must not look like a difference.
   const own = known ?? record;
-  const next = { ...own, taskIds: record.taskIds ?? own['taskIds'], [SPELLING]: spellingOf(record) };
+  const next = { ...own, taskIds: record.taskIds ?? own['taskIds'], ...marksOf(record) };
   await saveEntity(query, { ...row, known: JSON.stringify(next), known_at: row.known_at ?? moment.now });
   if (row.item_key === null) return [];
   if (record.taskIds) await compareLinks(query, row.item_key, record, answer.sentAt, moment);
   return known === undefined ? [row.item_key] : [];
 }
 
-/** Beside the fields of a known record: how the server spells it, so that the echo of our own write is recognised. */
+/**
+ * Beside the fields of a known record: how the server spells it, so that the echo of our own write is recognised; and
+ * the time of its last change by the server's clock, so that an echo of an earlier one is too.
+ */
 const SPELLING = 'spelling';
+const CHANGED_AT = 'changedAt';
+
+function marksOf(record: ListedRecord) {
+  return { [SPELLING]: spellingOf(record), ...(record.updatedAt ? { [CHANGED_AT]: record.updatedAt } : {}) };
+}
 
 function spellingOf({ taskIds: _taskIds, updatedAt: _updatedAt, ...fields }: ListedRecord): string {
   const sorted = Object.entries(fields).sort(([left], [right]) => (left < right ? -1 : 1));
@@ -219,12 +236,14 @@ async function applyForeignRecord(
 ): Promise<string[]> {
   const name = entity.pullRequest(record.provider, record.repoId, record.identifier);
   const row = await findEntity(query, name);
-  const spelling = json(row?.known ?? null)?.[SPELLING];
+  const { [SPELLING]: spelling, [CHANGED_AT]: changedAt } = json(row?.known ?? null) ?? {};
+  if (isOlder(record.updatedAt, changedAt)) return [];
   const isEcho = spelling === undefined || spelling === spellingOf(record);
   if (!row?.known || isEcho) return applyRecord(query, answer, record, moment);
   // Our own request is on its way: its answer tells what came of both.
   if ((await findChange(query, name))?.state === 'sending') return [];
-  const known = JSON.stringify({ ...record, [SPELLING]: spellingOf(record) });
+  const taskIds = record.taskIds ?? json(row.known)?.['taskIds'];
+  const known = JSON.stringify({ ...record, taskIds, ...marksOf(record) });
   await saveEntity(query, { ...row, known, known_at: moment.now });
   if (row.item_key === null) return [];
   if (record.taskIds) await compareLinks(query, row.item_key, record, answer.sentAt, moment);

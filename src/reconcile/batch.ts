@@ -3,7 +3,7 @@ import type { Translation } from '../connectors/connector.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Logger } from '../lib/logger.ts';
 import { type Item, type ItemKey, type ItemReference, isFinished } from '../model/item.ts';
-import { WORKSPACE } from '../store/answers.ts';
+import { type Answer, readAnswer, WORKSPACE } from '../store/answers.ts';
 import type { Query } from '../store/database.ts';
 import { requestFetch } from '../store/fetches.ts';
 import { type PendingDelivery, settleDeliveries, type Verdict } from '../store/inbox.ts';
@@ -15,12 +15,15 @@ import { type Cause, evaluate } from './evaluate.ts';
 import { type GuardLimits, guardChanges } from './guard.ts';
 import type { KeyHorizon } from './key-horizon.ts';
 import { clampTime, type Held, judge } from './newest.ts';
+import { translateEvent } from './workspace-events.ts';
 
 /** A delivery with what it becomes; translated before the transaction, since translation touches nothing. */
 export interface Translated {
   readonly delivery: PendingDelivery;
   readonly source?: Source;
   readonly translation?: Translation;
+  /** What the workspace itself said. */
+  readonly answer?: Answer;
   readonly failure?: SyncError;
 }
 
@@ -40,7 +43,7 @@ export function translateAll(deliveries: readonly PendingDelivery[], sources: So
 }
 
 function translateOne(delivery: PendingDelivery, sources: Sources): Translated {
-  if (delivery.connection === WORKSPACE) return { delivery };
+  if (delivery.connection === WORKSPACE) return translateOwn(delivery);
   const source = sources.get(delivery.connection);
   if (!source) {
     const message = `no connection "${delivery.connection}" is configured any more`;
@@ -48,6 +51,17 @@ function translateOne(delivery: PendingDelivery, sources: Sources): Translated {
   }
   try {
     return { delivery, source, translation: source.translate(delivery) };
+  } catch (error) {
+    return { delivery, failure: asSyncError(error) };
+  }
+}
+
+/** What the workspace said: in answer to us or to somebody at the gateway, or by a webhook of its own. */
+function translateOwn(delivery: PendingDelivery): Translated {
+  if (delivery.source !== 'workspace') return { delivery, answer: readAnswer(delivery.body) };
+  try {
+    const told = translateEvent(delivery);
+    return told.outcome === 'answer' ? { delivery, answer: told.answer } : { delivery, translation: told };
   } catch (error) {
     return { delivery, failure: asSyncError(error) };
   }
@@ -87,6 +101,8 @@ interface Changed {
   readonly cause: Cause;
 }
 
+const TELL_TASKS: ReadonlySet<Answer['action']> = new Set(['read-tasks', 'create-task', 'saw-task', 'saw-tasks']);
+
 class Batch implements BatchResult {
   readonly verdicts: Verdict[] = [];
   readonly unknownKeys: string[] = [];
@@ -120,13 +136,14 @@ class Batch implements BatchResult {
     this.#marks = await itemMarks(this.#query, [...keys]);
   }
 
-  async take({ delivery, source, translation, failure }: Translated): Promise<void> {
+  async take({ delivery, source, translation, answer, failure }: Translated): Promise<void> {
     if (failure) return this.#quarantine(delivery, failure);
-    if (!source || !translation) return this.#takeAnswer(delivery);
-    if (translation.outcome === 'ignored') {
+    if (answer) return this.#takeAnswer(delivery, answer);
+    if (translation?.outcome === 'ignored') {
       this.verdicts.push({ id: delivery.id, state: 'ignored', reason: translation.reason });
       return;
     }
+    if (!source || !translation) return;
     for (const reference of translation.references ?? []) await this.#ask(delivery, reference);
     const items = translation.outcome === 'items' ? translation.items : [];
     let superseded = items.length > 0;
@@ -142,11 +159,11 @@ class Batch implements BatchResult {
     this.verdicts.push({ id, state: 'quarantined', reason: `${failure.code}: ${failure.message}`.slice(0, 500) });
   }
 
-  async #takeAnswer(delivery: PendingDelivery): Promise<void> {
-    const again = await applyAnswer(this.#query, delivery.body, this.#moment);
+  async #takeAnswer(delivery: PendingDelivery, answer: Answer): Promise<void> {
+    const again = await applyAnswer(this.#query, answer, this.#moment);
     for (const key of again) this.#again.add(key);
     this.answersTaken = true;
-    if (delivery.event === 'read-tasks' || delivery.event === 'create-task') this.tasksChanged = true;
+    if (TELL_TASKS.has(answer.action)) this.tasksChanged = true;
     this.verdicts.push({ id: delivery.id, state: 'applied' });
   }
 

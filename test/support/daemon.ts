@@ -53,7 +53,9 @@ export interface World {
   /** Lets time pass until all deliveries are taken over and all changes sent. */
   settled(limit?: number): Promise<void>;
   /** Ends the daemon in order and starts it again on the same data; `meanwhile` gets the data folder. */
-  restart(changed?: Pick<WorldOptions, 'config'> & { meanwhile?: (data: string) => unknown }): Promise<void>;
+  restart(
+    changed?: Pick<WorldOptions, 'config'> & { meanwhile?: (data: string) => unknown; keepPort?: boolean },
+  ): Promise<void>;
   /** Ends the service. The function that comes back starts it again on the same file and port. */
   unplugService(): Promise<() => Promise<void>>;
   close(): Promise<void>;
@@ -83,6 +85,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       logger: silentLogger,
       quota,
       faults: options.faults,
+      allowPrivateWebhooks: true,
     });
   let service = await openService();
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
@@ -94,7 +97,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const config = { ...STANDARD, quota: daemonQuota(quota), ...options.config };
   let running = await start(config);
 
-  async function start(wanted: Readonly<Record<string, unknown>>) {
+  async function start(wanted: Readonly<Record<string, unknown>>, port = 0) {
     const metrics = createMetrics({ version: 'test' });
     const inside = countInFlight(createHttpClient({ steps: options.steps ?? noSteps, meter: metrics.meter }));
     const parts = {
@@ -103,8 +106,11 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     };
     const composition = await compose(
       {
-        config: readConfig(folder, { workspace: { url, apiKey: credentials.apiKey }, ...wanted }),
-        options: { data: join(folder, 'data'), host: '127.0.0.1', port: 0, logLevel: 'silent' },
+        config: readConfig(folder, {
+          ...wanted,
+          workspace: { url, apiKey: credentials.apiKey, ...(wanted['workspace'] as object | undefined) },
+        }),
+        options: { data: join(folder, 'data'), host: '127.0.0.1', port, logLevel: 'silent' },
         scrubber: createScrubber(),
         version: 'test',
         onStatement: options.onStatement,
@@ -184,9 +190,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     until,
     settled: (limit) => until(isSettled, limit),
     async restart(changed) {
+      const port = changed?.keepPort ? Number(new URL(running.daemon.address).port) : 0;
       await stopRunning(running);
       await changed?.meanwhile?.(join(folder, 'data'));
-      running = await start({ ...config, ...changed?.config });
+      running = await start({ ...config, ...changed?.config }, port);
     },
     async unplugService() {
       await service.close();

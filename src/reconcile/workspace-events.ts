@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { SyncError } from '../errors/sync-error.ts';
+import type { Delivery } from '../model/delivery.ts';
+import type { Answer } from '../store/answers.ts';
+import { linkShape, recordShape, taskShape } from './answers.ts';
+
+/** What a webhook of the workspace says, in the words of an answer; or why it says nothing of interest. */
+export type Told =
+  | { readonly outcome: 'answer'; readonly answer: Answer }
+  | { readonly outcome: 'ignored'; readonly reason: string };
+
+const dataShapes = {
+  'task.created': z.object({ task: taskShape }),
+  'task.updated': z.object({ task: taskShape }),
+  'work_item.created': z.object({ work_item: linkShape.extend({ taskId: z.string() }) }),
+  'work_item.deleted': z.object({ work_item: linkShape.extend({ taskId: z.string() }) }),
+  'pull_request.created': z.object({ pull_request: recordShape }),
+  'pull_request.updated': z.object({ pull_request: recordShape }),
+};
+
+const eventShape = z.object({ type: z.string(), data: z.unknown().optional() });
+
+/**
+ * Reads a CloudEvent of the workspace (section 6; gaps G26). The signed body says its type, not the header. The payload
+ * is whole, so nothing need be read. Throws `delivery_malformed`.
+ */
+export function translateEvent({ body, receivedAt }: Pick<Delivery, 'body' | 'receivedAt'>): Told {
+  const { type, data } = parse(eventShape, readJson(body));
+  const told = (action: Answer['action'], content: unknown): Told => ({
+    outcome: 'answer',
+    answer: { action, entity: '', sentAt: receivedAt, body: content },
+  });
+  switch (type) {
+    case 'task.created':
+    case 'task.updated':
+      return told('saw-task', parse(dataShapes[type], data).task);
+    case 'work_item.created':
+      return told('saw-link', parse(dataShapes[type], data).work_item);
+    case 'work_item.deleted':
+      return told('saw-link-removed', parse(dataShapes[type], data).work_item);
+    case 'pull_request.created':
+    case 'pull_request.updated': {
+      // Its tasks are those of the moment of the event. Links have events of their own.
+      const { taskIds: _, ...record } = parse(dataShapes[type], data).pull_request;
+      return told('saw-record', record);
+    }
+    default:
+      return { outcome: 'ignored', reason: reasonOf(type) };
+  }
+}
+
+function reasonOf(type: string): string {
+  return type.startsWith('document.') ? 'documents are not mirrored' : 'an event of this type is not known';
+}
+
+function readJson(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(body).toString());
+  } catch (error) {
+    throw new SyncError('delivery_malformed', 'the event is not JSON', { cause: error });
+  }
+}
+
+function parse<Shape extends z.ZodType>(shape: Shape, value: unknown): z.output<Shape> {
+  const { data, error } = shape.safeParse(value);
+  if (error === undefined) return data as z.output<Shape>;
+  const places = error.issues.map(({ path }) => path.join('.')).join(', ');
+  throw new SyncError('delivery_malformed', `the event lacks or spoils: ${places}`);
+}

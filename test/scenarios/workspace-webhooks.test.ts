@@ -1,0 +1,297 @@
+import { createHmac } from 'node:crypto';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createWorld, type World } from '../support/daemon.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+import { createWeather, type Weather } from '../support/weather.ts';
+
+/** The workspace's own webhooks: CloudEvents to `/webhooks/<workspace>/workspace`. */
+
+const KEY = 'a shared key for tests only';
+const SECRET = 'a signing secret for tests only';
+const URL_OF_ONE = 'https://github.com/acme/app/pull/1';
+
+let world: World;
+let weather: Weather;
+afterEach(() => world.close());
+
+async function open(webhook?: object): Promise<void> {
+  let clock: World['clock'] | undefined;
+  weather = createWeather(() => clock?.elapsed() ?? 0);
+  world = await createWorld({ faults: weather, config: webhook ? { ...CONFIG, workspace: { webhook } } : CONFIG });
+  clock = world.clock;
+  await world.until(() => weather.arrivals.length >= 2);
+  await world.settled();
+  asked();
+}
+
+const CONFIG = {
+  connections: {
+    github: {
+      connector: 'github',
+      repositories: ['acme/app'],
+      webhookSecrets: 'a webhook secret for tests only',
+      poll: 'off',
+    },
+  },
+};
+
+/** Requests of the daemon's key since the last look. */
+function asked(): string[] {
+  return weather.arrivals.splice(0).map(({ method, url }) => `${method} ${url.replace('/api/v1', '')}`);
+}
+
+/** Real time, while the world's clock stands. */
+async function arrives(condition: () => Promise<boolean>): Promise<void> {
+  for (let turn = 0; turn < 5_000; turn++) {
+    if (await condition()) return;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  throw new Error('did not arrive');
+}
+
+async function inbox() {
+  return world
+    .partition()
+    .store.query.selectFrom('inbox')
+    .select(['delivery_key', 'event', 'state', 'reason', 'source'])
+    .where('connection', '=', 'workspace')
+    .where('source', '=', 'workspace')
+    .orderBy('id')
+    .execute();
+}
+
+/** Until this many events are here and taken over. */
+const events = (count: number) =>
+  arrives(async () => {
+    const rows = await inbox();
+    return rows.length >= count && rows.every(({ state }) => state !== 'pending');
+  });
+
+/** Subscribes the daemon by the workspace's own API, and configures it with what the workspace answers. */
+async function subscribe(use: 'both' | 'key' | 'secret' = 'both'): Promise<void> {
+  await open();
+  const url = `${world.daemon().address}/webhooks/test/workspace`;
+  const { key, secret } = (await world.people.createWebhook({ body: { url } }, {})).body;
+  const webhook = use === 'both' ? { key, secret } : { [use]: { key, secret }[use] };
+  await world.restart({ keepPort: true, config: { ...CONFIG, workspace: { webhook } } });
+  await world.settled();
+  asked();
+}
+
+let sent = 0;
+
+async function deliver(event: object | string, headers: Record<string, string> = {}, id = `evt_${++sent}`) {
+  const body = typeof event === 'string' ? event : JSON.stringify(event);
+  const answer = await fetch(`${world.daemon().address}/webhooks/test/workspace`, {
+    method: 'POST',
+    body,
+    headers: {
+      'content-type': 'application/cloudevents+json',
+      'x-service-event-id': id,
+      'x-service-event-type': 'task.created',
+      'x-service-webhook-key': KEY,
+      'x-service-signature': sign(body),
+      ...headers,
+    },
+  });
+  return { status: answer.status, body: (await answer.json()) as Record<string, string> };
+}
+
+const sign = (body: string, secret = SECRET) => `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+
+const task = (number: number, more: object = {}) => ({
+  taskId: `tsk_${number}`,
+  key: `BUG-${number}`,
+  title: 'Told by a webhook',
+  status: 'open',
+  source: 'api',
+  createdAt: '2026-01-05T09:00:00.000Z',
+  updatedAt: '2026-01-05T09:00:00.000Z',
+  ...more,
+});
+const taskEvent = (number: number, more: object = {}) => ({
+  specversion: '1.0',
+  id: 'evt',
+  type: 'task.created',
+  data: { task: task(number, more) },
+});
+
+describe('with a subscription at the workspace', () => {
+  it.each(['both', 'key', 'secret'] as const)('a new task of a person is linkable at once (%s)', async (use) => {
+    await subscribe(use);
+    const { key } = (await world.people.createBug({ body: { title: 'By a person' } }, {})).body;
+    await events(1);
+    expect(await inbox()).toMatchObject([{ event: 'task.created', state: 'applied' }]);
+    await world.deliver('pull_request', pullEvent({ title: `${key}: fix` }));
+    await world.settled();
+    expect(asked().sort()).toEqual([
+      expect.stringMatching(/^POST \/tasks\/[^/]+\/work-items$/),
+      expect.stringMatching(/^POST .*\/pull-requests$/),
+    ]);
+  });
+
+  it('the pull request may have named the task before it was there', async () => {
+    await subscribe();
+    await world.people.createBug({ body: { title: 'The first' } }, {});
+    await events(1);
+    await world.deliver('pull_request', pullEvent({ title: 'BUG-2: fix' }));
+    await world.until(() => weather.arrivals.length > 0);
+    const { taskId } = (await world.people.createBug({ body: { title: 'The second' } }, {})).body;
+    await events(3);
+    await world.until(() => weather.arrivals.some(({ url }) => url.endsWith('/work-items')));
+    expect((await world.people.listWorkItems({ taskId }, {})).body.workItems).toMatchObject([{ url: URL_OF_ONE }]);
+  });
+
+  it('the echo of the daemon’s own writes causes no request', async () => {
+    await subscribe();
+    await world.people.createBug({ body: { title: 'By a person' } }, {});
+    await events(1);
+    for (const [second, title] of ['BUG-1: fix', 'BUG-1: fix it', 'fix it', 'BUG-1: fix it well'].entries()) {
+      await world.deliver('pull_request', pullEvent({ title, updated: `2026-01-05T09:00:0${second}Z` }));
+      await world.settled();
+    }
+    await events(1 + 4 + 3);
+    await world.settled();
+    const before = asked();
+    expect(before).toHaveLength(7);
+    await world.clock.advance(30 * 60_000);
+    await world.settled();
+    expect(asked()).toEqual([]);
+    expect((await inbox()).every(({ state }) => state === 'applied')).toBe(true);
+  });
+
+  it('what people do by hand is known without a read: a link removed, a link made, a record changed', async () => {
+    await subscribe();
+    const { taskId } = (await world.people.createBug({ body: { title: 'By a person' } }, {})).body;
+    await events(1);
+    await world.deliver('pull_request', pullEvent({ title: 'BUG-1: fix' }));
+    await world.settled();
+    await events(3);
+    asked();
+    const [link] = (await world.people.listWorkItems({ taskId }, {})).body.workItems;
+    await world.people.removeWorkItem({ taskId, workItemId: link?.workItemId ?? '' }, {});
+    await events(4);
+    await world.deliver('pull_request', pullEvent({ title: 'BUG-1: fix it', updated: '2026-01-05T09:00:01Z' }));
+    await world.settled();
+    await events(5);
+    expect(asked()).toEqual([expect.stringMatching(/pull-requests$/)]);
+    expect((await world.people.listWorkItems({ taskId }, {})).body.workItems).toEqual([]);
+
+    await world.people.addWorkItem({ taskId, body: { url: URL_OF_ONE } }, {});
+    await events(6);
+    await world.deliver('pull_request', pullEvent({ title: 'fix it', updated: '2026-01-05T09:00:02Z' }));
+    await world.settled();
+    await events(7);
+    expect(asked()).toEqual([expect.stringMatching(/pull-requests$/)]);
+    expect((await world.people.listWorkItems({ taskId }, {})).body.workItems).toMatchObject([{ externalId: null }]);
+
+    const record = {
+      provider: 'github' as const,
+      repoId: '5001',
+      identifier: '1',
+      title: 'By hand',
+      headBranch: 'feature',
+    };
+    await world.people.createPullRequest(
+      { body: { ...record, baseBranch: 'main', state: 'open', url: URL_OF_ONE } },
+      {},
+    );
+    await events(8);
+    await world.settled();
+    await events(9);
+    await world.settled();
+    expect(asked()).toEqual([expect.stringMatching(/pull-requests$/)]);
+    const [held] = (await world.people.listPullRequests({ query: {} }, {})).body.pullRequests;
+    expect(held).toMatchObject({ title: 'fix it' });
+  });
+
+  it('documents are ignored, and the gateway’s cached reads end', async () => {
+    await subscribe();
+    const { secret } = await world.partition().passage.tokens.create('for a test');
+    const read = async () => {
+      const path = '/api/v1/workspaces/current/documents';
+      const answer = await fetch(world.daemon().address + path, { headers: { authorization: `Bearer ${secret}` } });
+      return ((await answer.json()) as { documents: unknown[] }).documents.length;
+    };
+    expect(await read()).toBe(0);
+    await world.people.createDocument({ body: { title: 'A page', content: 'x' } as never }, {});
+    await events(1);
+    expect(await inbox()).toMatchObject([
+      { event: 'document.created', state: 'ignored', reason: 'documents are not mirrored' },
+    ]);
+    expect(await read()).toBe(1);
+  });
+});
+
+describe('a delivery', () => {
+  it('is stored once under the id of its event', async () => {
+    await open({ key: KEY, secret: SECRET });
+    expect(await deliver(taskEvent(7), {}, 'evt_same')).toEqual({ status: 202, body: { delivery: 'new' } });
+    expect(await deliver(taskEvent(7), {}, 'evt_same')).toEqual({ status: 202, body: { delivery: 'repeated' } });
+    await events(1);
+    expect(await inbox()).toMatchObject([{ delivery_key: 'evt_same', state: 'applied' }]);
+  });
+
+  it.each([
+    ['no key', { key: KEY }, { 'x-service-webhook-key': '' }],
+    ['another key', { key: KEY }, { 'x-service-webhook-key': 'another key of some length' }],
+    ['a key that only begins right', { key: KEY }, { 'x-service-webhook-key': `${KEY}x` }],
+    ['another signature', { secret: SECRET }, { 'x-service-signature': sign('another body') }],
+    ['the signature of another secret', { secret: SECRET }, { 'x-service-signature': sign('{}', 'x'.repeat(20)) }],
+    ['no signature', { secret: SECRET }, { 'x-service-signature': '' }],
+    ['a right key and a wrong signature', { key: KEY, secret: SECRET }, { 'x-service-signature': sign('x') }],
+    ['a right signature and a wrong key', { key: KEY, secret: SECRET }, { 'x-service-webhook-key': 'wrong' }],
+  ])('with %s is 401, and nothing is stored', async (_name, webhook, headers) => {
+    await open(webhook);
+    expect((await deliver(taskEvent(7), headers as unknown as Record<string, string>)).status).toBe(401);
+    expect(await inbox()).toEqual([]);
+  });
+
+  it('is taken by each of two live values while one replaces the other', async () => {
+    const next = 'the next value for tests only';
+    await open({ key: [KEY, next], secret: [next, SECRET] });
+    const event = JSON.stringify(taskEvent(7));
+    const headers = { 'x-service-webhook-key': next, 'x-service-signature': sign(event, next) };
+    expect((await deliver(event)).status).toBe(202);
+    expect((await deliver(event, headers)).status).toBe(202);
+  });
+
+  it('has no address where no webhook is configured', async () => {
+    await open();
+    expect((await deliver(taskEvent(7))).status).toBe(404);
+  });
+
+  it.each([
+    ['no JSON', 'no JSON'],
+    ['an event without a type', '{"data":{}}'],
+    ['a task without its key', JSON.stringify({ type: 'task.created', data: { task: { taskId: 'x' } } })],
+    ['no data', '{"type":"work_item.created"}'],
+    ['a link without its task', '{"type":"work_item.deleted","data":{"work_item":{"workItemId":"a","url":"b"}}}'],
+  ])('with %s is quarantined and holds up nothing', async (_name, body) => {
+    await open({ secret: SECRET });
+    expect((await deliver(body)).status).toBe(202);
+    await deliver(taskEvent(8));
+    await events(2);
+    expect(await inbox()).toMatchObject([
+      { state: 'quarantined', reason: expect.stringContaining('delivery_malformed') },
+      { state: 'applied' },
+    ]);
+  });
+
+  it('of an unknown type is ignored', async () => {
+    await open({ secret: SECRET });
+    await deliver({ type: 'sprint.started' });
+    await events(1);
+    expect(await inbox()).toMatchObject([{ state: 'ignored', reason: 'an event of this type is not known' }]);
+  });
+
+  it('that comes late changes nothing that is newer', async () => {
+    await open({ secret: SECRET });
+    await deliver(taskEvent(9, { title: 'New', updatedAt: '2026-01-05T09:00:05.000Z' }));
+    await events(1);
+    await deliver(taskEvent(9, { title: 'Old', updatedAt: '2026-01-05T09:00:04.000Z' }));
+    await events(2);
+    const [row] = await world.partition().store.query.selectFrom('tasks').select('fields').execute();
+    expect(JSON.parse(row?.fields ?? '')).toMatchObject({ title: 'New' });
+  });
+});
