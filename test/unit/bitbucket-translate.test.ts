@@ -82,11 +82,17 @@ describe('a whole pull request', () => {
 });
 
 describe('every event about a pull request', () => {
+  const COMMENT_KEYS = ['created', 'updated', 'deleted', 'resolved', 'reopened'].map((what) => `comment_${what}`);
   const KEYS = [
-    ...['created', 'updated', 'push', 'fulfilled', 'rejected', 'approved', 'unapproved'],
-    ...['changes_request_created', 'changes_request_removed'],
-    ...['created', 'updated', 'deleted', 'resolved', 'reopened'].map((what) => `comment_${what}`),
-  ];
+    'created',
+    'updated',
+    'push',
+    'fulfilled',
+    'rejected',
+    'approved',
+    'unapproved',
+    ...COMMENT_KEYS,
+  ].concat(['changes_request_created', 'changes_request_removed']);
 
   it.each(KEYS)('pullrequest:%s gives the one it carries', (key) => {
     const extra = { approval: {}, changes_request: {}, comment: { pullrequest: { id: 99, title: 'Another' } } };
