@@ -5,6 +5,7 @@ import { describeDocuments } from './workspace/documents.ts';
 import { describeFiles } from './workspace/files.ts';
 import { describeGeneral } from './workspace/general.ts';
 import { describeIsolation } from './workspace/isolation.ts';
+import { describeProvider } from './workspace/provider.ts';
 import { describePullRequests } from './workspace/pull-requests.ts';
 import { describeQuota } from './workspace/quota.ts';
 import { isEmbedded, useTarget } from './workspace/target.ts';
@@ -46,6 +47,10 @@ describe('workspace API', () => {
   describe('webhooks', () => {
     describeWebhooks(held);
   });
+});
+
+describe.runIf(isEmbedded)('pull requests on the provider (need a provider beside the service)', () => {
+  describeProvider();
 });
 
 describe.runIf(isEmbedded)('deliveries of webhooks (need a receiver beside the service)', () => {
