@@ -1,6 +1,6 @@
 import { type ZodType, z } from 'zod';
 import type { Schedule } from './schedule.ts';
-import { address, duration, liveSecrets, mirror, name, schedule } from './values.ts';
+import { address, duration, liveSecrets, mirror, name, optionalDuration, schedule } from './values.ts';
 
 /** What the configuration needs to know of a connector. The registry's lines fit it. */
 export interface ConnectorOptions {
@@ -64,6 +64,9 @@ const quota = z
       .default(0.8)
       .describe("Part of both limits that the daemon uses; the rest is left to the workspace's other users."),
     concurrency: z.int().min(1).max(64).default(8).describe('Requests in flight at the same time.'),
+    visibility: optionalDuration(
+      'How soon a change is to be seen in the workspace. Absent: within seconds. The longer, the fewer requests.',
+    ),
   })
   .check((context) => {
     const { requests, burst, share, window, burstWindow } = context.value;

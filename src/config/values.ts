@@ -6,14 +6,19 @@ import { parseSchedule } from './schedule.ts';
 
 const EXPECTED_DURATION = 'expected a duration such as 90s, 5m, 1h or 14d';
 
+const milliseconds = z
+  .string({ error: EXPECTED_DURATION })
+  .regex(DURATION, EXPECTED_DURATION)
+  .transform((text) => parseDuration(text) as number);
+
 /** A duration; yields milliseconds. */
 export function duration(standard: string, description: string) {
-  return z
-    .string({ error: EXPECTED_DURATION })
-    .regex(DURATION, EXPECTED_DURATION)
-    .transform((text) => parseDuration(text) as number)
-    .prefault(standard)
-    .meta({ title: 'duration', description });
+  return milliseconds.prefault(standard).meta({ title: 'duration', description });
+}
+
+/** A duration that need not be given; its description says what holds where it is absent. */
+export function optionalDuration(description: string) {
+  return milliseconds.optional().meta({ title: 'duration', description });
 }
 
 /** When to poll: a duration, a cron expression, or `off`. */

@@ -19,6 +19,8 @@ export interface SettleContext {
   readonly now: number;
   readonly random: Random;
   readonly usedShare: number;
+  /** Promised, milliseconds; absent where none is. */
+  readonly visibility?: number;
 }
 
 /**
@@ -75,7 +77,7 @@ async function settleWrite(
   await saveEntity(query, { ...held, known: prepared.known, known_at: context.now, ...lostId(prepared) });
   if (!differs(held, prepared)) return removeChange(query, row.entity);
   const since = row.next_since ?? context.now;
-  const due = since + allowance(row.lane, context.usedShare);
+  const due = since + allowance(row.lane, context.usedShare, context.visibility);
   const effect = effectOf(row.kind, json(held.desired), json(prepared.known));
   await updateChange(query, row.entity, { ...REST, state: 'pending', since, due, waiting, effect });
 }

@@ -21,4 +21,6 @@ export interface Moment {
   readonly now: number;
   /** u, the used share of the long quota window, 0..1. */
   readonly usedShare: number;
+  /** Promised, milliseconds; absent where none is. */
+  readonly visibility?: number;
 }

@@ -214,7 +214,7 @@ async function addChange(
     kind,
     lane,
     since: cause.since,
-    due: cause.since + allowance(lane, moment.usedShare),
+    due: cause.since + allowance(lane, moment.usedShare, moment.visibility),
     weight: isFinished(item) ? 2 : 1,
     ...outcome,
     waiting: cause.waiting,

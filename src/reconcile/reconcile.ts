@@ -23,6 +23,8 @@ export interface ReconcileOptions {
   readonly meter: Meter;
   /** u of the long quota window, 0..1. */
   readonly usedShare: () => number;
+  /** Within which every change is to be seen, milliseconds; absent: as soon as the quota makes sensible. */
+  readonly visibility?: number;
   /** Whether deliveries come in faster than they can be stored one by one. */
   readonly isCrowded: () => boolean;
   /** Absent: nothing is held. */
@@ -108,7 +110,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     const translated = translateAll(pending, options.sources);
     horizon ??= keyHorizon((await allTaskKeys(store.query)).values());
     const surroundings = { sources: options.sources, horizon, logger, guard: options.guard };
-    const moment = { now: clock.now(), usedShare: options.usedShare() };
+    const moment = { now: clock.now(), usedShare: options.usedShare(), visibility: options.visibility };
     return store.commit((transaction) => applyBatch(transaction, translated, moment, surroundings));
   }
 
