@@ -13,12 +13,14 @@ import { addDocs } from './docs.ts';
 import { addFiles } from './files.ts';
 import { addGateway } from './gateway-token.ts';
 import { generate } from './generate.ts';
-import { addKeys } from './keys.ts';
 import { addHeld } from './held.ts';
+import { addKeys } from './keys.ts';
 import { addLinks } from './links.ts';
 import { describeOnce, once } from './once.ts';
 import { askOwner, findLiving } from './owner.ts';
+import { addPlan } from './plan.ts';
 import { addPullRequests } from './prs.ts';
+import { addQuota } from './quota.ts';
 import { reportError } from './report-error.ts';
 import { run } from './run.ts';
 import type { Session } from './session.ts';
@@ -69,7 +71,7 @@ function build(setting: Setting, exit: (code: number) => void): Command {
   addDemo(program, setting, exit);
   addStatus(program, exit);
   addCheck(program, setting, exit);
-  addHeld(program, setting, exit);
+  for (const add of [addPlan, addQuota, addHeld]) add(program, setting, exit);
   for (const add of [addTasks, addLinks, addDocs, addPullRequests, addFiles, addKeys, addGateway])
     add(program, setting, exit);
   addWorkspace(program, setting, exit);

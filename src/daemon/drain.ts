@@ -1,4 +1,5 @@
 import { type Clock, sleep } from '../lib/clock.ts';
+import type { WorkspaceStatus } from '../web/status.ts';
 import type { Partition } from './partition.ts';
 
 /** How often the state is looked at while waiting, milliseconds. */
@@ -14,14 +15,19 @@ const MARGIN = 5_000;
  */
 export async function drained(partition: Partition, clock: Clock, signal?: AbortSignal): Promise<number> {
   for (;;) {
-    const { deliveries, changes, connections, quota, state } = await partition.status();
+    const status = await partition.status();
+    const { deliveries, changes, connections } = status;
     const fetches = connections.reduce((sum, connection) => sum + connection.fetches, 0);
     const left = deliveries.pending + changes.byState.pending + changes.byState.sending + fetches;
     if (left === 0 && partition.outbox.inFlight === 0) return changes.byState.unknown + changes.byState.held;
-    const pausedFor = (quota.paused?.until ?? 0) - clock.now();
-    const nextSlot = quota.nextSlotAt === null ? 0 : quota.nextSlotAt - clock.now();
-    const isStuck = state.kind === 'halted' || Math.max(pausedFor, nextSlot) > quota.burst.window + MARGIN;
-    if (signal?.aborted || (isStuck && deliveries.pending === 0)) return left;
+    if (signal?.aborted || (isStuck(status, clock.now()) && deliveries.pending === 0)) return left;
     await sleep(clock, LOOK_EVERY, signal);
   }
+}
+
+/** Whether nothing gets through to the workspace, or nothing may for longer than the short window. */
+export function isStuck({ quota, state }: WorkspaceStatus, now: number): boolean {
+  const pausedFor = (quota.paused?.until ?? 0) - now;
+  const nextSlot = quota.nextSlotAt === null ? 0 : quota.nextSlotAt - now;
+  return state.kind === 'halted' || Math.max(pausedFor, nextSlot) > quota.burst.window + MARGIN;
 }

@@ -57,6 +57,8 @@ export interface Partition {
   start(): void;
   /** As `start`, except that the schedule of the polls does not run. */
   startWithoutPolls(): void;
+  /** Sends the writes that wait, and does nothing else. */
+  startWrites(): void;
   /** Ends in order: nothing new comes in, requests on the wire are waited for, the database is closed. */
   stop(): Promise<void>;
 }
@@ -126,7 +128,6 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     ...bells,
     sources: sourcesOf(config.connections),
     usedShare: () => throttle.usedShare(),
-    visibility: config.quota.visibility,
     isCrowded: () => collector.isCrowded(),
     guard: config.guard,
     fetches: fetches.bell,
@@ -140,7 +141,6 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     meter,
     ...bells,
     client: outboxClient(door),
-    visibility: config.quota.visibility,
     onWrite: () => tellWritten(),
     onTrouble(next) {
       trouble = next;
@@ -223,6 +223,10 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     },
     startWithoutPolls() {
       startStages(stages.filter((stage) => stage !== polls));
+    },
+    startWrites() {
+      health.set(component, true);
+      outbox.startWrites();
     },
     stop: () => (stopped ??= stop()),
   };

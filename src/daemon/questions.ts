@@ -1,6 +1,8 @@
 import type { Clock } from '../lib/clock.ts';
 import { type HeldClass, heldChanges, releaseHeld } from '../store/guard.ts';
 import type { Partition } from './partition.ts';
+import { applyPlan, showPlan } from './plan.ts';
+import { describeQuota } from './quota.ts';
 
 /**
  * What a command may ask of one workspace: the daemon answers where one runs, else the command opens the data folder and
@@ -17,6 +19,12 @@ const QUESTIONS = {
     wakeOutbox();
     return { released };
   },
+
+  plan: (partition: Partition, { limit }: { limit: number }) => showPlan(partition, limit),
+
+  apply: (partition: Partition, { id }: { id: string }) => applyPlan(partition, id, false),
+
+  quota: (partition: Partition, _asked: object, clock: Clock) => describeQuota(partition, clock),
 };
 
 type Questions = typeof QUESTIONS;

@@ -22,8 +22,6 @@ export interface OutboxOptions {
   readonly random: Random;
   readonly logger: Logger;
   readonly meter: Meter;
-  /** Within which every change is to be seen, milliseconds; absent: as soon as the quota makes sensible. */
-  readonly visibility?: number;
   /** Rung when a change may have become due. */
   readonly outbox: Bell;
   /** Rung when an answer was appended to the inbox. */
@@ -39,6 +37,8 @@ export interface OutboxOptions {
 export interface Outbox extends Stage {
   /** Requests on the wire or being settled. */
   readonly inFlight: number;
+  /** As `start`, but nothing is read: what waits as a write is sent, and no more. */
+  startWrites(): void;
 }
 
 /** With a wrong key one request in this time is spent to see whether it has been put right, milliseconds. */
@@ -56,6 +56,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
   let mayWrite = false;
+  let onlyWrites = false;
   /** The key was refused: one request at a time, until one is let in. */
   let keyRefused = false;
 
@@ -85,12 +86,12 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   function context(): SettleContext {
-    return { now: clock.now(), random, usedShare: throttle.usedShare(), visibility: options.visibility };
+    return { now: clock.now(), random, usedShare: throttle.usedShare() };
   }
 
   async function eligible(): Promise<Eligible> {
     mayWrite ||= await firstReadsDone(store.query);
-    return { now: clock.now(), onlyReads: !mayWrite, inTurn: isProbing() };
+    return { now: clock.now(), onlyReads: !mayWrite, onlyWrites, inTurn: isProbing() };
   }
 
   /** What a request brings is not known before its answer: they go one by one, each change in its turn. */
@@ -220,14 +221,20 @@ export function createOutbox(options: OutboxOptions): Outbox {
     if (keyRefused || breaker.failing || isFirstRead) options.onTrouble?.(error);
   }
 
+  function start(): void {
+    if (running) return;
+    stopping = new AbortController();
+    running = run(stopping.signal);
+  }
+
   return {
     get inFlight() {
       return working.size;
     },
-    start() {
-      if (running) return;
-      stopping = new AbortController();
-      running = run(stopping.signal);
+    start,
+    startWrites() {
+      onlyWrites = true;
+      start();
     },
     async stop() {
       stopping?.abort();

@@ -87,6 +87,7 @@ export interface Eligible {
   readonly now: number;
   /** Only the first reads may go while the workspace's present content is not known. */
   readonly onlyReads: boolean;
+  readonly onlyWrites?: boolean;
   /** Nothing gets through at present: those that failed last go last, so that none stands in the way of the others. */
   readonly inTurn?: boolean;
 }
@@ -101,9 +102,10 @@ const LONGEST_PAUSE = 120_000;
  */
 export async function nextChange(
   query: Query,
-  { now, onlyReads, inTurn = false }: Eligible,
+  { inTurn = false, ...eligibility }: Eligible,
 ): Promise<OutboxRow | undefined> {
-  return eligible(query, onlyReads)
+  const { now } = eligibility;
+  return eligible(query, eligibility)
     .selectAll()
     .where(({ or, eb }) => or([eb('due', '<=', now), eb('since', '>', now)]))
     .where(({ or, eb }) => or([eb('not_before', '<=', now), eb('not_before', '>', now + LONGEST_PAUSE)]))
@@ -119,10 +121,10 @@ export async function nextDue(
   query: Query,
   eligibility: Eligible,
 ): Promise<{ at: number; due: number; lane: OutboxRow['lane'] } | undefined> {
-  const { now, onlyReads } = eligibility;
+  const { now } = eligibility;
   const ready = await nextChange(query, eligibility);
   if (ready) return { at: now, due: ready.due, lane: ready.lane };
-  const later = await eligible(query, onlyReads)
+  const later = await eligible(query, eligibility)
     .select(['lane', 'due', sql<number>`case when due > not_before then due else not_before end`.as('at')])
     .orderBy('at')
     .limit(1)
@@ -130,9 +132,47 @@ export async function nextDue(
   return later;
 }
 
-function eligible(query: Query, onlyReads: boolean) {
-  const waiting = query.selectFrom('outbox').where('state', '=', 'pending');
-  return onlyReads ? waiting.where('kind', '=', 'read') : waiting;
+function eligible(query: Query, { onlyReads, onlyWrites = false }: Eligible) {
+  return query
+    .selectFrom('outbox')
+    .where('state', '=', 'pending')
+    .$if(onlyReads, (waiting) => waiting.where('kind', '=', 'read'))
+    .$if(onlyWrites, (waiting) => waiting.where('kind', '!=', 'read'));
+}
+
+/** Requests that wait or are on the wire. */
+export async function countWaiting(query: Query): Promise<{ reads: number; writes: number }> {
+  const { all, reads } = await query
+    .selectFrom('outbox')
+    .select(({ fn }) => [
+      fn.countAll<number>().as('all'),
+      fn.countAll<number>().filterWhere('kind', '=', 'read').as('reads'),
+    ])
+    .where('state', 'in', ['pending', 'sending'])
+    .executeTakeFirstOrThrow();
+  return { reads, writes: all - reads };
+}
+
+/** How many wait in each lane. */
+export async function waitingByLane(query: Query): Promise<{ lane: OutboxRow['lane']; count: number }[]> {
+  return query
+    .selectFrom('outbox')
+    .select((build) => ['lane', build.fn.countAll<number>().as('count')])
+    .where('state', '=', 'pending')
+    .groupBy('lane')
+    .execute();
+}
+
+/** A person wants these sent: now, and whatever the mass-change guard says. */
+export async function hurry(query: Query, entities: readonly string[]): Promise<void> {
+  for (const entity of entities) {
+    await query
+      .updateTable('outbox')
+      .set(({ ref }) => ({ state: 'pending', guard: 'confirmed', due: ref('since'), error: null }))
+      .where('entity', '=', entity)
+      .where(({ or, eb }) => or([eb('state', '=', 'pending'), eb('guard', '=', 'held')]))
+      .execute();
+  }
 }
 
 export async function updateChange(query: Query, entity: string, set: Partial<OutboxRow>): Promise<void> {

@@ -1,0 +1,81 @@
+import type { Command } from 'commander';
+import { type AppliedPlan, type ShownPlan, sendPlan } from '../daemon/plan.ts';
+import { SyncError } from '../errors/sync-error.ts';
+import { type Asking, askingWorkspace } from './ask-workspace.ts';
+import { type Exit, type Setting, sessionOf, wholeNumber } from './setting.ts';
+import { plural, printable, span } from './words.ts';
+import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+
+/** Exit code when something of the plan is left to do. */
+const PARTIAL = 3;
+/** Entities named of each kind of difference. */
+const NAMED = 5;
+
+type PlanFlags = WorkspaceFlags & { readonly apply?: string; readonly limit: number };
+
+/** `worksync plan`: what would be written, and how long that takes; `--apply` sends exactly that. */
+export function addPlan(program: Command, setting: Setting, exit: Exit): void {
+  workspaceCommand(program, {
+    usage: 'plan',
+    description: 'say what would be written, in how many requests, and how long that takes; costs no request',
+    example: 'plan --apply 3f9a1c04d2be',
+  })
+    .option('--limit <number>', 'how many changes are named', wholeNumber, 20)
+    .option(
+      '--apply <id>',
+      'send the plan of that id, held changes too; refused where it would write something else now',
+    )
+    .action(async (flags: PlanFlags) => {
+      const session = sessionOf(setting, flags, () => 'warn');
+      const { clock } = session.parts;
+      await askingWorkspace(session, flags.workspace, async (asking) => {
+        if (flags.apply === undefined) {
+          const plan = await asking.ask('plan', { limit: flags.limit });
+          show({ text: describePlan(plan, clock.now()), json: [plan] }, flags);
+          return exit(0);
+        }
+        const applied = await apply(asking, flags.apply, clock);
+        show({ text: describeApplied(applied, asking.partition === undefined), json: [applied] }, flags);
+        exit(asking.partition !== undefined && applied.left > 0 ? PARTIAL : 0);
+      });
+    });
+}
+
+type Applied = Extract<AppliedPlan, { outcome: 'applied' }>;
+
+/** Throws `plan_changed` where nothing was done. */
+async function apply({ ask, partition }: Asking, id: string, clock: Parameters<typeof sendPlan>[2]): Promise<Applied> {
+  const answer = partition ? await sendPlan(partition, id, clock) : await ask('apply', { id });
+  if (answer.outcome === 'applied') return answer;
+  throw new SyncError('plan_changed', whyNot(answer));
+}
+
+function whyNot(answer: Exclude<AppliedPlan, Applied>): string {
+  if (answer.outcome === 'unknown') return 'this is not the plan that was shown last';
+  if (answer.outcome !== 'changed') return 'the workspace was never read, so nobody knows what must be written';
+  const parts = (['changed', 'added', 'gone'] as const)
+    .filter((each) => answer[each].length > 0)
+    .map((each) => `${each}: ${named(answer[each])}`);
+  return `the plan is another now; ${parts.join('; ')}`;
+}
+
+function named(entities: readonly string[]): string {
+  const more = entities.length > NAMED ? ` and ${entities.length - NAMED} more` : '';
+  return printable(entities.slice(0, NAMED).join(', ')) + more;
+}
+
+function describePlan({ id, writes, requests, drainedAt, entities }: ShownPlan, now: number): string {
+  if (requests === 0) return `plan ${id}: nothing would be written`;
+  const total = writes.reduce((sum, { count }) => sum + count, 0);
+  return [
+    `plan ${id}: ${plural(requests, 'request')}, the last of them ${drainedAt > now ? `in ${span(drainedAt - now)}` : 'at once'}`,
+    ...writes.map(({ action, count, held }) => `  ${action}: ${count}${held > 0 ? `, ${held} of them held` : ''}`),
+    ...entities.map(({ entity, action, held }) => printable(`    ${action}  ${entity}${held ? '  (held)' : ''}`)),
+    ...(total > entities.length ? [`    … ${total - entities.length} more`] : []),
+  ].join('\n');
+}
+
+function describeApplied({ changes, left }: Applied, isDaemons: boolean): string {
+  if (isDaemons) return `the daemon sends ${plural(changes, 'change')} now, as fast as the quota allows`;
+  return `sent: ${changes - left} of ${plural(changes, 'change')}`;
+}

@@ -1,0 +1,70 @@
+import type { Command } from 'commander';
+import type { QuotaReport } from '../daemon/quota.ts';
+import { LANES } from '../model/lane.ts';
+import { askingWorkspace } from './ask-workspace.ts';
+import { type Exit, type Setting, sessionOf } from './setting.ts';
+import { plural, span } from './words.ts';
+import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+
+/** `worksync quota`: both windows, the share and why, the others, the lanes, and when what waits will have been sent. */
+export function addQuota(program: Command, setting: Setting, exit: Exit): void {
+  workspaceCommand(program, {
+    usage: 'quota',
+    description: 'say what is used of the quota, by whom, what waits, and for how long; costs no request',
+    example: 'quota --json',
+  }).action(async (flags: WorkspaceFlags) => {
+    const session = sessionOf(setting, flags, () => 'warn');
+    const report = await askingWorkspace(session, flags.workspace, ({ ask }) => ask('quota', {}));
+    show({ text: describeQuota(report), json: [report] }, flags);
+    exit(0);
+  });
+}
+
+function describeQuota(report: QuotaReport): string {
+  const { at, long, burst, lanes, inFlight, nextSlotAt, forecast } = report;
+  const next = nextSlotAt === null ? 'after the next answer' : `${until(nextSlotAt, at)}`;
+  return [
+    `windows    ${describeWindow(long)}; ${describeWindow(burst)}`,
+    `share      ${describeShare(report)}`,
+    `others     ${describeOthers(report)}`,
+    `lanes      ${LANES.map((lane) => `${lane} ${lanes[lane]}`).join(', ')}; on the wire ${inFlight}; next slot ${next}`,
+    `forecast   ${describeForecast(forecast, at)}`,
+  ].join('\n');
+}
+
+function describeWindow({ window, used, usedByBackground, cap, backgroundLimit }: QuotaReport['long']): string {
+  if (cap === null) return `no limit in ${span(window)}`;
+  return `${used} of ${cap} used by us in ${span(window)}, ${usedByBackground} of at most ${backgroundLimit} in the background`;
+}
+
+function describeShare({ configuredShare, effectiveShare, limited, paused, at }: QuotaReport): string {
+  const share = `${percent(effectiveShare)} of both windows`;
+  if (paused) return `${share}; nothing is sent for ${span(paused.until - at)}: ${paused.reason}`;
+  if (limited) return `${share}; refused lately: one request at a time`;
+  return effectiveShare < configuredShare
+    ? `${share}: cut by a refusal, growing back to the configured ${percent(configuredShare)}`
+    : `${share}, as configured`;
+}
+
+function describeOthers({ lastRefusal, long, burst, at }: QuotaReport): string {
+  if (!lastRefusal) return 'nothing is known: no request of ours was refused';
+  const { window, othersLong, othersBurst } = lastRefusal;
+  const counts = [
+    ...(window === 'burst' ? [] : [`${othersLong} of ${long.cap} in ${span(long.window)}`]),
+    ...(window === 'long' ? [] : [`${othersBurst} of ${burst.cap} in ${span(burst.window)}`]),
+  ];
+  return `used ${counts.join(', or ')} when we were refused ${span(at - lastRefusal.at)} ago`;
+}
+
+function describeForecast({ requests, drainedAt }: QuotaReport['forecast'], at: number): string {
+  if (requests === 0) return 'nothing waits';
+  return `the last of ${plural(requests, 'waiting request')} can go ${until(drainedAt, at)}`;
+}
+
+function until(time: number, now: number): string {
+  return time <= now ? 'now' : `in ${span(time - now)}`;
+}
+
+function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
+}

@@ -1,0 +1,99 @@
+import { type Clock, sleep } from '../lib/clock.ts';
+import { differenceOf, digestOf, type PlanDifference, type PlanDigest, readPlan } from '../outbox/plan.ts';
+import type { Action } from '../store/answers.ts';
+import type { Query } from '../store/database.ts';
+import { firstReadsDone } from '../store/list-reads.ts';
+import { readMeta, writeMeta } from '../store/meta.ts';
+import { countWaiting, hurry } from '../store/outbox.ts';
+import { isStuck } from './drain.ts';
+import type { Partition } from './partition.ts';
+
+/** What would be written, and how long that takes. */
+export interface ShownPlan {
+  /** Names exactly these writes with exactly these bodies. */
+  readonly id: string;
+  readonly writes: readonly { readonly action: Action; readonly count: number; readonly held: number }[];
+  /** Writes, and the reads that wait. A list of several pages counts once. */
+  readonly requests: number;
+  /** When the last of them can be sent at the present share; epoch milliseconds. */
+  readonly drainedAt: number;
+  readonly entities: readonly { readonly entity: string; readonly action: Action; readonly held: boolean }[];
+}
+
+/** Name of the fact that holds the plan that was shown last, so that a difference to it can be named. */
+const SHOWN = 'plan.shown';
+
+export async function showPlan({ store, throttle }: Partition, limit: number): Promise<ShownPlan> {
+  const { plan, digest, reads } = await store.commit(async (transaction) => {
+    const present = await readPresent(transaction);
+    await writeMeta(transaction, SHOWN, JSON.stringify(present.digest));
+    return { ...present, reads: (await countWaiting(transaction)).reads };
+  });
+  const counts = Map.groupBy(plan, ({ action }) => action);
+  const requests = plan.length + reads;
+  return {
+    id: digest.id,
+    writes: [...counts].map(([action, writes]) => ({
+      action,
+      count: writes.length,
+      held: writes.filter(({ held }) => held).length,
+    })),
+    requests,
+    drainedAt: throttle.drainedAt(requests),
+    entities: plan.slice(0, limit).map(({ entity, action, held }) => ({ entity, action, held })),
+  };
+}
+
+async function readPresent(query: Query) {
+  const plan = await readPlan(query);
+  return { plan, digest: digestOf(plan) };
+}
+
+/**
+ * applied  the changes of the plan go out, ahead of their due time, held or not.
+ * changed  nothing was done: what would be sent is no longer what was shown.
+ * unknown  nothing was done: another plan was shown since, or none was.
+ * unread   nothing was done: the workspace was never read, so what would be sent is a guess.
+ */
+export type AppliedPlan =
+  | { readonly outcome: 'applied'; readonly changes: number; readonly left: number }
+  | ({ readonly outcome: 'changed' } & PlanDifference)
+  | { readonly outcome: 'unknown' | 'unread' };
+
+/**
+ * Lets the changes of the shown plan go. In a running daemon the outbox goes on meanwhile: what it has sent itself, and
+ * what came after the plan was shown, is no difference, and gets no part in this.
+ */
+export async function applyPlan(partition: Partition, id: string, isAlone: boolean): Promise<AppliedPlan> {
+  const applied = await partition.store.commit(async (transaction): Promise<AppliedPlan> => {
+    const shown = JSON.parse((await readMeta(transaction, SHOWN)) ?? '{}') as Partial<PlanDigest>;
+    if (shown.id !== id || shown.writes === undefined) return { outcome: 'unknown' };
+    if (!(await firstReadsDone(transaction))) return { outcome: 'unread' };
+    const { digest } = await readPresent(transaction);
+    const difference = differenceOf({ id, writes: shown.writes }, digest);
+    const { added, changed, gone } = difference;
+    const count = changed.length + (isAlone ? added.length + gone.length : 0);
+    if (count > 0) return { outcome: 'changed', ...difference };
+    const without = new Set([...added, ...gone]);
+    const entities = Object.keys(shown.writes).filter((entity) => !without.has(entity));
+    await hurry(transaction, entities);
+    return { outcome: 'applied', changes: entities.length, left: entities.length };
+  });
+  if (applied.outcome === 'applied') partition.wakeOutbox();
+  return applied;
+}
+
+/** How often the state is looked at while waiting, milliseconds. */
+const LOOK_EVERY = 50;
+
+/** Where no daemon runs: sends the plan and nothing else, as far as the quota allows. No reads, no polls, no reconcile. */
+export async function sendPlan(partition: Partition, id: string, clock: Clock): Promise<AppliedPlan> {
+  const applied = await applyPlan(partition, id, true);
+  if (applied.outcome !== 'applied') return applied;
+  partition.startWrites();
+  for (;;) {
+    const { writes } = await countWaiting(partition.store.query);
+    if (writes === 0 || isStuck(await partition.status(), clock.now())) return { ...applied, left: writes };
+    await sleep(clock, LOOK_EVERY);
+  }
+}

@@ -1,0 +1,87 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Webhooks } from '@octokit/webhooks';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { pullEvent } from '../support/github-payloads.ts';
+import { type Running, startWorksync, worksync } from '../support/processes.ts';
+
+/** held, plan and quota as real commands, beside a daemon and without one. */
+
+const SECRET = 'a-secret-of-sixteen-or-more';
+let scratch = '';
+const running: Running[] = [];
+
+beforeEach(() => {
+  scratch = mkdtempSync(join(tmpdir(), 'worksync-plan-'));
+});
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((process) => process.end('SIGKILL')));
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+function start(args: readonly string[]): Running {
+  const process = startWorksync(args);
+  running.push(process);
+  return process;
+}
+
+async function deliver(address: string, number: number): Promise<number> {
+  const body = JSON.stringify(pullEvent({ number, updated: new Date().toISOString() }));
+  const headers = {
+    'content-type': 'application/json',
+    'x-github-event': 'pull_request',
+    'x-github-delivery': `delivery-${number}`,
+    'x-hub-signature-256': await new Webhooks({ secret: SECRET }).sign(body),
+  };
+  return (await fetch(`${address}/webhooks/own/hooks`, { method: 'POST', headers, body })).status;
+}
+
+it('holds, shows, plans and applies', async () => {
+  const serve = start(['workspace', 'serve', '--port', '0', '--db', join(scratch, 'service.db'), '--json']);
+  const { url, apiKey } = JSON.parse(await serve.says('\n')) as { url: string; apiKey: string };
+  const config = join(scratch, 'own.yaml');
+  const connection = `{ connector: github, repositories: [acme/app], webhookSecrets: ${SECRET}, poll: off }`;
+  const workspace = `workspace: { url: "${url}", apiKey: ${apiKey} }`;
+  writeFileSync(config, `${workspace}\nguard: { creations: 1 }\nconnections:\n  hooks: ${connection}\n`);
+  const flags = ['--config', config, '--data', join(scratch, 'data')];
+  const json = async (...args: string[]) => {
+    const { code, stdout, stderr } = await worksync([...args, '--json', ...flags]);
+    return { code, stderr, ...(stdout === '' ? {} : (JSON.parse(stdout) as Record<string, unknown>)) };
+  };
+
+  const daemon = start(['run', ...flags, '--port', '0']);
+  const address = /Status page: (\S+)\//.exec(await daemon.says('Status page'))?.[1] ?? '';
+  for (const number of [1, 2, 3, 4]) expect(await deliver(address, number)).toBe(202);
+  // The command waits until all is taken over and sent; three are held.
+  expect(await json('once')).toMatchObject({ code: 3, left: 3 });
+  expect(await json('held')).toMatchObject({ code: 0, creations: { count: 3 }, removals: { count: 0 } });
+  expect(await json('held', 'release', 'pull_request:github/5001/2')).toMatchObject({ code: 0, released: 1 });
+  expect(await json('once')).toMatchObject({ code: 3, left: 2, pullRequests: 4 });
+  expect((await worksync(['held', 'release', ...flags])).code).toBe(2);
+
+  const told = await worksync(['quota', ...flags]);
+  expect(told).toMatchObject({ code: 0, stderr: '' });
+  expect(told.stdout).toMatch(
+    /^windows {4}\d of 200 used by us in 15 min, .+\nshare {6}80 % of both windows, as configured\n/,
+  );
+  expect(told.stdout).toContain('others     nothing is known: no request of ours was refused\n');
+  expect(told.stdout).toContain('forecast   nothing waits\n');
+  const { id } = (await json('plan')) as unknown as { id: string };
+  expect((await daemon.end()).code).toBe(0);
+
+  const plan = await json('plan');
+  expect(plan).toMatchObject({
+    code: 0,
+    id,
+    requests: 2,
+    writes: [{ action: 'record-pull-request', count: 2, held: 2 }],
+  });
+  const wrong = await worksync(['plan', '--apply', 'another', ...flags]);
+  expect(wrong.code).toBe(1);
+  expect(wrong.stderr).toMatch(/not the plan that was shown last\n {2}remedy: .+\n {2}code: {3}plan_changed\n$/);
+  expect(await json('plan', '--apply', id)).toMatchObject({ code: 0, outcome: 'applied', changes: 2, left: 0 });
+  expect(await json('plan')).toMatchObject({ code: 0, requests: 0, writes: [] });
+  expect((await worksync(['held', ...flags])).stdout).toBe('nothing is held\n');
+}, 120_000);

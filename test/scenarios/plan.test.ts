@@ -1,0 +1,97 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Answered, type Asked, answerQuestion, type Question } from '../../src/daemon/questions.ts';
+import { createWorld, type World } from '../support/daemon.ts';
+import { type PullSetting, pullEvent } from '../support/github-payloads.ts';
+
+let world: World;
+afterEach(() => world.close());
+
+const CONNECTIONS = {
+  github: {
+    connector: 'github',
+    repositories: ['acme/app'],
+    webhookSecrets: 'a webhook secret for tests only',
+    poll: 'off',
+  },
+};
+const MINUTE = 60_000;
+
+function ask<Name extends Question>(question: Name, asked: Asked<Name>): Promise<Answered<Name>> {
+  return answerQuestion(question, world.partition(), asked, world.clock) as Promise<Answered<Name>>;
+}
+
+async function deliver(number: number, setting: PullSetting = {}): Promise<void> {
+  const updated = new Date(world.clock.now()).toISOString();
+  await world.deliver('pull_request', pullEvent({ number, updated, ...setting }));
+}
+
+/** Until all deliveries are taken over; no time passes, so nothing that comes now is due yet. */
+async function takenOver(): Promise<void> {
+  await world.partition().reconcile.drain();
+}
+
+async function recorded(): Promise<number> {
+  return (await world.service().statistics()).pullRequests;
+}
+
+describe('plan', () => {
+  it('tells what would be written, and how long that takes at the present share', async () => {
+    world = await createWorld({ quota: { requests: 30, burst: 5 }, config: { connections: CONNECTIONS, guard: {} } });
+    await world.settled();
+    for (const number of [1, 2, 3, 4, 5, 6, 7, 8]) await deliver(number);
+    await takenOver();
+    const before = await world.requests();
+    const plan = await ask('plan', { limit: 2 });
+    expect(await world.requests()).toEqual(before);
+    expect(plan).toMatchObject({
+      id: expect.stringMatching(/^[0-9a-f]{12}$/),
+      writes: [{ action: 'record-pull-request', count: 8, held: 0 }],
+      requests: 8,
+      entities: [{ entity: 'pull_request:github/5001/1', action: 'record-pull-request', held: false }, {}],
+    });
+    const { forecast, lanes } = await ask('quota', {});
+    expect(forecast).toEqual({ requests: 8, drainedAt: plan.drainedAt });
+    expect(lanes).toMatchObject({ mirror: 8, read: 0 });
+    await world.settled();
+    expect(await recorded()).toBe(8);
+    // Changes wait for their due time as well, seconds; the forecast is about the quota.
+    expect(Math.abs(world.clock.now() - plan.drainedAt)).toBeLessThan(10_000);
+  });
+
+  it('applied beside a running daemon, lets go what is held in it and nothing that came later', async () => {
+    const guard = { creations: 1 };
+    world = await createWorld({ config: { connections: CONNECTIONS, guard } });
+    for (const number of [1, 2, 3]) await deliver(number);
+    await world.settled();
+    expect(await recorded()).toBe(1);
+    const { id, writes } = await ask('plan', { limit: 9 });
+    expect(writes).toEqual([{ action: 'record-pull-request', count: 2, held: 2 }]);
+    await deliver(4);
+    await world.settled();
+    expect(await ask('apply', { id: 'another' })).toEqual({ outcome: 'unknown' });
+    expect(await ask('apply', { id })).toMatchObject({ outcome: 'applied', changes: 2 });
+    await world.settled();
+    expect(await recorded()).toBe(3);
+    expect(await ask('held', { samples: 9 })).toMatchObject({
+      creations: { count: 1, samples: [{ entity: 'pull_request:github/5001/4' }] },
+    });
+  });
+
+  it('is refused with the difference where another body would be sent', async () => {
+    world = await createWorld({ config: { connections: CONNECTIONS, guard: { creations: 0 } } });
+    await deliver(1);
+    await deliver(2);
+    await world.settled();
+    const { id } = await ask('plan', { limit: 9 });
+    await world.clock.advance(MINUTE);
+    await deliver(2, { title: 'Another title' });
+    await world.settled();
+    expect(await ask('apply', { id })).toEqual({
+      outcome: 'changed',
+      changed: ['pull_request:github/5001/2'],
+      added: [],
+      gone: [],
+    });
+    expect(await recorded()).toBe(0);
+  });
+});
