@@ -285,6 +285,27 @@ describe('later walks', () => {
     );
   });
 
+  it('see every one when those of a page that was read change again', async () => {
+    const project = await projectOf(300);
+    const mirror = new Mirror(project);
+    await mirror.walk();
+    for (let iid = 1; iid <= 300; iid += 1) {
+      await project.clock.advance(MINUTE);
+      project.set(iid, 'closed');
+    }
+    let answers = 0;
+    project.meanwhile = () => {
+      answers += 1;
+      if (answers === 1) for (const iid of [50, 250]) project.set(iid, 'opened');
+    };
+    await mirror.walk();
+    expect(answers).toBeGreaterThan(2);
+    const { 50: _, 250: __, ...others } = project.states;
+    expect(mirror.states).toMatchObject(others);
+    await mirror.walk();
+    expect(mirror.states).toEqual(project.states);
+  });
+
   it('cost one conditional request when nothing happened', async () => {
     const project = await projectOf(250);
     const mirror = new Mirror(project);
