@@ -274,8 +274,8 @@ describe('later walks', () => {
           };
           await mirror.walk();
           project.meanwhile = () => {};
-          for (const [iid, state] of Object.entries(settled))
-            if (!touched.has(iid)) expect([iid, mirror.states[iid]]).toEqual([iid, state]);
+          const untouched = Object.entries(settled).filter(([iid]) => !touched.has(iid));
+          expect(mirror.states).toMatchObject(Object.fromEntries(untouched));
           await project.clock.advance(1_000);
         }
         await mirror.walk();
@@ -356,7 +356,7 @@ describe('the next page', () => {
     expect(await pollWith(headers, 'next:2')).toMatchObject({ next: 'next:3' });
   });
 
-  it.each([{}, { 'x-next-page': '' }])('is not there with %j', async (headers) => {
+  it.each<Record<string, string>>([{}, { 'x-next-page': '' }])('is not there with %j', async (headers) => {
     expect(await pollWith(headers, 'next:2')).toMatchObject({ outcome: 'page', next: undefined });
   });
 
