@@ -83,8 +83,13 @@ async function settleWrite(
 }
 
 const REST = {
-  ...{ sent: null, sent_at: null, next_since: null },
-  ...{ attempts: 0, not_before: 0, error: null, guard: null },
+  sent: null,
+  sent_at: null,
+  next_since: null,
+  attempts: 0,
+  not_before: 0,
+  error: null,
+  guard: null,
 } as const;
 
 function lostId(prepared: Prepared): Partial<EntityRow> {

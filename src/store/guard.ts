@@ -48,7 +48,7 @@ export async function decideFresh(query: Query, effect: Effect, hold: number, er
 /** Why a change waits for a person: the guard held it as one of many, or the workspace refused it. */
 export type HeldClass = 'removals' | 'creations' | 'refused';
 
-export interface HeldChange {
+interface HeldChange {
   readonly entity: string;
   /** When the difference appeared, epoch milliseconds. */
   readonly since: number;
@@ -74,7 +74,7 @@ export async function heldChanges(query: Query, samples: number): Promise<HeldCh
 
 function heldOf(query: Query, which: HeldClass) {
   const held = query.selectFrom('outbox').where('state', '=', 'held');
-  if (which === 'refused') return held.where('guard', 'is', null);
+  if (which === 'refused') return held.where(({ or, eb }) => or([eb('guard', 'is', null), eb('guard', '!=', 'held')]));
   return held.where('guard', '=', 'held').where('effect', '=', which === 'removals' ? 'removal' : 'creation');
 }
 

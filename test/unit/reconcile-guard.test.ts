@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type EntityKind, effectOf } from '../../src/model/change.ts';
 import { guardChanges, surplusOf } from '../../src/reconcile/guard.ts';
+import { heldChanges, releaseHeld } from '../../src/store/guard.ts';
 import { addDifference, findChange, updateChange } from '../../src/store/outbox.ts';
 import { openTestStore } from '../support/intake.ts';
 
@@ -90,6 +91,21 @@ describe('guarding the changes of a partition', () => {
     for (const entity of ['link:1', 'link:2']) await updateChange(query, entity, { guard: 'confirmed' });
     await updateChange(query, 'link:3', { state: 'held' });
     expect(await guardChanges(query, { removals: 0, creations: 1 })).toEqual([]);
+  });
+
+  it('tells what it holds from what the workspace refused, whether that had passed, was confirmed or was never counted', async () => {
+    const { query } = await openTestStore();
+    for (const number of [1, 2, 3]) await add(query, 'link', number, 'creation');
+    await guardChanges(query, { removals: 0, creations: 2 });
+    await add(query, 'pull_request', 4, 'creation');
+    await updateChange(query, 'link:1', { state: 'held', error: 'refused: no' });
+    await updateChange(query, 'link:2', { state: 'held', guard: 'confirmed' });
+    await updateChange(query, 'pull_request:4', { state: 'held' });
+    const { creations, refused } = await heldChanges(query, 9);
+    expect(creations).toMatchObject({ count: 1, samples: [{ entity: 'link:3' }] });
+    expect(refused).toMatchObject({ count: 3, samples: [{ entity: 'link:1', error: 'refused: no' }, {}, {}] });
+    expect(await releaseHeld(query, { classes: ['refused', 'removals'], entities: ['link:3', 'link:3'] })).toBe(4);
+    expect(await findChange(query, 'link:1')).toMatchObject({ state: 'pending', guard: 'confirmed', error: null });
   });
 
   it('looks anew at a held change that has become something else', async () => {

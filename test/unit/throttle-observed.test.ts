@@ -3,8 +3,11 @@ import { OPEN, othersUse, refused, restored } from '../../src/throttle/brake.ts'
 
 /** @param cap null: the limit is lifted */
 const window = (length: number, cap: number | null, used: number) => ({
-  ...{ window: length, cap, used },
-  ...{ usedByBackground: 0, backgroundLimit: null },
+  window: length,
+  cap,
+  used,
+  usedByBackground: 0,
+  backgroundLimit: null,
 });
 
 describe('what a refusal tells of the others', () => {
