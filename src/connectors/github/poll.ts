@@ -44,7 +44,7 @@ export async function pollPulls(api: Api, position: PollPosition, signal: AbortS
     event: SHAPES.list,
     body: Buffer.from(JSON.stringify(pulls.filter((_, at) => !isBefore(times[at], since)).map(slim))),
     next: next && `${next.rel}:${next.page}`,
-    newest: newest(times, answer, isFirstWalk && !turn ? position.startedAt : undefined),
+    newest: isFirstWalk ? firstWalkStart(turn, answer, position) : newest(times, answer),
     etag: turn || isFirstWalk ? undefined : answer.headers['etag'],
   };
 }
@@ -95,12 +95,19 @@ function isBeyond(times: readonly number[], since: number | undefined): boolean 
 }
 
 /** A time ahead of the provider's own clock would make the watermark skip what happens until then. */
-function newest(times: readonly number[], answer: HttpAnswer, startedAt: string | undefined): string | undefined {
+function newest(times: readonly number[], answer: HttpAnswer): string | undefined {
   const now = providerTime(answer);
   const seen = times.filter((time) => !Number.isNaN(time));
-  if (startedAt !== undefined) seen.push(startOf(Date.parse(startedAt), now));
   if (seen.length === 0) return undefined;
   return new Date(Math.min(Math.max(...seen), now ?? Number.POSITIVE_INFINITY)).toISOString();
+}
+
+/**
+ * The first walk reports its own start, and nothing of what it sees: it may last longer than the overlap, and a change
+ * seen late would move the watermark past the closing of one that was read as open before.
+ */
+function firstWalkStart(turn: unknown, answer: HttpAnswer, { startedAt }: PollPosition): string | undefined {
+  return turn ? undefined : new Date(startOf(Date.parse(startedAt), providerTime(answer))).toISOString();
 }
 
 /** Without the provider's clock ours may be ahead, by less than the overlap. */
