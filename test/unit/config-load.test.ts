@@ -23,6 +23,7 @@ describe('a valid file', () => {
         quota: { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, share: 0.8, concurrency: 8 },
         mirror: 'record',
         retention: { bodies: 14 * 86_400_000, deliveries: 90 * 86_400_000 },
+        guard: { removals: 20, creations: 200 },
         gateway: { fresh: 15_000, wait: 20_000, keyPrefix: 'wsk_' },
         connections: [
           {
@@ -48,6 +49,7 @@ workspace: { url: "https://work.example.com/api/v1/", id: w-1, apiKey: "literal-
 quota: { requests: 100, window: 1h, burst: 10, burstWindow: 90s, share: 1, concurrency: 2 }
 mirror: off
 retention: { bodies: 1d, deliveries: 2d }
+guard: { removals: 0, creations: off }
 connections:
   a: { connector: forge, projects: [one], token: "literal-token", poll: 30s, mirror: record }
   b: { connector: tracker, poll: off, webhookSecrets: "\${HOOK}" }
@@ -65,6 +67,7 @@ connections:
       },
       quota: { requests: 100, window: 3_600_000, burst: 10, burstWindow: 90_000, share: 1, concurrency: 2 },
       retention: { bodies: 86_400_000, deliveries: 172_800_000 },
+      guard: { removals: 0, creations: Number.POSITIVE_INFINITY },
       gateway: { fresh: 15_000, wait: 20_000, keyPrefix: 'wsk_' },
       connections: [
         { name: 'a', poll: { everyMs: 30_000 }, mirror: 'record', webhookSecrets: [] },
