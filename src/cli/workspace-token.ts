@@ -18,7 +18,7 @@ const HELP = `
 It works beside a running service, and while none runs. A user who is not known becomes a member with this role.
 
 Example: worksync workspace token --db data/workspace.service.db --user ada --role admin --ttl 8h
-         worksync workspace token --db data/default.service.db --user Owner --role owner   (the embedded one)`;
+         worksync workspace token --db data/demo.service.db --user Owner --role owner   (of npm start)`;
 
 /** `worksync workspace token`: an OAuth token of a member (gaps G25). */
 export function addWorkspaceToken(workspace: Command, exit: Exit): void {

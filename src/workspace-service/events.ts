@@ -8,7 +8,7 @@ import { newId, timeNow } from './context.ts';
 import { readStrings } from './strings.ts';
 
 /** One change, to be told to whoever subscribed (section 6; G26). */
-export interface ServiceEvent {
+interface ServiceEvent {
   readonly type: WebhookEventType;
   readonly workspaceId: string;
   /** Who made the change. */
@@ -49,17 +49,26 @@ export function createEvents({ clock, random, bell }: EventsDeps): Events {
       const eventId = newId(random, 'evt');
       const body = JSON.stringify(cloudEvent(eventId, event, timeNow(clock)));
       await write.insertInto('webhook_events').values({ event_id: eventId, type: event.type, body }).execute();
-      const due = clock.now();
-      const rows = subscribers.map((webhookId) => ({
-        webhook_id: webhookId,
-        event_id: eventId,
-        attempts: 0,
-        due_at: due,
-      }));
-      await write.insertInto('webhook_deliveries').values(rows).execute();
+      await queue(write, eventId, subscribers, clock.now());
       bell.ring();
     },
   };
+}
+
+/** A subscription that ended in this very transaction gets nothing any more. */
+async function queue(write: Write, eventId: string, subscribers: readonly string[], due: number): Promise<void> {
+  await write
+    .insertInto('webhook_deliveries')
+    .columns(['webhook_id', 'event_id', 'attempts', 'due_at'])
+    .expression((row) =>
+      row
+        .selectFrom('webhooks')
+        .select(['webhook_id', row.val(eventId).as('event_id'), row.val(0).as('attempts'), row.val(due).as('due_at')])
+        .where('webhook_id', 'in', subscribers)
+        .where('active', '=', 1)
+        .orderBy('seq'),
+    )
+    .execute();
 }
 
 type Subscription = { readonly webhook_id: string; readonly events: string };

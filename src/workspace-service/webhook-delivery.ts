@@ -103,7 +103,7 @@ export function createWebhookDelivery(deps: DeliveryDeps): Stage {
   };
 }
 
-/** For each active subscription that something waits for, when the first of it is due; the earliest first. */
+/** For each subscription that something waits for, when the first of it is due; the earliest first. */
 function dueTimes({ database }: DeliveryDeps) {
   return database.query
     .selectFrom('webhook_deliveries')

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { verifyWorkspaceWebhook } from '../../../src/workspace/contract.ts';
+import { openServiceDatabase } from '../../../src/workspace-service/open.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
 import { NO_QUOTA, startWorkspaceService, type TestServiceOptions } from '../../support/workspace-service.ts';
@@ -323,6 +324,16 @@ export function describeDeliveries(): void {
     for (const title of ['1', '2', '3']) await bug(title);
     const received = await other.count(3);
     expect(received.map(({ event }) => event.data.task.title)).toEqual(['1', '2', '3']);
+  });
+
+  it('a subscription that ends among changes leaves nothing behind that waits', async () => {
+    const { bug, call, hook, running } = await subscribed();
+    const bugs = () => Array.from({ length: 5 }, () => bug());
+    await Promise.all([...bugs(), call('DELETE', `/webhooks/${hook.webhookId}`), ...bugs()]);
+    const { query, close } = await openServiceDatabase({ file: running.file });
+    const waiting = await query.selectFrom('webhook_deliveries').select('seq').execute();
+    await close();
+    expect(waiting).toEqual([]);
   });
 
   it('what waits is delivered after a restart, with the same id', async () => {
