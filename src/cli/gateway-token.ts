@@ -76,7 +76,7 @@ function timeOf(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
 }
 
-type TokenDesk = Omit<Tokens, 'holds'>;
+type TokenDesk = Omit<Tokens, 'holds' | 'recalls'>;
 
 /** Costs no request to the workspace. A running daemon does it, so that it knows at once; else this process does. */
 async function runOnTokens(

@@ -1,8 +1,8 @@
-import type { HttpAnswer } from '../http/client.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Outgoing } from './outgoing.ts';
 
 export interface Cached {
-  readonly answer: HttpAnswer;
+  readonly answer: Outgoing;
   /** Whole seconds since the workspace was asked. */
   readonly age: number;
 }
@@ -18,7 +18,7 @@ export interface Reading {
 
 /** The answer to a read. */
 export interface Shared {
-  readonly answer: HttpAnswer;
+  readonly answer: Outgoing;
   /** Somebody else's request got it. */
   readonly joined: boolean;
 }
@@ -31,7 +31,7 @@ export interface Cache {
   /** @param freshFor milliseconds */
   fresh(workspace: string, address: string, freshFor: number): Cached | undefined;
   /** Runs `read` once for all that ask meanwhile, and keeps its answer where it is a 200 and `mayKeep`. */
-  shared(reading: Reading, mayKeep: boolean, read: () => Promise<HttpAnswer>): Promise<Shared>;
+  shared(reading: Reading, mayKeep: boolean, read: () => Promise<Outgoing>): Promise<Shared>;
   forget(workspace: string): void;
 }
 
@@ -40,7 +40,7 @@ const LARGEST = 32 * 1024 * 1024;
 const OVERHEAD = 1_024;
 
 interface Entry {
-  readonly answer: HttpAnswer;
+  readonly answer: Outgoing;
   /** When it was asked for: it may be as old as that. */
   readonly asked: number;
   readonly size: number;
@@ -49,7 +49,7 @@ interface Entry {
 /** @param largest bytes */
 export function createCache(clock: Clock, largest = LARGEST): Cache {
   const held = new Map<string, Map<string, Entry>>();
-  const flying = new Map<string, Promise<HttpAnswer>>();
+  const flying = new Map<string, Promise<Outgoing>>();
   const generations = new Map<string, number>();
   let bytes = 0;
 
@@ -72,8 +72,8 @@ export function createCache(clock: Clock, largest = LARGEST): Cache {
       }
     }
   };
-  const keep = ({ workspace, address }: Reading, answer: HttpAnswer, asked: number) => {
-    const size = answer.body.length + 2 * address.length + OVERHEAD;
+  const keep = ({ workspace, address }: Reading, answer: Outgoing, asked: number) => {
+    const size = (answer.body?.length ?? 0) + 2 * address.length + OVERHEAD;
     if (answer.status !== 200 || size > largest) return;
     const entries = entriesOf(workspace);
     drop(entries, address);

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
 import type { Random } from '../lib/random.ts';
 import type { Passage } from './passage.ts';
@@ -19,6 +19,8 @@ export type Stranger = { readonly kind: 'stranger'; readonly name: string; reado
 
 export interface Callers {
   identify(authorization: string | undefined): Promise<Caller>;
+  /** A caller who may have cached answers, as far as memory tells. */
+  recall(authorization: string | undefined): Known | undefined;
   /** Whether the credential has the form of an API key of this workspace. */
   isKey(authorization: string, passage: Passage): boolean;
   accepted(authorization: string, acceptance: Acceptance): void;
@@ -55,9 +57,13 @@ export interface CallersOptions {
 
 export function createCallers({ passages, clock, random }: CallersOptions): Callers {
   // Known only to this process: what is in memory tells nobody a credential.
-  const pepper = random.bytes(32);
+  const pepper = random.bytes(32).toString('base64');
   const remembered = new Map<string, Memory>();
-  const nameOf = (secret: string) => createHmac('sha256', pepper).update(secret).digest('base64');
+  const nameOf = (secret: string) => hash('sha256', pepper + secret, 'base64');
+  const believed = (name: string) => {
+    const memory = remembered.get(name);
+    return memory !== undefined && memory.until > clock.monotonic() ? memory : undefined;
+  };
   const remember = (name: string, memory: Memory) => {
     remembered.delete(name);
     remembered.set(name, memory);
@@ -72,10 +78,19 @@ export function createCallers({ passages, clock, random }: CallersOptions): Call
       if (secret === undefined) return { kind: 'nobody' };
       if (secret.startsWith(TOKEN_PREFIX)) return identifyToken(passages, secret);
       const name = nameOf(secret);
-      const memory = remembered.get(name);
-      const isBelieved = memory !== undefined && memory.until > clock.monotonic();
-      if (isBelieved && memory.passage) return { kind: 'key', passage: memory.passage };
-      return { kind: 'stranger', name, credible: isBelieved };
+      const memory = believed(name);
+      if (memory?.passage) return { kind: 'key', passage: memory.passage };
+      return { kind: 'stranger', name, credible: memory !== undefined };
+    },
+    recall(authorization) {
+      const secret = secretOf(authorization);
+      if (secret === undefined) return undefined;
+      if (secret.startsWith(TOKEN_PREFIX)) {
+        const passage = passages.find(({ tokens }) => tokens.recalls(secret));
+        return passage && { kind: 'token', passage };
+      }
+      const passage = believed(nameOf(secret))?.passage;
+      return passage && { kind: 'key', passage };
     },
     isKey,
     accepted(authorization, { passage, since, isProved }) {

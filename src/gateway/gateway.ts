@@ -1,5 +1,5 @@
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
-import type { Server, ServerRequest } from '../http/server.ts';
+import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Random } from '../lib/random.ts';
@@ -8,7 +8,7 @@ import { type Cache, createCache } from './cache.ts';
 import { type Caller, type Callers, createCallers, type Known, type Stranger } from './callers.ts';
 import { type Destination, destinationOf, passedRequest, pathOf } from './destination.ts';
 import { learn, learnUnknown, wishForId } from './learn.ts';
-import { type Outgoing, outgoing, refuse, tooMany, unauthorized } from './outgoing.ts';
+import { aged, type Outgoing, outgoing, refuse, tooMany, unauthorized } from './outgoing.ts';
 import type { Passage, PassedAnswer, PassedRequest } from './passage.ts';
 import { createProbation, type Probation } from './probation.ts';
 
@@ -39,26 +39,25 @@ export function gatewayRoutes(server: Server, options: GatewayOptions): Gateway 
   // A scope of its own, so that its errors have the form of the workspace's, whatever the rest of the server says.
   void server.register(
     async (scope) => {
-      scope.setErrorHandler((error, _request, reply) => {
-        const { status, headers, body } = refusalOf(error);
-        return reply.code(status).headers(headers).send(body);
-      });
-      scope.setNotFoundHandler((_request, reply) => {
-        const { status, headers, body } = refuse(404, 'not_found', 'there is no such address');
-        return reply.code(status).headers(headers).send(body);
-      });
+      scope.setErrorHandler((error, _request, reply) => give(reply, refusalOf(error)));
+      scope.setNotFoundHandler((_request, reply) => give(reply, refuse(404, 'not_found', 'there is no such address')));
       scope.route({
         method: [...METHODS],
         url: '/*',
-        handler: async (request, reply) => {
-          const { status, headers, body } = await desk.serve(request);
-          return reply.code(status).headers(headers).send(body);
+        // No promise where the answer is at hand: it is most of what such an answer takes.
+        handler: (request, reply) => {
+          const held = desk.recall(request);
+          return held ? void give(reply, held) : desk.serve(request).then((answer) => give(reply, answer));
         },
       });
     },
     { prefix: BASE_PATH },
   );
   return { changed: (workspace) => desk.cache.forget(workspace) };
+}
+
+function give(reply: ServerReply, { status, headers, body }: Outgoing): ServerReply {
+  return reply.code(status).headers(headers).send(body);
 }
 
 /** What the server itself refuses: a body that is too large, compressed, or cut off. */
@@ -85,12 +84,21 @@ class Desk {
   readonly #callers: Callers;
   readonly #probation: Probation;
   readonly #asked = new Set<string>();
+  readonly #addresses = new Addresses();
 
   constructor(options: GatewayOptions) {
     this.#options = options;
     this.#callers = createCallers(options);
     this.#probation = createProbation(options.clock);
     this.cache = createCache(options.clock);
+  }
+
+  /** The short way: a caller in memory, an address that was read before, an answer in memory. */
+  recall(request: ServerRequest): Outgoing | undefined {
+    if (!isCacheable(request)) return undefined;
+    const passage = this.#callers.recall(request.headers.authorization)?.passage;
+    const address = passage && this.#addresses.find(passage, request);
+    return address === undefined ? undefined : this.#held(passage as Passage, address, request);
   }
 
   async serve(request: ServerRequest): Promise<Outgoing> {
@@ -119,35 +127,41 @@ class Desk {
     const passed = passedRequest(request, destination.path, caller);
     const inHand: Case = { caller, authorization, destination, passed, since: clock.monotonic() };
     try {
-      return isCacheable(inHand) ? await this.#read(inHand) : outgoing(await this.#pass(inHand), passed);
+      return isCacheable(request) ? await this.#read(inHand, request) : outgoing(await this.#pass(inHand));
     } catch (error) {
       return this.#failed(inHand, asSyncError(error));
     }
   }
 
   /** A read that may be answered from memory, or together with others. */
-  async #read(inHand: Case): Promise<Outgoing> {
+  async #read(inHand: Case, request: ServerRequest): Promise<Outgoing> {
     const { caller, authorization, passed } = inHand;
     const { passage, isProof } = inHand.destination;
     const address = `${passed.path}${passed.query} ${passed.headers['accept'] ?? ''}`;
     if (caller.kind !== 'stranger') {
-      const found = this.cache.fresh(passage.name, address, passage.settings.freshFor);
-      if (found) {
-        this.#options.meter.count('gateway_requests_total', { outcome: 'cached' });
-        return outgoing(found.answer, passed, found.age);
-      }
+      this.#addresses.learn(passage, request, address);
+      const found = this.#held(passage, address, request);
+      if (found) return found;
     } else if (!this.#callers.isKey(authorization, passage)) {
-      return outgoing(await this.#pass(inHand), passed);
+      return outgoing(await this.#pass(inHand));
     }
     // Conditions are the caller's own; what is kept must be whole.
-    const { 'if-none-match': _, ...headers } = passed.headers;
+    const { 'if-none-match': condition, ...headers } = passed.headers;
     const whole = { ...inHand, passed: { ...passed, headers } };
     const flight = caller.kind === 'stranger' ? `${address} ${caller.name}` : address;
     const reading = { workspace: passage.name, address, flight };
-    const { answer, joined } = await this.cache.shared(reading, isProof, () => this.#pass(whole));
+    const { answer, joined } = await this.cache.shared(reading, isProof, async () => outgoing(await this.#pass(whole)));
     // What another caller was refused for says nothing of this one.
     const isTheirs = joined && (answer.status === 401 || answer.status === 403);
-    return outgoing(isTheirs ? await this.#pass(whole) : answer, passed, 0);
+    return aged(isTheirs ? outgoing(await this.#pass(whole)) : answer, 0, condition);
+  }
+
+  /** The answer that is in memory. */
+  #held(passage: Passage, address: string, { headers }: ServerRequest): Outgoing | undefined {
+    const found = this.cache.fresh(passage.name, address, passage.settings.freshFor);
+    if (!found) return undefined;
+    this.#options.meter.count('gateway_requests_total', { outcome: 'cached' });
+    return aged(found.answer, found.age, headers['if-none-match']);
   }
 
   /** Puts the request through the throttle and learns from the answer. */
@@ -214,8 +228,28 @@ class Desk {
   }
 }
 
-function isCacheable({ passed }: Case): boolean {
-  return passed.method === 'GET' && passed.headers['range'] === undefined;
+function isCacheable({ method, headers }: Pick<ServerRequest, 'method' | 'headers'>): boolean {
+  return method === 'GET' && headers['range'] === undefined;
+}
+
+/** Addresses in the cache by their spelling, which then need no second look. */
+class Addresses {
+  readonly #bySpelling = new Map<string, string>();
+
+  find(passage: Passage, request: ServerRequest): string | undefined {
+    return this.#bySpelling.get(spellingOf(passage, request));
+  }
+
+  learn(passage: Passage, request: ServerRequest, address: string): void {
+    if (this.#bySpelling.size >= MOST_ADDRESSES) this.#bySpelling.clear();
+    this.#bySpelling.set(spellingOf(passage, request), address);
+  }
+}
+
+const MOST_ADDRESSES = 1_000;
+
+function spellingOf({ name }: Passage, { url, headers }: ServerRequest): string {
+  return `${name} ${headers.accept ?? ''} ${url}`;
 }
 
 function wasNotSent({ code }: SyncError): boolean {

@@ -1,5 +1,5 @@
+import { isUtf8 } from 'node:buffer';
 import type { HttpAnswer } from '../http/client.ts';
-import type { PassedRequest } from './passage.ts';
 
 /** An answer to the caller. */
 export interface Outgoing {
@@ -24,17 +24,33 @@ const PASSED_BACK = [
 /** May be kept by the caller alone, and asked for again with its validator. */
 const KEPT_BY_CALLER = 'private, no-cache';
 
-/** @param age whole seconds; absent for an answer that was not and will not be held */
-export function outgoing(answer: HttpAnswer, { method, headers: asked }: PassedRequest, age?: number): Outgoing {
-  const headers: Record<string, string> =
-    age === undefined ? {} : { age: String(age), 'cache-control': KEPT_BY_CALLER };
+/** An answer of the workspace, as it goes back. */
+export function outgoing({ status, headers: given, body }: HttpAnswer): Outgoing {
+  const headers: Record<string, string> = {};
   for (const name of PASSED_BACK) {
-    const value = answer.headers[name];
+    const value = given[name];
     if (value !== undefined) headers[name] = value;
   }
-  const isKnown = method === 'GET' && answer.status === 200 && names(asked['if-none-match'], headers['etag']);
-  const status = isKnown ? 304 : answer.status;
-  return { status, headers, body: status === 204 || status === 304 ? undefined : answer.body };
+  return { status, headers, body: status === 204 || status === 304 ? undefined : sendable(body) };
+}
+
+/** Text leaves in one piece with its head, which takes the system half the time that bytes beside a head take. */
+function sendable(body: Buffer): Buffer | string {
+  return body.length <= LONGEST_TEXT && isUtf8(body) ? body.toString() : body;
+}
+
+const LONGEST_TEXT = 65_536;
+
+/**
+ * The answer to a read that was held, or is from now on.
+ *
+ * @param age whole seconds
+ * @param condition the caller's If-None-Match
+ */
+export function aged({ status, headers: given, body }: Outgoing, age: number, condition?: string): Outgoing {
+  const headers = { ...given, age: String(age), 'cache-control': KEPT_BY_CALLER };
+  const isKnown = status === 200 && names(condition, given['etag']);
+  return isKnown ? { status: 304, headers, body: undefined } : { status, headers, body };
 }
 
 /** If-None-Match compares weakly (RFC 9110, section 13.1.2). */

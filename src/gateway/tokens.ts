@@ -20,6 +20,8 @@ const ID_BYTES = 9;
 export interface Tokens {
   /** Whether this secret is a live token. */
   holds(secret: string): Promise<boolean>;
+  /** The same from memory; undefined where that must be read first. */
+  recalls(secret: string): boolean | undefined;
   /** The secret is in the answer and nowhere else. */
   create(description: string): Promise<{ id: string; secret: string }>;
   /** Revoked ones too, oldest first. */
@@ -35,24 +37,30 @@ export interface TokensOptions {
 }
 
 export function createTokens({ store, clock, random }: TokensOptions): Tokens {
-  let live: Promise<ReadonlySet<string>> | undefined;
-  const reread = () => {
-    live = undefined;
+  let live: Set<string> | undefined;
+  const recalls = (secret: string) => live?.has(digestOf(secret));
+  const reread = async () => {
+    live = await liveDigests(store.query);
   };
   return {
     async holds(secret) {
-      live ??= liveDigests(store.query);
-      return (await live).has(digestOf(secret));
+      if (!live) await reread();
+      return recalls(secret) ?? false;
     },
+    recalls,
     async create(description) {
       const secret = TOKEN_PREFIX + random.bytes(SECRET_BYTES).toString('base64url');
       const id = `gwt_${random.bytes(ID_BYTES).toString('hex')}`;
       await addGatewayToken(store.query, { id, digest: digestOf(secret), description, now: clock.now() });
-      reread();
+      await reread();
       return { id, secret };
     },
     list: () => listGatewayTokens(store.query),
-    revoke: (id) => revokeGatewayToken(store.query, id, clock.now()).finally(reread),
+    async revoke(id) {
+      const isRevoked = await revokeGatewayToken(store.query, id, clock.now());
+      await reread();
+      return isRevoked;
+    },
   };
 }
 

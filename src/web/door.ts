@@ -37,16 +37,16 @@ const HEADERS = {
 export function guardDoors(server: Server, options: DoorOptions): void {
   const hosts = new Set([...LOOPBACK_NAMES, ...(options.allowedHosts ?? [])].map((host) => host.toLowerCase()));
   const token = options.adminToken === undefined ? undefined : digest(options.adminToken);
-  server.addHook('onRequest', async (request, reply) => {
+  server.addHook('onRequest', (request, reply, done) => {
     reply.headers(HEADERS);
-    if (isPublic(request.is404 ? addressOf(request.url) : request.routeOptions.url)) return;
+    if (isPublic(request.is404 ? addressOf(request.url) : request.routeOptions.url)) return done();
     const given = bearer(request.headers);
     if (given !== undefined) {
-      if (token !== undefined && timingSafeEqual(digest(given), token)) return;
+      if (token !== undefined && timingSafeEqual(digest(given), token)) return done();
       return reply.code(401).send({ error: 'unauthorized' });
     }
     if (!isOurs(request.headers, hosts)) return reply.code(403).send({ error: 'forbidden' });
-    if (isLoopback(request.socket.remoteAddress) && !isForwarded(request.headers)) return;
+    if (isLoopback(request.socket.remoteAddress) && !isForwarded(request.headers)) return done();
     return reply.code(401).header('www-authenticate', 'Bearer').send({ error: 'unauthorized' });
   });
   answerErrors(server, options.logger);

@@ -1,5 +1,6 @@
 import { cpus, loadavg } from 'node:os';
 import { type Bench, isAskedFor } from './bench.ts';
+import { gateway } from './gateway.ts';
 import { ingest } from './ingest.ts';
 import { createKnownItems, type KnownItems } from './known-items.ts';
 import { reconcile } from './reconcile.ts';
@@ -11,7 +12,7 @@ import { start } from './start.ts';
  * `npm run bench`, with `-- --json` for JSON lines, and with names for some of the figures only
  * (`npm run bench -- ingest start`). Figures go to standard output, progress to standard error.
  */
-const BENCHES: readonly Bench[] = [ingest, reconcile, start, service];
+const BENCHES: readonly Bench[] = [ingest, reconcile, start, service, gateway];
 
 const names = process.argv.slice(2).filter((argument) => argument !== '--json');
 const asJson = process.argv.includes('--json');
