@@ -21,7 +21,7 @@ export type ChangeState = 'pending' | 'sending' | 'unknown' | 'held';
  * What a change does to the workspace's stock, where the mass-change guard counts it.
  *
  *   creation  something that the workspace is not known to hold yet.
- *   removal   a link that is taken away, or a record that is known to be open and is to be so no longer.
+ *   removal   a link that is taken away, or an open record that is to be closed or declined.
  */
 export type Effect = 'creation' | 'removal';
 
@@ -34,7 +34,8 @@ export function effectOf(
   if (kind === 'read') return null;
   if (known === undefined) return desired === undefined ? null : 'creation';
   if (desired === undefined) return kind === 'link' ? 'removal' : null;
-  const closes = known['state'] === 'open' && desired['state'] !== undefined && desired['state'] !== 'open';
+  // A merge is how a request is meant to end: many of them after an outage are no damage.
+  const closes = known['state'] === 'open' && ['closed', 'declined'].includes(String(desired['state']));
   return kind === 'pull_request' && closes ? 'removal' : null;
 }
 
