@@ -105,5 +105,8 @@ describe('worksync gateway token', () => {
     expect((await ask(address, 'wsk_unknown', '/workspaces/elsewhere/tasks')).status).toBe(403);
     // Its own workspace refuses it: that is one try.
     expect((await ask(address, 'wsk_unknown', '/workspaces/alpha/tasks')).status).toBe(401);
+    const ended = await daemon?.end();
+    expect(ended?.stderr).toContain('the daemon ends');
+    expect(`${ended?.stdout}${ended?.stderr}`).not.toContain('wsk_unknown');
   }, 30_000);
 });
