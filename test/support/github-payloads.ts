@@ -12,7 +12,7 @@ export interface PullSetting {
   readonly updated?: string;
 }
 
-export const REPOSITORY = { id: 5_001, full_name: 'acme/app', name: 'app', private: true, default_branch: 'main' };
+const REPOSITORY = { id: 5_001, full_name: 'acme/app', name: 'app', private: true, default_branch: 'main' };
 
 /** The object of GitHub's REST API and of its `pull_request` webhooks. */
 export function pullObject(setting: PullSetting = {}) {
