@@ -54,16 +54,28 @@ export interface Book {
 export const UNKNOWN_GRACE = 10_000;
 
 /**
- * A row as it stands, in times of the present boot. Times of another boot cannot be compared, so its rows count from
- * now; so do rows from the future, which a restored machine image can hold. A row without an end was in flight when
- * the process died. Answers the same object where nothing changes.
+ * A row as it stands, in times of the present boot. Times of another boot cannot be compared with ours, but with each
+ * other: what happened in that boot until `lastSeen`, the latest moment known of it, has passed for certain, and more
+ * is not counted. The same goes for rows from the future, which a restored machine image can hold. A row without an end
+ * was in flight when the process died. Answers the same object where nothing changes.
  */
-export function redated(row: LedgerRow, boot: string, now: number): LedgerRow {
+export function redated(row: LedgerRow, boot: string, now: number, lastSeen: number): LedgerRow {
   const foreign = row.boot !== boot || row.started > now;
   if (!foreign && row.completed !== null) return row;
+  const shift = foreign ? now - lastSeen : 0;
   // Without a status no answer came, so the request may still be on its way, whether its end was written or not.
-  const completed = row.status === null ? now + UNKNOWN_GRACE : now;
-  return { ...row, boot, started: foreign ? now : row.started, completed };
+  const completed = row.status === null || row.completed === null ? now + UNKNOWN_GRACE : row.completed + shift;
+  return { ...row, boot, started: row.started + shift, completed };
+}
+
+/** The latest moment that the rows of each boot tell of. The end of a request without an answer lies ahead: it does not count. */
+function lastSeenOf(rows: readonly LedgerRow[]): ReadonlyMap<string, number> {
+  const moments = new Map<string, number>();
+  for (const { boot, started, completed, status } of rows) {
+    const ended = status === null || completed === null ? started : completed;
+    moments.set(boot, Math.max(moments.get(boot) ?? ended, started, ended));
+  }
+  return moments;
 }
 
 /** Reads the ledger inside `query`, and writes back the rows that had to be re-dated: once for each boot. */
@@ -71,8 +83,9 @@ export async function openBook(query: Query, clock: Clock, windows: readonly Win
   const now = clock.monotonic();
   const rows = await readLedger(query);
   const book = emptyBook(clock, windows, (rows.at(-1)?.id ?? 0) + 1);
+  const lastSeen = lastSeenOf(rows);
   for (const row of rows) {
-    const present = redated(row, clock.bootId, now);
+    const present = redated(row, clock.bootId, now, lastSeen.get(row.boot) ?? now);
     if (present !== row) await redateLedgerRow(query, present);
     for (const use of usesOf(book, row.lane)) addCompletion(use.completed, present.completed ?? now);
   }

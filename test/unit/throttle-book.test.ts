@@ -16,27 +16,33 @@ test.each([
     'a',
     { ...row, completed: NOW + UNKNOWN_GRACE, status: null },
   ],
-  ['of another boot: from now', row, 'b', { ...row, boot: 'b', started: NOW, completed: NOW }],
+  [
+    'of another boot: as long ago as that boot tells of',
+    row,
+    'b',
+    { ...row, boot: 'b', started: NOW - 2_000, completed: NOW - 1_500 },
+  ],
   [
     'of another boot, in flight: from now, with grace',
     { ...row, completed: null, status: null },
     'b',
-    { ...row, boot: 'b', started: NOW, completed: NOW + UNKNOWN_GRACE, status: null },
+    { ...row, boot: 'b', started: NOW - 2_000, completed: NOW + UNKNOWN_GRACE, status: null },
   ],
   [
     'of another boot, ended without an answer: from now, with grace',
     { ...row, status: null },
     'b',
-    { ...row, boot: 'b', started: NOW, completed: NOW + UNKNOWN_GRACE, status: null },
+    { ...row, boot: 'b', started: NOW - 2_000, completed: NOW + UNKNOWN_GRACE, status: null },
   ],
   [
-    'from the future, as in a restored machine image: from now',
+    'from the future, as in a restored machine image: as long ago as it tells of',
     { ...row, started: 9_000, completed: 9_500 },
     'a',
-    { ...row, started: NOW, completed: NOW },
+    { ...row, started: NOW - 500, completed: NOW },
+    9_500,
   ],
-])('a row %s', (_name, before, boot, after) => {
-  expect(redated(before, boot, NOW)).toEqual(after);
+] as const)('a row %s', (_name, before, boot, after, lastSeen: number = 3_000) => {
+  expect(redated(before, boot, NOW, lastSeen)).toEqual(after);
 });
 
 let store: Store | undefined;
