@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Outgoing } from './outgoing.ts';
 
-export interface Cached {
+interface Cached {
   readonly answer: Outgoing;
   /** Whole seconds since the workspace was asked. */
   readonly age: number;
@@ -17,7 +17,7 @@ export interface Reading {
 }
 
 /** The answer to a read. */
-export interface Shared {
+interface Shared {
   readonly answer: Outgoing;
   /** Somebody else's request got it. */
   readonly joined: boolean;

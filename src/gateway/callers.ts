@@ -29,7 +29,7 @@ export interface Callers {
 }
 
 /** The workspace accepted a credential. */
-export interface Acceptance {
+interface Acceptance {
   readonly passage: Passage;
   /** When the request began, by the monotonic clock: a refusal since then is the later word. */
   readonly since: number;

@@ -22,7 +22,7 @@ export interface PassedAnswer extends HttpAnswer {
   readonly sentAt: number;
 }
 
-export interface GatewaySettings {
+interface GatewaySettings {
   /** Milliseconds that a read counts as fresh; 0: every read goes to the workspace. */
   readonly freshFor: number;
   /** Milliseconds that a caller waits for a quota slot before it gets 429. */

@@ -12,7 +12,7 @@ export type Action =
   | 'create-task';
 
 /** What others asked through the gateway, or what the workspace reported by itself. */
-export type Sighting = 'saw-task' | 'saw-tasks' | 'saw-record' | 'saw-records' | 'saw-link' | 'saw-link-removed';
+type Sighting = 'saw-task' | 'saw-tasks' | 'saw-record' | 'saw-records' | 'saw-link' | 'saw-link-removed';
 
 /**
  * An answer of the workspace as a delivery: whatever is read becomes one, and only reconcile interprets it.
