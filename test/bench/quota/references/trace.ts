@@ -34,20 +34,25 @@ export interface Event {
 
 /** The deliveries of a trace that change mirrored state. Newest wins: replays and polls change nothing. */
 export function eventsOf(lines: readonly Line[]): Event[] {
-  const newest = new Map<string, { updated: number; state: string }>();
-  const events: Event[] = [];
-  for (const { at, item, fields, updated } of lines) {
-    const before = newest.get(item);
-    if (before !== undefined && updated <= before.updated) continue;
-    const state = mirroredState(fields);
-    newest.set(item, { updated, state });
-    if (before?.state !== state) events.push({ at, item, state, finished: fields.state !== 'open' });
-  }
-  return events;
+  return eventLines(lines).map(({ at, item, fields }) => {
+    return { at, item, state: mirroredState(fields), finished: fields.state !== 'open' };
+  });
 }
 
-function mirroredState({ head: _, ...mirrored }: Fields): string {
-  return JSON.stringify(mirrored);
+/** Those lines as they stand. */
+export function eventLines(lines: readonly Line[]): Line[] {
+  const newest = new Map<string, { updated: number; state: string }>();
+  return lines.filter(({ item, fields, updated }) => {
+    const before = newest.get(item);
+    if (before !== undefined && updated <= before.updated) return false;
+    const state = mirroredState(fields);
+    newest.set(item, { updated, state });
+    return before?.state !== state;
+  });
+}
+
+function mirroredState(fields: Fields): string {
+  return JSON.stringify({ ...fields, head: undefined });
 }
 
 /** Events by their item, each in order of time. */
