@@ -22,7 +22,7 @@ export function available(others: readonly number[], length: number, windows: re
 
 /** Arrivals before each whole second. */
 function countsBefore(arrivals: readonly number[], length: number): number[] {
-  const counts = new Array<number>(length + 1).fill(0);
+  const counts = Array.from({ length: length + 1 }, () => 0);
   for (const at of arrivals) {
     const second = Math.floor(at) + 1;
     if (second <= length) counts[second] = (counts[second] as number) + 1;

@@ -177,8 +177,9 @@ function removeOneLabel(at: number): Act {
 
 /** Moments of a person who clicks on: 0.6 to 2 s apart. */
 function burst(chance: Chance, first: number, count: number): number[] {
-  let at = first;
-  return times(count, (each) => (at += each === 0 ? 0 : chance.between(0.6, 2)));
+  const moments = [first];
+  while (moments.length < count) moments.push((moments.at(-1) as number) + chance.between(0.6, 2));
+  return moments;
 }
 
 /** An open pull request without activity at one o'clock is marked; that too is an act. */
@@ -211,10 +212,11 @@ function lineOf(at: number, event: string, item: string, fields: Fields): Line {
 
 /** Few repositories have most of the work: weights 1 / rank^0.7. */
 const WEIGHTS = Array.from({ length: REPOSITORIES }, (_, rank) => 1 / (rank + 1) ** 0.7);
+const WEIGHT_BEFORE = WEIGHTS.map((_, rank) => WEIGHTS.slice(0, rank + 1).reduce((sum, weight) => sum + weight, 0));
 
 function pickRepository(chance: Chance): number {
-  let left = chance.float() * WEIGHTS.reduce((sum, weight) => sum + weight, 0);
-  return WEIGHTS.findIndex((weight) => (left -= weight) < 0);
+  const drawn = chance.float() * (WEIGHT_BEFORE.at(-1) as number);
+  return WEIGHT_BEFORE.findIndex((upTo) => drawn < upTo);
 }
 
 /** 3 % of the webhooks are delivered once more, minutes later. */

@@ -15,7 +15,7 @@ export function fewestWrites(events: readonly Event[], longest: number): number 
 function fewestOfItem(events: readonly Event[], longest: number): number {
   const states = [undefined, ...events.map(({ state }) => state)];
   const times = [Number.NEGATIVE_INFINITY, ...events.map(({ at }) => at)];
-  const fewest = new Array<number>(states.length).fill(0);
+  const fewest = states.map(() => 0);
   for (let written = states.length - 1; written >= 0; written--) fewest[written] = fewestAfter(written);
   return fewest[0] as number;
 

@@ -1,0 +1,213 @@
+import { createBell } from '../../../src/lib/bell.ts';
+import type { Clock } from '../../../src/lib/clock.ts';
+import { silentLogger } from '../../../src/lib/logger.ts';
+import { silentMeter } from '../../../src/lib/meter.ts';
+import type { Random } from '../../../src/lib/random.ts';
+import { type PullRequest, pullRequestKey } from '../../../src/model/item.ts';
+import type { SendContext } from '../../../src/outbox/door.ts';
+import { createOutbox } from '../../../src/outbox/outbox.ts';
+import type { Source } from '../../../src/reconcile/context.ts';
+import { evaluate } from '../../../src/reconcile/evaluate.ts';
+import { createReconcile } from '../../../src/reconcile/reconcile.ts';
+import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
+import type { Query, Store } from '../../../src/store/database.ts';
+import { PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/list-reads.ts';
+import { writeMeta } from '../../../src/store/meta.ts';
+import type { QuotaOptions } from '../../../src/throttle/limits.ts';
+import { createThrottle, type Throttle } from '../../../src/throttle/throttle.ts';
+import { type ApiRequest, type ApiResponse, createWorkspaceClient, type Send } from '../../../src/workspace/client.ts';
+import { createChance } from './references/chance.ts';
+import type { Line } from './references/trace.ts';
+import type { Server } from './server.ts';
+
+/** The workspace's quota at full share: nobody else spends from it. */
+export const FULL_SHARE: QuotaOptions = {
+  requests: 200,
+  window: 900_000,
+  burst: 40,
+  burstWindow: 60_000,
+  share: 1,
+  concurrency: 8,
+};
+
+/**
+ * The daemon between its inbox and the wire, for virtual time: the real store, reconcile, outbox, throttle and client.
+ * Intake is left out (deliveries are appended to the inbox as it appends them), and the wire is a call to the server.
+ */
+export interface QuotaDaemon {
+  readonly throttle: Throttle;
+  /** Appends deliveries that came in together. */
+  deliver(lines: readonly Line[]): Promise<void>;
+  /** The process is gone between two moments: its timers never fire, and answers to it are lost. */
+  kill(): void;
+  stop(): Promise<void>;
+}
+
+export interface QuotaDaemonOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly server: Server;
+  readonly quota?: Partial<QuotaOptions>;
+  /** Milliseconds; see the configuration. */
+  readonly visibility?: number;
+  readonly seed?: number;
+  /** Leaves inbox and items out: each line, the newest of its item, goes to reconcile's `evaluate` at once. */
+  readonly straight?: boolean;
+}
+
+export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDaemon> {
+  const { store, server, visibility, seed = 1 } = options;
+  const life = { isOver: false };
+  const clock = mortal(options.clock, life);
+  const random = seededRandom(seed);
+  const quota = { ...FULL_SHARE, ...options.quota };
+  const common = { store, clock, random, logger: silentLogger, meter: silentMeter };
+  const throttle = await createThrottle({ ...common, quota });
+  const bells = { inbox: createBell(), outbox: createBell() };
+  const reconcile = createReconcile({
+    ...common,
+    ...bells,
+    sources: new Map([['github', SOURCE]]),
+    visibility,
+    usedShare: () => throttle.usedShare(),
+    isCrowded: () => false,
+    fetches: createBell(),
+  });
+  const send = sendTo(server, life);
+  const client = createWorkspaceClient<SendContext>({ send, workspaceId: 'current' });
+  const outbox = createOutbox({ ...common, ...bells, throttle, client, visibility });
+  if (!options.straight) reconcile.start();
+  outbox.start();
+  const straight = (query: Query, line: Line) => {
+    const now = clock.now();
+    const cause = { since: now, waiting: [] };
+    const moment = { now, usedShare: throttle.usedShare(), visibility };
+    return evaluate(query, pullRequest(line), SOURCE, cause, moment);
+  };
+  return {
+    throttle,
+    async deliver(lines) {
+      if (options.straight) {
+        await store.commit(async (query) => {
+          for (const line of lines) await straight(query, line);
+        });
+        bells.outbox.ring();
+        return;
+      }
+      await appendDeliveries(store.query, lines.map(deliveryOf), clock.now());
+      bells.inbox.ring();
+    },
+    kill() {
+      life.isOver = true;
+    },
+    async stop() {
+      await outbox.stop();
+      await reconcile.stop();
+      await throttle.stop();
+    },
+  };
+}
+
+/** As if the lists had been read at an earlier start: the workspace holds nothing yet. */
+export async function knowLists(store: Store): Promise<void> {
+  for (const fact of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(store.query, fact, '0');
+}
+
+function mortal(clock: Clock, life: { readonly isOver: boolean }): Clock {
+  return {
+    now: () => clock.now(),
+    monotonic: () => clock.monotonic(),
+    get bootId() {
+      return clock.bootId;
+    },
+    after: (ms, call) => clock.after(ms, () => void (life.isOver || call())),
+  };
+}
+
+function seededRandom(seed: number): Random {
+  const { float } = createChance(seed);
+  let next = 0;
+  return { float, uuid: () => `${seed}-${next++}-${float()}`, bytes: (length) => Buffer.alloc(length, next++) };
+}
+
+function sendTo(server: Server, life: { readonly isOver: boolean }): Send<SendContext> {
+  return (request) =>
+    new Promise((resolve) => {
+      server.request(itemOf(request), ({ retryAfter }) => {
+        if (!life.isOver) resolve(retryAfter === undefined ? success(request) : refusal(retryAfter));
+      });
+    });
+}
+
+function itemOf({ route, body }: ApiRequest): string | undefined {
+  if (route !== 'createPullRequest') return undefined;
+  const { repoId, identifier } = body as { repoId: string; identifier: string };
+  return `${repoId}/${identifier}`;
+}
+
+const TIME = '2026-01-05T09:00:00Z';
+
+/** What the reference service answers, as far as the daemon looks at it: records are echoed, lists are empty. */
+function success({ route, body }: ApiRequest): ApiResponse {
+  const record = { taskIds: [], updatedAt: TIME, ...(body as object) };
+  const lists = { tasks: [], pullRequests: [], nextCursor: null };
+  return respond(route === 'createPullRequest' ? 201 : 200, route === 'createPullRequest' ? record : lists);
+}
+
+/** Section 7: the delay stands in the message, in whole seconds. */
+function refusal(seconds: number): ApiResponse {
+  const message = `Rate limit exceeded, retry in ${seconds} second${seconds === 1 ? '' : 's'}`;
+  return respond(429, { code: 429, errorCode: 'rate_limited', message });
+}
+
+function respond(status: number, body: object): ApiResponse {
+  return { status, headers: {}, body: Buffer.from(JSON.stringify(body)) };
+}
+
+let deliveries = 0;
+
+function deliveryOf(line: Line) {
+  const body = Buffer.from(JSON.stringify(line));
+  const source = line.event === 'poll' ? 'poll' : 'webhook';
+  return { connection: 'github', key: `delivery-${deliveries++}`, source, event: line.event, body } as const;
+}
+
+const SOURCE: Source = {
+  vendor: {
+    id: 'github',
+    publicHost: 'github.com',
+    capabilities: {
+      pullRequests: true,
+      supportsLabels: true,
+      supportsAssignees: true,
+      supportsReviewers: true,
+      supportsDraft: true,
+      reopensClosed: true,
+    },
+  },
+  mirror: true,
+  translate: ({ body }) => ({
+    outcome: 'items',
+    items: [pullRequest(JSON.parse(Buffer.from(body).toString()) as Line)],
+  }),
+  reference: ({ kind, key }) => ({ kind, key, locator: {} }),
+};
+
+/** Fractions of a millisecond stay: the acts of a burst keep their order. */
+function pullRequest({ item, fields, updated }: Line): PullRequest {
+  const [repoId, identifier] = item.split('/') as [string, string];
+  const { head: headSha, ...mirrored } = fields;
+  return {
+    kind: 'pull_request',
+    key: pullRequestKey('github', 'github.com', repoId, identifier),
+    connector: 'github',
+    host: 'github.com',
+    updatedAt: updated * 1_000,
+    repoId,
+    identifier,
+    headBranch: `branch-${identifier}`,
+    baseBranch: 'main',
+    headSha,
+    ...mirrored,
+  };
+}

@@ -1,0 +1,71 @@
+import { openStore, type Store } from '../../../src/store/database.ts';
+import type { QuotaOptions } from '../../../src/throttle/limits.ts';
+import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
+import { knowLists, type QuotaDaemon, startDaemon } from './daemon.ts';
+import type { Line } from './references/trace.ts';
+import { createServer, type Server } from './server.ts';
+
+export interface PlayOptions {
+  readonly lines: readonly Line[];
+  /** Seconds that a request takes. */
+  readonly duration?: () => number;
+  readonly arrives?: () => number;
+  readonly quota?: Partial<QuotaOptions>;
+  readonly visibility?: number;
+  /** False: the daemon starts for the first time and reads both lists before it writes. */
+  readonly knowsLists?: boolean;
+  /** See the daemon: only lines that are the newest of their item. */
+  readonly straight?: boolean;
+  /** Sets timers of its own on the clock before anything else happens. */
+  readonly meddle?: (clock: TravellingClock) => void;
+}
+
+export interface Played {
+  readonly server: Server;
+  /** Seconds from the start until everything was written and answered. */
+  readonly took: number;
+}
+
+/** Plays a trace to a daemon that runs without interruption, until everything is written. */
+export async function play(options: PlayOptions): Promise<Played> {
+  const { quota, visibility, straight, duration = () => 0.15, arrives = () => 0.5, knowsLists = true } = options;
+  const clock = createTravellingClock();
+  options.meddle?.(clock);
+  const store = await openStore({ file: ':memory:' });
+  if (knowsLists) await knowLists(store);
+  const server = createServer({ clock, duration, arrives });
+  const daemon = await startDaemon({ store, clock, server, quota, visibility, straight });
+  await deliverAll(clock, daemon, options.lines);
+  await untilSettled(store, clock);
+  const took = clock.elapsed() / 1_000;
+  await daemon.stop();
+  await store.close();
+  return { server, took };
+}
+
+async function deliverAll(clock: TravellingClock, daemon: QuotaDaemon, lines: readonly Line[]): Promise<void> {
+  for (let first = 0; first < lines.length; ) {
+    const at = (lines[first] as Line).at;
+    let end = first;
+    while (lines[end]?.at === at) end++;
+    await clock.advance(Math.max(0, at * 1_000 - clock.elapsed()));
+    await daemon.deliver(lines.slice(first, end));
+    first = end;
+  }
+  await clock.advance(0);
+}
+
+/** Lets time pass until every delivery is taken over and every change written. */
+export async function untilSettled(store: Store, clock: TravellingClock): Promise<void> {
+  while (!(await isSettled(store))) {
+    if (!(await clock.toNextTimer())) throw new Error('changes are left, and nothing waits for time to pass');
+  }
+}
+
+/** Answers that nobody takes over do not count: the daemon that plays a day without its inbox leaves them there. */
+async function isSettled({ query }: Store): Promise<boolean> {
+  const change = await query.selectFrom('outbox').select('entity').limit(1).executeTakeFirst();
+  if (change) return false;
+  const pending = query.selectFrom('inbox').select('id').where('state', '=', 'pending').where('source', '!=', 'answer');
+  return (await pending.limit(1).executeTakeFirst()) === undefined;
+}

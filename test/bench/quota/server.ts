@@ -1,0 +1,73 @@
+import type { TravellingClock } from '../../support/travelling-clock.ts';
+import { createGate, type Gate, type Window } from './references/windows.ts';
+
+/** The workspace's end of a request in virtual time: it takes `duration` seconds and arrives somewhere within. */
+export interface Server {
+  /** Calls `answer` when the answer is back; it is counted at its arrival, which comes also where nobody waits any more. */
+  request(item: string | undefined, answer: (answer: ServerAnswer) => void): void;
+  readonly gate: Gate;
+  /** Every request that arrived, let in or not, in order of arrival. */
+  readonly arrivals: readonly number[];
+  /** What was let in and named an item. */
+  readonly writes: readonly ServerWrite[];
+  readonly refused: number;
+  readonly inFlight: number;
+}
+
+interface ServerAnswer {
+  /** Whole seconds to wait, where it was refused. */
+  readonly retryAfter: number | undefined;
+}
+
+interface ServerWrite {
+  readonly item: string;
+  readonly start: number;
+  readonly arrival: number;
+  readonly end: number;
+}
+
+export interface ServerOptions {
+  readonly clock: TravellingClock;
+  /** Seconds from start to end. */
+  readonly duration: () => number;
+  /** Where between start and end it arrives, 0..1. */
+  readonly arrives: () => number;
+  readonly windows?: readonly Window[];
+}
+
+export function createServer({ clock, duration, arrives, windows }: ServerOptions): Server {
+  const gate = createGate(windows);
+  const arrivals: number[] = [];
+  const writes: ServerWrite[] = [];
+  let refused = 0;
+  let inFlight = 0;
+  const seconds = () => clock.elapsed() / 1_000;
+  return {
+    gate,
+    arrivals,
+    writes,
+    get refused() {
+      return refused;
+    },
+    get inFlight() {
+      return inFlight;
+    },
+    request(item, answer) {
+      const takes = duration();
+      const start = seconds();
+      const reaches = arrives() * takes;
+      inFlight++;
+      clock.after(reaches * 1_000, () => {
+        const arrival = seconds();
+        arrivals.push(arrival);
+        const retryAfter = gate.arrive(arrival);
+        if (retryAfter !== undefined) refused++;
+        else if (item !== undefined) writes.push({ item, start, arrival, end: start + takes });
+        clock.after((takes - reaches) * 1_000, () => {
+          inFlight--;
+          answer({ retryAfter });
+        });
+      });
+    },
+  };
+}

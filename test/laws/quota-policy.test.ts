@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest';
+import { atOnce } from '../bench/quota/at-once.ts';
+import { playJumps } from '../bench/quota/clock.ts';
+import { expectWithinWindows } from '../bench/quota/expect.ts';
+import { playLives } from '../bench/quota/lives.ts';
+import { play } from '../bench/quota/play.ts';
+import { createChance, randomDurations } from '../bench/quota/references/chance.ts';
+import { generateDay } from '../bench/quota/references/day.ts';
+import { freshness, quantile } from '../bench/quota/references/lag.ts';
+import { lookAhead } from '../bench/quota/references/look-ahead.ts';
+import { optimum } from '../bench/quota/references/optimum.ts';
+import { eventLines, eventsOf } from '../bench/quota/references/trace.ts';
+import { fewestWrites } from '../bench/quota/references/visibility.ts';
+
+/** Short versions of the quota benches: the same code in virtual time, on less of it. */
+
+describe('a drain', () => {
+  test.each([
+    [200, true, 1.03],
+    [200, false, 1.005],
+    [420, true, 1.005],
+  ])('of %d changes at once, lists known: %s, takes at most %d times the optimum', async (count, knowsLists, ratio) => {
+    const chances = { duration: randomDurations(1), arrives: createChance(2).float };
+    const { server, took } = await play({ lines: atOnce(count), knowsLists, ...chances });
+    expectWithinWindows(server);
+    expect(server.arrivals).toHaveLength(knowsLists ? count : count + 2);
+    expect(took / (optimum(server.arrivals.length) + 0.15)).toBeLessThan(ratio);
+  });
+
+  test('goes on at its rate while the wall clock jumps and requests arrive late', async () => {
+    const { server, took } = await playJumps(1, 240);
+    expectWithinWindows(server);
+    expect((optimum(240) + 2) / took).toBeGreaterThan(0.98);
+  });
+
+  test.each(['carried', 'frozen'] as const)(
+    'through kills, its time %s, exceeds no window and loses nothing',
+    async (time) => {
+      const { server } = await playLives({ changes: 240, seed: 1, kills: 6, within: 800, down: 5, time });
+      expectWithinWindows(server);
+      expect(new Set(server.writes.map(({ item }) => item)).size).toBe(240);
+    },
+  );
+});
+
+describe('a day', () => {
+  const { lines } = generateDay(1, 0.06);
+  const events = eventsOf(lines);
+
+  test.each([10, 60, 300])(
+    'with a promised visibility of %d s makes few more requests than the fewest',
+    async (promise) => {
+      const { server, took } = await play({ lines: eventLines(lines), straight: true, visibility: promise * 1_000 });
+      expectWithinWindows(server);
+      const { lags } = freshness(events, server.writes, took);
+      expect(quantile(lags, 0.999)).toBeLessThanOrEqual(promise);
+      // The bench holds the whole day to 1.02; of these 300 writes each one is a third of a hundredth.
+      expect(server.arrivals.length / fewestWrites(events, promise)).toBeLessThanOrEqual(1.03);
+    },
+  );
+
+  test('through inbox and reconcile, replays and polls included, is as fresh as the look-ahead allows', async () => {
+    const { server, took } = await play({ lines });
+    expectWithinWindows(server);
+    const own = freshness(events, server.writes, took);
+    const look = freshness(events, lookAhead(events, { knows: 5 }), took);
+    expect(quantile(own.lags, 0.95)).toBeLessThanOrEqual(1.05 * quantile(look.lags, 0.95) + 5);
+    expect(quantile(own.lags, 1)).toBeLessThanOrEqual(1.15 * quantile(look.lags, 1) + 10);
+  });
+
+  test('is the same whether it comes through the inbox or straight to its evaluation', async () => {
+    const { lines: few } = generateDay(2, 0.02);
+    const whole = await play({ lines: few });
+    const straight = await play({ lines: eventLines(few), straight: true });
+    expect(straight.server.writes).toEqual(whole.server.writes);
+  });
+});
