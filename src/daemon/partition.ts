@@ -128,6 +128,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     ...bells,
     sources: sourcesOf(config.connections),
     usedShare: () => throttle.usedShare(),
+    visibility: config.quota.visibility,
     isCrowded: () => collector.isCrowded(),
     guard: config.guard,
     fetches: fetches.bell,
@@ -141,6 +142,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     meter,
     ...bells,
     client: outboxClient(door),
+    visibility: config.quota.visibility,
     onWrite: () => tellWritten(),
     onTrouble(next) {
       trouble = next;

@@ -22,6 +22,8 @@ export interface OutboxOptions {
   readonly random: Random;
   readonly logger: Logger;
   readonly meter: Meter;
+  /** Within which every change is to be seen, milliseconds; absent: as soon as the quota makes sensible. */
+  readonly visibility?: number;
   /** Rung when a change may have become due. */
   readonly outbox: Bell;
   /** Rung when an answer was appended to the inbox. */
@@ -86,7 +88,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   function context(): SettleContext {
-    return { now: clock.now(), random, usedShare: throttle.usedShare() };
+    return { now: clock.now(), random, usedShare: throttle.usedShare(), visibility: options.visibility };
   }
 
   async function eligible(): Promise<Eligible> {
