@@ -4,7 +4,7 @@ import type { HttpClient } from '../http/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Delivery } from '../model/delivery.ts';
-import type { Item, ItemReference, PullRequest, PullRequestState } from '../model/item.ts';
+import type { Item, ItemKey, ItemReference, PullRequest, PullRequestState } from '../model/item.ts';
 
 /**
  * What a vendor can do. Every flag is false unless the connector says otherwise. The core asks the flag, never the
@@ -27,6 +27,28 @@ export interface Capabilities {
   readonly supportsDraft?: boolean;
   /** A closed request can be opened again. Where it cannot, closed (declined) is final. */
   readonly reopensClosed?: boolean;
+}
+
+/** What became of one unit's webhook at the vendor. */
+interface HookState {
+  /** What the hook belongs to, for people: a repository, a group, a project. */
+  readonly subject: string;
+  /** `disabled`: the vendor switched it off, or somebody did. `unknown`: it may not be looked at with these rights. */
+  readonly state: 'active' | 'disabled' | 'absent' | 'unknown';
+  readonly message: string;
+  readonly hint?: string;
+}
+
+/** Webhooks at the vendor, where its API lets them be looked at and registered. */
+interface Hooks {
+  /** @param url the public address that deliveries are to go to */
+  states(url: string, signal: AbortSignal): Promise<readonly HookState[]>;
+  /** Registers, mends and switches on again what is missing; repeated, it changes nothing. Returns one line per hook. */
+  install(
+    url: string,
+    secret: string,
+    signal: AbortSignal,
+  ): Promise<readonly (HookState & { readonly outcome: 'created' | 'updated' | 'unchanged' })[]>;
 }
 
 /** A webhook request as intake received it: header names in lower case, the raw bytes untouched. */
@@ -85,6 +107,31 @@ export type PollPage =
       readonly etag?: string;
     };
 
+/** Where a backfill of one unit stands: everything that was changed since a time, newest first. */
+interface HistoryPosition {
+  readonly unit: string;
+  /** RFC 3339; absent: everything that ever was. */
+  readonly since?: string;
+  /** Continues; absent on the first page. Opaque to the core. */
+  readonly page?: string;
+}
+
+interface HistoryPage {
+  readonly event: string;
+  readonly body: Buffer;
+  readonly next?: string;
+  /** How many items the whole list holds, where the vendor tells; for a progress bar. */
+  readonly total?: number;
+}
+
+/** The ids of what exists: what is held and not among them is fetched, which tells whether it is gone. */
+interface SweepPage {
+  readonly keys: readonly ItemKey[];
+  /** Repositories or projects (`repoId`, `containerId`) that the whole sweep of this unit speaks for. */
+  readonly containers: readonly string[];
+  readonly next?: string;
+}
+
 export interface Fetched {
   readonly event: string;
   readonly body: Buffer;
@@ -115,6 +162,27 @@ export interface Connection {
   fetch(reference: ItemReference, signal: AbortSignal): Promise<Fetched>;
   /** Proves credentials, rights and scope; used by `worksync check`. */
   check(signal: AbortSignal): Promise<readonly Finding[]>;
+  /** One page of a backfill. */
+  history?(position: HistoryPosition, signal: AbortSignal): Promise<HistoryPage>;
+  /** One page of everything that exists in a unit, whatever its state. Throws where it cannot be read whole. */
+  sweep?(unit: string, page: string | undefined, signal: AbortSignal): Promise<SweepPage>;
+  /**
+   * Asks the vendor to send again the deliveries to this address that failed since then. Needs no memory: what was asked for
+   * often enough is seen in the vendor's own list.
+   *
+   * @param since RFC 3339
+   * @returns how many were asked for
+   */
+  redeliver?(url: string, since: string, signal: AbortSignal): Promise<number>;
+  readonly hooks?: Hooks;
+  /** Posts the text once; where a comment with this marker stands already, that one is updated. */
+  comment?(
+    reference: ItemReference,
+    comment: { readonly marker: string; readonly text: string },
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** Closes the item as done; one that is done already is left as it is. */
+  close?(reference: ItemReference, signal: AbortSignal): Promise<void>;
 }
 
 /** A member's own access to a git provider: what they may do there is what the token may do. */
@@ -203,6 +271,10 @@ export interface Connector<Options = never> {
   verify(request: WebhookRequest, secrets: readonly string[], now: number): Promise<VerifiedRequest>;
   /** Pure: the same delivery always becomes the same items. Throws `delivery_malformed`. */
   translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation;
+  /** Pure: options without credentials whose scope takes in everything on this host; for looking at payloads. */
+  unrestricted?(host?: string): Options;
+  /** Pure: the webhook event that a payload of this shape belongs to, where its headers are not at hand. */
+  eventOf?(payload: unknown): string | undefined;
   /** Pure: what `fetch` needs to get this item, when its deliveries cannot be ordered. Equal for equal items. */
   reference(item: Item): ItemReference;
   connect(options: Options, deps: ConnectionDeps): Connection;

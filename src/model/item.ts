@@ -30,6 +30,8 @@ interface ItemBase {
   readonly author?: string | null;
   readonly labels?: readonly string[];
   readonly assignees?: readonly string[];
+  /** E-mail addresses of people named above, by the name used there, where the vendor tells them. */
+  readonly emails?: Readonly<Record<string, string>>;
   /** RFC 3339, UTC. */
   readonly createdAt?: string;
 }
@@ -54,10 +56,11 @@ export interface PullRequest extends ItemBase {
   readonly mergedAt?: string | null;
 }
 
-interface WorkItem extends ItemBase {
+export interface WorkItem extends ItemBase {
   readonly kind: 'work_item';
   /** Project, repository or team that holds it, by the vendor's stable id. */
   readonly containerId: string;
+  /** What people call it: `ENG`, `acme/api`, `Website`. */
   readonly containerName?: string;
   /** What people call it: `ENG-123`, `#45`. */
   readonly identifier: string;
@@ -80,6 +83,11 @@ export interface ItemReference {
 /** `github:github.com:1296269:pull:1347` */
 export function pullRequestKey(connector: string, host: string, repoId: string, identifier: string): ItemKey {
   return `${connector}:${host}:${repoId}:pull:${identifier}`;
+}
+
+/** `jira:<cloud id>:issue:10023` */
+export function workItemKey(connector: string, host: string, id: string): ItemKey {
+  return `${connector}:${host}:issue:${id}`;
 }
 
 /** A finished item's age counts double in the due order: people wait for it most. */

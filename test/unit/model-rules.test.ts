@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { entity, settlement } from '../../src/model/change.ts';
-import { isFinished, pullRequestKey } from '../../src/model/item.ts';
+import { isFinished, pullRequestKey, workItemKey } from '../../src/model/item.ts';
 import { allowance, LANES } from '../../src/model/lane.ts';
 import { cut } from '../../src/model/limits.ts';
 import { externalIdOf, isAutomatic } from '../../src/model/link.ts';
@@ -59,6 +59,7 @@ describe('cutting a text', () => {
 describe('names', () => {
   it('are natural keys', () => {
     expect(pullRequestKey('github', 'github.com', '1296269', '1347')).toBe('github:github.com:1296269:pull:1347');
+    expect(workItemKey('jira', 'a1b2', '10023')).toBe('jira:a1b2:issue:10023');
     expect(entity.pullRequest('github', '1', '2')).toBe('pull_request:github/1/2');
     expect(entity.link('item', 'task')).toBe('link:item>task');
     expect(entity.readLinks('task')).toBe('read:links:task');
