@@ -1,6 +1,7 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { ConnectionDeps } from '../connector.ts';
+import { ownUrl } from '../kit/addresses.ts';
 import { refusal } from './answers.ts';
 import { apiBase, type Options, PUBLIC_API } from './options.ts';
 
@@ -44,13 +45,4 @@ function authorization({ token, email, apiToken }: Options): Readonly<Record<str
   if (token !== undefined) return { authorization: `Bearer ${token}` };
   if (email === undefined || apiToken === undefined) return {};
   return { authorization: `Basic ${Buffer.from(`${email}:${apiToken}`).toString('base64')}` };
-}
-
-/** The path below our own base that a URL means, or undefined when it leads elsewhere. */
-function ownUrl(text: string, bases: readonly string[]): URL | undefined {
-  const home = bases.find((base) => text.startsWith(`${base}/`));
-  if (home === undefined) return undefined;
-  // Parsed below a fixed origin: dot segments are resolved, and what is compared is what was meant.
-  const below = `https://api.invalid${text.slice(home.length)}`;
-  return URL.canParse(below) ? new URL(below) : undefined;
 }

@@ -3,7 +3,7 @@ import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
-import { readAnswer } from './answers.ts';
+import { readAnswer, writeJson } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import { REPOSITORY } from './options.ts';
 import { FIELDS_OF_ONE, uuid } from './schema.ts';
@@ -68,7 +68,7 @@ async function isReadable(api: Api, wanted: Locator, signal: AbortSignal): Promi
 }
 
 function asFetched(event: string, content: unknown): Fetched {
-  return { event, body: Buffer.from(JSON.stringify(content)) };
+  return { event, body: writeJson(content) };
 }
 
 function goneAt({ repoId, repository, number }: Locator, now: number): object {

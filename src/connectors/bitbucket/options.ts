@@ -1,12 +1,11 @@
 import { z } from 'zod';
+import { asBase, isApiUrl } from '../kit/addresses.ts';
 
 export const HOST = 'bitbucket.org';
 export const PUBLIC_API = 'https://api.bitbucket.org/2.0';
 
 /** `workspace/slug`; neither part may be `.` or `..`, so a path built from it stays where it belongs. */
 export const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
-
-const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 const word = z.string().regex(/^[\x21-\x7e]{1,1000}$/, 'must be one word of printable characters');
 
@@ -50,7 +49,7 @@ export type Options = z.infer<typeof options>;
 
 /** Base of the REST API, without a slash at its end (providers' facts §3.6). */
 export function apiBase({ apiUrl }: Pick<Options, 'apiUrl'>): string {
-  return apiUrl?.replace(/\/+$/, '') ?? PUBLIC_API;
+  return apiUrl === undefined ? PUBLIC_API : asBase(apiUrl);
 }
 
 export function isAnonymous(given: Pick<Options, 'token' | 'apiToken'>): boolean {
@@ -67,11 +66,4 @@ const HOUR = 60 * MINUTE;
 export function shortestPoll(given: Options): number {
   const [allowed, floor] = isAnonymous(given) ? [60, 5 * MINUTE] : [1_000, MINUTE];
   return Math.max(floor, Math.ceil((given.repositories.length * HOUR) / (0.8 * allowed)));
-}
-
-function isApiUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const url = new URL(text);
-  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') return false;
-  return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.has(url.hostname));
 }

@@ -1,13 +1,11 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { PollPage, PollPosition } from '../connector.ts';
-import { providerTime, readAnswer } from './answers.ts';
+import { readAnswer, writeJson } from '../kit/json.ts';
+import { firstWalkStart, newest, OVERLAP, timeOf } from '../kit/turns.ts';
 import type { Api } from './api.ts';
 import { FIELDS_OF_LIST } from './schema.ts';
 import { SHAPES } from './translate.ts';
-
-/** What was changed this long before the watermark is read again: lists lag behind. */
-const OVERLAP = 10 * 60_000;
 
 const EVERY_STATE = ['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED'];
 
@@ -32,12 +30,13 @@ export async function pollPulls(api: Api, position: PollPosition, signal: AbortS
   const answer = await api.get(path, query, signal);
   const { values, next } = readPage(answer, path);
   const link = next === undefined ? undefined : linkTo(api.nextQuery(next, path), query, path);
+  const times = values.map((pull) => timeOf(pull, 'updated_on'));
   return {
     outcome: 'page',
     event: SHAPES.list,
-    body: Buffer.from(JSON.stringify({ values })),
+    body: writeJson({ values }),
     next: link && ((isFirstWalk ? continued(values) : undefined) ?? link),
-    newest: isFirstWalk ? startOf(position, answer) : newest(values, answer),
+    newest: isFirstWalk ? firstWalkStart(position, answer) : newest(times, answer),
   };
 }
 
@@ -116,21 +115,4 @@ function readPage(answer: HttpAnswer, path: string): Page {
 
 function updatedOn(pull: unknown): unknown {
   return (pull as { updated_on?: unknown } | null | undefined)?.updated_on;
-}
-
-/** A time ahead of the provider's own clock would make the watermark skip what happens until then. */
-function newest(values: readonly unknown[], answer: HttpAnswer): string | undefined {
-  const seen = values.map((pull) => Date.parse(String(updatedOn(pull)))).filter((time) => !Number.isNaN(time));
-  if (seen.length === 0) return undefined;
-  return new Date(Math.min(Math.max(...seen), providerTime(answer) ?? Number.POSITIVE_INFINITY)).toISOString();
-}
-
-/**
- * Only the first page tells when the walk began. Without the provider's clock ours may be ahead, by less than the
- * overlap.
- */
-function startOf({ page, startedAt }: PollPosition, answer: HttpAnswer): string | undefined {
-  if (page !== undefined) return undefined;
-  const ours = Date.parse(startedAt);
-  return new Date(Math.min(ours, providerTime(answer) ?? ours - OVERLAP)).toISOString();
 }

@@ -1,11 +1,11 @@
 import { z } from 'zod';
+import { absent, webAddress } from '../kit/fields.ts';
 import { REPOSITORY } from './options.ts';
 
 /**
  * The fields that are read, and no others (providers' facts §3.3). Identity and time must be there; any other field
  * that is missing, or that has become something else, is absent: it is then neither compared nor cleared.
  */
-const absent = <Field extends z.ZodType>(field: Field) => field.optional().catch(undefined);
 
 const number = z.int().positive();
 
@@ -32,7 +32,7 @@ export const pullRequest = z.object({
   description: absent(z.string().nullable()),
   draft: absent(z.boolean()),
   created_on: absent(moment),
-  links: absent(z.object({ html: z.object({ href: z.string().regex(/^https?:\/\/\S{1,2000}$/) }) })),
+  links: absent(z.object({ html: z.object({ href: webAddress }) })),
   author: absent(account.nullable()),
   reviewers: absent(z.array(account)),
   // Of a deleted fork the repository, and perhaps the commit, is null; neither is needed.

@@ -1,6 +1,4 @@
-import type { ZodType } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
-import { JsonError, parseJson } from '../../http/json.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import {
   type Item,
@@ -10,6 +8,9 @@ import {
   pullRequestKey,
 } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
+import { present, sorted } from '../kit/fields.ts';
+import { read, readJson } from '../kit/json.ts';
+import { itemsOrReferences } from '../kit/outcome.ts';
 import { HOST, type Options } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -58,7 +59,7 @@ function pullRequestEvent(payload: unknown, options: Options): Translation {
   const event = read(schema.pullRequestEvent, payload);
   const item = toItem(event.pullrequest, event.repository);
   if (!inScope(item.repoName, options)) return { outcome: 'ignored', reason: 'repository_not_in_scope' };
-  return translation([item]);
+  return itemsOrReferences([item], isWhole, reference);
 }
 
 function inScope(name: string | undefined, { repositories }: Options): boolean {
@@ -67,7 +68,11 @@ function inScope(name: string | undefined, { repositories }: Options): boolean {
 }
 
 function list(payload: unknown): Translation {
-  return translation(read(schema.page, payload).values.map((pull) => toItem(pull)));
+  return itemsOrReferences(
+    read(schema.page, payload).values.map((pull) => toItem(pull)),
+    isWhole,
+    reference,
+  );
 }
 
 /** Taken as it is, also with fields absent: fetching once more would bring the same. */
@@ -78,14 +83,6 @@ function fetched(payload: unknown): Translation {
 function gone(payload: unknown): Translation {
   const { repository, id, seen_at } = read(schema.gone, payload);
   return { outcome: 'items', items: [{ ...identity(repository, id), updatedAt: Date.parse(seen_at), gone: true }] };
-}
-
-/** Items that can be mirrored as they are, and references to those that cannot. */
-function translation(items: readonly PullRequest[]): Translation {
-  const whole = items.filter(isWhole);
-  if (whole.length === items.length) return { outcome: 'items', items };
-  const references = items.filter((item) => !isWhole(item)).map(reference);
-  return whole.length === 0 ? { outcome: 'references', references } : { outcome: 'items', items: whole, references };
 }
 
 /** A payload that lacks one of these has drifted: what the API says of the object is asked for. */
@@ -132,30 +129,4 @@ function identity(repository: schema.BitbucketRepository, number: number) {
     repoName: repository.full_name,
     identifier: String(number),
   };
-}
-
-/** Bitbucket promises no order in this list: sorted, the same content is the same item. */
-function sorted(names: readonly string[] | undefined): string[] | undefined {
-  return names && [...new Set(names)].sort();
-}
-
-/** Leaves absent fields out, so that equal items are equal objects. */
-function present<Fields extends object>(fields: Fields): Partial<Fields> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>;
-}
-
-function readJson(body: Uint8Array): unknown {
-  try {
-    return parseJson(body);
-  } catch (error) {
-    if (error instanceof JsonError) throw new SyncError('delivery_malformed', error.message, { cause: error });
-    throw error;
-  }
-}
-
-function read<Output>(expected: ZodType<Output>, payload: unknown): Output {
-  const result = expected.safeParse(payload);
-  if (result.success) return result.data;
-  const issue = result.error.issues[0];
-  throw new SyncError('delivery_malformed', `${issue?.path.join('.') || 'the body'}: ${issue?.message}`);
 }

@@ -1,6 +1,9 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { ConnectionDeps } from '../connector.ts';
+import { ownUrl } from '../kit/addresses.ts';
+import { isRedirect } from '../kit/answers.ts';
+import { linkTo } from '../kit/links.ts';
 import { refusal } from './answers.ts';
 import { type Auth, createAuth, type Send } from './auth.ts';
 import { apiBase, derivedBase, type Options } from './options.ts';
@@ -61,7 +64,7 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
       throw refusal(answer, `GET ${path}`, deps.clock.now());
     },
     linkedPage(answer, rel, path) {
-      const link = linkTo(answer.headers['link'] ?? '', rel);
+      const link = linkTo(answer.headers['link'], rel);
       return link === undefined ? undefined : pageOf(link, path, own);
     },
   };
@@ -73,26 +76,13 @@ async function authorised(auth: Auth, send: Send, path: string, given: GetOption
   return send('GET', given.query === undefined ? path : `${path}?${given.query}`, headers, given.signal);
 }
 
-function isRedirect({ status }: HttpAnswer): boolean {
-  return status === 301 || status === 302 || status === 307 || status === 308;
-}
-
 /** `/repos/owner/name/pulls` → `/pulls`, `/repositories/12/pulls` → `/pulls`. */
 function withoutRepository(path: string): string {
   return path.replace(/^\/(repos\/[^/]+\/[^/]+|repositories\/\d+)/, '');
 }
 
-/** The path below our own base that a URL means, or undefined when it leads elsewhere. */
-function ownPath(text: string, bases: readonly string[]): URL | undefined {
-  const home = bases.find((base) => text.startsWith(`${base}/`));
-  if (home === undefined || !URL.canParse(text)) return undefined;
-  // Parsed again below a fixed origin: dot segments are resolved, and what is compared is what was meant.
-  const below = `https://api.invalid${text.slice(home.length)}`;
-  return URL.canParse(below) ? new URL(below) : undefined;
-}
-
 function movedPath(answer: HttpAnswer, path: string, bases: readonly string[]): string {
-  const target = ownPath(answer.headers['location'] ?? '', bases)?.pathname ?? '';
+  const target = ownUrl(answer.headers['location'] ?? '', bases)?.pathname ?? '';
   const id = /^\/repositories\/\d+/.exec(target)?.[0];
   if (id !== undefined && withoutRepository(target) === withoutRepository(path)) return target;
   throw new SyncError('refused', `GET ${path}: status ${answer.status} leads elsewhere`, {
@@ -101,14 +91,8 @@ function movedPath(answer: HttpAnswer, path: string, bases: readonly string[]): 
   });
 }
 
-/** RFC 8288, as GitHub writes it: `<https://…?page=2>; rel="next", <…>; rel="last"`. */
-function linkTo(header: string, rel: string): string | undefined {
-  for (const [, target, name] of header.matchAll(/<([^<>]*)>\s*;\s*rel="?(\w+)"?/g)) if (name === rel) return target;
-  return undefined;
-}
-
 function pageOf(link: string, path: string, bases: readonly string[]): number {
-  const url = ownPath(link, bases);
+  const url = ownUrl(link, bases);
   const page = url?.searchParams.get('page') ?? '';
   const same = url && (url.pathname === path || isSameList(url.pathname, path));
   if (same && /^[1-9]\d{0,6}$/.test(page)) return Number(page);

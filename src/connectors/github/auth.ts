@@ -3,7 +3,9 @@ import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { providerTime, readAnswer, refusal } from './answers.ts';
+import { providerTime } from '../kit/answers.ts';
+import { readAnswer } from '../kit/json.ts';
+import { refusal } from './answers.ts';
 import type { Options } from './options.ts';
 
 type Headers = Readonly<Record<string, string>>;

@@ -3,7 +3,7 @@ import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
-import { readAnswer } from './answers.ts';
+import { readAnswer, writeJson } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import { REPOSITORY } from './options.ts';
 import { slim } from './schema.ts';
@@ -67,7 +67,7 @@ async function isReadable(api: Api, { repository, repoId }: Locator, signal: Abo
 }
 
 function asFetched(pull: unknown): Fetched {
-  return { event: SHAPES.pull, body: Buffer.from(JSON.stringify(slim(pull))) };
+  return { event: SHAPES.pull, body: writeJson(slim(pull)) };
 }
 
 function asGone({ repoId, repository, number }: Locator, clock: Clock): Fetched {
@@ -76,5 +76,5 @@ function asGone({ repoId, repository, number }: Locator, clock: Clock): Fetched 
     number: Number(number),
     seen_at: new Date(clock.now()).toISOString(),
   };
-  return { event: SHAPES.gone, body: Buffer.from(JSON.stringify(body)) };
+  return { event: SHAPES.gone, body: writeJson(body) };
 }

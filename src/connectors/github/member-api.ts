@@ -1,7 +1,8 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { ConnectionDeps, MemberAccess } from '../connector.ts';
-import { readAnswer, refusal } from './answers.ts';
+import { readAnswer } from '../kit/json.ts';
+import { refusal } from './answers.ts';
 import { type Api, createApi, HEADERS, LARGEST_ANSWER } from './api.ts';
 import { apiBase } from './options.ts';
 

@@ -1,10 +1,8 @@
 import { z } from 'zod';
+import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
 
 /** `owner/name`; neither part may be `.` or `..`, so a path built from it stays where it belongs. */
 export const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
-
-const HOST = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
-const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 const app = z
   .strictObject({
@@ -60,7 +58,7 @@ export type Options = z.infer<typeof options>;
 
 /** Base of the REST API, without a slash at its end (providers' facts §1.8). */
 export function apiBase(given: Pick<Options, 'host' | 'apiUrl'>): string {
-  return given.apiUrl?.replace(/\/+$/, '') ?? derivedBase(given.host);
+  return given.apiUrl === undefined ? derivedBase(given.host) : asBase(given.apiUrl);
 }
 
 /** The base that links and redirects of this host name, also when requests go through another address. */
@@ -78,11 +76,4 @@ const MINUTE = 60_000;
 export function shortestPoll(given: Options): number {
   if (given.token !== undefined || given.app !== undefined) return MINUTE;
   return Math.max(5 * MINUTE, given.repositories.length * 75_000);
-}
-
-function isApiUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const url = new URL(text);
-  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') return false;
-  return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.has(url.hostname));
 }

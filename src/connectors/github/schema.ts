@@ -1,21 +1,17 @@
 import { z } from 'zod';
+import { absent, instant, webAddress } from '../kit/fields.ts';
+import { keep, type Shape } from '../kit/slim.ts';
 import { REPOSITORY } from './options.ts';
 
 /**
  * The fields that are read, and no others (providers' facts §1.4). Identity and time must be there; any other field
  * that is missing, or that has become something else, is absent: it is then neither compared nor cleared.
  */
-const absent = <Field extends z.ZodType>(field: Field) => field.optional().catch(undefined);
 
 const id = z.int().positive();
 const number = z.int().positive();
 const named = <Name extends string>(name: Name) => z.object({ [name]: z.string().min(1) } as Record<Name, z.ZodString>);
 const account = named('login');
-
-/** An instant of RFC 3339, always written in UTC. */
-const instant = z.iso.datetime({ offset: true }).transform((text) => {
-  return text.endsWith('Z') ? text : new Date(text).toISOString();
-});
 
 const repository = z.object({ id, full_name: z.string().regex(REPOSITORY) });
 
@@ -29,7 +25,7 @@ export const pullRequest = z.object({
   merged: absent(z.boolean().nullable()),
   merged_at: absent(instant.nullable()),
   created_at: absent(instant),
-  html_url: absent(z.string().regex(/^https?:\/\/\S{1,2000}$/)),
+  html_url: absent(webAddress),
   user: absent(account.nullable()),
   labels: absent(z.array(named('name'))),
   assignees: absent(z.array(account)),
@@ -53,11 +49,6 @@ export const issueCommentEvent = z.object({
 
 /** What `fetch` writes for a pull request that exists no more. */
 export const gone = z.object({ repository, number, seen_at: instant });
-
-/** What is kept of an object: `true` for a whole field, a shape for its parts; a list's shape stands for each element. */
-interface Shape {
-  readonly [field: string]: true | Shape;
-}
 
 const KEPT: Shape = {
   number: true,
@@ -85,16 +76,4 @@ const KEPT: Shape = {
  */
 export function slim(pull: unknown): unknown {
   return keep(pull, KEPT);
-}
-
-function keep(value: unknown, shape: Shape): unknown {
-  if (Array.isArray(value)) return value.map((element: unknown) => keep(element, shape));
-  if (typeof value !== 'object' || value === null) return value;
-  const kept: Record<string, unknown> = {};
-  for (const [field, part] of Object.entries(shape)) {
-    if (!Object.hasOwn(value, field)) continue;
-    const content = (value as Record<string, unknown>)[field];
-    kept[field] = part === true ? content : keep(content, part);
-  }
-  return kept;
 }

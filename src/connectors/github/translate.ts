@@ -1,6 +1,4 @@
-import type { ZodType } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
-import { JsonError, parseJson } from '../../http/json.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import {
   type Item,
@@ -10,6 +8,9 @@ import {
   pullRequestKey,
 } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
+import { present, sorted } from '../kit/fields.ts';
+import { read, readJson } from '../kit/json.ts';
+import { itemsOrReferences } from '../kit/outcome.ts';
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -60,7 +61,7 @@ function pullRequestEvent(payload: unknown, options: Options): Translation {
   const event = read(schema.pullRequestEvent, payload);
   const item = toItem(event.pull_request, options.host, event.repository);
   if (!inScope(item.repoName, options)) return outOfScope;
-  return translation([item]);
+  return itemsOrReferences([item], isWhole, reference);
 }
 
 /** The issue in this event has no branches: the pull request itself is fetched. */
@@ -73,7 +74,11 @@ function issueComment(payload: unknown, options: Options): Translation {
 
 function list(payload: unknown, options: Options): Translation {
   const pulls = read(schema.pullRequest.array(), payload);
-  return translation(pulls.map((pull) => toItem(pull, options.host)));
+  return itemsOrReferences(
+    pulls.map((pull) => toItem(pull, options.host)),
+    isWhole,
+    reference,
+  );
 }
 
 /** Taken as it is, also with fields absent: fetching once more would bring the same. */
@@ -92,14 +97,6 @@ const outOfScope: Translation = { outcome: 'ignored', reason: 'repository_not_in
 function inScope(name: string | undefined, { repositories }: Options): boolean {
   const wanted = name?.toLowerCase();
   return repositories.some((repository) => repository.toLowerCase() === wanted);
-}
-
-/** Items that can be mirrored as they are, and references to those that cannot. */
-function translation(items: readonly PullRequest[]): Translation {
-  const references = items.filter((item) => !isWhole(item)).map(reference);
-  if (references.length === 0) return { outcome: 'items', items };
-  const whole = items.filter(isWhole);
-  return whole.length === 0 ? { outcome: 'references', references } : { outcome: 'items', items: whole, references };
 }
 
 /** A payload that lacks one of these has drifted: what the API says of the object is asked for. */
@@ -162,16 +159,6 @@ function reviewers(pull: schema.GithubPullRequest, repository: schema.GithubRepo
   ]);
 }
 
-/** GitHub promises no order in these lists: sorted, the same content is the same item. */
-function sorted(names: readonly string[] | undefined): string[] | undefined {
-  return names && [...new Set(names)].sort();
-}
-
-/** Leaves absent fields out, so that equal items are equal objects. */
-function present<Fields extends object>(fields: Fields): Partial<Fields> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>;
-}
-
 function referenceTo(
   host: string,
   repository: { id: string | number; full_name: string },
@@ -183,20 +170,4 @@ function referenceTo(
     key: pullRequestKey('github', host, repoId, String(number)),
     locator: { repoId, repository: repository.full_name, number: String(number) },
   };
-}
-
-function readJson(body: Uint8Array): unknown {
-  try {
-    return parseJson(body);
-  } catch (error) {
-    if (error instanceof JsonError) throw new SyncError('delivery_malformed', error.message, { cause: error });
-    throw error;
-  }
-}
-
-function read<Output>(expected: ZodType<Output>, payload: unknown): Output {
-  const result = expected.safeParse(payload);
-  if (result.success) return result.data;
-  const issue = result.error.issues[0];
-  throw new SyncError('delivery_malformed', `${issue?.path.join('.') || 'the body'}: ${issue?.message}`);
 }

@@ -1,10 +1,9 @@
-import { isUtf8 } from 'node:buffer';
 import { Webhooks } from '@octokit/webhooks';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
+import { mismatch, readName, requireSecrets, requireText, single } from '../kit/hmac.ts';
 
 const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
-const NAME = /^[A-Za-z0-9_-]{1,100}$/;
 
 type Verify = (request: WebhookRequest, secrets: readonly string[]) => Promise<VerifiedRequest>;
 
@@ -25,8 +24,7 @@ export function createVerify(): Verify {
     return made;
   };
   return async (request, secrets) => {
-    if (secrets.length === 0 || secrets.includes(''))
-      throw new SyncError('signature_missing', 'no webhook secret is configured, so nothing can be proved');
+    requireSecrets(secrets);
     const signature = readSignature(request);
     await checkSignature(verifiers(secrets), request.body, signature);
     return {
@@ -36,29 +34,19 @@ export function createVerify(): Verify {
   };
 }
 
-function readSignature({ headers }: WebhookRequest): string {
-  const signature = headers['x-hub-signature-256'];
-  if (signature === undefined)
+function readSignature(request: WebhookRequest): string {
+  if (request.headers['x-hub-signature-256'] === undefined)
     throw new SyncError('signature_missing', 'the request has no X-Hub-Signature-256 header');
-  if (typeof signature !== 'string' || !SIGNATURE.test(signature)) throw mismatch('is not one SHA-256 digest');
+  const signature = single(request, 'x-hub-signature-256');
+  if (signature === undefined || !SIGNATURE.test(signature)) throw mismatch('is not one SHA-256 digest');
   return signature;
 }
 
 async function checkSignature(verifiers: readonly Webhooks[], body: Buffer, signature: string): Promise<void> {
   // The package takes text. Bytes that are not UTF-8 would change on the way, and GitHub sends none.
-  if (body.length === 0 || !isUtf8(body)) throw mismatch('stands over a body that is not UTF-8 text');
+  requireText(body);
   const text = body.toString('utf8');
   let valid = false;
   for (const verifier of verifiers) valid = (await verifier.verify(text, signature)) || valid;
   if (!valid) throw mismatch('was made with another secret, or the body was changed');
-}
-
-function mismatch(what: string): SyncError {
-  return new SyncError('signature_mismatch', `the signature ${what}`);
-}
-
-function readName({ headers }: WebhookRequest, name: string): string {
-  const value = headers[name];
-  if (typeof value === 'string' && NAME.test(value)) return value;
-  throw new SyncError('delivery_malformed', `the request has no usable ${name} header`);
 }

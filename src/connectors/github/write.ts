@@ -9,7 +9,8 @@ import type {
   PullRequestEdit,
   WrittenPullRequest,
 } from '../connector.ts';
-import { readAnswer } from './answers.ts';
+import { onOneLine } from '../kit/answers.ts';
+import { readAnswer } from '../kit/json.ts';
 import { createMemberApi, type MemberApi } from './member-api.ts';
 import { REPOSITORY } from './options.ts';
 import { SHAPES, translate } from './translate.ts';
@@ -161,7 +162,7 @@ async function explainRefusal(visit: Visit, wanted: NewPullRequest, answer: Http
 function readValidation(answer: HttpAnswer): { text: string; fields: readonly (string | undefined)[] } {
   const { message, errors } = validation.catch({ message: '', errors: [] }).parse(readAnswer(answer, 'a refusal'));
   const text = [message, ...errors.map((error) => error.message ?? `${error.field} ${error.code}`)].join('; ');
-  return { text: text.replace(/[\s\p{C}]+/gu, ' ').slice(0, 300), fields: errors.map(({ field }) => field) };
+  return { text: onOneLine(text, 300), fields: errors.map(({ field }) => field) };
 }
 
 function refused(errorCode: string, message: string): SyncError {

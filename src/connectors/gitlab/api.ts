@@ -1,6 +1,9 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { ConnectionDeps } from '../connector.ts';
+import { ownUrl } from '../kit/addresses.ts';
+import { isRedirect } from '../kit/answers.ts';
+import { linkTo } from '../kit/links.ts';
 import { refusal } from './answers.ts';
 import { apiBase, derivedBase, type Options } from './options.ts';
 
@@ -15,7 +18,7 @@ interface GetOptions {
   readonly signal: AbortSignal;
 }
 
-type Neighbour = 'next' | 'prev' | 'last';
+export type Neighbour = 'next' | 'prev' | 'last';
 
 /** The REST API of one connection. */
 export interface Api {
@@ -55,7 +58,7 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
     pageNumber(answer, which, path) {
       const plain = answer.headers[PAGE_HEADERS[which]];
       if (plain !== undefined) return readNumber(plain, path);
-      const link = linkTo(answer.headers['link'] ?? '', which);
+      const link = linkTo(answer.headers['link'], which);
       return link === undefined ? undefined : linkedPage(link, path, own);
     },
   };
@@ -77,22 +80,9 @@ function headersOf({ token }: Options, etag: string | undefined): Record<string,
   };
 }
 
-function isRedirect({ status }: HttpAnswer): boolean {
-  return status === 301 || status === 302 || status === 307 || status === 308;
-}
-
 /** `/projects/acme%2Fapi/merge_requests` → `/merge_requests` */
 function withoutProject(path: string): string {
   return path.replace(/^\/projects\/[^/]+/, '');
-}
-
-/** The URL below our own base that a text means, or undefined when it leads elsewhere. */
-function ownUrl(text: string, bases: readonly string[]): URL | undefined {
-  const home = bases.find((base) => text.startsWith(`${base}/`));
-  if (home === undefined || !URL.canParse(text)) return undefined;
-  // Parsed again below a fixed origin: dot segments are resolved, and what is compared is what was meant.
-  const below = `https://api.invalid${text.slice(home.length)}`;
-  return URL.canParse(below) ? new URL(below) : undefined;
 }
 
 /** GitLab names a moved project by its number in `Location` (§2.6). */
@@ -103,12 +93,6 @@ function movedPath(answer: HttpAnswer, path: string, bases: readonly string[]): 
     status: answer.status,
     hint: 'The project moved to where it cannot be followed: write its number or its present path, and the right host, in the configuration.',
   });
-}
-
-/** RFC 8288, as GitLab writes it: `<https://…&page=2&…>; rel="next", <…>; rel="last"`. */
-function linkTo(header: string, rel: string): string | undefined {
-  for (const [, target, name] of header.matchAll(/<([^<>]*)>\s*;\s*rel="?(\w+)"?/g)) if (name === rel) return target;
-  return undefined;
 }
 
 function linkedPage(link: string, path: string, bases: readonly string[]): number {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
-import { readAnswer } from './answers.ts';
+import { readAnswer } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
 

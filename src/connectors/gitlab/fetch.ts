@@ -3,7 +3,7 @@ import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
-import { readAnswer } from './answers.ts';
+import { readAnswer, writeJson } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import { slim } from './schema.ts';
 import { SHAPES } from './translate.ts';
@@ -26,7 +26,7 @@ export async function fetchMergeRequest(
   const path = `/projects/${wanted.projectId}/merge_requests/${wanted.iid}`;
   try {
     const found = readAnswer(await api.get(path, { signal }), `GET ${path}`);
-    return { event: SHAPES.mergeRequest, body: Buffer.from(JSON.stringify(slim(found))) };
+    return { event: SHAPES.mergeRequest, body: writeJson(slim(found)) };
   } catch (thrown) {
     const error = asSyncError(thrown);
     if (error.code === 'not_found' && (await isMissing(api, wanted, signal))) return asGone(wanted, clock);
@@ -50,5 +50,5 @@ async function isMissing(api: Api, { projectId, iid }: Locator, signal: AbortSig
 
 function asGone({ projectId, iid }: Locator, clock: Clock): Fetched {
   const body = { project_id: Number(projectId), iid: Number(iid), seen_at: new Date(clock.now()).toISOString() };
-  return { event: SHAPES.gone, body: Buffer.from(JSON.stringify(body)) };
+  return { event: SHAPES.gone, body: writeJson(body) };
 }

@@ -1,10 +1,8 @@
 import { z } from 'zod';
+import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
 
 /** A project's number, or its path `group/…/project`; no part may be `.` or `..`, so a URL stays where it belongs. */
 export const PROJECT = /^(?:[1-9]\d{0,15}|(?:(?!\.{1,2}\/)[\w.-]{1,255}\/){1,21}(?!\.{1,2}$)[\w.-]{1,255})$/;
-
-const HOST = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
-const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 const project = z
   .union([z.string(), z.int()])
@@ -47,17 +45,10 @@ export type Options = z.infer<typeof options>;
 
 /** Base of the REST API, without a slash at its end (providers' facts §2.8). */
 export function apiBase(given: Pick<Options, 'host' | 'apiUrl'>): string {
-  return given.apiUrl?.replace(/\/+$/, '') ?? derivedBase(given.host);
+  return given.apiUrl === undefined ? derivedBase(given.host) : asBase(given.apiUrl);
 }
 
 /** The base that links and redirects of this host name, also when requests go through another address. */
 export function derivedBase(host: string): string {
   return `https://${host}/api/v4`;
-}
-
-function isApiUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const url = new URL(text);
-  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') return false;
-  return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.has(url.hostname));
 }

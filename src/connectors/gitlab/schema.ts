@@ -1,18 +1,19 @@
 import { z } from 'zod';
+import { absent, webAddress } from '../kit/fields.ts';
+import { keep, type Shape } from '../kit/slim.ts';
 import { PROJECT } from './options.ts';
 
 /**
  * The fields that are read, and no others (providers' facts §2.4). Identity and time must be there; any other field
  * that is missing, or that has become something else, is absent: it is then neither compared nor cleared.
  */
-const absent = <Field extends z.ZodType>(field: Field) => field.optional().catch(undefined);
 
 const id = z.int().positive();
 const text = z.string().min(1);
 const account = z.object({ username: text });
 const accounts = absent(z.array(account));
 const ids = absent(z.array(z.int()));
-const url = absent(z.string().regex(/^https?:\/\/\S{1,2000}$/));
+const url = absent(webAddress);
 const path = z.string().regex(PROJECT);
 
 /** `2017-09-15 16:50:55 UTC`, as webhooks write it. */
@@ -92,11 +93,6 @@ export const mergeRequestNoteHook = z.object({ project, merge_request: hookAttri
 /** What `fetch` writes for a merge request that exists no more. */
 export const gone = z.object({ project_id: id, iid: id, seen_at: instant });
 
-/** What is kept of an object: `true` for a whole field, a shape for its parts; a list's shape stands for each element. */
-interface Shape {
-  readonly [field: string]: true | Shape;
-}
-
 const KEPT: Shape = {
   iid: true,
   project_id: true,
@@ -125,16 +121,4 @@ const KEPT: Shape = {
  */
 export function slim(found: unknown): unknown {
   return keep(found, KEPT);
-}
-
-function keep(value: unknown, shape: Shape): unknown {
-  if (Array.isArray(value)) return value.map((element: unknown) => keep(element, shape));
-  if (typeof value !== 'object' || value === null) return value;
-  const kept: Record<string, unknown> = {};
-  for (const [field, part] of Object.entries(shape)) {
-    if (!Object.hasOwn(value, field)) continue;
-    const content = (value as Record<string, unknown>)[field];
-    kept[field] = part === true ? content : keep(content, part);
-  }
-  return kept;
 }

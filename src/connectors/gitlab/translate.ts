@@ -1,6 +1,3 @@
-import type { ZodType } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
-import { JsonError, parseJson } from '../../http/json.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import {
   type Item,
@@ -10,6 +7,9 @@ import {
   pullRequestKey,
 } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
+import { present, sorted } from '../kit/fields.ts';
+import { read, readJson } from '../kit/json.ts';
+import { itemsOrReferences } from '../kit/outcome.ts';
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -67,7 +67,7 @@ function noteHook(payload: unknown, options: Options): Translation {
 
 function ofHook(hook: schema.MergeRequestHook, options: Options): Translation {
   if (!inScope(hook.project, options)) return { outcome: 'ignored', reason: 'project_not_in_scope' };
-  return translation([fromHook(hook, options.host)]);
+  return itemsOrReferences([fromHook(hook, options.host)], isWhole, reference);
 }
 
 function inScope(project: { id: number; path_with_namespace: string }, { projects }: Options): boolean {
@@ -77,7 +77,11 @@ function inScope(project: { id: number; path_with_namespace: string }, { project
 
 function list(payload: unknown, options: Options): Translation {
   const found = read(schema.mergeRequest.array(), payload);
-  return translation(found.map((each) => fromRest(each, options.host)));
+  return itemsOrReferences(
+    found.map((each) => fromRest(each, options.host)),
+    isWhole,
+    reference,
+  );
 }
 
 /** Taken as it is, also with fields absent: fetching once more would bring the same. */
@@ -89,14 +93,6 @@ function gone(payload: unknown, options: Options): Translation {
   const { project_id, iid, seen_at } = read(schema.gone, payload);
   const item = { ...identity(options.host, project_id, iid), updatedAt: Date.parse(seen_at), gone: true };
   return { outcome: 'items', items: [item] };
-}
-
-/** Items that can be mirrored as they are, and references to those that cannot. */
-function translation(items: readonly PullRequest[]): Translation {
-  const references = items.filter((item) => !isWhole(item)).map(reference);
-  if (references.length === 0) return { outcome: 'items', items };
-  const whole = items.filter(isWhole);
-  return whole.length === 0 ? { outcome: 'references', references } : { outcome: 'items', items: whole, references };
 }
 
 /** What lacks one of these is asked for: a payload that has drifted, a merge in progress, a description with images. */
@@ -201,30 +197,4 @@ interface Account {
 
 function usernames(accounts: readonly Account[] | undefined): string[] | undefined {
   return sorted(accounts?.map(({ username }) => username));
-}
-
-/** GitLab promises no order in these lists: sorted, the same content is the same item. */
-function sorted(names: readonly string[] | undefined): string[] | undefined {
-  return names && [...new Set(names)].sort();
-}
-
-/** Leaves absent fields out, so that equal items are equal objects. */
-function present<Fields extends object>(fields: Fields): Partial<Fields> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>;
-}
-
-function readJson(body: Uint8Array): unknown {
-  try {
-    return parseJson(body);
-  } catch (error) {
-    if (error instanceof JsonError) throw new SyncError('delivery_malformed', error.message, { cause: error });
-    throw error;
-  }
-}
-
-function read<Output>(expected: ZodType<Output>, payload: unknown): Output {
-  const result = expected.safeParse(payload);
-  if (result.success) return result.data;
-  const issue = result.error.issues[0];
-  throw new SyncError('delivery_malformed', `${issue?.path.join('.') || 'the body'}: ${issue?.message}`);
 }

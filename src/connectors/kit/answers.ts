@@ -1,0 +1,31 @@
+import type { HttpAnswer } from '../../http/client.ts';
+import { parseJson } from '../../http/json.ts';
+
+/** The provider's clock as the answer shows it, epoch milliseconds. */
+export function providerTime(answer: Pick<HttpAnswer, 'headers'>): number | undefined {
+  const time = Date.parse(answer.headers['date'] ?? '');
+  return Number.isNaN(time) ? undefined : time;
+}
+
+/** A text of the other side, fit for a log: short and on one line. */
+export function onOneLine(text: string, longest = 200): string {
+  return text.replace(/[\s\p{C}]+/gu, ' ').slice(0, longest);
+}
+
+/**
+ * What the vendor says about a refusal; empty where it says nothing that can be read.
+ *
+ * @param messageOf finds it in the vendor's error object; it may throw, and may answer with anything
+ */
+export function saidBy(answer: Pick<HttpAnswer, 'body'>, messageOf: (body: unknown) => unknown): string {
+  try {
+    const message = messageOf(parseJson(answer.body));
+    return typeof message === 'string' ? onOneLine(message) : '';
+  } catch {
+    return '';
+  }
+}
+
+export function isRedirect({ status }: Pick<HttpAnswer, 'status'>): boolean {
+  return status === 301 || status === 302 || status === 307 || status === 308;
+}

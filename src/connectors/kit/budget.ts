@@ -1,0 +1,58 @@
+import { SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { providerTime } from './answers.ts';
+
+/** What a request is for. Others use the same limit, and what people wait for comes first. */
+export type Use = 'fetch' | 'poll' | 'background';
+
+/** The part of the limit that a use leaves to those before it; backfills and sweeps are the background. */
+const LEAVES: Readonly<Record<Use, number>> = { fetch: 0, poll: 0.1, background: 0.5 };
+
+/** What the vendor says is left. */
+export interface Rate {
+  readonly limit: number;
+  readonly remaining: number;
+  /** When the whole limit is there again, epoch milliseconds by the provider's clock. */
+  readonly resetAt: number;
+}
+
+/** The requests that one connection has left, as the vendor's answers tell; nothing is assumed before the first one. */
+export interface Budget {
+  /** Throws `rate_limited`, and nothing is sent, where less is left than this use must leave. */
+  require(use: Use): void;
+  learn(answer: HttpAnswer): void;
+}
+
+const SECOND = 1_000;
+
+/** @param rateOf reads the vendor's headers; undefined where the answer tells nothing */
+export function createBudget(clock: Clock, rateOf: (headers: HttpAnswer['headers']) => Rate | undefined): Budget {
+  let known: (Rate & { readonly until: number }) | undefined;
+  return {
+    require(use) {
+      const left = known ? known.until - clock.monotonic() : 0;
+      if (!known || left <= 0 || known.remaining > known.limit * LEAVES[use]) return;
+      const { remaining, limit } = known;
+      throw new SyncError('rate_limited', `${remaining} of ${limit} requests are left, kept for what is more urgent`, {
+        retryAfter: left,
+        hint: 'It goes on by itself when the limit is whole again. If this happens often: poll less, or give worksync a credential of its own.',
+      });
+    },
+    learn(answer) {
+      const rate = rateOf(answer.headers);
+      if (!rate || !(rate.limit > 0)) return;
+      // Answers may overtake each other: within one period what is left only shrinks.
+      const remaining = known?.resetAt === rate.resetAt ? Math.min(known.remaining, rate.remaining) : rate.remaining;
+      const wait = rate.resetAt - (providerTime(answer) ?? clock.now()) + SECOND;
+      known = { ...rate, remaining, until: clock.monotonic() + wait };
+    },
+  };
+}
+
+/** `<prefix>-limit`, `-remaining` and `-reset`, the last in epoch seconds, as several vendors name them. */
+export function rateFrom(headers: HttpAnswer['headers'], prefix: string): Rate | undefined {
+  const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) => headers[`${prefix}-${name}`]);
+  if (![limit, remaining, reset].every((text) => text !== undefined && /^\d{1,12}$/.test(text))) return undefined;
+  return { limit: Number(limit), remaining: Number(remaining), resetAt: Number(reset) * SECOND };
+}

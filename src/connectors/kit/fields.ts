@@ -1,0 +1,25 @@
+import { z } from 'zod';
+
+/**
+ * A field that is missing, or that has become something else, is absent: it is then neither compared nor cleared.
+ * For every field but identity and time, which must be there.
+ */
+export const absent = <Field extends z.ZodType>(field: Field) => field.optional().catch(undefined);
+
+/** An instant of RFC 3339, always written in UTC. */
+export const instant = z.iso
+  .datetime({ offset: true })
+  .transform((text) => (text.endsWith('Z') ? text : new Date(text).toISOString()));
+
+/** An address that people can open. */
+export const webAddress = z.string().regex(/^https?:\/\/\S{1,2000}$/);
+
+/** Vendors promise no order in lists of names: sorted, the same content is the same item. */
+export function sorted(names: readonly string[] | undefined): string[] | undefined {
+  return names && [...new Set(names)].sort();
+}
+
+/** Leaves absent fields out, so that equal items are equal objects. */
+export function present<Fields extends object>(fields: Fields): Partial<Fields> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>;
+}

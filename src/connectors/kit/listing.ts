@@ -1,0 +1,52 @@
+import { asSyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import type { Clock } from '../../lib/clock.ts';
+
+/** What patterns take in changes seldom. */
+const REFRESH_AFTER = 12 * 60_000;
+
+/**
+ * A list that is kept between cycles and read again when it is old. Where it cannot be read for a passing reason the
+ * last one stands, and is asked for again the next time.
+ */
+export function createListing<Element>(
+  clock: Clock,
+  load: (signal: AbortSignal) => Promise<readonly Element[]>,
+): (signal: AbortSignal) => Promise<readonly Element[]> {
+  let held: { list: readonly Element[]; until: number } | undefined;
+  return async (signal) => {
+    if (held && clock.monotonic() < held.until) return held.list;
+    try {
+      held = { list: await load(signal), until: clock.monotonic() + REFRESH_AFTER };
+    } catch (thrown) {
+      if (!held || asSyncError(thrown).verdict !== 'retry' || signal.aborted) throw thrown;
+    }
+    return held.list;
+  };
+}
+
+interface Memory<Page> {
+  /** Asks with the validator that this place was last answered with; a 304 is the page that was read then. */
+  read(
+    place: string,
+    ask: (etag: string | undefined) => Promise<HttpAnswer>,
+    parse: (answer: HttpAnswer) => Page,
+  ): Promise<Page>;
+}
+
+/** Pages of a list with their validators, for as long as the process lives: an unchanged list costs free 304s. */
+export function createMemory<Page>(): Memory<Page> {
+  const pages = new Map<string, { etag: string; page: Page }>();
+  return {
+    async read(place, ask, parse) {
+      const known = pages.get(place);
+      const answer = await ask(known?.etag);
+      if (known && answer.status === 304) return known.page;
+      const page = parse(answer);
+      const etag = answer.headers['etag'];
+      if (etag === undefined) pages.delete(place);
+      else pages.set(place, { etag, page });
+      return page;
+    },
+  };
+}

@@ -1,0 +1,68 @@
+import { SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import type { PollPosition } from '../connector.ts';
+import { providerTime } from './answers.ts';
+
+/** What was changed this long before the watermark is read again: lists lag behind, and times share a second. */
+export const OVERLAP = 10 * 60_000;
+
+/** How a walk over numbered pages goes on: in which direction, and at which page. */
+interface Turn {
+  readonly rel: 'next' | 'prev';
+  readonly page: number;
+}
+
+/** The stored `page` of a position. */
+export function readTurn(text: string | undefined): Turn | undefined {
+  if (text === undefined) return undefined;
+  const match = /^(next|prev):([1-9]\d{0,6})$/.exec(text);
+  if (!match) throw new SyncError('internal', `the stored page of a walk is not one of ours: ${text.slice(0, 40)}`);
+  return { rel: match[1] as Turn['rel'], page: Number(match[2]) };
+}
+
+interface Surroundings {
+  readonly turn: Turn | undefined;
+  /** Enters at the front, to learn the last page, and then goes from there down to the first again. */
+  readonly backwards?: boolean;
+  /** The number of a neighbouring page, as the answer tells it. */
+  pageOf(rel: 'next' | 'prev' | 'last'): number | undefined;
+  readonly what: string;
+}
+
+/** Where the walk goes on, as text for the next position; undefined on the last page. */
+export function nextTurn({ turn, backwards, pageOf, what }: Surroundings): string | undefined {
+  const last = backwards && !turn ? pageOf('last') : undefined;
+  if (last !== undefined && last > 1) return `prev:${last}`;
+  const rel = turn?.rel ?? 'next';
+  const page = pageOf(rel);
+  if (page === undefined) return undefined;
+  const current = turn?.page ?? 1;
+  // A list that links in circles would never end.
+  if (rel === 'next' ? page > current : page < current) return `${rel}:${page}`;
+  throw new SyncError('answer_malformed', `${what}: the ${rel} page of page ${current} is said to be ${page}`);
+}
+
+/** Epoch milliseconds of a field; NaN where it cannot be read: such an element is kept, for `translate` to judge. */
+export function timeOf(element: unknown, field: string): number {
+  const time = (element as Record<string, unknown> | null | undefined)?.[field];
+  return typeof time === 'string' ? Date.parse(time) : Number.NaN;
+}
+
+/** A time ahead of the provider's own clock would make the watermark skip what happens until then. */
+export function newest(times: readonly number[], answer: HttpAnswer): string | undefined {
+  const seen = times.filter((time) => !Number.isNaN(time));
+  if (seen.length === 0) return undefined;
+  return new Date(Math.min(Math.max(...seen), providerTime(answer) ?? Number.POSITIVE_INFINITY)).toISOString();
+}
+
+/**
+ * The first walk reports its own start, told by its first page, and nothing of what it sees: it may last longer than the
+ * overlap, and a change seen late would move the watermark past the closing of one that was read as open before. It
+ * starts by the provider's clock or ours, whichever is behind; without the provider's, ours may be ahead, by less than
+ * the overlap.
+ */
+export function firstWalkStart({ page, startedAt }: PollPosition, answer: HttpAnswer): string | undefined {
+  if (page !== undefined) return undefined;
+  const ours = Date.parse(startedAt);
+  return new Date(Math.min(ours, providerTime(answer) ?? ours - OVERLAP)).toISOString();
+}
