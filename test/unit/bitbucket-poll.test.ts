@@ -84,11 +84,10 @@ class Repository {
   private list(query: URLSearchParams): HttpAnswer {
     const size = Number(query.get('pagelen'));
     if (size > 50) return { status: 400, headers: {}, body: Buffer.from('{"error":{"message":"Invalid pagelen"}}') };
-    const wanted = query.getAll('state');
-    const since = sinceOf(query.get('q'));
+    const { states, since } = conditionOf(query);
     const sign = query.get('sort')?.startsWith('-') ? -1 : 1;
     const pulls = [...this.pulls.values()]
-      .filter(({ state, updated }) => wanted.includes(state) && updated >= since)
+      .filter(({ state, updated }) => states.includes(state) && updated >= since)
       .sort((a, b) => sign * (a.updated - b.updated || a.id - b.id));
     const page = Number(query.get('page') ?? query.get('ctx')?.slice(1) ?? 1);
     const values = pulls.slice((page - 1) * size, page * size).map(asJson);
@@ -106,13 +105,18 @@ class Repository {
   }
 }
 
-/** The one form of condition that is sent: a time without quotes, and without the `Z` that Bitbucket refuses. */
-function sinceOf(q: string | null): number {
-  if (q === null) return Number.NEGATIVE_INFINITY;
-  const [, second, fraction = ''] =
-    /^updated_on >= (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?\+00:00$/.exec(q) ?? [];
+/**
+ * The forms of condition that are sent: a time without quotes, and without the `Z` that Bitbucket refuses. Beside `q` the
+ * parameter `state` counts for nothing.
+ */
+function conditionOf(query: URLSearchParams): { states: readonly string[]; since: number } {
+  const q = query.get('q');
+  if (q === null) return { states: query.getAll('state'), since: Number.NEGATIVE_INFINITY };
+  const [, state, second, fraction = ''] =
+    /^(?:state = "([A-Z]+)" AND )?updated_on >= (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?\+00:00$/.exec(q) ?? [];
   if (second === undefined) throw new Error(`Bitbucket does not understand ${q}`);
-  return Date.parse(`${second}Z`) * 1_000 + Number(fraction.padEnd(6, '0'));
+  const since = Date.parse(`${second}Z`) * 1_000 + Number(fraction.padEnd(6, '0'));
+  return { states: state === undefined ? ['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED'] : [state], since };
 }
 
 function asTime(micros: number): string {
@@ -214,8 +218,8 @@ describe('the first walk', () => {
     const asked = repository.requests.map(({ url }) => new URL(url).searchParams);
     expect(asked.map((query) => query.get('q'))).toEqual([
       null,
-      `updated_on >= ${asTime(repository.pulls.get(51)?.updated ?? 0)}`,
-      `updated_on >= ${asTime(repository.pulls.get(100)?.updated ?? 0)}`,
+      `state = "OPEN" AND updated_on >= ${asTime(repository.pulls.get(51)?.updated ?? 0)}`,
+      `state = "OPEN" AND updated_on >= ${asTime(repository.pulls.get(100)?.updated ?? 0)}`,
     ]);
     for (const query of asked) expect(query.getAll('state')).toEqual(['OPEN']);
     expect(Object.keys(mirror.states)).toHaveLength(119);

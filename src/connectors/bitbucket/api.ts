@@ -19,9 +19,16 @@ export interface Api {
   nextQuery(link: unknown, path: string): string;
 }
 
-export function createApi(options: Options, { http, clock }: ConnectionDeps): Api {
-  const base = apiBase(options);
-  const headers = { accept: 'application/json', 'user-agent': 'worksync', ...authorization(options) };
+/** The credential, and where it goes. */
+export type Access = Pick<Options, 'apiUrl' | 'token' | 'email' | 'apiToken'>;
+
+export function headersOf(access: Access): Readonly<Record<string, string>> {
+  return { accept: 'application/json', 'user-agent': 'worksync', ...authorization(access) };
+}
+
+export function createApi(access: Access, { http, clock }: Pick<ConnectionDeps, 'http' | 'clock'>): Api {
+  const base = apiBase(access);
+  const headers = headersOf(access);
   // Behind a proxy Bitbucket still writes links with its own address; only their queries are used.
   const own: readonly string[] = [base, PUBLIC_API];
   return {
@@ -41,7 +48,7 @@ export function createApi(options: Options, { http, clock }: ConnectionDeps): Ap
   };
 }
 
-function authorization({ token, email, apiToken }: Options): Readonly<Record<string, string>> {
+function authorization({ token, email, apiToken }: Access): Readonly<Record<string, string>> {
   if (token !== undefined) return { authorization: `Bearer ${token}` };
   if (email === undefined || apiToken === undefined) return {};
   return { authorization: `Basic ${Buffer.from(`${email}:${apiToken}`).toString('base64')}` };

@@ -6,6 +6,7 @@ import { HOST, type Options, options, shortestPoll } from './options.ts';
 import { pollPulls } from './poll.ts';
 import { reference, translate } from './translate.ts';
 import { verify } from './verify.ts';
+import { createGit } from './write.ts';
 
 /** Payloads above 256 KB are never sent; there is room for that to be raised. */
 const LARGEST_DELIVERY = 1024 * 1024;
@@ -28,6 +29,7 @@ export const bitbucket: Connector<Options> = {
   verify,
   translate,
   reference,
+  git: createGit,
   connect(given, deps) {
     const api = createApi(given, deps);
     return {

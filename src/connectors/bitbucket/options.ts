@@ -47,6 +47,11 @@ export const options = z
 
 export type Options = z.infer<typeof options>;
 
+/** For looking at payloads: no credential, and every repository in scope. */
+export function unrestricted(): Options {
+  return { repositories: ['*/*'] };
+}
+
 /** Base of the REST API, without a slash at its end (providers' facts §3.6). */
 export function apiBase({ apiUrl }: Pick<Options, 'apiUrl'>): string {
   return apiUrl === undefined ? PUBLIC_API : asBase(apiUrl);

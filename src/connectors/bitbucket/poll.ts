@@ -49,8 +49,10 @@ function changedSince(watermark: string): string {
   return listQuery(EVERY_STATE, { q: `updated_on >= ${time}`, sort: '-updated_on' });
 }
 
+/** Beside `q`, Bitbucket does not look at `state`: what is wanted stands in both. */
 function openSince(time?: string): string {
-  return listQuery(['OPEN'], { ...(time === undefined ? {} : { q: `updated_on >= ${time}` }), sort: 'updated_on' });
+  const condition = time === undefined ? undefined : { q: `state = "OPEN" AND updated_on >= ${time}` };
+  return listQuery(['OPEN'], { ...condition, sort: 'updated_on' });
 }
 
 function listQuery(states: readonly string[], rest: Readonly<Record<string, string>>): string {
