@@ -60,7 +60,7 @@ describe('requests', () => {
   it('carry the token', async () => {
     const { connection, requests } = connectionOf({ token: 'glpat-x' }, [[`GET ${BASE}${LIST}`, {}]]);
     await connection.poll(position, signal);
-    expect(requests[0]?.headers?.['private-token']).toBe('glpat-x');
+    expect(requests[0]?.headers?.['authorization']).toBe('Bearer glpat-x');
   });
 
   it('name a project by its number as it is', async () => {
@@ -88,7 +88,7 @@ describe('a project that moved', () => {
     ]);
     expect(await connection.poll(position, signal)).toMatchObject({ outcome: 'page' });
     expect(rest).toEqual([]);
-    expect(requests[1]?.headers?.['private-token']).toBe('glpat-x');
+    expect(requests[1]?.headers?.['authorization']).toBe('Bearer glpat-x');
   });
 
   it('is not followed twice', async () => {
@@ -149,7 +149,12 @@ describe('refusals', () => {
     expect(error?.message).toContain('(insufficient_scope)');
   });
 
-  it.each([[{ message: { base: ['x'] } }], ['Forbidden'], [null]])('survive the body %j', async (body) => {
+  it('say what GitLab says by field', async () => {
+    const body = { message: { base: ['is taken', 'is\nlong'] } };
+    expect((await refused({ status: 403, body }))?.message).toMatch(/status 403 \(base is taken; base is long\)$/);
+  });
+
+  it.each([[{ message: { base: [{}] } }], ['Forbidden'], [null]])('survive the body %j', async (body) => {
     expect((await refused({ status: 403, body }))?.message).toMatch(/status 403$/);
   });
 });

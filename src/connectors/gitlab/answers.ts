@@ -10,12 +10,17 @@ const LONGEST_WAIT = 65 * MINUTE;
 
 /** What an answer outside 2xx means, with what GitLab says about it. Only 429 is a limit; its body is plain text. */
 export function refusal(answer: HttpAnswer, what: string, now: number): SyncError {
-  const said = saidBy(answer, messageOf);
+  const said = saidOf(answer);
   const { code, message: plain, hint } = errorOfStatus(answer, what, now);
   const message = said === '' ? plain : `${plain} (${said})`;
   if (code !== 'rate_limited') return new SyncError(code, message, { status: answer.status, hint });
   const wait = Math.min(limitWait(answer, now), LONGEST_WAIT);
   return new SyncError('rate_limited', message, { status: answer.status, retryAfter: wait });
+}
+
+/** What GitLab says about a request that it did not take; empty where it says nothing. */
+export function saidOf(answer: HttpAnswer): string {
+  return saidBy(answer, messageOf);
 }
 
 /** Milliseconds to wait: as asked, else until the reset, else a minute, in which most of the limits are counted (§2.6). */
@@ -27,8 +32,21 @@ function limitWait(answer: HttpAnswer, now: number): number {
   return untilReset > 0 ? untilReset + SECOND : MINUTE;
 }
 
-/** GitLab says it under either name, and sometimes as an object, which is passed over. */
+/**
+ * What GitLab says under either name: a text, a list of texts, or lists of texts by field, as in
+ * `{"message": {"title": ["is too long"]}}`.
+ */
 function messageOf(body: unknown): unknown {
   const { message, error } = body as { message?: unknown; error?: unknown };
-  return [message, error].find((text) => typeof text === 'string');
+  return [message, error]
+    .map(textsOf)
+    .find((texts) => texts.length > 0)
+    ?.join('; ');
+}
+
+function textsOf(said: unknown): readonly string[] {
+  if (typeof said === 'string') return [said];
+  if (Array.isArray(said)) return said.filter((text) => typeof text === 'string');
+  if (typeof said !== 'object' || said === null) return [];
+  return Object.entries(said).flatMap(([field, texts]) => textsOf(texts).map((text) => `${field} ${text}`));
 }

@@ -18,15 +18,27 @@ interface GetOptions {
   readonly signal: AbortSignal;
 }
 
+interface SendOptions {
+  readonly body?: unknown;
+  /** Statuses outside 2xx that the caller explains. */
+  readonly explained?: readonly number[];
+  readonly signal: AbortSignal;
+}
+
 export type Neighbour = 'next' | 'prev' | 'last';
 
-/** The REST API of one connection. */
+/** What leads to a GitLab: a connection's options, or a member's own access. */
+type Place = Pick<Options, 'host' | 'apiUrl' | 'token'>;
+
+/** The REST API of one GitLab with one credential. */
 export interface Api {
   /**
    * Gets a path below the API's base. Answers 200, or 304 to a validator; anything else is thrown.
    * A project that was renamed or transferred is followed once, by its number.
    */
   get(path: string, options: GetOptions): Promise<HttpAnswer>;
+  /** Sends a write once. Answers 2xx and what is explained; anything else is thrown. */
+  send(method: 'POST' | 'PUT', path: string, options: SendOptions): Promise<HttpAnswer>;
   /**
    * Number of a neighbouring page of the list at this path, or undefined where the answer names none.
    * Throws `answer_malformed` for a link that leaves the list which was asked for.
@@ -34,7 +46,7 @@ export interface Api {
   pageNumber(answer: HttpAnswer, which: Neighbour, path: string): number | undefined;
 }
 
-export function createApi(options: Options, deps: ConnectionDeps): Api {
+export function createApi(options: Place, deps: ConnectionDeps): Api {
   const base = apiBase(options);
   // Behind a proxy GitLab still writes links with its own address; only numbers of them are used.
   const own: readonly string[] = [base, derivedBase(options.host)];
@@ -55,6 +67,19 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
       if (answer.status === 200 || (answer.status === 304 && given.etag !== undefined)) return answer;
       throw refusal(answer, `GET ${path}`, deps.clock.now());
     },
+    async send(method, path, { body, explained = [], signal }) {
+      const answer = await deps.http.request({
+        method,
+        url: base + path,
+        headers: { ...headersOf(options, undefined), 'content-type': 'application/json' },
+        body: JSON.stringify(body ?? {}),
+        signal,
+        largestAnswer: LARGEST_ANSWER,
+        target: 'gitlab',
+      });
+      if ((answer.status >= 200 && answer.status <= 299) || explained.includes(answer.status)) return answer;
+      throw refusal(answer, `${method} ${path}`, deps.clock.now());
+    },
     pageNumber(answer, which, path) {
       const plain = answer.headers[PAGE_HEADERS[which]];
       if (plain !== undefined) return readNumber(plain, path);
@@ -71,11 +96,12 @@ const PAGE_HEADERS: Readonly<Record<Neighbour, string>> = {
   last: 'x-total-pages',
 };
 
-function headersOf({ token }: Options, etag: string | undefined): Record<string, string> {
+/** `Bearer` is taken for tokens of every kind, OAuth's too (providers' facts §2.8). */
+function headersOf({ token }: Place, etag: string | undefined): Record<string, string> {
   return {
     accept: 'application/json',
     'user-agent': 'worksync',
-    ...(token === undefined ? {} : { 'private-token': token }),
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
     ...(etag === undefined ? {} : { 'if-none-match': etag }),
   };
 }

@@ -2,10 +2,11 @@ import type { Connector } from '../connector.ts';
 import { createApi } from './api.ts';
 import { checkGitlab } from './check.ts';
 import { fetchMergeRequest } from './fetch.ts';
-import { type Options, options } from './options.ts';
+import { type Options, options, PUBLIC_HOST } from './options.ts';
 import { pollMergeRequests } from './poll.ts';
 import { reference, translate } from './translate.ts';
 import { verify } from './verify.ts';
+import { createGit } from './write.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -13,7 +14,7 @@ const MEBIBYTE = 1024 * 1024;
 export const gitlab: Connector<Options> = {
   id: 'gitlab',
   title: 'GitLab',
-  publicHost: 'gitlab.com',
+  publicHost: PUBLIC_HOST,
   capabilities: {
     namesDeliveries: true,
     pollsSince: true,
@@ -30,6 +31,7 @@ export const gitlab: Connector<Options> = {
   verify,
   translate,
   reference,
+  git: createGit,
   connect(given, deps) {
     const api = createApi(given, deps);
     return {

@@ -4,6 +4,8 @@ import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
 /** A project's number, or its path `group/…/project`; no part may be `.` or `..`, so a URL stays where it belongs. */
 export const PROJECT = /^(?:[1-9]\d{0,15}|(?:(?!\.{1,2}\/)[\w.-]{1,255}\/){1,21}(?!\.{1,2}$)[\w.-]{1,255})$/;
 
+export const PUBLIC_HOST = 'gitlab.com';
+
 const project = z
   .union([z.string(), z.int()])
   .transform(String)
@@ -21,7 +23,7 @@ export const options = z.strictObject({
     .string()
     .toLowerCase()
     .regex(HOST, 'must be a host name alone, for example gitlab.example.com')
-    .default('gitlab.com')
+    .default(PUBLIC_HOST)
     .describe('Host of the GitLab: gitlab.com, or one that you run.'),
   apiUrl: z
     .string()

@@ -1,3 +1,4 @@
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import {
   type Item,
@@ -82,6 +83,15 @@ function list(payload: unknown, options: Options): Translation {
     isWhole,
     reference,
   );
+}
+
+/** What the API answered to a write. Throws `answer_malformed`. */
+export function readMergeRequest(body: Uint8Array, host: string): PullRequest {
+  try {
+    return fromRest(read(schema.mergeRequest, readJson(body)), host);
+  } catch (error) {
+    throw new SyncError('answer_malformed', `no merge request: ${asSyncError(error).message}`, { cause: error });
+  }
 }
 
 /** Taken as it is, also with fields absent: fetching once more would bring the same. */
