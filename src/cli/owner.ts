@@ -1,3 +1,4 @@
+import { type Failure, REFUSED } from '../daemon/admin.ts';
 import { findOwner, type Owner } from '../daemon/data-folder.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { createHttpClient, type HttpAnswer, type HttpClient } from '../http/client.ts';
@@ -50,6 +51,7 @@ async function ask(
     throw asSyncError(error).code === 'unreachable' ? notRunning(dataFolder) : error;
   });
   if (answer.status === 200) return answer.body;
+  if (answer.status === REFUSED) throw refusal(JSON.parse(answer.body.toString()) as Failure);
   const code = answer.status === 401 || answer.status === 403 ? 'unauthorized' : 'server_failed';
   throw new SyncError(code, `the daemon at ${owner.address} answered ${answer.status}`);
 }
@@ -69,6 +71,10 @@ async function request(
   } finally {
     await http.close();
   }
+}
+
+function refusal({ failure: { code, message, hint } }: Failure): SyncError {
+  return new SyncError(code, message, { hint });
 }
 
 function notRunning(dataFolder: string): SyncError {

@@ -7,6 +7,7 @@ import { systemRandom } from '../lib/random.ts';
 import { createLogger } from '../observe/logger.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import type { Status } from '../web/status.ts';
+import { addBackfill } from './backfill.ts';
 import { check, describeFindings } from './check.ts';
 import { demo, describeDemo } from './demo.ts';
 import { addDocs } from './docs.ts';
@@ -71,7 +72,7 @@ function build(setting: Setting, exit: (code: number) => void): Command {
   addDemo(program, setting, exit);
   addStatus(program, exit);
   addCheck(program, setting, exit);
-  for (const add of [addPlan, addQuota, addHeld]) add(program, setting, exit);
+  for (const add of [addPlan, addQuota, addHeld, addBackfill]) add(program, setting, exit);
   for (const add of [addTasks, addLinks, addDocs, addPullRequests, addFiles, addKeys, addGateway])
     add(program, setting, exit);
   addWorkspace(program, setting, exit);

@@ -1,3 +1,4 @@
+import type { BackfillStatus } from '../store/backfills.ts';
 import type { Status, WindowStatus, WorkspaceState, WorkspaceStatus } from '../web/status.ts';
 import { plural, printable, span, table } from './words.ts';
 
@@ -22,9 +23,22 @@ function describeWorkspace(workspace: WorkspaceStatus, now: number): string {
     ),
     ...deliveries.quarantine.map((row) => `    quarantine: ${row.connection} ${row.event}: ${row.reason ?? ''}`),
     ...workspace.gone.map((row) => `    gone at the provider: ${row.key}, learnt ${span(now - row.at)} ago`),
+    ...workspace.backfills.flatMap((backfill) => describeBackfill(backfill, now)),
     ...describeConnections(workspace, now),
   ];
   return lines.map(printable).join('\n');
+}
+
+function describeBackfill(
+  { connection, items, total, units, unitsDone, finishedAt, failures }: BackfillStatus,
+  now: number,
+) {
+  const state = finishedAt === null ? 'runs' : `read ${span(now - finishedAt)} ago`;
+  const read = `${items}${total === null ? '' : ` of ${total}`} items, ${unitsDone} of ${plural(units, 'unit')}`;
+  return [
+    `  backfill    ${connection} ${state}: ${read}`,
+    ...failures.map(({ unit, error }) => `    ${unit === null ? '' : `${unit}: `}${error}`),
+  ];
 }
 
 function describeConnections({ connections }: WorkspaceStatus, now: number): string[] {

@@ -108,7 +108,7 @@ export type PollPage =
     };
 
 /** Where a backfill of one unit stands: everything that was changed since a time, newest first. */
-interface HistoryPosition {
+export interface HistoryPosition {
   readonly unit: string;
   /** RFC 3339; absent: everything that ever was. */
   readonly since?: string;
@@ -116,7 +116,7 @@ interface HistoryPosition {
   readonly page?: string;
 }
 
-interface HistoryPage {
+export interface HistoryPage {
   readonly event: string;
   readonly body: Buffer;
   readonly next?: string;

@@ -16,7 +16,7 @@ import { answerQuestion } from './questions.ts';
  * `POST /admin/check` answers a list of findings; `POST /admin/once` one result for each workspace, when it is done;
  * `POST /admin/workspaces/<name>/requests` sends one request to the workspace in the interactive lane and answers with
  * its answer, the body in base64, or with a failure;
- * `POST /admin/workspaces/<name>/questions/<question>` answers one of `questions.ts`;
+ * `POST /admin/workspaces/<name>/questions/<question>` answers one of `questions.ts`, or 422 with a failure;
  * `GET` and `POST /admin/workspaces/<name>/gateway-tokens` list and create gateway tokens, `POST …/revoke` revokes one.
  */
 export function adminRoutes(
@@ -38,7 +38,8 @@ export function adminRoutes(
     if (!partition) return reply;
     const { question } = request.params as { question: string };
     const answer = answerQuestion(question, partition, bodyOf<unknown>(request), clock);
-    return answer ?? reply.code(404).send({ error: 'not_found' });
+    if (answer === undefined) return reply.code(404).send({ error: 'not_found' });
+    return answer.catch((error: unknown) => reply.code(REFUSED).send(failureOf(error)));
   });
   const tokens = '/admin/workspaces/:name/gateway-tokens';
   server.get(tokens, async (request, reply) => named(request, reply)?.passage.tokens.list() ?? reply);
@@ -59,16 +60,25 @@ function bodyOf<Body>(request: ServerRequest): Body {
 }
 
 /** An answer of the workspace, or why there is none, on its way between two processes of one machine. */
-export type Forwarded =
-  | { readonly answer: Omit<ApiResponse, 'body'> & { readonly body: string } }
-  | { readonly failure: { readonly code: ErrorCode; readonly message: string; readonly hint: string } };
+export type Forwarded = { readonly answer: Omit<ApiResponse, 'body'> & { readonly body: string } } | Failure;
+
+/** A question that is answered with an error of the registry, which the command then shows as its own. */
+export const REFUSED = 422;
+
+export interface Failure {
+  readonly failure: { readonly code: ErrorCode; readonly message: string; readonly hint: string };
+}
+
+function failureOf(error: unknown): Failure {
+  const { code, message, hint } = asSyncError(error);
+  return { failure: { code, message, hint } };
+}
 
 async function forward({ send }: Partition, request: ApiRequest): Promise<Forwarded> {
   try {
     const { body, ...answer } = await send(request, { lane: 'interactive' });
     return { answer: { ...answer, body: body.toString('base64') } };
   } catch (error) {
-    const { code, message, hint } = asSyncError(error);
-    return { failure: { code, message, hint } };
+    return failureOf(error);
   }
 }

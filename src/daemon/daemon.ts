@@ -1,5 +1,4 @@
 import type { DaemonOptions } from '../config/options.ts';
-import { connectors } from '../connectors/registry.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
 import { createServer, listen, type Server } from '../http/server.ts';
 import { webhookRoutes } from '../intake/webhooks.ts';
@@ -36,7 +35,7 @@ export interface DaemonInput {
 
 export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Daemon> {
   const { options, partitions, folder, scrubber } = input;
-  const { clock, random, health, metrics, logger } = parts;
+  const { clock, random, health, metrics, logger, connectors } = parts;
   const startedAt = clock.now();
   const adminToken = input.adminToken ?? random.bytes(32).toString('base64url');
   scrubber.add(adminToken);

@@ -4,6 +4,7 @@ import type { SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
 import { createTokens } from '../gateway/tokens.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
+import { createBackfills } from '../intake/backfill.ts';
 import { createCollector } from '../intake/collector.ts';
 import { createFetches } from '../intake/fetches.ts';
 import { createPauses } from '../intake/pauses.ts';
@@ -50,6 +51,8 @@ export interface Partition {
   readonly polls: Polls;
   /** Tells the outbox that changes became due without reconcile's doing. */
   wakeOutbox(): void;
+  /** Tells that a backfill was asked for. */
+  wakeBackfills(): void;
   /** Calls when the daemon has written to the workspace. */
   onWrite(call: () => void): void;
   status(): Promise<WorkspaceStatus>;
@@ -119,6 +122,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   const intake = { store, clock, random, logger, meter, connections, pauses, inbox: bells.inbox };
   const polls = createPolls(intake);
   const fetches = createFetches(intake);
+  const backfills = createBackfills(intake);
   const reconcile = createReconcile({
     store,
     clock,
@@ -126,7 +130,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     logger,
     meter,
     ...bells,
-    sources: sourcesOf(config.connections),
+    sources: sourcesOf(config.connections, parts.connectors),
     usedShare: () => throttle.usedShare(),
     visibility: config.quota.visibility,
     isCrowded: () => collector.isCrowded(),
@@ -151,7 +155,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     onLag: options.onLag,
   });
   const retention = createRetention({ store, clock, logger, meter, retention: config.retention });
-  const stages: readonly Stage[] = [outbox, reconcile, fetches, polls, retention];
+  const stages: readonly Stage[] = [outbox, reconcile, fetches, polls, backfills, retention];
 
   function startStages(chosen: readonly Stage[]): void {
     health.set(component, true);
@@ -199,6 +203,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     outbox,
     polls,
     wakeOutbox: () => bells.outbox.ring(),
+    wakeBackfills: () => backfills.ring(),
     onWrite(call) {
       tellWritten = call;
     },

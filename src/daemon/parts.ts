@@ -1,3 +1,4 @@
+import type { Connector } from '../connectors/connector.ts';
 import type { HttpClient } from '../http/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -15,4 +16,6 @@ export interface Parts {
   readonly metrics: Metrics;
   readonly health: Health;
   readonly http: HttpClient;
+  /** Every vendor there is. */
+  readonly connectors: readonly Connector<unknown>[];
 }

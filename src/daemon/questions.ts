@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import { type HeldClass, heldChanges, releaseHeld } from '../store/guard.ts';
+import { backfillProgress, endBackfill, startBackfill } from './backfill.ts';
 import type { Partition } from './partition.ts';
 import { applyPlan, showPlan } from './plan.ts';
 import { describeQuota } from './quota.ts';
@@ -23,6 +24,14 @@ const QUESTIONS = {
   plan: (partition: Partition, { limit }: { limit: number }) => showPlan(partition, limit),
 
   apply: (partition: Partition, { id }: { id: string }) => applyPlan(partition, id, false),
+
+  backfill: startBackfill,
+
+  'backfill-progress': (partition: Partition, { connection }: { connection: string }, clock: Clock) =>
+    backfillProgress(partition, connection, clock).then((progress) => ({ progress })),
+
+  'backfill-stop': (partition: Partition, { connection }: { connection: string }) =>
+    endBackfill(partition, connection).then((stopped) => ({ stopped })),
 
   quota: (partition: Partition, _asked: object, clock: Clock) => describeQuota(partition, clock),
 };

@@ -1,6 +1,5 @@
 import type { ConnectionConfig } from '../config/schema.ts';
 import type { Connector } from '../connectors/connector.ts';
-import { connectors } from '../connectors/registry.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -10,23 +9,23 @@ import type { Parts } from './parts.ts';
 /** The configured connections, ready for intake. */
 export function activeConnections(
   configs: readonly ConnectionConfig[],
-  { http, clock }: Pick<Parts, 'http' | 'clock'>,
+  { http, clock, connectors }: Pick<Parts, 'http' | 'clock' | 'connectors'>,
   logger: Logger,
 ): ActiveConnection[] {
   return configs.map(({ name, connector: id, options, webhookSecrets, poll }) => {
-    const connector = connectorOf(id);
+    const connector = connectorOf(id, connectors);
     const connection = connector.connect(options, { http, clock, logger: logger.child({ connection: name }) });
     return { name, connector, options, connection, secrets: webhookSecrets, schedule: poll };
   });
 }
 
 /** The same connections as reconcile sees them: pure functions only. */
-export function sourcesOf(configs: readonly ConnectionConfig[]): Sources {
-  return new Map(configs.map((config) => [config.name, sourceOf(config)]));
+export function sourcesOf(configs: readonly ConnectionConfig[], connectors: Parts['connectors']): Sources {
+  return new Map(configs.map((config) => [config.name, sourceOf(config, connectors)]));
 }
 
-function sourceOf({ connector: id, options, mirror }: ConnectionConfig): Source {
-  const connector = connectorOf(id);
+function sourceOf({ connector: id, options, mirror }: ConnectionConfig, connectors: Parts['connectors']): Source {
+  const connector = connectorOf(id, connectors);
   return {
     vendor: connector,
     mirror: mirror === 'record',
@@ -35,7 +34,7 @@ function sourceOf({ connector: id, options, mirror }: ConnectionConfig): Source 
   };
 }
 
-function connectorOf(id: string): Connector<unknown> {
+function connectorOf(id: string, connectors: Parts['connectors']): Connector<unknown> {
   const found = connectors.find((connector) => connector.id === id);
   if (!found) throw new SyncError('config_invalid', `there is no connector "${id}"`);
   return found;

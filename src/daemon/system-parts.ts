@@ -1,3 +1,4 @@
+import { connectors } from '../connectors/registry.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { createHttpClient } from '../http/client.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -8,7 +9,7 @@ import { createHealth } from '../observe/health.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import type { Parts } from './parts.ts';
 
-/** The real clock, chance, network and registry. */
+/** The real clock, chance, network and vendors. */
 export function systemParts(logger: Logger, version: string): Parts {
   const clock = systemClock();
   const metrics = createMetrics({
@@ -22,6 +23,7 @@ export function systemParts(logger: Logger, version: string): Parts {
     logger,
     metrics,
     health: createHealth(),
+    connectors,
     http: createHttpClient({ clock, steps: noSteps, meter: metrics.meter }),
   };
 }

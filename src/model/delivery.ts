@@ -11,10 +11,10 @@
 export type DeliveryState = 'pending' | 'applied' | 'superseded' | 'ignored' | 'quarantined';
 
 /**
- * Where it came from: a webhook request, a poll page, a fetched object, an answer of the workspace,
- * a webhook of the workspace.
+ * Where it came from: a webhook request, a poll page, a page of a backfill that somebody asked for, a fetched object,
+ * an answer of the workspace, a webhook of the workspace.
  */
-export type DeliverySource = 'webhook' | 'poll' | 'fetch' | 'answer' | 'workspace';
+export type DeliverySource = 'webhook' | 'poll' | 'backfill' | 'fetch' | 'answer' | 'workspace';
 
 export interface Delivery {
   readonly id: number;

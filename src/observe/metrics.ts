@@ -32,6 +32,12 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     help: 'Polled units by outcome: complete, unchanged, limited, failed.',
     labels: ['connection', 'outcome'],
   },
+  backfill_pages_total: {
+    kind: 'counter',
+    perWorkspace: true,
+    help: 'Pages of backfills by outcome: read, limited, failed.',
+    labels: ['connection', 'outcome'],
+  },
   inbox_pending: { kind: 'gauge', perWorkspace: true, help: 'Deliveries that wait for reconcile.' },
   quarantined_deliveries: { kind: 'gauge', perWorkspace: true, help: 'Deliveries that could not be read or applied.' },
 

@@ -207,8 +207,11 @@ class Batch implements BatchResult {
       fields: JSON.stringify(held),
     });
     const before = this.#changed.get(item.key)?.cause;
-    const waiting = [...(before?.waiting ?? []), { id: delivery.id, at: delivery.receivedAt }];
-    const cause = { since: before?.since ?? delivery.receivedAt, waiting };
+    const isBackfill = delivery.source === 'backfill' && before?.isBackfill !== false;
+    // Nobody waits for what a backfill brings: it is to be sent when there is nothing else to send.
+    const own = delivery.source === 'backfill' ? [] : [{ id: delivery.id, at: delivery.receivedAt }];
+    const waiting = [...(before?.waiting ?? []), ...own];
+    const cause = { since: before?.since ?? delivery.receivedAt, waiting, isBackfill };
     this.#changed.set(item.key, { source, cause });
   }
 

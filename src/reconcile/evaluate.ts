@@ -25,6 +25,8 @@ import { mentionsOf } from './link-rules.ts';
 export interface Cause {
   readonly since: number;
   readonly waiting: readonly Waiting[];
+  /** Nothing but a backfill brought it: it waits behind everything else, and a person has asked for it. */
+  readonly isBackfill?: boolean;
 }
 
 /** What a record of the workspace says beside the fields we write: the tasks that have a link with its URL. */
@@ -209,13 +211,15 @@ async function addChange(
   outcome: Outcome,
 ): Promise<void> {
   const { query, item, cause, moment } = work;
+  const own = cause.isBackfill ? 'backfill' : lane;
   await addDifference(query, {
     entity: name,
     kind,
-    lane,
+    lane: own,
     since: cause.since,
-    due: cause.since + allowance(lane, moment.usedShare, moment.visibility),
+    due: cause.since + allowance(own, moment.usedShare, moment.visibility),
     weight: isFinished(item) ? 2 : 1,
+    confirmed: cause.isBackfill === true,
     ...outcome,
     waiting: cause.waiting,
   });

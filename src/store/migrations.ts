@@ -163,4 +163,24 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
       await db.schema.createIndex('outbox_effect').on('outbox').columns(['effect', 'state', 'guard', 'kind']).execute();
     },
   },
+  '003_history': {
+    async up(db) {
+      await db.schema
+        .createTable('backfills')
+        .addColumn('connection', 'text', (column) => column.notNull())
+        .addColumn('unit', 'text', (column) => column.notNull())
+        .addColumn('since', 'text')
+        .addColumn('page', 'text')
+        .addColumn('pages', 'integer', (column) => column.notNull().defaultTo(0))
+        .addColumn('items', 'integer', (column) => column.notNull().defaultTo(0))
+        .addColumn('total', 'integer')
+        .addColumn('started_at', 'integer', (column) => column.notNull())
+        .addColumn('finished_at', 'integer')
+        .addColumn('error', 'text')
+        .addColumn('attempts', 'integer', (column) => column.notNull().defaultTo(0))
+        .addColumn('not_before', 'integer', (column) => column.notNull().defaultTo(0))
+        .addPrimaryKeyConstraint('backfills_key', ['connection', 'unit'])
+        .execute();
+    },
+  },
 };

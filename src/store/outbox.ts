@@ -24,6 +24,9 @@ export interface Difference {
   /** What would be sent is no longer what it was: then a held change gets a new chance. */
   readonly renewed?: boolean;
   readonly effect?: Effect | null;
+  /** A person asked for it: the mass-change guard does not count it. */
+  readonly confirmed?: boolean;
+  /** Empty where no delivery brought it that anybody waits for. */
   readonly waiting: readonly Waiting[];
 }
 
@@ -37,7 +40,7 @@ export async function findChange(query: Query, entity: string): Promise<OutboxRo
 /**
  * Says that desired and known differ. A change that waits is never put off; one in flight is told that it is not the
  * end; a held one gets a new chance where what it would send has changed, and one that the guard holds also where it is no
- * longer what the guard held it for.
+ * longer what the guard held it for. A change of a backfill goes to the lane of the live delivery that says it too.
  */
 export async function addDifference(query: Query, difference: Difference): Promise<void> {
   const present = await findChange(query, difference.entity);
@@ -45,17 +48,17 @@ export async function addDifference(query: Query, difference: Difference): Promi
   // The first ones are kept: a request in flight counts those that it serves from the start.
   const waiting = JSON.stringify([...readWaiting(present), ...difference.waiting].slice(0, MOST_WAITING));
   const effect = difference.effect ?? null;
-  const merged = { waiting, effect, weight: Math.max(present.weight, difference.weight) };
+  const merged = { waiting, effect, weight: Math.max(present.weight, difference.weight), ...lift(present, difference) };
   const update = query.updateTable('outbox').where('entity', '=', difference.entity);
   if (present.state === 'pending') {
-    const guard = present.effect === effect ? present.guard : null;
-    await update.set({ ...merged, guard, due: Math.min(present.due, difference.due) }).execute();
+    const guard = present.effect === effect ? present.guard : freshGuard(difference);
+    await update.set({ due: Math.min(present.due, difference.due), ...merged, guard }).execute();
   } else if (present.state === 'held' && !isRenewed(present, difference)) {
     await update.set(merged).execute();
   } else if (present.state === 'held') {
     const { since, due } = difference;
-    const anew = { state: 'pending', since, due, attempts: 0, not_before: 0, error: null, guard: null } as const;
-    await update.set({ ...merged, ...anew }).execute();
+    const anew = { state: 'pending', since, due, attempts: 0, not_before: 0, error: null } as const;
+    await update.set({ ...merged, ...anew, guard: freshGuard(difference) }).execute();
   } else {
     await update.set({ ...merged, next_since: present.next_since ?? difference.since }).execute();
   }
@@ -65,11 +68,21 @@ function isRenewed(present: OutboxRow, { renewed = false, effect = null }: Diffe
   return renewed || (present.guard === 'held' && present.effect !== effect);
 }
 
+/** What somebody waits for leaves the lane of backfills, as new as what brought it, and never goes back there. */
+function lift(present: OutboxRow, { lane, waiting, since, due }: Difference): Partial<OutboxRow> {
+  return present.lane === 'backfill' && waiting.length > 0 ? { lane, since, due } : {};
+}
+
+function freshGuard({ confirmed }: Difference): OutboxRow['guard'] {
+  return confirmed ? 'confirmed' : null;
+}
+
 async function insert(query: Query, difference: Difference): Promise<void> {
-  const { notBefore, renewed: _, waiting, ...columns } = difference;
+  const { notBefore, renewed: _, confirmed: __, waiting, ...columns } = difference;
+  const guard = freshGuard(difference);
   await query
     .insertInto('outbox')
-    .values({ ...columns, not_before: notBefore ?? 0, state: 'pending', waiting: JSON.stringify(waiting) })
+    .values({ ...columns, guard, not_before: notBefore ?? 0, state: 'pending', waiting: JSON.stringify(waiting) })
     .execute();
 }
 
@@ -96,7 +109,8 @@ export interface Eligible {
 const LONGEST_PAUSE = 120_000;
 
 /**
- * The change that is to be sent now: the one waiting longest, a finished item's wait counting double. What came in the
+ * The change that is to be sent now: the one waiting longest, a finished item's wait counting double; those of a backfill
+ * only where nothing else is due. What came in the
  * future, or waits further ahead than anything is made to wait, can only come from a clock that has since been set
  * back, and counts as due.
  */
@@ -109,6 +123,7 @@ export async function nextChange(
     .selectAll()
     .where(({ or, eb }) => or([eb('due', '<=', now), eb('since', '>', now)]))
     .where(({ or, eb }) => or([eb('not_before', '<=', now), eb('not_before', '>', now + LONGEST_PAUSE)]))
+    .orderBy(sql`lane = 'backfill'`)
     .$if(inTurn, (ready) => ready.orderBy('not_before'))
     .orderBy(sql`(${now} - since) * weight - (due - since)`, 'desc')
     .orderBy('entity')
@@ -161,6 +176,23 @@ export async function waitingByLane(query: Query): Promise<{ lane: OutboxRow['la
     .where('state', '=', 'pending')
     .groupBy('lane')
     .execute();
+}
+
+/** Pages of backfills that are not taken over yet, and changes of backfills that are not settled and wait for no person. */
+export async function countBackfilled(query: Query): Promise<{ pending: number; changes: number }> {
+  const pages = await query
+    .selectFrom('inbox')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('state', '=', 'pending')
+    .where('source', '=', 'backfill')
+    .executeTakeFirstOrThrow();
+  const changes = await query
+    .selectFrom('outbox')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('state', '!=', 'held')
+    .where('lane', '=', 'backfill')
+    .executeTakeFirstOrThrow();
+  return { pending: pages.count, changes: changes.count };
 }
 
 /** A person wants these sent: now, and whatever the mass-change guard says. */

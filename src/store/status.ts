@@ -3,6 +3,7 @@ import { CODES } from '../errors/codes.ts';
 import type { ChangeState, EntityKind } from '../model/change.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
 import type { Lane } from '../model/lane.ts';
+import { type BackfillStatus, readBackfills } from './backfills.ts';
 import type { Query } from './database.ts';
 import { ALL_UNITS } from './polls.ts';
 
@@ -95,6 +96,8 @@ export interface StoredStatus {
     readonly next: readonly ChangeRow[];
   };
   readonly connections: readonly ConnectionActivity[];
+  /** Those that run, and those that ended in the last 24 hours. */
+  readonly backfills: readonly BackfillStatus[];
   readonly items: number;
   /** Items that their provider no longer has, latest first. They write nothing; their links stay. */
   readonly gone: readonly GoneItem[];
@@ -114,6 +117,7 @@ export async function readStatus(query: Query, now: number): Promise<StoredStatu
     deliveries: await readDeliveries(query, now),
     changes: await readChanges(query),
     connections: await readConnections(query),
+    backfills: (await readBackfills(query)).filter(({ finishedAt }) => finishedAt === null || finishedAt > now - DAY),
     items: await countRows(query, 'items'),
     gone: await goneItems(query),
     tasks: await countRows(query, 'tasks'),

@@ -142,6 +142,29 @@ export interface Tables {
     failed_at: number | null;
   };
 
+  /** One row per unit of a backfill, see `backfills.ts`. */
+  backfills: {
+    connection: string;
+    unit: string;
+    /** RFC 3339; null: everything that ever was. */
+    since: string | null;
+    /** The page to read next; null: the first one. */
+    page: string | null;
+    /** Read so far. */
+    pages: Generated<number>;
+    items: Generated<number>;
+    /** How many items the vendor says there are. */
+    total: number | null;
+    started_at: number;
+    /** Null while there is something to read. */
+    finished_at: number | null;
+    /** Code and message of the failure that ended it, or that it waits after. */
+    error: string | null;
+    /** Failures in a row, and not tried before. */
+    attempts: Generated<number>;
+    not_before: Generated<number>;
+  };
+
   /** One row per request sent, kept while it counts in the longer window. Times are monotonic milliseconds of `boot`. */
   ledger: {
     id: Generated<number>;

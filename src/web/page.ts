@@ -1,3 +1,4 @@
+import type { BackfillStatus } from '../store/backfills.ts';
 import type { ChangeRow, DeliveryRow, Failure, GoneItem } from '../store/status.ts';
 import { html, Markup } from './html.ts';
 import type { ConnectionStatus, Status, WindowStatus, WorkspaceState, WorkspaceStatus } from './status.ts';
@@ -68,6 +69,7 @@ ${changesCard(workspace, now)}
 ${holdingsCard(workspace)}
 </div>
 ${connectionsTable(workspace.connections, now)}
+${backfillTable(workspace.backfills, now)}
 ${stuckTable(workspace.changes.stuck, now)}
 ${quarantineTable(workspace, now)}
 ${goneTable(workspace.gone, now)}
@@ -213,6 +215,23 @@ function failingWords({ failure: latest, failingUnits }: ConnectionStatus): Mark
   const place = latest.unit ? html` in <code>${latest.unit}</code>` : null;
   const others = failingUnits > 1 ? html`, ${count(failingUnits - 1)} more failing` : null;
   return place || others ? html`<div class="hint">${place}${others}</div>` : null;
+}
+
+function backfillTable(backfills: readonly BackfillStatus[], now: number): Markup | null {
+  if (backfills.length === 0) return null;
+  return table(
+    'Backfills',
+    ['Connection', 'Since', 'Read', 'Asked for', 'All read', 'Failures'],
+    backfills.map(
+      (each) => html`<tr><th scope="row">${each.connection}</th>
+<td class="nowrap">${each.since?.slice(0, 16).replace('T', ' ') ?? 'ever'}</td>
+<td>${count(each.items)}${each.total === null ? null : html` of ${count(each.total)}`}
+<div class="hint">${count(each.unitsDone)} of ${counted(each.units, 'unit')} done</div></td>
+<td class="nowrap">${when(each.startedAt, now)}</td>
+<td class="nowrap">${each.finishedAt === null ? html`<span class="wait">not yet</span>` : when(each.finishedAt, now)}</td>
+<td class="text">${each.failures.map(({ unit, error }) => html`<div><code>${unit}</code> ${error}</div>`)}</td></tr>`,
+    ),
+  );
 }
 
 function stuckTable(rows: readonly ChangeRow[], now: number): Markup | null {

@@ -50,6 +50,7 @@ export async function startFastDaemon(options: FastDaemonOptions): Promise<FastD
       health: createHealth(),
       steps,
       metrics,
+      connectors,
       http: createHttpClient({ steps, meter: metrics.meter }),
     },
   );

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { Webhooks } from '@octokit/webhooks';
 import { stringify } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
-import { connectors } from '../../src/connectors/registry.ts';
+import type { Connector } from '../../src/connectors/connector.ts';
+import { connectors as realConnectors } from '../../src/connectors/registry.ts';
 import { type Composition, compose } from '../../src/daemon/compose.ts';
 import type { Daemon } from '../../src/daemon/daemon.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
@@ -34,6 +35,8 @@ export interface WorldOptions {
   readonly config?: Readonly<Record<string, unknown>>;
   readonly steps?: Steps;
   readonly onStatement?: (sql: string) => void;
+  /** Vendors beside the real ones, or in the place of those with the same id. */
+  readonly connectors?: readonly Connector<unknown>[];
 }
 
 /** A workspace service and a daemon in front of it, on one travelling clock, over real HTTP on loopback. */
@@ -76,6 +79,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-world-'));
   const clock = createTravellingClock();
   const random = systemRandom();
+  const given = options.connectors ?? [];
+  const connectors = [...realConnectors.filter((real) => !given.some(({ id }) => id === real.id)), ...given];
   const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, ...options.quota };
   const openService = () =>
     createWorkspaceService({
@@ -101,12 +106,12 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     const metrics = createMetrics({ version: 'test' });
     const inside = countInFlight(createHttpClient({ steps: options.steps ?? noSteps, meter: metrics.meter }));
     const parts = {
-      ...{ clock, random, metrics, logger: silentLogger, health: createHealth(), http: inside.http },
+      ...{ clock, random, metrics, connectors, logger: silentLogger, health: createHealth(), http: inside.http },
       steps: options.steps ?? noSteps,
     };
     const composition = await compose(
       {
-        config: readConfig(folder, {
+        config: readConfig(folder, connectors, {
           ...wanted,
           workspace: { url, apiKey: credentials.apiKey, ...(wanted['workspace'] as object | undefined) },
         }),
@@ -215,7 +220,11 @@ function daemonQuota({ requests, window, burst, burstWindow }: Quota) {
   return { requests, window: `${window / 1_000}s`, burst, burstWindow: `${burstWindow / 1_000}s`, share: 1 };
 }
 
-function readConfig(folder: string, content: Readonly<Record<string, unknown>>) {
+function readConfig(
+  folder: string,
+  connectors: readonly Connector<unknown>[],
+  content: Readonly<Record<string, unknown>>,
+) {
   const path = join(folder, 'config');
   mkdirSync(path, { recursive: true });
   writeFileSync(join(path, 'test.yaml'), stringify(content));

@@ -9,6 +9,7 @@ export const EMPTY: StoredStatus = {
   changes: { byState: { pending: 0, sending: 0, unknown: 0, held: 0 }, oldestSince: null, stuck: [], next: [] },
   connections: [],
   items: 0,
+  backfills: [],
   gone: [],
   tasks: 0,
   pullRequests: { total: 0, waiting: 0 },

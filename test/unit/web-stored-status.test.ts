@@ -28,6 +28,7 @@ describe('readStatus', () => {
       deliveries: { lastReceivedAt: null, lastDay: 0, pending: 0, quarantined: 0, quarantine: [], latest: [] },
       changes: { byState: { pending: 0, sending: 0, unknown: 0, held: 0 }, oldestSince: null, stuck: [], next: [] },
       connections: [],
+      backfills: [],
       items: 0,
       gone: [],
       tasks: 0,

@@ -1,0 +1,219 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { AskedBackfill, BackfillProgress } from '../../src/daemon/backfill.ts';
+import { answerQuestion } from '../../src/daemon/questions.ts';
+import { SyncError } from '../../src/errors/sync-error.ts';
+import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
+import { createForge, type Forge, forgeItem, pulls } from '../support/forge.ts';
+
+const DAY = 86_400_000;
+const SECRET = 'a webhook secret for tests only';
+/** Before the travelling clock begins. */
+const THEN = Date.UTC(2026, 0, 4, 9);
+
+let world: World;
+afterEach(() => world.close());
+
+async function open(forge: Forge, options: Partial<WorldOptions> = {}): Promise<void> {
+  const connections = { forge: { connector: 'gitlab', webhookSecrets: SECRET, poll: 'off' } };
+  const config = { connections, ...options.config };
+  world = await createWorld({ ...options, connectors: [forge.connector], config });
+}
+
+async function ask(since: string | null = null): Promise<AskedBackfill> {
+  const asked = { connection: 'forge', since };
+  return (await answerQuestion('backfill', world.partition(), asked, world.clock)) as AskedBackfill;
+}
+
+async function progress(): Promise<BackfillProgress | null> {
+  const answer = answerQuestion('backfill-progress', world.partition(), { connection: 'forge' }, world.clock);
+  return ((await answer) as { progress: BackfillProgress | null }).progress;
+}
+
+async function finished(limit = DAY): Promise<void> {
+  await world.until(async () => (await progress())?.state === 'done', limit);
+}
+
+/** Numbers of the records in the workspace, in the order of their arrival. */
+async function records(): Promise<string[]> {
+  const found: { identifier: string; createdAt: string }[] = [];
+  let cursor: string | undefined;
+  do {
+    const query = { limit: 100, ...(cursor === undefined ? {} : { cursor }) };
+    const { pullRequests, nextCursor } = (await world.people.listPullRequests({ query }, {})).body;
+    found.push(...(pullRequests as typeof found));
+    cursor = nextCursor ?? undefined;
+  } while (cursor !== undefined);
+  return found.map(({ identifier }) => identifier).sort((a, b) => Number(a) - Number(b));
+}
+
+const numbers = (count: number) => Array.from({ length: count }, (_, index) => String(index + 1));
+
+describe('a backfill', () => {
+  it('reads every unit to its end, the newest of each first, and says how far it is', async () => {
+    const forge = createForge({ app: pulls(7, THEN), web: pulls(2, THEN, 101), none: [] });
+    await open(forge);
+    const { outcome, progress: first } = await ask();
+    expect(outcome).toBe('started');
+    expect(first).toMatchObject({ state: 'reading', listed: false, items: 0, total: null, forecast: null });
+    await world.until(async () => (await progress())?.items === 3);
+    expect(await progress()).toMatchObject({ listed: true, units: 3, unitsDone: 0, total: null });
+    await finished();
+    expect(forge.asked).toEqual([
+      'units',
+      'history app 1',
+      'history none 1',
+      'history web 1',
+      'history app 2',
+      'history app 3',
+    ]);
+    expect(await progress()).toMatchObject({
+      ...{ state: 'done', units: 3, unitsDone: 3, pages: 5, items: 9, total: 9, changes: 0, failures: [] },
+      forecast: { requests: 0 },
+    });
+    expect(await records()).toEqual([...numbers(7), '101', '102']);
+    const rows = await world.partition().store.query.selectFrom('inbox').select(['source', 'state']).execute();
+    expect(rows.filter(({ source }) => source === 'backfill')).toEqual(
+      Array.from({ length: 5 }, () => ({ source: 'backfill', state: 'applied' })),
+    );
+  });
+
+  it('reads only what changed since the given time, and names what waits in status', async () => {
+    const forge = createForge({ app: pulls(30, THEN) });
+    await open(forge);
+    await ask(new Date(THEN - 10 * 60_000).toISOString());
+    await world.until(async () => (await progress())?.listed === true);
+    const { backfills } = await world.partition().status();
+    expect(backfills).toMatchObject([{ connection: 'forge', finishedAt: null, units: 1, unitsDone: 0 }]);
+    await finished();
+    expect((await records()).at(0)).toBe('21');
+    await world.clock.advance(2 * DAY);
+    expect((await world.partition().status()).backfills).toEqual([]);
+  });
+
+  it('costs nothing for what is known already', async () => {
+    const forge = createForge({ app: pulls(5, THEN) });
+    await open(forge);
+    await ask();
+    await finished();
+    const { received } = await world.requests();
+    expect((await ask()).outcome).toBe('started');
+    await finished();
+    expect((await world.requests()).received).toBe(received);
+  });
+
+  it('goes on after the end of the process at any page, and stores none twice', async () => {
+    const forge = createForge({ app: pulls(10, THEN) });
+    await open(forge);
+    await ask();
+    for (let page = 1; page <= 4; page++) {
+      await world.until(() => forge.asked.includes(`history app ${page}`));
+      await world.restart();
+    }
+    await finished();
+    expect(await records()).toEqual(numbers(10));
+    const stored = await world
+      .partition()
+      .store.query.selectFrom('inbox')
+      .select('id')
+      .where('source', '=', 'backfill')
+      .execute();
+    expect(stored).toHaveLength(4);
+  });
+
+  it('is one at a time, is stopped by hand, and may be asked for anew', async () => {
+    const forge = createForge({ app: pulls(30, THEN) });
+    await open(forge);
+    await ask();
+    await world.until(async () => ((await progress())?.items ?? 0) >= 6);
+    const again = await ask('2026-01-01T00:00:00.000Z');
+    expect(again).toMatchObject({ outcome: 'running', progress: { since: null } });
+    const stop = () => answerQuestion('backfill-stop', world.partition(), { connection: 'forge' }, world.clock);
+    expect(await stop()).toEqual({ stopped: true });
+    expect(await stop()).toEqual({ stopped: false });
+    expect(await progress()).toBeNull();
+    const pages = forge.asked.length;
+    await world.settled();
+    await world.clock.advance(60_000);
+    expect(forge.asked.length).toBe(pages);
+    expect((await ask()).outcome).toBe('started');
+    await finished();
+    expect(await records()).toEqual(numbers(30));
+  });
+
+  it('waits for what only time mends, shares the pause of a limit, and gives up a unit that is not there', async () => {
+    const forge = createForge({ app: pulls(7, THEN), web: pulls(7, THEN, 101), lost: [] });
+    await open(forge);
+    const answers = [
+      new SyncError('server_failed', 'a bad day'),
+      new SyncError('rate_limited', 'too many', { retryAfter: 600_000 }),
+    ];
+    forge.onAsk = (what) => {
+      if (what === 'history lost 1') throw new SyncError('not_found', 'there is no lost');
+      if (what === 'history app 2' && answers.length > 0) throw answers.shift();
+    };
+    await ask();
+    await world.until(() => answers.length === 0);
+    const limited = world.clock.now();
+    const before = forge.asked.length;
+    await world.until(() => forge.asked.length > before);
+    expect(world.clock.now() - limited).toBeGreaterThanOrEqual(600_000);
+    await finished();
+    expect(await records()).toHaveLength(14);
+    expect(await progress()).toMatchObject({
+      unitsDone: 3,
+      failures: [{ unit: 'lost', error: 'not_found: there is no lost', givenUp: true }],
+    });
+  });
+
+  it('refuses a connection that there is not, and a vendor without one', async () => {
+    const forge = createForge({});
+    const { connect } = forge.connector;
+    const connector = {
+      ...forge.connector,
+      connect: (...given: Parameters<typeof connect>) => ({ ...connect(...given), history: undefined }),
+    };
+    await open({ ...forge, connector: connector as Forge['connector'] });
+    await expect(ask()).rejects.toMatchObject({ code: 'usage', message: 'Forge offers no backfill' });
+    const none = answerQuestion('backfill', world.partition(), { connection: 'none', since: null }, world.clock);
+    await expect(none).rejects.toMatchObject({
+      code: 'usage',
+      message: 'there is no connection "none"; configured: forge',
+    });
+  });
+});
+
+describe('beside live work', () => {
+  const live = async (pull: Parameters<typeof forgeItem>[1], id: string) => {
+    const headers = { 'x-forge-secret': SECRET, 'x-forge-delivery': id };
+    const body = JSON.stringify([forgeItem('app', pull)]);
+    const answer = await fetch(`${world.daemon().address}/webhooks/test/forge`, { method: 'POST', headers, body });
+    expect(answer.status).toBe(202);
+  };
+  const lanes = async () => {
+    const rows = await world.partition().store.query.selectFrom('outbox').select(['entity', 'lane', 'guard']).execute();
+    return rows.map(({ entity, lane, guard }) => [entity.split('/').at(-1), lane, guard]);
+  };
+
+  it('is sent last, whatever came first; a live event of the same item takes it along; no guard holds it', async () => {
+    const forge = createForge({ app: pulls(60, THEN) });
+    await open(forge, { quota: { requests: 30, burst: 30 }, config: { guard: { creations: 3, removals: 3 } } });
+    await ask();
+    await world.until(async () => (await progress())?.state === 'sending');
+    const waiting = await lanes();
+    expect(waiting.length).toBeGreaterThan(20);
+    expect(new Set(waiting.map(([, lane, guard]) => `${lane} ${guard}`))).toEqual(new Set(['backfill confirmed']));
+    const [oldest = ''] = waiting.map(([number]) => String(number)).sort((a, b) => Number(a) - Number(b));
+
+    const now = world.clock.now();
+    await live({ number: 500, title: 'New', state: 'open', updatedAt: now }, 'one');
+    await live({ number: Number(oldest), title: 'Old, and touched', state: 'open', updatedAt: now }, 'two');
+    await world.until(async () => (await records()).includes('500'));
+    await world.until(async () => (await records()).includes(oldest));
+    const left = await lanes();
+    // By age alone, all that waited would have gone before them.
+    expect(left.length).toBeGreaterThan(waiting.length - 10);
+    await finished();
+    expect(await records()).toEqual([...numbers(60), '500']);
+    expect((await world.partition().status()).changes.byState.held).toBe(0);
+  });
+});
