@@ -30,7 +30,7 @@ export interface Capabilities {
 }
 
 /** What became of one unit's webhook at the vendor. */
-interface HookState {
+export interface HookState {
   /** What the hook belongs to, for people: a repository, a group, a project. */
   readonly subject: string;
   /** `disabled`: the vendor switched it off, or somebody did. `unknown`: it may not be looked at with these rights. */
@@ -40,7 +40,7 @@ interface HookState {
 }
 
 /** Webhooks at the vendor, where its API lets them be looked at and registered. */
-interface Hooks {
+export interface Hooks {
   /** @param url the public address that deliveries are to go to */
   states(url: string, signal: AbortSignal): Promise<readonly HookState[]>;
   /** Registers, mends and switches on again what is missing; repeated, it changes nothing. Returns one line per hook. */
@@ -125,7 +125,7 @@ export interface HistoryPage {
 }
 
 /** The ids of what exists: what is held and not among them is fetched, which tells whether it is gone. */
-interface SweepPage {
+export interface SweepPage {
   readonly keys: readonly ItemKey[];
   /** Repositories or projects (`repoId`, `containerId`) that the whole sweep of this unit speaks for. */
   readonly containers: readonly string[];

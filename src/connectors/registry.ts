@@ -2,9 +2,10 @@ import { bitbucket } from './bitbucket/index.ts';
 import type { Connector } from './connector.ts';
 import { github } from './github/index.ts';
 import { gitlab } from './gitlab/index.ts';
+import { jira } from './jira/index.ts';
 
 /**
  * Every connector, one line each. Their options differ, so here they are unknown: what `options` has parsed is what the
  * other methods of the same connector take. A test compares this list with the folders.
  */
-export const connectors: readonly Connector<unknown>[] = [bitbucket, github, gitlab];
+export const connectors: readonly Connector<unknown>[] = [bitbucket, github, gitlab, jira];

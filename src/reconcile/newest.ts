@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { DeliverySource } from '../model/delivery.ts';
 import type { Item } from '../model/item.ts';
 
@@ -101,11 +102,9 @@ function fieldOf(item: Item, field: string): unknown {
   return (item as unknown as Fields)[field];
 }
 
-/** Fields are strings, booleans, null, or lists of strings. */
+/** Fields are strings, booleans, null, lists of strings, or texts by name. */
 export function same(left: unknown, right: unknown): boolean {
-  if (left === right) return true;
-  if (!Array.isArray(left) || !Array.isArray(right) || left.length !== right.length) return false;
-  return left.every((element, index) => element === right[index]);
+  return left === right || (typeof left === 'object' && isDeepStrictEqual(left, right));
 }
 
 /** Without absent fields, as it is stored. That a thing exists is said by every delivery that does not call it gone. */

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import nock from 'nock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -14,9 +15,10 @@ import { createTravellingClock } from '../support/travelling-clock.ts';
 import { profile as bitbucket } from './connectors/bitbucket.ts';
 import { profile as github } from './connectors/github.ts';
 import { profile as gitlab } from './connectors/gitlab.ts';
+import { profile as jira } from './connectors/jira.ts';
 import type { ConnectorProfile, Exchange, FixtureCase } from './connectors/profile.ts';
 
-const PROFILES: readonly ConnectorProfile[] = [bitbucket, github, gitlab];
+const PROFILES: readonly ConnectorProfile[] = [bitbucket, github, gitlab, jira];
 const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
 const http = createHttpClient({ steps: noSteps, meter: silentMeter });
@@ -76,10 +78,10 @@ describe.each(PROFILES)('$id', (profile) => {
   const connect = (): Connection => connector.connect(options, { http, clock, logger: silentLogger });
 
   const script = (exchanges: readonly Exchange[], header?: [string, string]) => {
-    for (const { path, query, status, headers, body } of exchanges) {
+    for (const { method, path, sent, query, status, headers, body } of exchanges) {
       const scope = nock(profile.origin, header ? { reqheaders: { [header[0]]: header[1] } } : {});
       scope
-        .get(path)
+        .intercept(path, method ?? 'GET', sent && ((body: unknown) => holds(body, sent)))
         .query(query ?? {})
         .reply(status ?? 200, body ?? '', headers);
     }
@@ -340,7 +342,8 @@ describe.each(PROFILES)('$id', (profile) => {
   });
 
   describe('fetch', () => {
-    const reference = { kind: 'pull_request', key: 'k', locator: profile.fetch.reference } as const;
+    const { kind = 'pull_request', reference: locator } = profile.fetch;
+    const reference = { kind, key: 'k', locator };
     const translated = async () => {
       const { event, body } = await connect().fetch(reference, signal);
       return connector.translate({ source: 'fetch', event, body }, options);
@@ -391,6 +394,10 @@ describe.each(PROFILES)('$id', (profile) => {
     });
   });
 });
+
+function holds(body: unknown, wanted: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(wanted).every(([key, value]) => isDeepStrictEqual((body as never)[key], value));
+}
 
 type Page = Extract<PollPage, { outcome: 'page' }>;
 

@@ -32,6 +32,8 @@ const ENV = {
   GITLAB_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
   BITBUCKET_TOKEN: 'a-token',
   BITBUCKET_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
+  JIRA_TOKEN: 'a-token',
+  JIRA_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
 };
 
 function validator(connectors: readonly ConnectorOptions[], overrides: z.ZodType) {

@@ -137,10 +137,12 @@ describe.each(PAGES)('%s', (page) => {
 
 describe('config/examples', () => {
   const files = readdirSync(join(TOP, 'config/examples'));
-  const values = { WORKSYNC_API_KEY: 'a-key-of-the-workspace', GITHUB_TOKEN: 'a-token', GITHUB_APP_ID: '1' };
-  const more = { GITHUB_INSTALLATION_ID: '2', GITHUB_WEBHOOK_SECRET: 'a-secret-of-sixteen-or-more' };
-  const gitlab = { GITLAB_TOKEN: 'a-token', GITLAB_WEBHOOK_SECRET: 'a-secret-of-sixteen-or-more' };
-  const bitbucket = { BITBUCKET_TOKEN: 'a-token', BITBUCKET_WEBHOOK_SECRET: 'a-secret-of-sixteen-or-more' };
+  const values = {
+    WORKSYNC_API_KEY: 'a-key-of-the-workspace',
+    GITHUB_TOKEN: 'a-token',
+    GITHUB_APP_ID: '1',
+    GITHUB_INSTALLATION_ID: '2',
+  };
 
   it.each(files)(
     '%s starts as it is, once its variables are set',
@@ -151,7 +153,11 @@ describe('config/examples', () => {
         writeFileSync(key, privateKey(), { mode: 0o600 });
         // The workspace and the provider cannot be reached from here; the configuration is what counts.
         const data = join(scratch, 'data');
-        const env = { ...values, ...more, ...gitlab, ...bitbucket, GITHUB_PRIVATE_KEY_FILE: key, WORKSYNC_DATA: data };
+        const named = found(read(`config/examples/${file}`), /\$\{(\w+)\}/g).filter(
+          (name) => name !== 'GITHUB_PRIVATE_KEY',
+        );
+        const secrets = Object.fromEntries(named.map((name) => [name, 'a-secret-of-sixteen-or-more']));
+        const env = { ...secrets, ...values, GITHUB_PRIVATE_KEY_FILE: key, WORKSYNC_DATA: data };
         const { code, stdout, stderr } = await worksync(['check', '--json', '--config', `config/examples/${file}`], {
           env,
         });

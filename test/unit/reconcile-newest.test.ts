@@ -293,6 +293,10 @@ describe('equality of fields', () => {
     [['a', 'b'], ['b', 'a'], false],
     [['a'], 'a', false],
     [false, null, false],
+    [{ ada: 'a@b.example', ben: 'c' }, { ben: 'c', ada: 'a@b.example' }, true],
+    [{ ada: 'a@b.example' }, { ada: 'c@b.example' }, false],
+    [{ ada: 'a@b.example' }, {}, false],
+    [{}, null, false],
   ])('%j, %j', (left, right, expected) => {
     expect(same(left, right)).toBe(expected);
     expect(same(right, left)).toBe(expected);

@@ -23,3 +23,6 @@ export function sorted(names: readonly string[] | undefined): string[] | undefin
 export function present<Fields extends object>(fields: Fields): Partial<Fields> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>;
 }
+
+/** A stable id of those vendors that draw them at random, in lower case. */
+export const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

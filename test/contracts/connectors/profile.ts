@@ -1,11 +1,16 @@
 import type { ErrorCode } from '../../../src/errors/codes.ts';
 import type { DeliverySource } from '../../../src/model/delivery.ts';
+import type { Item } from '../../../src/model/item.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
 /** One answer of the vendor, and the request it belongs to. */
 export interface Exchange {
+  /** `GET` unless told. */
+  readonly method?: 'GET' | 'POST';
   readonly path: string;
+  /** What the request's JSON must hold, where it has a body. */
+  readonly sent?: Readonly<Record<string, unknown>>;
   readonly query?: Readonly<Record<string, string | string[]>>;
   readonly status?: number;
   readonly headers?: Headers;
@@ -48,7 +53,7 @@ export interface ConnectorProfile {
     readonly watermark: string;
     /** A walk of more than three pages with the watermark, in the order of its requests. */
     readonly walk: readonly Exchange[];
-    /** How many pull requests that walk brings, and the highest time among them. */
+    /** How many items that walk brings, and the highest time among them. */
     readonly items: number;
     readonly newest: string;
     /** The first request of a walk, whatever is answered. */
@@ -59,6 +64,8 @@ export interface ConnectorProfile {
     readonly foreignNext: Exchange;
   };
   readonly fetch: {
+    /** `pull_request` unless told. */
+    readonly kind?: Item['kind'];
     readonly reference: Readonly<Record<string, string>>;
     readonly found: readonly Exchange[];
     readonly gone: readonly Exchange[];

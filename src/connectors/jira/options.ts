@@ -1,0 +1,80 @@
+import { z } from 'zod';
+import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
+import { UUID } from '../kit/fields.ts';
+import type { Scope } from '../kit/scope.ts';
+
+/** A project's key, its number, or a pattern over keys. */
+const PROJECT = /^(?:[1-9]\d{0,15}|[A-Z*][A-Z0-9_*]{0,254})$/;
+const GATEWAY = 'https://api.atlassian.com/ex/jira/';
+
+const project = z
+  .union([z.string(), z.int()])
+  .transform((given) => String(given).toUpperCase())
+  .pipe(z.string().regex(PROJECT, 'must be one project, by its key (ENG) or its number, or a pattern (ENG*, *)'));
+
+const word = z.string().regex(/^[\x21-\x7e]{1,4000}$/, 'must be one word of printable characters');
+
+export const options = z.strictObject({
+  site: z
+    .string()
+    .toLowerCase()
+    .regex(HOST, 'must be a host name alone, for example acme.atlassian.net')
+    .describe('Host of the Jira Cloud site, for example `acme.atlassian.net`. Links to issues lead there.'),
+  cloudId: z
+    .string()
+    .toLowerCase()
+    .regex(UUID, 'must be the cloud id of the site; https://<site>/_edge/tenant_info shows it')
+    .describe(
+      "The site's cloud id, as `https://<site>/_edge/tenant_info` shows it. It survives renaming the site, so issues are known by it.",
+    ),
+  email: z
+    .string()
+    .regex(/^[^\s@:]{1,100}@[^\s@:]{1,150}$/, 'must be the e-mail address of an Atlassian account')
+    .optional()
+    .describe('Account that the API token belongs to. Leave it out for an OAuth 2.0 access token.'),
+  token: word
+    .optional()
+    .describe('API token of that account, or an OAuth 2.0 access token. Without one only what anybody may see.'),
+  apiUrl: z
+    .string()
+    .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+    .optional()
+    .describe(
+      'Address of the API, where it is not the site (with `email`) or `https://api.atlassian.com/ex/jira/<cloudId>` (without): API tokens with scopes need the latter too.',
+    ),
+  projects: z
+    .array(project)
+    .min(1, 'must name at least one project')
+    .describe('Projects by key, by number, or as patterns such as `*`; a number survives a change of the key.'),
+  exclude: z.array(project).default([]).describe('Projects that patterns are not to take in.'),
+  doneStatus: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe(
+      'Status to close issues into, where closing is switched on. Otherwise the first one that counts as done.',
+    ),
+});
+
+export type Options = z.infer<typeof options>;
+
+/** Base of the API, without a slash at its end (providers' facts §5). */
+export function apiBase({ site, cloudId, email, token, apiUrl }: Options): string {
+  if (apiUrl !== undefined) return asBase(apiUrl);
+  return email === undefined && token !== undefined ? `${GATEWAY}${cloudId}` : siteBase({ site });
+}
+
+/** Where the site answers what needs no credential; a proxy or a test stands in for it too. */
+export function tenantBase(given: Options): string {
+  const { apiUrl } = given;
+  return apiUrl === undefined || apiUrl.startsWith(GATEWAY) ? siteBase(given) : asBase(apiUrl);
+}
+
+export function siteBase({ site }: Pick<Options, 'site'>): string {
+  return `https://${site}`;
+}
+
+export function scopeOf({ projects, exclude }: Options): Scope {
+  return { include: projects, exclude, archived: false, forks: false };
+}

@@ -1,0 +1,99 @@
+import { z } from 'zod';
+import { absent } from '../kit/fields.ts';
+import { keep, type Shape } from '../kit/slim.ts';
+
+/**
+ * The fields that are read, and no others (providers' facts §5). Identity and time must be there; any other field that
+ * is missing, or that has become something else, is absent: it is then neither compared nor cleared.
+ */
+
+/** Jira writes its numbers as texts. */
+export const id = z.string().regex(/^[1-9]\d{0,15}$/);
+export const key = z.string().regex(/^[A-Z][A-Z0-9_]{0,254}-[1-9]\d{0,15}$/);
+const text = z.string().min(1);
+const name = absent(z.object({ name: text }).nullable());
+
+/** `2026-01-31T10:11:12.000+0000`: an offset without a colon. */
+const OFFSET = /([+-]\d\d)(\d\d)$/;
+const instant = z
+  .string()
+  .transform((given) => given.replace(OFFSET, '$1:$2'))
+  .pipe(z.iso.datetime({ offset: true }))
+  .transform((given) => new Date(given).toISOString());
+
+const person = absent(z.object({ accountId: text, emailAddress: absent(z.email()) }).nullable());
+
+const project = z.object({ id, key: z.string().regex(/^[A-Z][A-Z0-9_]{0,254}$/) });
+
+/** Wiki text in webhooks, a document of Atlassian's format in the API's answers. */
+const description = absent(z.union([z.string(), z.looseObject({ type: z.literal('doc') }), z.null()]));
+
+export const issue = z.object({
+  id,
+  key,
+  fields: z.object({
+    project,
+    updated: instant,
+    summary: absent(z.string()),
+    description,
+    status: absent(z.object({ name: text, statusCategory: absent(z.object({ key: text })) })),
+    priority: name,
+    issuetype: name,
+    assignee: person,
+    reporter: person,
+    creator: person,
+    labels: absent(z.array(text)),
+    created: absent(instant),
+  }),
+});
+
+export type JiraIssue = z.infer<typeof issue>;
+
+/** What every event has; which of the parts below follows, the name tells. */
+export const event = z.object({ webhookEvent: text });
+
+/** Milliseconds, of a time that a date can hold. */
+const timestamp = z.int().min(0).max(8_640_000_000_000_000);
+
+export const issueEvent = z.object({ issue });
+
+export const issueDeleted = z.object({
+  timestamp,
+  issue: z.object({ id, key, fields: z.object({ project, updated: absent(instant) }) }),
+});
+
+/** Comments carry a part of their issue. */
+export const commentEvent = z.object({ issue: z.object({ id, key, fields: z.object({ project }) }) });
+
+/** What `fetch` writes for an issue that exists no more. */
+export const gone = z.object({ id, key, projectId: id, seenAt: z.iso.datetime() });
+
+const PERSON: Shape = { accountId: true, emailAddress: true };
+const NAMED: Shape = { name: true };
+
+const KEPT: Shape = {
+  id: true,
+  key: true,
+  fields: {
+    project: { id: true, key: true },
+    updated: true,
+    summary: true,
+    description: true,
+    status: { name: true, statusCategory: { key: true } },
+    priority: NAMED,
+    issuetype: NAMED,
+    assignee: PERSON,
+    reporter: PERSON,
+    creator: PERSON,
+    labels: true,
+    created: true,
+  },
+};
+
+/** Only ids come without being asked for. */
+export const FIELDS = Object.keys(KEPT['fields'] as Shape).join(',');
+
+/** Pure: leaves out what no schema here reads. */
+export function slim(found: unknown): unknown {
+  return keep(found, KEPT);
+}

@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import { SyncError } from '../../errors/sync-error.ts';
+import type { ItemReference } from '../../model/item.ts';
+import { absent } from '../kit/fields.ts';
+import { adfOfText, textOfAdf } from './adf.ts';
+import { type Api, malformed } from './api.ts';
+import { readLocator } from './fetch.ts';
+import * as schema from './schema.ts';
+
+interface Comment {
+  readonly marker: string;
+  readonly text: string;
+}
+
+/**
+ * Posts a comment, or updates the one of this account that carries the marker. Jira's documents have no hidden text, so
+ * the marker is the comment's last line.
+ */
+export async function comment(api: Api, reference: ItemReference, given: Comment, signal: AbortSignal): Promise<void> {
+  const { issueId } = readLocator(reference);
+  const path = `/rest/api/3/issue/${issueId}/comment`;
+  const text = `${given.text}\n\n${given.marker}`;
+  const body = adfOfText(text);
+  const standing = await findOwn(api, path, given.marker, signal);
+  if (!standing) await api.send('POST', path, { body }, signal);
+  else if (textOfAdf(standing.body) !== textOfAdf(body))
+    await api.send('PUT', `${path}/${standing.id}?notifyUsers=false`, { body }, signal);
+}
+
+const page = z.object({
+  comments: z.array(
+    z.object({ id: schema.id, body: z.unknown(), author: absent(z.object({ accountId: z.string() }).nullable()) }),
+  ),
+  total: z.int().min(0),
+});
+
+type Standing = z.infer<typeof page>['comments'][number];
+
+/** Somebody else may quote the marker: only a comment of this account is ours. */
+async function findOwn(api: Api, path: string, marker: string, signal: AbortSignal): Promise<Standing | undefined> {
+  let seen = 0;
+  let me: string | undefined;
+  for (;;) {
+    const query = { startAt: String(seen), maxResults: '100', orderBy: '-created' };
+    const { data } = page.safeParse((await api.get(path, query, signal)).content);
+    if (!data) throw malformed(`GET ${path}: the answer lists no comments`);
+    for (const each of data.comments) {
+      if (!textOfAdf(each.body).includes(marker)) continue;
+      me ??= await myAccount(api, signal);
+      if (each.author?.accountId === me) return each;
+    }
+    seen += data.comments.length;
+    if (data.comments.length === 0 || seen >= data.total) return undefined;
+  }
+}
+
+async function myAccount(api: Api, signal: AbortSignal): Promise<string> {
+  const { data } = z
+    .object({ accountId: z.string() })
+    .safeParse((await api.get('/rest/api/3/myself', {}, signal)).content);
+  if (!data) throw malformed('GET /rest/api/3/myself: the answer names no account');
+  return data.accountId;
+}
+
+const category = z.object({ statusCategory: z.object({ key: z.string() }) });
+const current = z.object({ fields: z.object({ status: category }) });
+const transitions = z.object({
+  transitions: z.array(
+    z.object({
+      id: z.string().regex(/^\d{1,16}$/),
+      to: category.extend({ name: z.string() }),
+      hasScreen: absent(z.boolean()),
+    }),
+  ),
+});
+
+/** Moves the issue to a status that counts as done, as its workflow allows; one that is done is left as it is. */
+export async function close(
+  api: Api,
+  reference: ItemReference,
+  doneStatus: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const path = `/rest/api/3/issue/${readLocator(reference).issueId}`;
+  const { data: issue } = current.safeParse((await api.get(path, { fields: 'status' }, signal)).content);
+  if (!issue) throw malformed(`GET ${path}: the answer tells no status`);
+  if (issue.fields.status.statusCategory.key === 'done') return;
+  const { data } = transitions.safeParse((await api.get(`${path}/transitions`, {}, signal)).content);
+  if (!data) throw malformed(`GET ${path}/transitions: the answer lists no transitions`);
+  const done = data.transitions.filter(({ to }) => to.statusCategory.key === 'done');
+  const wanted = done.filter(
+    ({ to }) => doneStatus === undefined || to.name.toLowerCase() === doneStatus.toLowerCase(),
+  );
+  // A transition with a screen may ask for fields that nobody fills in here.
+  const chosen = wanted.find(({ hasScreen }) => hasScreen !== true) ?? wanted[0];
+  if (!chosen)
+    throw new SyncError('conflict', `${reference.key} cannot be closed: no transition leads ${aim(doneStatus)}`, {
+      hint: 'Let the workflow lead from its present status to one that counts as done, or set doneStatus to one that it leads to.',
+    });
+  await api.send('POST', `${path}/transitions`, { transition: { id: chosen.id } }, signal);
+}
+
+function aim(doneStatus: string | undefined): string {
+  return doneStatus === undefined ? 'to a status that counts as done' : `to the status ${doneStatus}`;
+}

@@ -1,0 +1,164 @@
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { ConnectorProfile, Exchange } from './profile.ts';
+
+const ORIGIN = 'https://acme.atlassian.net';
+const SEARCH = '/rest/api/3/search/jql';
+const ISSUE = '/rest/api/3/issue/10023';
+const FIELDS = 'project,updated,summary,description,status,priority,issuetype,assignee,reporter,creator,labels,created';
+/** The watermark less the overlap of ten minutes, as milliseconds: no time zone of a profile changes its meaning. */
+const SINCE = Date.UTC(2026, 1, 28, 23, 50);
+const QUERY = {
+  jql: `project = "ENG" AND updated >= ${SINCE} ORDER BY updated DESC`,
+  fields: FIELDS,
+  maxResults: '100',
+};
+const PAGES = 5;
+const CLOUD_ID = '11223344-a1b2-4b33-8444-def123456789';
+
+const fixture = (name: string) =>
+  readFileSync(new URL(`../../../src/connectors/jira/fixtures/${name}.json`, import.meta.url), 'utf8');
+const issue = JSON.parse(fixture('issues.get')) as { fields: object };
+
+function sign(body: Buffer, secret: string) {
+  return {
+    'x-hub-signature': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
+    'x-atlassian-webhook-identifier': '6f1c9a04-58bd-4b5c-8a1a-1b7e32a0c0de',
+  };
+}
+
+/** Page n of five holds two issues, each an hour older than the one before. */
+function page(number: number): Exchange {
+  const issues = [2 * number - 2, 2 * number - 1].map((age) => ({
+    ...issue,
+    id: String(10_100 - age),
+    key: `ENG-${200 - age}`,
+    fields: { ...issue.fields, updated: new Date(Date.UTC(2026, 2, 5, 12 - age)).toISOString().replace('Z', '+0000') },
+  }));
+  return {
+    path: SEARCH,
+    query: number === 1 ? QUERY : { ...QUERY, nextPageToken: `Ch0jU3${number}==` },
+    body: JSON.stringify(
+      number < PAGES ? { issues, nextPageToken: `Ch0jU3${number + 1}==`, isLast: false } : { issues, isLast: true },
+    ),
+  };
+}
+
+const first: Exchange = { path: SEARCH, query: QUERY };
+const said = (message: string) => JSON.stringify({ errorMessages: [message], errors: {} });
+const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
+const tenant: Exchange = { path: '/_edge/tenant_info', body: JSON.stringify({ cloudId: CLOUD_ID }) };
+
+export const profile: ConnectorProfile = {
+  id: 'jira',
+  options: {
+    site: 'acme.atlassian.net',
+    cloudId: CLOUD_ID,
+    email: 'sync@example.com',
+    token: 'ATATT-contract',
+    projects: ['ENG'],
+  },
+  origin: ORIGIN,
+  webhook: {
+    signatureHeader: 'x-hub-signature',
+    required: ['x-atlassian-webhook-identifier'],
+    sign,
+    vector: {
+      // Computed outside this program.
+      secret: 'shh',
+      body: '{"a":1}',
+      headers: {
+        'x-hub-signature': 'sha256=dfb8cf3fc9778c70386e30f5e0776d37f9ee9c8756d3cbd7df0902150644358d',
+        'x-atlassian-webhook-identifier': '6f1c9a04-58bd-4b5c-8a1a-1b7e32a0c0de',
+      },
+    },
+    forgeries(body, secret) {
+      const good = sign(body, secret);
+      const hex = good['x-hub-signature'].slice('sha256='.length);
+      const sha1 = createHmac('sha1', secret).update(body).digest('hex');
+      const { 'x-hub-signature': _, ...unsigned } = good;
+      return {
+        'a digest without its method': { ...good, 'x-hub-signature': hex },
+        'another method': { ...good, 'x-hub-signature': `sha1=${sha1}` },
+        'another method over the right digest': { ...good, 'x-hub-signature': `sha512=${hex}` },
+        'upper case': { ...good, 'x-hub-signature': `sha256=${hex.toUpperCase()}` },
+        'a digest that is too short': { ...good, 'x-hub-signature': `sha256=${hex.slice(2)}` },
+        'the token of an app in its place': { ...unsigned, authorization: 'Bearer e30.e30.sig' },
+        "GitHub's header": { ...unsigned, 'x-hub-signature-256': `sha256=${hex}` },
+      };
+    },
+  },
+  fixtures: [
+    { file: 'issue_created', source: 'webhook', event: 'webhook', outcome: 'items' },
+    { file: 'issue_updated.described', source: 'webhook', event: 'webhook', outcome: 'references' },
+    {
+      file: 'issue_updated.other-project',
+      source: 'webhook',
+      event: 'webhook',
+      outcome: 'ignored',
+      reason: 'project_not_in_scope',
+    },
+    { file: 'issue_deleted', source: 'webhook', event: 'webhook', outcome: 'items' },
+    { file: 'comment_created', source: 'webhook', event: 'webhook', outcome: 'references' },
+    { file: 'sprint_started', source: 'webhook', event: 'webhook', outcome: 'ignored', reason: 'event_not_followed' },
+    { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
+    { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
+    { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
+  ],
+  poll: {
+    unit: 'ENG',
+    watermark: '2026-03-01T00:00:00.000Z',
+    walk: [1, 2, 3, 4, 5].map(page),
+    items: 10,
+    newest: '2026-03-05T12:00:00.000Z',
+    first,
+    foreignNext: {
+      ...first,
+      body: JSON.stringify({ issues: [issue], nextPageToken: `https://evil.example${SEARCH}`, isLast: false }),
+    },
+  },
+  fetch: {
+    kind: 'work_item',
+    reference: { issueId: '10023', projectId: '10008', issueKey: 'ENG-123' },
+    found: [{ path: ISSUE, query: { fields: FIELDS }, body: JSON.stringify(issue) }],
+    gone: [
+      { path: ISSUE, query: { fields: FIELDS }, status: 404, body: said('Issue does not exist') },
+      { path: '/rest/api/3/project/10008', body: JSON.stringify({ id: '10008', key: 'ENG' }) },
+    ],
+    hidden: [
+      { path: ISSUE, query: { fields: FIELDS }, status: 404, body: said('Issue does not exist') },
+      { path: '/rest/api/3/project/10008', status: 404, body: said('No project could be found') },
+    ],
+  },
+  limits: {
+    '429 with retry-after': {
+      answer: { status: 429, headers: { 'retry-after': '90', 'ratelimit-reason': 'jira-burst-based' }, body: '' },
+      atLeast: 90_000,
+    },
+    'only a reset': {
+      answer: {
+        status: 429,
+        headers: { date, 'x-ratelimit-reset': '2026-01-05T09:04:00Z', 'ratelimit-reason': 'jira-quota-global-based' },
+        body: '',
+      },
+      atLeast: 240_000,
+    },
+    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
+  },
+  check: {
+    good: [
+      tenant,
+      {
+        path: '/rest/api/3/myself',
+        body: JSON.stringify({ accountId: 'a', displayName: 'Sync', timeZone: 'Asia/Tokyo' }),
+      },
+      { path: '/rest/api/3/project/ENG', body: JSON.stringify({ id: '10008', key: 'ENG', name: 'Engineering' }) },
+      {
+        path: SEARCH,
+        query: { jql: 'project = "ENG" ORDER BY created ASC', fields: 'id', maxResults: '1' },
+        body: JSON.stringify({ issues: [{ id: '10001' }], isLast: true }),
+      },
+    ],
+    refused: [tenant, { path: '/rest/api/3/myself', status: 401, body: said('Client must be authenticated') }],
+  },
+};
