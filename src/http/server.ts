@@ -41,7 +41,9 @@ export function createServer(options: ServerOptions = {}): Server {
     },
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
-    return503OnClosing: true,
+    // What still comes in on an open connection is answered as ever, and told that the connection ends: a webhook that is
+    // refused is lost where its sender does not repeat it.
+    return503OnClosing: false,
     trustProxy: false,
     routerOptions: { maxParamLength: 512 },
     ...(options.failureBody && describeFailures(options.failureBody)),

@@ -46,9 +46,16 @@ export function failureOf(response: ApiResponse, request: ApiRequest): SyncError
   return new SyncError(codeOf(response.status), message, {
     status: response.status,
     errorCode: told?.errorCode,
+    hint: REMEDY_OF[told?.errorCode ?? ''],
     retryAfter: response.status === 429 ? retryAfter(response, told?.message) : undefined,
   });
 }
+
+/** Where the workspace's own code tells more than the status: what helps. */
+const REMEDY_OF: Readonly<Record<string, string>> = {
+  provider_not_connected:
+    'The member behind this credential has no token at the provider that works: store one with "worksync workspace connect-provider".',
+};
 
 function codeOf(status: number): ErrorCode {
   const named = CODE_OF[status];

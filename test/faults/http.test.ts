@@ -330,4 +330,20 @@ describe('the server', () => {
     expect(await send(Buffer.alloc(1_001))).toBe(413);
     expect(await send(Buffer.alloc(1_000))).toBe(200);
   });
+
+  it('answers what was on its way when it began to close, and ends the connection', async () => {
+    const server = createServer();
+    server.post('/webhooks/a', async () => 'taken');
+    const { port } = new URL(await server.listen({ host: '127.0.0.1', port: 0 }));
+    const socket = connect(Number(port), '127.0.0.1');
+    const arrived = once(server.server, 'connection').then(([accepted]) => once(accepted as Socket, 'data'));
+    socket.write('POST /webhooks/a HTTP/1.1\r\nHost: a\r\n');
+    await arrived;
+    const closed = server.close();
+    socket.write('Content-Length: 2\r\n\r\n{}');
+    const answer = (await socket.toArray()).join('');
+    await closed;
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    expect(answer).toMatch(/connection: close/i);
+  });
 });

@@ -142,6 +142,12 @@ describe('failures', () => {
     });
   });
 
+  it('names the command that helps where the code of the server tells it', async () => {
+    const json = { code: 403, message: 'none is stored', errorCode: 'provider_not_connected' };
+    const failure = await failureOf({ status: 403, json });
+    expect(failure).toMatchObject({ hint: expect.stringContaining('worksync workspace connect-provider') as string });
+  });
+
   const told = (message: string) => ({ code: 429, message, errorCode: 'rate_limit_exceeded' });
 
   it.each([
