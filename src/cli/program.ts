@@ -15,6 +15,7 @@ import { addFiles } from './files.ts';
 import { addGateway } from './gateway-token.ts';
 import { generate } from './generate.ts';
 import { addHeld } from './held.ts';
+import { addHooks } from './hooks.ts';
 import { addKeys } from './keys.ts';
 import { addLinks } from './links.ts';
 import { describeOnce, once } from './once.ts';
@@ -25,7 +26,16 @@ import { addQuota } from './quota.ts';
 import { reportError } from './report-error.ts';
 import { run } from './run.ts';
 import type { Session } from './session.ts';
-import { OF_QUESTIONS, OF_WORK, print, type Setting, sessionOf, wholeNumber, withDaemonOptions } from './setting.ts';
+import {
+  OF_HOOKS,
+  OF_QUESTIONS,
+  OF_WORK,
+  print,
+  type Setting,
+  sessionOf,
+  wholeNumber,
+  withDaemonOptions,
+} from './setting.ts';
 import { describeStatus } from './status.ts';
 import { addTasks } from './tasks.ts';
 import { addConnectProvider } from './workspace-connect-provider.ts';
@@ -72,7 +82,7 @@ function build(setting: Setting, exit: (code: number) => void): Command {
   addDemo(program, setting, exit);
   addStatus(program, exit);
   addCheck(program, setting, exit);
-  for (const add of [addPlan, addQuota, addHeld, addBackfill]) add(program, setting, exit);
+  for (const add of [addPlan, addQuota, addHeld, addBackfill, addHooks]) add(program, setting, exit);
   for (const add of [addTasks, addLinks, addDocs, addPullRequests, addFiles, addKeys, addGateway])
     add(program, setting, exit);
   addWorkspace(program, setting, exit);
@@ -147,7 +157,7 @@ function addStatus(program: Command, exit: (code: number) => void): void {
 }
 
 function addCheck(program: Command, setting: Setting, exit: (code: number) => void): void {
-  withDaemonOptions(program.command('check'), OF_WORK)
+  withDaemonOptions(program.command('check'), OF_HOOKS)
     .description('check the configuration, the workspace and the providers; costs one request')
     .option('--json', 'print one JSON object per finding')
     .action(async ({ json, ...flags }: Flags & { json?: boolean }) => {

@@ -16,8 +16,9 @@ export type Exit = (code: number) => void;
 
 type OptionKey = (typeof DAEMON_OPTIONS)[number]['key'];
 
-/** What matters to a command that opens the workspaces and serves nothing, and to one that only asks the daemon. */
+/** What matters to a command that opens the workspaces and serves nothing, to one about webhooks, and to one that only asks the daemon. */
 export const OF_WORK: readonly OptionKey[] = ['config', 'data', 'logLevel'];
+export const OF_HOOKS: readonly OptionKey[] = [...OF_WORK, 'publicUrl'];
 export const OF_QUESTIONS: readonly OptionKey[] = ['data'];
 
 /**

@@ -52,7 +52,19 @@ function describeConnections({ connections }: WorkspaceStatus, now: number): str
   const failures = connections.flatMap(({ name, failure }) =>
     failure ? [`    ${name}: ${failure.message}${failure.hint ? ` (${failure.hint})` : ''}`] : [],
   );
-  return ['  connections', ...table(rows).split('\n'), ...failures];
+  const silent = connections.flatMap(({ name, hooks, missingUnits }) => [
+    ...(hooks?.silent ?? []).map(
+      ({ subject, state, message, hint }) =>
+        `    ${name}: webhook ${state} at ${subject}: ${message}${hint ? ` (${hint})` : ''}`,
+    ),
+    ...[hooks?.failure, hooks?.redeliveryFailure].flatMap((failure) =>
+      failure ? [`    ${name}: webhooks: ${failure}`] : [],
+    ),
+    ...missingUnits.map(
+      (unit) => `    ${name}: not there any more, or not shown to us: ${unit}; what is held of it stays`,
+    ),
+  ]);
+  return ['  connections', ...table(rows).split('\n'), ...failures, ...silent];
 }
 
 function describePoll(schedule: string | null, lastPollAt: number | null, now: number): string {

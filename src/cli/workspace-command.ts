@@ -24,9 +24,9 @@ Exit codes: 0 done; 1 failed or refused; 2 wrong usage; 75 the data folder is in
 export function workspaceCommand(
   group: Command,
   { usage, description, example }: Described,
-  options: CommandOptions = {},
+  { shown = OF_WORK, ...options }: CommandOptions & { readonly shown?: typeof OF_WORK } = {},
 ): Command {
-  return withDaemonOptions(group.command(usage, options), OF_WORK)
+  return withDaemonOptions(group.command(usage, options), shown)
     .description(description)
     .option('--workspace <name>', 'the workspace; may be left out where one is configured')
     .option('--json', 'print JSON: one object in a line')

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { ConfigDocument, Path } from './document.ts';
 import { durationText } from './duration.ts';
 import { nearest, type Problem } from './problems.ts';
@@ -35,12 +36,21 @@ export function connectionConfig(input: ConnectionInput): CheckedConnection {
   if (problems.length > 0 || !common.data) return { problems };
   const pause = pollOf(common.data.poll, found.connector, options, { document, path });
   if ('problem' in pause) return { problems: [pause.problem] };
-  const { connector, webhookSecrets, mirror = input.mirror } = common.data;
+  const { connector, webhookSecrets, mirror = input.mirror, sweep = defaultSweep(name, pause.poll) } = common.data;
   return {
-    config: { name, connector, options: options.data, webhookSecrets, poll: pause.poll, mirror },
+    config: { name, connector, options: options.data, webhookSecrets, poll: pause.poll, sweep, mirror },
     problems: [],
   };
 }
+
+/** Daily, at a minute that follows from the name, so that many connections do not sweep at the same time. */
+function defaultSweep(name: string, poll: Schedule): Schedule {
+  if (poll === 'off') return 'off';
+  const minute = Number.parseInt(hash('sha256', name, 'hex').slice(0, 8), 16) % MINUTES_OF_DAY;
+  return { cron: `${minute % 60} ${Math.floor(minute / 60)} * * *` };
+}
+
+const MINUTES_OF_DAY = 24 * 60;
 
 function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -32,6 +32,8 @@ export interface DaemonOptions {
   readonly adminPort?: number;
   /** Host names, beside those of loopback, under which people open the pages. */
   readonly allowedHosts?: readonly string[];
+  /** Where vendors reach this daemon from outside, without a slash at the end. */
+  readonly publicUrl?: string;
   readonly logLevel: (typeof LOG_LEVELS)[number];
 }
 
@@ -41,7 +43,7 @@ export interface DaemonOption {
   /** As commander takes it. */
   readonly flag: string;
   readonly env: string;
-  readonly type: 'path' | 'host' | 'hosts' | 'port' | 'log level';
+  readonly type: 'path' | 'host' | 'hosts' | 'address' | 'port' | 'log level';
   /** As it would be typed; absent: not set. */
   readonly default?: string;
   readonly description: string;
@@ -94,6 +96,14 @@ export const DAEMON_OPTIONS: readonly DaemonOption[] = [
     description: 'Host names beside localhost under which people open the pages, separated by commas',
   },
   {
+    key: 'publicUrl',
+    flag: '--public-url <address>',
+    env: 'WORKSYNC_PUBLIC_URL',
+    type: 'address',
+    description:
+      'Where webhooks reach the daemon from outside, for registering them and for finding those that are switched off',
+  },
+  {
     key: 'logLevel',
     flag: '--log-level <level>',
     env: 'WORKSYNC_LOG_LEVEL',
@@ -137,6 +147,7 @@ const EXPECTED = {
   path: 'a path',
   host: 'an address without a port',
   hosts: 'host names separated by commas',
+  address: 'an address that begins with https:// or http://, without query or credentials',
   port: 'a port from 0 to 65535',
   'log level': `one of ${LOG_LEVELS.join(', ')}`,
 };
@@ -146,6 +157,14 @@ const PARSERS: Readonly<Record<DaemonOption['type'], (text: string) => unknown>>
   path: (text) => text || undefined,
   host: (text) => (/^[\w.:%-]+$/.test(text) && !/^[^:]+:\d+$/.test(text) ? text : undefined),
   hosts: (text) => (/^[\w.-]+(,[\w.-]+)*$/.test(text) ? text.split(',') : undefined),
+  address: publicAddress,
   port: (text) => (/^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
   'log level': (text) => LOG_LEVELS.find((level) => level === text),
 };
+
+function publicAddress(text: string): string | undefined {
+  const url = URL.parse(text);
+  if (!url || !/^https?:$/.test(url.protocol)) return undefined;
+  if (url.search + url.hash + url.username + url.password !== '') return undefined;
+  return url.href.replace(/\/+$/, '');
+}

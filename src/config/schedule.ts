@@ -1,6 +1,6 @@
 import { parseDuration } from './duration.ts';
 
-/** When a connection is polled. */
+/** When something is done again. */
 export type Schedule = { readonly everyMs: number } | { readonly cron: string } | 'off';
 
 const SHORTEST = 10_000;
@@ -29,7 +29,7 @@ const FIELDS: readonly Field[] = [
 export function parseSchedule(text: string): Schedule | { readonly problem: string } {
   if (text === 'off') return 'off';
   const everyMs = parseDuration(text);
-  if (everyMs !== undefined) return everyMs < SHORTEST ? { problem: 'the shortest poll interval is 10s' } : { everyMs };
+  if (everyMs !== undefined) return everyMs < SHORTEST ? { problem: 'the shortest interval is 10s' } : { everyMs };
   return parseCron(text) ? { cron: text } : { problem: 'expected a duration such as 5m, a cron expression, or off' };
 }
 

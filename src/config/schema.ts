@@ -45,6 +45,8 @@ export interface ConnectionConfig {
   readonly options: unknown;
   readonly webhookSecrets: readonly string[];
   readonly poll: Schedule;
+  /** When everything that exists is listed, where the vendor lets it. */
+  readonly sweep: Schedule;
   readonly mirror: Mirror;
 }
 
@@ -135,12 +137,23 @@ const gateway = z
   .prefault({})
   .describe('The API of the workspace on the port of the daemon, for jobs and scripts.');
 
+const poll = schedule({
+  default: '5m',
+  description: 'How often the vendor is asked for what changed. At least 10 s; the default grows to what it allows.',
+});
+
+const sweep = schedule({
+  description:
+    'How often everything that exists is listed, to find what was deleted and no event told. Absent: once a day, at a minute of its own; off where poll is off.',
+});
+
 /** Keys that every connection has, whatever its connector. */
 export const connectionKeys = z
   .strictObject({
     connector: z.string().describe('The vendor.'),
     webhookSecrets: liveSecrets('Secrets that sign the webhooks'),
-    poll: schedule.optional(),
+    poll: poll.optional(),
+    sweep: sweep.optional(),
     mirror: mirror.optional(),
   })
   .check((context) => {

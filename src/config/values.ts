@@ -21,20 +21,18 @@ export function optionalDuration(description: string) {
   return milliseconds.optional().meta({ title: 'duration', description });
 }
 
-/** When to poll: a duration, a cron expression, or `off`. */
-export const schedule = z
-  .string({ error: 'expected a duration such as 5m, a cron expression, or off' })
-  .meta({
-    title: 'duration, cron expression or `off`',
-    default: '5m',
-    description: 'How often the vendor is asked for what changed. At least 10 s; the default grows to what it allows.',
-  })
-  .transform((text, context) => {
-    const result = parseSchedule(text);
-    if (typeof result !== 'object' || !('problem' in result)) return result;
-    context.addIssue({ code: 'custom', message: result.problem });
-    return z.NEVER;
-  });
+/** When something is done again: a duration, a cron expression, or `off`. */
+export function schedule(meta: { readonly description: string; readonly default?: string }) {
+  return z
+    .string({ error: 'expected a duration such as 5m, a cron expression, or off' })
+    .meta({ title: 'duration, cron expression or `off`', ...meta })
+    .transform((text, context) => {
+      const result = parseSchedule(text);
+      if (typeof result !== 'object' || !('problem' in result)) return result;
+      context.addIssue({ code: 'custom', message: result.problem });
+      return z.NEVER;
+    });
+}
 
 /** Name of a workspace or a connection: it appears in addresses and file names. */
 export const name = z

@@ -1,5 +1,6 @@
 import type { Finding } from '../connectors/connector.ts';
 import { asSyncError } from '../errors/sync-error.ts';
+import { checkHooks } from './hooks.ts';
 import type { Partition } from './partition.ts';
 
 /** Milliseconds that a provider may take. */
@@ -27,13 +28,18 @@ async function checkWorkspace({ name, client, config }: Partition): Promise<Find
 /** A connection that only takes webhooks works without the provider's API, if less well: then nothing there is an error. */
 async function checkConnections({ name, connections }: Partition): Promise<Finding[]> {
   const found = await Promise.all(
-    connections.map(async ({ name: connection, connection: { check: ask }, schedule }) => {
+    connections.map(async (active) => {
+      const { name: connection, connection: provider, schedule } = active;
       const subject = `${name}: ${connection}`;
-      const findings = await ask(AbortSignal.timeout(LONGEST_CHECK)).catch((error: unknown) => [failed('', error)]);
-      return findings.map((each) => ({
+      const ask = provider.check(AbortSignal.timeout(LONGEST_CHECK));
+      const findings = await ask.catch((error: unknown) => [failed('', error)]);
+      const softened = findings.map((each) => ({
+        ...each,
+        level: schedule === 'off' && each.level === 'error' ? ('warning' as const) : each.level,
+      }));
+      return [...softened, ...(await checkHooks(active))].map((each) => ({
         ...each,
         subject: each.subject === '' ? subject : `${subject}: ${each.subject}`,
-        level: schedule === 'off' && each.level === 'error' ? 'warning' : each.level,
       }));
     }),
   );

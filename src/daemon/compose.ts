@@ -51,7 +51,9 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
         undo.push(() => service.close());
       });
       const { onLag, onStatement } = input;
-      const partition = await openPartition({ config, address, dataFolder: folder.path, onLag, onStatement }, parts);
+      const { publicUrl } = input.options;
+      const opening = { config, address, dataFolder: folder.path, publicUrl, onLag, onStatement };
+      const partition = await openPartition(opening, parts);
       partitions.push(partition);
       undo.push(() => partition.stop());
     }

@@ -7,9 +7,11 @@ import type { ActiveConnection } from '../intake/active-connection.ts';
 import { createBackfills } from '../intake/backfill.ts';
 import { createCollector } from '../intake/collector.ts';
 import { createFetches } from '../intake/fetches.ts';
+import { createHookWatch, type HookWatch } from '../intake/hook-watch.ts';
 import { createPauses } from '../intake/pauses.ts';
 import { createPolls, type Polls } from '../intake/polls.ts';
 import { createRetention } from '../intake/retention.ts';
+import { createSweeps } from '../intake/sweeps.ts';
 import type { Receiver } from '../intake/webhooks.ts';
 import { createBell } from '../lib/bell.ts';
 import type { Stage } from '../lib/stage.ts';
@@ -24,7 +26,7 @@ import { createThrottle, type Throttle } from '../throttle/throttle.ts';
 import { type ConfiguredConnection, describeWorkspace, type WorkspaceStatus } from '../web/status.ts';
 import type { Send, WorkspaceClient } from '../workspace/client.ts';
 import type { Parts } from './parts.ts';
-import { activeConnections, sourcesOf } from './sources.ts';
+import { activeConnections, sourcesOf, webhookUrlOf } from './sources.ts';
 import { clientOver, type DirectContext, directSend, outboxClient, passOn, throughThrottle } from './workspace-door.ts';
 import { workspaceReceiver } from './workspace-webhooks.ts';
 
@@ -49,6 +51,9 @@ export interface Partition {
   readonly reconcile: Reconcile;
   readonly outbox: Outbox;
   readonly polls: Polls;
+  readonly hooks: HookWatch;
+  /** Where vendors reach the daemon from outside, where somebody said. */
+  readonly publicUrl?: string;
   /** Tells the outbox that changes became due without reconcile's doing. */
   wakeOutbox(): void;
   /** Tells that a backfill was asked for. */
@@ -58,7 +63,7 @@ export interface Partition {
   status(): Promise<WorkspaceStatus>;
   receiver(connection: string): Receiver | undefined;
   start(): void;
-  /** As `start`, except that the schedule of the polls does not run. */
+  /** As `start`, except that nothing runs on a schedule: no polls, no sweeps, no look at hooks. */
   startWithoutPolls(): void;
   /** Sends the writes that wait, and does nothing else. */
   startWrites(): void;
@@ -73,6 +78,8 @@ export interface PartitionOptions {
   readonly config: WorkspaceConfig;
   readonly address: WorkspaceAddress;
   readonly dataFolder: string;
+  /** Where vendors reach the daemon from outside, where somebody said. */
+  readonly publicUrl?: string;
   /** Told of each delivery's lag, milliseconds. */
   readonly onLag?: (milliseconds: number) => void;
   /** Sees every statement; for tests that count independently. */
@@ -116,13 +123,17 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     }
   };
   const bells = { inbox: createBell(), outbox: createBell() };
-  const connections = activeConnections(config.connections, parts, logger);
+  const connections = activeConnections(config.connections, parts, logger, (connection) =>
+    options.publicUrl === undefined ? undefined : webhookUrlOf(options.publicUrl, config.name, connection),
+  );
   const collector = createCollector({ store, clock, bell: bells.inbox });
   const pauses = createPauses(clock);
   const intake = { store, clock, random, logger, meter, connections, pauses, inbox: bells.inbox };
   const polls = createPolls(intake);
   const fetches = createFetches(intake);
   const backfills = createBackfills(intake);
+  const sweeps = createSweeps({ ...intake, fetches: fetches.bell });
+  const hooks = createHookWatch(intake);
   const reconcile = createReconcile({
     store,
     clock,
@@ -155,7 +166,10 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     onLag: options.onLag,
   });
   const retention = createRetention({ store, clock, logger, meter, retention: config.retention });
-  const stages: readonly Stage[] = [outbox, reconcile, fetches, polls, backfills, retention];
+  const stages: readonly Stage[] = [outbox, reconcile, fetches, polls, backfills, sweeps, hooks, retention];
+
+  /** What runs on a schedule of its own. */
+  const ofTheDaemon: ReadonlySet<Stage> = new Set([polls, sweeps, hooks]);
 
   function startStages(chosen: readonly Stage[]): void {
     health.set(component, true);
@@ -202,6 +216,8 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     reconcile,
     outbox,
     polls,
+    hooks,
+    publicUrl: options.publicUrl,
     wakeOutbox: () => bells.outbox.ring(),
     wakeBackfills: () => backfills.ring(),
     onWrite(call) {
@@ -212,7 +228,10 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
       return describeWorkspace({
         name: config.name,
         address: address.baseUrl,
-        connections: config.connections.map((connection) => describeConnection(config.name, connection)),
+        connections: config.connections.map((connection) => ({
+          ...describeConnection(config.name, connection),
+          hooks: hooks.report(connection.name) ?? null,
+        })),
         stored: await readStatus(store.query, now),
         quota: throttle.snapshot(),
         databaseBytes: store.size(),
@@ -229,7 +248,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
       startStages(stages);
     },
     startWithoutPolls() {
-      startStages(stages.filter((stage) => stage !== polls));
+      startStages(stages.filter((stage) => !ofTheDaemon.has(stage)));
     },
     startWrites() {
       health.set(component, true);
@@ -245,7 +264,7 @@ function workspaceIdOf({ workspace: { id } }: WorkspaceConfig, store: Store): Pa
   return async () => (known ??= await readMeta(store.query, WORKSPACE_ID));
 }
 
-function describeConnection(workspace: string, config: ConnectionConfig): ConfiguredConnection {
+function describeConnection(workspace: string, config: ConnectionConfig): Omit<ConfiguredConnection, 'hooks'> {
   const { name, connector, webhookSecrets, poll } = config;
   const webhookPath = webhookSecrets.length > 0 ? `/webhooks/${workspace}/${name}` : null;
   return { name, connector, webhookPath, schedule: describeSchedule(poll) };

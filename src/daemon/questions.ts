@@ -1,6 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import { type HeldClass, heldChanges, releaseHeld } from '../store/guard.ts';
 import { backfillProgress, endBackfill, startBackfill } from './backfill.ts';
+import { hookStates, installHooks } from './hooks.ts';
 import type { Partition } from './partition.ts';
 import { applyPlan, showPlan } from './plan.ts';
 import { describeQuota } from './quota.ts';
@@ -32,6 +33,10 @@ const QUESTIONS = {
 
   'backfill-stop': (partition: Partition, { connection }: { connection: string }) =>
     endBackfill(partition, connection).then((stopped) => ({ stopped })),
+
+  hooks: hookStates,
+
+  'hooks-install': installHooks,
 
   quota: (partition: Partition, _asked: object, clock: Clock) => describeQuota(partition, clock),
 };

@@ -6,16 +6,23 @@ import type { Logger } from '../lib/logger.ts';
 import type { Source, Sources } from '../reconcile/context.ts';
 import type { Parts } from './parts.ts';
 
+/** Where the webhooks of a connection come in, seen from where the daemon has this address. */
+export function webhookUrlOf(publicUrl: string, workspace: string, connection: string): string {
+  return `${publicUrl}/webhooks/${workspace}/${connection}`;
+}
+
 /** The configured connections, ready for intake. */
 export function activeConnections(
   configs: readonly ConnectionConfig[],
   { http, clock, connectors }: Pick<Parts, 'http' | 'clock' | 'connectors'>,
   logger: Logger,
+  webhookUrl: (connection: string) => string | undefined,
 ): ActiveConnection[] {
-  return configs.map(({ name, connector: id, options, webhookSecrets, poll }) => {
+  return configs.map(({ name, connector: id, options, webhookSecrets: secrets, poll, sweep }) => {
     const connector = connectorOf(id, connectors);
     const connection = connector.connect(options, { http, clock, logger: logger.child({ connection: name }) });
-    return { name, connector, options, connection, secrets: webhookSecrets, schedule: poll };
+    const url = secrets.length > 0 ? webhookUrl(name) : undefined;
+    return { name, connector, options, connection, secrets, schedule: poll, sweep, webhookUrl: url };
   });
 }
 

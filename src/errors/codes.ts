@@ -37,6 +37,11 @@ export const CODES = {
     hint: 'Set the named variable, or the same name with _FILE and a path.',
     exit: 78,
   },
+  public_url_missing: {
+    verdict: 'never',
+    hint: 'Say where vendors reach the daemon: --public-url https://… or WORKSYNC_PUBLIC_URL.',
+    exit: 78,
+  },
   locked: {
     verdict: 'wait-until',
     hint: 'Another process holds this data folder: stop it, or give each daemon its own folder.',

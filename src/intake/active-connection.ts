@@ -1,6 +1,6 @@
 import type { Connection, Connector } from '../connectors/connector.ts';
 
-/** When a connection is polled. Times of a cron expression are those of the process's time zone. */
+/** When something is done again. Times of a cron expression are those of the process's time zone. */
 export type PollSchedule = { readonly everyMs: number } | { readonly cron: string } | 'off';
 
 /** A configured connection, ready for use. The composition root builds these. */
@@ -13,4 +13,8 @@ export interface ActiveConnection {
   /** Live webhook secrets. Without one the connection takes no webhooks. */
   readonly secrets: readonly string[];
   readonly schedule: PollSchedule;
+  /** When everything that exists is listed. */
+  readonly sweep: PollSchedule;
+  /** Where its webhooks come in, from outside; absent where it takes none or nobody said where the daemon is. */
+  readonly webhookUrl?: string;
 }

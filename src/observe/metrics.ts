@@ -38,6 +38,30 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     help: 'Pages of backfills by outcome: read, limited, failed.',
     labels: ['connection', 'outcome'],
   },
+  sweeps_total: {
+    kind: 'counter',
+    perWorkspace: true,
+    help: 'Swept units by outcome: complete, failed.',
+    labels: ['connection', 'outcome'],
+  },
+  missing_units: {
+    kind: 'gauge',
+    perWorkspace: true,
+    help: 'Repositories and projects that the provider does not know, or does not show us, any more.',
+    labels: ['connection'],
+  },
+  hook_disabled: {
+    kind: 'gauge',
+    perWorkspace: true,
+    help: 'Webhooks at the vendor that are switched off or absent.',
+    labels: ['connection'],
+  },
+  redeliveries_asked_total: {
+    kind: 'counter',
+    perWorkspace: true,
+    help: 'Failed deliveries that the vendor was asked to send again.',
+    labels: ['connection'],
+  },
   inbox_pending: { kind: 'gauge', perWorkspace: true, help: 'Deliveries that wait for reconcile.' },
   quarantined_deliveries: { kind: 'gauge', perWorkspace: true, help: 'Deliveries that could not be read or applied.' },
 

@@ -181,6 +181,17 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
         .addColumn('not_before', 'integer', (column) => column.notNull().defaultTo(0))
         .addPrimaryKeyConstraint('backfills_key', ['connection', 'unit'])
         .execute();
+      await db.schema
+        .createTable('sweeps')
+        .addColumn('connection', 'text', (column) => column.notNull())
+        .addColumn('unit', 'text', (column) => column.notNull())
+        .addColumn('completed_at', 'integer')
+        .addColumn('listed', 'integer')
+        .addColumn('asked', 'integer')
+        .addColumn('error', 'text')
+        .addColumn('failed_at', 'integer')
+        .addPrimaryKeyConstraint('sweeps_key', ['connection', 'unit'])
+        .execute();
     },
   },
 };

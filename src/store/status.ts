@@ -60,6 +60,10 @@ export interface ConnectionActivity {
   readonly failure: (Failure & { readonly unit: string | null; readonly at: number }) | null;
   /** Objects waiting to be fetched. */
   readonly fetches: number;
+  /** The last sweep of a unit that reached its end. */
+  readonly lastSweepAt: number | null;
+  /** Units that the provider does not know, or does not show us, any more: what is held of them stays as it is. */
+  readonly missingUnits: readonly string[];
 }
 
 export interface GoneItem {
@@ -216,18 +220,30 @@ async function readConnections(query: Query): Promise<ConnectionActivity[]> {
     .selectFrom('polls')
     .select(['connection', 'unit', 'walk', 'completed_at', 'error', 'failed_at'])
     .execute();
+  const sweeps = await query.selectFrom('sweeps').select(['connection', 'unit', 'completed_at', 'error']).execute();
   const fetches = await query
     .selectFrom('fetches')
     .select((build) => ['connection', build.fn.countAll<number>().as('count')])
     .groupBy('connection')
     .execute();
-  const names = new Set([...recent, ...polls, ...fetches].map((row) => row.connection));
+  const names = new Set([...recent, ...polls, ...sweeps, ...fetches].map((row) => row.connection));
   return [...names].sort().map((connection) => ({
     connection,
     lastDeliveryAt: recent.find((row) => row.connection === connection)?.at ?? null,
     ...pollActivity(polls.filter((row) => row.connection === connection)),
     fetches: fetches.find((row) => row.connection === connection)?.count ?? 0,
+    lastSweepAt: latest(sweeps.filter((row) => row.connection === connection)),
+    missingUnits: missingOf([...polls, ...sweeps].filter((row) => row.connection === connection)),
   }));
+}
+
+function latest(rows: readonly { readonly completed_at: number | null }[]): number | null {
+  return rows.reduce<number | null>((last, row) => Math.max(last ?? 0, row.completed_at ?? 0) || last, null);
+}
+
+function missingOf(rows: readonly { readonly unit: string; readonly error: string | null }[]): string[] {
+  const missing = rows.filter(({ unit, error }) => unit !== ALL_UNITS && error?.startsWith('not_found:'));
+  return [...new Set(missing.map(({ unit }) => unit))].sort();
 }
 
 interface PollRow {
@@ -240,18 +256,18 @@ interface PollRow {
 
 function pollActivity(rows: readonly PollRow[]) {
   const failing = rows.filter((row) => row.error !== null).sort((a, b) => (b.failed_at ?? 0) - (a.failed_at ?? 0));
-  const latest = failing[0];
+  const lastFailure = failing[0];
   const units = rows.filter((row) => row.unit !== ALL_UNITS);
   return {
     units: units.length,
     walking: units.filter((row) => row.walk !== null).length,
-    lastPollAt: rows.reduce<number | null>((last, row) => Math.max(last ?? 0, row.completed_at ?? 0) || last, null),
+    lastPollAt: latest(rows),
     failingUnits: failing.length,
-    failure: latest
+    failure: lastFailure
       ? {
-          ...failureOf(latest.error ?? ''),
-          unit: latest.unit === ALL_UNITS ? null : latest.unit,
-          at: latest.failed_at ?? 0,
+          ...failureOf(lastFailure.error ?? ''),
+          unit: lastFailure.unit === ALL_UNITS ? null : lastFailure.unit,
+          at: lastFailure.failed_at ?? 0,
         }
       : null,
   };

@@ -165,6 +165,18 @@ export interface Tables {
     not_before: Generated<number>;
   };
 
+  /** The full lists of what exists, one row per unit. */
+  sweeps: {
+    connection: string;
+    unit: string;
+    /** The last one that reached its end: how much it listed, and how many held items were asked for since it did not. */
+    completed_at: Generated<number | null>;
+    listed: Generated<number | null>;
+    asked: Generated<number | null>;
+    error: string | null;
+    failed_at: number | null;
+  };
+
   /** One row per request sent, kept while it counts in the longer window. Times are monotonic milliseconds of `boot`. */
   ledger: {
     id: Generated<number>;

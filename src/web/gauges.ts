@@ -12,6 +12,8 @@ export function setGauges(meter: Meter, workspace: WorkspaceStatus, now: number)
     const ages = workspace.changes.next.filter((row) => row.lane === lane).map((row) => (now - row.since) / 1_000);
     meter.gauge('oldest_pending_seconds', Math.max(0, ...ages), { lane });
   }
+  for (const { name, missingUnits } of workspace.connections)
+    meter.gauge('missing_units', missingUnits.length, { connection: name });
   meter.gauge('database_bytes', workspace.databaseBytes);
   setQuotaGauges(meter, workspace.quota, now);
 }

@@ -195,7 +195,7 @@ in the workspace's file.</p>`;
 <td class="nowrap">${each.webhookPath ? html`<code>${each.webhookPath}</code>` : html`<span class="none">off: no secret</span>`}</td>
 <td class="nowrap">${when(each.lastDeliveryAt, now)}</td>
 <td>${pollWords(each, now)}</td>
-<td class="text">${failure(each.failure)}${failingWords(each)}</td></tr>`,
+<td class="text">${failure(each.failure)}${failingWords(each)}${hookWords(each)}</td></tr>`,
   );
   return table('Connections', ['Connection', 'Webhooks', 'Last delivery', 'Polling', 'Last error'], rows);
 }
@@ -215,6 +215,24 @@ function failingWords({ failure: latest, failingUnits }: ConnectionStatus): Mark
   const place = latest.unit ? html` in <code>${latest.unit}</code>` : null;
   const others = failingUnits > 1 ? html`, ${count(failingUnits - 1)} more failing` : null;
   return place || others ? html`<div class="hint">${place}${others}</div>` : null;
+}
+
+/** What is wrong with its webhooks at the vendor, and which of its units are not there. */
+function hookWords({ hooks, missingUnits }: ConnectionStatus): readonly Markup[] {
+  const failures = [hooks?.failure, hooks?.redeliveryFailure].filter((each) => typeof each === 'string');
+  return [
+    ...(hooks?.silent ?? []).map(
+      ({
+        subject,
+        state,
+        message,
+        hint,
+      }) => html`<div><span class="bad">webhook ${state}</span> at <code>${subject}</code>:
+${message}${hint ? html`<div class="hint">${hint}</div>` : null}</div>`,
+    ),
+    ...failures.map((each) => html`<div><span class="wait">webhooks</span> ${each}</div>`),
+    ...missingUnits.map((unit) => html`<div><span class="wait">not there any more</span> <code>${unit}</code></div>`),
+  ];
 }
 
 function backfillTable(backfills: readonly BackfillStatus[], now: number): Markup | null {

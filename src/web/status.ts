@@ -59,6 +59,24 @@ export interface ConfiguredConnection {
   readonly webhookPath: string | null;
   /** How it polls, for people: `every 5 minutes`; null where it does not. */
   readonly schedule: string | null;
+  /** Its webhooks at the vendor; null where they are not looked at. */
+  readonly hooks: HookStatus | null;
+}
+
+/** What intake's watch reports fits it. */
+interface HookStatus {
+  /** When they were last looked at. */
+  readonly at: number | null;
+  /** Those that send nothing, though they should. */
+  readonly silent: readonly {
+    readonly subject: string;
+    readonly state: string;
+    readonly message: string;
+    readonly hint?: string;
+  }[];
+  /** `code: message` of the last look, and of the last asking for failed deliveries. */
+  readonly failure: string | null;
+  readonly redeliveryFailure: string | null;
 }
 
 export interface ConnectionStatus extends ConfiguredConnection, Omit<ConnectionActivity, 'connection'> {}
@@ -93,6 +111,8 @@ const IDLE: Omit<ConnectionActivity, 'connection'> = {
   failingUnits: 0,
   failure: null,
   fetches: 0,
+  lastSweepAt: null,
+  missingUnits: [],
 };
 
 /** Puts the parts of one workspace together. What the database knows of connections no longer configured is left out. */

@@ -35,6 +35,8 @@ export interface WorldOptions {
   readonly config?: Readonly<Record<string, unknown>>;
   readonly steps?: Steps;
   readonly onStatement?: (sql: string) => void;
+  /** Where vendors reach the daemon. */
+  readonly publicUrl?: string;
   /** Vendors beside the real ones, or in the place of those with the same id. */
   readonly connectors?: readonly Connector<unknown>[];
 }
@@ -115,7 +117,13 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
           ...wanted,
           workspace: { url, apiKey: credentials.apiKey, ...(wanted['workspace'] as object | undefined) },
         }),
-        options: { data: join(folder, 'data'), host: '127.0.0.1', port, logLevel: 'silent' },
+        options: {
+          data: join(folder, 'data'),
+          host: '127.0.0.1',
+          port,
+          logLevel: 'silent',
+          publicUrl: options.publicUrl,
+        },
         scrubber: createScrubber(),
         version: 'test',
         onStatement: options.onStatement,

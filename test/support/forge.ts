@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Connection, Connector, HistoryPosition } from '../../src/connectors/connector.ts';
+import type { Connection, Connector, HistoryPosition, HookState } from '../../src/connectors/connector.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { type PullRequest, type PullRequestState, pullRequestKey } from '../../src/model/item.ts';
 
@@ -15,6 +15,9 @@ export interface ForgePull {
 export interface Forge {
   readonly connector: Connector<unknown>;
   readonly repositories: Map<string, ForgePull[]>;
+  /** Failed deliveries that may be asked for, and the webhooks that stand, by repository. */
+  failedDeliveries: number;
+  readonly hooks: Map<string, { url: string; secret: string; isOn: boolean }>;
   /** What was asked, oldest first: `history app 2`, `fetch app 7`. */
   readonly asked: string[];
   /** Asked before each answer; what it throws is the answer. */
@@ -31,6 +34,8 @@ export function createForge(repositories: Readonly<Record<string, readonly Forge
   const forge: Forge = {
     repositories: new Map(Object.entries(repositories).map(([name, pulls]) => [name, [...pulls]])),
     asked: [],
+    failedDeliveries: 0,
+    hooks: new Map(),
     onAsk: () => undefined,
     connector: {
       id: ID,
@@ -121,6 +126,34 @@ function connectionOf(forge: Forge): Connection {
       return { event: 'object', body: Buffer.from(JSON.stringify([gone])) };
     },
     check: async () => [],
+    async sweep(unit, page = '1') {
+      ask(`sweep ${unit} ${page}`);
+      const found = listOf(unit);
+      const from = (Number(page) - 1) * PAGE;
+      return {
+        keys: found.slice(from, from + PAGE).map((pull) => forgeItem(unit, pull).key),
+        containers: [unit],
+        ...(from + PAGE >= found.length ? {} : { next: String(Number(page) + 1) }),
+      };
+    },
+    async redeliver(url, since) {
+      ask(`redeliver ${url} since ${since}`);
+      return forge.failedDeliveries;
+    },
+    hooks: {
+      async states(url) {
+        ask(`hooks ${url}`);
+        return [...forge.repositories.keys()].map((subject) => hookState(forge, subject, url));
+      },
+      async install(url, secret) {
+        return [...forge.repositories.keys()].map((subject) => {
+          const before = forge.hooks.get(subject);
+          const outcome = before === undefined ? 'created' : before.isOn ? 'unchanged' : 'updated';
+          forge.hooks.set(subject, { url, secret, isOn: true });
+          return { ...hookState(forge, subject, url), outcome };
+        });
+      },
+    },
     async history({ unit, since = '1970-01-01T00:00:00Z', page = '1' }: HistoryPosition) {
       ask(`history ${unit} ${page}`);
       const found = listOf(unit).filter(({ updatedAt }) => updatedAt >= Date.parse(since));
@@ -134,4 +167,12 @@ function connectionOf(forge: Forge): Connection {
       };
     },
   };
+}
+
+function hookState(forge: Forge, subject: string, url: string): HookState {
+  const hook = forge.hooks.get(subject);
+  if (hook?.url !== url) return { subject, state: 'absent', message: 'there is none' };
+  return hook.isOn
+    ? { subject, state: 'active', message: 'on' }
+    : { subject, state: 'disabled', message: 'switched off' };
 }

@@ -37,6 +37,8 @@ export interface ActiveParts {
   readonly connection?: Partial<Connection>;
   readonly secrets?: readonly string[];
   readonly schedule?: PollSchedule;
+  readonly sweep?: PollSchedule;
+  readonly webhookUrl?: string;
   readonly connector?: Partial<Connector<unknown>>;
 }
 
@@ -48,6 +50,8 @@ export function activeWith(parts: ActiveParts = {}): ActiveConnection {
     connection: connectionWith(parts.connection ?? {}),
     secrets: parts.secrets ?? [SECRET],
     schedule: parts.schedule ?? 'off',
+    sweep: parts.sweep ?? 'off',
+    webhookUrl: parts.webhookUrl,
   };
 }
 

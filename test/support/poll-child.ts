@@ -41,6 +41,7 @@ const polls = createPolls({
       options: {},
       secrets: [],
       schedule: { cron: '0 0 1 1 *' },
+      sweep: 'off',
       connection: connectionWith({
         units: async () => ['unit'],
         async poll({ page = '1' }) {

@@ -40,7 +40,13 @@ export function statusWith(parts: Partial<WorkspaceParts> = {}, more: Partial<St
         name: 'acme',
         address: 'http://127.0.0.1:4000/api/v1',
         connections: [
-          { name: 'github', connector: 'github', webhookPath: '/webhooks/acme/github', schedule: 'every 5 minutes' },
+          {
+            name: 'github',
+            connector: 'github',
+            webhookPath: '/webhooks/acme/github',
+            schedule: 'every 5 minutes',
+            hooks: null,
+          },
         ],
         stored: EMPTY,
         quota: QUOTA,

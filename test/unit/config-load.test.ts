@@ -32,6 +32,7 @@ describe('a valid file', () => {
             options: { projects: ['one'], retries: 1, verbose: false },
             webhookSecrets: [],
             poll: { everyMs: 300_000 },
+            sweep: { cron: '53 15 * * *' },
             mirror: 'record',
           },
         ],
@@ -51,7 +52,7 @@ mirror: off
 retention: { bodies: 1d, deliveries: 2d }
 guard: { removals: 0, creations: off }
 connections:
-  a: { connector: forge, projects: [one], token: "literal-token", poll: 30s, mirror: record }
+  a: { connector: forge, projects: [one], token: "literal-token", poll: 30s, sweep: 12h, mirror: record }
   b: { connector: tracker, poll: off, webhookSecrets: "\${HOOK}" }
   c: { connector: tracker, poll: "*/10 6-20 * * mon-fri", webhookSecrets: ["\${HOOK}", "${SECRET}-2"] }
 `,
@@ -70,8 +71,8 @@ connections:
       guard: { removals: 0, creations: Number.POSITIVE_INFINITY },
       gateway: { fresh: 15_000, wait: 20_000, keyPrefix: 'wsk_' },
       connections: [
-        { name: 'a', poll: { everyMs: 30_000 }, mirror: 'record', webhookSecrets: [] },
-        { name: 'b', poll: 'off', mirror: 'off', webhookSecrets: [SECRET] },
+        { name: 'a', poll: { everyMs: 30_000 }, sweep: { everyMs: 43_200_000 }, mirror: 'record', webhookSecrets: [] },
+        { name: 'b', poll: 'off', sweep: 'off', mirror: 'off', webhookSecrets: [SECRET] },
         { name: 'c', poll: { cron: '*/10 6-20 * * mon-fri' }, webhookSecrets: [SECRET, `${SECRET}-2`] },
       ],
     });
@@ -261,7 +262,7 @@ connections:
     [
       'a hasty poll',
       'connections: { main: { connector: tracker, poll: 1s } }',
-      '1:50: connections.main.poll: the shortest poll interval is 10s',
+      '1:50: connections.main.poll: the shortest interval is 10s',
     ],
     [
       'a hasty cron',

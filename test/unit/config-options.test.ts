@@ -12,6 +12,7 @@ const VALUES: Readonly<Record<string, readonly [flag: string, env: string, flagM
   host: ['0.0.0.0', '::1', '0.0.0.0', '::1'],
   adminPort: ['9000', '9001', 9000, 9001],
   allowedHosts: ['a.example', 'b.example,c.example', ['a.example'], ['b.example', 'c.example']],
+  publicUrl: ['https://a.example/', 'http://b.example:8443/sync', 'https://a.example', 'http://b.example:8443/sync'],
   logLevel: ['debug', 'silent', 'debug', 'silent'],
 };
 
@@ -43,6 +44,12 @@ describe('problems', () => {
     [{ WORKSYNC_PORT: '65536' }, 'WORKSYNC_PORT: expected a port from 0 to 65535, got "65536"'],
     [{ WORKSYNC_PORT: '80a' }, 'WORKSYNC_PORT: expected a port from 0 to 65535, got "80a"'],
     [{ WORKSYNC_ADMIN_PORT: '1e3' }, 'WORKSYNC_ADMIN_PORT: expected a port from 0 to 65535, got "1e3"'],
+    ...['a.example', 'ftp://a.example', 'https://u:p@a.example', 'https://a.example/?q', 'https://a.example/#f'].map(
+      (text): [Record<string, string>, string] => [
+        { WORKSYNC_PUBLIC_URL: text },
+        `WORKSYNC_PUBLIC_URL: expected an address that begins with https:// or http://, without query or credentials, got "${text}"`,
+      ],
+    ),
     [{ WORKSYNC_HOST: 'http://x' }, 'WORKSYNC_HOST: expected an address without a port, got "http://x"'],
     [{ WORKSYNC_HOST: '0.0.0.0:80' }, 'WORKSYNC_HOST: expected an address without a port, got "0.0.0.0:80"'],
   ])('of a variable alone: %j', (env, message) => {

@@ -43,13 +43,19 @@ function everywhere(text: string): Status {
   const delivery = { id: 1, connection: text, source: 'webhook', event: text, receivedAt: NOW, reason: text } as const;
   const failure = { code: text, message: text, hint: text };
   const change = { entity: text, kind: 'link', lane: 'link', since: NOW, notBefore: 0, attempts: 1, failure } as const;
+  const hook = { subject: text, state: 'disabled', message: text, hint: text };
+  const hooks = { at: NOW, silent: [hook], failure: text, redeliveryFailure: text };
+  const backfill = {
+    ...{ connection: text, since: text, listed: true, units: 1, unitsDone: 0, pages: 1, items: 1, total: 2 },
+    ...{ startedAt: NOW, finishedAt: null, failures: [{ unit: text, error: text, givenUp: true }] },
+  };
   return statusWith(
     {
       name: text,
       address: text,
       halt: new SyncError('unauthorized', text, { hint: text }),
       quota: { ...QUOTA, paused: { until: NOW + 1, reason: text } },
-      connections: [{ name: text, connector: text, webhookPath: text, schedule: text }],
+      connections: [{ name: text, connector: text, webhookPath: text, schedule: text, hooks }],
       stored: {
         ...EMPTY,
         deliveries: {
@@ -59,6 +65,7 @@ function everywhere(text: string): Status {
           latest: [{ ...delivery, state: 'applied' }],
         },
         changes: { ...EMPTY.changes, stuck: [{ ...change, state: 'held' }], next: [{ ...change, state: 'pending' }] },
+        backfills: [backfill],
         connections: [
           {
             connection: text,
@@ -69,6 +76,8 @@ function everywhere(text: string): Status {
             failingUnits: 1,
             failure: { ...failure, unit: text, at: NOW },
             fetches: 0,
+            lastSweepAt: NOW,
+            missingUnits: [text],
           },
         ],
       },

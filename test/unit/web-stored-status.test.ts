@@ -75,6 +75,8 @@ describe('readStatus', () => {
         failingUnits: 2,
         failure: { code: 'forbidden', message: 'no scope', hint: expect.any(String), unit: null, at: NOW - 10 },
         fetches: 1,
+        lastSweepAt: null,
+        missingUnits: [],
       },
     ]);
   });

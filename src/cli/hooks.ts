@@ -1,0 +1,72 @@
+import type { Command } from 'commander';
+import type { ConnectionHooks } from '../daemon/hooks.ts';
+import { askingWorkspace } from './ask-workspace.ts';
+import { type Exit, OF_HOOKS, type Setting, sessionOf } from './setting.ts';
+import { printable } from './words.ts';
+import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+
+const FAILED = 1;
+
+const HELP = `
+The address is <public address>/webhooks/<workspace>/<connection>. Say what the public address is with --public-url or
+WORKSYNC_PUBLIC_URL, here or where the daemon is started.`;
+
+/** `worksync hooks`: the webhooks at the vendors, looked at and registered through the vendors' APIs. */
+export function addHooks(program: Command, setting: Setting, exit: Exit): void {
+  const group = program.command('hooks').description("the vendors' webhooks: status, install").exitOverride();
+  addStatus(group, setting, exit);
+  addInstall(group, setting, exit);
+}
+
+function addStatus(group: Command, setting: Setting, exit: Exit): void {
+  workspaceCommand(
+    group,
+    {
+      usage: 'status [connection]',
+      description: 'say which webhooks are on, switched off or absent; costs no request of the quota',
+      example: 'hooks status github --public-url https://sync.example.com',
+    },
+    { shown: OF_HOOKS },
+  )
+    .addHelpText('after', HELP)
+    .action(async (connection: string | undefined, flags: WorkspaceFlags) => {
+      const session = sessionOf(setting, flags, () => 'warn');
+      const wish = { connection, publicUrl: session.options.publicUrl };
+      const found = await askingWorkspace(session, flags.workspace, ({ ask }) => ask('hooks', wish));
+      show({ text: found.map(describe).join('\n') || 'no connection takes webhooks', json: found }, flags);
+      exit(found.every(isSound) ? 0 : FAILED);
+    });
+}
+
+function addInstall(group: Command, setting: Setting, exit: Exit): void {
+  workspaceCommand(
+    group,
+    {
+      usage: 'install <connection>',
+      description: "register the connection's webhooks, or mend them; repeated, it changes nothing",
+      example: 'hooks install github --public-url https://sync.example.com',
+    },
+    { shown: OF_HOOKS },
+  )
+    .addHelpText('after', `${HELP} The first of webhookSecrets signs the deliveries.`)
+    .action(async (connection: string, flags: WorkspaceFlags) => {
+      const session = sessionOf(setting, flags, () => 'warn');
+      const wish = { connection, publicUrl: session.options.publicUrl };
+      const installed = await askingWorkspace(session, flags.workspace, ({ ask }) => ask('hooks-install', wish));
+      show({ text: describe(installed), json: [installed] }, flags);
+      exit(isSound(installed) ? 0 : FAILED);
+    });
+}
+
+function isSound({ hooks, failure }: ConnectionHooks): boolean {
+  return failure === null && hooks.every(({ state }) => state === 'active' || state === 'unknown');
+}
+
+function describe({ connection, url, hooks, failure }: ConnectionHooks): string {
+  const lines = hooks.flatMap(({ subject, state, outcome, message, hint }) => [
+    `  ${outcome ?? state}  ${subject}: ${message}`,
+    ...(hint === undefined ? [] : [`    remedy: ${hint}`]),
+  ]);
+  const failed = failure ? [`  ${failure.code}: ${failure.message}`, `    remedy: ${failure.hint}`] : [];
+  return [`${connection}${url === null ? '' : ` at ${url}`}`, ...lines, ...failed].map(printable).join('\n');
+}

@@ -1,0 +1,146 @@
+import type { HookState } from '../connectors/connector.ts';
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import type { Cancel, Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Meter } from '../lib/meter.ts';
+import type { Stage } from '../lib/stage.ts';
+import type { ActiveConnection } from './active-connection.ts';
+import { limitPause, type Pauses } from './pauses.ts';
+
+export interface HookWatchDeps {
+  readonly connections: readonly ActiveConnection[];
+  readonly pauses: Pauses;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly meter: Meter;
+}
+
+/** What is known of the webhooks of one connection at its vendor. Times are epoch milliseconds. */
+export interface HookReport {
+  /** When they were last seen; null: not yet. */
+  readonly at: number | null;
+  /** Those that send nothing, though they should. */
+  readonly silent: readonly HookState[];
+  /** Why they could not be looked at the last time, and why failed deliveries could not be asked for: `code: message`. */
+  readonly failure: string | null;
+  readonly redeliveryFailure: string | null;
+}
+
+export interface HookWatch extends Stage {
+  /** Undefined where the connection's webhooks cannot be looked at, or nobody said where they should go. */
+  report(connection: string): HookReport | undefined;
+  /** Looks at one connection now; for who has just mended them. */
+  look(connection: string): Promise<void>;
+}
+
+const MINUTE = 60_000;
+/** How often hooks are looked at, and how often failed deliveries are asked for. */
+const LOOK_EVERY = 60 * MINUTE;
+const REDELIVER_EVERY = 15 * MINUTE;
+/** Failed deliveries older than this are not asked for: vendors keep about as much. */
+const REDELIVER_SINCE = 3 * 24 * 60 * MINUTE;
+/** From the start on, so that the first polls go first, milliseconds. */
+const FIRST = 10_000;
+
+/** Whether a hook sends nothing, though it should. */
+export function isSilent({ state }: HookState): boolean {
+  return state === 'disabled' || state === 'absent';
+}
+
+/** Looks after webhooks at their vendors: whether they are still on, and that what could not be delivered comes again. */
+export function createHookWatch(deps: HookWatchDeps): HookWatch {
+  const watched = deps.connections.filter(
+    ({ webhookUrl, connection }) => webhookUrl !== undefined && (connection.hooks || connection.redeliver),
+  );
+  const reports = new Map<string, HookReport>(watched.map(({ name }) => [name, NOTHING_KNOWN]));
+  const stopping = new AbortController();
+  const underWay = new Set<Promise<void>>();
+  let cancels: Cancel[] = [];
+
+  function track(work: Promise<void>): void {
+    underWay.add(work);
+    void work.finally(() => underWay.delete(work));
+  }
+
+  function note(name: string, news: Partial<HookReport>): void {
+    reports.set(name, { ...(reports.get(name) ?? NOTHING_KNOWN), ...news });
+  }
+
+  /** Never rejects. A connection that the provider has limited is left for the next time. */
+  async function look({ name, connection, webhookUrl }: ActiveConnection): Promise<void> {
+    if (!connection.hooks || webhookUrl === undefined || deps.pauses.left(name) > 0) return;
+    try {
+      const states = await connection.hooks.states(webhookUrl, stopping.signal);
+      const silent = states.filter(isSilent);
+      note(name, { at: deps.clock.now(), silent, failure: null });
+      deps.meter.gauge('hook_disabled', silent.length, { connection: name });
+      for (const { subject, state, message } of silent)
+        deps.logger.warn({ connection: name, subject, state, reason: message }, 'webhook sends nothing');
+    } catch (thrown) {
+      onFailure(name, thrown, 'webhooks could not be looked at', (failure) => note(name, { failure }));
+    }
+  }
+
+  /** Never rejects. */
+  async function redeliver({ name, connection, webhookUrl }: ActiveConnection): Promise<void> {
+    if (!connection.redeliver || webhookUrl === undefined || deps.pauses.left(name) > 0) return;
+    try {
+      const since = new Date(deps.clock.now() - REDELIVER_SINCE).toISOString();
+      const asked = await connection.redeliver(webhookUrl, since, stopping.signal);
+      note(name, { redeliveryFailure: null });
+      deps.meter.count('redeliveries_asked_total', { connection: name }, asked);
+      if (asked > 0) deps.logger.info({ connection: name, asked }, 'failed deliveries asked for again');
+    } catch (thrown) {
+      const about = 'failed deliveries could not be asked for';
+      onFailure(name, thrown, about, (redeliveryFailure) => note(name, { redeliveryFailure }));
+    }
+  }
+
+  function onFailure(name: string, thrown: unknown, about: string, keep: (failure: string) => void): void {
+    if (stopping.signal.aborted) return;
+    const error: SyncError = asSyncError(thrown);
+    const pause = limitPause(error);
+    if (pause > 0) deps.pauses.pause(name, pause);
+    keep(`${error.code}: ${error.message}`);
+    deps.logger.warn({ connection: name, code: error.code, error }, about);
+  }
+
+  /** Now and then, one connection after the other, for as long as this runs. */
+  function every(ms: number, first: number, work: (active: ActiveConnection) => Promise<void>): void {
+    const at = cancels.length;
+    let busy = false;
+    const round = async () => {
+      busy = true;
+      for (const active of watched) if (!stopping.signal.aborted) await work(active);
+      busy = false;
+    };
+    const arm = (wait: number) => {
+      cancels[at] = deps.clock.after(wait, () => {
+        if (!busy) track(round());
+        arm(ms);
+      });
+    };
+    arm(first);
+  }
+
+  return {
+    report: (connection) => reports.get(connection),
+    async look(connection) {
+      const active = watched.find(({ name }) => name === connection);
+      if (active) await look(active);
+    },
+    start() {
+      if (watched.length === 0 || cancels.length > 0 || stopping.signal.aborted) return;
+      every(LOOK_EVERY, FIRST, look);
+      every(REDELIVER_EVERY, FIRST, redeliver);
+    },
+    async stop() {
+      stopping.abort();
+      for (const cancel of cancels) cancel();
+      cancels = [];
+      await Promise.all(underWay);
+    },
+  };
+}
+
+const NOTHING_KNOWN: HookReport = { at: null, silent: [], failure: null, redeliveryFailure: null };

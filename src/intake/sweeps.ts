@@ -1,0 +1,252 @@
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import { type Cancel, type Clock, sleep } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Meter } from '../lib/meter.ts';
+import { backoff, type Random } from '../lib/random.ts';
+import type { Stage } from '../lib/stage.ts';
+import { nextTurn } from '../lib/turn.ts';
+import type { Item, ItemKey } from '../model/item.ts';
+import { type Store, storeError } from '../store/database.ts';
+import { dueFetches, requestFetch } from '../store/fetches.ts';
+import { findItem, readFields } from '../store/items.ts';
+import { ALL_UNITS } from '../store/polls.ts';
+import { heldPart, keepSweepsOf, recordSweep, recordSweepFailure } from '../store/sweeps.ts';
+import type { ActiveConnection } from './active-connection.ts';
+import { limitPause, type Pauses } from './pauses.ts';
+import { repeat } from './schedule.ts';
+
+export interface SweepDeps {
+  readonly store: Store;
+  readonly connections: readonly ActiveConnection[];
+  readonly pauses: Pauses;
+  /** Rung when objects are to be fetched. */
+  readonly fetches: { ring(): void };
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly meter: Meter;
+}
+
+/** Between two pages, milliseconds: nobody waits for a sweep. */
+const PACE = 1_000;
+/** Tries of one page, and the first and longest pause between them, milliseconds. */
+const MOST_TRIES = 6;
+const FIRST_RETRY = 5_000;
+const LONGEST_RETRY = 900_000;
+/** Fetches asked for in one transaction. */
+const ASKED_AT_ONCE = 100;
+/** No more are asked for while so many wait to be tried. */
+const MOST_DUE = 100;
+/** Stands for the delivery that asks, where none does. */
+const NO_DELIVERY = 0;
+
+/**
+ * Finds what was deleted and no event told: lists everything that exists in a unit, and asks to fetch what is held and was
+ * not listed. The fetch tells whether it is gone; the list decides nothing. What the list did not reach to the end says nothing
+ * at all, and neither does a unit that is not there any more.
+ */
+export function createSweeps(deps: SweepDeps): Stage {
+  const sweepers = deps.connections
+    .filter(({ connection }) => connection.sweep !== undefined)
+    .map((active) => createSweeper(deps, active));
+  return {
+    start() {
+      for (const sweeper of sweepers) sweeper.start();
+    },
+    async stop() {
+      await Promise.all(sweepers.map((sweeper) => sweeper.stop()));
+    },
+  };
+}
+
+function createSweeper(deps: SweepDeps, active: ActiveConnection): Stage {
+  const stopping = new AbortController();
+  let cancel: Cancel | undefined;
+  let work: Promise<void> | undefined;
+
+  /** A moment of the schedule that falls into a sweep is left out. */
+  function onSchedule(): void {
+    work ??= sweepAll(deps, active, stopping.signal).finally(() => (work = undefined));
+  }
+
+  return {
+    start() {
+      if (!stopping.signal.aborted) cancel ??= repeat(active.sweep, deps.clock, deps.random, onSchedule);
+    },
+    async stop() {
+      stopping.abort();
+      cancel?.();
+      await work;
+    },
+  };
+}
+
+/** Never rejects. A unit that fails does not keep the others from being swept. */
+async function sweepAll(deps: SweepDeps, active: ActiveConnection, signal: AbortSignal): Promise<void> {
+  const units = await attempt(deps, active, ALL_UNITS, signal, async () => {
+    const found = await patiently(deps, active, signal, () => active.connection.units(signal));
+    // Also takes back an earlier failure of the list of units.
+    await deps.store.commit((transaction) => keepSweepsOf(transaction, active.name, found));
+    return found;
+  });
+  for (const unit of units ?? []) {
+    if (signal.aborted) return;
+    await attempt(deps, active, unit, signal, () => sweepUnit(deps, active, unit, signal));
+  }
+}
+
+async function attempt<Result>(
+  { store, clock, meter, logger }: SweepDeps,
+  { name: connection }: ActiveConnection,
+  unit: string,
+  signal: AbortSignal,
+  work: () => Promise<Result>,
+): Promise<Result | undefined> {
+  try {
+    return await work();
+  } catch (thrown) {
+    if (signal.aborted) return undefined;
+    const error = asSyncError(storeError(thrown, store.file));
+    meter.count('sweeps_total', { connection, outcome: 'failed' });
+    logger.warn({ connection, unit, code: error.code, error }, 'sweep came to no end');
+    const text = `${error.code}: ${error.message}`;
+    await recordSweepFailure(store.query, { connection, unit }, text, clock.now()).catch((reason: unknown) =>
+      logger.error({ connection, unit, error: reason }, 'failure of a sweep not recorded'),
+    );
+    return undefined;
+  }
+}
+
+async function sweepUnit(deps: SweepDeps, active: ActiveConnection, unit: string, signal: AbortSignal): Promise<void> {
+  const { store, clock, meter, logger } = deps;
+  const startedAt = clock.now();
+  const listing = await listAll(deps, active, unit, signal);
+  const asked = await askForMissing(deps, active, { ...listing, startedAt }, signal);
+  signal.throwIfAborted();
+  const result = { at: clock.now(), listed: listing.keys.size, asked };
+  await recordSweep(store.query, { connection: active.name, unit }, result);
+  meter.count('sweeps_total', { connection: active.name, outcome: 'complete' });
+  logger.info({ connection: active.name, unit, ...result }, 'unit swept');
+}
+
+interface Listing {
+  readonly keys: ReadonlySet<ItemKey>;
+  readonly containers: ReadonlySet<string>;
+}
+
+/** Throws where it does not reach the end. Kept in memory: a sweep that a restart interrupts begins anew. */
+async function listAll(deps: SweepDeps, active: ActiveConnection, unit: string, signal: AbortSignal): Promise<Listing> {
+  const keys = new Set<ItemKey>();
+  const containers = new Set<string>();
+  for (let page: string | undefined; ; ) {
+    const asked = page;
+    const read = await patiently(deps, active, signal, () => sweepPage(active, unit, asked, signal));
+    for (const key of read.keys) keys.add(key);
+    for (const container of read.containers) containers.add(container);
+    if (read.next === undefined) return { keys, containers };
+    if (read.next === page) throw new SyncError('answer_malformed', 'a page names itself as the next one');
+    page = read.next;
+    await sleep(deps.clock, PACE, signal);
+  }
+}
+
+async function sweepPage(
+  { connection }: ActiveConnection,
+  unit: string,
+  page: string | undefined,
+  signal: AbortSignal,
+) {
+  if (!connection.sweep) throw new SyncError('internal', 'this connection has no sweep');
+  return connection.sweep(unit, page, signal);
+}
+
+/** Waits for what only time mends; a limit of the provider counts as no failure, since everybody waits for it. */
+async function patiently<Result>(
+  { clock, random, pauses }: SweepDeps,
+  { name }: ActiveConnection,
+  signal: AbortSignal,
+  call: () => Promise<Result>,
+): Promise<Result> {
+  for (let tries = 1; ; ) {
+    for (let left = pauses.left(name); left > 0; left = pauses.left(name)) {
+      await sleep(clock, left, signal);
+      signal.throwIfAborted();
+    }
+    try {
+      signal.throwIfAborted();
+      return await call();
+    } catch (thrown) {
+      const error = asSyncError(thrown);
+      const limit = limitPause(error);
+      if (signal.aborted || (limit === 0 && (error.verdict !== 'retry' || tries >= MOST_TRIES))) throw error;
+      if (limit > 0) pauses.pause(name, limit);
+      else await sleep(clock, backoff(random, tries++, FIRST_RETRY, LONGEST_RETRY), signal);
+    }
+  }
+}
+
+/**
+ * What came in while the list was read is not looked at: it is newer than the list.
+ *
+ * @returns how many were asked for
+ */
+async function askForMissing(
+  deps: SweepDeps,
+  active: ActiveConnection,
+  { keys, containers, startedAt }: Listing & { readonly startedAt: number },
+  signal: AbortSignal,
+): Promise<number> {
+  let asked = 0;
+  for (let after: ItemKey | undefined = ''; after !== undefined && !signal.aborted; ) {
+    const part = await heldPart(deps.store.query, { connection: active.name, seenBefore: startedAt }, after);
+    const missing = part.keys.filter((key) => !keys.has(key));
+    for (let at = 0; at < missing.length && !signal.aborted; at += ASKED_AT_ONCE) {
+      await waitForRoom(deps, active, signal);
+      asked += await askFor(deps, active, missing.slice(at, at + ASKED_AT_ONCE), containers);
+    }
+    after = part.after;
+    await nextTurn();
+  }
+  return asked;
+}
+
+/** A vendor that lists too little, or a project that was emptied, must not bury what live deliveries ask for. */
+async function waitForRoom(
+  { store, clock }: SweepDeps,
+  { name }: ActiveConnection,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted && (await dueFetches(store.query, name, clock.now(), 0, MOST_DUE)).length >= MOST_DUE)
+    await sleep(clock, PACE, signal);
+}
+
+async function askFor(
+  { store, clock, fetches }: SweepDeps,
+  { name: connection, connector }: ActiveConnection,
+  keys: readonly ItemKey[],
+  containers: ReadonlySet<string>,
+): Promise<number> {
+  const now = clock.now();
+  const asked = await store.commit(async (transaction) => {
+    let count = 0;
+    for (const key of keys) {
+      const row = await findItem(transaction, key);
+      const item = row && readFields(row).item;
+      if (!item || !containers.has(containerOf(item))) continue;
+      await requestFetch(transaction, {
+        connection,
+        reference: connector.reference(item),
+        deliveryId: NO_DELIVERY,
+        now,
+      });
+      count++;
+    }
+    return count;
+  });
+  if (asked > 0) fetches.ring();
+  return asked;
+}
+
+function containerOf(item: Item): string {
+  return item.kind === 'pull_request' ? item.repoId : item.containerId;
+}

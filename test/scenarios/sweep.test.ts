@@ -1,0 +1,125 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { SyncError } from '../../src/errors/sync-error.ts';
+import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
+import { createForge, type Forge, pulls } from '../support/forge.ts';
+
+const HOUR = 3_600_000;
+const THEN = Date.UTC(2026, 0, 4, 9);
+
+let world: World;
+afterEach(() => world.close());
+
+/** A daemon that has polled everything once. */
+async function open(forge: Forge, sweep = '1h', options: Partial<WorldOptions> = {}): Promise<void> {
+  const connections = {
+    forge: { connector: 'gitlab', webhookSecrets: 'a webhook secret for tests only', poll: '30d', sweep },
+  };
+  world = await createWorld({ ...options, connectors: [forge.connector], config: { connections } });
+  await world.until(async () => (await status()).lastPollAt !== null);
+  await world.settled();
+  forge.asked.length = 0;
+}
+
+async function status() {
+  const [connection] = (await world.partition().status()).connections;
+  if (!connection) throw new Error('there is no connection');
+  return connection;
+}
+
+async function swept(): Promise<void> {
+  const before = (await status()).lastSweepAt;
+  await world.until(async () => (await status()).lastSweepAt !== before, 3 * HOUR);
+  await world.settled();
+}
+
+const gone = async () => (await world.partition().status()).gone.map(({ key }) => key.split(':').slice(2).join(' '));
+
+async function states(): Promise<string[]> {
+  const { pullRequests } = (await world.people.listPullRequests({ query: { limit: 100 } }, {})).body;
+  return pullRequests.map(({ identifier, state }) => `${identifier} ${state}`).sort();
+}
+
+describe('a sweep', () => {
+  it('finds what was deleted without an event, by asking for it, and writes nothing about it', async () => {
+    const forge = createForge({ app: pulls(8, THEN), web: pulls(2, THEN, 101) });
+    await open(forge);
+    const before = await states();
+    forge.repositories.set(
+      'app',
+      pulls(8, THEN).filter(({ number }) => number !== 2 && number !== 7),
+    );
+    await swept();
+    expect(forge.asked.toSorted()).toEqual(
+      ['units', 'sweep app 1', 'sweep app 2', 'sweep web 1', 'fetch app 2', 'fetch app 7'].toSorted(),
+    );
+    expect((await gone()).sort()).toEqual(['app pull 2', 'app pull 7']);
+    expect(await states()).toEqual(before);
+
+    forge.asked.length = 0;
+    await swept();
+    expect(forge.asked.filter((each) => each.startsWith('fetch'))).toEqual([]);
+  });
+
+  it('that does not reach its end asks for nothing', async () => {
+    const forge = createForge({ app: pulls(8, THEN) });
+    await open(forge);
+    forge.repositories.set('app', pulls(5, THEN, 4));
+    forge.onAsk = (what) => {
+      if (what === 'sweep app 2') throw new SyncError('forbidden', 'no more');
+    };
+    await world.until(() => forge.asked.includes('sweep app 2'), 2 * HOUR);
+    await world.clock.advance(60_000);
+    await world.settled();
+    expect(forge.asked).toEqual(['units', 'sweep app 1', 'sweep app 2']);
+    expect(await gone()).toEqual([]);
+    const rows = await world.partition().store.query.selectFrom('sweeps').selectAll().execute();
+    expect(rows).toMatchObject([{ unit: 'app', completed_at: null, error: 'forbidden: no more' }]);
+  });
+
+  it('of a unit that is not there closes nothing and is shown', async () => {
+    const forge = createForge({ app: pulls(3, THEN), web: pulls(3, THEN, 101) });
+    await open(forge);
+    forge.onAsk = (what) => {
+      if (what === 'sweep app 1') throw new SyncError('not_found', 'there is no app');
+    };
+    await swept();
+    expect((await status()).missingUnits).toEqual(['app']);
+    expect(await gone()).toEqual([]);
+    expect(forge.asked.filter((each) => each.startsWith('fetch'))).toEqual([]);
+    const page = await fetch(`${world.daemon().adminAddress}/metrics`);
+    expect(await page.text()).toContain('worksync_missing_units{workspace="test",connection="forge"} 1');
+
+    forge.onAsk = () => undefined;
+    await swept();
+    expect((await status()).missingUnits).toEqual([]);
+  });
+
+  it('waits for what time mends, and shares the pause of a limit', async () => {
+    const forge = createForge({ app: pulls(8, THEN) });
+    await open(forge);
+    forge.repositories.set('app', pulls(7, THEN, 2));
+    const answers = [
+      new SyncError('server_failed', 'a bad day'),
+      new SyncError('rate_limited', 'too many', { retryAfter: HOUR / 2 }),
+    ];
+    forge.onAsk = (what) => {
+      if (what === 'sweep app 2' && answers.length > 0) throw answers.shift();
+    };
+    await swept();
+    expect(forge.asked.filter((each) => each === 'sweep app 2')).toHaveLength(3);
+    expect(await gone()).toEqual(['app pull 1']);
+  });
+
+  it('comes once a day where nothing is said, and never where it is off', async () => {
+    const forge = createForge({ app: pulls(3, THEN) });
+    const connections = {
+      forge: { connector: 'gitlab', poll: '30d' },
+      other: { connector: 'gitlab', poll: '30d', sweep: 'off' },
+    };
+    world = await createWorld({ connectors: [forge.connector], config: { connections } });
+    await world.until(() => forge.asked.includes('sweep app 1'), 24 * HOUR);
+    expect(world.clock.elapsed()).toBeGreaterThan(60_000);
+    await world.clock.advance(24 * HOUR);
+    expect(forge.asked.filter((each) => each.startsWith('sweep'))).toHaveLength(2);
+  });
+});
