@@ -6,7 +6,7 @@ import { effectiveShare, type Share } from './share.ts';
  * All times are monotonic milliseconds, so that a jump of the wall clock changes nothing.
  *
  *   free      the configured concurrency.
- *   refused   a 429 came: nothing is sent before `refusedUntil`, in no lane; the share was halved.
+ *   refused   a 429 came: nothing is sent before `refusedUntil`, in no lane; the share was cut.
  *   probing   the pause is over, but no answer has shown yet that there is room: one request at a time.
  *
  *   free → refused (429);  refused → probing (time);  probing → free (an answer that proves room) | refused (429).
@@ -18,7 +18,7 @@ import { effectiveShare, type Share } from './share.ts';
 export interface Brake extends Share {
   /** Refused, and not yet proven wrong: one request at a time. */
   readonly limited: boolean;
-  /** When the share was last halved. */
+  /** When the share was last cut. */
   readonly cutAt: number;
   /** Refusals without an accepted request between them. */
   readonly refusals: number;
@@ -55,6 +55,39 @@ export function othersUse(
   return { window, othersLong: others(long), othersBurst: others(burst) };
 }
 
+/** Part of the share that a refusal leaves; and where it was likely the burst window that was full. */
+const KEPT = 0.5;
+const KEPT_BY_BURST = 0.9;
+/** Above this part of it being ours, and with more than this to wait, the burst window is taken for the full one. */
+const LIKELY_PART = 0.25;
+const LIKELY_HINT = 4_000;
+
+/**
+ * What a refusal leaves of the share. A full burst window is free again within a minute, and says little of how much
+ * others use over the long one: it costs less. Where the hint fits both, much use of our own within the last minute
+ * speaks for the burst window; so does more than a few seconds to wait, since of the many in the long window one expires
+ * every few seconds.
+ */
+export function keptAfter(
+  { long, burst }: Readonly<Record<'long' | 'burst', WindowSnapshot>>,
+  hint: number | undefined,
+): number {
+  const isEither = othersUse({ long, burst }, hint).window === 'either';
+  const part = Math.max(0, burst.used - 1) / (burst.cap ?? 1);
+  return isEither && (hint ?? 0) > LIKELY_HINT && part > LIKELY_PART ? KEPT_BY_BURST : KEPT;
+}
+
+/** For so long after a refusal it is taken for granted that others use the workspace, milliseconds. */
+const REMEMBERED = 24 * 3_600_000;
+
+/**
+ * Whether others were noticed lately. Then a window can be full at any moment, and requests that are on their way together
+ * would all be refused: so they go one by one.
+ */
+export function isShared({ observed }: Brake, now: number): boolean {
+  return observed !== undefined && now - observed.at < REMEMBERED;
+}
+
 export interface Halt {
   readonly until: number;
   readonly reason: string;
@@ -88,18 +121,21 @@ export interface Refusal {
   readonly configuredShare: number;
   /** The share is never cut below this: one request of the largest cap. */
   readonly smallestShare: number;
+  /** Part of the share that is left; see `keptAfter`. */
+  readonly kept: number;
   readonly observed?: Observed;
 }
 
-/** The share grows from the end of the pause: while nothing is sent nothing is learnt. */
+/** The share grows from the cut on, also during the pause: the requests of others leave the windows meanwhile. */
 export function refused(brake: Brake, refusal: Refusal): Brake {
   const refusedUntil = Math.max(brake.refusedUntil, refusal.now + refusal.wait);
-  if (refusal.started < brake.cutAt) return { ...brake, refusedUntil, growsFrom: refusedUntil };
-  const half = effectiveShare(brake, refusal.configuredShare, refusal.now) / 2;
+  if (refusal.started < brake.cutAt) return { ...brake, refusedUntil };
+  const refusedShare = effectiveShare(brake, refusal.configuredShare, refusal.now);
   return {
     ...brake,
-    share: Math.max(refusal.smallestShare, half),
-    growsFrom: refusedUntil,
+    share: Math.max(refusal.smallestShare, refusedShare * refusal.kept),
+    refusedShare,
+    growsFrom: refusal.now,
     limited: true,
     cutAt: refusal.now,
     refusals: brake.refusals + 1,

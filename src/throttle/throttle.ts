@@ -12,6 +12,8 @@ import {
   type Brake,
   boundedHint,
   halted,
+  isShared,
+  keptAfter,
   LONGEST_PAUSE,
   type Observed,
   othersUse,
@@ -100,6 +102,9 @@ export interface ThrottleOptions {
   readonly quota: QuotaOptions;
 }
 
+/** Most answers have come by then, milliseconds. */
+const SLOW = 1_000;
+
 /** Reads ledger and brake, re-dating what comes from another boot. Throws what `storeError` makes of a failure. */
 export async function createThrottle(options: ThrottleOptions): Promise<Throttle> {
   const { clock, store, quota } = options;
@@ -119,6 +124,8 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
   const { clock, store, random, logger, meter, quota } = options;
   const line = createLine(quota.concurrency);
   const alarm = createAlarm(clock, () => pump());
+  /** Requests that wait long for their answer. */
+  const slow = new Set<Entry>();
   let brake = kept;
   let stopped = false;
 
@@ -137,15 +144,21 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
     return Math.max(pausedUntil(brake).until, Math.min(background, people));
   };
 
+  /** One that is slow to answer does not hold up the others. */
+  const concurrency = () => {
+    if (brake.limited) return 1;
+    return isShared(brake, clock.monotonic()) ? Math.min(quota.concurrency, 1 + slow.size) : quota.concurrency;
+  };
+
   const pump = () => {
     if (stopped) return;
+    line.setConcurrency(concurrency());
     while (serveOne());
     alarm.set(nextMoment());
   };
 
   const setBrake = (next: Brake) => {
     brake = next;
-    line.setConcurrency(brake.limited ? 1 : quota.concurrency);
     pump();
   };
 
@@ -153,8 +166,10 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
     const wait = hint === undefined ? backoff(random, brake.refusals, 1_000, LONGEST_PAUSE) : boundedHint(hint);
     const { smallestShare } = limits;
     const now = clock.monotonic();
-    const observed = { at: now, ...othersUse(limits.snapshot(facts()), hint) };
-    const refusal = { started: entry.started, now, wait, smallestShare, observed };
+    const windows = limits.snapshot(facts());
+    const observed = { at: now, ...othersUse(windows, hint) };
+    const kept = keptAfter(windows, hint);
+    const refusal = { started: entry.started, now, wait, smallestShare, kept, observed };
     setBrake(refused(brake, { ...refusal, configuredShare: quota.share }));
     meter.count('quota_refusals_total', { lane: entry.lane });
     logger.warn({ lane: entry.lane, waitMs: wait, refusals: brake.refusals }, 'the workspace refused: quota used up');
@@ -210,7 +225,14 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
   const serve = (wish: Wish, since: number, give: (slot: Slot) => void): Promise<void> => {
     const entry = book.open(wish.lane);
     meter.observe('quota_wait_seconds', (entry.started - since) / 1_000, { lane: wish.lane });
-    return new Promise((ended) => give(createSlot(entry, ended)));
+    const becameSlow = clock.after(SLOW, () => {
+      slow.add(entry);
+      pump();
+    });
+    return new Promise<void>((ended) => give(createSlot(entry, ended))).finally(() => {
+      becameSlow();
+      slow.delete(entry);
+    });
   };
 
   /** A monotonic time as the wall clock will show it. */

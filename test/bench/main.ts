@@ -8,6 +8,7 @@ import { clock } from './quota/clock.ts';
 import { drain } from './quota/drain.ts';
 import { fresh } from './quota/fresh.ts';
 import { restart } from './quota/restart.ts';
+import { tenant } from './quota/tenant.ts';
 import { reconcile } from './reconcile.ts';
 import { jsonLine, type Measured, table } from './report.ts';
 import { service } from './service.ts';
@@ -17,7 +18,19 @@ import { start } from './start.ts';
  * `npm run bench`, with `-- --json` for JSON lines, and with names for some of the figures only
  * (`npm run bench -- ingest start`). Figures go to standard output, progress to standard error.
  */
-const BENCHES: readonly Bench[] = [ingest, reconcile, start, service, gateway, drain, calls, fresh, restart, clock];
+const BENCHES: readonly Bench[] = [
+  ingest,
+  reconcile,
+  start,
+  service,
+  gateway,
+  drain,
+  calls,
+  fresh,
+  restart,
+  clock,
+  tenant,
+];
 
 const names = process.argv.slice(2).filter((argument) => argument !== '--json');
 const asJson = process.argv.includes('--json');

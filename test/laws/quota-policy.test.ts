@@ -5,12 +5,14 @@ import { expectWithinWindows } from '../bench/quota/expect.ts';
 import { playLives } from '../bench/quota/lives.ts';
 import { play } from '../bench/quota/play.ts';
 import { createChance, randomDurations } from '../bench/quota/references/chance.ts';
+import { MANNERS } from '../bench/quota/references/co-tenant.ts';
 import { generateDay } from '../bench/quota/references/day.ts';
 import { freshness, quantile } from '../bench/quota/references/lag.ts';
 import { lookAhead } from '../bench/quota/references/look-ahead.ts';
 import { optimum } from '../bench/quota/references/optimum.ts';
 import { eventLines, eventsOf } from '../bench/quota/references/trace.ts';
 import { fewestWrites } from '../bench/quota/references/visibility.ts';
+import { playShared, type Shared } from '../bench/quota/tenant.ts';
 
 /** Short versions of the quota benches: the same code in virtual time, on less of it. */
 
@@ -73,5 +75,16 @@ describe('a day', () => {
     const whole = await play({ lines: few });
     const straight = await play({ lines: eventLines(few), straight: true });
     expect(straight.server.writes).toEqual(whole.server.writes);
+  });
+});
+
+describe.each(MANNERS)('another user of the quota, %s', (manner) => {
+  test('is noticed on the first day; on the second it waits little, and each refusal of ours comes alone', async () => {
+    const [, second] = await playShared(manner, 2, 86_400);
+    const { refusedPerHour, mostPerPause, wait, used, available } = second as Shared;
+    expect(mostPerPause).toBe(1);
+    expect(refusedPerHour).toBeLessThanOrEqual(manner === 'bursts' ? 9 : 7);
+    expect(wait).toBeLessThanOrEqual(manner === 'bursts' ? 180 : 40);
+    expect(used / available).toBeGreaterThanOrEqual(0.84);
   });
 });

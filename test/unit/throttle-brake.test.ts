@@ -10,13 +10,14 @@ import {
   restored,
 } from '../../src/throttle/brake.ts';
 
-const refusal = { started: 1_000, now: 2_000, wait: 5_000, configuredShare: 0.8, smallestShare: 1 / 200 };
+const refusal = { started: 1_000, now: 2_000, wait: 5_000, configuredShare: 0.8, smallestShare: 1 / 200, kept: 0.5 };
 
 describe('a refusal', () => {
-  test('halves the share, pauses until the hint, and lets one request at a time', () => {
+  test('cuts the share, pauses until the hint, and lets one request at a time', () => {
     expect(refused(OPEN, refusal)).toEqual({
       share: 0.4,
-      growsFrom: 7_000,
+      refusedShare: 0.8,
+      growsFrom: 2_000,
       limited: true,
       cutAt: 2_000,
       refusals: 1,
@@ -28,18 +29,18 @@ describe('a refusal', () => {
   test('of a request that started before the last cut only lengthens the pause', () => {
     const first = refused(OPEN, refusal);
     const second = refused(first, { ...refusal, started: 1_500, now: 2_100, wait: 9_000 });
-    expect(second).toEqual({ ...first, refusedUntil: 11_100, growsFrom: 11_100 });
+    expect(second).toEqual({ ...first, refusedUntil: 11_100 });
     expect(refused(second, { ...refusal, started: 1_500, now: 2_200, wait: 1_000 }).refusedUntil).toBe(11_100);
   });
 
   test('after the pause cuts again, down to one request and no further', () => {
     let brake = OPEN;
     const shares: number[] = [];
-    for (let now = 10_000; now <= 100_000; now += 10_000) {
-      brake = refused(brake, { ...refusal, started: now - 10, now, wait: 9_990 });
+    for (let now = 1_000; now <= 10_000; now += 1_000) {
+      brake = refused(brake, { ...refusal, started: now - 10, now, wait: 990 });
       shares.push(brake.share);
     }
-    expect(shares.slice(0, 3)).toEqual([0.4, 0.2, 0.1].map((share) => expect.closeTo(share, 4)));
+    expect(shares.slice(0, 3)).toEqual([0.4, 0.2, 0.1].map((share) => expect.closeTo(share, 2)));
     expect(shares.at(-1)).toBe(1 / 200);
     expect(brake.refusals).toBe(10);
   });
@@ -103,7 +104,7 @@ describe('a brake that was kept', () => {
   test('is re-dated by the wall clock in another boot', () => {
     const present = restored(saved, 'b', 50, 1_004_000);
     expect(present.refusedUntil - 50).toBe(1_000);
-    expect(present.growsFrom - 50).toBe(1_000);
+    expect(present.growsFrom - 50).toBe(-4_000);
     expect(present.halt).toEqual({ until: 50 + 296_000, reason: 'unauthorized' });
     expect(present.cutAt).toBeLessThan(50);
   });

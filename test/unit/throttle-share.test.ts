@@ -20,21 +20,27 @@ describe('slots of a share', () => {
 });
 
 describe('a share that was cut', () => {
-  const cut = { share: 0.4, growsFrom: 10 * MINUTE };
+  const cut = { share: 0.2, refusedShare: 0.6, growsFrom: 10 * MINUTE };
 
   test.each([
-    [0, 0.4],
-    [10 * MINUTE, 0.4],
-    [11 * MINUTE, 0.425],
-    [18 * MINUTE, 0.6],
-    [26 * MINUTE, 0.8],
+    [0, 0.2],
+    [10 * MINUTE, 0.2],
+    [14 * MINUTE, 0.6 - 0.4 * 0.75 ** 3],
+    [18 * MINUTE, 0.6 - 0.4 * 0.5 ** 3],
+    [26 * MINUTE, 0.6],
+    [34 * MINUTE, 0.716],
     [90 * MINUTE, 0.8],
   ])('at %d ms is %d of a configured 0.8', (now, share) => {
     expect(effectiveShare(cut, 0.8, now)).toBeCloseTo(share, 9);
   });
 
+  test('of which the refused share is not known grows in a straight line', () => {
+    expect(effectiveShare({ share: 0.2, growsFrom: 0 }, 1, 10 * MINUTE)).toBeCloseTo(0.2 + (10 * 4.3) / 200, 9);
+  });
+
   test('is never above what is configured, also when that was lowered', () => {
-    expect(effectiveShare(cut, 0.3, 10 * MINUTE)).toBe(0.3);
+    expect(effectiveShare(cut, 0.3, 60 * MINUTE)).toBe(0.3);
+    expect(effectiveShare(cut, 0.1, 10 * MINUTE)).toBe(0.1);
   });
 
   test('gains its next slot at the moment foretold, and not before', () => {
@@ -42,9 +48,10 @@ describe('a share that was cut', () => {
     const law = fc.property(
       caps,
       fc.double({ min: 0, max: 1, noNaN: true }),
+      fc.double({ min: 0, max: 1, noNaN: true }),
       fc.nat(60 * MINUTE),
-      (cap, share, now) => {
-        const state = { share, growsFrom: 5 * MINUTE };
+      (cap, share, lost, now) => {
+        const state = { share, refusedShare: share + lost, growsFrom: 5 * MINUTE };
         const slotsAt = (time: number) => slotsOf(cap, effectiveShare(state, 0.8, time));
         const next = nextSlotAt(state, 0.8, cap, now);
         const isGrown = slotsAt(now) === slotsOf(cap, 0.8);

@@ -124,7 +124,7 @@ function mortal(clock: Clock, life: { readonly isOver: boolean }): Clock {
   };
 }
 
-function seededRandom(seed: number): Random {
+export function seededRandom(seed: number): Random {
   const { float } = createChance(seed);
   let next = 0;
   return { float, uuid: () => `${seed}-${next++}-${float()}`, bytes: (length) => Buffer.alloc(length, next++) };

@@ -14,7 +14,7 @@ export interface Server {
   readonly inFlight: number;
 }
 
-interface ServerAnswer {
+export interface ServerAnswer {
   /** Whole seconds to wait, where it was refused. */
   readonly retryAfter: number | undefined;
 }

@@ -1,0 +1,184 @@
+import { sleep } from '../../../src/lib/clock.ts';
+import { silentLogger } from '../../../src/lib/logger.ts';
+import { silentMeter } from '../../../src/lib/meter.ts';
+import { openStore, type Store } from '../../../src/store/database.ts';
+import { createThrottle, type Throttle } from '../../../src/throttle/throttle.ts';
+import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
+import type { Bench } from '../bench.ts';
+import { figure, type Measured } from '../report.ts';
+import { FULL_SHARE, seededRandom } from './daemon.ts';
+import { available } from './references/available.ts';
+import { MANNERS, type Manner, wishesOf } from './references/co-tenant.ts';
+import { createGate, type Gate } from './references/windows.ts';
+import { createServer, type Server, type ServerAnswer } from './server.ts';
+
+const DAYS = 8;
+const DAY = 86_400;
+const D = 0.15;
+const AIMS: Readonly<Record<Manner, { refused: number; wait: number }>> = {
+  paced: { refused: 7, wait: 40 },
+  poisson: { refused: 7, wait: 40 },
+  bursts: { refused: 9, wait: 180 },
+};
+
+/**
+ * Beside another user of the same windows that is not seen: how much we use of what could be used without ever
+ * disturbing it, how often we are refused, and how long it waits. We always have something to send. The throttle is
+ * real; what is sent comes from no outbox. The days are those of one life; figures are medians over its days.
+ */
+export const tenant: Bench = {
+  figures: ['quota.tenant'],
+  async run() {
+    const figures: Measured[] = [];
+    for (const manner of MANNERS) figures.push(...(await besides(manner)));
+    return figures;
+  },
+};
+
+async function besides(manner: Manner): Promise<Measured[]> {
+  const days = await playShared(manner, DAYS, DAY);
+  const name = `quota.tenant.${manner}`;
+  const { refused, wait } = AIMS[manner];
+  const all = (of: (day: Shared) => number) => days.map(of);
+  const note = `with up to ${FULL_SHARE.concurrency} in flight before others are noticed for the first time, one by one afterwards`;
+  return [
+    figure(
+      { name, unit: 'of available', better: 'higher', aim: 0.87 },
+      all((day) => day.used / day.available),
+    ),
+    figure(
+      { name: `${name}.refused`, unit: 'per hour', better: 'lower', aim: refused },
+      all((day) => day.refusedPerHour),
+    ),
+    figure(
+      { name: `${name}.per-pause`, unit: 'refusals', better: 'lower', aim: 1, note },
+      all((day) => day.mostPerPause),
+    ),
+    figure(
+      { name: `${name}.wait`, unit: 's', better: 'lower', aim: wait },
+      all((day) => day.wait),
+    ),
+    figure(
+      { name: `${name}.wait.alone`, unit: 's', better: 'lower', aim: false },
+      all((day) => day.waitAlone),
+    ),
+  ];
+}
+
+/** What a day brought. */
+export interface Shared {
+  readonly used: number;
+  readonly available: number;
+  readonly refusedPerHour: number;
+  /** Most refusals of ours within one pause. */
+  readonly mostPerPause: number;
+  /** Mean seconds that the other user waited for a request to be let in; and had it been alone. */
+  readonly wait: number;
+  readonly waitAlone: number;
+}
+
+/** Plays so many days of so many seconds without interruption; what is under way at the end is left. */
+export async function playShared(manner: Manner, days: number, length: number): Promise<Shared[]> {
+  const wishes = Array.from({ length: days }, (_, day) => {
+    return wishesOf(manner, day + 1, length).map((wish) => day * length + wish);
+  }).flat();
+  const clock = createTravellingClock();
+  const store = await openStore({ file: ':memory:' });
+  const server = createServer({ clock, duration: () => D, arrives: () => 0.5 });
+  const parts = { store, clock, random: seededRandom(1), logger: silentLogger, meter: silentMeter };
+  const throttle = await createThrottle({ ...parts, quota: FULL_SHARE });
+  const refusals: Refusal[] = [];
+  const ours = async (): Promise<void> => {
+    for (;;) {
+      const wait = await sendOne(throttle, store, server);
+      if (wait !== undefined) refusals.push({ at: clock.elapsed() / 1_000, wait });
+    }
+  };
+  for (let worker = 0; worker < FULL_SHARE.concurrency; worker++) void ours();
+  const waits: Wait[] = [];
+  void sendAll(wishes, server.gate, clock, waits);
+  await clock.advance(days * length * 1_000);
+  await store.close();
+  const alone = await playAlone(wishes);
+  const pauses = pausesOf(refusals);
+  return Array.from({ length: days }, (_, day) => {
+    const from = day * length;
+    const isToday = (at: number) => at >= from && at < from + length;
+    const waitOf = (all: readonly Wait[]) => mean(all.filter(({ wish }) => isToday(wish)).map(({ wait }) => wait));
+    const undisturbed = alone.accepted.filter(isToday).map((at) => at - from);
+    return {
+      used: server.writes.filter(({ arrival }) => isToday(arrival)).length,
+      available: available(undisturbed, length),
+      refusedPerHour: refusals.filter(({ at }) => isToday(at)).length / (length / 3_600),
+      mostPerPause: Math.max(0, ...pauses.filter(({ from }) => isToday(from)).map((pause) => pause.refusals)),
+      wait: waitOf(waits),
+      waitAlone: waitOf(alone.waits),
+    };
+  });
+}
+
+/** @returns the seconds that it was told to wait, where it was refused */
+async function sendOne(throttle: Throttle, store: Store, server: Server): Promise<number | undefined> {
+  const slot = await throttle.acquire({ lane: 'backfill', due: 0 });
+  await store.commit((query) => slot.record(query));
+  const { retryAfter } = await new Promise<ServerAnswer>((resolve) => server.request('ours', resolve));
+  const refusal = retryAfter === undefined ? undefined : { status: 429, retryAfter: retryAfter * 1_000 };
+  await slot.complete(refusal ?? { status: 200 });
+  return retryAfter;
+}
+
+interface Refusal {
+  readonly at: number;
+  /** Seconds that it was told to wait. */
+  readonly wait: number;
+}
+
+/** A pause lasts until the end of the longest wait that was told before it was over. */
+function pausesOf(refusals: readonly Refusal[]): { from: number; until: number; refusals: number }[] {
+  const pauses: { from: number; until: number; refusals: number }[] = [];
+  for (const { at, wait } of refusals) {
+    const last = pauses.at(-1);
+    if (last && at < last.until) {
+      last.refusals++;
+      last.until = Math.max(last.until, at + wait);
+    } else {
+      pauses.push({ from: at, until: at + wait, refusals: 1 });
+    }
+  }
+  return pauses;
+}
+
+interface Wait {
+  readonly wish: number;
+  /** Seconds until it was let in. */
+  readonly wait: number;
+}
+
+/** The other user: one request at a time; refused, it waits as long as it is told and asks again. */
+async function sendAll(wishes: readonly number[], gate: Gate, clock: TravellingClock, waits: Wait[]): Promise<void> {
+  const seconds = () => clock.elapsed() / 1_000;
+  for (const wish of wishes) {
+    await sleep(clock, Math.max(0, wish - seconds()) * 1_000);
+    for (;;) {
+      const refused = gate.arrive(seconds());
+      if (refused === undefined) break;
+      await sleep(clock, refused * 1_000);
+    }
+    waits.push({ wish, wait: Math.max(0, seconds() - wish) });
+    await sleep(clock, D * 1_000);
+  }
+}
+
+async function playAlone(wishes: readonly number[]): Promise<{ accepted: readonly number[]; waits: readonly Wait[] }> {
+  const clock = createTravellingClock();
+  const gate = createGate();
+  const waits: Wait[] = [];
+  const sent = sendAll(wishes, gate, clock, waits);
+  while (await clock.toNextTimer());
+  await sent;
+  return { accepted: gate.accepted, waits };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+}
