@@ -1,0 +1,59 @@
+/**
+ * A process that works off the backfill of one unit of three pages and ends; for tests that kill it on the way.
+ *
+ *   node backfill-child.ts FILE STEP    STEP: the number of the step at which it kills itself; 0 for never
+ *
+ * Prints how many steps it took, and what it asked for, as one JSON line.
+ */
+import { createBackfills } from '../../src/intake/backfill.ts';
+import { createPauses } from '../../src/intake/pauses.ts';
+import { createBell } from '../../src/lib/bell.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { silentMeter } from '../../src/lib/meter.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { readBackfills } from '../../src/store/backfills.ts';
+import { openStore } from '../../src/store/database.ts';
+import { fastClock } from './crash-clock.ts';
+import { connectionWith, notesConnector } from './notes.ts';
+
+const [file, step] = process.argv.slice(2);
+let steps = 0;
+const store = await openStore({
+  file: file as string,
+  steps: {
+    reached() {
+      if (++steps === Number(step)) process.kill(process.pid, 'SIGKILL');
+    },
+  },
+});
+const asked: string[] = [];
+const clock = fastClock();
+const connection = connectionWith({
+  async units() {
+    asked.push('units');
+    return ['unit'];
+  },
+  async history({ page = '1' }) {
+    asked.push(page);
+    const next = page === '3' ? {} : { next: String(Number(page) + 1) };
+    return { event: 'list', body: Buffer.from(`page ${page}`), total: 3, ...next };
+  },
+});
+const backfills = createBackfills({
+  ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
+  inbox: createBell(),
+  pauses: createPauses(clock),
+  connections: [
+    {
+      ...{ name: 'notes', connector: notesConnector, options: {}, connection, secrets: [] },
+      schedule: 'off',
+      sweep: 'off',
+    },
+  ],
+});
+backfills.start();
+while ((await readBackfills(store.query, 'notes'))[0]?.finishedAt === null)
+  await new Promise((resolve) => setTimeout(resolve, 2));
+await backfills.stop();
+await store.close();
+process.stdout.write(`${JSON.stringify({ steps, asked })}\n`);
