@@ -9,6 +9,7 @@ import type { Scrubber } from '../observe/scrubber.ts';
 import type { Status } from '../web/status.ts';
 import { addBackfill } from './backfill.ts';
 import { check, describeFindings } from './check.ts';
+import { addConnectors } from './connectors.ts';
 import { demo, describeDemo } from './demo.ts';
 import { addDocs } from './docs.ts';
 import { addFiles } from './files.ts';
@@ -38,6 +39,7 @@ import {
 } from './setting.ts';
 import { describeStatus } from './status.ts';
 import { addTasks } from './tasks.ts';
+import { addTranslate } from './translate.ts';
 import { addConnectProvider } from './workspace-connect-provider.ts';
 import { serveWorkspace } from './workspace-serve.ts';
 import { addWorkspaceToken } from './workspace-token.ts';
@@ -83,6 +85,7 @@ function build(setting: Setting, exit: (code: number) => void): Command {
   addStatus(program, exit);
   addCheck(program, setting, exit);
   for (const add of [addPlan, addQuota, addHeld, addBackfill, addHooks]) add(program, setting, exit);
+  for (const add of [addConnectors, addTranslate]) add(program, setting, exit);
   for (const add of [addTasks, addLinks, addDocs, addPullRequests, addFiles, addKeys, addGateway])
     add(program, setting, exit);
   addWorkspace(program, setting, exit);

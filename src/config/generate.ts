@@ -58,7 +58,7 @@ function sorted(connectors: readonly ConnectorOptions[]): readonly ConnectorOpti
   return connectors.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-function schemaOf(schema: ZodType): JsonSchema {
+export function schemaOf(schema: ZodType): JsonSchema {
   return z.toJSONSchema(schema, { target: 'draft-2020-12', io: 'input', unrepresentable: 'any' }) as JsonSchema;
 }
 

@@ -1,5 +1,6 @@
 import { CODES, type Verdict } from '../errors/codes.ts';
 import type { JsonSchema } from './generate.ts';
+import { code, keysOf } from './keys.ts';
 import { DAEMON_OPTIONS } from './options.ts';
 
 interface ReferenceInput {
@@ -79,60 +80,21 @@ function codeTable(): string {
 }
 
 function keyTable(schema: JsonSchema): string {
-  return table(['key', 'type', 'default', 'meaning'], keyRows(schema, ''));
+  return table(
+    ['key', 'type', 'default', 'meaning'],
+    keysOf(schema).map((key) => [
+      code(key.key),
+      key.type,
+      key.required ? 'required' : defaultText(key.default),
+      key.description,
+    ]),
+  );
 }
 
-/** One row per key, those inside after the key that holds them. */
-function keyRows(schema: JsonSchema, prefix: string): readonly (readonly string[])[] {
-  return Object.entries(schema.properties ?? {}).flatMap(([key, value]) => {
-    const node = value as JsonSchema;
-    const standard = schema.required?.includes(key) ? 'required' : defaultText(node);
-    const row = [code(prefix + key), typeText(node), standard, node.description ?? ''];
-    return [row, ...keyRows(node, `${prefix}${key}.`), ...innerRows(node, prefix + key)];
-  });
-}
-
-/** Keys of what a list or a mapping with free names holds. */
-function innerRows({ items, additionalProperties }: JsonSchema, key: string): readonly (readonly string[])[] {
-  return [
-    ...(typeof items === 'object' ? keyRows(items as JsonSchema, `${key}[].`) : []),
-    ...(typeof additionalProperties === 'object' ? keyRows(additionalProperties, `${key}.<name>.`) : []),
-  ];
-}
-
-function defaultText({ default: standard }: JsonSchema): string {
+function defaultText(standard: unknown): string {
   const isEmpty = standard === undefined || (typeof standard === 'object' && Object.keys(standard ?? {}).length === 0);
   if (isEmpty) return '';
   return code(typeof standard === 'string' ? standard : JSON.stringify(standard));
-}
-
-const WORDS: Readonly<Record<string, string>> = {
-  string: 'text',
-  boolean: '`true` or `false`',
-  integer: 'whole number',
-  object: 'mapping',
-};
-
-function typeText(schema: JsonSchema): string {
-  if (schema.title !== undefined) return schema.title;
-  const alternatives = (schema.anyOf ?? schema.oneOf) as readonly JsonSchema[] | undefined;
-  if (alternatives) return [...new Set(alternatives.map(typeText))].join(' or ');
-  if (schema.enum) return schema.enum.map((value) => code(String(value))).join(' or ');
-  if (schema.const !== undefined) return code(String(schema.const));
-  if (schema.type === 'array') return `list of ${typeText((schema.items ?? {}) as JsonSchema)}`;
-  const type = String(schema.type ?? 'any');
-  return `${WORDS[type] ?? type}${rangeText(schema)}`;
-}
-
-function rangeText({ minimum, maximum, exclusiveMinimum }: JsonSchema): string {
-  const to = maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
-  if (exclusiveMinimum !== undefined) return `, over ${exclusiveMinimum}${to === undefined ? '' : `, at most ${to}`}`;
-  if (minimum === undefined) return to === undefined ? '' : `, at most ${to}`;
-  return to === undefined ? `, from ${minimum}` : `, ${minimum} to ${to}`;
-}
-
-function code(text: string): string {
-  return `\`${text}\``;
 }
 
 /** Columns are padded as the project's formatter does it, so that it leaves the page alone. */

@@ -29,6 +29,20 @@ export interface Capabilities {
   readonly reopensClosed?: boolean;
 }
 
+/** What holds where a connector says nothing. */
+export const CAPABILITY_DEFAULTS: Required<Capabilities> = {
+  namesDeliveries: false,
+  pollsSince: false,
+  reportsDeletions: false,
+  pullRequests: false,
+  workItems: false,
+  supportsLabels: false,
+  supportsAssignees: false,
+  supportsReviewers: false,
+  supportsDraft: false,
+  reopensClosed: false,
+};
+
 /** What became of one unit's webhook at the vendor. */
 export interface HookState {
   /** What the hook belongs to, for people: a repository, a group, a project. */

@@ -13,6 +13,7 @@ const { signal } = new AbortController();
 const API = 'https://api.bitbucket.org/2.0';
 const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
 const BY_ID = `${API}/repositories/acme/%7B7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10%7D`;
+const ANYWHERE = BY_ID.replace('acme', '%7B%7D');
 const position: PollPosition = {
   unit: 'acme/api',
   startedAt: '2026-01-05T09:00:00Z',
@@ -127,9 +128,18 @@ describe('fetch', () => {
   it('calls nothing gone while another repository answers', async () => {
     const { connection } = connectionOf({}, [
       [`${BY_ID}/pullrequests/12`, { status: 404, body: said('Not found') }],
-      [BY_ID, { body: { uuid: '{00000000-0000-0000-0000-000000000000}' } }],
+      [ANYWHERE, { body: { uuid: '{00000000-0000-0000-0000-000000000000}', full_name: 'acme/api' } }],
     ]);
     expect((await failure(connection.fetch(reference, signal)))?.code).toBe('not_found');
+  });
+
+  it('follows a repository that went to another workspace', async () => {
+    const { connection } = connectionOf({}, [
+      [`${BY_ID}/pullrequests/12`, { status: 404, body: said('Not found') }],
+      [ANYWHERE, { body: { uuid: UUID, full_name: 'other/api' } }],
+      [`${BY_ID.replace('acme', 'other')}/pullrequests/12`, { body: pull }],
+    ]);
+    expect((await connection.fetch(reference, signal)).event).toBe('pullrequests.get');
   });
 
   it.each([401, 403, 429, 500])('asks no further after status %i', async (status) => {

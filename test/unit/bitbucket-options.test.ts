@@ -13,7 +13,8 @@ describe('what is accepted', () => {
     person,
     { apiUrl: 'https://proxy.example.com/bitbucket' },
     { apiUrl: 'http://localhost:9/2.0' },
-    { repositories: ['a/b', 'acme-corp_x/repo.name-1'] },
+    { repositories: ['a/b', 'acme-corp_x/repo.name-1', 'acme/api-*', 'acme/*'] },
+    { repositories: undefined, workspaces: ['acme'], exclude: ['acme/old', 'acme/*-fork'], forks: true },
   ])('%j', (given) => {
     expect(problems(given)).toEqual([]);
   });
@@ -23,7 +24,9 @@ describe('what is refused, and where', () => {
   it.each([
     [{ repositories: [] }, ['repositories']],
     [{ repositories: undefined }, ['repositories']],
-    [{ repositories: ['acme', 'acme/*', '../..', './.', 'acme/..', 'acme/api/x', 'acme/a%2f', '{a}/b'] }, 8],
+    [{ repositories: ['acme', '*/api', '../..', './.', 'acme/..', 'acme/api/x', 'acme/a%2f', '{a}/b'] }, 8],
+    [{ workspaces: ['acme/api', '*', '..'] }, ['workspaces.0', 'workspaces.1', 'workspaces.2']],
+    [{ exclude: ['acme'] }, ['exclude.0']],
     [{ apiUrl: 'http://proxy.example.com' }, ['apiUrl']],
     [{ apiUrl: 'https://user:pw@proxy.example.com' }, ['apiUrl']],
     [{ token: '' }, ['token']],

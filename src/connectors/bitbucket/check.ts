@@ -3,27 +3,37 @@ import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
 import { readAnswer } from '../kit/json.ts';
+import { namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
-import { isAnonymous, type Options, shortestPoll } from './options.ts';
+import { isAnonymous, type Options, scopeOf, shortestPoll } from './options.ts';
+import type { Repositories } from './repositories.ts';
 
 /**
  * Proves the credential by reading each repository and its pull requests. Who a token belongs to is not asked: that
  * would need a right which nothing else needs. Reads only.
  */
-export async function checkBitbucket(api: Api, options: Options, signal: AbortSignal): Promise<readonly Finding[]> {
+export async function checkBitbucket(
+  api: Api,
+  options: Options,
+  repositories: Repositories,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
   const findings = [credential(options)];
   let last: HttpAnswer | undefined;
-  for (const name of options.repositories) {
+  const scope = scopeOf(options);
+  for (const name of namedIn(scope)) {
     try {
       const path = `/repositories/${name}`;
-      last = await api.get(path, 'fields=uuid,full_name', signal);
+      last = await api.get(path, { query: 'fields=uuid,full_name', signal });
       findings.push(describeRepository(name, last));
       // A repository may be readable where its pull requests are not.
-      last = await api.get(`${path}/pullrequests`, 'pagelen=1&fields=values.id', signal);
+      last = await api.get(`${path}/pullrequests`, { query: 'pagelen=1&fields=values.id', signal });
     } catch (thrown) {
       findings.push(failed(name, asSyncError(thrown)));
     }
   }
+  const patterns = patternsOf(scope);
+  if (patterns.length > 0) findings.push(await describePatterns(patterns, repositories, signal));
   return last ? [...findings, limit(last, options)] : findings;
 }
 
@@ -57,6 +67,26 @@ function describeRepository(name: string, answer: HttpAnswer): Finding {
     message: `is called ${present} now; its webhooks are ignored under the old name`,
     hint: `Write ${present} in the configuration.`,
   };
+}
+
+async function describePatterns(
+  patterns: readonly string[],
+  repositories: Repositories,
+  signal: AbortSignal,
+): Promise<Finding> {
+  const subject = patterns.join(', ');
+  try {
+    const { length } = await repositories.listed(signal);
+    if (length > 0) return { level: 'ok', subject, message: `${length} repositories beside those that are named` };
+    return {
+      level: 'warning',
+      subject,
+      message: 'no repository is taken in',
+      hint: 'Check the names, `exclude` and `forks`, and whether the credential sees the workspace.',
+    };
+  } catch (thrown) {
+    return failed(subject, asSyncError(thrown));
+  }
 }
 
 function failed(subject: string, error: SyncError): Finding {

@@ -3,9 +3,10 @@ import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
-import { readAnswer, writeJson } from '../kit/json.ts';
+import { writeJson } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import { REPOSITORY } from './options.ts';
+import { repositoryPath } from './repositories.ts';
 import { FIELDS_OF_ONE, uuid } from './schema.ts';
 import { SHAPES } from './translate.ts';
 
@@ -17,9 +18,9 @@ const locator = z.object({
 type Locator = z.infer<typeof locator>;
 
 /**
- * Gets one pull request, by the repository's id within its workspace: a new name does not hide it, and another
- * repository under the old name is not taken for it. It is called gone only where its repository can be read: a lost
- * right also looks like 404.
+ * Gets one pull request, by the repository's id: a new name does not hide it, and another repository under the old name is
+ * not taken for it. Where it is not found, the repository tells whether it went to another workspace; the pull request is
+ * called gone only where the repository can be read: a lost right also looks like 404.
  */
 export async function fetchPull(
   api: Api,
@@ -28,25 +29,41 @@ export async function fetchPull(
   signal: AbortSignal,
 ): Promise<Fetched> {
   const wanted = readLocator(reference);
-  const path = `${repositoryPath(wanted)}/pullrequests/${wanted.number}`;
   try {
-    const answer = await api.get(path, `fields=${FIELDS_OF_ONE}`, signal);
-    return asFetched(SHAPES.pull, ofRepository(readAnswer(answer, `GET ${path}`), wanted));
+    return await fetchFrom(api, workspaceOf(wanted.repository), wanted, signal);
   } catch (thrown) {
     const error = asSyncError(thrown);
-    if (error.code !== 'not_found' || !(await isReadable(api, wanted, signal))) throw error;
-    return asFetched(SHAPES.gone, goneAt(wanted, clock.now()));
+    const name = error.code === 'not_found' ? await presentName(api, wanted, signal) : undefined;
+    if (name === undefined) throw error;
+    if (workspaceOf(name) !== workspaceOf(wanted.repository)) return fetchFrom(api, workspaceOf(name), wanted, signal);
+    return { event: SHAPES.gone, body: writeJson(goneAt(wanted, clock.now())) };
   }
+}
+
+async function fetchFrom(api: Api, workspace: string, wanted: Locator, signal: AbortSignal): Promise<Fetched> {
+  const path = pullPath(workspace, wanted);
+  const pull = await api.read(path, { query: `fields=${FIELDS_OF_ONE}`, signal });
+  return { event: SHAPES.pull, body: writeJson(ofRepository(pull, wanted)) };
+}
+
+/** The path of a pull request, for what is written on it. */
+export function pathOf(reference: ItemReference): string {
+  const wanted = readLocator(reference);
+  return pullPath(workspaceOf(wanted.repository), wanted);
+}
+
+function pullPath(workspace: string, { repoId, number }: Locator): string {
+  return `${repositoryPath(`${workspace}/${repoId}`)}/pullrequests/${number}`;
+}
+
+function workspaceOf(name: string): string {
+  return (name.split('/', 1)[0] as string).toLowerCase();
 }
 
 function readLocator(reference: ItemReference): Locator {
   const result = locator.safeParse(reference.locator);
   if (result.success) return result.data;
   throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
-}
-
-function repositoryPath({ repository, repoId }: Locator): string {
-  return `/repositories/${repository.split('/', 1)[0]}/${encodeURIComponent(repoId)}`;
 }
 
 const withRepository = z.object({ destination: z.object({ repository: z.object({ uuid: z.string() }) }) });
@@ -61,14 +78,13 @@ function ofRepository(pull: unknown, { repoId }: Locator): unknown {
   );
 }
 
-async function isReadable(api: Api, wanted: Locator, signal: AbortSignal): Promise<boolean> {
-  const path = repositoryPath(wanted);
-  const answer = await api.get(path, 'fields=uuid', signal);
-  return (readAnswer(answer, `GET ${path}`) as { uuid?: unknown } | null)?.uuid === wanted.repoId;
-}
+const withName = z.object({ uuid: z.string(), full_name: z.string().regex(REPOSITORY) });
 
-function asFetched(event: string, content: unknown): Fetched {
-  return { event, body: writeJson(content) };
+/** What the repository is called now. The empty braces stand for the workspace, which a repository's id does not need. */
+async function presentName(api: Api, { repoId }: Locator, signal: AbortSignal): Promise<string | undefined> {
+  const path = repositoryPath(`{}/${repoId}`);
+  const told = withName.safeParse(await api.read(path, { query: 'fields=uuid,full_name', signal }));
+  return told.success && told.data.uuid === repoId ? told.data.full_name : undefined;
 }
 
 function goneAt({ repoId, repository, number }: Locator, now: number): object {

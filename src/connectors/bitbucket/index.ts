@@ -1,9 +1,14 @@
+import { SyncError } from '../../errors/sync-error.ts';
 import type { Connector } from '../connector.ts';
 import { createApi } from './api.ts';
 import { checkBitbucket } from './check.ts';
+import { writeComment } from './comments.ts';
+import { eventOf } from './event-of.ts';
 import { fetchPull } from './fetch.ts';
-import { HOST, type Options, options, shortestPoll } from './options.ts';
-import { pollPulls } from './poll.ts';
+import { createHooks } from './hooks.ts';
+import { HOST, type Options, options, shortestPoll, unrestricted } from './options.ts';
+import { pollPulls, readHistory, sweepPulls } from './poll.ts';
+import { createRepositories } from './repositories.ts';
 import { reference, translate } from './translate.ts';
 import { verify } from './verify.ts';
 import { createGit } from './write.ts';
@@ -28,15 +33,25 @@ export const bitbucket: Connector<Options> = {
   shortestPoll,
   verify,
   translate,
+  unrestricted,
+  eventOf,
   reference,
   git: createGit,
   connect(given, deps) {
     const api = createApi(given, deps);
+    const repositories = createRepositories(api, given, deps.clock);
     return {
-      units: async () => given.repositories,
+      units: repositories.units,
       poll: (position, signal) => pollPulls(api, position, signal),
       fetch: (wanted, signal) => fetchPull(api, deps.clock, wanted, signal),
-      check: (signal) => checkBitbucket(api, given, signal),
+      check: (signal) => checkBitbucket(api, given, repositories, signal),
+      history: (position, signal) => readHistory(api, position, signal),
+      sweep: (unit, page, signal) => sweepPulls(api, unit, page, signal),
+      hooks: createHooks(api, given, repositories),
+      comment: (wanted, comment, signal) => writeComment(api, wanted, comment, signal),
+      async close({ key }) {
+        throw new SyncError('refused', `${key}: pull requests are closed by people, at Bitbucket`);
+      },
     };
   },
 };

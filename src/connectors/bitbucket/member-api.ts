@@ -4,9 +4,8 @@ import type { HttpAnswer } from '../../http/client.ts';
 import type { ConnectionDeps, MemberAccess } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { readAnswer } from '../kit/json.ts';
-import { refusal } from './answers.ts';
-import { type Api, createApi, headersOf } from './api.ts';
-import { apiBase, HOST } from './options.ts';
+import { createApi } from './api.ts';
+import { HOST } from './options.ts';
 
 /** The API with a member's own token. Throws `SyncError`. */
 export interface MemberApi {
@@ -20,28 +19,12 @@ export function createMemberApi(access: MemberAccess, deps: ConnectionDeps, sign
     throw new SyncError('refused', `${access.host}: Bitbucket Cloud is ${HOST} alone`, {
       errorCode: 'validation_failed',
     });
-  const options = { ...credentialOf(access.token), apiUrl: access.apiUrl };
-  const api: Api = createApi(options, deps);
+  const api = createApi({ ...credentialOf(access.token), apiUrl: access.apiUrl }, deps);
   return {
-    async get(path, query) {
-      const text = query && new URLSearchParams(query).toString();
-      return readAnswer(await api.get(path, text, signal), `GET ${path}`);
-    },
-    async write(method, path, body) {
-      const answer = await deps.http.request({
-        method,
-        url: apiBase(options) + path,
-        headers: { ...headersOf(options), 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-        signal,
-        target: 'bitbucket',
-      });
-      if ((answer.status >= 200 && answer.status <= 299) || answer.status === 400) return answer;
-      throw refusal(answer, `${method} ${path}`, deps.clock.now());
-    },
+    get: (path, query) => api.read(path, { query: query && new URLSearchParams(query).toString(), signal }),
+    write: (method, path, body) => api.write(method, path, body, signal),
   };
 }
-
 /** An API token of a person goes with their e-mail address, as `email:token`; an access token stands alone. */
 function credentialOf(token: string) {
   const [, email, apiToken] = /^([^\s:@]+@[^\s:@]+):(.+)$/.exec(token) ?? [];

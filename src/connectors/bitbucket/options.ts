@@ -1,11 +1,21 @@
 import { z } from 'zod';
 import { asBase, isApiUrl } from '../kit/addresses.ts';
+import { isPattern } from '../kit/patterns.ts';
+import type { Scope } from '../kit/scope.ts';
 
 export const HOST = 'bitbucket.org';
 export const PUBLIC_API = 'https://api.bitbucket.org/2.0';
 
 /** `workspace/slug`; neither part may be `.` or `..`, so a path built from it stays where it belongs. */
 export const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
+
+/** The same, with stars in the repository's part: whose repositories are listed must be said. */
+const REPOSITORIES = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._*-]{1,100}$/;
+const WORKSPACE = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
+
+const repositories = z
+  .array(z.string().regex(REPOSITORIES, 'must be workspace/slug, or a pattern such as acme/api-*'))
+  .default([]);
 
 const word = z.string().regex(/^[\x21-\x7e]{1,1000}$/, 'must be one word of printable characters');
 
@@ -27,14 +37,15 @@ export const options = z
     apiToken: word
       .optional()
       .describe('API token of a person, with scopes for Bitbucket. Needs `email`. App passwords no longer work.'),
-    repositories: z
-      .array(
-        z
-          .string()
-          .regex(REPOSITORY, 'must be one repository as workspace/slug; patterns and workspaces are not supported yet'),
-      )
-      .min(1, 'must name at least one repository')
-      .describe('Repositories as workspace/slug. Deliveries of others are ignored.'),
+    repositories: repositories.describe(
+      'Repositories as workspace/slug, or patterns (`acme/api-*`). Deliveries of others are ignored.',
+    ),
+    workspaces: z
+      .array(z.string().regex(WORKSPACE, 'must be the id of one workspace, as it stands in its address'))
+      .default([])
+      .describe('Workspaces of Bitbucket of which all repositories are followed.'),
+    exclude: repositories.describe('Repositories that are left out, as workspace/slug or patterns.'),
+    forks: z.boolean().default(false).describe('Whether patterns and workspaces take in forks.'),
   })
   .refine((given) => (given.email === undefined) === (given.apiToken === undefined), {
     path: ['apiToken'],
@@ -43,13 +54,22 @@ export const options = z
   .refine((given) => given.token === undefined || given.apiToken === undefined, {
     path: ['apiToken'],
     message: 'excludes `token`: give one of the two',
+  })
+  .refine((given) => given.repositories.length + given.workspaces.length > 0, {
+    path: ['repositories'],
+    message: 'must name at least one repository, here or by workspaces',
   });
 
 export type Options = z.infer<typeof options>;
 
 /** For looking at payloads: no credential, and every repository in scope. */
 export function unrestricted(): Options {
-  return { repositories: ['*/*'] };
+  return { repositories: ['*/*'], workspaces: [], exclude: [], forks: true };
+}
+
+/** Pure: the options as one scope. Bitbucket knows no archived repositories. */
+export function scopeOf({ repositories: named, workspaces, exclude, forks }: Options): Scope {
+  return { include: [...named, ...workspaces.map((workspace) => `${workspace}/*`)], exclude, archived: true, forks };
 }
 
 /** Base of the REST API, without a slash at its end (providers' facts §3.6). */
@@ -67,8 +87,10 @@ const HOUR = 60 * MINUTE;
 /**
  * Shortest sensible poll interval, milliseconds. Bitbucket allows 1,000 requests in any hour, 60 without a credential,
  * and counts every one. A cycle costs one for each repository: polls take at most four fifths, the rest is for fetches.
+ * How many a pattern takes in is not known here: what they cost is held by the budget.
  */
 export function shortestPoll(given: Options): number {
   const [allowed, floor] = isAnonymous(given) ? [60, 5 * MINUTE] : [1_000, MINUTE];
-  return Math.max(floor, Math.ceil((given.repositories.length * HOUR) / (0.8 * allowed)));
+  const named = given.repositories.filter((repository) => !isPattern(repository)).length;
+  return Math.max(floor, Math.ceil((named * HOUR) / (0.8 * allowed)));
 }

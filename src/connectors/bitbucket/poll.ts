@@ -1,11 +1,13 @@
+import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
-import type { PollPage, PollPosition } from '../connector.ts';
-import { readAnswer, writeJson } from '../kit/json.ts';
+import type { HistoryPage, HistoryPosition, PollPage, PollPosition, SweepPage } from '../connector.ts';
+import { writeJson } from '../kit/json.ts';
 import { firstWalkStart, newest, OVERLAP, timeOf } from '../kit/turns.ts';
 import type { Api } from './api.ts';
-import { FIELDS_OF_LIST } from './schema.ts';
-import { SHAPES } from './translate.ts';
+import { linkedQuery, linkTo, readPage } from './pages.ts';
+import { repositoryPath } from './repositories.ts';
+import { FIELDS_OF_LIST, uuid } from './schema.ts';
+import { keyOf, SHAPES } from './translate.ts';
 
 const EVERY_STATE = ['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED'];
 
@@ -24,10 +26,10 @@ const EVERY_STATE = ['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED'];
  * next walk.
  */
 export async function pollPulls(api: Api, position: PollPosition, signal: AbortSignal): Promise<PollPage> {
-  const path = `/repositories/${position.unit}/pullrequests`;
+  const path = `${repositoryPath(position.unit)}/pullrequests`;
   const isFirstWalk = position.watermark === undefined;
   const query = position.page === undefined ? firstQuery(position) : queryOf(position.page);
-  const answer = await api.get(path, query, signal);
+  const answer = await api.get(path, { query, signal, use: 'poll' });
   const { values, next } = readPage(answer, path);
   const link = next === undefined ? undefined : linkTo(api.nextQuery(next, path), query, path);
   const times = values.map((pull) => timeOf(pull, 'updated_on'));
@@ -40,13 +42,34 @@ export async function pollPulls(api: Api, position: PollPosition, signal: AbortS
   };
 }
 
+/**
+ * One page of a backfill: every state, newest change first, along the links. What changes meanwhile moves to the front and
+ * belongs to polls and webhooks; it pushes others towards pages still to come, so none is missed.
+ */
+export async function readHistory(api: Api, position: HistoryPosition, signal: AbortSignal): Promise<HistoryPage> {
+  const path = `${repositoryPath(position.unit)}/pullrequests`;
+  const query = position.page === undefined ? historySince(position.since) : queryOf(position.page);
+  const answer = await api.get(path, { query, signal, use: 'background' });
+  const { values, next, size } = readPage(answer, path);
+  return {
+    event: SHAPES.list,
+    body: writeJson({ values }),
+    ...(next !== undefined && { next: linkTo(api.nextQuery(next, path), query, path) }),
+    ...(typeof size === 'number' && { total: size }),
+  };
+}
+
+function historySince(time: string | undefined): string {
+  const condition = time === undefined ? undefined : { q: since(Date.parse(time)) };
+  return listQuery(EVERY_STATE, { ...condition, sort: '-updated_on', fields: `size,${FIELDS_OF_LIST}` });
+}
+
 function firstQuery({ watermark }: PollPosition): string {
   return watermark === undefined ? openSince() : changedSince(watermark);
 }
 
 function changedSince(watermark: string): string {
-  const time = bound(new Date(Date.parse(watermark) - OVERLAP).toISOString());
-  return listQuery(EVERY_STATE, { q: `updated_on >= ${time}`, sort: '-updated_on' });
+  return listQuery(EVERY_STATE, { q: since(Date.parse(watermark) - OVERLAP), sort: '-updated_on' });
 }
 
 /** Beside `q`, Bitbucket does not look at `state`: what is wanted stands in both. */
@@ -57,36 +80,51 @@ function openSince(time?: string): string {
 
 function listQuery(states: readonly string[], rest: Readonly<Record<string, string>>): string {
   const query = new URLSearchParams(states.map((state) => ['state', state]));
-  for (const [name, value] of Object.entries({ ...rest, pagelen: '50', fields: FIELDS_OF_LIST }))
+  for (const [name, value] of Object.entries({ pagelen: '50', fields: FIELDS_OF_LIST, ...rest }))
     query.append(name, value);
   return query.toString();
 }
 
 /** Bitbucket's query language refuses the `Z`, and takes no quotes around a time. */
-function bound(time: string): string {
-  return time.replace('Z', '+00:00');
+function since(time: number): string {
+  return `updated_on >= ${new Date(time).toISOString().replace('Z', '+00:00')}`;
 }
 
 /** A stored page is `since:<time>`, of the first walk, or `link:<query>`. */
 function queryOf(page: string): string {
-  const [, kind, rest] = /^(since|link):([\x21-\x7e]{1,4000})$/.exec(page) ?? [];
-  if (kind === 'link') return rest as string;
-  if (kind === 'since' && isTime(rest)) return openSince(rest);
+  const linked = linkedQuery(page);
+  if (linked !== undefined) return linked;
+  const time = /^since:(.{1,40})$/.exec(page)?.[1];
+  if (isTime(time)) return openSince(time);
   throw new SyncError('internal', `the stored page of a walk is not one of ours: ${page.slice(0, 40)}`);
 }
 
-/** A list that links in circles would never end. A link without a page number cannot be compared with the present. */
-function linkTo(next: string, present: string, path: string): string {
-  const leadsBack = (pageNumber(next) ?? Number.POSITIVE_INFINITY) <= (pageNumber(present) ?? 1);
-  if (next === present || leadsBack)
-    throw new SyncError('answer_malformed', `GET ${path}: the link to the next page leads back`);
-  return `link:${next}`;
+const swept = z.object({ id: z.int().positive(), destination: z.object({ repository: z.object({ uuid }) }) });
+
+/**
+ * One page of the ids of everything there is, oldest first: none can be deleted, so none moves towards a page that was
+ * read. Throws for an element that cannot be read: what is not seen would count as gone.
+ */
+export async function sweepPulls(
+  api: Api,
+  unit: string,
+  page: string | undefined,
+  signal: AbortSignal,
+): Promise<SweepPage> {
+  const path = `${repositoryPath(unit)}/pullrequests`;
+  const query = page === undefined ? SWEEP : queryOf(page);
+  const answer = await api.get(path, { query, signal, use: 'background' });
+  const { values, next } = readPage(answer, path);
+  const read = z.array(swept).safeParse(values);
+  if (!read.success) throw new SyncError('answer_malformed', `GET ${path}: an element has no id`);
+  return {
+    keys: read.data.map(({ id, destination }) => keyOf(destination.repository.uuid, id)),
+    containers: [...new Set(read.data.map(({ destination }) => destination.repository.uuid))],
+    ...(next !== undefined && { next: linkTo(api.nextQuery(next, path), query, path) }),
+  };
 }
 
-function pageNumber(query: string): number | undefined {
-  const text = new URLSearchParams(query).get('page') ?? '';
-  return /^\d{1,6}$/.test(text) ? Number(text) : undefined;
-}
+const SWEEP = listQuery(EVERY_STATE, { sort: 'id', fields: 'next,values.id,values.destination.repository.uuid' });
 
 /**
  * Where the next page of the first walk begins: at the time of the last element, which is read twice. Undefined where
@@ -102,17 +140,6 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?\+00:00$/;
 /** A time of Bitbucket that may be sent back as it came: to the microsecond, and nothing but a time. */
 function isTime(text: unknown): text is string {
   return typeof text === 'string' && TIME.test(text) && !Number.isNaN(Date.parse(text));
-}
-
-interface Page {
-  readonly values: readonly unknown[];
-  readonly next?: unknown;
-}
-
-function readPage(answer: HttpAnswer, path: string): Page {
-  const page = readAnswer(answer, `GET ${path}`) as Page | null;
-  if (Array.isArray(page?.values)) return page;
-  throw new SyncError('answer_malformed', `GET ${path}: the answer is not a page`, { status: answer.status });
 }
 
 function updatedOn(pull: unknown): unknown {

@@ -20,7 +20,12 @@ const moment = z.iso.datetime({ offset: true }).transform((text) => ({
   micros: Number(/\.\d{3}(\d{1,3})/.exec(text)?.[1]?.padEnd(3, '0') ?? 0),
 }));
 
-const repository = z.object({ uuid, full_name: z.string().regex(REPOSITORY) });
+/** A fork names its parent. */
+export const repository = z.object({
+  uuid,
+  full_name: z.string().regex(REPOSITORY),
+  parent: absent(z.looseObject({}).nullable()),
+});
 
 const branch = absent(z.object({ name: z.string().min(1) }));
 

@@ -2,6 +2,7 @@ import { SyncError } from '../../errors/sync-error.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import {
   type Item,
+  type ItemKey,
   type ItemReference,
   type PullRequest,
   type PullRequestState,
@@ -11,7 +12,8 @@ import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
 import { read, readJson } from '../kit/json.ts';
 import { itemsOrReferences } from '../kit/outcome.ts';
-import { HOST, type Options } from './options.ts';
+import { inScope } from '../kit/scope.ts';
+import { HOST, type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
 /** The connector's own names of what polls and fetches bring. No webhook can be called so: they hold a dot. */
@@ -56,15 +58,12 @@ function ofRead(event: string): Translator | undefined {
 
 /** The state that an event carries counts, not what the event is about. */
 function pullRequestEvent(payload: unknown, options: Options): Translation {
-  const event = read(schema.pullRequestEvent, payload);
-  const item = toItem(event.pullrequest, event.repository);
-  if (!inScope(item.repoName, options)) return { outcome: 'ignored', reason: 'repository_not_in_scope' };
+  const { pullrequest, repository } = read(schema.pullRequestEvent, payload);
+  const item = toItem(pullrequest, repository);
+  const isFork = Boolean(repository?.parent ?? pullrequest.destination?.repository?.parent);
+  if (!inScope({ id: item.repoId, name: item.repoName ?? '', fork: isFork }, scopeOf(options)))
+    return { outcome: 'ignored', reason: 'repository_not_in_scope' };
   return itemsOrReferences([item], isWhole, reference);
-}
-
-function inScope(name: string | undefined, { repositories }: Options): boolean {
-  const wanted = name?.toLowerCase();
-  return repositories.some((repository) => repository.toLowerCase() === wanted);
 }
 
 function list(payload: unknown): Translation {
@@ -118,11 +117,15 @@ function toItem(pull: schema.BitbucketPullRequest, eventRepository?: schema.Bitb
   };
 }
 
+export function keyOf(repoId: string, number: number): ItemKey {
+  return pullRequestKey('bitbucket', HOST, repoId, String(number));
+}
+
 /** Numbers are unique within a repository only, so the repository's id is part of the key. */
 function identity(repository: schema.BitbucketRepository, number: number) {
   return {
     kind: 'pull_request' as const,
-    key: pullRequestKey('bitbucket', HOST, repository.uuid, String(number)),
+    key: keyOf(repository.uuid, number),
     connector: 'bitbucket',
     host: HOST,
     repoId: repository.uuid,

@@ -1,6 +1,7 @@
 import type { Connector } from '../connector.ts';
 import { createApi } from './api.ts';
 import { checkGithub } from './check.ts';
+import { eventOf } from './event-of.ts';
 import { fetchPull } from './fetch.ts';
 import { type Options, options, shortestPoll } from './options.ts';
 import { pollPulls } from './poll.ts';
@@ -30,6 +31,7 @@ export const github: Connector<Options> = {
   shortestPoll,
   verify: createVerify(),
   translate,
+  eventOf,
   reference,
   git: createGit,
   connect(given, deps) {

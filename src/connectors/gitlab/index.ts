@@ -1,6 +1,7 @@
 import type { Connector } from '../connector.ts';
 import { createApi } from './api.ts';
 import { checkGitlab } from './check.ts';
+import { eventOf } from './event-of.ts';
 import { fetchMergeRequest } from './fetch.ts';
 import { type Options, options, PUBLIC_HOST } from './options.ts';
 import { pollMergeRequests } from './poll.ts';
@@ -30,6 +31,7 @@ export const gitlab: Connector<Options> = {
   host: (given) => given.host,
   verify,
   translate,
+  eventOf,
   reference,
   git: createGit,
   connect(given, deps) {

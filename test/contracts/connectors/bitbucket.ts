@@ -7,6 +7,7 @@ const REPOSITORY = '/2.0/repositories/acme/api';
 const LIST = `${REPOSITORY}/pullrequests`;
 const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
 const BY_ID = `/2.0/repositories/acme/${encodeURIComponent(UUID)}`;
+const ANYWHERE = `/2.0/repositories/%7B%7D/${encodeURIComponent(UUID)}`;
 const FIELDS =
   'id,title,description,state,draft,created_on,updated_on,links.html.href,author.uuid,reviewers,source.branch.name,source.commit.hash,destination.branch.name,destination.repository.uuid,destination.repository.full_name';
 const QUERY = {
@@ -148,11 +149,15 @@ export const profile: ConnectorProfile = {
     found: [{ path: `${BY_ID}/pullrequests/12`, query: { fields: FIELDS }, body: JSON.stringify(pull) }],
     gone: [
       { path: `${BY_ID}/pullrequests/12`, query: { fields: FIELDS }, status: 404, body: said('Not found') },
-      { path: BY_ID, query: { fields: 'uuid' }, body: JSON.stringify({ uuid: UUID }) },
+      {
+        path: ANYWHERE,
+        query: { fields: 'uuid,full_name' },
+        body: JSON.stringify({ uuid: UUID, full_name: 'acme/new' }),
+      },
     ],
     hidden: [
       { path: `${BY_ID}/pullrequests/12`, query: { fields: FIELDS }, status: 404, body: said('Not found') },
-      { path: BY_ID, query: { fields: 'uuid' }, status: 404, body: said('Repository not found') },
+      { path: ANYWHERE, query: { fields: 'uuid,full_name' }, status: 404, body: said('Repository not found') },
     ],
   },
   limits: {

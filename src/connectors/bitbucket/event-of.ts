@@ -1,0 +1,32 @@
+import { z } from 'zod';
+
+const pullRequestPayload = z.object({
+  pullrequest: z.object({ state: z.string().optional(), created_on: z.string().optional(), updated_on: z.string() }),
+  comment: z.object({ deleted: z.boolean().optional().catch(undefined) }).optional(),
+  approval: z.unknown().optional(),
+  changes_request: z.unknown().optional(),
+});
+
+const OF_STATE: ReadonlyMap<string | undefined, string> = new Map([
+  ['MERGED', 'fulfilled'],
+  ['DECLINED', 'rejected'],
+]);
+
+/**
+ * The event key that a payload looks like; the key itself stands in a header only. What took something away looks like what
+ * brought it: `approved` may be `unapproved`, which becomes the same.
+ */
+export function eventOf(payload: unknown): string | undefined {
+  const read = pullRequestPayload.safeParse(payload);
+  if (read.success) return `pullrequest:${changeOf(read.data)}`;
+  if (typeof payload === 'object' && payload !== null && Object.hasOwn(payload, 'push')) return 'repo:push';
+  return undefined;
+}
+
+function changeOf({ pullrequest, comment, ...extras }: z.infer<typeof pullRequestPayload>): string {
+  if (comment) return comment.deleted === true ? 'comment_deleted' : 'comment_created';
+  if (extras.approval !== undefined) return 'approved';
+  if (extras.changes_request !== undefined) return 'changes_request_created';
+  const { state, created_on, updated_on } = pullrequest;
+  return OF_STATE.get(state) ?? (created_on === updated_on ? 'created' : 'updated');
+}

@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { HookState, Hooks } from '../connector.ts';
+import { absent } from '../kit/fields.ts';
+import { readAnswer } from '../kit/json.ts';
+import { isPattern } from '../kit/patterns.ts';
+import type { Api } from './api.ts';
+import type { Options } from './options.ts';
+import { type Repositories, repositoryPath, unitOf } from './repositories.ts';
+import { uuid } from './schema.ts';
+
+/** What changes a pull request. Approvals and comments change none; where they are switched on they are left so. */
+const EVENTS = ['pullrequest:created', 'pullrequest:updated', 'pullrequest:fulfilled', 'pullrequest:rejected'];
+
+/** What may carry a hook: a whole workspace, or one repository. */
+interface Subject {
+  readonly name: string;
+  readonly path: string;
+}
+
+const hook = z.object({
+  uuid,
+  url: z.string(),
+  active: z.boolean(),
+  events: z.array(z.string()),
+  description: absent(z.string()),
+  secret_set: absent(z.boolean()),
+  skip_cert_verification: absent(z.boolean()),
+});
+type Hook = z.infer<typeof hook>;
+
+/** The webhooks of a connection: one for each workspace that is followed whole, one for each other repository. */
+export function createHooks(api: Api, options: Options, repositories: Repositories): Hooks {
+  const ofWorkspaces = options.workspaces.map((name) => ({ name, path: `/workspaces/${name}/hooks` }));
+
+  async function subjects(signal: AbortSignal): Promise<readonly Subject[]> {
+    const followed = new Set(options.workspaces.map((name) => name.toLowerCase()));
+    const isLeft = (name: string) => !followed.has((name.split('/', 1)[0] as string).toLowerCase());
+    const named = options.repositories.filter((name) => !isPattern(name));
+    const units = [
+      ...named.map((name) => ({ name, unit: name })),
+      ...(await repositories.listed(signal)).map((each) => ({ name: each.name, unit: unitOf(each) })),
+    ];
+    const alone = units.filter(({ name }) => isLeft(name));
+    return [...ofWorkspaces, ...alone.map(({ name, unit }) => ({ name, path: `${repositoryPath(unit)}/hooks` }))];
+  }
+
+  async function install({ name, path }: Subject, url: string, secret: string, signal: AbortSignal) {
+    const present = await find(api, path, url, signal);
+    const wanted = { description: 'worksync', url, active: true, events: EVENTS, secret };
+    if (present === undefined) {
+      await send(api, 'POST', path, wanted, signal);
+      return { subject: name, state: 'active', message: 'was registered', outcome: 'created' } as const;
+    }
+    if (problemOf(present) === undefined)
+      return { subject: name, state: 'active', message: 'is in order', outcome: 'unchanged' } as const;
+    const { description, skip_cert_verification } = present;
+    const events = [...new Set([...present.events, ...EVENTS])];
+    // Sent back as they are: what is left out might be taken for its default.
+    const mended = { ...wanted, description, events, skip_cert_verification };
+    await send(api, 'PUT', `${path}/${encodeURIComponent(present.uuid)}`, mended, signal);
+    return { subject: name, state: 'active', message: 'was mended', outcome: 'updated' } as const;
+  }
+
+  return {
+    async states(url, signal) {
+      const states: HookState[] = [];
+      for (const { name, path } of await subjects(signal)) states.push(await stateOf(api, name, path, url, signal));
+      return states;
+    },
+    async install(url, secret, signal) {
+      const done: Awaited<ReturnType<Hooks['install']>>[number][] = [];
+      for (const subject of await subjects(signal)) done.push(await install(subject, url, secret, signal));
+      return done;
+    },
+  };
+}
+
+const INSTALL = 'Run `worksync hooks install`, or mend it at Bitbucket.';
+
+async function stateOf(api: Api, subject: string, path: string, url: string, signal: AbortSignal): Promise<HookState> {
+  try {
+    const present = await find(api, path, url, signal);
+    if (present === undefined)
+      return { subject, state: 'absent', message: 'no webhook leads to this address', hint: INSTALL };
+    const problem = problemOf(present);
+    const state = present.active ? 'active' : 'disabled';
+    return problem === undefined
+      ? { subject, state, message: 'is active' }
+      : { subject, state, message: problem, hint: INSTALL };
+  } catch (thrown) {
+    const { code, message } = asSyncError(thrown);
+    if (code !== 'forbidden' && code !== 'not_found' && code !== 'unauthorized') throw thrown;
+    return {
+      subject,
+      state: 'unknown',
+      message,
+      hint: 'Give the token the scope `webhook` to have webhooks looked at.',
+    };
+  }
+}
+
+/** Undefined where nothing is to be mended. Whether the secret is the right one cannot be seen. */
+function problemOf({ active, events, secret_set }: Hook): string | undefined {
+  const missing = EVENTS.filter((event) => !events.includes(event));
+  if (!active) return 'is switched off';
+  if (missing.length > 0) return `is not told of ${missing.join(', ')}`;
+  return secret_set === false ? 'has no secret, so every delivery is refused' : undefined;
+}
+
+const MOST_PAGES = 20;
+const page = z.object({ values: z.array(hook), next: z.unknown().optional() });
+
+async function find(api: Api, path: string, url: string, signal: AbortSignal): Promise<Hook | undefined> {
+  let query = 'pagelen=100';
+  for (let count = 0; count < MOST_PAGES; count++) {
+    const read = page.safeParse(await api.read(path, { query, signal }));
+    if (!read.success) throw new SyncError('answer_malformed', `GET ${path}: the answer is no list of webhooks`);
+    const found = read.data.values.find((each) => each.url === url);
+    if (found || read.data.next === undefined) return found;
+    query = api.nextQuery(read.data.next, path);
+  }
+  throw new SyncError('answer_malformed', `GET ${path}: the list does not end`);
+}
+
+async function send(api: Api, method: 'POST' | 'PUT', path: string, body: object, signal: AbortSignal): Promise<void> {
+  const answer = await api.write(method, path, body, signal);
+  if (answer.status === 400) throw api.refusal(answer, `${method} ${path}`);
+  readAnswer(answer, `${method} ${path}`);
+}

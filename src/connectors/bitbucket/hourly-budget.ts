@@ -1,0 +1,37 @@
+import type { Clock } from '../../lib/clock.ts';
+import { providerTime } from '../kit/answers.ts';
+import { type Budget, createBudget } from '../kit/budget.ts';
+
+const HOUR = 3_600_000;
+/** What is left at most once Bitbucket says that the limit is near (providers' facts §3.4). */
+const NEAR = 0.2;
+
+/**
+ * Bitbucket counts the requests of any hour, and says how many are allowed and whether the limit is near, not how many
+ * are left. So they are counted here; others who use the same credential are seen by that hint alone.
+ */
+export function createHourlyBudget(clock: Clock, standard: number): Budget {
+  const sent: number[] = [];
+  let limit = standard;
+  const budget = createBudget(clock, (headers) => {
+    const said = headers['x-ratelimit-limit'];
+    if (said !== undefined && /^[1-9]\d{0,6}$/.test(said)) limit = Number(said);
+    const isNear = headers['x-ratelimit-nearlimit']?.toLowerCase() === 'true';
+    const left = Math.max(0, limit - sent.length);
+    const oldest = sent[0] ?? clock.monotonic();
+    return {
+      limit,
+      remaining: isNear ? Math.min(left, Math.floor(limit * NEAR)) : left,
+      resetAt: (providerTime({ headers }) ?? clock.now()) + HOUR - (clock.monotonic() - oldest),
+    };
+  });
+  return {
+    require: budget.require,
+    learn(answer) {
+      const now = clock.monotonic();
+      sent.push(now);
+      while (now - (sent[0] ?? now) >= HOUR) sent.shift();
+      budget.learn(answer);
+    },
+  };
+}
