@@ -3,11 +3,16 @@ import { describe, expect, it } from 'vitest';
 import type { Translation } from '../../src/connectors/connector.ts';
 import { gitlab } from '../../src/connectors/gitlab/index.ts';
 
+interface Payload {
+  project: object;
+  object_attributes: Record<string, unknown>;
+  issue: Record<string, unknown>;
+}
+
 const read = (name: string) =>
   JSON.parse(
     readFileSync(new URL(`../../src/connectors/gitlab/fixtures/${name}.json`, import.meta.url), 'utf8'),
-    // biome-ignore lint/suspicious/noExplicitAny: a payload
-  ) as any;
+  ) as Payload;
 const optionsOf = (given: object = {}) =>
   gitlab.options.parse({ projects: ['acme/platform/api'], issues: true, ...given });
 const ofHook = (payload: unknown, event = 'Issue Hook', given: object = {}): Translation =>
