@@ -178,7 +178,7 @@ describe('the event of a payload', () => {
   it.each([
     [hook, 'Issue Hook'],
     [read('issue.confidential'), 'Confidential Issue Hook'],
-    [read('work_item.task'), 'Work Item Hook'],
+    [read('work_item.task'), 'Issue Hook'],
     [read('note.on-issue'), 'Note Hook'],
     [read('merge_request.open'), 'Merge Request Hook'],
     [{ object_kind: 'tag_push' }, 'Tag Push Hook'],
