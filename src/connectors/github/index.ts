@@ -3,6 +3,7 @@ import { createApi } from './api.ts';
 import { checkGithub } from './check.ts';
 import { eventOf } from './event-of.ts';
 import { fetchPull } from './fetch.ts';
+import { grammar } from './grammar.ts';
 import { type Options, options, shortestPoll } from './options.ts';
 import { pollPulls } from './poll.ts';
 import { reference, translate } from './translate.ts';
@@ -25,6 +26,7 @@ export const github: Connector<Options> = {
     supportsDraft: true,
     reopensClosed: true,
   },
+  grammar,
   largestDelivery: 25 * MEBIBYTE,
   options,
   host: (given) => given.host,

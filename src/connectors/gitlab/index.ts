@@ -3,6 +3,7 @@ import { createApi } from './api.ts';
 import { checkGitlab } from './check.ts';
 import { eventOf } from './event-of.ts';
 import { fetchItem } from './fetch.ts';
+import { grammar } from './grammar.ts';
 import { readHistory, sweepUnit } from './history.ts';
 import { createHooks } from './hooks.ts';
 import { createLists } from './lists.ts';
@@ -34,6 +35,7 @@ export const gitlab: Connector<Options> = {
     supportsDraft: true,
     reopensClosed: true,
   },
+  grammar,
   largestDelivery: 25 * MEBIBYTE,
   options,
   host: (given) => given.host,
