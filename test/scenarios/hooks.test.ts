@@ -135,8 +135,7 @@ describe('failed deliveries', () => {
   it('are left alone while the vendor limits us', async () => {
     await open();
     forge.onAsk = (what) => {
-      if (what.startsWith('hooks'))
-        throw new SyncError('rate_limited', 'slow', { retryAfter: 40 * MINUTE, status: 429 });
+      if (what.startsWith('hooks')) throw new SyncError('rate_limited', 'slow', { retryAfter: 40 * MINUTE });
     };
     await world.clock.advance(MINUTE);
     expect((await status())?.failure).toBe('rate_limited: slow');

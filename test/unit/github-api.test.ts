@@ -236,6 +236,7 @@ describe('a GitHub App', () => {
     const { connection, rest } = connectionOf({ app }, [
       [mint, token('ghs_one', 60)],
       ['GET https://api.github.com/installation/repositories?per_page=1', { body: { total_count: 1 } }],
+      ['GET https://api.github.com/app', { body: { id: 4711, installations_count: 1 } }],
       ['GET https://api.github.com/repos/acme/api', { body: { full_name: 'acme/api' } }],
       ['GET https://api.github.com/repos/acme/api/pulls?state=all&per_page=1', {}],
     ]);

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import { github } from '../../src/connectors/github/index.ts';
-import { slim } from '../../src/connectors/github/schema.ts';
-import type { PullRequest } from '../../src/model/item.ts';
+import { slim, slimIssue } from '../../src/connectors/github/schema.ts';
+import type { PullRequest, WorkItem } from '../../src/model/item.ts';
 
 /** The payloads of `@octokit/webhooks-examples`: what GitHub and five versions of its server really sent. */
 const require = createRequire(import.meta.url);
@@ -137,5 +137,96 @@ describe('every other payload is ignored with a reason, or refers to a pull requ
         ],
       });
     }
+  });
+});
+
+describe('every payload that carries an issue becomes exactly that, where issues are followed', () => {
+  const followed = github.options.parse({ repositories: [...repositories, 'hellomouse/GNS'], issues: true });
+  const ofIssues = (event: string, example: unknown) =>
+    github.translate({ source: 'webhook', event, body: Buffer.from(JSON.stringify(example)) }, followed);
+  const carriers = groups.filter(({ name }) => name === 'issues' || name === 'issue_comment');
+
+  it.each(carriers)('$server $name', ({ name, examples }) => {
+    for (const example of examples) {
+      const id = String(at(example, 'issue.id'));
+      const repoId = String(at(example, 'repository.id'));
+      const number = String(at(example, 'issue.number'));
+      const key = `github:github.com:issue:${id}`;
+      const translation = ofIssues(name, example);
+      const left = name === 'issues' && /^(deleted|transferred)$/.test(String(at(example, 'action')));
+      // One of the examples says nothing of the state: the API is asked.
+      if (left || at(example, 'issue.state') === undefined) {
+        const locator = { repoId, id, number, repository: at(example, 'repository.full_name') };
+        const references = translation.outcome === 'references' ? translation.references : [];
+        expect(references[0]).toEqual({ kind: 'work_item', key, locator });
+        continue;
+      }
+      if (translation.outcome !== 'items') throw new Error(`${translation.outcome}: ${String(at(example, 'action'))}`);
+      expect(translation.items).toHaveLength(1);
+      expect(translation.references).toBeUndefined();
+      const item = translation.items[0] as WorkItem;
+      expect(item).toMatchObject({
+        kind: 'work_item',
+        key,
+        identifier: `#${number}`,
+        containerId: repoId,
+        containerName: at(example, 'repository.full_name'),
+        title: at(example, 'issue.title'),
+        description: at(example, 'issue.body'),
+        url: at(example, 'issue.html_url'),
+        author: at(example, 'issue.user.login'),
+        createdAt: at(example, 'issue.created_at'),
+        updatedAt: Date.parse(String(at(example, 'issue.updated_at'))),
+      });
+      expect(item.state).toBe(at(example, 'issue.state') === 'closed' ? 'done' : 'open');
+      expect(github.reference(item)).toMatchObject({ key, locator: { repoId, id, number } });
+    }
+  });
+
+  it('reads the same from an issue that was slimmed', () => {
+    for (const { examples } of carriers)
+      for (const example of examples) {
+        const issue = at(example, 'issue');
+        const repository = { id: 1, full_name: 'acme/api' };
+        const ofFetch = (content: unknown) =>
+          github.translate(
+            { source: 'fetch', event: 'issues.get', body: Buffer.from(JSON.stringify({ repository, issue: content })) },
+            followed,
+          );
+        expect(ofFetch(slimIssue(issue))).toEqual(ofFetch(issue));
+      }
+  });
+});
+
+describe('the event is told from the payload alone', () => {
+  const FOLLOWED = [
+    'pull_request',
+    'pull_request_review',
+    'pull_request_review_comment',
+    'pull_request_review_thread',
+    'issue_comment',
+    'issues',
+    'ping',
+  ];
+
+  it.each(groups)('$server $name', ({ name, examples }) => {
+    for (const example of examples) expect(github.eventOf?.(example)).toBe(FOLLOWED.includes(name) ? name : undefined);
+  });
+
+  it('says nothing of what is no object', () => {
+    for (const payload of [null, undefined, 7, 'pull_request', []]) expect(github.eventOf?.(payload)).toBeUndefined();
+  });
+});
+
+describe('without restriction', () => {
+  it.each(['github.com', 'ghe.example.com'])('every repository of %s is in scope', (host) => {
+    const everything = github.unrestricted?.(host);
+    if (!everything) throw new Error('there are no such options');
+    for (const { name, examples } of groups.filter((group) => group.name.startsWith('pull_request')))
+      for (const example of examples) {
+        const delivery = { source: 'webhook' as const, event: name, body: Buffer.from(JSON.stringify(example)) };
+        const translation = github.translate(delivery, everything);
+        expect(translation).toMatchObject({ outcome: 'items', items: [{ host }] });
+      }
   });
 });

@@ -22,6 +22,11 @@ describe('what is accepted', () => {
     { apiUrl: 'http://[::1]:9' },
     { repositories: ['a/b', 'acme-corp_x/Repo.name-1'] },
     { repositories: ['acme/.github'] },
+    { token: 'x', repositories: ['acme/*', 'acme/api-*', '*/api', 70100, '70101'] },
+    { token: 'x', repositories: undefined, organizations: ['acme', 'Other-Org'] },
+    { app, repositories: undefined },
+    { repositories: ['acme/api'], exclude: ['acme/api-*', 'acme/old', 7] },
+    { archived: true, forks: true, issues: true },
   ])('%j', (given) => {
     expect(problems(given)).toEqual([]);
   });
@@ -36,7 +41,16 @@ describe('what is refused, and where', () => {
     [{ repositories: [] }, ['repositories']],
     [{ repositories: undefined }, ['repositories']],
     [{ repositories: ['acme'] }, ['repositories.0']],
-    [{ repositories: ['acme/*'] }, ['repositories.0']],
+    [{ repositories: ['acme/*'] }, ['repositories']],
+    [{ repositories: undefined, organizations: ['acme'] }, ['repositories']],
+    [{ token: 'x', repositories: [] }, ['repositories']],
+    [{ token: 'x', organizations: ['acme/api'] }, ['organizations.0']],
+    [{ token: 'x', organizations: ['..'] }, ['organizations.0']],
+    [
+      { token: 'x', repositories: ['acme/[ab]', 'acme/?', '-1', '**', 'a/../b'] },
+      [0, 1, 2, 3, 4].map((n) => `repositories.${n}`),
+    ],
+    [{ exclude: ['acme'] }, ['exclude.0']],
     [{ repositories: ['acme/api', 'https://github.com/acme/api'] }, ['repositories.1']],
     [
       { repositories: ['../..', './.', 'acme/..', 'acme/api/x', 'acme/a%2f'] },
@@ -62,9 +76,9 @@ describe('what is refused, and where', () => {
     expect(problems(given)).toEqual(where);
   });
 
-  it('says that patterns are to come', () => {
+  it('says that patterns need a credential', () => {
     const issue = github.options.safeParse({ repositories: ['acme/*'] }).error?.issues[0];
-    expect(issue?.message).toContain('owner/name; patterns and organisations are not supported yet');
+    expect(issue?.message).toContain('need app or token');
   });
 });
 

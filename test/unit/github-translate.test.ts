@@ -161,3 +161,156 @@ describe('scope', () => {
       expect(ofWebhook([whole], event)).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
   });
 });
+
+describe('every action of a pull request', () => {
+  const event = JSON.parse(fixture('pull_request.opened')) as { pull_request: object };
+  const act = (action: string, changes: object = {}, more: object = {}) =>
+    onlyItem(ofWebhook({ ...event, ...more, action, pull_request: { ...event.pull_request, ...changes } }));
+
+  it.each([
+    ['opened', {}, { state: 'open' }],
+    ['closed', { state: 'closed', merged: false, merged_at: null }, { state: 'closed', mergedAt: null }],
+    [
+      'closed',
+      { state: 'closed', merged: true, merged_at: '2026-03-03T10:00:00Z' },
+      { state: 'merged', mergedAt: '2026-03-03T10:00:00Z' },
+    ],
+    ['reopened', {}, { state: 'open' }],
+    ['synchronize', { head: { ref: 'bug-12', sha: 'b'.repeat(40) } }, { headSha: 'b'.repeat(40) }],
+    ['edited', { title: 'New', body: 'Text' }, { title: 'New', description: 'Text' }],
+    ['converted_to_draft', { draft: true }, { draft: true, state: 'open' }],
+    ['ready_for_review', { draft: false }, { draft: false, state: 'open' }],
+    ['labeled', { labels: [{ name: 'b' }, { name: 'a' }] }, { labels: ['a', 'b'] }],
+    ['unlabeled', { labels: [] }, { labels: [] }],
+    ['assigned', { assignees: [{ login: 'cho' }] }, { assignees: ['cho'] }],
+    ['unassigned', { assignees: [] }, { assignees: [] }],
+    [
+      'review_requested',
+      { requested_reviewers: [{ login: 'cho' }], requested_teams: [{ slug: 'web' }] },
+      { reviewers: ['acme/web', 'cho'] },
+    ],
+    ['review_request_removed', { requested_reviewers: [], requested_teams: [] }, { reviewers: [] }],
+    ['milestoned', {}, { state: 'open' }],
+    ['demilestoned', {}, { state: 'open' }],
+    ['locked', {}, { state: 'open' }],
+    ['unlocked', {}, { state: 'open' }],
+    ['auto_merge_enabled', {}, { state: 'open' }],
+    ['auto_merge_disabled', {}, { state: 'open' }],
+    ['enqueued', {}, { state: 'open' }],
+    ['dequeued', {}, { state: 'open' }],
+    ['stacked', {}, { state: 'open' }],
+    ['an action of tomorrow', {}, { state: 'open' }],
+  ])('%s with %j', (action, changes, expected) => {
+    expect(act(action, changes)).toMatchObject(expected);
+  });
+
+  it('retargeted', () => {
+    const base = { ...(whole['base'] as object), ref: 'next' };
+    expect(act('edited', { base }, { changes: { base: { ref: { from: 'main' } } } })).toMatchObject({
+      baseBranch: 'next',
+    });
+  });
+
+  it.each(['submitted', 'edited', 'dismissed'])('a review that is %s, of whatever state', (action) => {
+    const review = JSON.parse(fixture('pull_request_review.submitted')) as { review: object };
+    for (const state of ['approved', 'changes_requested', 'commented', 'dismissed', 'PENDING', 'new'])
+      expect(
+        onlyItem(ofWebhook({ ...review, action, review: { ...review.review, state } }, 'pull_request_review')),
+      ).toMatchObject({ identifier: '12', state: 'open' });
+  });
+});
+
+describe('issues', () => {
+  const followed = github.options.parse({ repositories: ['acme/api'], issues: true });
+  const closed = JSON.parse(fixture('issues.closed')) as { issue: object; repository: object };
+  const ofIssue = (action: string, changes: object = {}, given = followed, event = 'issues', more: object = {}) =>
+    github.translate(
+      {
+        source: 'webhook',
+        event,
+        body: Buffer.from(JSON.stringify({ ...closed, ...more, action, issue: { ...closed.issue, ...changes } })),
+      },
+      given,
+    );
+  const ACTIONS =
+    'opened edited closed reopened assigned unassigned labeled unlabeled locked unlocked milestoned demilestoned pinned unpinned typed untyped tomorrow'.split(
+      ' ',
+    );
+
+  it.each(ACTIONS)('%s: the issue as it is', (action) => {
+    const items = [
+      expect.objectContaining({
+        kind: 'work_item',
+        key: 'github:github.com:issue:880013',
+        identifier: '#13',
+        containerId: '70100',
+        containerName: 'acme/api',
+        state: 'done',
+        rawState: 'closed (completed)',
+        type: 'Bug',
+        description: 'A refusal should say what was wrong, and where.',
+      }),
+    ];
+    expect(ofIssue(action)).toEqual({ outcome: 'items', items });
+  });
+
+  it.each([
+    [{ state: 'open', state_reason: null }, 'open', 'open'],
+    [{ state: 'open', state_reason: 'reopened' }, 'open', 'open (reopened)'],
+    [{ state: 'closed', state_reason: 'not_planned' }, 'done', 'closed (not_planned)'],
+    [{ state: 'closed', state_reason: undefined }, 'done', 'closed'],
+  ])('with %j is %s', (changes, state, rawState) => {
+    expect(ofIssue('edited', changes)).toMatchObject({ outcome: 'items', items: [{ state, rawState }] });
+  });
+
+  it('have no type where GitHub says so, and an unknown one where it says nothing', () => {
+    expect(ofIssue('untyped', { type: null })).toMatchObject({ items: [{ type: null }] });
+    const { items } = ofIssue('edited', { type: undefined }) as { items: readonly object[] };
+    expect(items[0]).not.toHaveProperty('type');
+  });
+
+  it('of an unknown state are fetched', () => {
+    expect(ofIssue('edited', { state: 'snoozed' })).toMatchObject({
+      outcome: 'references',
+      references: [{ kind: 'work_item' }],
+    });
+  });
+
+  it('that were deleted are asked for', () => {
+    const locator = { repoId: '70100', repository: 'acme/api', number: '13', id: '880013' };
+    const references = [{ kind: 'work_item', key: 'github:github.com:issue:880013', locator }];
+    expect(ofIssue('deleted')).toEqual({ outcome: 'references', references });
+  });
+
+  it('that were transferred are asked for at both places, as far as those are followed', () => {
+    const delivery = { source: 'webhook' as const, event: 'issues', body: Buffer.from(fixture('issues.transferred')) };
+    const keys = (...repositories: string[]) => {
+      const translation = github.translate(delivery, github.options.parse({ repositories, issues: true }));
+      return translation.outcome === 'references' ? translation.references.map(({ key }) => key) : translation;
+    };
+    expect(keys('acme/api')).toEqual(['github:github.com:issue:880013']);
+    expect(keys('acme/web')).toEqual(['github:github.com:issue:990002']);
+    expect(keys('acme/api', 'acme/web')).toHaveLength(2);
+    expect(keys('acme/other')).toEqual({ outcome: 'ignored', reason: 'repository_not_in_scope' });
+  });
+
+  it('are left alone unless they are asked for', () => {
+    expect(ofIssue('opened', {}, options)).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
+    const comment = JSON.parse(fixture('issue_comment.on-issue')) as unknown;
+    expect(ofWebhook(comment, 'issue_comment')).toEqual({ outcome: 'ignored', reason: 'not_a_pull_request' });
+  });
+
+  it('stay when only a comment of theirs is deleted', () => {
+    expect(ofIssue('deleted', {}, followed, 'issue_comment', { comment: { id: 1 } })).toMatchObject({
+      outcome: 'items',
+    });
+  });
+
+  it('of other repositories are ignored', () => {
+    const repository = { ...closed.repository, id: 9, full_name: 'acme/other' };
+    expect(ofIssue('opened', {}, followed, 'issues', { repository })).toEqual({
+      outcome: 'ignored',
+      reason: 'repository_not_in_scope',
+    });
+  });
+});

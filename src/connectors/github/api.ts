@@ -3,25 +3,33 @@ import type { HttpAnswer } from '../../http/client.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { ownUrl } from '../kit/addresses.ts';
 import { isRedirect } from '../kit/answers.ts';
+import { createBudget, type Rate, rateFrom, type Use } from '../kit/budget.ts';
 import { linkTo } from '../kit/links.ts';
 import { refusal } from './answers.ts';
-import { type Auth, createAuth, type Send } from './auth.ts';
-import { apiBase, derivedBase, type Options } from './options.ts';
+import type { Auth, Method, Send } from './auth.ts';
+import { type Access, apiBase, derivedBase } from './options.ts';
 
-export const HEADERS = {
+const HEADERS = {
   accept: 'application/vnd.github+json',
   'x-github-api-version': '2022-11-28',
   'user-agent': 'worksync',
 };
 
 /** A page of 100 pull requests, each with the longest description that GitHub takes. */
-export const LARGEST_ANSWER = 32 * 1024 * 1024;
+const LARGEST_ANSWER = 32 * 1024 * 1024;
 
 interface GetOptions {
   /** Without the question mark. */
-  readonly query?: string;
+  readonly query?: string | undefined;
   /** Sent as `If-None-Match`; only then is 304 an answer. */
-  readonly etag?: string;
+  readonly etag?: string | undefined;
+  /** What the request is for; `fetch` unless told. */
+  readonly use?: Use;
+  readonly signal: AbortSignal;
+}
+
+interface WriteOptions {
+  readonly body?: unknown;
   readonly signal: AbortSignal;
 }
 
@@ -30,50 +38,86 @@ export interface Api {
   /**
    * Gets a path below the API's base. Answers 200, or 304 to a validator; anything else is thrown.
    * A repository that was renamed or transferred is followed once, by its id.
+   * Throws `rate_limited` without a request where what is left of the limit is kept for more urgent uses.
    */
   get(path: string, options: GetOptions): Promise<HttpAnswer>;
+  /** Sends a write once, and follows nothing. Answers 2xx and 422, whose errors the caller understands. */
+  write(method: Method, path: string, options: WriteOptions): Promise<HttpAnswer>;
   /**
    * The page number that a `Link` of the answer points to, or undefined where it has no such link.
    * Throws `answer_malformed` for a link that leaves the list which was asked for.
    */
   linkedPage(answer: HttpAnswer, rel: string, path: string): number | undefined;
+  /** The query of the link to the next page, as it was given: large lists go by cursors. Throws likewise. */
+  nextQuery(answer: HttpAnswer, path: string): string | undefined;
 }
 
-export function createApi(options: Options, deps: ConnectionDeps): Api {
-  const base = apiBase(options);
-  // Behind a proxy GitHub still writes links with its own address; only ids and numbers of them are used.
-  const own: readonly string[] = [base, derivedBase(options.host)];
-  const send: Send = (method, pathAndQuery, headers, signal) =>
-    deps.http.request({
+export function createApi(access: Access, deps: ConnectionDeps, authOf: (send: Send) => Auth): Api {
+  const base = apiBase(access);
+  // Behind a proxy GitHub still writes links with its own address; only ids and queries of them are used.
+  const own: readonly string[] = [base, derivedBase(access.host)];
+  const budget = createBudget(deps.clock, rateOf);
+  const send: Send = async (method, pathAndQuery, { headers, body, signal }) => {
+    const answer = await deps.http.request({
       method,
       url: base + pathAndQuery,
-      headers: { ...HEADERS, ...headers },
+      headers: { ...HEADERS, ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
       signal,
       largestAnswer: LARGEST_ANSWER,
       target: 'github',
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-  const auth = createAuth(options, send, deps.clock);
-  const getOnce = (path: string, given: GetOptions) => authorised(auth, send, path, given);
+    return answer;
+  };
+  const auth = authOf(send);
+
+  async function authorised(method: Method, pathAndQuery: string, given: WriteOptions & { readonly etag?: string }) {
+    const headers: Record<string, string> = { ...(await auth.headers(given.signal)) };
+    if (given.etag !== undefined) headers['if-none-match'] = given.etag;
+    const answer = await send(method, pathAndQuery, { headers, body: given.body, signal: given.signal });
+    budget.learn(answer);
+    if (answer.status === 401) auth.forget();
+    return answer;
+  }
+
+  const getOnce = (path: string, { query, etag, signal }: GetOptions) =>
+    authorised('GET', query === undefined || query === '' ? path : `${path}?${query}`, {
+      signal,
+      ...(etag === undefined ? {} : { etag }),
+    });
+
   return {
     async get(path, given) {
+      budget.require(given.use ?? 'fetch');
       const first = await getOnce(path, given);
       const moved = isRedirect(first) ? movedPath(first, path, own) : undefined;
       const answer = moved === undefined ? first : await getOnce(moved, given);
       if (answer.status === 200 || (answer.status === 304 && given.etag !== undefined)) return answer;
-      if (answer.status === 401) auth.forget();
       throw refusal(answer, `GET ${path}`, deps.clock.now());
+    },
+    async write(method, path, given) {
+      budget.require('fetch');
+      const answer = await authorised(method, path, given);
+      if ((answer.status >= 200 && answer.status <= 299) || answer.status === 422) return answer;
+      throw refusal(answer, `${method} ${path}`, deps.clock.now());
     },
     linkedPage(answer, rel, path) {
       const link = linkTo(answer.headers['link'], rel);
-      return link === undefined ? undefined : pageOf(link, path, own);
+      if (link === undefined) return undefined;
+      const page = ownLink(link, path, own).searchParams.get('page') ?? '';
+      if (/^[1-9]\d{0,6}$/.test(page)) return Number(page);
+      throw leadsElsewhere(path);
+    },
+    nextQuery(answer, path) {
+      const link = linkTo(answer.headers['link'], 'next');
+      return link === undefined ? undefined : ownLink(link, path, own).search.slice(1);
     },
   };
 }
 
-async function authorised(auth: Auth, send: Send, path: string, given: GetOptions): Promise<HttpAnswer> {
-  const headers: Record<string, string> = { ...(await auth.headers(given.signal)) };
-  if (given.etag !== undefined) headers['if-none-match'] = given.etag;
-  return send('GET', given.query === undefined ? path : `${path}?${given.query}`, headers, given.signal);
+/** Search, GraphQL and the like have limits of their own under the same names. */
+function rateOf(headers: HttpAnswer['headers']): Rate | undefined {
+  return (headers['x-ratelimit-resource'] ?? 'core') === 'core' ? rateFrom(headers, 'x-ratelimit') : undefined;
 }
 
 /** `/repos/owner/name/pulls` → `/pulls`, `/repositories/12/pulls` → `/pulls`. */
@@ -91,17 +135,21 @@ function movedPath(answer: HttpAnswer, path: string, bases: readonly string[]): 
   });
 }
 
-function pageOf(link: string, path: string, bases: readonly string[]): number {
+/** GitHub links to a repository, and to an organisation, by its id, whatever name it was asked by. */
+function ownLink(link: string, path: string, bases: readonly string[]): URL {
   const url = ownUrl(link, bases);
-  const page = url?.searchParams.get('page') ?? '';
-  const same = url && (url.pathname === path || isSameList(url.pathname, path));
-  if (same && /^[1-9]\d{0,6}$/.test(page)) return Number(page);
-  throw new SyncError('answer_malformed', `GET ${path}: the link to another page leads elsewhere`, {
-    hint: 'Check host and apiUrl: the other side links to an address that is not its own.',
-  });
+  if (url && (url.pathname === path || isSameList(url.pathname, path))) return url;
+  throw leadsElsewhere(path);
 }
 
-/** GitHub links to a repository by its id, whatever name it was asked by. */
 function isSameList(linked: string, path: string): boolean {
-  return /^\/repositories\/\d+\//.test(linked) && withoutRepository(linked) === withoutRepository(path);
+  if (/^\/repositories\/\d+\//.test(linked)) return withoutRepository(linked) === withoutRepository(path);
+  const [owned, asked] = [linked, path].map((each) => /^\/(?:organizations|orgs|users?)\/[^/]+(\/.*)$/.exec(each)?.[1]);
+  return owned !== undefined && owned === asked;
+}
+
+function leadsElsewhere(path: string): SyncError {
+  return new SyncError('answer_malformed', `GET ${path}: the link to another page leads elsewhere`, {
+    hint: 'Check host and apiUrl: the other side links to an address that is not its own.',
+  });
 }

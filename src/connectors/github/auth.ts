@@ -6,15 +6,18 @@ import type { Clock } from '../../lib/clock.ts';
 import { providerTime } from '../kit/answers.ts';
 import { readAnswer } from '../kit/json.ts';
 import { refusal } from './answers.ts';
-import type { Options } from './options.ts';
+import type { Access } from './options.ts';
 
 type Headers = Readonly<Record<string, string>>;
+export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+
 export type Send = (
-  method: 'GET' | 'POST',
+  method: Method,
   pathAndQuery: string,
-  headers: Headers,
-  signal: AbortSignal,
+  given: { readonly headers: Headers; readonly body?: unknown; readonly signal: AbortSignal },
 ) => Promise<HttpAnswer>;
+
+type App = NonNullable<Access['app']>;
 
 export interface Auth {
   /** Headers that authenticate a request; an App's installation token is made when it is needed. */
@@ -23,10 +26,15 @@ export interface Auth {
   forget(): void;
 }
 
-export function createAuth(options: Options, send: Send, clock: Clock): Auth {
-  if (options.app) return appAuth(options.app, send, clock);
-  const headers: Headers = options.token === undefined ? {} : bearer(options.token);
+export function createAuth({ app, token }: Pick<Access, 'app' | 'token'>, send: Send, clock: Clock): Auth {
+  if (app) return installationAuth(app, send, clock);
+  const headers: Headers = token === undefined ? {} : bearer(token);
   return { headers: async () => headers, forget() {} };
+}
+
+/** Authenticates as the App itself: for its webhook, and for what it is. */
+export function createAppAuth(app: App, clock: Clock): Auth {
+  return { headers: async () => bearer(await sign(app, clock)), forget() {} };
 }
 
 const MINUTE = 60_000;
@@ -36,7 +44,7 @@ const installationToken = z.object({ token: z.string().min(1), expires_at: z.iso
  * Authenticates as an installation of a GitHub App. The token lives for an hour; it is replaced five minutes before
  * its end, by the clock that does not jump.
  */
-function appAuth(app: NonNullable<Options['app']>, send: Send, clock: Clock): Auth {
+function installationAuth(app: App, send: Send, clock: Clock): Auth {
   let held: { headers: Headers; until: number } | undefined;
   return {
     async headers(signal) {
@@ -51,10 +59,10 @@ function appAuth(app: NonNullable<Options['app']>, send: Send, clock: Clock): Au
   };
 }
 
-async function mint(app: NonNullable<Options['app']>, send: Send, clock: Clock, signal: AbortSignal) {
+async function mint(app: App, send: Send, clock: Clock, signal: AbortSignal) {
   const what = 'create an installation token';
   const path = `/app/installations/${app.installationId}/access_tokens`;
-  const answer = await send('POST', path, bearer(await sign(app, clock)), signal);
+  const answer = await send('POST', path, { headers: bearer(await sign(app, clock)), signal });
   if (answer.status !== 201) throw explained(refusal(answer, what, clock.now()));
   const made = installationToken.safeParse(readAnswer(answer, what));
   if (!made.success) throw new SyncError('answer_malformed', `${what}: the answer holds no token`);
@@ -62,7 +70,7 @@ async function mint(app: NonNullable<Options['app']>, send: Send, clock: Clock, 
   return { token, lifetime: Date.parse(expires_at) - (providerTime(answer) ?? clock.now()) };
 }
 
-async function sign(app: NonNullable<Options['app']>, clock: Clock): Promise<string> {
+async function sign(app: App, clock: Clock): Promise<string> {
   try {
     const now = Math.floor(clock.now() / 1_000);
     return (await githubAppJwt({ id: app.id, privateKey: app.privateKey, now })).token;

@@ -3,29 +3,44 @@ import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
 import { readAnswer } from '../kit/json.ts';
+import { namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
-import { type Options, shortestPoll } from './options.ts';
+import { type Options, scopeOf, shortestPoll } from './options.ts';
+import { type Repositories, repositoryPath } from './repositories.ts';
 
-/** Proves the credential, each repository, and what is left of the limit. Reads only. */
-export async function checkGithub(api: Api, options: Options, signal: AbortSignal): Promise<readonly Finding[]> {
-  const findings = [await credential(api, options, signal)];
+interface CheckDeps {
+  readonly api: Api;
+  /** As the App itself, where there is one. */
+  readonly appApi: Api | undefined;
+  readonly options: Options;
+  readonly repositories: Repositories;
+}
+
+/** Proves the credential, each repository that is named, the patterns, and what is left of the limit. Reads only. */
+export async function checkGithub(deps: CheckDeps, signal: AbortSignal): Promise<readonly Finding[]> {
+  const { api, options } = deps;
+  const findings = await credential(deps, signal);
   let last: HttpAnswer | undefined;
-  for (const name of options.repositories) {
+  for (const name of namedIn(scopeOf(options))) {
+    const path = repositoryPath(name);
     try {
-      last = await api.get(`/repos/${name}`, { signal });
+      last = await api.get(path, { signal });
       findings.push(describeRepository(name, last));
-      // Metadata is readable with any right; the list is not.
-      last = await api.get(`/repos/${name}/pulls`, { query: 'state=all&per_page=1', signal });
+      // Metadata is readable with any right; the lists are not.
+      last = await api.get(`${path}/pulls`, { query: 'state=all&per_page=1', signal });
+      if (options.issues) last = await api.get(`${path}/issues`, { query: 'state=all&per_page=1', signal });
     } catch (thrown) {
       findings.push(failed(name, asSyncError(thrown)));
     }
   }
+  findings.push(...(await describePatterns(deps, signal)));
   return last ? [...findings, limit(last)] : findings;
 }
 
-async function credential(api: Api, options: Options, signal: AbortSignal): Promise<Finding> {
-  if (options.app) return asInstallation(api, options.app.installationId, signal);
-  return options.token === undefined ? anonymous(options) : asToken(api, signal);
+async function credential(deps: CheckDeps, signal: AbortSignal): Promise<Finding[]> {
+  const { api, appApi, options } = deps;
+  if (options.app && appApi) return asInstallation(api, appApi, options.app.installationId, signal);
+  return [options.token === undefined ? anonymous(options) : await asToken(api, signal)];
 }
 
 function anonymous(options: Options): Finding {
@@ -37,12 +52,21 @@ function anonymous(options: Options): Finding {
   };
 }
 
-async function asInstallation(api: Api, installationId: string, signal: AbortSignal): Promise<Finding> {
+const appAnswer = z.object({ installations_count: z.int().optional().catch(undefined) });
+
+/** Its webhook has one address and one secret: an App that is installed elsewhere too cannot be this workspace's own. */
+async function asInstallation(api: Api, appApi: Api, installationId: string, signal: AbortSignal): Promise<Finding[]> {
+  const subject = 'credential';
   try {
     await api.get('/installation/repositories', { query: 'per_page=1', signal });
-    return { level: 'ok', subject: 'credential', message: `GitHub App, installation ${installationId}` };
+    const ok: Finding = { level: 'ok', subject, message: `GitHub App, installation ${installationId}` };
+    const told = appAnswer.safeParse(readAnswer(await appApi.get('/app', { signal }), 'GET /app'));
+    const count = told.data?.installations_count ?? 1;
+    if (count <= 1) return [ok];
+    const message = `the App is installed ${count} times, and all of its installations share one webhook`;
+    return [ok, { level: 'warning', subject, message, hint: 'One GitHub App per workspace is the supported form.' }];
   } catch (thrown) {
-    return failed('credential', asSyncError(thrown));
+    return [failed(subject, asSyncError(thrown))];
   }
 }
 
@@ -72,15 +96,34 @@ const metadata = z.object({ full_name: z.string(), archived: z.boolean().optiona
 
 function describeRepository(name: string, answer: HttpAnswer): Finding {
   const { full_name, archived } = metadata.catch({ full_name: name }).parse(readAnswer(answer, `GET /repos/${name}`));
-  if (full_name.toLowerCase() !== name.toLowerCase())
+  const isId = /^\d+$/.test(name);
+  if (!isId && full_name.toLowerCase() !== name.toLowerCase())
     return {
       level: 'warning',
       subject: name,
       message: `is called ${full_name} now; its webhooks are ignored under the old name`,
-      hint: `Write ${full_name} in the configuration.`,
+      hint: `Write ${full_name}, or the repository's id, in the configuration.`,
     };
   if (archived) return { level: 'warning', subject: name, message: 'is archived: nothing changes there any more' };
-  return { level: 'ok', subject: name, message: 'can be read' };
+  return { level: 'ok', subject: name, message: isId ? `${full_name} can be read` : 'can be read' };
+}
+
+async function describePatterns({ options, repositories }: CheckDeps, signal: AbortSignal): Promise<Finding[]> {
+  const patterns = patternsOf(scopeOf(options));
+  if (patterns.length === 0) return [];
+  const subject = patterns.join(', ');
+  try {
+    const listed = await repositories.listed(signal);
+    if (listed.length > 0) return [{ level: 'ok', subject, message: counted(listed.length) }];
+    const hint = 'Check the names, what the credential may see, and exclude, archived and forks.';
+    return [{ level: 'warning', subject, message: 'takes in no repository', hint }];
+  } catch (thrown) {
+    return [failed(subject, asSyncError(thrown))];
+  }
+}
+
+function counted(count: number): string {
+  return count === 1 ? '1 repository' : `${count} repositories`;
 }
 
 function failed(subject: string, error: SyncError): Finding {

@@ -1,17 +1,20 @@
-/** What tells apart the events that carry, or speak of, a pull request or an issue; the more telling parts stand first. */
-const EVENTS: readonly (readonly [event: string, ...parts: readonly string[]])[] = [
-  ['pull_request_review', 'pull_request', 'review'],
-  ['pull_request_review_thread', 'pull_request', 'thread'],
-  ['pull_request_review_comment', 'pull_request', 'comment'],
-  ['pull_request', 'pull_request', 'action'],
-  ['issue_comment', 'issue', 'comment'],
-  ['issues', 'issue', 'action'],
-  ['ping', 'zen', 'hook_id'],
-  ['push', 'ref', 'commits'],
+/** What tells the events that are followed from each other, most telling first. */
+const SIGNS: readonly (readonly [event: string, fields: readonly string[]])[] = [
+  ['pull_request_review_thread', ['pull_request', 'thread']],
+  ['pull_request_review_comment', ['pull_request', 'comment']],
+  ['pull_request_review', ['pull_request', 'review']],
+  ['pull_request', ['pull_request', 'number']],
+  ['issue_comment', ['issue', 'comment']],
+  ['issues', ['issue', 'action']],
+  ['ping', ['zen', 'hook']],
 ];
 
-/** The webhook event that a payload looks like: its name stands in a header only. */
+/** Fields of other events that carry an issue or a pull request beside what they are about. */
+const OTHERS = ['check_run', 'check_suite', 'deployment', 'deployment_status', 'workflow_run', 'workflow_job'];
+
+/** Pure: the event that a payload of this shape belongs to; undefined where it is none of those that are followed. */
 export function eventOf(payload: unknown): string | undefined {
   if (typeof payload !== 'object' || payload === null) return undefined;
-  return EVENTS.find(([, ...parts]) => parts.every((part) => Object.hasOwn(payload, part)))?.[0];
+  if (OTHERS.some((field) => field in payload)) return undefined;
+  return SIGNS.find(([, fields]) => fields.every((field) => field in payload))?.[0];
 }

@@ -6,49 +6,78 @@ import type { Fetched } from '../connector.ts';
 import { readAnswer, writeJson } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import { REPOSITORY } from './options.ts';
-import { slim } from './schema.ts';
+import { slim, slimIssue } from './schema.ts';
 import { SHAPES } from './translate.ts';
 
-const locator = z.object({
-  repoId: z.string().regex(/^\d{1,16}$/),
-  repository: z.string().regex(REPOSITORY),
-  number: z.string().regex(/^\d{1,16}$/),
-});
+const number = z.string().regex(/^\d{1,16}$/);
+const locator = z.object({ repoId: number, repository: z.string().regex(REPOSITORY), number });
+const issueLocator = locator.extend({ id: number });
 type Locator = z.infer<typeof locator>;
+type IssueLocator = z.infer<typeof issueLocator>;
 
-/**
- * Gets one pull request. By name first, as documented; by the repository's id where another repository has that name
- * now. It is called gone only where its repository can be read: a lost right also looks like 404.
- */
-export async function fetchPull(
+export async function fetchItem(
   api: Api,
   clock: Clock,
   reference: ItemReference,
   signal: AbortSignal,
 ): Promise<Fetched> {
-  const wanted = readLocator(reference);
-  const named = `/repos/${wanted.repository}`;
-  try {
-    const pull = await getPull(api, named, wanted, signal);
-    return repositoryId(pull) === wanted.repoId
-      ? asFetched(pull)
-      : asFetched(await getPull(api, `/repositories/${wanted.repoId}`, wanted, signal));
-  } catch (thrown) {
-    const error = asSyncError(thrown);
-    if (error.code !== 'not_found') throw error;
-    if (error.status === 410 || (await isReadable(api, wanted, signal))) return asGone(wanted, clock);
-    throw error;
-  }
+  const ask = { api, clock, signal };
+  return reference.kind === 'pull_request'
+    ? fetchPull(ask, readLocator(locator, reference))
+    : fetchIssue(ask, readLocator(issueLocator, reference));
 }
 
-function readLocator(reference: ItemReference): Locator {
-  const result = locator.safeParse(reference.locator);
+export function readLocator<Known>(expected: z.ZodType<Known>, reference: ItemReference): Known {
+  const result = expected.safeParse(reference.locator);
   if (result.success) return result.data;
   throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
 }
 
-async function getPull(api: Api, repository: string, { number }: Locator, signal: AbortSignal): Promise<unknown> {
-  const path = `${repository}/pulls/${number}`;
+interface Ask {
+  readonly api: Api;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Gets one pull request. By name first, as documented; by the repository's id where another repository has that name
+ * now. It is called gone only where its repository can be read: a lost right also looks like 404.
+ */
+async function fetchPull(ask: Ask, wanted: Locator): Promise<Fetched> {
+  const path = `/pulls/${wanted.number}`;
+  try {
+    const pull = await get(ask, `/repos/${wanted.repository}${path}`);
+    const mine = repositoryId(pull) === wanted.repoId ? pull : await get(ask, `/repositories/${wanted.repoId}${path}`);
+    return { event: SHAPES.pull, body: writeJson(slim(mine)) };
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    if (error.code !== 'not_found') throw error;
+    if (error.status !== 410 && !(await isReadable(ask, wanted))) throw error;
+    return { event: SHAPES.gone, body: writeJson({ ...placeOf(wanted), seen_at: now(ask) }) };
+  }
+}
+
+/**
+ * Gets one issue, by the id that is its own: a number may belong to another one, where the repository's name went to
+ * another repository. What was deleted answers 410, or 404; what was transferred leads elsewhere, and is another issue
+ * there.
+ */
+async function fetchIssue(ask: Ask, wanted: IssueLocator): Promise<Fetched> {
+  try {
+    for (const repository of [`/repos/${wanted.repository}`, `/repositories/${wanted.repoId}`]) {
+      const issue = await get(ask, `${repository}/issues/${wanted.number}`);
+      if (idOf(issue) === wanted.id) return asIssue(wanted, issue);
+    }
+    return goneIssue(ask, wanted);
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    const isGone = error.status === 410 || (error.status !== undefined && error.status >= 300 && error.status <= 399);
+    if (isGone || (error.code === 'not_found' && (await isReadable(ask, wanted)))) return goneIssue(ask, wanted);
+    throw error;
+  }
+}
+
+async function get({ api, signal }: Ask, path: string): Promise<unknown> {
   return readAnswer(await api.get(path, { signal }), `GET ${path}`);
 }
 
@@ -60,21 +89,34 @@ function repositoryId(pull: unknown): string {
   throw new SyncError('answer_malformed', 'the pull request that was fetched names no repository');
 }
 
-async function isReadable(api: Api, { repository, repoId }: Locator, signal: AbortSignal): Promise<boolean> {
-  const path = `/repos/${repository}`;
-  const answer = await api.get(path, { signal });
-  return String((readAnswer(answer, `GET ${path}`) as { id?: unknown } | null)?.id) === repoId;
+function idOf(thing: unknown): string {
+  return String((thing as { id?: unknown } | null)?.id);
 }
 
-function asFetched(pull: unknown): Fetched {
-  return { event: SHAPES.pull, body: writeJson(slim(pull)) };
+async function isReadable(ask: Ask, { repository, repoId }: Locator): Promise<boolean> {
+  return idOf(await get(ask, `/repos/${repository}`)) === repoId;
 }
 
-function asGone({ repoId, repository, number }: Locator, clock: Clock): Fetched {
-  const body = {
-    repository: { id: Number(repoId), full_name: repository },
-    number: Number(number),
-    seen_at: new Date(clock.now()).toISOString(),
+/** An issue names its repository by an address alone; the name in it is the present one. */
+function asIssue(wanted: IssueLocator, issue: unknown): Fetched {
+  const address = (issue as { repository_url?: unknown }).repository_url;
+  const name = typeof address === 'string' ? address.split('/').slice(-2).join('/') : '';
+  const repository = REPOSITORY.test(name) ? name : wanted.repository;
+  const body = { repository: { id: Number(wanted.repoId), full_name: repository }, issue: slimIssue(issue) };
+  return { event: SHAPES.issue, body: writeJson(body) };
+}
+
+function goneIssue(ask: Ask, wanted: IssueLocator): Fetched {
+  return {
+    event: SHAPES.goneIssue,
+    body: writeJson({ ...placeOf(wanted), id: Number(wanted.id), seen_at: now(ask) }),
   };
-  return { event: SHAPES.gone, body: writeJson(body) };
+}
+
+function placeOf({ repoId, repository, number }: Locator) {
+  return { repository: { id: Number(repoId), full_name: repository }, number: Number(number) };
+}
+
+function now({ clock }: Ask): string {
+  return new Date(clock.now()).toISOString();
 }

@@ -1,14 +1,21 @@
 import type { Connector } from '../connector.ts';
 import { createApi } from './api.ts';
+import { createAppAuth, createAuth } from './auth.ts';
 import { checkGithub } from './check.ts';
 import { eventOf } from './event-of.ts';
-import { fetchPull } from './fetch.ts';
-import { grammar } from './grammar.ts';
-import { type Options, options, shortestPoll } from './options.ts';
-import { pollPulls } from './poll.ts';
+import { fetchItem } from './fetch.ts';
+import { createHistory } from './history.ts';
+import { createHooks } from './hooks.ts';
+import { type Options, options, shortestPoll, unrestricted } from './options.ts';
+import { pollIssues, pollPulls } from './poll.ts';
+import { createRedeliver } from './redeliver.ts';
+import { createRepositories } from './repositories.ts';
+import { createSweep } from './sweep.ts';
 import { reference, translate } from './translate.ts';
+import { readUnit, unitsOf } from './units.ts';
 import { createVerify } from './verify.ts';
 import { createGit } from './write.ts';
+import { createWriteBack } from './write-back.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -20,29 +27,43 @@ export const github: Connector<Options> = {
   capabilities: {
     namesDeliveries: true,
     pullRequests: true,
+    workItems: true,
     supportsLabels: true,
     supportsAssignees: true,
     supportsReviewers: true,
     supportsDraft: true,
     reopensClosed: true,
   },
-  grammar,
   largestDelivery: 25 * MEBIBYTE,
   options,
   host: (given) => given.host,
   shortestPoll,
   verify: createVerify(),
   translate,
+  unrestricted,
   eventOf,
   reference,
   git: createGit,
   connect(given, deps) {
-    const api = createApi(given, deps);
+    const { clock } = deps;
+    const api = createApi(given, deps, (send) => createAuth(given, send, clock));
+    const { app } = given;
+    const appApi = app && createApi(given, deps, () => createAppAuth(app, clock));
+    const repositories = createRepositories(api, given, clock);
     return {
-      units: async () => given.repositories,
-      poll: (position, signal) => pollPulls(api, position, signal),
-      fetch: (wanted, signal) => fetchPull(api, deps.clock, wanted, signal),
-      check: (signal) => checkGithub(api, given, signal),
+      units: async (signal) => unitsOf(await repositories.units(signal), given.issues),
+      poll(position, signal) {
+        const { repository, list } = readUnit(position.unit);
+        if (list === 'pulls') return pollPulls(api, repository, position, signal);
+        return pollIssues(api, repositories, repository, position, signal);
+      },
+      fetch: (wanted, signal) => fetchItem(api, clock, wanted, signal),
+      check: (signal) => checkGithub({ api, appApi, options: given, repositories }, signal),
+      history: createHistory(api, repositories),
+      sweep: createSweep(api, repositories, given),
+      redeliver: createRedeliver({ api, appApi, options: given, repositories, clock }),
+      hooks: createHooks({ api, appApi, options: given, repositories }),
+      ...createWriteBack(api, appApi),
     };
   },
 };

@@ -1,44 +1,43 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { ConnectionDeps, MemberAccess } from '../connector.ts';
+import { onOneLine } from '../kit/answers.ts';
 import { readAnswer } from '../kit/json.ts';
 import { refusal } from './answers.ts';
-import { type Api, createApi, HEADERS, LARGEST_ANSWER } from './api.ts';
+import { type Api, createApi } from './api.ts';
+import { createAuth, type Method } from './auth.ts';
 import { apiBase } from './options.ts';
-
-type WriteMethod = 'POST' | 'PATCH' | 'DELETE';
 
 /** The API with a member's own token. Throws `SyncError`. */
 export interface MemberApi extends Pick<Api, 'get'> {
   /** Sends a write once. Answers 2xx and 422, whose errors the caller understands. */
-  write(method: WriteMethod, path: string, body: unknown): Promise<HttpAnswer>;
+  write(method: Method, path: string, body: unknown): Promise<HttpAnswer>;
   /** Runs a GraphQL mutation; its errors come with status 200. */
   mutate(query: string, variables: Readonly<Record<string, string>>): Promise<unknown>;
 }
 
 export function createMemberApi(access: MemberAccess, deps: ConnectionDeps, signal: AbortSignal): MemberApi {
   const { host, apiUrl, token } = access;
-  const base = apiBase({ host, apiUrl });
-  const api = createApi({ host, apiUrl, token, repositories: [] }, deps);
-  const send = (method: WriteMethod, url: string, body: unknown) =>
-    deps.http.request({
-      method,
-      url,
-      headers: { ...HEADERS, authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-      signal,
-      largestAnswer: LARGEST_ANSWER,
-      target: 'github',
-    });
+  const api = createApi({ host, apiUrl, token }, deps, (send) => createAuth({ token }, send, deps.clock));
+  // Another base: what GraphQL allows is counted apart, so nothing is learnt from it.
+  const graphql = graphqlUrl(apiBase(access));
   return {
     get: api.get,
-    async write(method, path, body) {
-      const answer = await send(method, base + path, body);
-      if ((answer.status >= 200 && answer.status <= 299) || answer.status === 422) return answer;
-      throw refusal(answer, `${method} ${path}`, deps.clock.now());
-    },
+    write: (method, path, body) => api.write(method, path, { body, signal }),
     async mutate(query, variables) {
-      const answer = await send('POST', graphqlUrl(base), { query, variables });
+      const answer = await deps.http.request({
+        method: 'POST',
+        url: graphql,
+        headers: {
+          accept: 'application/json',
+          'user-agent': 'worksync',
+          authorization: `Bearer ${token}`,
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify({ query, variables }),
+        signal,
+        target: 'github',
+      });
       if (answer.status !== 200) throw refusal(answer, 'POST /graphql', deps.clock.now());
       const told = readAnswer(answer, 'POST /graphql') as { data?: unknown; errors?: readonly GraphqlError[] };
       const failure = told.errors?.[0];
@@ -59,7 +58,7 @@ function graphqlUrl(base: string): string {
 }
 
 function graphqlFailure({ type, message }: GraphqlError): SyncError {
-  const said = `GraphQL: ${String(message).slice(0, 200)}`;
+  const said = `GraphQL: ${onOneLine(String(message))}`;
   if (type === 'FORBIDDEN' || type === 'INSUFFICIENT_SCOPES') return new SyncError('forbidden', said);
   if (type === 'NOT_FOUND') return new SyncError('not_found', said);
   if (type === 'RATE_LIMITED') return new SyncError('rate_limited', said);

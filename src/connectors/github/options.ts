@@ -1,8 +1,13 @@
 import { z } from 'zod';
 import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
+import { isPattern } from '../kit/patterns.ts';
+import type { Scope } from '../kit/scope.ts';
 
 /** `owner/name`; neither part may be `.` or `..`, so a path built from it stays where it belongs. */
 export const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
+/** The same with stars, or a repository's id. */
+const REPOSITORIES = /^(?:[1-9]\d{0,15}|(?!\.{1,2}\/)[A-Za-z0-9._*-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._*-]{1,100})$/;
+const OWNER = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 
 const app = z
   .strictObject({
@@ -20,6 +25,17 @@ const app = z
       .describe('Id of the installation that holds the repositories; the last part of its settings address.'),
   })
   .describe('GitHub App that reads the repositories. The supported form: one App per workspace. Excludes `token`.');
+
+const repositories = z
+  .array(
+    z
+      .union([z.string(), z.int()])
+      .transform(String)
+      .pipe(
+        z.string().regex(REPOSITORIES, 'must be owner/name, a pattern such as acme/api-*, or the id of a repository'),
+      ),
+  )
+  .default([]);
 
 export const options = z
   .strictObject({
@@ -40,24 +56,69 @@ export const options = z
       .optional()
       .describe('Personal access token. Without one only public repositories are read, at 60 requests an hour.'),
     app: app.optional(),
-    repositories: z
-      .array(
-        z
-          .string()
-          .regex(REPOSITORY, 'must be one repository as owner/name; patterns and organisations are not supported yet'),
-      )
-      .min(1, 'must name at least one repository')
-      .describe('Repositories as owner/name. Deliveries of others are ignored.'),
+    repositories: repositories.describe(
+      'Repositories as owner/name, patterns (`acme/*`, `acme/api-*`), or ids, which survive renaming. Deliveries of others are ignored. An App without repositories and organizations follows all of its installation.',
+    ),
+    organizations: z
+      .array(z.string().regex(OWNER, 'must be the login of one organisation or user'))
+      .default([])
+      .describe('Organisations, or users, of which all repositories are followed.'),
+    exclude: repositories.describe('Repositories that are left out, as names, patterns or ids.'),
+    archived: z.boolean().default(false).describe('Whether patterns and organisations take in archived repositories.'),
+    forks: z.boolean().default(false).describe('Whether patterns and organisations take in forks.'),
+    issues: z.boolean().default(false).describe('Whether issues are followed too, as work items.'),
   })
   .refine((given) => given.token === undefined || given.app === undefined, {
     path: ['app'],
     message: 'excludes `token`: give one of the two',
+  })
+  .refine((given) => given.app !== undefined || given.repositories.length + given.organizations.length > 0, {
+    path: ['repositories'],
+    message: 'must name at least one repository, here or by organizations',
+  })
+  .refine((given) => hasCredential(given) || !needsListing(given), {
+    path: ['repositories'],
+    message: 'patterns and organisations need app or token: without one there are 60 requests an hour',
   });
 
 export type Options = z.infer<typeof options>;
 
+/** What requests need. */
+export interface Access {
+  readonly host: string;
+  readonly apiUrl?: string | undefined;
+  readonly token?: string | undefined;
+  readonly app?: Options['app'];
+}
+
+/** Options that take in everything on a host, for looking at payloads. */
+export function unrestricted(host = 'github.com'): Options {
+  const scope = { repositories: ['*/*'], organizations: [], exclude: [], archived: true, forks: true };
+  return { host, ...scope, issues: false };
+}
+
+/** Pure: the options as one scope. */
+export function scopeOf(given: Options): Scope {
+  const { repositories, organizations, exclude, archived, forks } = given;
+  const named = [...repositories, ...organizations.map((owner) => `${owner}/*`)];
+  return { include: named.length === 0 ? ['*/*'] : named, exclude, archived, forks };
+}
+
+function hasCredential({ token, app }: { readonly token?: unknown; readonly app?: unknown }): boolean {
+  return token !== undefined || app !== undefined;
+}
+
+interface Named {
+  readonly repositories: readonly string[];
+  readonly organizations: readonly string[];
+}
+
+function needsListing({ repositories, organizations }: Named): boolean {
+  return organizations.length > 0 || repositories.some(isPattern);
+}
+
 /** Base of the REST API, without a slash at its end (providers' facts §1.8). */
-export function apiBase(given: Pick<Options, 'host' | 'apiUrl'>): string {
+export function apiBase(given: Pick<Access, 'host' | 'apiUrl'>): string {
   return given.apiUrl === undefined ? derivedBase(given.host) : asBase(given.apiUrl);
 }
 
@@ -74,6 +135,6 @@ const MINUTE = 60_000;
  * and counts the conditional ones too: polls take at most 48 of them, the rest is for fetches.
  */
 export function shortestPoll(given: Options): number {
-  if (given.token !== undefined || given.app !== undefined) return MINUTE;
-  return Math.max(5 * MINUTE, given.repositories.length * 75_000);
+  if (hasCredential(given)) return MINUTE;
+  return Math.max(5 * MINUTE, given.repositories.length * (given.issues ? 2 : 1) * 75_000);
 }

@@ -3,18 +3,19 @@ import { absent, instant, webAddress } from '../kit/fields.ts';
 import { keep, type Shape } from '../kit/slim.ts';
 import { REPOSITORY } from './options.ts';
 
-/**
- * The fields that are read, and no others (providers' facts §1.4). Identity and time must be there; any other field
- * that is missing, or that has become something else, is absent: it is then neither compared nor cleared.
- */
-
 const id = z.int().positive();
 const number = z.int().positive();
 const named = <Name extends string>(name: Name) => z.object({ [name]: z.string().min(1) } as Record<Name, z.ZodString>);
 const account = named('login');
 
-const repository = z.object({ id, full_name: z.string().regex(REPOSITORY) });
+const repository = z.object({
+  id,
+  full_name: z.string().regex(REPOSITORY),
+  archived: absent(z.boolean()),
+  fork: absent(z.boolean()),
+});
 
+/** The fields that are read, and no others (providers' facts §1.4). Identity and time must be there. */
 export const pullRequest = z.object({
   number,
   updated_at: instant,
@@ -41,14 +42,46 @@ export type GithubRepository = z.infer<typeof repository>;
 /** Webhooks that carry a whole pull request. `action` does not matter: the state they carry does. */
 export const pullRequestEvent = z.object({ pull_request: pullRequest, repository: absent(repository) });
 
-/** A comment in a conversation; of a pull request only if `issue.pull_request` is there. */
-export const issueCommentEvent = z.object({
-  issue: z.object({ number, pull_request: z.object({}).nullish() }),
-  repository,
+export const issue = z.object({
+  id,
+  number,
+  updated_at: instant,
+  state: absent(z.enum(['open', 'closed'])),
+  state_reason: absent(z.string().nullable()),
+  title: absent(z.string()),
+  body: absent(z.string().nullable()),
+  created_at: absent(instant),
+  html_url: absent(webAddress),
+  user: absent(account.nullable()),
+  // Labels may be plain texts there.
+  labels: absent(z.array(z.union([z.string().min(1), named('name')]))),
+  assignees: absent(z.array(account)),
+  type: absent(named('name').nullable()),
 });
 
-/** What `fetch` writes for a pull request that exists no more. */
+export type GithubIssue = z.infer<typeof issue>;
+
+/** Whether an issue of GitHub is a pull request: every pull request is an issue too. */
+const commented = z.object({ number, pull_request: z.object({}).nullish() });
+
+/** A comment in a conversation; of a pull request only if `issue.pull_request` is there. */
+export const issueCommentEvent = z.object({ issue: commented, repository });
+
+/** Webhooks that carry a whole issue. */
+export const issueEvent = z.object({ action: absent(z.string()), issue, repository });
+
+/** What a transfer says of the new place. */
+export const transfer = z.object({
+  changes: z.object({ new_issue: z.object({ id, number }), new_repository: repository }),
+});
+
+/** A page of a repository's issues, and one issue, as `poll` and `fetch` write them. */
+export const issueList = z.object({ repository, issues: z.array(issue) });
+export const oneIssue = z.object({ repository, issue });
+
+/** What `fetch` writes for a pull request, and for an issue, that exists no more. */
 export const gone = z.object({ repository, number, seen_at: instant });
+export const goneIssue = z.object({ repository, number, id, seen_at: instant });
 
 const KEPT: Shape = {
   number: true,
@@ -76,4 +109,25 @@ const KEPT: Shape = {
  */
 export function slim(pull: unknown): unknown {
   return keep(pull, KEPT);
+}
+
+const KEPT_OF_ISSUE: Shape = {
+  id: true,
+  number: true,
+  updated_at: true,
+  state: true,
+  state_reason: true,
+  title: true,
+  body: true,
+  created_at: true,
+  html_url: true,
+  user: { login: true },
+  labels: { name: true },
+  assignees: { login: true },
+  type: { name: true },
+};
+
+/** The same for an issue. */
+export function slimIssue(issue: unknown): unknown {
+  return keep(issue, KEPT_OF_ISSUE);
 }

@@ -1,56 +1,62 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { Delivery } from '../../model/delivery.ts';
-import {
-  type Item,
-  type ItemReference,
-  type PullRequest,
-  type PullRequestState,
-  pullRequestKey,
-} from '../../model/item.ts';
+import type { Item, ItemReference, PullRequest, PullRequestState, WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
 import { read, readJson } from '../kit/json.ts';
 import { itemsOrReferences } from '../kit/outcome.ts';
-import type { Options } from './options.ts';
+import { inScope } from '../kit/scope.ts';
+import { issueIdentity, issueReference, pullIdentity, pullReference } from './identity.ts';
+import { type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
 /** The connector's own names of what polls and fetches bring. No webhook can be called so: they hold a dot. */
-export const SHAPES = { list: 'pulls.list', pull: 'pulls.get', gone: 'pulls.gone' } as const;
-
-const WITH_PULL_REQUEST = new Set([
-  'pull_request',
-  'pull_request_review',
-  'pull_request_review_comment',
-  'pull_request_review_thread',
-]);
+export const SHAPES = {
+  list: 'pulls.list',
+  pull: 'pulls.get',
+  gone: 'pulls.gone',
+  issues: 'issues.list',
+  issue: 'issues.get',
+  goneIssue: 'issues.gone',
+} as const;
 
 type Incoming = Pick<Delivery, 'source' | 'event' | 'body'>;
+type Translator = (payload: unknown, options: Options) => Translation;
+
+const OF_WEBHOOK: ReadonlyMap<string, Translator> = new Map([
+  ['pull_request', pullRequestEvent],
+  ['pull_request_review', pullRequestEvent],
+  ['pull_request_review_comment', pullRequestEvent],
+  ['pull_request_review_thread', pullRequestEvent],
+  ['issue_comment', issueComment],
+  ['issues', issueEvent],
+]);
+
+/** Pages and fetched objects were asked for, so they are in scope, also under a repository's new name. */
+const OF_READ: ReadonlyMap<string, Translator> = new Map([
+  [SHAPES.list, list],
+  [SHAPES.pull, fetched],
+  [SHAPES.gone, gone],
+  [SHAPES.issues, issueList],
+  [SHAPES.issue, fetchedIssue],
+  [SHAPES.goneIssue, goneIssue],
+]);
 
 /** Pure. Throws `delivery_malformed` for a body that is not what its event promises. */
 export function translate(delivery: Incoming, options: Options): Translation {
-  const translateIt = delivery.source === 'webhook' ? ofWebhook(delivery.event) : ofRead(delivery.event);
+  const translators = delivery.source === 'webhook' ? OF_WEBHOOK : OF_READ;
+  const translateIt = translators.get(delivery.event);
   if (!translateIt) return { outcome: 'ignored', reason: 'event_not_followed' };
   return translateIt(readJson(delivery.body), options);
 }
 
 /** What `fetch` needs to get this item. */
 export function reference(item: Item): ItemReference {
-  const { repoId, repoName, identifier, host } = item as PullRequest;
-  return referenceTo(host, { id: repoId, full_name: repoName ?? '' }, identifier);
-}
-
-type Translator = (payload: unknown, options: Options) => Translation;
-
-function ofWebhook(event: string): Translator | undefined {
-  if (WITH_PULL_REQUEST.has(event)) return pullRequestEvent;
-  return event === 'issue_comment' ? issueComment : undefined;
-}
-
-/** Pages and fetched objects were asked for, so they are in scope, also under a repository's new name. */
-function ofRead(event: string): Translator | undefined {
-  if (event === SHAPES.list) return list;
-  if (event === SHAPES.pull) return fetched;
-  return event === SHAPES.gone ? gone : undefined;
+  if (item.kind === 'pull_request')
+    return pullReference(item.host, { id: item.repoId, full_name: item.repoName ?? '' }, item.identifier);
+  const repository = { id: item.containerId, full_name: item.containerName ?? '' };
+  const id = item.key.slice(item.key.lastIndexOf(':') + 1);
+  return issueReference(item.host, repository, { id, number: item.identifier.replace('#', '') });
 }
 
 /**
@@ -59,66 +65,123 @@ function ofRead(event: string): Translator | undefined {
  */
 function pullRequestEvent(payload: unknown, options: Options): Translation {
   const event = read(schema.pullRequestEvent, payload);
-  const item = toItem(event.pull_request, options.host, event.repository);
-  if (!inScope(item.repoName, options)) return outOfScope;
-  return itemsOrReferences([item], isWhole, reference);
+  const item = toPull(event.pull_request, options.host, event.repository);
+  const repository = event.repository ?? event.pull_request.base?.repo;
+  if (!repository || !isFollowed(repository, options)) return outOfScope;
+  return itemsOrReferences([item], isWholePull, reference);
 }
 
-/** The issue in this event has no branches: the pull request itself is fetched. */
+/** An issue in this event has no branches: a pull request itself is fetched. */
 function issueComment(payload: unknown, options: Options): Translation {
   const { issue, repository } = read(schema.issueCommentEvent, payload);
-  if (!issue.pull_request) return { outcome: 'ignored', reason: 'not_a_pull_request' };
-  if (!inScope(repository.full_name, options)) return outOfScope;
-  return { outcome: 'references', references: [referenceTo(options.host, repository, issue.number)] };
+  if (!isFollowed(repository, options)) return outOfScope;
+  if (!issue.pull_request) return options.issues ? issueAsCarried(payload, options) : notAPullRequest;
+  return { outcome: 'references', references: [pullReference(options.host, repository, issue.number)] };
+}
+
+/** What left its place is asked for, there and where it went: the event says nothing that the place itself does not. */
+function issueEvent(payload: unknown, options: Options): Translation {
+  if (!options.issues) return { outcome: 'ignored', reason: 'event_not_followed' };
+  const { action, issue, repository } = read(schema.issueEvent, payload);
+  const arrivals = action === 'transferred' ? arrivalOf(payload, options) : [];
+  if (!isFollowed(repository, options))
+    return arrivals.length === 0 ? outOfScope : { outcome: 'references', references: arrivals };
+  if (action === 'deleted' || action === 'transferred')
+    return { outcome: 'references', references: [issueReference(options.host, repository, issue), ...arrivals] };
+  return issueAsCarried(payload, options);
+}
+
+/** The state that the event carries, whatever its action. */
+function issueAsCarried(payload: unknown, { host }: Options): Translation {
+  const { issue, repository } = read(schema.issueEvent, payload);
+  return itemsOrReferences([toIssue(issue, host, repository)], isWholeIssue, reference);
+}
+
+function arrivalOf(payload: unknown, options: Options): readonly ItemReference[] {
+  const told = schema.transfer.safeParse(payload);
+  if (!told.success) return [];
+  const { new_issue, new_repository } = told.data.changes;
+  return isFollowed(new_repository, options) ? [issueReference(options.host, new_repository, new_issue)] : [];
 }
 
 function list(payload: unknown, options: Options): Translation {
   const pulls = read(schema.pullRequest.array(), payload);
   return itemsOrReferences(
-    pulls.map((pull) => toItem(pull, options.host)),
-    isWhole,
+    pulls.map((pull) => toPull(pull, options.host)),
+    isWholePull,
     reference,
   );
 }
 
 /** Taken as it is, also with fields absent: fetching once more would bring the same. */
 function fetched(payload: unknown, options: Options): Translation {
-  return { outcome: 'items', items: [toItem(read(schema.pullRequest, payload), options.host)] };
+  return { outcome: 'items', items: [toPull(read(schema.pullRequest, payload), options.host)] };
 }
 
 function gone(payload: unknown, options: Options): Translation {
   const { repository, number, seen_at } = read(schema.gone, payload);
-  const item = { ...identity(options.host, repository, number), updatedAt: Date.parse(seen_at), gone: true };
+  const item = { ...pullIdentity(options.host, repository, number), updatedAt: Date.parse(seen_at), gone: true };
+  return { outcome: 'items', items: [item] };
+}
+
+function issueList(payload: unknown, options: Options): Translation {
+  const { repository, issues } = read(schema.issueList, payload);
+  return itemsOrReferences(
+    issues.map((issue) => toIssue(issue, options.host, repository)),
+    isWholeIssue,
+    reference,
+  );
+}
+
+function fetchedIssue(payload: unknown, options: Options): Translation {
+  const { repository, issue } = read(schema.oneIssue, payload);
+  return { outcome: 'items', items: [toIssue(issue, options.host, repository)] };
+}
+
+function goneIssue(payload: unknown, options: Options): Translation {
+  const { repository, seen_at, ...issue } = read(schema.goneIssue, payload);
+  const item = { ...issueIdentity(options.host, repository, issue), updatedAt: Date.parse(seen_at), gone: true };
   return { outcome: 'items', items: [item] };
 }
 
 const outOfScope: Translation = { outcome: 'ignored', reason: 'repository_not_in_scope' };
+const notAPullRequest: Translation = { outcome: 'ignored', reason: 'not_a_pull_request' };
 
-function inScope(name: string | undefined, { repositories }: Options): boolean {
-  const wanted = name?.toLowerCase();
-  return repositories.some((repository) => repository.toLowerCase() === wanted);
+function isFollowed({ id, full_name, archived, fork }: schema.GithubRepository, options: Options): boolean {
+  return inScope({ id: String(id), name: full_name, archived, fork }, scopeOf(options));
 }
 
 /** A payload that lacks one of these has drifted: what the API says of the object is asked for. */
-function isWhole(item: PullRequest): boolean {
+function isWholePull(item: PullRequest): boolean {
   return [item.state, item.title, item.headBranch, item.baseBranch].every((field) => field !== undefined);
 }
 
-function toItem(pull: schema.GithubPullRequest, host: string, eventRepository?: schema.GithubRepository): PullRequest {
+function isWholeIssue(item: WorkItem): boolean {
+  return item.state !== undefined && item.title !== undefined;
+}
+
+/** Fields that pull requests and issues share. */
+function common(thing: schema.GithubPullRequest | schema.GithubIssue) {
+  return {
+    url: thing.html_url,
+    title: thing.title,
+    description: thing.body,
+    author: thing.user === null ? null : thing.user?.login,
+    labels: sorted(thing.labels?.map((label) => (typeof label === 'string' ? label : label.name))),
+    assignees: sorted(thing.assignees?.map((account) => account.login)),
+    createdAt: thing.created_at,
+  };
+}
+
+function toPull(pull: schema.GithubPullRequest, host: string, eventRepository?: schema.GithubRepository): PullRequest {
   const repository = pull.base?.repo ?? eventRepository;
   if (!repository) throw new SyncError('delivery_malformed', 'the pull request names no repository');
   return {
-    ...identity(host, repository, pull.number),
+    ...pullIdentity(host, repository, pull.number),
     updatedAt: Date.parse(pull.updated_at),
     ...present({
-      url: pull.html_url,
-      title: pull.title,
-      description: pull.body,
-      author: pull.user === null ? null : pull.user?.login,
-      labels: sorted(pull.labels?.map((label) => label.name)),
-      assignees: sorted(pull.assignees?.map((account) => account.login)),
+      ...common(pull),
       reviewers: reviewers(pull, repository),
-      createdAt: pull.created_at,
       state: stateOf(pull),
       rawState: pull.state,
       draft: pull.draft,
@@ -127,18 +190,6 @@ function toItem(pull: schema.GithubPullRequest, host: string, eventRepository?: 
       baseBranch: pull.base?.ref,
       mergedAt: pull.merged_at,
     }),
-  };
-}
-
-function identity(host: string, repository: schema.GithubRepository, number: number) {
-  return {
-    kind: 'pull_request' as const,
-    key: pullRequestKey('github', host, String(repository.id), String(number)),
-    connector: 'github',
-    host,
-    repoId: String(repository.id),
-    repoName: repository.full_name,
-    identifier: String(number),
   };
 }
 
@@ -159,15 +210,20 @@ function reviewers(pull: schema.GithubPullRequest, repository: schema.GithubRepo
   ]);
 }
 
-function referenceTo(
-  host: string,
-  repository: { id: string | number; full_name: string },
-  number: string | number,
-): ItemReference {
-  const repoId = String(repository.id);
+function toIssue(issue: schema.GithubIssue, host: string, repository: schema.GithubRepository): WorkItem {
   return {
-    kind: 'pull_request',
-    key: pullRequestKey('github', host, repoId, String(number)),
-    locator: { repoId, repository: repository.full_name, number: String(number) },
+    ...issueIdentity(host, repository, issue),
+    updatedAt: Date.parse(issue.updated_at),
+    ...present({
+      ...common(issue),
+      state: issue.state === undefined ? undefined : issue.state === 'closed' ? ('done' as const) : ('open' as const),
+      rawState: rawStateOf(issue),
+      type: issue.type === null ? null : issue.type?.name,
+    }),
   };
+}
+
+/** `closed (not_planned)`: GitHub says why beside the state. */
+function rawStateOf({ state, state_reason: reason }: schema.GithubIssue): string | undefined {
+  return state === undefined || typeof reason !== 'string' ? state : `${state} (${reason})`;
 }

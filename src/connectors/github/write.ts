@@ -12,7 +12,7 @@ import type {
 import { onOneLine } from '../kit/answers.ts';
 import { readAnswer } from '../kit/json.ts';
 import { createMemberApi, type MemberApi } from './member-api.ts';
-import { REPOSITORY } from './options.ts';
+import { REPOSITORY, unrestricted } from './options.ts';
 import { SHAPES, translate } from './translate.ts';
 
 const PUBLIC_HOST = 'github.com';
@@ -231,7 +231,7 @@ async function finish(visit: Visit, number: number, known: Buffer, { wrote, refu
   const uncertain = failure?.code === 'outcome_unknown';
   const body = wrote || uncertain ? await readPull(visit, number).catch(() => known) : known;
   const { host } = visit.access;
-  const translated = translate({ source: 'fetch', event: SHAPES.pull, body }, { host, repositories: [] });
+  const translated = translate({ source: 'fetch', event: SHAPES.pull, body }, unrestricted(host));
   const item = translated.outcome === 'items' ? translated.items[0] : undefined;
   if (item?.kind !== 'pull_request') throw new SyncError('answer_malformed', 'GitHub answered with no pull request');
   const repoId = host === PUBLIC_HOST ? item.repoId : `${host}:${item.repoId}`;

@@ -41,7 +41,7 @@ const inAnHour = String(Math.floor(Date.UTC(2026, 0, 5, 10) / 1_000));
 
 export const profile: ConnectorProfile = {
   id: 'github',
-  options: { token: 'ghp_contract', repositories: ['acme/api'] },
+  options: { token: 'ghp_contract', repositories: ['acme/api'], issues: true },
   origin: ORIGIN,
   webhook: {
     signatureHeader: 'x-hub-signature-256',
@@ -95,13 +95,11 @@ export const profile: ConnectorProfile = {
     },
     { file: 'pull_request_review.submitted', source: 'webhook', event: 'pull_request_review', outcome: 'items' },
     { file: 'issue_comment.on-pull-request', source: 'webhook', event: 'issue_comment', outcome: 'references' },
-    {
-      file: 'issue_comment.on-issue',
-      source: 'webhook',
-      event: 'issue_comment',
-      outcome: 'ignored',
-      reason: 'not_a_pull_request',
-    },
+    { file: 'issue_comment.on-issue', source: 'webhook', event: 'issue_comment', outcome: 'items' },
+    { file: 'issues.closed', source: 'webhook', event: 'issues', outcome: 'items' },
+    { file: 'issues.transferred', source: 'webhook', event: 'issues', outcome: 'references' },
+    { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
+    { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
     { file: 'ping', source: 'webhook', event: 'ping', outcome: 'ignored', reason: 'event_not_followed' },
     { file: 'pulls.list', source: 'poll', event: 'pulls.list', outcome: 'items' },
     { file: 'pulls.get', source: 'fetch', event: 'pulls.get', outcome: 'items' },
@@ -167,8 +165,9 @@ export const profile: ConnectorProfile = {
     good: [
       { path: '/user', body: JSON.stringify({ login: 'worksync-bot', id: 1 }) },
       { path: '/repos/acme/api', body: JSON.stringify({ id: 70100, full_name: 'acme/api', archived: false }) },
+      { path: LIST, query: { state: 'all', per_page: '1' }, body: '[]' },
       {
-        path: LIST,
+        path: '/repos/acme/api/issues',
         query: { state: 'all', per_page: '1' },
         headers: { 'x-ratelimit-limit': '5000', 'x-ratelimit-remaining': '4990' },
         body: '[]',

@@ -1,0 +1,170 @@
+import { z } from 'zod';
+import { SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import type { Connection } from '../connector.ts';
+import { onOneLine } from '../kit/answers.ts';
+import { readAnswer } from '../kit/json.ts';
+import type { Api } from './api.ts';
+import type { Options } from './options.ts';
+import { findHook, type Hook, hook, orUndefined, type Place, placesOf } from './places.ts';
+import type { Repositories } from './repositories.ts';
+
+type Hooks = NonNullable<Connection['hooks']>;
+type State = Awaited<ReturnType<Hooks['states']>>[number];
+type Installed = Awaited<ReturnType<Hooks['install']>>[number];
+
+const PULL_REQUEST_EVENTS = [
+  'pull_request',
+  'pull_request_review',
+  'pull_request_review_comment',
+  'pull_request_review_thread',
+  'issue_comment',
+];
+
+/** The events that are followed. */
+export function eventsOf({ issues }: Pick<Options, 'issues'>): readonly string[] {
+  return issues ? [...PULL_REQUEST_EVENTS, 'issues'] : PULL_REQUEST_EVENTS;
+}
+
+interface HookDeps {
+  readonly api: Api;
+  /** As the App itself, where there is one. */
+  readonly appApi: Api | undefined;
+  readonly options: Options;
+  readonly repositories: Repositories;
+}
+
+/** An App has one webhook for all of its installations; a token's webhooks are those of organisations and repositories. */
+export function createHooks(deps: HookDeps): Hooks {
+  const { api, appApi, options, repositories } = deps;
+  if (appApi)
+    return {
+      states: async (url, signal) => [await appState(appApi, options, url, signal)],
+      install: async (url, secret, signal) => [await installApp(appApi, options, url, secret, signal)],
+    };
+  const everywhere = async <Result>(visit: (place: Place) => Promise<Result>, signal: AbortSignal) => {
+    const results: Result[] = [];
+    for (const place of await placesOf(options, repositories, signal)) results.push(await visit(place));
+    return results;
+  };
+  return {
+    states: (url, signal) => everywhere((place) => stateAt(api, options, place, url, signal), signal),
+    install: (url, secret, signal) =>
+      everywhere((place) => installAt(api, options, place, { url, secret }, signal), signal),
+  };
+}
+
+const NO_RIGHT =
+  'Give the token the right to manage webhooks (Webhooks: read and write, or admin:org_hook), or look by hand.';
+
+async function stateAt(api: Api, options: Options, place: Place, url: string, signal: AbortSignal): Promise<State> {
+  const { subject, path } = place;
+  const asked = await orUndefined(findHook(api, path, url, signal).then((found) => ({ found })));
+  if (!asked) return { subject, state: 'unknown', message: 'its webhooks may not be looked at', hint: NO_RIGHT };
+  if (!asked.found) return { subject, state: 'absent', message: 'no webhook delivers to this address' };
+  return stateOf(asked.found, options, subject);
+}
+
+function stateOf(found: Hook, options: Options, subject: string): State {
+  const name = `webhook ${found.id}`;
+  if (!found.active) return { subject, state: 'disabled', message: `${name} is switched off` };
+  const flaws = flawsOf(found, options);
+  const heard = lastAnswer(found);
+  if (flaws.length === 0) return { subject, state: 'active', message: `${name}${heard}` };
+  const hint = 'worksync hooks install mends it.';
+  return { subject, state: 'active', message: `${name} ${flaws.join(', ')}${heard}`, hint };
+}
+
+function flawsOf({ events, config }: Hook, options: Options): string[] {
+  const missing = events.includes('*') ? [] : eventsOf(options).filter((event) => !events.includes(event));
+  return [
+    ...(missing.length > 0 ? [`does not send ${missing.join(', ')}`] : []),
+    ...(config.content_type === 'json' ? [] : ['does not send application/json']),
+    ...(config.secret === undefined ? ['has no secret'] : []),
+    ...(config.insecure_ssl === '0' ? [] : ['does not verify the certificate']),
+  ];
+}
+
+function lastAnswer({ last_response: last }: Hook): string {
+  if (!last || last.code === null || (last.code >= 200 && last.code <= 399)) return '';
+  return `; its last delivery was answered with ${last.code} ${onOneLine(last.message ?? '', 80)}`.trimEnd();
+}
+
+interface Target {
+  readonly url: string;
+  readonly secret: string;
+}
+
+/** The secret cannot be read back: it is set each time, to the same. */
+async function installAt(api: Api, options: Options, place: Place, target: Target, signal: AbortSignal) {
+  const { subject, path } = place;
+  const found = await findHook(api, path, target.url, signal);
+  const events = [...new Set([...(found?.events ?? []), ...eventsOf(options)])].sort();
+  const body = { active: true, events, config: configOf(target) };
+  const answer = found
+    ? await api.write('PATCH', `${path}/${found.id}`, { body, signal })
+    : await api.write('POST', path, { body: { name: 'web', ...body }, signal });
+  const state = stateOf(readHook(answer, path), options, subject);
+  const wasRight = found?.active === true && flawsOf(found, options).length === 0;
+  return { ...state, outcome: found ? (wasRight ? 'unchanged' : 'updated') : 'created' } satisfies Installed;
+}
+
+function configOf({ url, secret }: Target) {
+  return { url, content_type: 'json', insecure_ssl: '0', secret };
+}
+
+const refusalBody = z.object({ message: z.string().catch(''), errors: z.unknown() });
+
+function readHook(answer: HttpAnswer, path: string): Hook {
+  const content = readAnswer(answer, path);
+  if (answer.status === 422) {
+    const { message, errors } = refusalBody.catch({ message: '', errors: [] }).parse(content);
+    const said = onOneLine(`${message} ${JSON.stringify(errors ?? '')}`);
+    throw new SyncError('refused', `${path}: GitHub refused the webhook: ${said}`, { status: 422 });
+  }
+  const made = hook.safeParse(content);
+  if (made.success) return made.data;
+  throw new SyncError('answer_malformed', `${path}: the answer is no webhook`, { status: answer.status });
+}
+
+const CONFIG = '/app/hook/config';
+const appConfig = hook.shape.config;
+
+/** What the App says of its webhook; undefined where it has none. */
+export async function appHook(api: Api, signal: AbortSignal): Promise<Hook['config'] | undefined> {
+  const asked = await orUndefined(api.get(CONFIG, { signal }));
+  return asked && appConfig.parse(readAnswer(asked, `GET ${CONFIG}`));
+}
+
+async function appState(api: Api, options: Options, url: string, signal: AbortSignal): Promise<State> {
+  const config = await appHook(api, signal);
+  const { subject, events } = await appOf(api, signal);
+  if (config?.url !== url) {
+    const message = config?.url ? 'the webhook of the App delivers to another address' : 'the App has no webhook';
+    return { subject, state: 'absent', message, hint: 'worksync hooks install points it here: one App per workspace.' };
+  }
+  const flaws = flawsOf({ id: 1, active: true, events, config }, options);
+  if (flaws.length === 0) return { subject, state: 'active', message: 'the webhook of the App' };
+  return { subject, state: 'active', message: `the webhook of the App ${flaws.join(', ')}`, hint: APP_EVENTS };
+}
+
+const APP_EVENTS =
+  'worksync hooks install mends all but the events: tick those in the settings of the App, "Permissions & events".';
+
+async function installApp(api: Api, options: Options, url: string, secret: string, signal: AbortSignal) {
+  const before = await appHook(api, signal);
+  const answer = await api.write('PATCH', CONFIG, { body: configOf({ url, secret }), signal });
+  if (answer.status === 422)
+    throw new SyncError('refused', `PATCH ${CONFIG}: GitHub refused the address ${url}`, { status: 422 });
+  const state = await appState(api, options, url, signal);
+  const isSame =
+    before?.url === url && before.content_type === 'json' && before.insecure_ssl === '0' && before.secret !== undefined;
+  return { ...state, outcome: before?.url ? (isSame ? 'unchanged' : 'updated') : 'created' } satisfies Installed;
+}
+
+const appAnswer = z.object({ slug: z.string().catch(''), events: z.array(z.string()).catch([]) });
+
+async function appOf(api: Api, signal: AbortSignal) {
+  const { slug, events } = appAnswer.parse(readAnswer(await api.get('/app', { signal }), 'GET /app'));
+  return { subject: slug === '' ? 'GitHub App' : `GitHub App ${slug}`, events };
+}

@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { readAnswer } from '../kit/json.ts';
+import { isPattern, matches } from '../kit/patterns.ts';
+import type { Api } from './api.ts';
+import { type Options, scopeOf } from './options.ts';
+import { type Repositories, repositoryPath } from './repositories.ts';
+
+/** Where webhooks of this connection can be registered: whole organisations, and single repositories beside them. */
+export interface Place {
+  /** For people. */
+  readonly subject: string;
+  /** The path of its hooks. */
+  readonly path: string;
+}
+
+export async function placesOf(
+  options: Options,
+  repositories: Repositories,
+  signal: AbortSignal,
+): Promise<readonly Place[]> {
+  const { organizations, exclude } = options;
+  const covered = ({ name }: { name: string }) => organizations.some((owner) => matches(`${owner}/*`, name));
+  const named = options.repositories
+    .filter((entry) => !isPattern(entry) && !exclude.some((other) => matches(other, entry)))
+    .map((entry) => ({ name: entry, unit: entry }));
+  const listed = scopeOf(options).include.some(isPattern) ? await repositories.listed(signal) : [];
+  const singles = [...named, ...listed.map(({ id, name }) => ({ name, unit: id }))].filter((each) => !covered(each));
+  return [
+    ...organizations.map((owner) => ({ subject: owner, path: `/orgs/${owner}/hooks` })),
+    ...singles.map(({ name, unit }) => ({ subject: name, path: `${repositoryPath(unit)}/hooks` })),
+  ];
+}
+
+export const hook = z.object({
+  id: z.int().positive(),
+  active: z.boolean().catch(false),
+  events: z.array(z.string()).catch([]),
+  config: z
+    .object({
+      url: z.string().catch(''),
+      content_type: z.string().catch('form'),
+      insecure_ssl: z.union([z.string(), z.number()]).transform(String).catch('0'),
+      secret: z.string().optional().catch(undefined),
+    })
+    .catch({ url: '', content_type: 'form', insecure_ssl: '0' }),
+  last_response: z
+    .object({ code: z.int().nullable().catch(null), message: z.string().nullable().catch(null) })
+    .optional()
+    .catch(undefined),
+});
+
+export type Hook = z.infer<typeof hook>;
+
+/** At most 20 for one event on github.com, 250 on a server of one's own. */
+const MOST_PAGES = 10;
+
+/** The hook that delivers to this address; undefined where there is none. */
+export async function findHook(api: Api, path: string, url: string, signal: AbortSignal): Promise<Hook | undefined> {
+  let query: string | undefined = 'per_page=100';
+  for (let count = 0; query !== undefined && count < MOST_PAGES; count++) {
+    const answer = await api.get(path, { query, signal });
+    const page = z.array(hook).safeParse(readAnswer(answer, `GET ${path}`));
+    if (!page.success) throw new SyncError('answer_malformed', `GET ${path}: the answer is no list of hooks`);
+    const found = page.data.find(({ config }) => config.url === url);
+    if (found) return found;
+    query = api.nextQuery(answer, path);
+  }
+  return undefined;
+}
+
+/** Without the right GitHub answers 403 or 404. */
+export async function orUndefined<Answer>(asked: Promise<Answer>): Promise<Answer | undefined> {
+  try {
+    return await asked;
+  } catch (thrown) {
+    const { code } = asSyncError(thrown);
+    if (code === 'not_found' || code === 'forbidden') return undefined;
+    throw thrown;
+  }
+}

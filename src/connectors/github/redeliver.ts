@@ -1,0 +1,117 @@
+import { z } from 'zod';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Connection } from '../connector.ts';
+import { readAnswer } from '../kit/json.ts';
+import type { Api } from './api.ts';
+import { appHook, eventsOf } from './hooks.ts';
+import type { Options } from './options.ts';
+import { findHook, orUndefined, placesOf } from './places.ts';
+import type { Repositories } from './repositories.ts';
+
+type Redeliver = NonNullable<Connection['redeliver']>;
+
+const DAY = 86_400_000;
+/** How long GitHub keeps deliveries (providers' facts §1.2). */
+const KEPT = { public: 3 * DAY, own: 7 * DAY };
+/** What still fails after so many attempts is not asked for again. */
+const MOST_ATTEMPTS = 3;
+/** Pages of the list of one hook, and deliveries asked for at a time; the rest has its turn the next time. */
+const MOST_PAGES = 50;
+const MOST_AT_ONCE = 60;
+
+interface RedeliverDeps {
+  readonly api: Api;
+  readonly appApi: Api | undefined;
+  readonly options: Options;
+  readonly repositories: Repositories;
+  readonly clock: Clock;
+}
+
+/** GitHub repeats nothing by itself. What was asked for often enough is seen in its own list of deliveries. */
+export function createRedeliver(deps: RedeliverDeps): Redeliver {
+  return async (url, since, signal) => {
+    const { options, clock } = deps;
+    const kept = options.host === 'github.com' || options.host.endsWith('.ghe.com') ? KEPT.public : KEPT.own;
+    const from = Math.max(Date.parse(since), clock.now() - kept);
+    let asked = 0;
+    for (const { api, path } of await listsOf(deps, url, signal)) {
+      const failed = failedIn(await readSince(api, path, from, signal), eventsOf(options));
+      for (const id of failed.slice(0, MOST_AT_ONCE - asked))
+        if (await askAgain(api, `${path}/${id}/attempts`, signal)) asked++;
+    }
+    return asked;
+  };
+}
+
+interface DeliveryList {
+  readonly api: Api;
+  readonly path: string;
+}
+
+/** The deliveries of the hooks that go to this address, as far as they may be looked at. */
+async function listsOf(deps: RedeliverDeps, url: string, signal: AbortSignal): Promise<readonly DeliveryList[]> {
+  const { api, appApi, options, repositories } = deps;
+  if (appApi) {
+    const config = await appHook(appApi, signal);
+    return config?.url === url ? [{ api: appApi, path: '/app/hook/deliveries' }] : [];
+  }
+  const lists: DeliveryList[] = [];
+  for (const { path } of await placesOf(options, repositories, signal)) {
+    const found = await orUndefined(findHook(api, path, url, signal));
+    if (found) lists.push({ api, path: `${path}/${found.id}/deliveries` });
+  }
+  return lists;
+}
+
+const attempt = z.object({
+  id: z.int().positive(),
+  guid: z.string().min(1),
+  delivered_at: z.iso.datetime({ offset: true }),
+  status: z.string(),
+  event: z.string(),
+});
+type Attempt = z.infer<typeof attempt>;
+
+/** Newest first, until the list reaches back beyond the time. */
+async function readSince(api: Api, path: string, from: number, signal: AbortSignal): Promise<readonly Attempt[]> {
+  const attempts: Attempt[] = [];
+  let query: string | undefined = 'per_page=100';
+  for (let count = 0; query !== undefined && count < MOST_PAGES; count++) {
+    const answer = await api.get(path, { query, signal, use: 'poll' });
+    const page = readAttempts(answer, path);
+    const recent = page.filter(({ delivered_at }) => Date.parse(delivered_at) >= from);
+    attempts.push(...recent);
+    query = recent.length < page.length ? undefined : api.nextQuery(answer, path);
+  }
+  return attempts;
+}
+
+function readAttempts(answer: HttpAnswer, path: string): readonly Attempt[] {
+  const page = z.array(attempt).safeParse(readAnswer(answer, `GET ${path}`));
+  if (page.success) return page.data;
+  throw new SyncError('answer_malformed', `GET ${path}: the answer is no list of deliveries`);
+}
+
+/** Pure: one id for each delivery that never arrived, oldest first. All attempts at one delivery share its guid. */
+function failedIn(attempts: readonly Attempt[], events: readonly string[]): readonly number[] {
+  const groups = Map.groupBy(attempts, ({ guid }) => guid);
+  return [...groups.values()]
+    .filter((group) => group.length < MOST_ATTEMPTS && group.every(({ status }) => status !== 'OK'))
+    .filter(([first]) => first !== undefined && events.includes(first.event))
+    .map((group) => group.toSorted((a, b) => Date.parse(a.delivered_at) - Date.parse(b.delivered_at))[0] as Attempt)
+    .toSorted((a, b) => Date.parse(a.delivered_at) - Date.parse(b.delivered_at))
+    .map(({ id }) => id);
+}
+
+/** One that is too old by now, or was switched off, is none of ours any more. */
+async function askAgain(api: Api, path: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    return (await api.write('POST', path, { signal })).status !== 422;
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    if (error.code === 'not_found' || error.status === 400) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,132 @@
+import { z } from 'zod';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { ItemReference } from '../../model/item.ts';
+import type { Connection } from '../connector.ts';
+import { onOneLine } from '../kit/answers.ts';
+import { readAnswer } from '../kit/json.ts';
+import type { Api } from './api.ts';
+import { readLocator } from './fetch.ts';
+import { REPOSITORY } from './options.ts';
+
+type WriteBack = Required<Pick<Connection, 'comment' | 'close'>>;
+
+const number = z.string().regex(/^\d{1,16}$/);
+const locator = z.object({ repoId: number, number });
+const issueLocator = locator.extend({ id: number });
+
+/** More comments than an issue can have. */
+const MOST_PAGES = 100;
+
+export function createWriteBack(api: Api, appApi: Api | undefined): WriteBack {
+  const author = createAuthor(api, appApi);
+  return {
+    async comment(reference, { marker, text }, signal) {
+      const wanted = readLocator(locator, reference);
+      const body = text.includes(marker) ? text : `${text}\n\n${marker}`;
+      const repository = await findRepository(api, wanted.repoId, signal);
+      const path = `${repository}/issues/${wanted.number}/comments`;
+      const isOurs = await author(signal);
+      const found = await findComment(api, path, (each) => each.body.includes(marker) && isOurs(each), signal);
+      if (found?.body === body) return;
+      if (found) await edit(api, `${repository}/issues/comments/${found.id}`, { body }, signal);
+      else await post(api, path, { body }, signal);
+    },
+    async close(reference, signal) {
+      if (reference.kind === 'pull_request') throw neverClosed(reference);
+      const wanted = readLocator(issueLocator, reference);
+      const path = `${await findRepository(api, wanted.repoId, signal)}/issues/${wanted.number}`;
+      const issue = readIssue(readAnswer(await api.get(path, { signal }), `GET ${path}`), path);
+      if (String(issue.id) !== wanted.id)
+        throw new SyncError('not_found', `${path} is another issue than ${reference.key}`);
+      if (issue.state === 'closed') return;
+      await edit(api, path, { state: 'closed', state_reason: 'completed' }, signal);
+    },
+  };
+}
+
+function neverClosed({ key }: ItemReference): SyncError {
+  return new SyncError('refused', `${key} is a pull request: those are merged or closed by people`, {
+    errorCode: 'unsupported_field',
+    hint: 'Switch closing off for this connection, or let it follow issues only.',
+  });
+}
+
+const repositoryAnswer = z.object({ full_name: z.string().regex(REPOSITORY) });
+
+/** Writes are not redirected, so the repository's present name is asked for, by its id. */
+async function findRepository(api: Api, id: string, signal: AbortSignal): Promise<string> {
+  const path = `/repositories/${id}`;
+  const told = repositoryAnswer.safeParse(readAnswer(await api.get(path, { signal }), `GET ${path}`));
+  if (told.success) return `/repos/${told.data.full_name}`;
+  throw new SyncError('answer_malformed', `GET ${path}: the answer names no repository`);
+}
+
+const comment = z.object({
+  id: z.int().positive(),
+  body: z.string().catch(''),
+  user: z.object({ id: z.int() }).nullish().catch(undefined),
+  performed_via_github_app: z.object({ id: z.int() }).nullish().catch(undefined),
+});
+type Comment = z.infer<typeof comment>;
+
+/** The oldest that is meant, so that of two the same one is kept up to date. */
+async function findComment(api: Api, path: string, isMeant: (each: Comment) => boolean, signal: AbortSignal) {
+  let query: string | undefined = 'per_page=100';
+  for (let count = 0; query !== undefined && count < MOST_PAGES; count++) {
+    const answer = await api.get(path, { query, signal });
+    const page = z.array(comment).safeParse(readAnswer(answer, `GET ${path}`));
+    if (!page.success) throw new SyncError('answer_malformed', `GET ${path}: the answer is no list of comments`);
+    const found = page.data.find(isMeant);
+    if (found) return found;
+    query = api.nextQuery(answer, path);
+  }
+  return undefined;
+}
+
+const identity = z.object({ id: z.int() });
+
+/**
+ * Tells our comments from those of people, who may quote one of ours with its marker. Asked once. Tokens of workflows
+ * have no user: there the marker alone must do.
+ */
+function createAuthor(api: Api, appApi: Api | undefined): (signal: AbortSignal) => Promise<(each: Comment) => boolean> {
+  let known: ((each: Comment) => boolean) | undefined;
+  const ask = async (signal: AbortSignal) => {
+    const path = appApi ? '/app' : '/user';
+    try {
+      const { id } = identity.parse(readAnswer(await (appApi ?? api).get(path, { signal }), `GET ${path}`));
+      return appApi
+        ? (each: Comment) => each.performed_via_github_app?.id === id
+        : (each: Comment) => each.user?.id === id;
+    } catch (thrown) {
+      if (!appApi && asSyncError(thrown).code === 'forbidden') return () => true;
+      throw thrown;
+    }
+  };
+  return async (signal) => {
+    known ??= await ask(signal);
+    return known;
+  };
+}
+
+const issueAnswer = z.object({ id: z.int().positive(), state: z.string() });
+
+function readIssue(content: unknown, path: string) {
+  const told = issueAnswer.safeParse(content);
+  if (told.success) return told.data;
+  throw new SyncError('answer_malformed', `GET ${path}: the answer is no issue`);
+}
+
+async function edit(api: Api, path: string, body: object, signal: AbortSignal): Promise<void> {
+  refuse422(await api.write('PATCH', path, { body, signal }), path);
+}
+
+async function post(api: Api, path: string, body: object, signal: AbortSignal): Promise<void> {
+  refuse422(await api.write('POST', path, { body, signal }), path);
+}
+
+function refuse422(answer: Awaited<ReturnType<Api['write']>>, path: string): void {
+  if (answer.status !== 422) return;
+  const said = onOneLine(answer.body.toString('utf8'));
+  throw new SyncError('refused', `${path}: GitHub refused the write: ${said}`, { status: 422 });
+}
