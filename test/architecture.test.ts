@@ -42,6 +42,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@octokit/webhooks': ['connectors/github', 'demo'],
   'universal-github-app-jwt': ['connectors/github'],
   zod: ['config', 'connectors', 'workspace', 'workspace-service', 'reconcile'],
+  re2js: ['lib/pattern.ts'],
   yaml: ['config'],
   'fastest-levenshtein': ['config'],
   commander: ['cli'],

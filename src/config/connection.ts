@@ -36,9 +36,10 @@ export function connectionConfig(input: ConnectionInput): CheckedConnection {
   if (problems.length > 0 || !common.data) return { problems };
   const pause = pollOf(common.data.poll, found.connector, options, { document, path });
   if ('problem' in pause) return { problems: [pause.problem] };
-  const { connector, webhookSecrets, mirror = input.mirror, sweep = defaultSweep(name, pause.poll) } = common.data;
+  const { connector, webhookSecrets, mirror = input.mirror, writeBack } = common.data;
+  const { sweep = defaultSweep(name, pause.poll) } = common.data;
   return {
-    config: { name, connector, options: options.data, webhookSecrets, poll: pause.poll, sweep, mirror },
+    config: { name, connector, options: options.data, webhookSecrets, poll: pause.poll, sweep, mirror, writeBack },
     problems: [],
   };
 }

@@ -6,7 +6,7 @@ import { connectionConfig } from './connection.ts';
 import { type ConfigDocument, readDocument } from './document.ts';
 import { createVariables, type Environment } from './interpolate.ts';
 import { literalSecrets } from './literal-secrets.ts';
-import { type Problem, problemLines } from './problems.ts';
+import { nearest, type Problem, problemLines } from './problems.ts';
 import { type ConnectorOptions, type WorkspaceConfig, workspaceFile } from './schema.ts';
 import { validate } from './validate.ts';
 import { name as workspaceName } from './values.ts';
@@ -118,10 +118,11 @@ function readWorkspace(document: ConfigDocument, input: LoadInput): ReadWorkspac
     ...document.problems,
     ...whole.problems,
     ...own.problems,
+    ...unknownUsers(document, input.connectors),
     ...connections.flatMap((connection) => connection.problems),
   ];
   if (problems.length > 0 || !whole.data || !own.name) return { document, name: own.name, problems };
-  const { workspace, quota, retention, guard, gateway } = whole.data;
+  const { workspace, quota, retention, guard, gateway, rules, users } = whole.data;
   const config: WorkspaceConfig = {
     name: own.name,
     file: document.file,
@@ -131,6 +132,8 @@ function readWorkspace(document: ConfigDocument, input: LoadInput): ReadWorkspac
     retention,
     guard,
     gateway,
+    rules,
+    users,
     connections: connections.flatMap(({ config: connection }) => connection ?? []),
   };
   return { document, name: own.name, config, problems };
@@ -141,6 +144,24 @@ function connectionsIn(data: unknown): readonly { readonly name: string; readonl
   const connections = (data as { connections?: unknown }).connections;
   if (typeof connections !== 'object' || connections === null || Array.isArray(connections)) return [];
   return Object.entries(connections).map(([name, value]) => ({ name, value }));
+}
+
+/** `users` is by connection, by connector, or by `email`. */
+function unknownUsers(document: ConfigDocument, connectors: readonly ConnectorOptions[]): readonly Problem[] {
+  const { users } = document.data as { users?: unknown };
+  if (typeof users !== 'object' || users === null) return [];
+  const known = [
+    'email',
+    ...connectors.map(({ id }) => id),
+    ...connectionsIn(document.data).map((connection) => connection.name),
+  ];
+  return Object.keys(users)
+    .filter((key) => !known.includes(key))
+    .map((key) => {
+      const suggestion = nearest(key, known);
+      const message = `users: "${key}" is no connection, no connector, and not email`;
+      return { ...document.keyPlace(['users', key]), message, ...(suggestion && { suggestion }) };
+    });
 }
 
 /** The key `name`, else the name of the file, which must be fit for it. */

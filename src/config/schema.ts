@@ -1,6 +1,7 @@
 import { type ZodType, z } from 'zod';
+import { type RulesConfig, rules, type UsersConfig, users, type WriteBack, writeBack } from './rules.ts';
 import type { Schedule } from './schedule.ts';
-import { address, duration, liveSecrets, mirror, name, optionalDuration, schedule } from './values.ts';
+import { address, duration, liveSecrets, mirror, name, optionalDuration, schedule, webAddresses } from './values.ts';
 
 /** What the configuration needs to know of a connector. The registry's lines fit it. */
 export interface ConnectorOptions {
@@ -28,7 +29,11 @@ export interface WorkspaceConfig {
     readonly webhook?: { readonly key: readonly string[]; readonly secret: readonly string[] };
     /** Overrides of the contract, as the schema that was passed in yields them. */
     readonly api: unknown;
+    /** Where people look at it. */
+    readonly web: readonly string[];
   };
+  readonly rules: RulesConfig;
+  readonly users: UsersConfig;
   readonly quota: Quota;
   readonly mirror: Mirror;
   readonly guard: { readonly removals: number; readonly creations: number };
@@ -48,6 +53,7 @@ export interface ConnectionConfig {
   /** When everything that exists is listed, where the vendor lets it. */
   readonly sweep: Schedule;
   readonly mirror: Mirror;
+  readonly writeBack: WriteBack;
 }
 
 type Mirror = z.output<typeof mirror>;
@@ -155,6 +161,7 @@ export const connectionKeys = z
     poll: poll.optional(),
     sweep: sweep.optional(),
     mirror: mirror.optional(),
+    writeBack,
   })
   .check((context) => {
     const { poll, webhookSecrets: secrets } = context.value;
@@ -182,6 +189,7 @@ export function workspaceFile(apiOverrides: ZodType) {
           .describe('The workspaceId in the paths of the API.'),
         apiKey: z.string().min(1).optional().describe('Key for the API; needed with url.'),
         webhook: webhook.optional(),
+        web: webAddresses,
         api: apiOverrides.optional().describe('Overrides for an API that differs from the specification.'),
       })
       .check(checkWorkspace)
@@ -192,6 +200,8 @@ export function workspaceFile(apiOverrides: ZodType) {
     guard,
     gateway,
     mirror: mirror.default('record'),
+    rules,
+    users,
     connections: z
       .record(connectionName, z.unknown())
       .refine((given) => Object.keys(given).length > 0, 'nothing would ever come in: add a connection')

@@ -64,16 +64,29 @@ export function liveSecrets(description: string) {
     });
 }
 
+const anyAddress = z.string().transform((text, context) => {
+  const problem = addressProblem(text);
+  if (problem === undefined) return text.replace(/\/+$/, '');
+  context.addIssue({ code: 'custom', message: problem });
+  return z.NEVER;
+});
+
+/** Where the workspace's pages are; yields a list. */
+export const webAddresses = z
+  .union([anyAddress, z.array(anyAddress).max(10)])
+  .prefault([])
+  .transform((value): readonly string[] => [value].flat())
+  .meta({
+    title: 'address, or a list of them',
+    description:
+      'Where people look at its tasks, if not where the API is: addresses of tasks below it are understood in texts.',
+  });
+
 /** Address of an API; yields it without a slash at the end. */
-export const address = z
-  .string()
-  .transform((text, context) => {
-    const problem = addressProblem(text);
-    if (problem === undefined) return text.replace(/\/+$/, '');
-    context.addIssue({ code: 'custom', message: problem });
-    return z.NEVER;
-  })
-  .meta({ title: 'address', description: 'Address of the workspace API. Absent: the embedded reference service.' });
+export const address = anyAddress.meta({
+  title: 'address',
+  description: 'Address of the workspace API. Absent: the embedded reference service.',
+});
 
 function addressProblem(text: string): string | undefined {
   if (!URL.canParse(text)) return 'expected an address such as https://work.example.com/api/v1';

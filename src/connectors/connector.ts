@@ -4,6 +4,7 @@ import type { HttpClient } from '../http/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Delivery } from '../model/delivery.ts';
+import type { Grammar } from '../model/grammar.ts';
 import type { Item, ItemKey, ItemReference, PullRequest, PullRequestState } from '../model/item.ts';
 
 /**
@@ -189,7 +190,10 @@ export interface Connection {
    */
   redeliver?(url: string, since: string, signal: AbortSignal): Promise<number>;
   readonly hooks?: Hooks;
-  /** Posts the text once; where a comment with this marker stands already, that one is updated. */
+  /**
+   * Posts the text once; where a comment of this credential with the marker stands already, that one is updated. The marker
+   * is an HTML comment: it goes into the text as it is, or, where that would be seen or lost, in the vendor's own way.
+   */
   comment?(
     reference: ItemReference,
     comment: { readonly marker: string; readonly text: string },
@@ -267,6 +271,8 @@ export interface Connector<Options = never> {
   /** The vendor's public host; repository ids of any other host are sent as `<host>:<id>`. */
   readonly publicHost: string;
   readonly capabilities: Capabilities;
+  /** How people name its items in text. Absent: by web address and, where the identifier is one, by key. */
+  readonly grammar?: Grammar;
   /** Largest webhook body the vendor sends, bytes. */
   readonly largestDelivery: number;
   readonly options: ZodType<Options>;

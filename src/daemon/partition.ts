@@ -19,14 +19,14 @@ import { createOutbox, type Outbox } from '../outbox/outbox.ts';
 import { createReconcile, type Reconcile } from '../reconcile/reconcile.ts';
 import { WORKSPACE } from '../store/answers.ts';
 import { openStore, type Store } from '../store/database.ts';
-import { readMeta, WORKSPACE_ID } from '../store/meta.ts';
+import { readMeta, switchTriage, WORKSPACE_ID } from '../store/meta.ts';
 import { readStatus } from '../store/status.ts';
 import { holdsTask } from '../store/tasks.ts';
 import { createThrottle, type Throttle } from '../throttle/throttle.ts';
 import { type ConfiguredConnection, describeWorkspace, type WorkspaceStatus } from '../web/status.ts';
 import type { Send, WorkspaceClient } from '../workspace/client.ts';
 import type { Parts } from './parts.ts';
-import { activeConnections, sourcesOf, webhookUrlOf } from './sources.ts';
+import { activeConnections, rulesOf, sourcesOf, webhookUrlOf } from './sources.ts';
 import { clientOver, type DirectContext, directSend, outboxClient, passOn, throughThrottle } from './workspace-door.ts';
 import { workspaceReceiver } from './workspace-webhooks.ts';
 
@@ -134,6 +134,9 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   const backfills = createBackfills(intake);
   const sweeps = createSweeps({ ...intake, fetches: fetches.bell });
   const hooks = createHookWatch(intake);
+  const rules = rulesOf(config, address.baseUrl, parts.connectors);
+  const triaged = rules.triage.isOn ? config.connections.map(({ name }) => name) : [];
+  await store.commit((transaction) => switchTriage(transaction, triaged, clock.now()));
   const reconcile = createReconcile({
     store,
     clock,
@@ -145,6 +148,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     usedShare: () => throttle.usedShare(),
     visibility: config.quota.visibility,
     isCrowded: () => collector.isCrowded(),
+    rules,
     guard: config.guard,
     fetches: fetches.bell,
   });

@@ -1,9 +1,10 @@
-import type { ConnectionConfig } from '../config/schema.ts';
+import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
 import type { Connector } from '../connectors/connector.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Source, Sources } from '../reconcile/context.ts';
+import { createRules, type Rules } from '../reconcile/rules.ts';
 import type { Parts } from './parts.ts';
 
 /** Where the webhooks of a connection come in, seen from where the daemon has this address. */
@@ -31,10 +32,14 @@ export function sourcesOf(configs: readonly ConnectionConfig[], connectors: Part
   return new Map(configs.map((config) => [config.name, sourceOf(config, connectors)]));
 }
 
-function sourceOf({ connector: id, options, mirror }: ConnectionConfig, connectors: Parts['connectors']): Source {
+function sourceOf(config: ConnectionConfig, connectors: Parts['connectors']): Source {
+  const { name, connector: id, options, mirror, writeBack } = config;
   const connector = connectorOf(id, connectors);
   return {
+    connection: name,
     vendor: connector,
+    grammar: connector.grammar,
+    writeBack,
     mirror: mirror === 'record',
     translate: (delivery) => connector.translate(delivery, options),
     reference: (item) => connector.reference(item),
@@ -45,4 +50,25 @@ function connectorOf(id: string, connectors: Parts['connectors']): Connector<unk
   const found = connectors.find((connector) => connector.id === id);
   if (!found) throw new SyncError('config_invalid', `there is no connector "${id}"`);
   return found;
+}
+
+/** The rules of a workspace over all its connections. `baseUrl` is where its API is. */
+export function rulesOf(
+  { rules, users, connections, workspace }: WorkspaceConfig,
+  baseUrl: string,
+  connectors: Parts['connectors'],
+): Rules {
+  const { trailers, links, triage, documents } = rules;
+  return createRules({
+    trailers,
+    links,
+    triage,
+    users,
+    documents: documents === 'attach',
+    addresses: [new URL(baseUrl).origin, ...workspace.web],
+    grammars: connections.map(({ connector: id, options }) => {
+      const connector = connectorOf(id, connectors);
+      return { connector: id, host: connector.host(options), grammar: connector.grammar };
+    }),
+  });
 }

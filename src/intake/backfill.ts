@@ -20,7 +20,7 @@ import {
 import { storeError } from '../store/database.ts';
 import { ALL_UNITS } from '../store/polls.ts';
 import type { ActiveConnection } from './active-connection.ts';
-import { limitPause, type Pauses } from './pauses.ts';
+import type { Pauses } from './pauses.ts';
 import type { WalkDeps } from './walk.ts';
 
 export interface BackfillDeps extends WalkDeps {
@@ -116,7 +116,7 @@ async function readNext(
   if (unit === undefined) return undefined;
   const wait = unit.not_before - now;
   if (wait > 0 && wait <= LONGEST_WAIT) return wait;
-  const paused = pauses.left(active.name);
+  const paused = pauses.left(active.name, 'background');
   if (paused > 0) return paused;
   if (await isAheadOf(store.query, active.name, MOST_WAITING)) return FULL_PAUSE;
   try {
@@ -179,8 +179,7 @@ function countItems({ connector, options }: ActiveConnection, { event, body }: H
 async function onFailure(deps: BackfillDeps, unit: BackfillRow, error: SyncError): Promise<number> {
   const { store, clock, random, pauses, meter, logger } = deps;
   const { connection } = unit;
-  const limit = limitPause(error);
-  if (limit > 0) pauses.pause(connection, limit);
+  const limit = pauses.note(connection, error, 'background');
   meter.count('backfill_pages_total', { connection, outcome: limit > 0 ? 'limited' : 'failed' });
   logger.warn({ connection, unit: unit.unit, code: error.code, error }, 'backfill failed');
   const text = `${error.code}: ${error.message}`;

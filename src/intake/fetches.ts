@@ -16,7 +16,7 @@ import {
   type WantedFetch,
 } from '../store/fetches.ts';
 import type { ActiveConnection } from './active-connection.ts';
-import { limitPause, type Pauses } from './pauses.ts';
+import type { Pauses } from './pauses.ts';
 
 export interface FetchDeps {
   readonly store: Store;
@@ -87,7 +87,7 @@ export function createFetches(deps: FetchDeps): Fetches {
   async function untilNext(): Promise<number | undefined> {
     const now = deps.clock.now();
     const next = await nextFetchTime(deps.store.query, now);
-    const pauses = deps.connections.map(({ name }) => deps.pauses.left(name)).filter((left) => left > 0);
+    const pauses = deps.connections.map(({ name }) => deps.pauses.left(name, 'fetch')).filter((left) => left > 0);
     const waits = next === undefined ? pauses : [...pauses, Math.min(next - now, LONGEST_WAIT)];
     return waits.length === 0 ? undefined : Math.min(...waits);
   }
@@ -142,15 +142,15 @@ function createLine(deps: FetchDeps, active: ActiveConnection, signal: AbortSign
   async function onFailure(wanted: WantedFetch, error: SyncError): Promise<void> {
     outages = isOutage(error) ? outages + 1 : 0;
     const outage = outages > 0 ? backoff(deps.random, outages, undefined, LONGEST_OUTAGE_PAUSE) : 0;
-    const pause = Math.max(limitPause(error), outage);
-    if (pause > 0) deps.pauses.pause(active.name, pause);
+    deps.pauses.note(active.name, error, 'fetch');
+    if (outage > 0) deps.pauses.pause(active.name, outage);
     deps.logger.warn({ ...about(wanted), code: error.code, attempts: wanted.attempts + 1, error }, 'fetch failed');
     await postpone(deps, wanted, error);
   }
 
   return {
     async fill() {
-      if (signal.aborted || deps.pauses.left(active.name) > 0) return;
+      if (signal.aborted || deps.pauses.left(active.name, 'fetch') > 0) return;
       const due = await dueFetches(deps.store.query, active.name, deps.clock.now(), LONGEST_WAIT, 2 * MOST_AT_ONCE);
       for (const wanted of due) {
         if (underWay.size >= MOST_AT_ONCE) return;

@@ -5,7 +5,7 @@ import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Stage } from '../lib/stage.ts';
 import type { ActiveConnection } from './active-connection.ts';
-import { limitPause, type Pauses } from './pauses.ts';
+import type { Pauses } from './pauses.ts';
 
 export interface HookWatchDeps {
   readonly connections: readonly ActiveConnection[];
@@ -68,7 +68,7 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
 
   /** Never rejects. A connection that the provider has limited is left for the next time. */
   async function look({ name, connection, webhookUrl }: ActiveConnection): Promise<void> {
-    if (!connection.hooks || webhookUrl === undefined || deps.pauses.left(name) > 0) return;
+    if (!connection.hooks || webhookUrl === undefined || deps.pauses.left(name, 'background') > 0) return;
     try {
       const states = await connection.hooks.states(webhookUrl, stopping.signal);
       const silent = states.filter(isSilent);
@@ -83,7 +83,7 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
 
   /** Never rejects. */
   async function redeliver({ name, connection, webhookUrl }: ActiveConnection): Promise<void> {
-    if (!connection.redeliver || webhookUrl === undefined || deps.pauses.left(name) > 0) return;
+    if (!connection.redeliver || webhookUrl === undefined || deps.pauses.left(name, 'background') > 0) return;
     try {
       const since = new Date(deps.clock.now() - REDELIVER_SINCE).toISOString();
       const asked = await connection.redeliver(webhookUrl, since, stopping.signal);
@@ -99,8 +99,7 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
   function onFailure(name: string, thrown: unknown, about: string, keep: (failure: string) => void): void {
     if (stopping.signal.aborted) return;
     const error: SyncError = asSyncError(thrown);
-    const pause = limitPause(error);
-    if (pause > 0) deps.pauses.pause(name, pause);
+    deps.pauses.note(name, error, 'background');
     keep(`${error.code}: ${error.message}`);
     deps.logger.warn({ connection: name, code: error.code, error }, about);
   }

@@ -6,26 +6,47 @@ const UNNAMED = 60_000;
 /** However long a provider asks to wait, it is asked again after this, milliseconds. */
 const LONGEST = 3_600_000;
 
-/** Connections that must be left alone for a while; polls and fetches share this. Forgotten at a restart. */
+/** What a connection's limit is used for, the most urgent first: each leaves something to those before it. */
+const USES = ['fetch', 'poll', 'background'] as const;
+export type Use = (typeof USES)[number];
+
+/** Connections that must be left alone for a while; all that asks a provider shares this. Forgotten at a restart. */
 export interface Pauses {
-  /** Milliseconds left; 0 where the connection is free. */
-  left(connection: string): number;
-  /** Pauses for `ms`; a longer pause that runs already stays. */
-  pause(connection: string, ms: number): void;
+  /** Milliseconds left; 0 where the connection is free for this use. */
+  left(connection: string, use: Use): number;
+  /** Pauses for `ms`, for this use and what is less urgent; a longer pause that runs already stays. */
+  pause(connection: string, ms: number, from?: Use): void;
+  /**
+   * Notes why a request failed. A limit that the provider told of is everybody's; one that was kept without asking it, to
+   * leave something to what is more urgent, holds for this use and those after it.
+   *
+   * @returns how long it pauses, milliseconds; 0 where the error is no limit
+   */
+  note(connection: string, error: SyncError, use: Use): number;
 }
 
 export function createPauses(clock: Clock): Pauses {
   const until = new Map<string, number>();
+  const left = (connection: string, use: Use) =>
+    Math.max(0, (until.get(`${use} ${connection}`) ?? 0) - clock.monotonic());
+  const pause = (connection: string, ms: number, from: Use = 'fetch') => {
+    const end = clock.monotonic() + ms;
+    for (const use of USES.slice(USES.indexOf(from)))
+      until.set(`${use} ${connection}`, Math.max(until.get(`${use} ${connection}`) ?? 0, end));
+  };
   return {
-    left: (connection) => Math.max(0, (until.get(connection) ?? 0) - clock.monotonic()),
-    pause(connection, ms) {
-      until.set(connection, Math.max(until.get(connection) ?? 0, clock.monotonic() + ms));
+    left,
+    pause,
+    note(connection, error, use) {
+      const ms = limitPause(error);
+      if (ms > 0) pause(connection, ms, error.status === undefined ? use : 'fetch');
+      return ms;
     },
   };
 }
 
-/** How long a connection pauses because of this error: 0 unless the provider limited us. */
-export function limitPause(error: SyncError): number {
+/** How long a connection pauses because of this error: 0 unless it is a limit. */
+function limitPause(error: SyncError): number {
   if (error.code !== 'rate_limited') return 0;
   return Math.min(LONGEST, Math.max(1_000, error.retryAfter ?? UNNAMED));
 }

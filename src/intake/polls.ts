@@ -7,7 +7,7 @@ import type { Stage } from '../lib/stage.ts';
 import { storeError } from '../store/database.ts';
 import { ALL_UNITS, clearConnectionFailure, recordPollFailure } from '../store/polls.ts';
 import type { ActiveConnection } from './active-connection.ts';
-import { limitPause, type Pauses } from './pauses.ts';
+import type { Pauses } from './pauses.ts';
 import { repeat } from './schedule.ts';
 import { type WalkDeps, walkUnit } from './walk.ts';
 
@@ -76,7 +76,7 @@ function createPoller(deps: PollDeps, active: ActiveConnection): Poller {
 
   async function run(only?: ReadonlySet<string>): Promise<void> {
     if (stopping.signal.aborted) return;
-    const pause = deps.pauses.left(active.name);
+    const pause = deps.pauses.left(active.name, 'poll');
     if (pause > 0) return retryIn(pause, only);
     busy = true;
     timers.retry();
@@ -91,7 +91,7 @@ function createPoller(deps: PollDeps, active: ActiveConnection): Poller {
 
   function retryDelay(): number {
     const longest = Math.min(LONGEST_RETRY, everyMs(active) ?? LONGEST_RETRY);
-    return Math.max(deps.pauses.left(active.name), backoff(deps.random, failures - 1, FIRST_RETRY, longest));
+    return Math.max(deps.pauses.left(active.name, 'poll'), backoff(deps.random, failures - 1, FIRST_RETRY, longest));
   }
 
   function retryIn(ms: number, units?: ReadonlySet<string>): void {
@@ -199,8 +199,7 @@ async function failed(
   const error = asSyncError(storeError(thrown, deps.store.file));
   if (signal.aborted) return error;
   const connection = active.name;
-  const pause = limitPause(error);
-  if (pause > 0) deps.pauses.pause(connection, pause);
+  const pause = deps.pauses.note(connection, error, 'poll');
   deps.meter.count('polls_total', { connection, outcome: pause > 0 ? 'limited' : 'failed' });
   deps.logger.warn({ connection, unit, code: error.code, error }, 'poll failed');
   const text = `${error.code}: ${error.message}`;

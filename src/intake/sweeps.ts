@@ -12,7 +12,7 @@ import { findItem, readFields } from '../store/items.ts';
 import { ALL_UNITS } from '../store/polls.ts';
 import { heldPart, keepSweepsOf, recordSweep, recordSweepFailure } from '../store/sweeps.ts';
 import type { ActiveConnection } from './active-connection.ts';
-import { limitPause, type Pauses } from './pauses.ts';
+import type { Pauses } from './pauses.ts';
 import { repeat } from './schedule.ts';
 
 export interface SweepDeps {
@@ -167,8 +167,9 @@ async function patiently<Result>(
   signal: AbortSignal,
   call: () => Promise<Result>,
 ): Promise<Result> {
+  const leftOf = () => pauses.left(name, 'background');
   for (let tries = 1; ; ) {
-    for (let left = pauses.left(name); left > 0; left = pauses.left(name)) {
+    for (let left = leftOf(); left > 0; left = leftOf()) {
       await sleep(clock, left, signal);
       signal.throwIfAborted();
     }
@@ -177,10 +178,9 @@ async function patiently<Result>(
       return await call();
     } catch (thrown) {
       const error = asSyncError(thrown);
-      const limit = limitPause(error);
+      const limit = pauses.note(name, error, 'background');
       if (signal.aborted || (limit === 0 && (error.verdict !== 'retry' || tries >= MOST_TRIES))) throw error;
-      if (limit > 0) pauses.pause(name, limit);
-      else await sleep(clock, backoff(random, tries++, FIRST_RETRY, LONGEST_RETRY), signal);
+      if (limit === 0) await sleep(clock, backoff(random, tries++, FIRST_RETRY, LONGEST_RETRY), signal);
     }
   }
 }

@@ -54,6 +54,8 @@ export interface PullRequest extends ItemBase {
   readonly reviewers?: readonly string[];
   /** RFC 3339, UTC; null while it is not merged. */
   readonly mergedAt?: string | null;
+  /** Messages of its commits, as far as deliveries bring them; searched for trailers and closing words. */
+  readonly commitMessages?: readonly string[];
 }
 
 export interface WorkItem extends ItemBase {

@@ -1,3 +1,6 @@
+import type { Intent } from './grammar.ts';
+import type { ItemKey } from './item.ts';
+
 /** A link is the tie of an item to a task, with the reason it exists. */
 export interface LinkReason {
   /** Name of the rule that matched, for example `task-key`. */
@@ -6,6 +9,11 @@ export interface LinkReason {
   readonly place: string;
   /** The text that matched, as it stood. */
   readonly text: string;
+  readonly intent: Intent;
+  /** The item that the text names, where the task is that item's. */
+  readonly via?: ItemKey;
+  /** The delivery with which the text came; absent where it was purged from memory. */
+  readonly delivery?: number;
 }
 
 /** What marks a work-item link of the workspace as ours: `worksync:<item key>`. */

@@ -7,6 +7,8 @@ export interface Task {
   readonly status: string;
   /** How a create is recognised: the item's key, or `api` for tasks that others made. */
   readonly source: string;
+  /** RFC 3339, UTC; absent where the workspace does not tell. */
+  readonly createdAt?: string;
   /** RFC 3339, UTC. */
   readonly updatedAt: string;
 }

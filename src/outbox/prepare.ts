@@ -1,8 +1,9 @@
 import { entity as entityName } from '../model/change.ts';
 import type { Action } from '../store/answers.ts';
 import type { Query } from '../store/database.ts';
-import { type EntityRow, findEntity, forgetEntity, json } from '../store/entities.ts';
+import { type EntityRow, findEntity, forgetEntity, json, saveEntity } from '../store/entities.ts';
 import { type Eligible, nextChange, type OutboxRow, removeChange, updateChange } from '../store/outbox.ts';
+import { taskOfSource } from '../store/tasks.ts';
 
 /** A request that is about to be sent, as it stands in the outbox row while it is in flight. */
 export interface Prepared {
@@ -35,10 +36,11 @@ export async function prepareNext(query: Query, eligible: Eligible): Promise<Pre
     const row = await nextChange(query, eligible);
     if (row === undefined) return undefined;
     const held = row.kind === 'read' ? undefined : await findEntity(query, row.entity);
-    const request = row.kind === 'read' ? readOf(row) : held && writeOf(row, held);
+    const request = row.kind === 'read' ? readOf(row) : held && (await writeOnce(query, row, held));
     if (request === undefined) {
       await removeChange(query, row.entity);
-      if (held && isNothing(held)) await forgetEntity(query, row.entity);
+      const left = held && (await findEntity(query, row.entity));
+      if (left && isNothing(left)) await forgetEntity(query, row.entity);
       continue;
     }
     const waiting = (JSON.parse(row.waiting) as unknown[]).length;
@@ -50,9 +52,17 @@ export async function prepareNext(query: Query, eligible: Eligible): Promise<Pre
   }
 }
 
-/** A link that nobody wants and that nobody knows of. */
+/** What a write would send; nothing for a task that the workspace holds already, whoever made it. */
+async function writeOnce(query: Query, row: OutboxRow, held: EntityRow): Promise<Request | undefined> {
+  const made = row.kind === 'task' && held.item_key ? await taskOfSource(query, held.item_key) : undefined;
+  if (made === undefined) return writeOf(row, held);
+  await saveEntity(query, { ...held, known: held.desired ?? '{}', remote_id: made.taskId });
+  return undefined;
+}
+
+/** A link or a task that nobody wants and that nobody knows of. */
 function isNothing({ kind, desired, known }: EntityRow): boolean {
-  return kind === 'link' && desired === null && known === null;
+  return kind !== 'pull_request' && desired === null && known === null;
 }
 
 /** A write that waits with its request still in the row is of unknown fate. */

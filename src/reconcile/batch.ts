@@ -10,11 +10,13 @@ import { type PendingDelivery, settleDeliveries, type Verdict } from '../store/i
 import { findItem, type ItemMark, itemMarks, readFields, saveItem } from '../store/items.ts';
 import { wishTaskList } from '../store/list-reads.ts';
 import { applyAnswer } from './answers.ts';
+import type { Cause } from './changes.ts';
 import type { Moment, Source, Sources } from './context.ts';
-import { type Cause, evaluate } from './evaluate.ts';
+import { evaluate } from './evaluate.ts';
 import { type GuardLimits, guardChanges } from './guard.ts';
 import type { KeyHorizon } from './key-horizon.ts';
 import { clampTime, type Held, judge } from './newest.ts';
+import { PLAIN_RULES, type Rules } from './rules.ts';
 import { translateEvent } from './workspace-events.ts';
 
 /** A delivery with what it becomes; translated before the transaction, since translation touches nothing. */
@@ -72,6 +74,8 @@ export interface Surroundings {
   readonly sources: Sources;
   readonly horizon: KeyHorizon;
   readonly logger: Logger;
+  /** Absent: those that hold where nothing is configured. */
+  readonly rules?: Rules;
   /** Absent: nothing is held. */
   readonly guard?: GuardLimits;
 }
@@ -81,13 +85,14 @@ export async function applyBatch(
   query: Query,
   batch: readonly Translated[],
   moment: Moment,
-  { sources, horizon, logger, guard }: Surroundings,
+  { sources, horizon, logger, guard, rules = PLAIN_RULES }: Surroundings,
 ): Promise<BatchResult> {
-  const work = new Batch(query, moment, sources, logger);
+  const work = new Batch(query, moment, { sources, logger, rules });
   await work.load(batch);
   for (const translated of batch) await work.take(translated);
   await work.evaluateChanged();
-  if (work.unknownKeys.some((key) => horizon.mayBeNew(key))) {
+  // An id says nothing of whether it is new: what is named for the first time is looked for once.
+  if (work.unknownIds > 0 || work.unknownKeys.some((key) => horizon.mayBeNew(key))) {
     await wishTaskList(query, { ...moment, lane: 'read', notBefore: 0 });
   }
   const held = guard === undefined ? [] : await guardChanges(query, guard);
@@ -106,6 +111,7 @@ const TELL_TASKS: ReadonlySet<Answer['action']> = new Set(['read-tasks', 'create
 class Batch implements BatchResult {
   readonly verdicts: Verdict[] = [];
   readonly unknownKeys: string[] = [];
+  unknownIds = 0;
   answersTaken = false;
   tasksChanged = false;
   evaluated = 0;
@@ -118,13 +124,21 @@ class Batch implements BatchResult {
   readonly #changed = new Map<ItemKey, Changed>();
   /** Items to look at again because of what the workspace said. */
   readonly #again = new Set<ItemKey>();
+  /** Items to look at again because they name a work item whose tasks have changed. */
+  readonly #told = new Set<ItemKey>();
   readonly #sources: Sources;
+  readonly #rules: Rules;
 
-  constructor(query: Query, moment: Moment, sources: Sources, logger: Logger) {
+  constructor(
+    query: Query,
+    moment: Moment,
+    { sources, logger, rules }: { sources: Sources; logger: Logger; rules: Rules },
+  ) {
     this.#query = query;
     this.#moment = moment;
     this.#sources = sources;
     this.#logger = logger;
+    this.#rules = rules;
   }
 
   /** One look for all items of the batch, reading only what tells that nothing changed. */
@@ -211,7 +225,8 @@ class Batch implements BatchResult {
     // Nobody waits for what a backfill brings: it is to be sent when there is nothing else to send.
     const own = delivery.source === 'backfill' ? [] : [{ id: delivery.id, at: delivery.receivedAt }];
     const waiting = [...(before?.waiting ?? []), ...own];
-    const cause = { since: before?.since ?? delivery.receivedAt, waiting, isBackfill };
+    const since = before?.since ?? delivery.receivedAt;
+    const cause = { since, waiting, isBackfill, delivery: delivery.id };
     this.#changed.set(item.key, { source, cause });
   }
 
@@ -228,6 +243,7 @@ class Batch implements BatchResult {
     for (const key of this.#again) {
       if (!this.#changed.has(key)) await this.#lookAgain(key);
     }
+    for (const key of this.#told) await this.#lookAgain(key);
   }
 
   async #lookAgain(key: ItemKey): Promise<void> {
@@ -239,7 +255,11 @@ class Batch implements BatchResult {
 
   async #evaluate(item: Item, source: Source, cause: Cause): Promise<void> {
     this.evaluated++;
-    this.unknownKeys.push(...(await evaluate(this.#query, item, source, cause, this.#moment)));
+    const surroundings = { query: this.#query, moment: this.#moment, rules: this.#rules, sources: this.#sources };
+    const { unknownKeys, unknownIds, again } = await evaluate({ ...surroundings, item, source, cause });
+    this.unknownKeys.push(...unknownKeys);
+    this.unknownIds += unknownIds.length;
+    for (const key of again) this.#told.add(key);
   }
 }
 

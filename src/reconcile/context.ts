@@ -1,13 +1,19 @@
 import type { Translation } from '../connectors/connector.ts';
 import type { Delivery } from '../model/delivery.ts';
+import type { Grammar } from '../model/grammar.ts';
 import type { Item, ItemReference } from '../model/item.ts';
 import type { Vendor } from './desired.ts';
 
 /** One connection as reconcile needs it: only pure functions. */
 export interface Source {
+  readonly connection: string;
   readonly vendor: Vendor;
   /** Whether its pull requests are recorded in the workspace. */
   readonly mirror: boolean;
+  /** How people name its items. */
+  readonly grammar?: Grammar;
+  /** What is written to the vendor; absent: nothing. */
+  readonly writeBack?: { readonly comment: boolean; readonly close: boolean };
   translate(delivery: Delivery): Translation;
   reference(item: Item): ItemReference;
 }

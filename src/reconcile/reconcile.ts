@@ -13,6 +13,7 @@ import { applyBatch, type BatchResult, translateAll } from './batch.ts';
 import type { Sources } from './context.ts';
 import type { GuardLimits } from './guard.ts';
 import { type KeyHorizon, keyHorizon } from './key-horizon.ts';
+import type { Rules } from './rules.ts';
 
 export interface ReconcileOptions {
   readonly store: Store;
@@ -27,6 +28,8 @@ export interface ReconcileOptions {
   readonly visibility?: number;
   /** Whether deliveries come in faster than they can be stored one by one. */
   readonly isCrowded: () => boolean;
+  /** Absent: those that hold where nothing is configured. */
+  readonly rules?: Rules;
   /** Absent: nothing is held. */
   readonly guard?: GuardLimits;
   /** Rung by whoever appends deliveries. */
@@ -109,7 +112,8 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   async function apply(pending: readonly PendingDelivery[]): Promise<BatchResult> {
     const translated = translateAll(pending, options.sources);
     horizon ??= keyHorizon((await allTaskKeys(store.query)).values());
-    const surroundings = { sources: options.sources, horizon, logger, guard: options.guard };
+    const { sources, rules, guard } = options;
+    const surroundings = { sources, horizon, logger, rules, guard };
     const moment = { now: clock.now(), usedShare: options.usedShare(), visibility: options.visibility };
     return store.commit((transaction) => applyBatch(transaction, translated, moment, surroundings));
   }

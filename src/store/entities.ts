@@ -1,7 +1,8 @@
+import type { Selectable } from 'kysely';
 import type { Query } from './database.ts';
 import type { Tables } from './tables.ts';
 
-export type EntityRow = Tables['entities'];
+export type EntityRow = Selectable<Tables['entities']>;
 
 export async function findEntity(query: Query, entity: string): Promise<EntityRow | undefined> {
   return query.selectFrom('entities').selectAll().where('entity', '=', entity).executeTakeFirst();
@@ -13,6 +14,23 @@ export async function linksOfItem(query: Query, itemKey: string): Promise<Entity
 
 export async function linksOfTask(query: Query, taskId: string): Promise<EntityRow[]> {
   return query.selectFrom('entities').selectAll().where('task_id', '=', taskId).where('kind', '=', 'link').execute();
+}
+
+const AT_ONCE = 500;
+
+/** The items that have links to one of these tasks. */
+export async function linkedItems(query: Query, taskIds: readonly string[]): Promise<string[]> {
+  const keys = new Set<string>();
+  for (let at = 0; at < taskIds.length; at += AT_ONCE) {
+    const rows = await query
+      .selectFrom('entities')
+      .select('item_key')
+      .where('task_id', 'in', taskIds.slice(at, at + AT_ONCE))
+      .where('kind', '=', 'link')
+      .execute();
+    for (const { item_key } of rows) if (item_key !== null) keys.add(item_key);
+  }
+  return [...keys];
 }
 
 export async function saveEntity(query: Query, row: EntityRow): Promise<void> {
@@ -40,6 +58,7 @@ export function blankEntity(entity: string, kind: EntityRow['kind'], ids: Partia
     known_at: null,
     remote_id: null,
     hand: null,
+    written: null,
     ...ids,
   };
 }

@@ -1,8 +1,9 @@
+import type { Selectable } from 'kysely';
 import type { Item, ItemKey } from '../model/item.ts';
 import type { Query } from './database.ts';
 import type { Tables } from './tables.ts';
 
-export type ItemRow = Tables['items'];
+export type ItemRow = Selectable<Tables['items']>;
 
 /** What is needed to see that nothing changed; the fields are read only where something did. */
 export type ItemMark = Pick<ItemRow, 'key' | 'provider_time' | 'hash'>;
@@ -23,11 +24,17 @@ export async function itemMarks(query: Query, keys: readonly ItemKey[]): Promise
   return marks;
 }
 
+/** Which of these are keys of items. */
+export async function existingItems(query: Query, keys: readonly string[]): Promise<ItemKey[]> {
+  return [...(await itemMarks(query, [...new Set(keys)])).keys()];
+}
+
 export async function findItem(query: Query, key: ItemKey): Promise<ItemRow | undefined> {
   return query.selectFrom('items').selectAll().where('key', '=', key).executeTakeFirst();
 }
 
-export async function saveItem(query: Query, row: ItemRow): Promise<void> {
+/** What stands for it stays as it was. */
+export async function saveItem(query: Query, row: Omit<ItemRow, 'standing'>): Promise<void> {
   const { key: _, ...rest } = row;
   await query
     .insertInto('items')
@@ -43,4 +50,18 @@ export interface StoredItem {
 
 export function readFields(row: Pick<ItemRow, 'fields'>): StoredItem {
   return JSON.parse(row.fields) as StoredItem;
+}
+
+/** The tasks that stand for a work item, as they were last told. */
+export async function readStanding(query: Query, key: ItemKey): Promise<readonly string[]> {
+  const row = await query.selectFrom('items').select('standing').where('key', '=', key).executeTakeFirst();
+  return row?.standing ? (JSON.parse(row.standing) as string[]) : [];
+}
+
+export async function saveStanding(query: Query, key: ItemKey, taskIds: readonly string[]): Promise<void> {
+  await query
+    .updateTable('items')
+    .set({ standing: taskIds.length === 0 ? null : JSON.stringify(taskIds) })
+    .where('key', '=', key)
+    .execute();
 }

@@ -17,3 +17,26 @@ export async function writeMeta(query: Query, name: string, value: string): Prom
     .onConflict((conflict) => conflict.column('name').doUpdateSet({ value }))
     .execute();
 }
+
+/** When triage was switched on for a connection, epoch milliseconds. */
+export async function triageSince(query: Query, connection: string): Promise<number | undefined> {
+  const since = await readMeta(query, `triage.since.${connection}`);
+  return since === undefined ? undefined : Number(since);
+}
+
+/** Triage is on for these connections, and for no others; for those where it was not, from now. */
+export async function switchTriage(query: Query, connections: readonly string[], now: number): Promise<void> {
+  const names = connections.map((connection) => `triage.since.${connection}`);
+  await query
+    .deleteFrom('meta')
+    .where('name', 'like', 'triage.since.%')
+    .where('name', 'not in', ['', ...names])
+    .execute();
+  const rows = names.map((name) => ({ name, value: String(now) }));
+  if (rows.length === 0) return;
+  await query
+    .insertInto('meta')
+    .values(rows)
+    .onConflict((conflict) => conflict.column('name').doNothing())
+    .execute();
+}

@@ -194,4 +194,19 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
         .execute();
     },
   },
+  '004_rules': {
+    async up(db) {
+      // Not only tasks are named.
+      await db.schema.alterTable('mentions').renameColumn('task_key', 'name').execute();
+      await db.schema
+        .createTable('item_names')
+        .addColumn('item_key', 'text', (column) => column.notNull())
+        .addColumn('name', 'text', (column) => column.notNull())
+        .addPrimaryKeyConstraint('item_names_key', ['item_key', 'name'])
+        .execute();
+      await db.schema.createIndex('item_names_name').on('item_names').column('name').execute();
+      await db.schema.alterTable('items').addColumn('standing', 'text').execute();
+      await db.schema.alterTable('entities').addColumn('written', 'text').execute();
+    },
+  },
 };

@@ -39,12 +39,22 @@ export interface Tables {
     gone: 0 | 1;
     /** The whole item as JSON, absent fields left out. */
     fields: string;
-    /** The reference that fetches it, as JSON. */
     seen_at: number;
+    /** Ids of the tasks that stand for a work item, as JSON, as they were last told to the items that name it. */
+    standing: Generated<string | null>;
   };
 
-  /** Task keys that an item's text names, known or not yet: a new task finds its items here. */
-  mentions: { item_key: string; task_key: string; reason: string };
+  /** What an item's text names, known or not yet: a new task, or an item that gets its task, finds its items here. */
+  mentions: {
+    item_key: string;
+    /** Key of a task or an item, or one of the other names of `reconcile/link-rules/names.ts`. */
+    name: string;
+    /** Rule, place, text and words of the mention, and the delivery that brought it, as JSON. */
+    reason: string;
+  };
+
+  /** Names under which a work item is found in other items' texts. */
+  item_names: { item_key: string; name: string };
 
   tasks: {
     task_id: string;
@@ -82,6 +92,8 @@ export interface Tables {
     remote_id: string | null;
     /** `manual`: made by a person; `removed`: taken away by a person. Neither is touched. */
     hand: 'manual' | 'removed' | null;
+    /** The last request of ours that was answered, as JSON: `{action, sentAt, answer}`. */
+    written: Generated<string | null>;
   };
 
   outbox: {

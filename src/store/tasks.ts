@@ -33,3 +33,23 @@ export async function saveTask(query: Query, task: Task, seenAt: number): Promis
 export async function forgetTask(query: Query, taskId: string, before: number): Promise<void> {
   await query.deleteFrom('tasks').where('task_id', '=', taskId).where('seen_at', '<=', before).execute();
 }
+
+/** Which of these tasks exist. */
+export async function existingTasks(query: Query, taskIds: readonly string[]): Promise<Set<string>> {
+  if (taskIds.length === 0) return new Set();
+  const rows = await query.selectFrom('tasks').select('task_id').where('task_id', 'in', taskIds).execute();
+  return new Set(rows.map((row) => row.task_id));
+}
+
+/** The task that was made for an item: the oldest, where there are several. */
+export async function taskOfSource(query: Query, source: string): Promise<Task | undefined> {
+  const rows = await query.selectFrom('tasks').select('fields').where('source', '=', source).execute();
+  return rows.map((row) => JSON.parse(row.fields) as Task).toSorted(byAge)[0];
+}
+
+/** Tasks of one second go by their numbers. */
+function byAge(left: Pick<Task, 'createdAt' | 'key'>, right: Pick<Task, 'createdAt' | 'key'>): number {
+  const [earlier = '', later = ''] = [left.createdAt, right.createdAt];
+  if (earlier !== later) return earlier < later ? -1 : 1;
+  return left.key.localeCompare(right.key, 'en', { numeric: true });
+}

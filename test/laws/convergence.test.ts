@@ -13,7 +13,7 @@ import type { Source } from '../../src/reconcile/context.ts';
 import { desiredRecord, type Vendor } from '../../src/reconcile/desired.ts';
 import { differingFields } from '../../src/reconcile/diff.ts';
 import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
-import { mentionsOf } from '../../src/reconcile/link-rules.ts';
+import { PLAIN_RULES } from '../../src/reconcile/rules.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import { openStore, type Store } from '../../src/store/database.ts';
 import { findEntity } from '../../src/store/entities.ts';
@@ -37,6 +37,7 @@ const VENDOR: Vendor = {
   capabilities: { supportsLabels: true, supportsDraft: true, reopensClosed: true },
 };
 const SOURCE: Source = {
+  connection: CONNECTION,
   vendor: VENDOR,
   mirror: true,
   translate: ({ body }) => ({ outcome: 'items', items: [JSON.parse(Buffer.from(body).toString()) as Item] }),
@@ -371,7 +372,7 @@ function urlOf(index: number): string {
 }
 
 function names(pull: PullRequest, task: string): boolean {
-  return mentionsOf(pull).some(({ taskKey }) => taskKey === task);
+  return PLAIN_RULES.links.mentionsOf(pull, SOURCE).some(({ name }) => name === task);
 }
 
 function failureOf(fate: Fate): SyncError {

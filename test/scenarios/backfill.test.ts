@@ -145,7 +145,7 @@ describe('a backfill', () => {
     await open(forge);
     const answers = [
       new SyncError('server_failed', 'a bad day'),
-      new SyncError('rate_limited', 'too many', { retryAfter: 600_000 }),
+      new SyncError('rate_limited', 'too many', { retryAfter: 600_000, status: 429 }),
     ];
     forge.onAsk = (what) => {
       if (what === 'history lost 1') throw new SyncError('not_found', 'there is no lost');

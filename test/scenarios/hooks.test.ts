@@ -135,7 +135,8 @@ describe('failed deliveries', () => {
   it('are left alone while the vendor limits us', async () => {
     await open();
     forge.onAsk = (what) => {
-      if (what.startsWith('hooks')) throw new SyncError('rate_limited', 'slow', { retryAfter: 40 * MINUTE });
+      if (what.startsWith('hooks'))
+        throw new SyncError('rate_limited', 'slow', { retryAfter: 40 * MINUTE, status: 429 });
     };
     await world.clock.advance(MINUTE);
     expect((await status())?.failure).toBe('rate_limited: slow');

@@ -100,7 +100,7 @@ describe('a sweep', () => {
     forge.repositories.set('app', pulls(7, THEN, 2));
     const answers = [
       new SyncError('server_failed', 'a bad day'),
-      new SyncError('rate_limited', 'too many', { retryAfter: HOUR / 2 }),
+      new SyncError('rate_limited', 'too many', { retryAfter: HOUR / 2, status: 429 }),
     ];
     forge.onAsk = (what) => {
       if (what === 'sweep app 2' && answers.length > 0) throw answers.shift();

@@ -19,12 +19,14 @@ describe('a valid file', () => {
       {
         name: 'work',
         file: expect.stringMatching(/work\.yaml$/),
-        workspace: { id: 'current', api: {} },
+        workspace: { id: 'current', api: {}, web: [] },
         quota: { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, share: 0.8, concurrency: 8 },
         mirror: 'record',
         retention: { bodies: 14 * 86_400_000, deliveries: 90 * 86_400_000 },
         guard: { removals: 20, creations: 200 },
         gateway: { fresh: 15_000, wait: 20_000, keyPrefix: 'wsk_' },
+        rules: { trailers: ['Task'], links: [], triage: [], documents: 'off' },
+        users: {},
         connections: [
           {
             name: 'main',
@@ -34,6 +36,7 @@ describe('a valid file', () => {
             poll: { everyMs: 300_000 },
             sweep: { cron: '53 15 * * *' },
             mirror: 'record',
+            writeBack: { comment: false, close: false },
           },
         ],
       },

@@ -14,6 +14,9 @@ describe('what is accepted', () => {
     { token: 'glpat-x_y.z' },
     { projects: [4861503, '4861503'] },
     { projects: ['group/sub.group/deeper_one/Project-1.x', '_a/b'] },
+    { projects: ['acme/*', 'acme/platform/**', 'acme/*/api-*'], exclude: ['acme/old-*', 7] },
+    { projects: undefined, groups: ['acme', 'acme/platform'], archived: true, forks: true },
+    { issues: true, confidential: true },
   ])('%j', (given) => {
     expect(problems(given)).toEqual([]);
   });
@@ -22,6 +25,12 @@ describe('what is accepted', () => {
     expect(gitlab.options.parse({ host: 'GitLab.Example.com', projects: [7] })).toEqual({
       host: 'gitlab.example.com',
       projects: ['7'],
+      groups: [],
+      exclude: [],
+      archived: false,
+      forks: false,
+      issues: false,
+      confidential: false,
     });
   });
 });
@@ -31,7 +40,7 @@ describe('what is refused, and where', () => {
     [{ projects: [] }, ['projects']],
     [{ projects: undefined }, ['projects']],
     [{ projects: ['acme'] }, ['projects.0']],
-    [{ projects: ['acme/*', 'https://gitlab.com/acme/api', 0, -1, 1.5] }, [0, 1, 2, 3, 4].map((n) => `projects.${n}`)],
+    [{ projects: ['*/api', 'https://gitlab.com/acme/api', 0, -1, 1.5] }, [0, 1, 2, 3, 4].map((n) => `projects.${n}`)],
     [
       { projects: ['../..', 'a/../b', './b', 'a/.', 'a//b', '/a/b', 'a/b/'] },
       [0, 1, 2, 3, 4, 5, 6].map((n) => `projects.${n}`),
@@ -42,7 +51,9 @@ describe('what is refused, and where', () => {
     [{ apiUrl: 'http://gitlab.example.com/api/v4' }, ['apiUrl']],
     [{ apiUrl: 'https://user:pw@gitlab.example.com' }, ['apiUrl']],
     [{ token: 'two words' }, ['token']],
-    [{ groups: ['acme'] }, ['']],
+    [{ groups: ['acme/*', '..', 'a/../b', 'a/', ''] }, [0, 1, 2, 3, 4].map((n) => `groups.${n}`)],
+    [{ group: 'acme' }, ['']],
+    [{ issues: 'yes' }, ['issues']],
   ])('%j', (given, where) => {
     expect(problems(given)).toEqual(where);
   });

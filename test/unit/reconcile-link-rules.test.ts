@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { mentionsOf } from '../../src/reconcile/link-rules.ts';
+import type { Item } from '../../src/model/item.ts';
+import { PLAIN_RULES } from '../../src/reconcile/rules.ts';
 import { bare, pull, workItem } from '../support/items.ts';
 
-const keysOf = (item: Parameters<typeof mentionsOf>[0]) => mentionsOf(item).map(({ taskKey }) => taskKey);
+const mentionsOf = (item: Item) => PLAIN_RULES.links.mentionsOf(item, { connection: 'main' });
+const keysOf = (item: Item) => mentionsOf(item).map(({ name }) => name);
 
 describe('keys in a title', () => {
   it.each<[title: string, keys: string[]]>([
@@ -19,7 +21,8 @@ describe('keys in a title', () => {
     ['feat(BUG-12): a door', ['BUG-12']],
     ['“BUG-12”', ['BUG-12']],
     ['BUG-12’s door', ['BUG-12']],
-    ['https://tasks.example/BUG-12?tab=1', ['BUG-12']],
+    // An address names a thing at its host, and this host is not the workspace's.
+    ['https://tasks.example/BUG-12?tab=1', ['url:tasks.example/BUG-12']],
     ['BUG-12_door', ['BUG-12']],
     ['_BUG-12_', ['BUG-12']],
     ['BUG-12\tdoor\nIDEA-3', ['BUG-12', 'IDEA-3']],
@@ -118,14 +121,14 @@ describe('keys in a branch', () => {
 describe('the reason', () => {
   it('names the first place, with the text as it stood', () => {
     expect(mentionsOf(pull({ headBranch: 'mona/bug-12-door', title: 'BUG-12: IDEA-7' }))).toEqual([
-      { taskKey: 'BUG-12', reason: { rule: 'task-key', place: 'branch', text: 'bug-12' } },
-      { taskKey: 'IDEA-7', reason: { rule: 'task-key', place: 'title', text: 'IDEA-7' } },
+      { name: 'BUG-12', rule: 'task-key', place: 'branch', text: 'bug-12', words: [] },
+      { name: 'IDEA-7', rule: 'task-key', place: 'title', text: 'IDEA-7', words: [] },
     ]);
   });
 
   it('is read where the key stands, also behind letters that have no single capital', () => {
     const [mention] = mentionsOf(pull({ headBranch: 'ßßß/ŉ/bug-12', title: '' }));
-    expect(mention?.reason.text).toBe('bug-12');
+    expect(mention?.text).toBe('bug-12');
   });
 
   it('is in no text that is not there', () => {
@@ -133,8 +136,8 @@ describe('the reason', () => {
     expect(mentionsOf(bare(1, { title: '', headBranch: '' }))).toEqual([]);
   });
 
-  it('does not come from the description or the base branch', () => {
-    expect(keysOf(pull({ description: 'BUG-12', baseBranch: 'bug-12' }))).toEqual([]);
+  it('does not come from the base branch', () => {
+    expect(keysOf(pull({ baseBranch: 'bug-12' }))).toEqual([]);
   });
 
   it('comes from the title of a work item', () => {

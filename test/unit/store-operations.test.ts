@@ -160,7 +160,7 @@ describe('answers', () => {
 });
 
 describe('items', () => {
-  const row = (key: string, time = 1): ItemRow => ({
+  const row = (key: string, time = 1): Omit<ItemRow, 'standing'> => ({
     key,
     kind: 'pull_request',
     connector: 'github',
@@ -178,7 +178,7 @@ describe('items', () => {
     await saveItem(query, row('a'));
     await saveItem(query, row('a', 2));
     const found = await findItem(query, 'a');
-    expect(found).toEqual(row('a', 2));
+    expect(found).toEqual({ ...row('a', 2), standing: null });
     expect(readFields(row('a', 2))).toEqual({
       item: { key: 'a', updatedAt: 2 },
       older: { title: { updatedAt: 0 } },
@@ -200,24 +200,24 @@ describe('items', () => {
 });
 
 describe('mentions', () => {
-  const mention = (taskKey: string) => ({ taskKey, reason: { rule: 'task-key', place: 'title', text: taskKey } });
+  const mention = (name: string) => ({ name, reason: { rule: 'task-key' } });
 
   it('are replaced, and find their items', async () => {
     const { query } = await openTestStore();
-    await saveMentions(query, 'a', [mention('BUG-1'), mention('BUG-2')]);
-    await saveMentions(query, 'b', [mention('BUG-2')]);
+    await saveMentions(query, 'a', [mention('BUG-1'), mention('BUG-2')], undefined);
+    await saveMentions(query, 'b', [mention('BUG-2')], undefined);
     expect((await itemsNaming(query, ['BUG-1', 'BUG-2'])).toSorted()).toEqual(['a', 'b']);
-    await saveMentions(query, 'a', [mention('BUG-3')]);
+    await saveMentions(query, 'a', [mention('BUG-3')], undefined);
     expect(await itemsNaming(query, ['BUG-1'])).toEqual([]);
     expect(await itemsNaming(query, ['BUG-3'])).toEqual(['a']);
-    await saveMentions(query, 'a', []);
+    await saveMentions(query, 'a', [], undefined);
     expect(await itemsNaming(query, ['BUG-3'])).toEqual([]);
     expect(await itemsNaming(query, [])).toEqual([]);
   });
 
   it('find each item once, for any number of keys', async () => {
     const { query } = await openTestStore();
-    await saveMentions(query, 'a', [mention('BUG-1'), mention('BUG-1100')]);
+    await saveMentions(query, 'a', [mention('BUG-1'), mention('BUG-1100')], undefined);
     expect(
       await itemsNaming(
         query,

@@ -5,6 +5,7 @@ import { checkBitbucket } from './check.ts';
 import { writeComment } from './comments.ts';
 import { eventOf } from './event-of.ts';
 import { fetchPull } from './fetch.ts';
+import { grammar } from './grammar.ts';
 import { createHooks } from './hooks.ts';
 import { HOST, type Options, options, shortestPoll, unrestricted } from './options.ts';
 import { pollPulls, readHistory, sweepPulls } from './poll.ts';
@@ -27,6 +28,7 @@ export const bitbucket: Connector<Options> = {
     supportsReviewers: true,
     supportsDraft: true,
   },
+  grammar,
   largestDelivery: LARGEST_DELIVERY,
   options,
   host: () => HOST,

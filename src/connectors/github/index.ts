@@ -3,6 +3,12 @@ import { createApi } from './api.ts';
 import { createAppAuth, createAuth } from './auth.ts';
 import { checkGithub } from './check.ts';
 import { eventOf } from './event-of.ts';
+<<<<<<< 7e92958
+import { fetchPull } from './fetch.ts';
+import { grammar } from './grammar.ts';
+import { type Options, options, shortestPoll } from './options.ts';
+import { pollPulls } from './poll.ts';
+=======
 import { fetchItem } from './fetch.ts';
 import { createHistory } from './history.ts';
 import { createHooks } from './hooks.ts';
@@ -11,6 +17,7 @@ import { pollIssues, pollPulls } from './poll.ts';
 import { createRedeliver } from './redeliver.ts';
 import { createRepositories } from './repositories.ts';
 import { createSweep } from './sweep.ts';
+>>>>>>> 5b3406c
 import { reference, translate } from './translate.ts';
 import { readUnit, unitsOf } from './units.ts';
 import { createVerify } from './verify.ts';
@@ -34,6 +41,7 @@ export const github: Connector<Options> = {
     supportsDraft: true,
     reopensClosed: true,
   },
+  grammar,
   largestDelivery: 25 * MEBIBYTE,
   options,
   host: (given) => given.host,

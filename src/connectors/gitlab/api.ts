@@ -1,21 +1,32 @@
 import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer, HttpRequest } from '../../http/client.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { ownUrl } from '../kit/addresses.ts';
 import { isRedirect } from '../kit/answers.ts';
+import { createBudget, rateFrom, type Use } from '../kit/budget.ts';
+import { readList } from '../kit/json.ts';
 import { linkTo } from '../kit/links.ts';
 import { refusal } from './answers.ts';
-import { apiBase, derivedBase, type Options } from './options.ts';
+import { type Access, apiBase, derivedBase } from './options.ts';
 
 /** A page of 100 merge requests, each with a description of up to a mebibyte in theory; most have a few kilobytes. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;
 
 interface GetOptions {
   /** Without the question mark. */
-  readonly query?: string;
+  readonly query?: string | undefined;
   /** Sent as `If-None-Match`; only then is 304 an answer. */
-  readonly etag?: string;
+  readonly etag?: string | undefined;
+  /** What it is for; `fetch` unless told. */
+  readonly use?: Use;
   readonly signal: AbortSignal;
+}
+
+interface Pages {
+  /** Elements on a page; 100 unless told. */
+  readonly size?: number;
+  /** Whether nothing of the pages behind this one is wanted. */
+  isEnough?(page: readonly unknown[]): boolean;
 }
 
 interface SendOptions {
@@ -27,9 +38,6 @@ interface SendOptions {
 
 export type Neighbour = 'next' | 'prev' | 'last';
 
-/** What leads to a GitLab: a connection's options, or a member's own access. */
-type Place = Pick<Options, 'host' | 'apiUrl' | 'token'>;
-
 /** The REST API of one GitLab with one credential. */
 export interface Api {
   /**
@@ -37,6 +45,8 @@ export interface Api {
    * A project that was renamed or transferred is followed once, by its number.
    */
   get(path: string, options: GetOptions): Promise<HttpAnswer>;
+  /** All pages of a list, as far as one is enough. */
+  list(path: string, options: Omit<GetOptions, 'etag'>, pages?: Pages): Promise<readonly unknown[]>;
   /** Sends a write once. Answers 2xx and what is explained; anything else is thrown. */
   send(method: 'POST' | 'PUT', path: string, options: SendOptions): Promise<HttpAnswer>;
   /**
@@ -46,36 +56,54 @@ export interface Api {
   pageNumber(answer: HttpAnswer, which: Neighbour, path: string): number | undefined;
 }
 
-export function createApi(options: Place, deps: ConnectionDeps): Api {
+export function createApi(options: Access, deps: ConnectionDeps): Api {
   const base = apiBase(options);
   // Behind a proxy GitLab still writes links with its own address; only numbers of them are used.
   const own: readonly string[] = [base, derivedBase(options.host)];
+  const budget = createBudget(deps.clock, (headers) => rateFrom(headers, 'ratelimit'));
+  const request = async (wanted: Pick<HttpRequest, 'method' | 'url' | 'headers' | 'body' | 'signal'>) => {
+    const answer = await deps.http.request({ ...wanted, largestAnswer: LARGEST_ANSWER, target: 'gitlab' });
+    budget.learn(answer);
+    return answer;
+  };
   const getOnce = (path: string, { query, etag, signal }: GetOptions) =>
-    deps.http.request({
+    request({
       method: 'GET',
       url: query === undefined ? base + path : `${base}${path}?${query}`,
       headers: headersOf(options, etag),
       signal,
-      largestAnswer: LARGEST_ANSWER,
-      target: 'gitlab',
     });
-  return {
+  const api: Api = {
     async get(path, given) {
+      budget.require(given.use ?? 'fetch');
       const first = await getOnce(path, given);
       const moved = isRedirect(first) ? movedPath(first, path, own) : undefined;
       const answer = moved === undefined ? first : await getOnce(moved, given);
       if (answer.status === 200 || (answer.status === 304 && given.etag !== undefined)) return answer;
       throw refusal(answer, `GET ${path}`, deps.clock.now());
     },
+    async list(path, given, { size = 100, isEnough } = {}) {
+      const all: unknown[] = [];
+      for (let page: number | undefined = 1; page !== undefined; ) {
+        const query = `${given.query === undefined ? '' : `${given.query}&`}per_page=${size}&page=${page}`;
+        const answer = await api.get(path, { ...given, query });
+        const found = readList(answer, `GET ${path}`);
+        all.push(...found);
+        const next = isEnough?.(found) ? undefined : api.pageNumber(answer, 'next', path);
+        if (next !== undefined && next <= page)
+          throw new SyncError('answer_malformed', `GET ${path}: the page after ${page} is said to be ${next}`);
+        page = next;
+      }
+      return all;
+    },
     async send(method, path, { body, explained = [], signal }) {
-      const answer = await deps.http.request({
+      budget.require('fetch');
+      const answer = await request({
         method,
         url: base + path,
         headers: { ...headersOf(options, undefined), 'content-type': 'application/json' },
         body: JSON.stringify(body ?? {}),
         signal,
-        largestAnswer: LARGEST_ANSWER,
-        target: 'gitlab',
       });
       if ((answer.status >= 200 && answer.status <= 299) || explained.includes(answer.status)) return answer;
       throw refusal(answer, `${method} ${path}`, deps.clock.now());
@@ -87,6 +115,7 @@ export function createApi(options: Place, deps: ConnectionDeps): Api {
       return link === undefined ? undefined : linkedPage(link, path, own);
     },
   };
+  return api;
 }
 
 /** Plain numbers, empty where there is no such page; `Link` stands in where a proxy drops them. */
@@ -97,7 +126,7 @@ const PAGE_HEADERS: Readonly<Record<Neighbour, string>> = {
 };
 
 /** `Bearer` is taken for tokens of every kind, OAuth's too (providers' facts §2.8). */
-function headersOf({ token }: Place, etag: string | undefined): Record<string, string> {
+function headersOf({ token }: Access, etag: string | undefined): Record<string, string> {
   return {
     accept: 'application/json',
     'user-agent': 'worksync',
@@ -106,15 +135,17 @@ function headersOf({ token }: Place, etag: string | undefined): Record<string, s
   };
 }
 
-/** `/projects/acme%2Fapi/merge_requests` → `/merge_requests` */
-function withoutProject(path: string): string {
-  return path.replace(/^\/projects\/[^/]+/, '');
+/** Whether both lead to the same below a project or a group, the first by its number. */
+function isSameByNumber(numbered: string, path: string): boolean {
+  const [, kind, rest] = /^\/(projects|groups)\/\d+((?:\/.*)?)$/.exec(numbered) ?? [];
+  const [, wantedKind, wantedRest] = /^\/(projects|groups)\/[^/]+((?:\/.*)?)$/.exec(path) ?? [];
+  return kind !== undefined && kind === wantedKind && rest === wantedRest;
 }
 
-/** GitLab names a moved project by its number in `Location` (§2.6). */
+/** GitLab names a moved project, or group, by its number in `Location` (§2.6). */
 function movedPath(answer: HttpAnswer, path: string, bases: readonly string[]): string {
   const target = ownUrl(answer.headers['location'] ?? '', bases)?.pathname ?? '';
-  if (/^\/projects\/\d+(\/|$)/.test(target) && withoutProject(target) === withoutProject(path)) return target;
+  if (isSameByNumber(target, path)) return target;
   throw new SyncError('refused', `GET ${path}: status ${answer.status} leads elsewhere`, {
     status: answer.status,
     hint: 'The project moved to where it cannot be followed: write its number or its present path, and the right host, in the configuration.',
@@ -124,17 +155,13 @@ function movedPath(answer: HttpAnswer, path: string, bases: readonly string[]): 
 function linkedPage(link: string, path: string, bases: readonly string[]): number {
   const url = ownUrl(link, bases);
   const number =
-    url && isSameList(url.pathname, path) ? readNumber(url.searchParams.get('page') ?? '', path) : undefined;
+    url && (url.pathname === path || isSameByNumber(url.pathname, path))
+      ? readNumber(url.searchParams.get('page') ?? '', path)
+      : undefined;
   if (number !== undefined) return number;
   throw new SyncError('answer_malformed', `GET ${path}: the link to another page leads elsewhere`, {
     hint: 'Check host and apiUrl: the other side links to an address that is not its own.',
   });
-}
-
-/** A project that was asked for by its path may be linked by its number. */
-function isSameList(linked: string, path: string): boolean {
-  if (linked === path) return true;
-  return /^\/projects\/\d+\//.test(linked) && withoutProject(linked) === withoutProject(path);
 }
 
 function readNumber(text: string, path: string): number | undefined {

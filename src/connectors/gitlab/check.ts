@@ -5,12 +5,13 @@ import type { Finding } from '../connector.ts';
 import { readAnswer } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
+import { type Place, pathOf, placesOf } from './units.ts';
 
 const DAY = 86_400_000;
 /** Long enough before its end to make a new token in peace. */
 const EXPIRES_SOON = 14 * DAY;
 
-/** Proves the token, each project, and what is left of the limit. Reads only. */
+/** Proves the token, each project and group, and what is left of the limit. Reads only. */
 export async function checkGitlab(
   api: Api,
   options: Options,
@@ -19,18 +20,22 @@ export async function checkGitlab(
 ): Promise<readonly Finding[]> {
   const findings = [options.token === undefined ? anonymous : await credential(api, now, signal)];
   let last: HttpAnswer | undefined;
-  for (const name of options.projects) {
-    const path = `/projects/${encodeURIComponent(name)}`;
+  for (const place of placesOf(options)) {
+    const path = pathOf(place);
     try {
-      findings.push(describeProject(name, await api.get(path, { signal })));
+      const query = place.kind === 'group' ? 'with_projects=false' : undefined;
+      findings.push(describe(place, await api.get(path, { query, signal })));
       // A project may be open to a token that may not see its merge requests.
-      last = await api.get(`${path}/merge_requests`, { query: 'state=all&scope=all&per_page=1', signal });
+      for (const list of options.issues ? LISTS : LISTS.slice(0, 1))
+        last = await api.get(`${path}/${list}`, { query: 'state=all&scope=all&per_page=1', signal });
     } catch (thrown) {
-      findings.push(failed(name, asSyncError(thrown)));
+      findings.push(failed(place.name, asSyncError(thrown)));
     }
   }
   return last ? [...findings, limit(last)] : findings;
 }
+
+const LISTS = ['merge_requests', 'issues'] as const;
 
 const anonymous: Finding = {
   level: 'warning',
@@ -79,23 +84,23 @@ function describeToken({ name, scopes, expires_at }: z.infer<typeof accessToken>
 }
 
 const metadata = z.object({
-  path_with_namespace: z.string(),
+  path_with_namespace: z.string().optional().catch(undefined),
+  full_path: z.string().optional().catch(undefined),
   archived: z.boolean().optional().catch(undefined),
 });
 
-function describeProject(name: string, answer: HttpAnswer): Finding {
-  const { path_with_namespace: path, archived } = metadata
-    .catch({ path_with_namespace: name })
-    .parse(readAnswer(answer, `GET /projects/${name}`));
+function describe({ kind, name }: Place, answer: HttpAnswer): Finding {
+  const said = metadata.catch({}).parse(readAnswer(answer, `GET ${kind} ${name}`));
+  const path = said.path_with_namespace ?? said.full_path ?? name;
   const isNumber = /^\d+$/.test(name);
   if (!isNumber && path.toLowerCase() !== name.toLowerCase())
     return {
       level: 'warning',
       subject: name,
       message: `is called ${path} now; its webhooks are ignored under the old name`,
-      hint: `Write ${path}, or the project's number, in the configuration.`,
+      hint: `Write ${path}${kind === 'project' ? ", or the project's number," : ''} in the configuration.`,
     };
-  if (archived) return { level: 'warning', subject: name, message: 'is archived: nothing changes there any more' };
+  if (said.archived) return { level: 'warning', subject: name, message: 'is archived: nothing changes there any more' };
   return { level: 'ok', subject: name, message: isNumber ? `${path} can be read` : 'can be read' };
 }
 

@@ -1,15 +1,17 @@
-const EVENTS: ReadonlyMap<unknown, string> = new Map([
-  ['merge_request', 'Merge Request Hook'],
-  ['note', 'Note Hook'],
-  ['issue', 'Issue Hook'],
-  ['work_item', 'Issue Hook'],
-  ['push', 'Push Hook'],
-  ['tag_push', 'Tag Push Hook'],
-  ['pipeline', 'Pipeline Hook'],
-  ['build', 'Job Hook'],
-]);
+import { kindOfHook } from './schema.ts';
+
+/** Where the name is not the kind itself: all work items come as issues (providers' facts §8). */
+const NAMES: Readonly<Record<string, string>> = { work_item: 'Issue', build: 'Job' };
 
 /** The webhook event that a payload belongs to, as the header names it. */
 export function eventOf(payload: unknown): string | undefined {
-  return EVENTS.get((payload as { object_kind?: unknown } | null | undefined)?.object_kind);
+  const { data } = kindOfHook.safeParse(payload);
+  if (!data) return undefined;
+  const name = NAMES[data.object_kind] ?? words(data.object_kind);
+  return data.event_type?.startsWith('confidential_') ? `Confidential ${name} Hook` : `${name} Hook`;
+}
+
+/** `tag_push` → `Tag Push` */
+function words(kind: string): string {
+  return kind.replaceAll('_', ' ').replace(/\b[a-z]/g, (letter) => letter.toUpperCase());
 }

@@ -7,48 +7,66 @@ import { readAnswer, writeJson } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import { slim } from './schema.ts';
 import { SHAPES } from './translate.ts';
+import type { ListName } from './units.ts';
 
 const number = z.string().regex(/^[1-9]\d{0,15}$/);
-const locator = z.object({ projectId: number, iid: number });
-type Locator = z.infer<typeof locator>;
+const locator = z.strictObject({ projectId: number, iid: number, id: number.optional() });
+
+/** Where an item is found, by numbers that survive renaming and transfer. */
+export interface ItemPlace {
+  readonly list: ListName;
+  readonly projectId: string;
+  readonly iid: string;
+  /** Of issues. */
+  readonly id?: string | undefined;
+  /** Path of the item in the API. */
+  readonly path: string;
+}
+
+export function placeOfItem(reference: ItemReference): ItemPlace {
+  const { data } = locator.safeParse(reference.locator);
+  const list = reference.kind === 'work_item' ? 'issues' : 'merge_requests';
+  if (!data || (list === 'issues' && data.id === undefined))
+    throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
+  return { list, ...data, path: `/projects/${data.projectId}/${list}/${data.iid}` };
+}
 
 /**
- * Gets one merge request, by numbers that survive renaming and transfer. It is called gone only where the project's
- * merge requests can be listed without it: a lost right also looks like 404.
+ * Gets one merge request or issue. It is called gone only where the project's list can be read without it: a lost right
+ * also looks like 404.
  */
-export async function fetchMergeRequest(
+export async function fetchItem(
   api: Api,
   clock: Clock,
   reference: ItemReference,
   signal: AbortSignal,
 ): Promise<Fetched> {
-  const wanted = readLocator(reference);
-  const path = `/projects/${wanted.projectId}/merge_requests/${wanted.iid}`;
+  const place = placeOfItem(reference);
+  const { list, path } = place;
   try {
     const found = readAnswer(await api.get(path, { signal }), `GET ${path}`);
-    return { event: SHAPES.mergeRequest, body: writeJson(slim(found)) };
+    return { event: SHAPES[list].one, body: writeJson(slim(found)) };
   } catch (thrown) {
     const error = asSyncError(thrown);
-    if (error.code === 'not_found' && (await isMissing(api, wanted, signal))) return asGone(wanted, clock);
+    if (error.code === 'not_found' && (await isMissing(api, place, signal))) return asGone(place, clock);
     throw error;
   }
 }
 
-function readLocator(reference: ItemReference): Locator {
-  const result = locator.safeParse(reference.locator);
-  if (result.success) return result.data;
-  throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
-}
-
 /** Whether the list says so; throws `not_found` or `forbidden` where it cannot be read. */
-async function isMissing(api: Api, { projectId, iid }: Locator, signal: AbortSignal): Promise<boolean> {
-  const path = `/projects/${projectId}/merge_requests`;
+async function isMissing(api: Api, { list, projectId, iid }: ItemPlace, signal: AbortSignal): Promise<boolean> {
+  const path = `/projects/${projectId}/${list}`;
   const answer = await api.get(path, { query: `state=all&scope=all&iids[]=${iid}`, signal });
-  const list = readAnswer(answer, `GET ${path}`);
-  return Array.isArray(list) && list.length === 0;
+  const found = readAnswer(answer, `GET ${path}`);
+  return Array.isArray(found) && found.length === 0;
 }
 
-function asGone({ projectId, iid }: Locator, clock: Clock): Fetched {
-  const body = { project_id: Number(projectId), iid: Number(iid), seen_at: new Date(clock.now()).toISOString() };
-  return { event: SHAPES.gone, body: writeJson(body) };
+function asGone({ list, projectId, iid, id }: ItemPlace, clock: Clock): Fetched {
+  const body = {
+    ...(id === undefined ? {} : { id: Number(id) }),
+    project_id: Number(projectId),
+    iid: Number(iid),
+    seen_at: new Date(clock.now()).toISOString(),
+  };
+  return { event: SHAPES[list].gone, body: writeJson(body) };
 }

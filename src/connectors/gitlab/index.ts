@@ -2,12 +2,20 @@ import type { Connector } from '../connector.ts';
 import { createApi } from './api.ts';
 import { checkGitlab } from './check.ts';
 import { eventOf } from './event-of.ts';
-import { fetchMergeRequest } from './fetch.ts';
-import { type Options, options, PUBLIC_HOST } from './options.ts';
-import { pollMergeRequests } from './poll.ts';
+import { fetchItem } from './fetch.ts';
+import { grammar } from './grammar.ts';
+import { readHistory, sweepUnit } from './history.ts';
+import { createHooks } from './hooks.ts';
+import { createLists } from './lists.ts';
+import { type Options, options, PUBLIC_HOST, unrestricted } from './options.ts';
+import { pollUnit } from './poll.ts';
+import { createProjects } from './projects.ts';
+import { redeliver } from './redeliver.ts';
 import { reference, translate } from './translate.ts';
+import { unitsOf } from './units.ts';
 import { verify } from './verify.ts';
 import { createGit } from './write.ts';
+import { closeIssue, writeComment } from './write-back.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -20,12 +28,14 @@ export const gitlab: Connector<Options> = {
     namesDeliveries: true,
     pollsSince: true,
     pullRequests: true,
+    workItems: true,
     supportsLabels: true,
     supportsAssignees: true,
     supportsReviewers: true,
     supportsDraft: true,
     reopensClosed: true,
   },
+  grammar,
   largestDelivery: 25 * MEBIBYTE,
   options,
   host: (given) => given.host,
@@ -34,13 +44,22 @@ export const gitlab: Connector<Options> = {
   eventOf,
   reference,
   git: createGit,
+  unrestricted,
   connect(given, deps) {
     const api = createApi(given, deps);
+    const projects = createProjects(api, given, deps.clock);
+    const lists = createLists(api, projects, given);
     return {
-      units: async () => given.projects,
-      poll: (position, signal) => pollMergeRequests(api, position, signal),
-      fetch: (wanted, signal) => fetchMergeRequest(api, deps.clock, wanted, signal),
+      units: async () => unitsOf(given),
+      poll: (position, signal) => pollUnit(lists, position, signal),
+      fetch: (wanted, signal) => fetchItem(api, deps.clock, wanted, signal),
       check: (signal) => checkGitlab(api, given, deps.clock.now(), signal),
+      history: (position, signal) => readHistory(lists, position, signal),
+      sweep: (unit, page, signal) => sweepUnit(lists, projects, given, { unit, page }, signal),
+      redeliver: (url, since, signal) => redeliver(api, projects, given, { url, since }, signal),
+      hooks: createHooks(api, projects, given),
+      comment: (wanted, comment, signal) => writeComment(api, wanted, comment, signal),
+      close: (wanted, signal) => closeIssue(api, wanted, signal),
     };
   },
 };

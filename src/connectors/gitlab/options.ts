@@ -1,56 +1,96 @@
 import { z } from 'zod';
 import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
+import type { Scope } from '../kit/scope.ts';
 
 /** A project's number, or its path `group/…/project`; no part may be `.` or `..`, so a URL stays where it belongs. */
 export const PROJECT = /^(?:[1-9]\d{0,15}|(?:(?!\.{1,2}\/)[\w.-]{1,255}\/){1,21}(?!\.{1,2}$)[\w.-]{1,255})$/;
 
 export const PUBLIC_HOST = 'gitlab.com';
 
-const project = z
-  .union([z.string(), z.int()])
-  .transform(String)
-  .pipe(
-    z
-      .string()
-      .regex(
-        PROJECT,
-        'must be one project, as group/project or by its number; patterns and groups are not supported yet',
-      ),
-  );
+/** The same with stars, behind a group that is spelled out: it is asked for what lies in it. */
+const PROJECTS =
+  /^(?:[1-9]\d{0,15}|(?!\.{1,2}\/)[\w.-]{1,255}\/(?:(?!\.{1,2}\/)[\w.*-]{1,255}\/){0,20}(?!\.{1,2}$)[\w.*-]{1,255})$/;
+const GROUP = /^(?:(?!\.{1,2}(?:\/|$))[\w.-]{1,255})(?:\/(?!\.{1,2}(?:\/|$))[\w.-]{1,255}){0,19}$/;
 
-export const options = z.strictObject({
-  host: z
-    .string()
-    .toLowerCase()
-    .regex(HOST, 'must be a host name alone, for example gitlab.example.com')
-    .default(PUBLIC_HOST)
-    .describe('Host of the GitLab: gitlab.com, or one that you run.'),
-  apiUrl: z
-    .string()
-    .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
-    .optional()
-    .describe(
-      'Address of the API, where it is not `https://<host>/api/v4`: a GitLab below a path, a proxy, or a test.',
+const projects = z
+  .array(
+    z
+      .union([z.string(), z.int()])
+      .transform(String)
+      .pipe(
+        z
+          .string()
+          .regex(
+            PROJECTS,
+            'must be group/project, a pattern behind a group such as acme/api-*, or the number of a project',
+          ),
+      ),
+  )
+  .default([]);
+
+export const options = z
+  .strictObject({
+    host: z
+      .string()
+      .toLowerCase()
+      .regex(HOST, 'must be a host name alone, for example gitlab.example.com')
+      .default(PUBLIC_HOST)
+      .describe('Host of the GitLab: gitlab.com, or one that you run.'),
+    apiUrl: z
+      .string()
+      .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+      .optional()
+      .describe(
+        'Address of the API, where it is not `https://<host>/api/v4`: a GitLab below a path, a proxy, or a test.',
+      ),
+    token: z
+      .string()
+      .regex(/^[\x21-\x7e]{1,1000}$/, 'must be one word of printable characters')
+      .optional()
+      .describe('Project, group or personal access token with the scope `read_api`. Without one only public projects.'),
+    projects: projects.describe(
+      'Projects as group/project, patterns (`acme/*`, `acme/platform/**`), or numbers, which survive renaming. Deliveries of others are ignored.',
     ),
-  token: z
-    .string()
-    .regex(/^[\x21-\x7e]{1,1000}$/, 'must be one word of printable characters')
-    .optional()
-    .describe('Project, group or personal access token with the scope `read_api`. Without one only public projects.'),
-  projects: z
-    .array(project)
-    .min(1, 'must name at least one project')
-    .describe('Projects as group/project or by number; a number survives renaming. Deliveries of others are ignored.'),
-});
+    groups: z
+      .array(z.string().regex(GROUP, 'must be the path of one group, for example acme/platform'))
+      .default([])
+      .describe('Groups by path, of which all projects are followed, those of subgroups too.'),
+    exclude: projects.describe('Projects that are left out, as paths, patterns or numbers.'),
+    archived: z.boolean().default(false).describe('Whether patterns and groups take in archived projects.'),
+    forks: z.boolean().default(false).describe('Whether patterns and groups take in forks.'),
+    issues: z.boolean().default(false).describe('Whether issues are followed too, as work items.'),
+    confidential: z
+      .boolean()
+      .default(false)
+      .describe('Whether confidential issues are among them: everybody in the workspace then reads them.'),
+  })
+  .refine((given) => given.projects.length + given.groups.length > 0, {
+    path: ['projects'],
+    message: 'must name at least one project, here or by groups',
+  });
 
 export type Options = z.infer<typeof options>;
 
+/** What requests need. */
+export type Access = Pick<Options, 'host' | 'apiUrl' | 'token'>;
+
 /** Base of the REST API, without a slash at its end (providers' facts §2.8). */
-export function apiBase(given: Pick<Options, 'host' | 'apiUrl'>): string {
+export function apiBase(given: Pick<Access, 'host' | 'apiUrl'>): string {
   return given.apiUrl === undefined ? derivedBase(given.host) : asBase(given.apiUrl);
 }
 
 /** The base that links and redirects of this host name, also when requests go through another address. */
 export function derivedBase(host: string): string {
   return `https://${host}/api/v4`;
+}
+
+/** Options that take in everything on a host, for looking at payloads. */
+export function unrestricted(host = PUBLIC_HOST): Options {
+  const all = { archived: true, forks: true, issues: true, confidential: true };
+  return { host, projects: ['**'], groups: [], exclude: [], ...all };
+}
+
+/** Pure: the options as one scope. */
+export function scopeOf({ projects, groups, exclude, archived, forks }: Options): Scope {
+  return { include: [...projects, ...groups.map((group) => `${group}/**`)], exclude, archived, forks };
 }

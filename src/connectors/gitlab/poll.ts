@@ -1,15 +1,12 @@
 import type { PollPage, PollPosition } from '../connector.ts';
-import { readList, writeJson } from '../kit/json.ts';
 import { firstWalkStart, newest, nextTurn, OVERLAP, readTurn, timeOf } from '../kit/turns.ts';
-import type { Api, Neighbour } from './api.ts';
-import { slim } from './schema.ts';
-import { SHAPES } from './translate.ts';
+import type { Lists } from './lists.ts';
 
 const CHANGED = 'state=all&scope=all&order_by=updated_at&sort=desc&per_page=100';
 const OPENED = 'state=opened&scope=all&order_by=created_at&sort=asc&per_page=100';
 
 /**
- * One page of a walk over a project's merge requests (providers' facts §2.6).
+ * One page of a walk over a unit's merge requests or issues (providers' facts §2.6).
  *
  * With a watermark: all states, changed since the watermark less the overlap, newest change first. Pages are cut by
  * offset: what changes meanwhile moves to the front, so it pushes others towards pages still to come and hides none.
@@ -22,23 +19,22 @@ const OPENED = 'state=opened&scope=all&order_by=created_at&sort=asc&per_page=100
  * moves forward moves to a page still to come. The watermark starts no earlier than the walk, by the provider's clock
  * or ours, whichever is behind: what is closed or opened meanwhile belongs to the next walk.
  */
-export async function pollMergeRequests(api: Api, position: PollPosition, signal: AbortSignal): Promise<PollPage> {
-  const path = `/projects/${encodeURIComponent(position.unit)}/merge_requests`;
-  const isFirstWalk = position.watermark === undefined;
+export async function pollUnit(lists: Lists, position: PollPosition, signal: AbortSignal): Promise<PollPage> {
+  const { unit, watermark } = position;
+  const isFirstWalk = watermark === undefined;
   const turn = readTurn(position.page);
   const etag = turn || isFirstWalk ? undefined : position.etag;
-  const list = isFirstWalk ? OPENED : `${CHANGED}&updated_after=${since(position.watermark)}`;
-  const answer = await api.get(path, { query: turn ? `${list}&page=${turn.page}` : list, etag, signal });
-  if (answer.status === 304) return { outcome: 'unchanged' };
+  const query = isFirstWalk ? OPENED : `${CHANGED}&updated_after=${since(watermark)}`;
+  const page = await lists.readIfChanged({ unit, query, page: turn?.page, use: 'poll' }, etag, signal);
+  if (page === undefined) return { outcome: 'unchanged' };
 
-  const found = readList(answer, `GET ${path}`);
-  const times = found.map((each) => timeOf(each, 'updated_at'));
-  const pageOf = (which: Neighbour) => api.pageNumber(answer, which, path);
+  const { answer, event, body, pageOf, what } = page;
+  const times = page.found.map((each) => timeOf(each, 'updated_at'));
   return {
     outcome: 'page',
-    event: SHAPES.list,
-    body: writeJson(found.map(slim)),
-    next: nextTurn({ turn, backwards: isFirstWalk, pageOf, what: `GET ${path}` }),
+    event,
+    body,
+    next: nextTurn({ turn, backwards: isFirstWalk, pageOf, what }),
     newest: isFirstWalk ? firstWalkStart(position, answer) : newest(times, answer),
     etag: turn || isFirstWalk ? undefined : answer.headers['etag'],
   };

@@ -81,7 +81,7 @@ export const mergeRequestHook = z.object({
 
 export type MergeRequestHook = Omit<z.infer<typeof mergeRequestHook>, 'object_kind'>;
 
-/** A comment; only those on merge requests carry one. */
+/** A comment, on whatever. */
 export const noteHook = z.object({
   object_kind: z.literal('note'),
   project,
@@ -90,10 +90,68 @@ export const noteHook = z.object({
 
 export const mergeRequestNoteHook = z.object({ project, merge_request: hookAttributes });
 
-/** What `fetch` writes for a merge request that exists no more. */
+/** What `fetch` writes for what exists no more. */
 export const gone = z.object({ project_id: id, iid: id, seen_at: instant });
+export const goneIssue = gone.extend({ id });
+
+const commonOfIssues = {
+  id,
+  iid: id,
+  updated_at: instant,
+  state: absent(z.enum(['opened', 'closed'])),
+  title: absent(z.string()),
+  description: absent(z.string().nullable()),
+  // Where it is not to be read, it is not to be shown either.
+  confidential: z.boolean().optional().catch(true),
+  type: absent(text),
+  created_at: absent(instant),
+};
+
+/** What the REST API says of an issue, in a list or alone. */
+export const issue = z.object({
+  ...commonOfIssues,
+  project_id: id,
+  references: absent(z.object({ full: z.string() })),
+  author: absent(account.nullable()),
+  assignees: accounts,
+  labels: absent(z.array(text)),
+  issue_type: absent(text),
+  web_url: url,
+});
+
+export type GitlabIssue = z.infer<typeof issue>;
+
+const issueAttributes = z.object({ ...commonOfIssues, assignee_ids: ids, labels: titles, url });
+
+/** Issues and all other work items; epics come without a project. */
+export const issueHook = z.object({
+  object_kind: z.enum(['issue', 'work_item']),
+  project: project.nullish(),
+  object_attributes: issueAttributes,
+  labels: titles,
+  assignees: accounts,
+});
+
+export interface IssueHook {
+  readonly project: z.infer<typeof project>;
+  readonly object_attributes: z.infer<typeof issueAttributes>;
+  readonly labels?: z.infer<typeof titles>;
+  readonly assignees?: z.infer<typeof accounts>;
+}
+
+export const issueNoteHook = z.object({ project, issue: issueAttributes });
+
+/** What tells elements of either list apart. */
+export const identities = z.array(z.object({ id, project_id: id, iid: id }));
+
+/** What tells webhooks apart where their headers are not at hand. */
+export const kindOfHook = z.object({
+  object_kind: z.string().regex(/^[a-z_]{1,40}$/),
+  event_type: absent(z.string()),
+});
 
 const KEPT: Shape = {
+  id: true,
   iid: true,
   project_id: true,
   updated_at: true,
@@ -113,6 +171,9 @@ const KEPT: Shape = {
   labels: true,
   web_url: true,
   merged_at: true,
+  confidential: true,
+  type: true,
+  issue_type: true,
 };
 
 /**

@@ -14,9 +14,9 @@ import { readAnswer } from '../kit/json.ts';
 import { refusal, saidOf } from './answers.ts';
 import { type Api, createApi } from './api.ts';
 import { asDraft, asReady, isDraft } from './draft-title.ts';
+import { readMergeRequest } from './merge-requests.ts';
 import { PROJECT, PUBLIC_HOST } from './options.ts';
 import { createPeople, type People } from './people.ts';
-import { readMergeRequest } from './translate.ts';
 
 /** What members write at GitLab (providers' facts §2.7). */
 export function createGit(deps: ConnectionDeps): GitProvider {

@@ -9,6 +9,7 @@ import { createOutbox } from '../../../src/outbox/outbox.ts';
 import type { Source } from '../../../src/reconcile/context.ts';
 import { evaluate } from '../../../src/reconcile/evaluate.ts';
 import { createReconcile } from '../../../src/reconcile/reconcile.ts';
+import { PLAIN_RULES } from '../../../src/reconcile/rules.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import type { Query, Store } from '../../../src/store/database.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/list-reads.ts';
@@ -82,7 +83,8 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
     const now = clock.now();
     const cause = { since: now, waiting: [] };
     const moment = { now, usedShare: throttle.usedShare(), visibility };
-    return evaluate(query, pullRequest(line), SOURCE, cause, moment);
+    const surroundings = { rules: PLAIN_RULES, sources: new Map([['github', SOURCE]]) };
+    return evaluate({ query, item: pullRequest(line), source: SOURCE, cause, moment, ...surroundings });
   };
   return {
     throttle,
@@ -173,6 +175,7 @@ function deliveryOf(line: Line) {
 }
 
 const SOURCE: Source = {
+  connection: 'github',
   vendor: {
     id: 'github',
     publicHost: 'github.com',

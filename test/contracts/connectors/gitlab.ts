@@ -63,7 +63,7 @@ const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
 
 export const profile: ConnectorProfile = {
   id: 'gitlab',
-  options: { token: 'glpat-contract', projects: ['acme/platform/api'] },
+  options: { token: 'glpat-contract', projects: ['acme/platform/api'], issues: true },
   origin: ORIGIN,
   webhook: {
     signatureHeader: 'webhook-signature',
@@ -132,16 +132,43 @@ export const profile: ConnectorProfile = {
       reason: 'project_not_in_scope',
     },
     { file: 'note.on-merge-request', source: 'webhook', event: 'Note Hook', outcome: 'items' },
+    { file: 'note.on-issue', source: 'webhook', event: 'Note Hook', outcome: 'items' },
     {
-      file: 'note.on-issue',
+      file: 'note.on-commit',
       source: 'webhook',
       event: 'Note Hook',
       outcome: 'ignored',
-      reason: 'not_a_merge_request',
+      reason: 'not_followed_there',
     },
-    { file: 'issue.open', source: 'webhook', event: 'Issue Hook', outcome: 'ignored', reason: 'event_not_followed' },
+    { file: 'issue.open', source: 'webhook', event: 'Issue Hook', outcome: 'items' },
+    { file: 'issue.image', source: 'webhook', event: 'Issue Hook', outcome: 'references' },
+    {
+      file: 'issue.confidential',
+      source: 'webhook',
+      event: 'Confidential Issue Hook',
+      outcome: 'ignored',
+      reason: 'confidential',
+    },
+    {
+      file: 'issue.other-project',
+      source: 'webhook',
+      event: 'Issue Hook',
+      outcome: 'ignored',
+      reason: 'project_not_in_scope',
+    },
+    { file: 'work_item.task', source: 'webhook', event: 'Work Item Hook', outcome: 'items' },
+    {
+      file: 'work_item.epic',
+      source: 'webhook',
+      event: 'Issue Hook',
+      outcome: 'ignored',
+      reason: 'not_in_a_project',
+    },
     { file: 'merge_requests.list', source: 'poll', event: 'merge_requests.list', outcome: 'items' },
     { file: 'merge_requests.get', source: 'fetch', event: 'merge_requests.get', outcome: 'items' },
+    { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
+    { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
+    { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
   ],
   poll: {
     unit: 'acme/platform/api',
@@ -206,6 +233,7 @@ export const profile: ConnectorProfile = {
         headers: { 'ratelimit-limit': '2000', 'ratelimit-remaining': '1990' },
         body: '[]',
       },
+      { path: `${PROJECT}/issues`, query: { state: 'all', scope: 'all', per_page: '1' }, body: '[]' },
     ],
     refused: [
       { path: '/api/v4/personal_access_tokens/self', status: 401, body: said('401 Unauthorized') },

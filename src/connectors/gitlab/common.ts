@@ -1,0 +1,51 @@
+import { sorted } from '../kit/fields.ts';
+import type { Candidate } from '../kit/scope.ts';
+import { inScope } from '../kit/scope.ts';
+import { type Options, scopeOf } from './options.ts';
+
+/** What merge requests and issues have in common. */
+
+/** Webhooks tell of a project only this, and nothing of archives and forks: those are then judged by name alone. */
+export function isFollowed(project: { id: number; path_with_namespace: string }, options: Options): boolean {
+  const candidate: Candidate = { id: String(project.id), name: project.path_with_namespace };
+  return inScope(candidate, scopeOf(options));
+}
+
+/**
+ * Webhooks write whole seconds, the API milliseconds. Compared as they are, what was read early in a second would beat
+ * the webhook of a later change in the same second. As whole seconds the two tie, and the object is fetched.
+ */
+export function wholeSeconds(instant: string): number {
+  return Math.floor(Date.parse(instant) / 1_000) * 1_000;
+}
+
+export function asInstant(instant: string | undefined): string | undefined {
+  return instant === undefined ? undefined : new Date(wholeSeconds(instant)).toISOString();
+}
+
+/** Webhooks turn the addresses of images into absolute ones: such a text is not what the API says, and back again. */
+export function asWritten(description: string | null | undefined): string | null | undefined {
+  return description?.includes('![') ? undefined : description;
+}
+
+interface Account {
+  readonly username: string;
+}
+
+export function usernames(accounts: readonly Account[] | undefined): string[] | undefined {
+  return sorted(accounts?.map(({ username }) => username));
+}
+
+/** GitLab leaves the list out where nobody is in it; the numbers tell that from a list that is not carried. */
+export function people(
+  accounts: readonly Account[] | undefined,
+  ids: readonly number[] | undefined,
+): string[] | undefined {
+  if (accounts) return usernames(accounts);
+  return ids?.length === 0 ? [] : undefined;
+}
+
+/** `acme/api!12` and `acme/api#45` → `acme/api` */
+export function withoutNumber(reference: string): string {
+  return reference.replace(/[!#]\d+$/, '');
+}

@@ -1,0 +1,16 @@
+import type { Grammar } from '../../model/grammar.ts';
+
+/** GitLab's default pattern: one word closes a whole list, `Closes #4, #6 and group/project#7` (§13). */
+export const grammar: Grammar = {
+  closing: [
+    ...['close', 'closes', 'closed', 'closing'],
+    ...['fix', 'fixes', 'fixed', 'fixing'],
+    ...['resolve', 'resolves', 'resolved', 'resolving'],
+    ...['implement', 'implements', 'implemented', 'implementing'],
+  ],
+  mentioning: ['related to'],
+  closes: 'list',
+  names: ['number'],
+  itemPaths: ['/-/issues/', '/-/work_items/'],
+  branchNumbers: true,
+};

@@ -1,0 +1,131 @@
+import { type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
+import type { Translation } from '../connector.ts';
+import { present, sorted } from '../kit/fields.ts';
+import { read } from '../kit/json.ts';
+import { itemsOrReferences } from '../kit/outcome.ts';
+import { asInstant, asWritten, isFollowed, people, usernames, wholeSeconds, withoutNumber } from './common.ts';
+import type { Options } from './options.ts';
+import * as schema from './schema.ts';
+
+/** Issues, and the other kinds that GitLab keeps in the same list: incidents, tasks (providers' facts §8). */
+
+/** Every such event carries the issue as it was at that time. Epics come the same way, and belong to no project. */
+export function issueHook(payload: unknown, options: Options): Translation {
+  const { project, object_attributes, labels, assignees } = read(schema.issueHook, payload);
+  if (!project) return { outcome: 'ignored', reason: 'not_in_a_project' };
+  return ofHook({ project, object_attributes, labels, assignees }, options);
+}
+
+/** A comment on an issue carries it, without the names of the people. */
+export function noteOnIssue(payload: unknown, options: Options): Translation {
+  const { project, issue } = read(schema.issueNoteHook, payload);
+  return ofHook({ project, object_attributes: issue }, options);
+}
+
+function ofHook(hook: schema.IssueHook, options: Options): Translation {
+  if (!isFollowed(hook.project, options)) return { outcome: 'ignored', reason: 'project_not_in_scope' };
+  if (isHidden(hook.object_attributes, options)) return { outcome: 'ignored', reason: 'confidential' };
+  return itemsOrReferences([fromHook(hook, options.host)], isWhole, referenceOf);
+}
+
+export function issueList(payload: unknown, options: Options): Translation {
+  const found = read(schema.issue.array(), payload).filter((each) => !isHidden(each, options));
+  return itemsOrReferences(
+    found.map((each) => fromRest(each, options.host)),
+    isWhole,
+    referenceOf,
+  );
+}
+
+/** Taken as it is, also with fields absent: fetching once more would bring the same. */
+export function fetchedIssue(payload: unknown, options: Options): Translation {
+  const found = read(schema.issue, payload);
+  if (isHidden(found, options)) return { outcome: 'ignored', reason: 'confidential' };
+  return { outcome: 'items', items: [fromRest(found, options.host)] };
+}
+
+export function goneIssue(payload: unknown, options: Options): Translation {
+  const { id, project_id, iid, seen_at } = read(schema.goneIssue, payload);
+  const item = { ...identity(options.host, id, project_id, iid), updatedAt: Date.parse(seen_at), gone: true };
+  return { outcome: 'items', items: [item] };
+}
+
+/** The key is made of the number that no other issue of this GitLab has; it stands last. */
+export function referenceOf({ key, containerId, identifier }: WorkItem): ItemReference {
+  const id = key.slice(key.lastIndexOf(':') + 1);
+  return { kind: 'work_item', key, locator: { projectId: containerId, iid: identifier.slice(1), id } };
+}
+
+export function issueKey(host: string, id: number) {
+  return workItemKey('gitlab', host, String(id));
+}
+
+/** What is confidential there would be read by everybody here. */
+function isHidden({ confidential }: { confidential?: boolean | undefined }, options: Options): boolean {
+  return confidential === true && !options.confidential;
+}
+
+function isWhole({ state, title, description }: WorkItem): boolean {
+  return [state, title, description].every((field) => field !== undefined);
+}
+
+function fromRest(found: schema.GitlabIssue, host: string): WorkItem {
+  return {
+    ...identity(host, found.id, found.project_id, found.iid),
+    ...fieldsOf(found),
+    ...present({
+      containerName: found.references && withoutNumber(found.references.full),
+      description: found.description,
+      author: found.author === null ? null : found.author?.username,
+      labels: sorted(found.labels),
+      assignees: usernames(found.assignees),
+      type: typeOf(found.issue_type ?? found.type),
+      url: found.web_url,
+    }),
+  };
+}
+
+/** The author is there as a number only, and `user` is who acted: the author is absent. */
+function fromHook(hook: schema.IssueHook, host: string): WorkItem {
+  const { project, object_attributes: attributes } = hook;
+  return {
+    ...identity(host, attributes.id, project.id, attributes.iid),
+    ...fieldsOf(attributes),
+    ...present({
+      containerName: project.path_with_namespace,
+      description: asWritten(attributes.description),
+      labels: sorted((hook.labels ?? attributes.labels)?.map(({ title }) => title)),
+      assignees: people(hook.assignees, attributes.assignee_ids),
+      type: typeOf(attributes.type),
+      url: attributes.url,
+    }),
+  };
+}
+
+function identity(host: string, id: number, projectId: number, iid: number) {
+  const key = issueKey(host, id);
+  const containerId = String(projectId);
+  return { kind: 'work_item' as const, key, connector: 'gitlab', host, containerId, identifier: `#${iid}` };
+}
+
+type Common = Pick<schema.GitlabIssue, 'updated_at' | 'state' | 'title' | 'created_at'>;
+
+/** Fields that webhooks and the API write alike. */
+function fieldsOf(given: Common) {
+  return {
+    updatedAt: wholeSeconds(given.updated_at),
+    ...present({
+      state: given.state && STATES[given.state],
+      rawState: given.state,
+      title: given.title,
+      createdAt: asInstant(given.created_at),
+    }),
+  };
+}
+
+const STATES = { opened: 'open', closed: 'done' } as const;
+
+/** `Test Case` in webhooks, `test_case` or `TEST_CASE` in the API. */
+function typeOf(type: string | undefined): string | undefined {
+  return type?.toLowerCase().replaceAll(' ', '_');
+}

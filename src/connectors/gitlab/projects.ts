@@ -1,0 +1,96 @@
+import { z } from 'zod';
+import { SyncError } from '../../errors/sync-error.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { absent } from '../kit/fields.ts';
+import { readAnswer } from '../kit/json.ts';
+import { createListing } from '../kit/listing.ts';
+import { type Candidate, inScope } from '../kit/scope.ts';
+import type { Api } from './api.ts';
+import { withoutNumber } from './common.ts';
+import { type Options, scopeOf } from './options.ts';
+import { pathOf } from './units.ts';
+
+const project = z.object({
+  id: z.int().positive(),
+  path_with_namespace: z.string(),
+  archived: absent(z.boolean()),
+  forked_from_project: absent(z.looseObject({})),
+});
+
+type Project = Candidate & { readonly id: string };
+
+/** What is known of projects, kept as long as the connection: they change seldom. */
+export interface Projects {
+  /** Those of a group and its subgroups that are in scope. Read again when the list is old. */
+  followed(group: string, signal: AbortSignal): Promise<readonly Project[]>;
+  /** Leaves out of a page of a group's list what belongs to projects that are not followed. */
+  keepFollowed(group: string, page: readonly unknown[], signal: AbortSignal): Promise<readonly unknown[]>;
+  /** Leaves out of a page of a project's list what is excluded. */
+  keepNamed(page: readonly unknown[]): readonly unknown[];
+  /** The number of a project that may be named by its path. */
+  numberOf(name: string, signal: AbortSignal): Promise<string>;
+}
+
+export function createProjects(api: Api, options: Options, clock: Clock): Projects {
+  const scope = scopeOf(options);
+  const numbers = new Map<string, string>();
+  const listings = new Map<string, (signal: AbortSignal) => Promise<readonly Project[]>>();
+
+  function all(group: string, signal: AbortSignal): Promise<readonly Project[]> {
+    const path = `${pathOf({ kind: 'group', name: group })}/projects`;
+    const query = 'include_subgroups=true&with_shared=false&order_by=id&sort=asc';
+    const load = async (given: AbortSignal) => {
+      const found = await api.list(path, { query, use: 'poll', signal: given });
+      return found.map((each) => asProject(each, path));
+    };
+    const listing = listings.get(group) ?? createListing(clock, load);
+    listings.set(group, listing);
+    return listing(signal);
+  }
+
+  return {
+    followed: async (group, signal) => (await all(group, signal)).filter((each) => inScope(each, scope)),
+    async keepFollowed(group, page, signal) {
+      // Nothing to judge, nothing to ask: an idle group costs its one list.
+      if (page.length === 0) return page;
+      const known = options.forks ? [] : await all(group, signal);
+      const byId = new Map(known.map((each) => [each.id, each]));
+      return page.filter((element) => {
+        const { id, name } = placeIn(element);
+        return name === undefined || inScope(byId.get(id) ?? { id, name }, scope);
+      });
+    },
+    keepNamed(page) {
+      if (options.exclude.length === 0) return page;
+      return page.filter((element) => {
+        const { id, name } = placeIn(element);
+        return name === undefined || inScope({ id, name }, { ...scope, include: [id] });
+      });
+    },
+    async numberOf(name, signal) {
+      if (/^\d+$/.test(name)) return name;
+      const known = numbers.get(name);
+      if (known !== undefined) return known;
+      const path = pathOf({ kind: 'project', name });
+      const { id } = asProject(readAnswer(await api.get(path, { use: 'background', signal }), `GET ${path}`), path);
+      numbers.set(name, id);
+      return id;
+    },
+  };
+}
+
+function asProject(found: unknown, path: string): Project {
+  const read = project.safeParse(found);
+  if (!read.success) throw new SyncError('answer_malformed', `GET ${path}: what was answered is no project`);
+  const { id, path_with_namespace: name, archived, forked_from_project: origin } = read.data;
+  return { id: String(id), name, archived, fork: origin !== undefined };
+}
+
+const placed = z.object({ project_id: z.int().positive(), references: z.object({ full: z.string() }) });
+
+/** Where an element of a list lies; no name where it does not say: it is kept, for `translate` to judge. */
+function placeIn(element: unknown): { readonly id: string; readonly name?: string } {
+  const read = placed.safeParse(element);
+  if (!read.success) return { id: '' };
+  return { id: String(read.data.project_id), name: withoutNumber(read.data.references.full) };
+}

@@ -1,0 +1,66 @@
+import { isPattern } from '../kit/patterns.ts';
+import { namedIn, patternsOf } from '../kit/scope.ts';
+import { type Options, scopeOf } from './options.ts';
+
+export type ListName = 'merge_requests' | 'issues';
+
+/** One project, or one group with all that is below it. */
+export interface Place {
+  readonly kind: 'project' | 'group';
+  /** Path, or number of a project. */
+  readonly name: string;
+}
+
+/** A unit is one list of one place: its merge requests, or its issues. */
+interface Unit extends Place {
+  readonly list: ListName;
+}
+
+const ISSUES = 'issues:';
+
+/** As polls name them: `acme/api` is a project, `acme/` a group; `issues:` stands before a list of issues. */
+export function unitsOf(given: Options): readonly string[] {
+  const places = placesOf(given).map(({ kind, name }) => (kind === 'group' ? `${name}/` : name));
+  return places.flatMap((place) => (given.issues ? [place, ISSUES + place] : [place]));
+}
+
+/** What is listed: each project that is named, and the groups. */
+export function placesOf(given: Options): readonly Place[] {
+  const projects = namedIn(scopeOf(given)).map((name) => ({ kind: 'project', name }) as const);
+  return [...projects, ...groupsOf(given).map((name) => ({ kind: 'group', name }) as const)];
+}
+
+export function readUnit(unit: string): Unit {
+  const list = unit.startsWith(ISSUES) ? 'issues' : 'merge_requests';
+  const place = list === 'issues' ? unit.slice(ISSUES.length) : unit;
+  return place.endsWith('/')
+    ? { list, kind: 'group', name: place.slice(0, -1) }
+    : { list, kind: 'project', name: place };
+}
+
+/** The groups that are listed as a whole: those named, and those in which patterns look; none within another one. */
+export function groupsOf(given: Options): readonly string[] {
+  const all = [...new Set([...given.groups, ...patternsOf(scopeOf({ ...given, groups: [] })).map(groupOfPattern)])];
+  return all.filter((group) => !all.some((other) => isBelow(group, other)));
+}
+
+/** Projects that are named one by one and do not lie in a group that is listed anyway. */
+export function projectsOutside(given: Options): readonly string[] {
+  const groups = groupsOf(given);
+  return namedIn(scopeOf(given)).filter((name) => !groups.some((group) => isBelow(name, group)));
+}
+
+/** `acme/platform/api-*` looks in `acme/platform`. */
+function groupOfPattern(pattern: string): string {
+  const parts = pattern.split('/');
+  return parts.slice(0, parts.findIndex(isPattern)).join('/');
+}
+
+function isBelow(path: string, group: string): boolean {
+  return path.toLowerCase().startsWith(`${group.toLowerCase()}/`);
+}
+
+/** Where it stands in the API. */
+export function pathOf({ kind, name }: Place): string {
+  return `/${kind}s/${encodeURIComponent(name)}`;
+}

@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { ItemReference } from '../../model/item.ts';
+import type { Connection } from '../connector.ts';
+import { readAnswer } from '../kit/json.ts';
+import type { Api } from './api.ts';
+import { placeOfItem } from './fetch.ts';
+
+type Comment = Parameters<NonNullable<Connection['comment']>>[1];
+
+const note = z.object({
+  id: z.int().positive(),
+  body: z.string(),
+  system: z.boolean().catch(false),
+  author: z.object({ id: z.int() }).nullish().catch(undefined),
+});
+type Note = z.infer<typeof note>;
+
+/** Puts the text where our own note with this marker stands, and writes one where there is none. */
+export async function writeComment(
+  api: Api,
+  reference: ItemReference,
+  { marker, text }: Comment,
+  signal: AbortSignal,
+): Promise<void> {
+  const path = `${placeOfItem(reference).path}/notes`;
+  const body = text.includes(marker) ? text : `${text}\n\n${marker}`;
+  const present = await findNote(api, path, marker, signal);
+  if (present === undefined) await api.send('POST', path, { body: { body }, signal });
+  else if (present.body !== body) await api.send('PUT', `${path}/${present.id}`, { body: { body }, signal });
+}
+
+/** Anybody may write the marker: only a note of this credential's own user counts. */
+async function findNote(api: Api, path: string, marker: string, signal: AbortSignal): Promise<Note | undefined> {
+  const holds = (found: unknown) => note.safeParse(found).data?.body.includes(marker) === true;
+  const query = 'order_by=created_at&sort=asc';
+  const found = (await api.list(path, { query, signal })).filter(holds).map((each) => note.parse(each));
+  const candidates = found.filter(({ system }) => !system);
+  if (candidates.length === 0) return undefined;
+  const own = await ownUser(api, signal);
+  return candidates.find(({ author }) => author?.id === own);
+}
+
+async function ownUser(api: Api, signal: AbortSignal): Promise<number> {
+  const user = z.object({ id: z.int() }).safeParse(readAnswer(await api.get('/user', { signal }), 'GET /user'));
+  if (user.success) return user.data.id;
+  throw new SyncError('answer_malformed', 'GET /user: the answer is no user');
+}
+
+/** Closes an issue. Merge requests are closed by people, and by merging. */
+export async function closeIssue(api: Api, reference: ItemReference, signal: AbortSignal): Promise<void> {
+  const { list, path } = placeOfItem(reference);
+  if (list !== 'issues')
+    throw new SyncError('refused', `${reference.key}: worksync closes no merge requests`, {
+      errorCode: 'unsupported_field',
+    });
+  if ((await stateOf(api, path, signal)) === 'closed') return;
+  try {
+    await api.send('PUT', path, { body: { state_event: 'close' }, signal });
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    if (error.code !== 'outcome_unknown' || (await stateOf(api, path, signal)) !== 'closed') throw error;
+  }
+}
+
+async function stateOf(api: Api, path: string, signal: AbortSignal): Promise<string> {
+  const found = z.object({ state: z.string() }).safeParse(readAnswer(await api.get(path, { signal }), `GET ${path}`));
+  if (found.success) return found.data.state;
+  throw new SyncError('answer_malformed', `GET ${path}: the answer is no issue`);
+}

@@ -1,0 +1,66 @@
+import type { Effect, EntityKind } from '../model/change.ts';
+import { type Item, isFinished } from '../model/item.ts';
+import { allowance, type Lane } from '../model/lane.ts';
+import type { Query } from '../store/database.ts';
+import { addDifference, dropDifference, type Waiting } from '../store/outbox.ts';
+import type { Moment, Source, Sources } from './context.ts';
+import type { Rules } from './rules.ts';
+
+/** Why an item is looked at: the deliveries that changed it, and since when. */
+export interface Cause {
+  readonly since: number;
+  readonly waiting: readonly Waiting[];
+  /** Nothing but a backfill brought it: it waits behind everything else, and a person has asked for it. */
+  readonly isBackfill?: boolean;
+  /** The delivery that brought what the item says now. */
+  readonly delivery?: number;
+}
+
+/** One item that is looked at, and all that is needed for it. */
+export interface Work {
+  readonly query: Query;
+  readonly item: Item;
+  readonly source: Source;
+  readonly cause: Cause;
+  readonly moment: Moment;
+  readonly rules: Rules;
+  readonly sources: Sources;
+}
+
+interface Outcome {
+  /** What would be sent is something else than before. */
+  readonly renewed: boolean;
+  readonly effect: Effect | null;
+}
+
+interface Target {
+  readonly name: string;
+  readonly kind: EntityKind;
+  readonly lane: Lane;
+}
+
+export async function setDifference(
+  work: Work,
+  target: Target,
+  { differs, ...outcome }: Outcome & { readonly differs: boolean },
+): Promise<void> {
+  if (!differs) return dropDifference(work.query, target.name);
+  await addChange(work, target, outcome);
+}
+
+export async function addChange(work: Work, { name, kind, lane }: Target, outcome: Outcome): Promise<void> {
+  const { query, item, cause, moment } = work;
+  const own = cause.isBackfill ? 'backfill' : lane;
+  await addDifference(query, {
+    entity: name,
+    kind,
+    lane: own,
+    since: cause.since,
+    due: cause.since + allowance(own, moment.usedShare, moment.visibility),
+    weight: isFinished(item) ? 2 : 1,
+    // Nobody who asks for old items thereby asks for new tasks: those the guard counts whatever brought them.
+    confirmed: cause.isBackfill === true && kind !== 'task',
+    ...outcome,
+    waiting: cause.waiting,
+  });
+}

@@ -1,0 +1,127 @@
+/**
+ * A name in a text, with the word that stands before it. Which words close, and what they cover, depends on the grammar
+ * of what is named, which is not known yet.
+ */
+export interface Token {
+  /** `path-number` is `group/project#12`, `prefix-number` is `AB#12`. */
+  readonly kind: 'key' | 'short-id' | 'number' | 'path-number' | 'prefix-number' | 'url';
+  /** As it is searched for: keys in upper case where the place folds them. */
+  readonly text: string;
+  readonly index: number;
+  /** In lower case, with single spaces. */
+  readonly word?: string;
+  /** It stands right behind the word, not further on in the word's list. */
+  readonly isFirst: boolean;
+}
+
+/**
+ * `BUG-12`: an upper-case word, a hyphen, a number, with no digit and no letter of a cased script on either side. Scripts
+ * without case are written without spaces around a foreign word, so their letters end a key. The left boundary also
+ * keeps matching linear: a run of letters has one place to start. So it does in the patterns below.
+ */
+const KEY = /(?<![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])[A-Z][A-Z0-9]*-[1-9][0-9]{0,8}(?![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])/gu;
+const SHORT_ID = /(?<![A-Za-z0-9_-])[A-Z][A-Z0-9_-]{0,60}-[A-Z0-9]{1,10}(?![A-Za-z0-9_-])/g;
+const NUMBER =
+  /(?:(?<![\w./-])(?:[\w.-]{1,100}\/){1,20}[\w.-]{1,100}|(?<![\w&/#.-])[A-Z]{2,10}|(?<![\w&/#.-]))#[1-9][0-9]{0,8}(?!\w)/g;
+const URL_START = /(?<![A-Za-z0-9])https?:\/\/[^\s<>()[\]{}"'`\\|]+/gi;
+
+/** The beginning of a text that holds more names than this is enough of it. */
+const MOST_TOKENS = 5_000;
+
+export interface ScanWish {
+  /** Matches at the end of what stands before a name; made by `wordPattern`. */
+  readonly words: RegExp;
+  readonly shortIds: boolean;
+}
+
+/** The names in a text, from left to right; short ids, which may overlap them, come last. */
+export function scan(text: string, { words, shortIds }: ScanWish): Token[] {
+  const urls = first(text.matchAll(URL_START)).map(({ 0: found, index }) => ({
+    kind: 'url' as const,
+    text: found.replace(/[.,;:!?*_~]{1,20}$/, ''),
+    index,
+  }));
+  const outside = blankOut(text, urls);
+  const keys = first(outside.matchAll(KEY)).map(({ 0: found, index }) => ({
+    kind: 'key' as const,
+    text: found,
+    index,
+  }));
+  const numbers = first(outside.matchAll(NUMBER)).map(({ 0: found, index }) => ({
+    kind: kindOfNumber(found),
+    text: found,
+    index,
+  }));
+  const all = [...urls, ...keys, ...numbers].sort((left, right) => left.index - right.index);
+  const short = shortIds
+    ? first(outside.matchAll(SHORT_ID)).map(({ 0: found, index }) => ({
+        kind: 'short-id' as const,
+        text: found,
+        index,
+      }))
+    : [];
+  return [...withWords(text, all, words), ...withWords(text, short, words)];
+}
+
+type Found = Pick<Token, 'kind' | 'text' | 'index'>;
+
+function first(matches: Iterable<RegExpExecArray>): RegExpExecArray[] {
+  return [...Iterator.from(matches).take(MOST_TOKENS)];
+}
+
+function kindOfNumber(text: string): Token['kind'] {
+  if (text.startsWith('#')) return 'number';
+  return text.includes('/') ? 'path-number' : 'prefix-number';
+}
+
+/** An address names a thing at its host: keys within it are none of ours. */
+function blankOut(text: string, found: readonly Found[]): string {
+  const pieces: string[] = [];
+  let at = 0;
+  for (const { index, text: url } of found) {
+    pieces.push(text.slice(at, index), ' '.repeat(url.length));
+    at = index + url.length;
+  }
+  return pieces.join('') + text.slice(at);
+}
+
+/** Between two names of one list, for example `, ` or ` and `; at most a line break apart. */
+const IN_LIST = /^[\])"'*_]{0,3}[ \t]*(?:,[ \t]*(?:and|or|&)?|and|or|&|\+)[ \t]*\n?[ \t]*[[("'*_]{0,3}$/i;
+/** Between the text and the address of a Markdown link: both name the same. */
+const IN_LINK = /^\]\($/;
+const LONGEST_GAP = 24;
+const LONGEST_BEFORE = 64;
+
+function withWords(text: string, found: readonly Found[], words: RegExp): Token[] {
+  const tokens: Token[] = [];
+  for (const each of found) {
+    const before = tokens.at(-1);
+    const end = before ? before.index + before.text.length : 0;
+    const gap = before && each.index - end <= LONGEST_GAP ? text.slice(end, each.index) : undefined;
+    if (before && gap !== undefined && IN_LINK.test(gap)) tokens.push({ ...each, ...aboutWord(before) });
+    else if (before?.word !== undefined && gap !== undefined && IN_LIST.test(gap))
+      tokens.push({ ...each, word: before.word, isFirst: false });
+    else tokens.push({ ...each, ...wordBefore(text, each.index, words) });
+  }
+  return tokens;
+}
+
+function aboutWord({ word, isFirst }: Token): Pick<Token, 'word' | 'isFirst'> {
+  return word === undefined ? { isFirst } : { word, isFirst };
+}
+
+function wordBefore(text: string, index: number, words: RegExp): Pick<Token, 'word' | 'isFirst'> {
+  const start = Math.max(0, index - LONGEST_BEFORE);
+  // The beginning of the text is a boundary, the beginning of the piece is none.
+  const before = (start === 0 ? ' ' : '') + text.slice(start, index);
+  const word = words.exec(before)?.[1]?.toLowerCase().replace(/\s+/g, ' ');
+  return word === undefined ? { isFirst: false } : { word, isFirst: true };
+}
+
+/** Finds one of the words at the end of a text, with what may stand between it and a name. */
+export function wordPattern(words: Iterable<string>): RegExp {
+  const longestFirst = [...new Set(words)].sort((left, right) => right.length - left.length);
+  const alternatives = longestFirst.map((word) => RegExp.escape(word).replaceAll('\\x20', '[ \\t]+'));
+  const phrase = alternatives.length === 0 ? '(?!)' : alternatives.join('|');
+  return new RegExp(`[^\\p{L}\\p{N}_](${phrase})(?:[ \\t]*:)?[ \\t]+(?:issues?[ \\t]+)?[#\\["'(*_]{0,3}$`, 'iu');
+}

@@ -1,0 +1,104 @@
+import type { Intent } from '../model/grammar.ts';
+import type { LinkReason } from '../model/link.ts';
+import { itemsNamed, type NamedItem } from '../store/item-names.ts';
+import { saveMentions } from '../store/mentions.ts';
+import { existingTasks, tasksByKeys } from '../store/tasks.ts';
+import type { Work } from './changes.ts';
+import { intentOf, PLAIN } from './link-rules/intent.ts';
+import type { Mention } from './link-rules/link-rules.ts';
+import { nameOf } from './link-rules/names.ts';
+import { standingTasks } from './links.ts';
+
+/** What became of one thing that an item's text names. */
+export interface Resolved extends Mention {
+  /** The delivery that brought the mention. */
+  readonly delivery?: number;
+  /**
+   * linked    it is a task, or an item with tasks: `tasks`.
+   * unknown   there is no such task, item or document.
+   * taskless  it is an item, and no task stands for it.
+   * unworded  it is an item, but behind no word that its tracker wants, or behind one that takes it back.
+   * document  it is an address of a document.
+   */
+  readonly outcome: 'linked' | 'unknown' | 'taskless' | 'unworded' | 'document';
+  readonly intent: Intent;
+  /** The item that is named. */
+  readonly via?: string;
+  readonly tasks: readonly string[];
+}
+
+export interface Resolution {
+  readonly resolved: readonly Resolved[];
+  /** Names that the item's text did not hold before. */
+  readonly added: ReadonlySet<string>;
+}
+
+/** Reads an item's texts, keeps what they name, and looks up what there is of it. */
+export async function resolve(work: Work): Promise<Resolution> {
+  const { query, item, source, cause, rules } = work;
+  const mentions = rules.links.mentionsOf(item, source);
+  const stored = mentions.map(({ name, ...reason }) => ({ name, reason }));
+  const { reasons, added } = await saveMentions(query, item.key, stored, cause.delivery);
+  const tasks = await tasksNamed(work, mentions);
+  const items = await itemsByName(work, mentions);
+  const resolved: Resolved[] = [];
+  for (const mention of mentions) {
+    const delivery = reasons.get(mention.name)?.delivery;
+    const about = { ...mention, ...(delivery === undefined ? {} : { delivery }) };
+    const intent = intentOf(source.grammar ?? PLAIN, mention.words) ?? 'mentions';
+    const taskId = tasks.get(mention.name);
+    if (mention.rule === 'document-url') resolved.push({ ...about, outcome: 'document', intent, tasks: [] });
+    else if (taskId !== undefined) resolved.push({ ...about, outcome: 'linked', intent, tasks: [taskId] });
+    else resolved.push(...(await throughItems(work, { ...about, intent }, items.get(mention.name) ?? [])));
+  }
+  return { resolved, added };
+}
+
+/** Tasks by the names that mention them. */
+async function tasksNamed({ query }: Work, mentions: readonly Mention[]): Promise<Map<string, string>> {
+  const names = mentions.map(({ name }) => name);
+  const found = new Map<string, string>();
+  for (const [key, { taskId }] of await tasksByKeys(query, names)) found.set(key, taskId);
+  const prefix = nameOf.taskId('');
+  const ids = names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+  for (const taskId of await existingTasks(query, ids)) found.set(nameOf.taskId(taskId), taskId);
+  return found;
+}
+
+/** Only pull requests are linked by way of an item: items that name each other are related, and not the same work. */
+async function itemsByName({ query, item }: Work, mentions: readonly Mention[]): Promise<Map<string, NamedItem[]>> {
+  if (item.kind !== 'pull_request') return new Map();
+  const names = mentions.map(({ name }) => name);
+  return Map.groupBy(await itemsNamed(query, names), ({ name }) => name);
+}
+
+async function throughItems(
+  { query, sources }: Work,
+  about: Omit<Resolved, 'outcome' | 'tasks'>,
+  items: readonly NamedItem[],
+): Promise<Resolved[]> {
+  if (items.length === 0) return [{ ...about, outcome: 'unknown', tasks: [] }];
+  const resolved: Resolved[] = [];
+  for (const { itemKey, connection } of items) {
+    const rule = about.rule === 'task-key' ? 'item-key' : about.rule;
+    const intent = intentOf(sources.get(connection)?.grammar ?? PLAIN, about.words);
+    const tasks = intent === undefined ? [] : await standingTasks(query, itemKey);
+    const outcome = intent === undefined ? 'unworded' : tasks.length === 0 ? 'taskless' : 'linked';
+    resolved.push({ ...about, rule, intent: intent ?? about.intent, via: itemKey, outcome, tasks });
+  }
+  return resolved;
+}
+
+/** The links that these mentions ask for, each with the first reason; a task named itself comes before one by way of an item. */
+export function wantedLinks(resolved: readonly Resolved[]): Map<string, LinkReason> {
+  const wanted = new Map<string, LinkReason>();
+  const direct = resolved.filter(({ via }) => via === undefined);
+  const byWay = resolved.filter(({ via }) => via !== undefined);
+  for (const { rule, place, text, intent, via, delivery, tasks } of [...direct, ...byWay]) {
+    const ways = { ...(via === undefined ? {} : { via }), ...(delivery === undefined ? {} : { delivery }) };
+    for (const taskId of tasks) {
+      if (!wanted.has(taskId)) wanted.set(taskId, { rule, place, text, intent, ...ways });
+    }
+  }
+  return wanted;
+}

@@ -1,0 +1,29 @@
+import { createLinkRules, type LinkRules, type LinkRulesInput } from './link-rules/link-rules.ts';
+import { createTriage, type Triage, type TriageInput } from './triage.ts';
+
+/** The rules of one workspace, compiled. */
+export interface Rules {
+  readonly links: LinkRules;
+  readonly triage: Triage;
+  /** Whether documents that an item names are attached to its task. */
+  readonly documents: boolean;
+}
+
+export interface RulesInput extends LinkRulesInput, TriageInput {
+  readonly documents: boolean;
+}
+
+export function createRules(input: RulesInput): Rules {
+  return { links: createLinkRules(input), triage: createTriage(input), documents: input.documents };
+}
+
+/** What holds where nothing is configured. */
+export const PLAIN_RULES: Rules = createRules({
+  trailers: ['Task'],
+  links: [],
+  addresses: [],
+  grammars: [],
+  triage: [],
+  users: {},
+  documents: false,
+});
