@@ -9,6 +9,7 @@ import {
   readLedger,
   redateLedgerRow,
 } from '../store/ledger.ts';
+import { readMeta, writeMeta } from '../store/meta.ts';
 import { addCompletion, forgetBefore, type Use, type Window } from './windows.ts';
 
 /** One request, from the moment its slot is reserved. */
@@ -45,6 +46,8 @@ export interface Book {
   complete(entry: Entry, status: number | undefined): void;
   /** Writes how the entry ended. */
   recordEnd(entry: Entry, query: Query): Promise<void>;
+  /** Writes that this moment has come: so much time has passed for the rows, should another boot read them. */
+  beat(query: Query): Promise<void>;
 }
 
 /**
@@ -68,9 +71,25 @@ export function redated(row: LedgerRow, boot: string, now: number, lastSeen: num
   return { ...row, boot, started: row.started + shift, completed };
 }
 
-/** The latest moment that the rows of each boot tell of. The end of a request without an answer lies ahead: it does not count. */
-function lastSeenOf(rows: readonly LedgerRow[]): ReadonlyMap<string, number> {
-  const moments = new Map<string, number>();
+/** Name of the fact that holds the latest moment that was written beside the rows. */
+const BEAT = 'throttle.beat';
+
+interface Beat {
+  readonly boot: string;
+  readonly at: number;
+}
+
+async function readBeat(query: Query): Promise<Beat | undefined> {
+  const text = await readMeta(query, BEAT);
+  return text === undefined ? undefined : (JSON.parse(text) as Beat);
+}
+
+/**
+ * The latest moment that is known of each boot, by its rows and its beat. The end of a request without an answer lies
+ * ahead: it does not count.
+ */
+function lastSeenOf(rows: readonly LedgerRow[], beat: Beat | undefined): ReadonlyMap<string, number> {
+  const moments = new Map(beat && [[beat.boot, beat.at]]);
   for (const { boot, started, completed, status } of rows) {
     const ended = status === null || completed === null ? started : completed;
     moments.set(boot, Math.max(moments.get(boot) ?? ended, started, ended));
@@ -83,12 +102,13 @@ export async function openBook(query: Query, clock: Clock, windows: readonly Win
   const now = clock.monotonic();
   const rows = await readLedger(query);
   const book = emptyBook(clock, windows, (rows.at(-1)?.id ?? 0) + 1);
-  const lastSeen = lastSeenOf(rows);
+  const lastSeen = lastSeenOf(rows, await readBeat(query));
   for (const row of rows) {
     const present = redated(row, clock.bootId, now, lastSeen.get(row.boot) ?? now);
     if (present !== row) await redateLedgerRow(query, present);
     for (const use of usesOf(book, row.lane)) addCompletion(use.completed, present.completed ?? now);
   }
+  if (rows.length > 0) await book.beat(query);
   return book;
 }
 
@@ -139,6 +159,9 @@ function emptyBook(clock: Clock, windows: readonly Window[], firstId: number): B
     },
 
     recordEnd: (entry, query) => endLedgerRow(query, entry.id, entry.completed, entry.status),
+
+    beat: (query) =>
+      writeMeta(query, BEAT, JSON.stringify({ boot: clock.bootId, at: clock.monotonic() } satisfies Beat)),
   };
   return book;
 }

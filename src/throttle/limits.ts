@@ -57,6 +57,8 @@ export interface Limits {
   usedShare(facts: Facts): number;
   /** When the last of so many background requests can start, at the present share; not before `from`. */
   drainedAt(facts: Facts, from: number, requests: number): number;
+  /** Whether nothing is in flight and nothing counts any more. */
+  isIdle(facts: Facts): boolean;
   snapshot(facts: Facts): { long: WindowSnapshot; burst: WindowSnapshot };
 }
 
@@ -100,6 +102,7 @@ export function createLimits(quota: QuotaOptions): Limits {
         from,
         requests,
       ),
+    isIdle: ({ book, now }) => windows.every(({ hold }) => usedAt(book.all, hold, now) === 0),
     snapshot: (facts) => ({
       long: describe(long, quota.window, facts),
       burst: describe(burst, quota.burstWindow, facts),

@@ -102,6 +102,8 @@ export interface ThrottleOptions {
   readonly quota: QuotaOptions;
 }
 
+/** Milliseconds without a row of the ledger after which the time is written down. */
+const BEAT_EVERY = 5_000;
 /** Most answers have come by then, milliseconds. */
 const SLOW = 1_000;
 
@@ -124,6 +126,9 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
   const { clock, store, random, logger, meter, quota } = options;
   const line = createLine(quota.concurrency);
   const alarm = createAlarm(clock, () => pump());
+  const pulse = createAlarm(clock, () => (beating = beat()));
+  const pulseLater = () => pulse.set(stopped ? Number.POSITIVE_INFINITY : clock.monotonic() + BEAT_EVERY);
+  let beating = Promise.resolve();
   /** Requests that wait long for their answer. */
   const slow = new Set<Entry>();
   let brake = kept;
@@ -203,11 +208,15 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
   const createSlot = (entry: Entry, ended: () => void): Slot => {
     let brakeChanged = false;
     const write = async (query: Query) => {
+      pulseLater();
       await book.recordEnd(entry, query);
       if (brakeChanged) await writeBrake(query, clock, brake);
     };
     return {
-      record: (query) => book.record(entry, query),
+      record(query) {
+        pulseLater();
+        return book.record(entry, query);
+      },
       release() {
         if (entry.state !== 'open') return;
         book.release(entry);
@@ -219,6 +228,17 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
         await (query === undefined ? durably(store, write) : write(query)).finally(ended);
       },
     };
+  };
+
+  /** Time that nothing tells of is lost to the windows with a reboot: so, while they hold something, it is written down. */
+  const beat = async () => {
+    if (stopped || limits.isIdle(facts())) return;
+    pulseLater();
+    try {
+      await durably(store, (query) => book.beat(query));
+    } catch (error) {
+      logger.warn({ error }, 'the time could not be noted beside the ledger');
+    }
   };
 
   /** A slot's time in the line: reserved at once, over when the slot has ended. */
@@ -239,6 +259,7 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
   const toWall = (at: number) => Math.round(clock.now() + at - clock.monotonic());
 
   line.onChange(pump);
+  pulseLater();
   setBrake(brake);
 
   return {
@@ -295,6 +316,8 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
     async stop() {
       stopped = true;
       alarm.set(Number.POSITIVE_INFINITY);
+      pulse.set(Number.POSITIVE_INFINITY);
+      await beating;
       await line.close();
     },
   };

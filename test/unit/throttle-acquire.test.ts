@@ -4,6 +4,7 @@ import { silentMeter } from '../../src/lib/meter.ts';
 import type { Lane } from '../../src/model/lane.ts';
 import { openStore, type Store } from '../../src/store/database.ts';
 import { readLedger } from '../../src/store/ledger.ts';
+import { readMeta } from '../../src/store/meta.ts';
 import type { QuotaOptions } from '../../src/throttle/limits.ts';
 import { createThrottle, type Slot, type Throttle } from '../../src/throttle/throttle.ts';
 import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
@@ -312,7 +313,7 @@ test('an end inside a transaction that is rolled back can be written again', asy
   expect(again.throttle.snapshot().paused?.until).toBe(on.clock.now() + 55_000);
 });
 
-test('however many wait there is one timer, and a request costs one commit before it and one after it', async () => {
+test('however many wait there is one timer for them, and a request costs one commit before it and one after it', async () => {
   let commits = 0;
   const steps = { reached: (kind: string, edge: string) => void (kind === 'commit' && edge === 'after' && commits++) };
   const store = await openStore({ file: ':memory:', steps });
@@ -324,7 +325,21 @@ test('however many wait there is one timer, and a request costs one commit befor
   const waiting = Array.from({ length: 100 }, (_each, due) => on.wish('mirror', due));
   const outcomes = Promise.allSettled(waiting);
   await on.clock.advance(1);
-  expect(on.clock.pending).toBe(1);
+  // The other one notes the time.
+  expect(on.clock.pending).toBe(2);
   await on.throttle.stop();
   expect((await outcomes).every(({ status }) => status === 'rejected')).toBe(true);
+});
+
+test('while a window holds something the time is noted every few seconds, and then no more', async () => {
+  const on = await bench({ burst: 0, requests: 100 });
+  await spend(on, 1);
+  const noted = async () =>
+    (JSON.parse((await readMeta(on.store.query, 'throttle.beat')) ?? '{}') as { at?: number }).at;
+  await on.clock.advance(60_000);
+  expect(on.clock.monotonic() - ((await noted()) ?? 0)).toBeLessThanOrEqual(5_000);
+  await on.clock.advance(16 * MINUTE);
+  const last = await noted();
+  await on.clock.advance(60_000);
+  expect(await noted()).toBe(last);
 });

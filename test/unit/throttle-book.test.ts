@@ -117,3 +117,26 @@ test('rows of another boot are re-dated once, also over a second restart in the 
   expect(second.all.completed).toEqual([1_000 + UNKNOWN_GRACE]);
   expect(third.all.completed).toEqual(second.all.completed);
 });
+
+test('after a reboot, what passed until the last beat has passed, and no more', async () => {
+  const { query } = await open();
+  const clock = createTravellingClock();
+  const windows = [windowOf(5, 60_000)];
+  const first = await openBook(query, clock, windows);
+  const entry = first.open('mirror');
+  await first.record(entry, query);
+  first.complete(entry, 200);
+  await first.recordEnd(entry, query);
+  await clock.advance(20_000);
+  await first.beat(query);
+  await clock.advance(5_000);
+  clock.reboot();
+  await clock.advance(1_000);
+  const second = await openBook(query, clock, windows);
+  expect(second.all.completed).toEqual([1_000 - 20_000]);
+  await clock.advance(3_000);
+  clock.reboot();
+  await clock.advance(1_000);
+  // The second boot told only of its start.
+  expect((await openBook(query, clock, windows)).all.completed).toEqual([1_000 - 20_000]);
+});
