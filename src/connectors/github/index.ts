@@ -3,13 +3,8 @@ import { createApi } from './api.ts';
 import { createAppAuth, createAuth } from './auth.ts';
 import { checkGithub } from './check.ts';
 import { eventOf } from './event-of.ts';
-<<<<<<< 7e92958
-import { fetchPull } from './fetch.ts';
-import { grammar } from './grammar.ts';
-import { type Options, options, shortestPoll } from './options.ts';
-import { pollPulls } from './poll.ts';
-=======
 import { fetchItem } from './fetch.ts';
+import { grammar } from './grammar.ts';
 import { createHistory } from './history.ts';
 import { createHooks } from './hooks.ts';
 import { type Options, options, shortestPoll, unrestricted } from './options.ts';
@@ -17,7 +12,6 @@ import { pollIssues, pollPulls } from './poll.ts';
 import { createRedeliver } from './redeliver.ts';
 import { createRepositories } from './repositories.ts';
 import { createSweep } from './sweep.ts';
->>>>>>> 5b3406c
 import { reference, translate } from './translate.ts';
 import { readUnit, unitsOf } from './units.ts';
 import { createVerify } from './verify.ts';
