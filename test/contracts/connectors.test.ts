@@ -11,6 +11,7 @@ import { createHttpClient } from '../../src/http/client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
+import { modelProviders } from '../support/model-providers/index.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 import { profile as bitbucket } from './connectors/bitbucket.ts';
 import { profile as github } from './connectors/github.ts';
@@ -64,10 +65,11 @@ describe('the registry', () => {
     (entry) => entry.isDirectory() && entry.name !== 'kit',
   );
 
-  it('has one line for each folder, and a profile for each line', () => {
+  it('has one line for each folder; a profile and a model of the provider for each line', () => {
     const ids = connectors.map(({ id }) => id);
     expect(ids.toSorted()).toEqual(folders.map(({ name }) => name).toSorted());
     expect(PROFILES.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+    expect(modelProviders.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
   });
 });
 
