@@ -27,6 +27,8 @@ export interface CollectorDeps {
 /** Bounds of one commit, which holds up everything else in the process while the disk writes. */
 const MOST_IN_COMMIT = 64;
 const MOST_BYTES_IN_COMMIT = 4 * 1024 * 1024;
+/** Turns of the event loop that a delivery waits at most for others to share its commit. */
+const MOST_TURNS = 8;
 
 /** A crowd has passed when no two deliveries shared a commit for this time, milliseconds. */
 const CROWD = 100;
@@ -38,8 +40,8 @@ interface Waiting {
 }
 
 /**
- * Group commit: what arrives in one turn of the event loop, or while a commit runs, becomes durable with one write to
- * the disk. A lone delivery waits for nobody.
+ * Group commit: what arrives in successive turns of the event loop, or while a commit runs, becomes durable with one
+ * write to the disk. A lone delivery waits for nobody.
  */
 export function createCollector(deps: CollectorDeps): Collector {
   const gate = createGate(deps);
@@ -50,16 +52,25 @@ export function createCollector(deps: CollectorDeps): Collector {
   async function run(): Promise<void> {
     running = true;
     try {
-      await nextTurn();
-      while (waiting.length > 0) await commit(takeBatch(waiting));
+      while (waiting.length > 0) {
+        await gather();
+        await commit(takeBatch(waiting));
+      }
     } finally {
       running = false;
     }
   }
 
+  /** Lets more of a crowd in, for as long as each turn of the event loop brings some. */
+  async function gather(): Promise<void> {
+    for (let turn = 0, seen = 0; turn < MOST_TURNS && waiting.length > seen && seen < MOST_IN_COMMIT; turn++) {
+      seen = waiting.length;
+      await nextTurn();
+    }
+  }
+
   /** Never throws: each of the batch hears how it went. */
   async function commit(batch: readonly Waiting[]): Promise<void> {
-    if (batch.length > 1) crowdedAt = deps.clock.monotonic();
     try {
       const deliveries = batch.map(({ delivery }) => delivery);
       const appended = await appendDeliveries(deps.store.query, deliveries, deps.clock.now());
@@ -70,6 +81,8 @@ export function createCollector(deps: CollectorDeps): Collector {
     } catch (error) {
       for (const { reject } of batch) reject(storeError(error, deps.store.file));
     }
+    // After the commit: a slow one must not look like the end of the crowd.
+    if (batch.length > 1) crowdedAt = deps.clock.monotonic();
   }
 
   return {

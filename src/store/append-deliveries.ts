@@ -1,4 +1,5 @@
 import type { DeliverySource } from '../model/delivery.ts';
+import { packBody } from './bodies.ts';
 import type { Query } from './database.ts';
 
 /** A delivery that has no row yet. */
@@ -47,9 +48,9 @@ async function insertUnknown(query: Query, deliveries: readonly NewDelivery[], n
         delivery_key: key,
         source,
         event,
-        body,
         received_at: now,
         state: 'pending' as const,
+        ...packBody(body),
       })),
     )
     .onConflict((conflict) => conflict.columns(['connection', 'delivery_key']).doNothing())
@@ -69,7 +70,7 @@ async function revive(query: Query, delivery: NewDelivery, now: number): Promise
       settled_at: null,
       received_at: now,
       event: delivery.event,
-      body: delivery.body,
+      ...packBody(delivery.body),
     })
     .where('connection', '=', delivery.connection)
     .where('delivery_key', '=', delivery.key)

@@ -1,4 +1,5 @@
 import type { Delivery, DeliveryState } from '../model/delivery.ts';
+import { unpackBody } from './bodies.ts';
 import type { Query } from './database.ts';
 
 export interface PendingDelivery extends Delivery {
@@ -9,7 +10,7 @@ export interface PendingDelivery extends Delivery {
 export async function pendingDeliveries(query: Query, most: number, mostBytes: number): Promise<PendingDelivery[]> {
   const sizes = await query
     .selectFrom('inbox')
-    .select(({ fn }) => ['id', fn<number>('length', ['body']).as('bytes')])
+    .select(({ fn }) => ['id', fn.coalesce('unpacked_length', fn<number>('length', ['body'])).as('bytes')])
     .where('state', '=', 'pending')
     .orderBy('id')
     .limit(most)
@@ -18,11 +19,18 @@ export async function pendingDeliveries(query: Query, most: number, mostBytes: n
   if (ids.length === 0) return [];
   const rows = await query
     .selectFrom('inbox')
-    .select(['id', 'connection', 'source', 'event', 'body', 'received_at', 'attempts'])
+    .select(['id', 'connection', 'source', 'event', 'body', 'unpacked_length', 'received_at', 'attempts'])
     .where('id', 'in', ids)
     .orderBy('id')
     .execute();
-  return rows.map(({ received_at, body, ...row }) => ({ ...row, receivedAt: received_at, body: body ?? EMPTY }));
+  return rows.map(({ received_at, body, unpacked_length, ...row }) => ({
+    ...row,
+    receivedAt: received_at,
+    // Unpacked when it is translated, so that a damaged body is the fault of its delivery alone.
+    get body() {
+      return body === null ? EMPTY : unpackBody({ body, unpacked_length });
+    },
+  }));
 }
 
 const EMPTY = Buffer.alloc(0);

@@ -209,4 +209,10 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
       await db.schema.alterTable('entities').addColumn('written', 'text').execute();
     },
   },
+  '005_packed_bodies': {
+    async up(db) {
+      // Bodies that are there stand as they came: so says null.
+      await db.schema.alterTable('inbox').addColumn('unpacked_length', 'integer').execute();
+    },
+  },
 };

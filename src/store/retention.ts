@@ -7,7 +7,7 @@ import type { Query } from './database.ts';
 export async function purgeBodies(query: Query, before: number, most: number): Promise<number> {
   const { numUpdatedRows } = await query
     .updateTable('inbox')
-    .set({ body: null })
+    .set({ body: null, unpacked_length: null })
     .where('id', 'in', (eb) =>
       eb
         .selectFrom('inbox')

@@ -16,8 +16,10 @@ export interface Tables {
     delivery_key: string;
     source: DeliverySource;
     event: string;
-    /** Null once the retention time has passed. */
+    /** Null once the retention time has passed. Read and written through `bodies.ts` only. */
     body: Buffer | null;
+    /** Bytes of the body where it is packed; null where it stands as it came. */
+    unpacked_length: number | null;
     received_at: number;
     state: DeliveryState;
     /** Why it was ignored or quarantined. */

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -20,7 +21,8 @@ import { signed } from '../support/notes.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 
 const PATH = '/webhooks/main/notes';
-const BODY = 'x'.repeat(100_000);
+// Random, so that it takes its room on the disk.
+const BODY = randomBytes(50_000).toString('hex');
 
 /** The disk takes `more` further pages, then is full. */
 async function limitDisk(store: Store, more: number): Promise<void> {
@@ -66,7 +68,7 @@ describe('a full disk', () => {
     const clock = createTravellingClock();
     const pages: Record<string, PollPage> = {
       '1': { outcome: 'page', event: 'list', body: Buffer.from('small'), next: '2', newest: '2026-01-05T08:00:00Z' },
-      '2': { outcome: 'page', event: 'list', body: Buffer.alloc(400_000, 'x') },
+      '2': { outcome: 'page', event: 'list', body: Buffer.from(randomBytes(200_000).toString('hex')) },
     };
     const connection = {
       units: async () => ['unit'],

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/intake.ts';
 import { notesConnector, SECRET, signed } from '../support/notes.ts';
 
@@ -53,8 +54,8 @@ describe('a good delivery', () => {
     const bodies = [Buffer.from('{"cut of'), Buffer.from([0xff, 0xfe, 0x00]), Buffer.from('['.repeat(200_000))];
     for (const [index, body] of bodies.entries())
       expect((await endpoint.post(PATH, body, signed(body, `id-${index}`))).status).toBe(202);
-    const rows = await store.query.selectFrom('inbox').select(['body', 'state']).orderBy('id').execute();
-    expect(rows).toEqual(bodies.map((body) => ({ body, state: 'pending' })));
+    const pending = await pendingDeliveries(store.query, 10, 1_000_000);
+    expect(pending.map(({ body }) => body)).toEqual(bodies);
   });
 
   test('that was in quarantine is pending again when it is repeated', async () => {

@@ -11,6 +11,7 @@ import { createBell } from '../../src/lib/bell.ts';
 import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
 import { type Meter, silentMeter } from '../../src/lib/meter.ts';
 import type { OpenOptions } from '../../src/lib/sqlite.ts';
+import { unpackBody } from '../../src/store/bodies.ts';
 import { openStore, type Store } from '../../src/store/database.ts';
 import { connectionWith, notesConnector, SECRET } from './notes.ts';
 import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
@@ -29,7 +30,10 @@ export async function openTestStore(options: Pick<OpenOptions, 'steps' | 'onStat
 /** The rows of the inbox, oldest first, bodies as text. */
 export async function inboxOf(store: Store) {
   const rows = await store.query.selectFrom('inbox').selectAll().orderBy('id').execute();
-  return rows.map((row) => ({ ...row, body: row.body?.toString() ?? null }));
+  return rows.map(({ unpacked_length, body, ...row }) => ({
+    ...row,
+    body: body && unpackBody({ body, unpacked_length }).toString(),
+  }));
 }
 
 export interface ActiveParts {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createCollector } from '../../src/intake/collector.ts';
 import { createBell } from '../../src/lib/bell.ts';
+import { nextTurn } from '../../src/lib/turn.ts';
 import { appendDeliveries, type NewDelivery } from '../../src/store/append-deliveries.ts';
 import type { Store } from '../../src/store/database.ts';
 import { inboxOf, openTestStore } from '../support/intake.ts';
@@ -78,6 +79,43 @@ describe('collector', () => {
     await Promise.all(keys.map((key) => collector.append(delivery(key)).then(() => course.push('acknowledged'))));
     expect(course).toEqual(['commit before', 'commit after', ...keys.map(() => 'acknowledged')]);
     expect(await inboxOf(store)).toHaveLength(20);
+  });
+
+  test('what keeps arriving shares a commit, but the first does not wait for ever', async () => {
+    let inserts = 0;
+    const store = await openTestStore({
+      onStatement: (statement) => {
+        if (statement.startsWith('insert into "inbox"')) inserts++;
+      },
+    });
+    const collector = createCollector({ store, clock: createTravellingClock(), bell: createBell() });
+    await collector.append(delivery('alone'));
+    expect(inserts).toBe(1);
+    const arriveInTurns = async (count: number, name: string) => {
+      const arrived: Promise<unknown>[] = [];
+      for (let index = 0; index < count; index++) {
+        arrived.push(collector.append(delivery(`${name}-${index}`)));
+        await nextTurn();
+      }
+      await Promise.all(arrived);
+    };
+    await arriveInTurns(5, 'few');
+    expect(inserts).toBe(2);
+    await arriveInTurns(50, 'many');
+    expect(inserts).toBeGreaterThan(5);
+    expect(inserts).toBeLessThan(20);
+  });
+
+  test('tells a crowd from deliveries that come one by one, and that it has passed', async () => {
+    const store = await openTestStore();
+    const clock = createTravellingClock();
+    const collector = createCollector({ store, clock, bell: createBell() });
+    await collector.append(delivery('alone'));
+    expect(collector.isCrowded()).toBe(false);
+    await Promise.all([collector.append(delivery('a')), collector.append(delivery('b'))]);
+    expect(collector.isCrowded()).toBe(true);
+    await clock.advance(100);
+    expect(collector.isCrowded()).toBe(false);
   });
 
   test('bounds a commit by count and by bytes, and a single large delivery still goes through', async () => {

@@ -107,6 +107,40 @@ describe('the inbox', () => {
     expect((await pendingDeliveries(store.query, 1, 1))[0]?.body.byteLength).toBe(0);
   });
 
+  it('packs large bodies and gives them back byte by byte, counted as they came', async () => {
+    const store = await openTestStore();
+    const large = JSON.stringify({ text: 'much the same '.repeat(1_000) });
+    await append(store, [large, large, 'small']);
+    const stored = await store.query.selectFrom('inbox').select(['body', 'unpacked_length']).orderBy('id').execute();
+    expect(stored.map(({ unpacked_length }) => unpacked_length)).toEqual([large.length, large.length, null]);
+    expect(stored[0]?.body?.length).toBeLessThan(large.length / 10);
+    const [first, second] = await pendingDeliveries(store.query, 10, 2 * large.length);
+    expect([first, second].map((delivery) => delivery?.body.toString())).toEqual([large, large]);
+    expect(await pendingDeliveries(store.query, 10, 2 * large.length)).toHaveLength(2);
+    expect(await pendingDeliveries(store.query, 10, 2 * large.length - 1)).toHaveLength(1);
+  });
+
+  it('makes a damaged body the fault of its delivery alone', async () => {
+    const store = await openTestStore();
+    await append(store, ['x'.repeat(10_000), 'sound']);
+    await store.query
+      .updateTable('inbox')
+      .set({ body: Buffer.from('no frame') })
+      .where('id', '=', 1)
+      .execute();
+    const [damaged, sound] = await pendingDeliveries(store.query, 10, 100_000);
+    expect(() => damaged?.body).toThrow();
+    expect(sound?.body.toString()).toBe('sound');
+  });
+
+  it('gives large bodies that were stored before bodies were packed', async () => {
+    const store = await openTestStore();
+    const body = Buffer.from('as it came '.repeat(1_000));
+    await append(store, ['']);
+    await store.query.updateTable('inbox').set({ body }).execute();
+    expect((await pendingDeliveries(store.query, 1, 1))[0]?.body).toEqual(body);
+  });
+
   it('settles each delivery to its own end', async () => {
     const store = await openTestStore();
     await append(store, ['a', 'b', 'c', 'd', 'e']);
