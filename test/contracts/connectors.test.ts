@@ -14,12 +14,13 @@ import { noSteps } from '../../src/lib/steps.ts';
 import { modelProviders } from '../support/model-providers/index.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 import { profile as bitbucket } from './connectors/bitbucket.ts';
+import { profile as generic } from './connectors/generic.ts';
 import { profile as github } from './connectors/github.ts';
 import { profile as gitlab } from './connectors/gitlab.ts';
 import { profile as jira } from './connectors/jira.ts';
 import type { ConnectorProfile, Exchange, FixtureCase } from './connectors/profile.ts';
 
-const PROFILES: readonly ConnectorProfile[] = [bitbucket, github, gitlab, jira];
+const PROFILES: readonly ConnectorProfile[] = [bitbucket, generic, github, gitlab, jira];
 const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
 const http = createHttpClient({ steps: noSteps, meter: silentMeter });

@@ -1,0 +1,37 @@
+import { asSyncError } from '../../errors/sync-error.ts';
+import type { Finding } from '../connector.ts';
+import type { Feed } from './feed.ts';
+import type { Options } from './options.ts';
+import { pollItems, sweepItems, UNIT } from './poll.ts';
+
+/** Proves that the feed can be read; reads only. */
+export async function checkGeneric(
+  feed: Feed | undefined,
+  { system }: Options,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  if (!feed) return [withoutFeed];
+  const startedAt = new Date(0).toISOString();
+  return [
+    await finding('feed', 'items can be read', () => pollItems(feed, { unit: UNIT, startedAt }, signal)),
+    await finding('ids', 'ids can be read', () => sweepItems(feed, system, undefined, signal)),
+  ];
+}
+
+const withoutFeed: Finding = {
+  level: 'warning',
+  subject: 'feed',
+  message: 'none: what no webhook brings is never known',
+  hint: 'Offer a feed as the README of this connector describes it, and set feedUrl.',
+};
+
+async function finding(subject: string, message: string, read: () => Promise<unknown>): Promise<Finding> {
+  try {
+    await read();
+    return { level: 'ok', subject, message };
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    if (error.code === 'aborted') throw error;
+    return { level: 'error', subject, message: error.message, hint: error.hint };
+  }
+}

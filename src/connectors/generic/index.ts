@@ -1,0 +1,48 @@
+import type { Connector } from '../connector.ts';
+import { checkGeneric } from './check.ts';
+import { createFeed } from './feed.ts';
+import { fetchItem } from './fetch.ts';
+import { type Options, options } from './options.ts';
+import { historyOfItems, pollItems, sweepItems, UNIT } from './poll.ts';
+import { eventOf, reference, translate } from './translate.ts';
+import { verify } from './verify.ts';
+
+const MEBIBYTE = 1024 * 1024;
+
+/** Everything that has no connector of its own, in a shape that the README of this folder describes. */
+export const generic: Connector<Options> = {
+  id: 'generic',
+  title: 'Generic',
+  publicHost: 'generic',
+  capabilities: {
+    namesDeliveries: true,
+    pollsSince: true,
+    reportsDeletions: true,
+    workItems: true,
+    supportsLabels: true,
+    supportsAssignees: true,
+  },
+  largestDelivery: MEBIBYTE,
+  options,
+  host: (given) => given.system,
+  verify,
+  translate,
+  eventOf,
+  unrestricted: (host = 'generic') => options.parse({ system: host }),
+  reference,
+  connect(given, deps) {
+    const feed = createFeed(given, deps);
+    return {
+      units: async () => (feed ? [UNIT] : []),
+      async poll(position, signal) {
+        return feed ? pollItems(feed, position, signal) : { outcome: 'unchanged' };
+      },
+      fetch: (wanted, signal) => fetchItem(feed, deps.clock, wanted, signal),
+      check: (signal) => checkGeneric(feed, given, signal),
+      ...(feed && {
+        history: (position, signal) => historyOfItems(feed, position, signal),
+        sweep: (_unit, page, signal) => sweepItems(feed, given.system, page, signal),
+      }),
+    };
+  },
+};

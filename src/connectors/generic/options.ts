@@ -1,0 +1,41 @@
+import { z } from 'zod';
+import { asBase, isApiUrl } from '../kit/addresses.ts';
+import type { Scope } from '../kit/scope.ts';
+
+const project = z
+  .string()
+  .regex(/^[^\s\p{C}]{1,200}$/u, 'must be one word: the id of a project, its name, or a pattern (Web*, *)');
+
+export const options = z.strictObject({
+  system: z
+    .string()
+    .toLowerCase()
+    .regex(/^[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?$/, 'must be a name of lower-case letters, digits, dots and hyphens')
+    .describe('Name of the system that the ids belong to. Items are known by it: it must not change.'),
+  feedUrl: z
+    .string()
+    .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+    .optional()
+    .describe('Address of a feed of the same items. Without one, what no webhook brings is never known.'),
+  token: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,4000}$/, 'must be one word of printable characters')
+    .optional()
+    .describe('Sent to the feed as a bearer token.'),
+  projects: z
+    .array(project)
+    .min(1, 'must name at least one project')
+    .default(['**'])
+    .describe('Projects by id, by name, or as patterns. Absent: all of them.'),
+  exclude: z.array(project).default([]).describe('Projects that are left out, by id, by name, or as patterns.'),
+});
+
+export type Options = z.infer<typeof options>;
+
+export function feedBase({ feedUrl }: Options): string | undefined {
+  return feedUrl === undefined ? undefined : asBase(feedUrl);
+}
+
+export function scopeOf({ projects, exclude }: Options): Scope {
+  return { include: projects, exclude, archived: true, forks: true };
+}

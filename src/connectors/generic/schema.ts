@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { absent, instant, webAddress } from '../kit/fields.ts';
+
+/**
+ * The shape that this connector takes, which its README describes. Identity and time must be there; any other field
+ * that is missing, or that is something else, is absent: it is then neither compared nor cleared.
+ */
+
+/** Stands in keys and in addresses. */
+export const id = z.string().regex(/^(?!\.{1,2}$)[\w.~-]{1,200}$/);
+
+const text = z.string().min(1);
+
+const project = z.object({ id, name: absent(text) });
+
+export const item = z.object({
+  id,
+  project,
+  identifier: text.max(200),
+  updatedAt: instant,
+  version: absent(z.int().min(0)),
+  url: absent(webAddress),
+  title: absent(z.string()),
+  description: absent(z.string().nullable()),
+  state: absent(z.enum(['open', 'in_progress', 'done'])),
+  rawState: absent(text),
+  type: absent(text.nullable()),
+  priority: absent(text.nullable()),
+  labels: absent(z.array(text)),
+  author: absent(text.nullable()),
+  assignees: absent(z.array(text)),
+  emails: absent(z.record(text, z.email())),
+  createdAt: absent(instant),
+});
+
+export type GenericItem = z.infer<typeof item>;
+
+/** What Standard Webhooks recommends: a type, a time, and the data. */
+export const event = z.object({ type: text, data: z.unknown() });
+
+export const itemUpdated = z.object({ data: item });
+
+export const itemDeleted = z.object({
+  timestamp: instant,
+  data: z.object({ id, project, identifier: text.max(200), updatedAt: absent(instant) }),
+});
+
+/** What `fetch` writes for an item that exists no more. */
+export const gone = z.object({ id, project, identifier: text, seenAt: instant });

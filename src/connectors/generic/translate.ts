@@ -1,0 +1,118 @@
+import type { Delivery } from '../../model/delivery.ts';
+import { type Item, type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
+import type { Translation } from '../connector.ts';
+import { present, sorted } from '../kit/fields.ts';
+import { read, readJson } from '../kit/json.ts';
+import { inScope } from '../kit/scope.ts';
+import { type Options, scopeOf } from './options.ts';
+import * as schema from './schema.ts';
+import { EVENT } from './verify.ts';
+
+/** The connector's own names of what polls and fetches bring. */
+export const SHAPES = { list: 'items.list', item: 'items.get', gone: 'items.gone', unknown: 'items.unknown' } as const;
+
+type Translator = (payload: unknown, options: Options) => Translation;
+
+/** By the type that the body names. */
+const OF_WEBHOOK: ReadonlyMap<string, Translator> = new Map([
+  ['item.created', itemUpdated],
+  ['item.updated', itemUpdated],
+  ['item.deleted', itemDeleted],
+]);
+
+/** Pages and fetched objects were asked for, so they are in scope. */
+const OF_READ: ReadonlyMap<string, Translator> = new Map([
+  [SHAPES.list, list],
+  [SHAPES.item, fetched],
+  [SHAPES.gone, gone],
+]);
+
+const NOT_FOLLOWED = { outcome: 'ignored', reason: 'event_not_followed' } as const;
+
+/** Pure. Throws `delivery_malformed` for a body that is not what its type promises. */
+export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation {
+  if (delivery.source === 'webhook') {
+    if (delivery.event !== EVENT) return NOT_FOLLOWED;
+    const payload = readJson(delivery.body);
+    const { type } = read(schema.event, payload);
+    return OF_WEBHOOK.get(type)?.(payload, options) ?? NOT_FOLLOWED;
+  }
+  if (delivery.event === SHAPES.unknown) return { outcome: 'ignored', reason: 'no_feed_to_ask' };
+  const translateIt = OF_READ.get(delivery.event);
+  return translateIt ? translateIt(readJson(delivery.body), options) : NOT_FOLLOWED;
+}
+
+/** Pure: what is posted names its type, whatever it is about. */
+export function eventOf(payload: unknown): string | undefined {
+  const { data } = schema.event.safeParse(payload);
+  return data && OF_WEBHOOK.has(data.type) ? EVENT : undefined;
+}
+
+/** What `fetch` needs to get this item; all of it is needed for one that is gone. */
+export function reference(item: Item): ItemReference {
+  const { key, containerId, identifier } = item as WorkItem;
+  const id = key.slice(key.lastIndexOf(':') + 1);
+  return { kind: 'work_item', key, locator: { id, projectId: containerId, identifier } };
+}
+
+function itemUpdated(payload: unknown, options: Options): Translation {
+  const { data } = read(schema.itemUpdated, payload);
+  return outOfScope(data.project, options) ?? { outcome: 'items', items: [itemOf(data, options)] };
+}
+
+function itemDeleted(payload: unknown, options: Options): Translation {
+  const { data, timestamp } = read(schema.itemDeleted, payload);
+  const updatedAt = Math.max(Date.parse(timestamp), Date.parse(data.updatedAt ?? timestamp));
+  const item = { ...identity(data, options), updatedAt, gone: true };
+  return outOfScope(data.project, options) ?? { outcome: 'items', items: [item] };
+}
+
+function list(payload: unknown, options: Options): Translation {
+  const items = read(schema.item.array(), payload).filter(({ project }) => !outOfScope(project, options));
+  return { outcome: 'items', items: items.map((each) => itemOf(each, options)) };
+}
+
+function fetched(payload: unknown, options: Options): Translation {
+  return { outcome: 'items', items: [itemOf(read(schema.item, payload), options)] };
+}
+
+function gone(payload: unknown, options: Options): Translation {
+  const { seenAt, ...found } = read(schema.gone, payload);
+  return { outcome: 'items', items: [{ ...identity(found, options), updatedAt: Date.parse(seenAt), gone: true }] };
+}
+
+function outOfScope({ id, name }: schema.GenericItem['project'], options: Options): Translation | undefined {
+  if (inScope({ id, name: name ?? id }, scopeOf(options))) return undefined;
+  return { outcome: 'ignored', reason: 'project_not_in_scope' };
+}
+
+function itemOf(found: schema.GenericItem, options: Options): WorkItem {
+  const { id, project, identifier, updatedAt, labels, assignees, description, ...plain } = found;
+  return {
+    ...identity({ id, project, identifier }, options),
+    updatedAt: Date.parse(updatedAt),
+    ...present({
+      ...plain,
+      containerName: project.name,
+      // An empty text says what null says.
+      description: description === '' ? null : description,
+      labels: sorted(labels),
+      assignees: sorted(assignees),
+    }),
+  };
+}
+
+function identity(
+  { id, project, identifier }: Pick<schema.GenericItem, 'id' | 'project' | 'identifier'>,
+  { system }: Options,
+) {
+  const key = workItemKey('generic', system, id);
+  return {
+    kind: 'work_item' as const,
+    key,
+    connector: 'generic',
+    host: system,
+    containerId: project.id,
+    identifier,
+  };
+}

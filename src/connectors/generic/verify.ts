@@ -1,0 +1,21 @@
+import { SyncError } from '../../errors/sync-error.ts';
+import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
+import { readName, requireSecrets, requireText } from '../kit/hmac.ts';
+import { checkStandardWebhook } from '../kit/standard-webhooks.ts';
+
+/** The body names what happened; it is not read here. */
+export const EVENT = 'webhook';
+
+/** Standard Webhooks, as standardwebhooks.com has it: every secret is a signing token, `whsec_…`. */
+export async function verify(
+  request: WebhookRequest,
+  secrets: readonly string[],
+  now: number,
+): Promise<VerifiedRequest> {
+  requireSecrets(secrets);
+  if (request.headers['webhook-signature'] === undefined)
+    throw new SyncError('signature_missing', 'the request has no webhook-signature header');
+  checkStandardWebhook(request, secrets, now);
+  requireText(request.body);
+  return { event: EVENT, deliveryId: readName(request, 'webhook-id') };
+}

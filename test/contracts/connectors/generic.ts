@@ -1,0 +1,130 @@
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { ConnectorProfile, Exchange } from './profile.ts';
+
+const ORIGIN = 'https://desk.example.com';
+const ITEMS = '/feed/items';
+const ITEM = '/feed/items/4711';
+const PAGES = 4;
+/** The watermark less the overlap of ten minutes. */
+const SINCE = { updatedSince: '2026-02-28T23:50:00.000Z' };
+const SENT_AT = 1_750_000_000;
+
+const fixture = (name: string) =>
+  readFileSync(new URL(`../../../src/connectors/generic/fixtures/${name}.json`, import.meta.url), 'utf8');
+const item = JSON.parse(fixture('items.get')) as object;
+
+const key = (fill: number) => `whsec_${Buffer.alloc(32, fill).toString('base64')}`;
+const keyOf = (secret: string) => Buffer.from(secret.slice('whsec_'.length), 'base64');
+
+function sign(body: Buffer, secret: string, id = 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W', sentAt = SENT_AT) {
+  const digest = createHmac('sha256', keyOf(secret)).update(`${id}.${sentAt}.`).update(body).digest('base64');
+  return { 'webhook-id': id, 'webhook-timestamp': String(sentAt), 'webhook-signature': `v1,${digest}` };
+}
+
+/** Page n of four holds two items, each an hour older than the one before. */
+function page(number: number): Exchange {
+  const items = [2 * number - 2, 2 * number - 1].map((age) => ({
+    ...item,
+    id: String(4_711 - age),
+    updatedAt: new Date(Date.UTC(2026, 2, 5, 12 - age)).toISOString(),
+  }));
+  return {
+    path: ITEMS,
+    query: number === 1 ? SINCE : { ...SINCE, cursor: `after-${number - 1}` },
+    body: JSON.stringify({ items, nextCursor: number < PAGES ? `after-${number}` : null }),
+  };
+}
+
+const first: Exchange = { path: ITEMS, query: SINCE };
+const said = (message: string) => JSON.stringify({ message });
+
+export const profile: ConnectorProfile = {
+  id: 'generic',
+  options: { system: 'desk', feedUrl: `${ORIGIN}/feed/`, token: 'feed-token-contract', projects: ['web*'] },
+  origin: ORIGIN,
+  webhook: {
+    signatureHeader: 'webhook-signature',
+    secrets: [key(1), key(2), key(3)],
+    sentAt: SENT_AT * 1_000,
+    required: [],
+    sign,
+    vector: {
+      // Computed outside this program, from the standard's description.
+      secret: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=',
+      body: '{"object_kind":"merge_request"}',
+      headers: {
+        'webhook-id': 'f5e5f430-f57b-4e6e-9fac-d9128cd7232f',
+        'webhook-timestamp': '1750000000',
+        'webhook-signature': 'v1,dqTGfM7zFJcswV+BxNDPvvv5Fv42/Ejc5cfWSKWZMUM=',
+      },
+    },
+    forgeries(body, secret) {
+      const good = sign(body, secret);
+      const { 'webhook-id': _id, ...nameless } = good;
+      const { 'webhook-timestamp': _time, ...timeless } = good;
+      return {
+        'a signature for another id': { ...good, 'webhook-id': 'msg_other' },
+        'no id': nameless,
+        'no time': timeless,
+        'a signature for another time': { ...good, 'webhook-timestamp': String(SENT_AT + 1) },
+        'a signature that is six minutes old': sign(body, secret, 'msg_1', SENT_AT - 360),
+        'a signature from the future': sign(body, secret, 'msg_1', SENT_AT + 360),
+        'a version that is not known': {
+          ...good,
+          'webhook-signature': good['webhook-signature'].replace('v1', 'v2'),
+        },
+        'the secret itself': { ...good, 'webhook-signature': secret },
+      };
+    },
+  },
+  fixtures: [
+    { file: 'item.created', source: 'webhook', event: 'webhook', outcome: 'items' },
+    { file: 'item.updated', source: 'webhook', event: 'webhook', outcome: 'items' },
+    {
+      file: 'item.updated.other-project',
+      source: 'webhook',
+      event: 'webhook',
+      outcome: 'ignored',
+      reason: 'project_not_in_scope',
+    },
+    { file: 'item.deleted', source: 'webhook', event: 'webhook', outcome: 'items' },
+    { file: 'report.ready', source: 'webhook', event: 'webhook', outcome: 'ignored', reason: 'event_not_followed' },
+    { file: 'items.list', source: 'poll', event: 'items.list', outcome: 'items' },
+    { file: 'items.get', source: 'fetch', event: 'items.get', outcome: 'items' },
+    { file: 'items.gone', source: 'fetch', event: 'items.gone', outcome: 'items' },
+  ],
+  poll: {
+    unit: 'items',
+    watermark: '2026-03-01T00:00:00.000Z',
+    walk: [1, 2, 3, 4].map(page),
+    items: 8,
+    newest: '2026-03-05T12:00:00.000Z',
+    first,
+    foreignNext: {
+      ...first,
+      body: JSON.stringify({ items: [item], nextCursor: `https://evil.example${ITEMS}?cursor=2` }),
+    },
+  },
+  fetch: {
+    kind: 'work_item',
+    reference: { id: '4711', projectId: 'web', identifier: 'WEB-4711' },
+    found: [{ path: ITEM, body: JSON.stringify(item) }],
+    gone: [{ path: ITEM, status: 410, body: said('deleted') }],
+    hidden: [{ path: ITEM, status: 404, body: said('no such item, or not for you') }],
+  },
+  limits: {
+    '429 with retry-after': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },
+    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
+  },
+  check: {
+    good: [
+      { path: ITEMS, query: { done: 'false' }, body: JSON.stringify({ items: [] }) },
+      { path: '/feed/ids', body: JSON.stringify({ ids: ['4711'], projects: ['web'] }) },
+    ],
+    refused: [
+      { path: ITEMS, query: { done: 'false' }, status: 401, body: said('who are you') },
+      { path: '/feed/ids', status: 401, body: said('who are you') },
+    ],
+  },
+};
