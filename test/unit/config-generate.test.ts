@@ -33,6 +33,8 @@ const ENV = {
   BITBUCKET_TOKEN: 'a-token',
   BITBUCKET_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
   JIRA_TOKEN: 'a-token',
+  DESK_TOKEN: 'a-token',
+  DESK_WEBHOOK_SECRET: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=',
   JIRA_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
 };
 
