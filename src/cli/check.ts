@@ -1,6 +1,6 @@
 import type { WorkspaceConfig } from '../config/schema.ts';
 import type { Finding } from '../connectors/connector.ts';
-import { checkPartition } from '../daemon/check.ts';
+import { checkAll } from '../daemon/check.ts';
 import { compose } from '../daemon/compose.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import type { Session } from './session.ts';
@@ -16,7 +16,7 @@ export async function check(session: Session): Promise<Finding[]> {
   }
   const composition = await compose(session, parts);
   try {
-    for (const partition of composition.partitions) findings.push(...(await checkPartition(partition)));
+    findings.push(...(await checkAll(composition.partitions)));
   } finally {
     await composition.close();
   }

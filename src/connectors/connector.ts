@@ -291,6 +291,11 @@ export interface Connector<Options = never> {
   verify(request: WebhookRequest, secrets: readonly string[], now: number): Promise<VerifiedRequest>;
   /** Pure: the same delivery always becomes the same items. Throws `delivery_malformed`. */
   translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation;
+  /**
+   * Pure: what one connection alone should have, for people to read, as `GitHub App 4711`: a second one with the same would
+   * take its webhook or its limit away.
+   */
+  exclusive?(options: Options): string | undefined;
   /** Pure: options without credentials whose scope takes in everything on this host; for looking at payloads. */
   unrestricted?(host?: string): Options;
   /** Pure: the webhook event that a payload of this shape belongs to, where its headers are not at hand. */

@@ -4,7 +4,7 @@ import { parseJson } from '../http/json.ts';
 import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ApiRequest, ApiResponse } from '../workspace/client.ts';
-import { checkPartition } from './check.ts';
+import { checkAll } from './check.ts';
 import { pollOnce } from './once.ts';
 import type { Partition } from './partition.ts';
 import { answerQuestion } from './questions.ts';
@@ -23,7 +23,7 @@ export function adminRoutes(
   server: Server,
   { partitions, clock }: { partitions: readonly Partition[]; clock: Clock },
 ): void {
-  server.post('/admin/check', async () => (await Promise.all(partitions.map(checkPartition))).flat());
+  server.post('/admin/check', () => checkAll(partitions));
   const named = (request: ServerRequest, reply: ServerReply) => {
     const partition = partitions.find(({ name }) => name === (request.params as { name: string }).name);
     if (!partition) void reply.code(404).send({ error: 'not_found' });

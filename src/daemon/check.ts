@@ -6,8 +6,38 @@ import type { Partition } from './partition.ts';
 /** Milliseconds that a provider may take. */
 const LONGEST_CHECK = 30_000;
 
-/** The workspace and the providers of one partition, each with its remedy. Costs one request of the quota. */
-export async function checkPartition(partition: Partition): Promise<Finding[]> {
+/** All workspaces and their providers, each with its remedy. Costs one request of each workspace's quota. */
+export async function checkAll(partitions: readonly Partition[]): Promise<Finding[]> {
+  return [...(await Promise.all(partitions.map(checkPartition))).flat(), ...shared(partitions)];
+}
+
+/** Connections, of one workspace or of several, that have what only one should have. */
+function shared(partitions: readonly Partition[]): Finding[] {
+  const seen = new Map<string, string>();
+  const findings: Finding[] = [];
+  for (const partition of partitions)
+    for (const { name, connector, options } of partition.connections) {
+      const exclusive = connector.exclusive?.(options);
+      if (exclusive === undefined) continue;
+      const subject = `${partition.name}: ${name}`;
+      const other = seen.get(exclusive);
+      if (other !== undefined) findings.push(sharing(subject, exclusive, other));
+      seen.set(exclusive, subject);
+    }
+  return findings;
+}
+
+function sharing(subject: string, what: string, other: string): Finding {
+  const message = `${what} serves "${other}" too, and has one webhook and one limit for both`;
+  return {
+    level: 'warning',
+    subject,
+    message,
+    hint: 'The supported form is one for each workspace, used by one connection.',
+  };
+}
+
+async function checkPartition(partition: Partition): Promise<Finding[]> {
   return [await checkWorkspace(partition), ...(await overlaps(partition)), ...(await checkConnections(partition))];
 }
 

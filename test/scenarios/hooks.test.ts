@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { checkPartition } from '../../src/daemon/check.ts';
+import { checkAll } from '../../src/daemon/check.ts';
 import { answerQuestion, type Question } from '../../src/daemon/questions.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
@@ -63,7 +63,7 @@ describe('webhooks at the vendor', () => {
     await open();
     forge.hooks.set('app', { url: URL_OF_HOOKS, secret: SECRET, isOn: true });
     const findings = async () =>
-      (await checkPartition(world.partition())).filter(({ subject }) => subject.includes('forge'));
+      (await checkAll([world.partition()])).filter(({ subject }) => subject.includes('forge'));
     expect(await findings()).toEqual([
       { level: 'ok', subject: 'test: forge', message: 'webhooks on: 1' },
       {
@@ -145,5 +145,33 @@ describe('failed deliveries', () => {
     expect(forge.asked.filter((each) => each.startsWith('redeliver'))).toHaveLength(before);
     await world.clock.advance(20 * MINUTE);
     expect(forge.asked.filter((each) => each.startsWith('redeliver')).length).toBeGreaterThan(before);
+  });
+});
+
+describe('what only one connection should have', () => {
+  const forgeOf = (exclusive: string | undefined) => ({ ...forge.connector, exclusive: () => exclusive });
+  const open = async (exclusive: string | undefined) => {
+    const connection = { connector: 'gitlab', webhookSecrets: [SECRET], poll: 'off' };
+    const config = { connections: { one: connection, two: connection } };
+    world = await createWorld({ connectors: [forgeOf(exclusive)], config });
+  };
+  const findings = async () =>
+    (await checkAll([world.partition()])).filter(({ message }) => message.includes('serves'));
+
+  it('is told where two have it', async () => {
+    await open('Forge App 7');
+    expect(await findings()).toEqual([
+      {
+        level: 'warning',
+        subject: 'test: two',
+        message: 'Forge App 7 serves "test: one" too, and has one webhook and one limit for both',
+        hint: 'The supported form is one for each workspace, used by one connection.',
+      },
+    ]);
+  });
+
+  it('is not told where there is nothing of the kind', async () => {
+    await open(undefined);
+    expect(await findings()).toEqual([]);
   });
 });

@@ -102,3 +102,10 @@ describe('the shortest poll', () => {
     expect((60 / minutes({}, count)) * count).toBeLessThanOrEqual(60);
   });
 });
+
+describe('what only one connection should have', () => {
+  it('is its App', () => {
+    expect(github.exclusive?.(github.options.parse({ repositories, app }))).toBe('GitHub App Iv1abc of github.com');
+    expect(github.exclusive?.(github.options.parse({ repositories, token: 'x' }))).toBeUndefined();
+  });
+});

@@ -40,6 +40,7 @@ export const github: Connector<Options> = {
   options,
   host: (given) => given.host,
   shortestPoll,
+  exclusive: ({ host, app }) => app && `GitHub App ${app.id} of ${host}`,
   verify: createVerify(),
   translate,
   unrestricted,
