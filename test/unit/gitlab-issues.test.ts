@@ -192,10 +192,9 @@ describe('the event of a payload', () => {
 
   it('an unrestricted look takes in every project of the host', () => {
     const everything = gitlab.unrestricted!('git.example.com');
-    const foreign = structuredClone(read('issue.confidential'));
-    foreign.project = { id: 9, path_with_namespace: 'who/knows/where' };
+    const foreign = { ...read('merge_request.open'), project: { id: 9, path_with_namespace: 'who/knows/where' } };
     const body = Buffer.from(JSON.stringify(foreign));
-    const delivery = { source: 'webhook', event: 'Issue Hook', body } as const;
+    const delivery = { source: 'webhook', event: 'Merge Request Hook', body } as const;
     expect(itemsOf(gitlab.translate(delivery, everything))[0]).toMatchObject({ host: 'git.example.com' });
     expect(gitlab.unrestricted!()).toMatchObject({ host: 'gitlab.com' });
   });

@@ -84,10 +84,10 @@ export function derivedBase(host: string): string {
   return `https://${host}/api/v4`;
 }
 
-/** Options that take in everything on a host, for looking at payloads. */
+/** Options that take in every project of a host, for looking at payloads; issues are off, as they are unless asked for. */
 export function unrestricted(host = PUBLIC_HOST): Options {
-  const all = { archived: true, forks: true, issues: true, confidential: true };
-  return { host, projects: ['**'], groups: [], exclude: [], ...all };
+  const scope = { projects: ['**'], groups: [], exclude: [], archived: true, forks: true };
+  return { host, ...scope, issues: false, confidential: false };
 }
 
 /** Pure: the options as one scope. */
