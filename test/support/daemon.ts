@@ -8,6 +8,7 @@ import type { Connector } from '../../src/connectors/connector.ts';
 import { connectors as realConnectors } from '../../src/connectors/registry.ts';
 import { type Composition, compose } from '../../src/daemon/compose.ts';
 import type { Daemon } from '../../src/daemon/daemon.ts';
+import { gitProviders } from '../../src/daemon/git-providers.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
 import { createHttpClient, type HttpClient } from '../../src/http/client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
@@ -37,6 +38,8 @@ export interface WorldOptions {
   readonly onStatement?: (sql: string) => void;
   /** Where vendors reach the daemon. */
   readonly publicUrl?: string;
+  /** The owner's tokens at git providers, by provider: what the owner opens in the workspace is opened there. */
+  readonly memberTokens?: Readonly<Record<string, string>>;
   /** Vendors beside the real ones, or in the place of those with the same id. */
   readonly connectors?: readonly Connector<unknown>[];
 }
@@ -84,6 +87,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const given = options.connectors ?? [];
   const connectors = [...realConnectors.filter((real) => !given.some(({ id }) => id === real.id)), ...given];
   const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, ...options.quota };
+  const outside = countInFlight(createHttpClient({ steps: noSteps, meter: createMetrics({ version: 'test' }).meter }));
+  const providers = gitProviders({ http: outside.http, clock, logger: silentLogger });
   const openService = () =>
     createWorkspaceService({
       file: join(folder, 'service.db'),
@@ -92,12 +97,17 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       logger: silentLogger,
       quota,
       faults: options.faults,
+      providers,
       allowPrivateWebhooks: true,
     });
   let service = await openService();
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
   const credentials = await service.mintStartCredentials();
-  const outside = countInFlight(createHttpClient({ steps: noSteps, meter: createMetrics({ version: 'test' }).meter }));
+  for (const [provider, token] of Object.entries(options.memberTokens ?? {})) {
+    const host = realConnectors.find(({ id }) => id === provider)?.publicHost as string;
+    const { workspaceId, userId } = credentials;
+    await service.connectProvider({ workspaceId, userId, provider, host, token });
+  }
   const send = createSend({ http: outside.http, baseUrl: url, apiKey: () => credentials.oauthToken });
   const people = createWorkspaceClient<object>({ send, workspaceId: 'current' });
 
