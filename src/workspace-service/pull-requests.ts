@@ -99,8 +99,9 @@ async function openPullRequest(service: Service, call: Call<'createPullRequest'>
   const member = await memberAt(service, call, body.provider);
   if (member === undefined)
     throw new ApiError('provider_not_connected', `no ${body.provider} token is stored for this member`);
+  const asked = { fields: body, at: timeNow(service.clock) };
   const written = await openAtProvider(service, member, body);
-  const record = await recordWritten(service, call, body.provider, written, body);
+  const record = await recordWritten(service, call, { written, asked, otherwise: body });
   tellRefused(written, body.provider);
   return { status: 201, body: record };
 }
@@ -114,21 +115,34 @@ async function updatePullRequest(service: Service, call: Call<'updatePullRequest
   refuseDeclined(present);
   const member = await memberAt(service, call, body.provider);
   if (member === undefined) return editRecord(service, call);
+  const asked = { fields: body, at: timeNow(service.clock) };
   const written = await editAtProvider(service, member, body);
   const { title, head_branch: headBranch, base_branch: baseBranch } = present;
-  const record = await recordWritten(service, call, body.provider, written, { title, headBranch, baseBranch });
+  const record = await recordWritten(service, call, { written, asked, otherwise: { title, headBranch, baseBranch } });
   tellRefused(written, body.provider);
   return record;
 }
 
-/** What the provider answered is what the record says; `otherwise` stands in for what it left out. */
+/** What a person asked a provider for, and when. */
+interface Asked {
+  readonly fields: Fields;
+  readonly at: string;
+}
+
+interface Outcome {
+  readonly written: WrittenPullRequest;
+  readonly asked: Asked;
+  /** Stands in for what the provider left out. */
+  readonly otherwise: Pick<Given, 'title' | 'headBranch' | 'baseBranch'>;
+}
+
+/** What the provider answered is what the record says. */
 async function recordWritten(
   service: Service,
   { workspaceId, caller }: Pick<Call<'createPullRequest'>, 'workspaceId' | 'caller'>,
-  provider: Given['provider'],
-  { repoId, pullRequest }: WrittenPullRequest,
-  otherwise: Pick<Given, 'title' | 'headBranch' | 'baseBranch'>,
+  { written: { repoId, pullRequest }, asked, otherwise }: Outcome,
 ) {
+  const { provider } = asked.fields;
   const { repoId: _unprefixed, identifier, reviewers, labels, assignees, ...fields } = pullRequest;
   const given: Given = {
     ...fields,
@@ -143,7 +157,7 @@ async function recordWritten(
     ...(assignees && { assignees: [...assignees] }),
   };
   const key = naturalKey(workspaceId, { provider, repoId, identifier });
-  return (await recordPullRequest(service, caller, key, given)).body;
+  return (await recordPullRequest(service, caller, key, given, asked)).body;
 }
 
 function naturalKey(workspaceId: string, given: { provider: string; repoId: string; identifier: string }): NaturalKey {
@@ -156,7 +170,7 @@ function naturalKey(workspaceId: string, given: { provider: string; repoId: stri
 }
 
 /** Idempotent: a record that says nothing new is answered without a write. */
-async function recordPullRequest(service: Service, caller: Caller, key: NaturalKey, given: Given) {
+async function recordPullRequest(service: Service, caller: Caller, key: NaturalKey, given: Given, asked?: Asked) {
   const now = timeNow(service.clock);
   return service.commits.run(async (write) => {
     const present = await findRecord(write, key);
@@ -167,8 +181,9 @@ async function recordPullRequest(service: Service, caller: Caller, key: NaturalK
         .execute();
       return { status: 201, body: await tell(service, write, caller, 'pull_request.created', key) };
     }
-    const changes = changesTo(present, columnsOf(given));
-    if (changes === undefined) return { status: 200, body: pullRequestOf(present) };
+    const changes = changesTo(present, asked ? newsFor(present, given, asked) : columnsOf(given));
+    const isFinal = asked !== undefined && present.state === 'declined';
+    if (changes === undefined || isFinal) return { status: 200, body: pullRequestOf(present) };
     refuseDeclined(present);
     await updateRecord(write, present.seq, { ...changes, updated_at: now });
     return { status: 200, body: await tell(service, write, caller, 'pull_request.updated', key) };
@@ -239,6 +254,19 @@ function columnsOf(given: Fields): Partial<Row> {
     merged_at: given.mergedAt,
   };
   return Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
+}
+
+/**
+ * Of an answer that was on its way while somebody recorded what they saw at the provider, which may be newer: only what was
+ * asked for, and what the record does not know yet.
+ */
+function newsFor(present: Row, given: Given, { fields, at }: Asked): Partial<Row> {
+  const columns = columnsOf(given);
+  if (present.updated_at < at) return columns;
+  const wanted = columnsOf(fields);
+  return Object.fromEntries(
+    Object.entries(columns).filter(([name]) => name in wanted || present[name as keyof Row] === null),
+  );
 }
 
 /** The columns whose value differs; undefined when none does. */

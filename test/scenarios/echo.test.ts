@@ -6,6 +6,7 @@ import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
 /** What is opened through the workspace comes back as a webhook: the daemon takes it for what it is. */
 
 const AT = '2026-01-05T09:00:00Z';
+const LATER = '2026-01-05T09:01:00Z';
 const REPOSITORY = { id: 70100, full_name: 'acme/api' };
 const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
 const CLOUD_REPOSITORY = { uuid: UUID, full_name: 'acme/api' };
@@ -17,9 +18,11 @@ interface Vendor {
   readonly url: string;
   /** Stands for the vendor: `created` is called when the request is there, before it is answered. */
   stand(created: () => Promise<void>): void;
-  /** The webhook of the opening. */
+  /** The webhooks of the opening, and of the end a minute later. */
   readonly payload: object;
-  headers(body: string): Record<string, string>;
+  readonly closing: object;
+  readonly closed: 'closed' | 'declined';
+  headers(body: string, isClosing: boolean): Record<string, string>;
 }
 
 const PULL = {
@@ -54,6 +57,14 @@ const github: Vendor = {
       .reply(201, () => created().then(() => PULL));
   },
   payload: { action: 'opened', number: 12, pull_request: PULL, repository: REPOSITORY, sender: { login: 'ada' } },
+  closing: {
+    action: 'closed',
+    number: 12,
+    pull_request: { ...PULL, state: 'closed', updated_at: LATER },
+    repository: REPOSITORY,
+    sender: { login: 'ada' },
+  },
+  closed: 'closed',
   headers: (body) => ({ 'x-github-event': 'pull_request', 'x-hub-signature-256': hex(body) }),
 };
 
@@ -83,6 +94,27 @@ const MERGE_REQUEST = {
   web_url: 'https://gitlab.com/acme/api/-/merge_requests/12',
 };
 
+const hook = (action: string, state: string, updated: string) => ({
+  object_kind: 'merge_request',
+  user: { id: 301, username: 'ada' },
+  project: { id: 80200, path_with_namespace: 'acme/api' },
+  object_attributes: {
+    ...COMMON,
+    id: 990012,
+    action,
+    state,
+    author_id: 301,
+    assignee_ids: [],
+    reviewer_ids: [],
+    created_at: '2026-01-05 09:00:00 UTC',
+    updated_at: updated,
+    last_commit: { id: 'abc' },
+    url: MERGE_REQUEST.web_url,
+  },
+  labels: [],
+  changes: {},
+});
+
 const gitlab: Vendor = {
   provider: 'gitlab',
   repoId: '80200',
@@ -100,25 +132,9 @@ const gitlab: Vendor = {
       .post(`${project}/merge_requests`)
       .reply(201, () => created().then(() => MERGE_REQUEST));
   },
-  payload: {
-    object_kind: 'merge_request',
-    user: { id: 301, username: 'ada' },
-    project: { id: 80200, path_with_namespace: 'acme/api' },
-    object_attributes: {
-      ...COMMON,
-      id: 990012,
-      action: 'open',
-      author_id: 301,
-      assignee_ids: [],
-      reviewer_ids: [],
-      created_at: '2026-01-05 09:00:00 UTC',
-      updated_at: '2026-01-05 09:00:00 UTC',
-      last_commit: { id: 'abc' },
-      url: MERGE_REQUEST.web_url,
-    },
-    labels: [],
-    changes: {},
-  },
+  payload: hook('open', 'opened', '2026-01-05 09:00:00 UTC'),
+  closing: hook('close', 'closed', '2026-01-05 09:01:00 UTC'),
+  closed: 'closed',
   headers: () => ({ 'x-gitlab-event': 'Merge Request Hook', 'x-gitlab-token': WEBHOOK_SECRET }),
 };
 
@@ -164,7 +180,16 @@ const bitbucket: Vendor = {
       .reply(201, () => created().then(() => CLOUD_PULL));
   },
   payload: { actor: CLOUD_PULL.author, pullrequest: CLOUD_PULL, repository: CLOUD_REPOSITORY },
-  headers: (body) => ({ 'x-event-key': 'pullrequest:created', 'x-hub-signature': hex(body) }),
+  closing: {
+    actor: CLOUD_PULL.author,
+    pullrequest: { ...CLOUD_PULL, state: 'DECLINED', updated_on: '2026-01-05T09:01:00.301250+00:00' },
+    repository: CLOUD_REPOSITORY,
+  },
+  closed: 'declined',
+  headers: (body, isClosing) => ({
+    'x-event-key': isClosing ? 'pullrequest:rejected' : 'pullrequest:created',
+    'x-hub-signature': hex(body),
+  }),
 };
 
 const connection = (connector: string, scope: object) => ({
@@ -196,25 +221,25 @@ afterEach(async () => {
 
 let deliveries = 0;
 
-async function deliver({ provider, payload, headers }: Vendor): Promise<void> {
-  const body = JSON.stringify(payload);
+async function deliver({ provider, payload, closing, headers }: Vendor, isClosing = false): Promise<void> {
+  const body = JSON.stringify(isClosing ? closing : payload);
   const id = `delivery-${++deliveries}`;
   const ids = { 'x-github-delivery': id, 'idempotency-key': id, 'x-request-uuid': id };
   const answer = await fetch(`${world.daemon().address}/webhooks/test/${provider}`, {
     method: 'POST',
     body,
-    headers: { 'content-type': 'application/json', ...ids, ...headers(body) },
+    headers: { 'content-type': 'application/json', ...ids, ...headers(body, isClosing) },
   });
   expect(answer.status).toBe(202);
 }
 
 const records = async () => (await world.people.listPullRequests({}, {})).body.pullRequests;
 
-/** Lets time pass while a request to the vendor is open, until the record is there. */
-async function recorded(): Promise<void> {
+/** Lets time pass while a request to the vendor is open, until the record is there in this state. */
+async function recorded(state: string): Promise<void> {
   for (let turn = 0; turn < 2_000; turn++) {
     for (let pause = 0; pause < 10; pause++) await new Promise((resolve) => setImmediate(resolve));
-    if ((await records()).length > 0) return;
+    if ((await records()).some((each) => each.state === state)) return;
     await world.clock.advance(1_000);
   }
   throw new Error('the daemon did not record it');
@@ -223,22 +248,25 @@ async function recorded(): Promise<void> {
 const ARRIVALS: Readonly<Record<string, (vendor: Vendor) => () => Promise<void>>> = {
   'before the answer, and is recorded by then': (vendor) => async () => {
     await deliver(vendor);
-    await recorded();
+    await recorded('open');
   },
   'while it is answered': (vendor) => () => deliver(vendor),
   'after the answer': () => async () => {},
 };
 
+const WANTED = { title: 'A change', description: 'Text', headBranch: 'feature', baseBranch: 'main' };
+
 describe.each([github, gitlab, bitbucket])('opened through the workspace at $provider', (vendor) => {
+  const { provider, repoId, url, closed } = vendor;
+  const open = async () => (await world.people.createPullRequest({ body: { provider, repoId, ...WANTED } }, {})).body;
+
   it.each(Object.entries(ARRIVALS))(
     'its webhook comes %s: one request more at most, and one record',
     async (_, arrival) => {
       const { received: before } = await world.requests();
       vendor.stand(arrival(vendor));
-      const { provider, repoId } = vendor;
-      const wanted = { title: 'A change', description: 'Text', headBranch: 'feature', baseBranch: 'main' };
-      const opened = await world.people.createPullRequest({ body: { provider, repoId, ...wanted } }, {});
-      expect(opened.body).toMatchObject({ identifier: '12', url: vendor.url });
+      const opened = await open();
+      expect(opened).toMatchObject({ identifier: '12', url });
       // After the answer, and twice: vendors repeat themselves.
       await deliver(vendor);
       await world.settled();
@@ -246,8 +274,21 @@ describe.each([github, gitlab, bitbucket])('opened through the workspace at $pro
       await world.settled();
 
       expect((await world.requests()).received - before).toBeLessThanOrEqual(1);
-      expect(await records()).toMatchObject([{ provider, repoId, identifier: '12', ...wanted, state: 'open' }]);
-      expect((await records())[0]?.author).toBe(opened.body.author);
+      expect(await records()).toMatchObject([{ provider, repoId, identifier: '12', ...WANTED, state: 'open' }]);
+      expect((await records())[0]?.author).toBe(opened.author);
     },
   );
+
+  it('closed before the answer comes: the answer, older than that, opens nothing again', async () => {
+    vendor.stand(async () => {
+      await deliver(vendor);
+      await recorded('open');
+      await deliver(vendor, true);
+      await recorded(closed);
+    });
+    expect(await open()).toMatchObject({ identifier: '12', state: closed });
+    await deliver(vendor, true);
+    await world.settled();
+    expect(await records()).toMatchObject([{ identifier: '12', ...WANTED, state: closed, url }]);
+  });
 });
