@@ -1,15 +1,18 @@
 import { compose } from '../daemon/compose.ts';
 import type { Partition } from '../daemon/partition.ts';
 import { type Answered, type Asked, answerQuestion, type Question } from '../daemon/questions.ts';
+import { clientOver } from '../daemon/workspace-door.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import type { Session } from './session.ts';
-import { chooseWorkspace } from './workspace-client.ts';
+import { type CommandClient, chooseWorkspace, sendThroughOwner } from './workspace-client.ts';
 
 /** How a command asks one workspace. */
 export interface Asking {
   readonly workspace: string;
   ask<Name extends Question>(name: Name, asked: Asked<Name>): Promise<Answered<Name>>;
+  /** Requests to the workspace itself, through the quota of whoever answers the questions. */
+  readonly client: CommandClient;
   /** Present where no daemon runs and this process holds the data folder; nothing in it has been started. */
   readonly partition?: Partition;
 }
@@ -22,9 +25,12 @@ export async function askingWorkspace<Result>(
 ): Promise<Result> {
   const config = chooseWorkspace(session.config.workspaces, name);
   const { data } = session.options;
+  const door = { workspaceId: config.workspace.id, api: config.workspace.api };
   if (await hasOwner(data)) {
     const path = (question: Question) => `/admin/workspaces/${config.name}/questions/${question}`;
-    return work({ workspace: config.name, ask: (question, asked) => askOwner(data, 'POST', path(question), asked) });
+    const client = clientOver<object>(sendThroughOwner(data, config.name), door);
+    const ask: Asking['ask'] = (question, asked) => askOwner(data, 'POST', path(question), asked);
+    return work({ workspace: config.name, ask, client });
   }
   const composition = await compose({ ...session, config: { ...session.config, workspaces: [config] } }, session.parts);
   try {
@@ -32,7 +38,8 @@ export async function askingWorkspace<Result>(
     if (!partition) throw new SyncError('internal', 'the workspace did not open');
     const ask: Asking['ask'] = (question, asked) =>
       answerQuestion(question, partition, asked, session.parts.clock) as never;
-    return await work({ workspace: config.name, ask, partition });
+    const client = clientOver<object>((request) => partition.send(request, { lane: 'interactive' }), door);
+    return await work({ workspace: config.name, ask, client, partition });
   } finally {
     await composition.close();
   }

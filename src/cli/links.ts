@@ -1,25 +1,60 @@
 import type { Command } from 'commander';
-import type { Exit, Setting } from './setting.ts';
+import type { LinkTarget } from '../daemon/links.ts';
+import { SyncError } from '../errors/sync-error.ts';
+import { type Asking, askingWorkspace } from './ask-workspace.ts';
+import { describeExplained } from './explained.ts';
+import { type Exit, type Setting, sessionOf } from './setting.ts';
 import { taskIdOf } from './tasks.ts';
 import { printable, table } from './words.ts';
-import { runOnWorkspace, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+import { type Output, show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
-/** `worksync links`. A task may be named by its key or its id; a key costs one request more. */
+const ITEM = 'by its address, its key, or as people call it (ENG-12, acme/app#7)';
+
+/**
+ * `worksync links`. A task may be named by its key or its id; a key that the daemon does not know costs one request more. An
+ * item of the daemon may stand wherever an address may.
+ */
 export function addLinks(program: Command, setting: Setting, exit: Exit): void {
-  const group = program.command('links').description("a task's external links: list, add, remove").exitOverride();
-  addList(group, setting, exit);
-  addAdd(group, setting, exit);
-  addRemove(group, setting, exit);
+  const group = program
+    .command('links')
+    .description("a task's external links: list, add, remove, explain")
+    .exitOverride();
+  const run = (flags: WorkspaceFlags, work: (asking: Asking) => Promise<Output>) =>
+    runAsking(setting, exit, flags, work);
+  addList(group, run);
+  addAdd(group, run);
+  addRemove(group, run);
+  addExplain(group, run);
 }
 
-function addList(group: Command, setting: Setting, exit: Exit): void {
+type Run = (flags: WorkspaceFlags, work: (asking: Asking) => Promise<Output>) => Promise<void>;
+
+async function runAsking(
+  setting: Setting,
+  exit: Exit,
+  flags: WorkspaceFlags,
+  work: (asking: Asking) => Promise<Output>,
+): Promise<void> {
+  const session = sessionOf(setting, flags, () => 'warn');
+  show(await askingWorkspace(session, flags.workspace, work), flags);
+  exit(0);
+}
+
+/** The id of a task, from what the daemon knows where it does. */
+async function findTask({ ask, client }: Asking, task: string): Promise<string> {
+  const known = await ask('link-target', { target: task });
+  return known.task?.taskId ?? (await taskIdOf(client, task));
+}
+
+function addList(group: Command, run: Run): void {
   workspaceCommand(group, {
     usage: 'list <task>',
     description: 'list the external links of a task',
     example: 'links list BUG-12',
   }).action((task: string, flags: WorkspaceFlags) =>
-    runOnWorkspace(setting, exit, flags, async (client) => {
-      const { workItems } = (await client.listWorkItems({ taskId: await taskIdOf(client, task) }, {})).body;
+    run(flags, async (asking) => {
+      const taskId = await findTask(asking, task);
+      const { workItems } = (await asking.client.listWorkItems({ taskId }, {})).body;
       const rows = workItems.map(({ workItemId, url, title }) => [workItemId, printable(url), printable(title ?? '')]);
       return { text: table(rows), json: workItems };
     }),
@@ -28,35 +63,93 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
 
 type AddFlags = WorkspaceFlags & { title?: string; externalId?: string; provider?: string };
 
-function addAdd(group: Command, setting: Setting, exit: Exit): void {
+function addAdd(group: Command, run: Run): void {
   workspaceCommand(group, {
-    usage: 'add <task> <url>',
-    description: 'connect an address to a task; an address that is there already stays as it is',
+    usage: 'add <task> <url|item>',
+    description: `connect an address, or an item ${ITEM}, to a task; what is there already stays as it is`,
     example: 'links add BUG-12 https://github.com/acme/app/pull/7 --title "Fix login"',
   })
     .option('--title <text>', 'shown in place of the address')
     .option('--external-id <id>', "the thing's own id, where it has one")
     .option('--provider <name>', 'where the address leads to')
-    .action((task: string, url: string, flags: AddFlags) =>
-      runOnWorkspace(setting, exit, flags, async (client) => {
-        const { title, externalId, provider } = flags;
-        const taskId = await taskIdOf(client, task);
-        const { status, body } = await client.addWorkItem({ taskId, body: { url, title, externalId, provider } }, {});
+    .action((task: string, target: string, flags: AddFlags) =>
+      run(flags, async (asking) => {
+        const taskId = await findTask(asking, task);
+        const { url, item } = await addressOf(asking, target);
+        const { title = item?.title ?? undefined, externalId, provider = item?.connector } = flags;
+        const { status, body } = await asking.client.addWorkItem(
+          { taskId, body: { url, title, externalId, provider } },
+          {},
+        );
+        await asking.ask('link-added', { taskId, workItem: body, item: item?.key ?? null });
         return { text: `${status === 201 ? 'added' : 'was there'}  ${body.workItemId}`, json: [body] };
       }),
     );
 }
 
-function addRemove(group: Command, setting: Setting, exit: Exit): void {
+type KnownItem = LinkTarget['items'][number];
+
+/** Throws `not_found` where it is neither an address nor an item. */
+async function addressOf(
+  { ask }: Asking,
+  target: string,
+): Promise<{ readonly url: string; readonly item?: KnownItem }> {
+  const { items } = await ask('link-target', { target });
+  const [item, another] = items;
+  if (/^https?:\/\//i.test(target)) return { url: target, ...(item && !another ? { item } : {}) };
+  if (another) {
+    const keys = items.map(({ key }) => key).join(', ');
+    throw new SyncError('usage', `several items are called ${target}: name one by its key (${keys})`);
+  }
+  if (item?.url) return { url: item.url, item };
+  throw new SyncError('not_found', `there is no item ${target}`, {
+    hint: 'Give its address, or its key as links explain shows it.',
+  });
+}
+
+function addRemove(group: Command, run: Run): void {
   workspaceCommand(group, {
-    usage: 'remove <task> <link>',
-    description: 'remove a link, named by its id, from a task',
+    usage: 'remove <task> <link|item>',
+    description: `remove a link from a task, named by its id, or by the item ${ITEM}; it is not added again by itself`,
     example: 'links remove BUG-12 wi_PGZ3mGcBdhAhrUcC',
-  }).action((task: string, workItemId: string, flags: WorkspaceFlags) =>
-    runOnWorkspace(setting, exit, flags, async (client) => {
-      const taskId = await taskIdOf(client, task);
-      await client.removeWorkItem({ taskId, workItemId }, {});
-      return { text: `removed  ${workItemId}`, json: [{ removed: workItemId }] };
+  }).action((task: string, link: string, flags: WorkspaceFlags) =>
+    run(flags, async (asking) => {
+      const taskId = await findTask(asking, task);
+      const workItemId = await linkIdOf(asking, taskId, link);
+      if (workItemId !== undefined) await asking.client.removeWorkItem({ taskId, workItemId }, {});
+      await asking.ask('link-removed', { taskId, link });
+      return { text: `removed  ${workItemId ?? link}`, json: [{ removed: workItemId ?? link }] };
+    }),
+  );
+}
+
+/** Undefined where the link is only wanted and does not stand there yet. Throws `not_found`. */
+async function linkIdOf({ ask, client }: Asking, taskId: string, link: string): Promise<string | undefined> {
+  const { workItemId, url, isOnlyWanted } = await ask('link-to-remove', { taskId, link });
+  if (workItemId !== null) return workItemId;
+  if (isOnlyWanted) return undefined;
+  const { items } = await ask('link-target', { target: link });
+  const addresses = [url, ...items.map((item) => item.url), /^https?:\/\//i.test(link) ? link : null].filter(
+    (each) => each !== null,
+  );
+  if (addresses.length === 0) return link;
+  const { workItems } = (await client.listWorkItems({ taskId }, {})).body;
+  const found = workItems.find((each) => addresses.includes(each.url));
+  if (found) return found.workItemId;
+  throw new SyncError('not_found', `the task has no link ${link}`, { hint: 'See: worksync links list' });
+}
+
+function addExplain(group: Command, run: Run): void {
+  workspaceCommand(group, {
+    usage: 'explain <task|item>',
+    description: `say why links exist or do not: of a task, or of an item ${ITEM}; costs no request`,
+    example: 'links explain https://github.com/acme/app/pull/7',
+  }).action((target: string, flags: WorkspaceFlags) =>
+    run(flags, async ({ ask }) => {
+      const explained = await ask('explain', { target });
+      if (explained.task === null && explained.items.length === 0)
+        throw new SyncError('not_found', `the daemon knows no task and no item ${target}`);
+      return { text: describeExplained(explained), json: [explained] };
     }),
   );
 }

@@ -35,7 +35,8 @@ export async function withWorkspace<Result>(
   }
 }
 
-function sendThroughOwner(dataFolder: string, workspace: string): Send<object> {
+/** Each request goes through the daemon that owns the data folder. */
+export function sendThroughOwner(dataFolder: string, workspace: string): Send<object> {
   return async (request) => {
     const path = `/admin/workspaces/${workspace}/requests`;
     const forwarded = await askOwner<Forwarded>(dataFolder, 'POST', path, request);

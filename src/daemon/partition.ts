@@ -14,9 +14,12 @@ import { createRetention } from '../intake/retention.ts';
 import { createSweeps } from '../intake/sweeps.ts';
 import type { Receiver } from '../intake/webhooks.ts';
 import { createBell } from '../lib/bell.ts';
+import type { Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
 import { createOutbox, type Outbox } from '../outbox/outbox.ts';
+import type { Sources } from '../reconcile/context.ts';
 import { createReconcile, type Reconcile } from '../reconcile/reconcile.ts';
+import type { Rules } from '../reconcile/rules.ts';
 import { WORKSPACE } from '../store/answers.ts';
 import { openStore, type Store } from '../store/database.ts';
 import { readMeta, switchTriage, WORKSPACE_ID } from '../store/meta.ts';
@@ -48,6 +51,10 @@ export interface Partition {
   readonly send: Send<DirectContext>;
   readonly client: WorkspaceClient<DirectContext>;
   readonly connections: readonly ActiveConnection[];
+  /** What reconcile works by; for explaining what it did. */
+  readonly sources: Sources;
+  readonly rules: Rules;
+  readonly random: Random;
   readonly reconcile: Reconcile;
   readonly outbox: Outbox;
   readonly polls: Polls;
@@ -134,6 +141,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   const backfills = createBackfills(intake);
   const sweeps = createSweeps({ ...intake, fetches: fetches.bell });
   const hooks = createHookWatch(intake);
+  const sources = sourcesOf(config.connections, parts.connectors);
   const rules = rulesOf(config, address.baseUrl, parts.connectors);
   const triaged = rules.triage.isOn ? config.connections.map(({ name }) => name) : [];
   await store.commit((transaction) => switchTriage(transaction, triaged, clock.now()));
@@ -144,7 +152,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     logger,
     meter,
     ...bells,
-    sources: sourcesOf(config.connections, parts.connectors),
+    sources,
     usedShare: () => throttle.usedShare(),
     visibility: config.quota.visibility,
     isCrowded: () => collector.isCrowded(),
@@ -217,6 +225,9 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     send,
     client: clientOver(send, door),
     connections,
+    sources,
+    rules,
+    random,
     reconcile,
     outbox,
     polls,

@@ -2,6 +2,7 @@ import type { Clock } from '../lib/clock.ts';
 import { type HeldClass, heldChanges, releaseHeld } from '../store/guard.ts';
 import { backfillProgress, endBackfill, startBackfill } from './backfill.ts';
 import { hookStates, installHooks } from './hooks.ts';
+import { explainLinks, linkAdded, linkRemoved, linkTarget, linkToRemove } from './links.ts';
 import type { Partition } from './partition.ts';
 import { applyPlan, showPlan } from './plan.ts';
 import { describeQuota } from './quota.ts';
@@ -37,6 +38,16 @@ const QUESTIONS = {
   hooks: hookStates,
 
   'hooks-install': installHooks,
+
+  explain: explainLinks,
+
+  'link-target': linkTarget,
+
+  'link-added': linkAdded,
+
+  'link-to-remove': linkToRemove,
+
+  'link-removed': linkRemoved,
 
   quota: (partition: Partition, _asked: object, clock: Clock) => describeQuota(partition, clock),
 };

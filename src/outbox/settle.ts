@@ -36,14 +36,15 @@ export async function settle(
   context: SettleContext,
 ): Promise<readonly number[]> {
   const { action, entity, sentAt } = prepared;
-  await appendAnswer(query, { action, entity, sentAt, body }, context.random.uuid(), context.now);
+  const id = context.random.uuid();
+  await appendAnswer(query, { action, entity, sentAt, body }, id, context.now);
   const row = await findChange(query, entity);
   if (row === undefined) return [];
   const waited = readWaiting(row);
   const done = waited.slice(0, prepared.waiting).map(({ at }) => at);
   const rest = waited.slice(prepared.waiting);
   if (prepared.kind === 'read') await settleRead(query, row, body);
-  else await settleWrite(query, row, prepared, JSON.stringify(rest), context);
+  else await settleWrite(query, row, prepared, { id, waiting: JSON.stringify(rest) }, context);
   return done;
 }
 
@@ -69,12 +70,14 @@ async function settleWrite(
   query: Query,
   row: OutboxRow,
   prepared: Prepared,
-  waiting: string,
+  { id, waiting }: { readonly id: string; readonly waiting: string },
   context: SettleContext,
 ): Promise<void> {
   const held = await findEntity(query, row.entity);
   if (held === undefined) return removeChange(query, row.entity);
-  await saveEntity(query, { ...held, known: prepared.known, known_at: context.now, ...lostId(prepared) });
+  const { action, sentAt, known } = prepared;
+  const written = JSON.stringify({ action, sentAt, answeredAt: context.now, id });
+  await saveEntity(query, { ...held, known, known_at: context.now, written, ...lostId(prepared) });
   if (!differs(held, prepared)) return removeChange(query, row.entity);
   const since = row.next_since ?? context.now;
   const due = since + allowance(row.lane, context.usedShare, context.visibility);

@@ -14,6 +14,7 @@ import {
   linksOfTask,
   saveEntity,
 } from '../store/entities.ts';
+import { itemsNamed } from '../store/item-names.ts';
 import { existingItems } from '../store/items.ts';
 import { PULL_REQUESTS_READ, TASKS_READ, wishTaskList } from '../store/list-reads.ts';
 import { itemsNaming } from '../store/mentions.ts';
@@ -21,7 +22,7 @@ import { WORKSPACE_ID, writeMeta } from '../store/meta.ts';
 import { dropDifference, findChange, removeChange, updateChange } from '../store/outbox.ts';
 import { allTaskKeys, forgetTask, saveTask, taskOfSource, tasksByKeys } from '../store/tasks.ts';
 import type { Moment } from './context.ts';
-import { nameOf } from './link-rules/names.ts';
+import { nameOf, normalUrl } from './link-rules/names.ts';
 import type { KnownLink } from './links.ts';
 
 /**
@@ -59,6 +60,8 @@ export async function applyAnswer(query: Query, answer: Answer, moment: Moment):
       return applySeenLink(query, linkShape.parse(answer.body), moment);
     case 'saw-link-removed':
       return applySeenRemoval(query, answer);
+    case 'look-again':
+      return [answer.entity];
     case 'remove-link':
       return [];
   }
@@ -371,13 +374,31 @@ async function applySeenLink(query: Query, link: z.infer<typeof linkShape>, mome
     await saveEntity(query, { ...row, ...whoMade(link), known_at: moment.now });
     if (row.item_key) again.push(row.item_key);
   }
+  return [...again, ...(await keepForeign(query, link, moment))];
+}
+
+/** A person linked an item of a tracker to a task: then that task stands for the item. */
+async function keepForeign(query: Query, link: z.infer<typeof linkShape>, moment: Moment): Promise<string[]> {
+  const url = normalUrl(link.url);
+  if (url === undefined || link.taskId === undefined || isAutomatic(link.externalId)) return [];
+  const again: string[] = [];
+  for (const { itemKey } of await itemsNamed(query, [nameOf.url(url)])) {
+    const name = entity.link(itemKey, link.taskId);
+    if (await findEntity(query, name)) continue;
+    const ids = { item_key: itemKey, task_id: link.taskId, known_at: moment.now };
+    await saveEntity(query, { ...blankEntity(name, 'link', ids), ...whoMade(link) });
+    again.push(itemKey);
+  }
   return again;
 }
 
 async function applySeenRemoval(query: Query, answer: Answer): Promise<string[]> {
   const { taskId, workItemId } = z.object({ taskId: z.string(), workItemId: z.string() }).parse(answer.body);
+  const again: string[] = [];
   for (const row of await linksOfTask(query, taskId)) {
-    if (row.known !== null && row.remote_id === workItemId) await removedByHand(query, row, answer.sentAt);
+    if (row.known === null || row.remote_id !== workItemId) continue;
+    await removedByHand(query, row, answer.sentAt);
+    if (row.item_key) again.push(row.item_key);
   }
-  return [];
+  return again;
 }

@@ -1,7 +1,7 @@
 import type { Intent } from '../model/grammar.ts';
 import type { LinkReason } from '../model/link.ts';
 import { itemsNamed, type NamedItem } from '../store/item-names.ts';
-import { saveMentions } from '../store/mentions.ts';
+import { readMentions, saveMentions } from '../store/mentions.ts';
 import { existingTasks, tasksByKeys } from '../store/tasks.ts';
 import type { Work } from './changes.ts';
 import { intentOf, PLAIN } from './link-rules/intent.ts';
@@ -39,6 +39,21 @@ export async function resolve(work: Work): Promise<Resolution> {
   const mentions = rules.links.mentionsOf(item, source);
   const stored = mentions.map(({ name, ...reason }) => ({ name, reason }));
   const { reasons, added } = await saveMentions(query, item.key, stored, cause.delivery);
+  return { resolved: await resolveAll(work, mentions, reasons), added };
+}
+
+/** As `resolve`, for looking only: nothing is written. */
+export async function lookUp(work: Work): Promise<readonly Resolved[]> {
+  const mentions = work.rules.links.mentionsOf(work.item, work.source);
+  return resolveAll(work, mentions, await readMentions(work.query, work.item.key));
+}
+
+async function resolveAll(
+  work: Work,
+  mentions: readonly Mention[],
+  reasons: ReadonlyMap<string, { readonly delivery?: number }>,
+): Promise<Resolved[]> {
+  const { source } = work;
   const tasks = await tasksNamed(work, mentions);
   const items = await itemsByName(work, mentions);
   const resolved: Resolved[] = [];
@@ -51,7 +66,7 @@ export async function resolve(work: Work): Promise<Resolution> {
     else if (taskId !== undefined) resolved.push({ ...about, outcome: 'linked', intent, tasks: [taskId] });
     else resolved.push(...(await throughItems(work, { ...about, intent }, items.get(mention.name) ?? [])));
   }
-  return { resolved, added };
+  return resolved;
 }
 
 /** Tasks by the names that mention them. */

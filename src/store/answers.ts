@@ -11,8 +11,18 @@ export type Action =
   | 'remove-link'
   | 'create-task';
 
-/** What others asked through the gateway, or what the workspace reported by itself. */
-type Sighting = 'saw-task' | 'saw-tasks' | 'saw-record' | 'saw-records' | 'saw-link' | 'saw-link-removed';
+/**
+ * What others asked through the gateway, or what the workspace reported by itself. `look-again` is a person's deed on the
+ * item that is the entity: what was known of it has been changed already.
+ */
+type Sighting =
+  | 'saw-task'
+  | 'saw-tasks'
+  | 'saw-record'
+  | 'saw-records'
+  | 'saw-link'
+  | 'saw-link-removed'
+  | 'look-again';
 
 /**
  * An answer of the workspace as a delivery: whatever is read becomes one, and only reconcile interprets it.

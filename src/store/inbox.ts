@@ -76,3 +76,24 @@ export async function countAttempt(query: Query, ids: readonly number[]): Promis
     .where('id', 'in', ids)
     .execute();
 }
+
+/** A delivery as people are told of it. */
+export interface ToldDelivery {
+  readonly id: number;
+  readonly connection: string;
+  readonly source: Delivery['source'];
+  readonly event: string;
+  /** The vendor's delivery id, or the hash of its bytes. */
+  readonly key: string;
+  /** Epoch milliseconds. */
+  readonly receivedAt: number;
+}
+
+/** Undefined once it has been purged. */
+export async function findDelivery(query: Query, id: number): Promise<ToldDelivery | undefined> {
+  return query
+    .selectFrom('inbox')
+    .select(['id', 'connection', 'source', 'event', 'delivery_key as key', 'received_at as receivedAt'])
+    .where('id', '=', id)
+    .executeTakeFirst();
+}

@@ -41,6 +41,12 @@ export async function saveMentions<Reason extends object>(
   return { reasons, added: new Set([...after.keys()].filter((name) => !before.has(name))) };
 }
 
+/** What was kept of an item's mentions, by name. */
+export async function readMentions(query: Query, itemKey: ItemKey): Promise<Map<string, Brought<object>>> {
+  const rows = await query.selectFrom('mentions').select(['name', 'reason']).where('item_key', '=', itemKey).execute();
+  return new Map(rows.map(({ name, reason }) => [name, JSON.parse(reason) as Brought<object>]));
+}
+
 function keepDelivery<Reason extends object>(
   reason: Reason,
   before: string | undefined,

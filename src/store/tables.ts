@@ -94,7 +94,7 @@ export interface Tables {
     remote_id: string | null;
     /** `manual`: made by a person; `removed`: taken away by a person. Neither is touched. */
     hand: 'manual' | 'removed' | null;
-    /** The last request of ours that was answered, as JSON: `{action, sentAt, answer}`. */
+    /** The last request of ours that was answered, as JSON: `{action, sentAt, answeredAt, id}`. */
     written: Generated<string | null>;
   };
 

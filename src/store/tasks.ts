@@ -53,3 +53,8 @@ function byAge(left: Pick<Task, 'createdAt' | 'key'>, right: Pick<Task, 'created
   if (earlier !== later) return earlier < later ? -1 : 1;
   return left.key.localeCompare(right.key, 'en', { numeric: true });
 }
+
+export async function taskKeyOf(query: Query, taskId: string): Promise<string | undefined> {
+  const row = await query.selectFrom('tasks').select('key').where('task_id', '=', taskId).executeTakeFirst();
+  return row?.key;
+}

@@ -1,0 +1,63 @@
+import type { Answered } from '../daemon/questions.ts';
+import { printable } from './words.ts';
+
+type Explained = Answered<'explain'>;
+type Item = Explained['items'][number];
+type Link = Item['links'][number];
+
+const STATES: Readonly<Record<Link['state'], string>> = {
+  linked: 'linked',
+  manual: 'linked by a person; never removed',
+  removed: 'removed by a person; not added again while the text names the task',
+  waiting: 'waits to be sent',
+  sending: 'is being sent',
+  held: 'held: a person must let it go',
+  unknown: 'sent without an answer; it is being found out',
+  absent: 'not linked',
+};
+
+/** What people read. Texts of providers are made safe for the terminal. */
+export function describeExplained({ task, items }: Explained): string {
+  const head = task ? [`${task.key}  ${task.taskId}`] : [];
+  if (items.length === 0) return [...head, '  no item names it'].join('\n');
+  return [...head, ...items.flatMap((item) => describeItem(item))].join('\n');
+}
+
+function describeItem({ item, url, title, gone, links, others, triage }: Item): string[] {
+  const none = links.length === 0 ? ['  no links'] : [];
+  return [
+    printable(`${item}${gone ? '  (gone)' : ''}`),
+    ...(url ? [printable(`  ${url}  ${title ?? ''}`)] : []),
+    ...links.flatMap(describeLink),
+    ...none,
+    ...others.map(({ text, place, why, via }) =>
+      printable(`  not by "${text}" (${place}${via ? `, ${via}` : ''}): ${why}`),
+    ),
+    ...(triage === null ? [] : [printable(`  triage: ${triage}`)]),
+  ];
+}
+
+function describeLink({ task, state, reason, delivery, request, error }: Link): string[] {
+  const because = reason
+    ? [
+        `    because ${reason.rule}: "${reason.text}" in ${reason.place} (${reason.intent}${reason.via ? `, of ${reason.via}` : ''})`,
+      ]
+    : [];
+  return [
+    `  ${task}: ${STATES[state]}`,
+    ...because,
+    ...(delivery
+      ? [
+          `    delivery ${delivery.id}: ${delivery.event} of ${delivery.connection}, ${at(delivery.receivedAt)} (${delivery.key})`,
+        ]
+      : []),
+    ...(request
+      ? [`    request ${request.id}: ${request.action}, sent ${at(request.sentAt)}, answered ${at(request.answeredAt)}`]
+      : []),
+    ...(error ? [`    ${error}`] : []),
+  ].map(printable);
+}
+
+function at(time: number): string {
+  return new Date(time).toISOString();
+}

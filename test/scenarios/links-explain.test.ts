@@ -1,0 +1,179 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { describeExplained } from '../../src/cli/explained.ts';
+import { type Answered, type Asked, answerQuestion, type Question } from '../../src/daemon/questions.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+import { createTracker, issue, tell } from '../support/tracker.ts';
+
+let world: World;
+let second = 0;
+afterEach(() => world.close());
+
+async function open(rules: object = {}): Promise<void> {
+  second = 0;
+  world = await createWorld({
+    connectors: [createTracker().connector],
+    config: {
+      rules,
+      connections: {
+        github: { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' },
+        tracker: { connector: 'tracker', webhookSecrets: WEBHOOK_SECRET, poll: 'off' },
+      },
+    },
+  });
+}
+
+function ask<Name extends Question>(name: Name, asked: Asked<Name>): Promise<Answered<Name>> {
+  return answerQuestion(name, world.partition(), asked, world.clock) as Promise<Answered<Name>>;
+}
+
+async function edit(setting: Parameters<typeof pullEvent>[0], id?: string): Promise<void> {
+  const updated = new Date(Date.UTC(2026, 0, 5, 8, 0, ++second)).toISOString();
+  expect(await world.deliver('pull_request', pullEvent({ ...setting, updated }), { id })).toBe(202);
+  await world.settled();
+  await world.clock.advance(60_000);
+}
+
+const say = async (number: number, fields: object = {}) => {
+  const item = issue(number, { updatedAt: world.clock.now(), ...fields });
+  expect(await tell(world.daemon().address, item, { secret: WEBHOOK_SECRET })).toBe(202);
+  await world.settled();
+};
+const newBug = async () => (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body.taskId;
+const linksOf = async (taskId: string) => (await world.people.listWorkItems({ taskId }, {})).body.workItems;
+const PULL = 'https://github.com/acme/app/pull/1';
+
+describe('explain', () => {
+  it('names rule, place, text, delivery and request of a link, by item and by task', async () => {
+    await open();
+    const taskId = await newBug();
+    await edit({ title: 'Door', body: 'It fixes BUG-1, and not BUG-9. See ENG-7.' }, 'the-delivery');
+    const byItem = await ask('explain', { target: PULL });
+    expect(byItem.items[0]?.links).toEqual([
+      {
+        task: 'BUG-1',
+        taskId,
+        state: 'linked',
+        reason: {
+          ...{ rule: 'task-key', place: 'description', text: 'BUG-1', intent: 'closes' },
+          delivery: expect.any(Number),
+        },
+        delivery: expect.objectContaining({ connection: 'github', event: 'pull_request', key: 'the-delivery' }),
+        request: expect.objectContaining({ action: 'add-link', id: expect.any(String) }),
+        error: null,
+      },
+    ]);
+    expect(byItem.items[0]?.others.map(({ text, outcome }) => `${text} ${outcome}`)).toEqual([
+      'BUG-9 unknown',
+      'ENG-7 unknown',
+    ]);
+    const byTask = await ask('explain', { target: 'bug-1' });
+    expect(byTask.items[0]?.links).toEqual(byItem.items[0]?.links);
+    for (const target of ['github:github.com:5001:pull:1', 'acme/app#1']) {
+      expect((await ask('explain', { target })).items).toEqual(byItem.items);
+    }
+    const text = describeExplained(byItem);
+    expect(text).toContain('BUG-1: linked');
+    expect(text).toContain('because task-key: "BUG-1" in description (closes)');
+    expect(text).toContain('the-delivery');
+    expect(text).toContain('add-link');
+  });
+
+  it('keeps the delivery that brought the text, through others that do not change it', async () => {
+    await open();
+    await newBug();
+    await edit({ title: 'BUG-1' }, 'first');
+    await edit({ title: 'BUG-1', labels: ['late'] }, 'second');
+    const { items } = await ask('explain', { target: PULL });
+    expect(items[0]?.links[0]?.delivery?.key).toBe('first');
+    await edit({ title: 'BUG-1 there', head: 'bug-1' }, 'third');
+    expect((await ask('explain', { target: PULL })).items[0]?.links[0]).toMatchObject({
+      reason: { place: 'branch', text: 'bug-1' },
+      delivery: { key: 'third' },
+    });
+  });
+
+  it('says by way of which item a pull request is linked, and what became of the item', async () => {
+    await open({ triage: [{ when: { labels: 'no' }, create: 'nothing' }, { create: 'bug' }] });
+    await say(1);
+    await say(2, { labels: ['no'] });
+    await edit({ title: 'ENG-1 and ENG-2' });
+    const { items } = await ask('explain', { target: PULL });
+    expect(items[0]?.links).toMatchObject([
+      { task: 'BUG-1', state: 'linked', reason: { rule: 'item-key', text: 'ENG-1', via: issue(1).key } },
+    ]);
+    expect(items[0]?.others).toMatchObject([{ text: 'ENG-2', outcome: 'taskless', via: issue(2).key }]);
+    const first = (await ask('explain', { target: 'ENG-1' })).items[0];
+    expect(first?.triage).toMatch(/^became BUG-1 on 2/);
+    expect(first?.links).toMatchObject([{ state: 'linked', reason: { rule: 'triage', place: 'source' } }]);
+    const second = (await ask('explain', { target: issue(2).url ?? '' })).items[0];
+    expect(second?.triage).toBe('rule 1 says that nothing is created');
+  });
+
+  it('knows nothing of what is not there', async () => {
+    await open();
+    expect(await ask('explain', { target: 'BUG-77' })).toEqual({ task: null, items: [] });
+    expect(await ask('explain', { target: '%' })).toEqual({ task: null, items: [] });
+  });
+});
+
+describe('links by hand', () => {
+  async function add(taskId: string, target: string): Promise<void> {
+    const { items } = await ask('link-target', { target });
+    const url = items[0]?.url ?? target;
+    const { body } = await world.people.addWorkItem({ taskId, body: { url } }, {});
+    await ask('link-added', { taskId, workItem: body, item: items[0]?.key ?? null });
+    await world.settled();
+  }
+
+  async function remove(taskId: string, link: string): Promise<void> {
+    const { workItemId } = await ask('link-to-remove', { taskId, link });
+    if (workItemId !== null) await world.people.removeWorkItem({ taskId, workItemId }, {});
+    await ask('link-removed', { taskId, link });
+    await world.settled();
+  }
+
+  it('removed ones stay away, and one that is added again stays whatever the text says', async () => {
+    await open();
+    const taskId = await newBug();
+    await edit({ title: 'BUG-1' });
+    await remove(taskId, PULL);
+    await edit({ title: 'BUG-1, edited' });
+    expect(await linksOf(taskId)).toEqual([]);
+    expect((await ask('explain', { target: PULL })).items[0]?.links[0]?.state).toBe('removed');
+    await add(taskId, PULL);
+    expect((await ask('explain', { target: PULL })).items[0]?.links[0]?.state).toBe('manual');
+    await edit({ title: 'Names nothing' });
+    expect((await linksOf(taskId)).map(({ url }) => url)).toEqual([PULL]);
+  });
+
+  it('can be removed before they were added', async () => {
+    await open();
+    const taskId = await newBug();
+    await edit({ number: 2, title: 'BUG-1' });
+    const before = await linksOf(taskId);
+    const plugIn = await world.unplugService();
+    expect(await world.deliver('pull_request', pullEvent({ title: 'BUG-1', updated: '2026-01-05T08:00:00Z' }))).toBe(
+      202,
+    );
+    await world.until(async () => (await ask('explain', { target: PULL })).items[0]?.links[0]?.state === 'waiting');
+    expect(await ask('link-to-remove', { taskId, link: PULL })).toMatchObject({ workItemId: null, isOnlyWanted: true });
+    expect(await ask('link-removed', { taskId, link: PULL })).toEqual({ marked: true });
+    await plugIn();
+    await world.settled();
+    expect(await linksOf(taskId)).toEqual(before);
+    expect((await ask('explain', { target: PULL })).items[0]?.links[0]?.state).toBe('removed');
+  });
+
+  it('make the task of a tracker item, so that pull requests that name it follow', async () => {
+    await open();
+    const taskId = await newBug();
+    await edit({ title: 'ENG-5' });
+    await say(5);
+    expect(await linksOf(taskId)).toEqual([]);
+    await add(taskId, 'ENG-5');
+    expect((await linksOf(taskId)).map(({ url }) => url).toSorted()).toEqual([PULL, issue(5).url]);
+    await remove(taskId, 'ENG-5');
+    expect(await linksOf(taskId)).toEqual([]);
+  });
+});

@@ -1,0 +1,221 @@
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { WorkItem } from '../../src/model/item.ts';
+import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/daemon.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+import { createTracker, issue, type Tracker, tell } from '../support/tracker.ts';
+
+let world: World;
+let tracker: Tracker;
+afterEach(() => world.close());
+
+const CONNECTIONS = {
+  github: { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' },
+  tracker: { connector: 'tracker', webhookSecrets: WEBHOOK_SECRET, poll: 'off' },
+};
+const EVERYTHING = { triage: [{ create: 'bug' }] };
+
+async function open(rules: object, options: WorldOptions = {}): Promise<void> {
+  tracker = createTracker();
+  world = await createWorld({
+    ...options,
+    connectors: [tracker.connector],
+    config: { connections: CONNECTIONS, rules, ...options.config },
+  });
+}
+
+async function say(number: number, fields: Partial<WorkItem> = {}): Promise<void> {
+  const updatedAt = fields.updatedAt ?? world.clock.now();
+  expect(await tell(world.daemon().address, issue(number, { updatedAt, ...fields }), { secret: WEBHOOK_SECRET })).toBe(
+    202,
+  );
+}
+
+const tasks = async () => (await world.people.listTasks({ query: { all: true } }, {})).body.tasks.toReversed();
+const linksOf = async (taskId: string) =>
+  (await world.people.listWorkItems({ taskId }, {})).body.workItems.map(({ url, externalId }) => ({ url, externalId }));
+
+/** The daemon's own; the workspace keeps what it has. */
+function loseDatabase(data: string): void {
+  for (const file of readdirSync(data).filter((name) => name.startsWith('test.db'))) rmSync(join(data, file));
+}
+
+describe('triage', () => {
+  it('makes a bug of a work item, with what is known of it, and links it', async () => {
+    await open(
+      {
+        triage: [
+          { when: { labels: 'wontfix' }, create: 'nothing' },
+          { when: { type: ['Story', 'Epic'] }, create: 'idea', title: '{identifier}: {title}' },
+          { when: { project: 'eng*' }, create: 'bug', labels: ['external'], priority: { P1: 'urgent', '*': 'low' } },
+        ],
+      },
+      { config: { users: {}, connections: CONNECTIONS } },
+    );
+    const { userId } = (await world.people.createBug({ body: { title: 'Mine' } }, {})).body;
+    await world.restart({ config: { users: { tracker: { Ann: userId }, email: { 'bo@x.example': userId } } } });
+    await say(1, {
+      description: 'It **breaks**.',
+      author: 'ann',
+      assignees: ['bo', 'nobody'],
+      emails: { bo: 'Bo@x.example' },
+      labels: ['ui'],
+      priority: 'P1',
+      createdAt: '2026-01-04T10:00:00+02:00',
+    });
+    await say(2, { type: 'Epic', title: 'A dream' });
+    await say(3, { labels: ['wontfix'] });
+    await say(4, { containerName: 'Other' });
+    await say(5, { state: 'done' });
+    await world.settled();
+    const [, bug, idea, ...rest] = await tasks();
+    expect(rest).toEqual([]);
+    expect(bug).toMatchObject({
+      kind: 'bug',
+      title: 'Issue 1',
+      description: 'It **breaks**.',
+      source: issue(1).key,
+      reporterUserId: userId,
+      assigneeIds: [userId],
+      labels: ['ui', 'external'],
+      priority: 'urgent',
+      reportedAt: '2026-01-04T08:00:00.000Z',
+    });
+    expect(idea).toMatchObject({ kind: 'idea', title: 'ENG-2: A dream', assigneeIds: [], source: issue(2).key });
+    expect(await linksOf(bug?.taskId ?? '')).toEqual([{ url: issue(1).url, externalId: `worksync:${issue(1).key}` }]);
+  });
+
+  it('makes one task, whatever is repeated, edited, closed and opened again, and after restarts', async () => {
+    await open(EVERYTHING);
+    await say(1);
+    await world.settled();
+    for (const state of ['open', 'in_progress', 'done', 'open'] as const) {
+      await world.clock.advance(1_000);
+      await say(1, { state, title: `Now ${state}` });
+      await world.restart();
+      await world.settled();
+    }
+    expect((await tasks()).map(({ title }) => title)).toEqual(['Issue 1']);
+    expect(await linksOf((await tasks())[0]?.taskId ?? '')).toHaveLength(1);
+  });
+
+  it('leaves what is known to have a task, and what was there before triage was switched on', async () => {
+    await open({});
+    await world.people.createBug({ body: { title: 'By hand' } }, {});
+    await say(1, { title: 'As BUG-1' });
+    await say(2, { updatedAt: world.clock.now() - 1_000 });
+    await world.settled();
+    await world.restart({ config: { rules: EVERYTHING } });
+    await say(2, { updatedAt: world.clock.now() - 500, title: 'A late delivery of an old change' });
+    await world.clock.advance(1_000);
+    await say(1, { title: 'As BUG-1, again' });
+    await world.settled();
+    expect((await tasks()).map(({ title }) => title)).toEqual(['By hand']);
+    await say(2, { title: 'Changed since' });
+    await world.settled();
+    expect((await tasks()).map(({ title }) => title)).toEqual(['By hand', 'Changed since']);
+  });
+
+  it('takes a task that has the item for its source already', async () => {
+    await open({});
+    const body = { title: 'Made before', source: issue(1).key };
+    const { taskId } = (await world.people.createBug({ body }, {})).body;
+    await world.restart({ meanwhile: loseDatabase, config: { rules: EVERYTHING } });
+    await say(1);
+    await world.settled();
+    expect((await tasks()).map((task) => task.taskId)).toEqual([taskId]);
+    expect(await linksOf(taskId)).toHaveLength(1);
+  });
+
+  it('creates exactly once where the answer of the create is lost', async () => {
+    let lost = 0;
+    await open(EVERYTHING, {
+      faults: {
+        async before() {
+          return undefined;
+        },
+        async after({ method, url }) {
+          if (method === 'POST' && url.endsWith('/bugs') && lost++ === 0) return 'cut';
+          return undefined;
+        },
+      },
+    });
+    await say(1);
+    await world.settled();
+    expect(lost).toBe(1);
+    expect(await tasks()).toHaveLength(1);
+    expect(await linksOf((await tasks())[0]?.taskId ?? '')).toHaveLength(1);
+  });
+
+  it('creates exactly once where the request did not arrive', async () => {
+    let refused = 0;
+    await open(EVERYTHING, {
+      faults: {
+        async before({ method, url }) {
+          if (method === 'POST' && url.endsWith('/bugs') && refused++ === 0) return 'cut';
+          return undefined;
+        },
+      },
+    });
+    await say(1);
+    await world.settled();
+    expect(refused).toBe(2);
+    expect(await tasks()).toHaveLength(1);
+  });
+
+  it('holds a mass of new tasks until a person lets them go', async () => {
+    await open(EVERYTHING, { config: { guard: { creations: 3 }, rules: EVERYTHING, connections: CONNECTIONS } });
+    for (let number = 1; number <= 8; number++) await say(number);
+    await world.settled();
+    expect((await tasks()).length).toBeLessThan(8);
+    const { changes } = await world.partition().status();
+    expect(changes.byState.held).toBeGreaterThan(0);
+  });
+
+  it('does not add again the link that a person took away', async () => {
+    await open(EVERYTHING);
+    await say(1);
+    await world.settled();
+    const taskId = (await tasks())[0]?.taskId ?? '';
+    const { workItems } = (await world.people.listWorkItems({ taskId }, {})).body;
+    for (const { workItemId } of workItems) await world.people.removeWorkItem({ taskId, workItemId }, {});
+    await world.clock.advance(1_000);
+    await say(1, { title: 'Edited' });
+    await world.settled();
+    expect(await linksOf(taskId)).toEqual([]);
+    expect(await tasks()).toHaveLength(1);
+  });
+});
+
+describe('a pull request that names an item of a tracker', () => {
+  const pullLinks = async (taskId: string) => (await linksOf(taskId)).filter(({ url }) => url.includes('/pull/'));
+
+  it('is linked to the task of that item, whichever comes first', async () => {
+    await open(EVERYTHING);
+    await world.deliver('pull_request', pullEvent({ number: 1, head: 'mona/eng-1-door' }));
+    await world.settled();
+    await say(1);
+    await world.settled();
+    await world.deliver('pull_request', pullEvent({ number: 2, body: 'Fixes https://tracker.example/issues/ENG-1' }));
+    await world.deliver('pull_request', pullEvent({ number: 3, title: 'ENG-1', body: 'skip ENG-1' }));
+    await world.settled();
+    const [bug] = await tasks();
+    expect((await pullLinks(bug?.taskId ?? '')).map(({ url }) => url).toSorted()).toEqual([
+      'https://github.com/acme/app/pull/1',
+      'https://github.com/acme/app/pull/2',
+    ]);
+  });
+
+  it('loses the link when it stops naming the item', async () => {
+    await open(EVERYTHING);
+    await say(1);
+    await world.deliver('pull_request', pullEvent({ title: 'ENG-1', updated: '2026-01-05T09:00:00Z' }));
+    await world.settled();
+    const taskId = (await tasks())[0]?.taskId ?? '';
+    expect(await pullLinks(taskId)).toHaveLength(1);
+    await world.deliver('pull_request', pullEvent({ title: 'Other', updated: '2026-01-05T09:00:01Z' }));
+    await world.settled();
+    expect(await pullLinks(taskId)).toEqual([]);
+  });
+});

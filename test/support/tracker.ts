@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import type { Connection, Connector } from '../../src/connectors/connector.ts';
+import { SyncError } from '../../src/errors/sync-error.ts';
+import type { Grammar } from '../../src/model/grammar.ts';
+import { type Item, type ItemReference, type WorkItem, workItemKey } from '../../src/model/item.ts';
+
+/** What a made-up tracker holds beside its items: the comments and closings that were written to it. */
+export interface Tracker {
+  readonly connector: Connector<unknown>;
+  /** Item key → marker → text. */
+  readonly comments: Map<string, Map<string, string>>;
+  readonly closed: string[];
+  /** Requests that wrote something, in their order. */
+  readonly writes: string[];
+  /** Thrown by the next writes, one each. */
+  readonly failures: SyncError[];
+}
+
+const SECRET = 'x-tracker-secret';
+const GRAMMAR: Grammar = {
+  closing: ['fixes'],
+  mentioning: ['refs'],
+  suppressing: ['skip'],
+  closes: 'list',
+  names: ['key'],
+};
+
+/** A tracker whose webhooks are items as they are; each connection of it has the host of its option. */
+export function createTracker(id = 'tracker'): Tracker {
+  const comments: Tracker['comments'] = new Map();
+  const closed: string[] = [];
+  const writes: string[] = [];
+  const failures: SyncError[] = [];
+  const write = (what: string) => {
+    const failure = failures.shift();
+    if (failure) throw failure;
+    writes.push(what);
+  };
+  const connection: Connection = {
+    units: async () => [],
+    poll: async () => ({ outcome: 'unchanged' }),
+    fetch: async () => {
+      throw new SyncError('not_found', 'this tracker is told, and never asked');
+    },
+    check: async () => [],
+    async comment({ key }, { marker, text }) {
+      write(`comment ${key}`);
+      comments.set(key, (comments.get(key) ?? new Map<string, string>()).set(marker, text));
+    },
+    async close({ key }) {
+      write(`close ${key}`);
+      if (!closed.includes(key)) closed.push(key);
+    },
+  };
+  const connector: Connector<unknown> = {
+    id,
+    title: 'Tracker',
+    publicHost: 'tracker.example',
+    capabilities: { namesDeliveries: true, workItems: true },
+    grammar: GRAMMAR,
+    largestDelivery: 1_000_000,
+    options: z.strictObject({}),
+    host: () => 'tracker.example',
+    async verify({ headers }, secrets) {
+      if (!secrets.includes(String(headers[SECRET]))) throw new SyncError('signature_mismatch', 'not ours');
+      return { event: 'item', deliveryId: String(headers['x-tracker-delivery']) };
+    },
+    translate: ({ body }) => ({ outcome: 'items', items: [JSON.parse(Buffer.from(body).toString()) as Item] }),
+    reference: ({ kind, key }): ItemReference => ({ kind, key, locator: {} }),
+    connect: () => connection,
+  };
+  return { connector, comments, closed, writes, failures };
+}
+
+/** An issue of the tracker as a test wants it. */
+export function issue(number: number, fields: Partial<WorkItem> = {}): WorkItem {
+  return {
+    kind: 'work_item',
+    key: workItemKey('tracker', 'tracker.example', String(1_000 + number)),
+    connector: 'tracker',
+    host: 'tracker.example',
+    containerId: '7',
+    containerName: 'Engine',
+    identifier: `ENG-${number}`,
+    updatedAt: Date.UTC(2026, 0, 6),
+    url: `https://tracker.example/issues/ENG-${number}`,
+    title: `Issue ${number}`,
+    state: 'open',
+    rawState: 'Todo',
+    ...fields,
+  };
+}
+
+let deliveries = 0;
+
+/** Posts an item as the tracker's webhook. @returns the status */
+export async function tell(address: string, item: Item, { secret = '', id = `tracker-${++deliveries}` } = {}) {
+  const answer = await fetch(`${address}/webhooks/test/tracker`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', [SECRET]: secret, 'x-tracker-delivery': id },
+    body: JSON.stringify(item),
+  });
+  await answer.arrayBuffer();
+  return answer.status;
+}
