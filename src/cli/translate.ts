@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
+import { type JsonSchema, schemaOf } from '../config/generate.ts';
 import type { Connector, Translation } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
@@ -8,21 +9,25 @@ import type { DeliverySource } from '../model/delivery.ts';
 import type { Item } from '../model/item.ts';
 import { type Exit, print, type Setting, say } from './setting.ts';
 import { printable } from './words.ts';
+import { gather } from './workspace-command.ts';
 
 const HELP = `
-Nothing is asked of anybody, and no configuration is read: every repository counts as in scope. Each file gives one line, in
+Nothing is asked of anybody, and no configuration is read: every repository counts as in scope, and options that are off unless
+a connection says otherwise are off. Each file gives one line, in
 the order of the files. One that cannot be read or is malformed (the daemon would set it aside) is ignored with that reason,
 told on standard error too, and makes the exit code 1; the others are printed all the same.
 
 Examples:
   worksync translate gitlab merge-request.json --json
   worksync translate github --event pull_request_review *.json --json
+  worksync translate gitlab --with issues issue.json
   worksync translate bitbucket - < delivery.json`;
 
 interface Given {
   readonly event?: string;
   readonly source: DeliverySource;
   readonly host?: string;
+  readonly with?: readonly string[];
   readonly json?: boolean;
 }
 
@@ -42,6 +47,7 @@ export function addTranslate(program: Command, { scrubber }: Setting, exit: Exit
         .default('webhook'),
     )
     .option('--host <host>', "the host it came from, where it is not the vendor's public one")
+    .option('--with <option>', "switches on one of the connection's options, such as issues; may be repeated", gather)
     .option('--json', 'print one JSON object per file')
     .addHelpText('after', HELP)
     .exitOverride()
@@ -65,9 +71,9 @@ interface Seen {
 }
 
 /** Throws `usage`. */
-function viewOf(id: string, { event, source, host }: Given): (file: string) => Seen {
+function viewOf(id: string, { event, source, host, with: on = [] }: Given): (file: string) => Seen {
   const connector = connectorOf(id);
-  const options = connector.unrestricted!(host);
+  const options = { ...(connector.unrestricted!(host) as object), ...switchedOn(connector, on) };
   if (source !== 'webhook' && event === undefined)
     throw new SyncError('usage', `--source ${source}: say with --event what it is`);
   return (file) => {
@@ -81,6 +87,17 @@ function viewOf(id: string, { event, source, host }: Given): (file: string) => S
       return { error: message, translation: { outcome: 'ignored', reason: `${whyOf(thrown)}: ${message}` } };
     }
   };
+}
+
+/** Throws `usage`. */
+function switchedOn({ id, options }: Connector<unknown>, names: readonly string[]): Readonly<Record<string, true>> {
+  const known = Object.entries(schemaOf(options).properties ?? {}).filter(
+    ([, value]) => (value as JsonSchema).type === 'boolean',
+  );
+  const unknown = names.find((name) => !known.some(([key]) => key === name));
+  if (unknown === undefined) return Object.fromEntries(names.map((name) => [name, true]));
+  const choice = known.length === 0 ? `${id} has none` : `expected one of ${known.map(([key]) => key).join(', ')}`;
+  throw new SyncError('usage', `--with ${unknown}: ${choice}`);
 }
 
 function whyOf(thrown: unknown): string {

@@ -113,6 +113,14 @@ describe('translate', () => {
     expect(lines(polled.stdout)[0]).toMatchObject({ outcome: 'items' });
   });
 
+  it('leaves off what a connection leaves off, unless it is switched on', async () => {
+    const issue = join(TOP, 'src/connectors/gitlab/fixtures/issue.open.json');
+    const off = await worksync(['translate', 'gitlab', issue, '--json']);
+    expect(lines(off.stdout)[0]).toMatchObject({ outcome: 'ignored', reason: expect.any(String) });
+    const on = await worksync(['translate', 'gitlab', '--with', 'issues', issue, '--json']);
+    expect(lines(on.stdout)[0]).toMatchObject({ outcome: 'items', items: [{ kind: 'work_item' }] });
+  });
+
   it('is for people without --json; hostile text cannot act on a terminal', async () => {
     const payload = {
       pullrequest: {
@@ -136,6 +144,7 @@ describe('translate', () => {
   it.each([
     [['translate', 'sourceforge', merged], 'expected one of'],
     [['translate', 'bitbucket', '--source', 'poll', merged], '--event'],
+    [['translate', 'gitlab', '--with', 'token', merged], 'expected one of archived'],
     [['translate', 'bitbucket'], 'missing required argument'],
   ])('%j is wrong usage', async (args, said) => {
     const { code, stderr } = await worksync(args);
