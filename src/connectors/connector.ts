@@ -275,6 +275,8 @@ export interface Connector<Options = never> {
   readonly grammar?: Grammar;
   /** Largest webhook body the vendor sends, bytes. */
   readonly largestDelivery: number;
+  /** The only status that the vendor takes for success, where 202 is none. */
+  readonly accepted?: 200;
   readonly options: ZodType<Options>;
   /** Host that the ids of this connection belong to. */
   host(options: Options): string;

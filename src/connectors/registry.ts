@@ -4,9 +4,10 @@ import { generic } from './generic/index.ts';
 import { github } from './github/index.ts';
 import { gitlab } from './gitlab/index.ts';
 import { jira } from './jira/index.ts';
+import { linear } from './linear/index.ts';
 
 /**
  * Every connector, one line each. Their options differ, so here they are unknown: what `options` has parsed is what the
  * other methods of the same connector take. A test compares this list with the folders.
  */
-export const connectors: readonly Connector<unknown>[] = [bitbucket, generic, github, gitlab, jira];
+export const connectors: readonly Connector<unknown>[] = [bitbucket, generic, github, gitlab, jira, linear];

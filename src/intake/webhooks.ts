@@ -17,7 +17,7 @@ type Server = ReturnType<typeof createServer>;
 /** Where the webhooks of one connection go. */
 export interface Receiver {
   readonly active: Pick<ActiveConnection, 'name' | 'secrets'> & {
-    readonly connector: Pick<ActiveConnection['connector'], 'largestDelivery' | 'verify'>;
+    readonly connector: Pick<ActiveConnection['connector'], 'largestDelivery' | 'verify' | 'accepted'>;
   };
   /** `webhook` unless told. */
   readonly source?: DeliverySource;
@@ -45,7 +45,8 @@ const RETRY_AFTER = 30;
 /**
  * `POST /webhooks/:workspace/:connection`: verify over the raw bytes, append, answer. No payload is read here.
  *
- * 202 `{"delivery":"new"|"repeated"|"revived"}` once the delivery is durable, whatever its body says;
+ * 202 `{"delivery":"new"|"repeated"|"revived"}` once the delivery is durable, whatever its body says (200 for a vendor
+ * that takes nothing else for success);
  * 401 `{"error":"signature_missing"|"signature_mismatch"}`, the first also where no secret is configured, and 400 where
  * a signed request does not name its event or id: nothing is stored; 404 for what is not configured; 413; 415 for a compressed body; 429 where an address keeps failing;
  * 503 with `Retry-After` where the delivery could not be stored.
@@ -97,7 +98,8 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
       }
       guard.proved(request.ip);
       const appended = await append(receiver, verified, body);
-      if (typeof appended === 'string') return reply.code(202).send(ACCEPTED[appended]);
+      const { accepted = 202 } = receiver.active.connector;
+      if (typeof appended === 'string') return reply.code(accepted).send(ACCEPTED[appended]);
       return reply.code(503).header('retry-after', retryAfter(appended)).send(errorBody(appended.code));
     },
   });

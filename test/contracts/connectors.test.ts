@@ -18,9 +18,10 @@ import { profile as generic } from './connectors/generic.ts';
 import { profile as github } from './connectors/github.ts';
 import { profile as gitlab } from './connectors/gitlab.ts';
 import { profile as jira } from './connectors/jira.ts';
+import { profile as linear } from './connectors/linear.ts';
 import type { ConnectorProfile, Exchange, FixtureCase } from './connectors/profile.ts';
 
-const PROFILES: readonly ConnectorProfile[] = [bitbucket, generic, github, gitlab, jira];
+const PROFILES: readonly ConnectorProfile[] = [bitbucket, generic, github, gitlab, jira, linear];
 const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
 const http = createHttpClient({ steps: noSteps, meter: silentMeter });

@@ -32,6 +32,8 @@ const ENV = {
   GITLAB_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
   BITBUCKET_TOKEN: 'a-token',
   BITBUCKET_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
+  LINEAR_API_KEY: 'a-key',
+  LINEAR_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
   JIRA_TOKEN: 'a-token',
   DESK_TOKEN: 'a-token',
   DESK_WEBHOOK_SECRET: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=',

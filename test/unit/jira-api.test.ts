@@ -179,8 +179,9 @@ describe('a sweep', () => {
 });
 
 describe('a comment', () => {
-  const wanted = { marker: 'worksync:acme:jira', text: 'Tracked as BUG-12: https://work.example.com/t/12' };
-  const body = adfOfText(`${wanted.text}\n\n${wanted.marker}`);
+  const wanted = { marker: '<!-- worksync:acme -->', text: 'Tracked as BUG-12: https://work.example.com/t/12' };
+  const words = 'worksync:acme';
+  const body = adfOfText(`${wanted.text}\n\n${words}`);
   const path = '/rest/api/3/issue/10023/comment';
   const page = (at: number, comments: object[], total: number): Turn => [
     `GET ${path}?startAt=${at}&maxResults=100&orderBy=-created`,
@@ -205,16 +206,16 @@ describe('a comment', () => {
 
   it('is updated in place, beyond the first page too', async () => {
     const course = [
-      page(0, [by('ada', 8, `she quotes ${wanted.marker}`)], 2),
+      page(0, [by('ada', 8, `she quotes ${words}`)], 2),
       me,
-      page(1, [by('me', 7, `Tracked as BUG-11\n\n${wanted.marker}`)], 2),
+      page(1, [by('me', 7, `Tracked as BUG-11\n\n${words}`)], 2),
       [`PUT ${path}/7?notifyUsers=false`, { body: { id: '7' } }, { body }],
     ] as const;
     expect(await post(course)).toEqual([]);
   });
 
   it('is left alone where it says the same', async () => {
-    const same = by('me', 7, `${wanted.text}\n\n${wanted.marker}`);
+    const same = by('me', 7, `${wanted.text}\n\n${words}`);
     expect(await post([page(0, [same], 1), me])).toEqual([]);
   });
 

@@ -117,6 +117,14 @@ describe('what a text names', () => {
       'https://github.com/acme/lib/issues/12#note',
       ['description item-url url:github.com/acme/lib/issues/12', 'description item-url github:github.com:acme/lib#12'],
     ],
+    [
+      'description',
+      'https://linear.app/acme/issue/ENG-12/the-title?x=1',
+      [
+        'description item-url url:linear.app/acme/issue/ENG-12/the-title',
+        'description item-url url:linear.app/acme/issue/ENG-12',
+      ],
+    ],
     ['description', 'AB#12', ['description item-number AB#12']],
     ['description', 'Fixes BACKEND-1A', ['description item-key BACKEND-1A']],
     ['description', 'BACKEND-1A', []],

@@ -14,14 +14,14 @@ interface Comment {
 
 /**
  * Posts a comment, or updates the one of this account that carries the marker. Jira's documents have no hidden text, so
- * the marker is the comment's last line.
+ * the words of the marker are the comment's last line.
  */
 export async function comment(api: Api, reference: ItemReference, given: Comment, signal: AbortSignal): Promise<void> {
   const { issueId } = readLocator(reference);
   const path = `/rest/api/3/issue/${issueId}/comment`;
-  const text = `${given.text}\n\n${given.marker}`;
-  const body = adfOfText(text);
-  const standing = await findOwn(api, path, given.marker, signal);
+  const words = given.marker.replace(/^<!--\s*|\s*-->$/g, '');
+  const body = adfOfText(`${given.text}\n\n${words}`);
+  const standing = await findOwn(api, path, words, signal);
   if (!standing) await api.send('POST', path, { body }, signal);
   else if (textOfAdf(standing.body) !== textOfAdf(body))
     await api.send('PUT', `${path}/${standing.id}?notifyUsers=false`, { body }, signal);
@@ -36,8 +36,8 @@ const page = z.object({
 
 type Standing = z.infer<typeof page>['comments'][number];
 
-/** Somebody else may quote the marker: only a comment of this account is ours. */
-async function findOwn(api: Api, path: string, marker: string, signal: AbortSignal): Promise<Standing | undefined> {
+/** Somebody else may quote it: only a comment of this account is ours. */
+async function findOwn(api: Api, path: string, words: string, signal: AbortSignal): Promise<Standing | undefined> {
   let seen = 0;
   let me: string | undefined;
   for (;;) {
@@ -45,7 +45,7 @@ async function findOwn(api: Api, path: string, marker: string, signal: AbortSign
     const { data } = page.safeParse((await api.get(path, query, signal)).content);
     if (!data) throw malformed(`GET ${path}: the answer lists no comments`);
     for (const each of data.comments) {
-      if (!textOfAdf(each.body).includes(marker)) continue;
+      if (!textOfAdf(each.body).includes(words)) continue;
       me ??= await myAccount(api, signal);
       if (each.author?.accountId === me) return each;
     }

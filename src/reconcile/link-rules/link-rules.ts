@@ -199,8 +199,13 @@ function namesOfUrl(text: string, { item, reader, shared }: Circumstances): Name
     if (path) return namesBelow(path);
   }
   if (item.kind !== 'pull_request') return [];
-  return [nameOf.url(url), ...numbersOfUrl(url, item, reader)].map((name) => ({ name, rule: 'item-url' }));
+  const untitled = TITLED.exec(url)?.[1];
+  const names = [nameOf.url(url), ...(untitled === undefined ? [] : [nameOf.url(untitled)])];
+  return [...names, ...numbersOfUrl(url, item, reader)].map((name) => ({ name, rule: 'item-url' }));
 }
+
+/** Behind an item's key its title may follow, which changes: `/issue/ENG-12/the-title`. */
+const TITLED = /^(.+\/[A-Z][A-Z0-9]*-[1-9][0-9]{0,8})\/[^/]+$/;
 
 const KEY = /^[A-Za-z][A-Za-z0-9]*-[1-9][0-9]{0,8}$/;
 const ID = /^[A-Za-z0-9_-]{1,64}$/;

@@ -1,0 +1,84 @@
+import { z } from 'zod';
+import type { ErrorCode } from '../../errors/codes.ts';
+import { SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import { parseJson } from '../../http/json.ts';
+import { errorOfStatus, retryAfter } from '../../http/provider-errors.ts';
+import { onOneLine, providerTime } from '../kit/answers.ts';
+import type { Rate } from '../kit/budget.ts';
+import { absent } from '../kit/fields.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+/** Limits are counted by the hour: no honest answer asks for more. */
+const LONGEST_WAIT = 65 * MINUTE;
+
+const graphqlErrors = z.object({
+  errors: z.array(
+    z.object({
+      message: z.string().catch('without a message'),
+      extensions: absent(z.object({ code: absent(z.string()), userPresentableMessage: absent(z.string()) })),
+    }),
+  ),
+});
+
+/** What Linear's own codes mean, whatever the status: errors come with 200 too, and a limit with 400 (providers' facts §6). */
+const CODES: ReadonlyMap<string, ErrorCode> = new Map([
+  ['RATELIMITED', 'rate_limited'],
+  ['AUTHENTICATION_ERROR', 'unauthorized'],
+  ['FORBIDDEN', 'forbidden'],
+  ['FEATURE_NOT_ACCESSIBLE', 'forbidden'],
+  ['INPUT_ERROR', 'refused'],
+  ['INVALID_INPUT', 'refused'],
+  ['GRAPHQL_VALIDATION_FAILED', 'refused'],
+  ['CONFLICT_ERROR', 'conflict'],
+  ['INTERNAL_SERVER_ERROR', 'server_failed'],
+  ['LOCK_TIMEOUT', 'server_failed'],
+]);
+
+/** What an answer means that is no success; undefined where it is one. */
+export function refusal(answer: HttpAnswer, what: string, now: number): SyncError | undefined {
+  const first = errorsOf(answer)?.[0];
+  if (answer.status === 200 && !first) return undefined;
+  const plain = answer.status === 200 ? undefined : errorOfStatus(answer, what, now);
+  const code = CODES.get(first?.extensions?.code ?? '') ?? plain?.code ?? 'refused';
+  const said = first ? ` (${onOneLine(first.extensions?.userPresentableMessage ?? first.message)})` : '';
+  const message = `${plain?.message ?? what}${said}`;
+  if (code !== 'rate_limited') return new SyncError(code, message, { status: answer.status });
+  return new SyncError(code, message, {
+    status: answer.status,
+    retryAfter: Math.min(limitWait(answer, now), LONGEST_WAIT),
+  });
+}
+
+function errorsOf(answer: HttpAnswer): z.infer<typeof graphqlErrors>['errors'] | undefined {
+  try {
+    return graphqlErrors.safeParse(parseJson(answer.body)).data?.errors;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Milliseconds to wait: as asked, else until the used-up limit is whole again, else a minute, in which some of it comes back. */
+function limitWait(answer: HttpAnswer, now: number): number {
+  const asked = retryAfter(answer.headers, now);
+  if (asked !== undefined && asked > 0) return asked;
+  const rate = rateOf(answer.headers);
+  const untilReset = (rate?.resetAt ?? 0) - (providerTime(answer) ?? now);
+  return untilReset > 0 ? untilReset + SECOND : MINUTE;
+}
+
+/** Requests and their complexity are limited each; the one that is nearer to its end counts. */
+export function rateOf(headers: HttpAnswer['headers']): Rate | undefined {
+  const rates = ['requests', 'complexity'].flatMap((kind) => rateNamed(headers, `x-ratelimit-${kind}`) ?? []);
+  return rates.sort((left, right) => left.remaining / left.limit - right.remaining / right.limit)[0];
+}
+
+/** The reset is told in milliseconds. */
+function rateNamed(headers: HttpAnswer['headers'], prefix: string): Rate | undefined {
+  const [limit, remaining, resetAt] = ['limit', 'remaining', 'reset'].map((name) => headers[`${prefix}-${name}`]);
+  if (![limit, remaining, resetAt].every((text) => text !== undefined && /^\d{1,15}$/.test(text))) return undefined;
+  return Number(limit) > 0
+    ? { limit: Number(limit), remaining: Number(remaining), resetAt: Number(resetAt) }
+    : undefined;
+}

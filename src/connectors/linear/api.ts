@@ -1,0 +1,122 @@
+import { type ZodType, z } from 'zod';
+import { SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import type { ConnectionDeps } from '../connector.ts';
+import { createBudget, type Use } from '../kit/budget.ts';
+import { absent } from '../kit/fields.ts';
+import { readAnswer } from '../kit/json.ts';
+import { rateOf, refusal } from './answers.ts';
+import type { Options } from './options.ts';
+
+/** A page of 50 issues, each with a description of some hundred kilobytes at the most. */
+const LARGEST_ANSWER = 32 * 1024 * 1024;
+
+interface Question<Data> {
+  readonly document: string;
+  readonly variables: Readonly<Record<string, unknown>>;
+  /** What the data must look like. */
+  readonly data: ZodType<Data>;
+  readonly use: Use;
+  readonly signal: AbortSignal;
+}
+
+/** The GraphQL API of one connection. Everything but an answer without errors is thrown. */
+export interface Api {
+  ask<Data>(question: Question<Data>): Promise<Answered<Data>>;
+  /** Carries out a mutation that answers with `success`. Throws `refused` where it says no. */
+  change(document: string, variables: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<void>;
+}
+
+interface Answered<Data> {
+  readonly data: Data;
+  readonly answer: HttpAnswer;
+}
+
+const succeeded = z.record(z.string(), z.object({ success: z.boolean() }));
+
+export function createApi(options: Options, deps: ConnectionDeps): Api {
+  const budget = createBudget(deps.clock, rateOf);
+
+  async function ask<Data>(question: Question<Data>): Promise<Answered<Data>> {
+    const { document, variables, data: expected, use, signal } = question;
+    const what = `asking Linear for ${/(?:query|mutation) (\w+)/.exec(document)?.[1]}`;
+    budget.require(use);
+    const answer = await deps.http.request({
+      method: 'POST',
+      url: options.apiUrl,
+      headers: headersOf(options),
+      body: JSON.stringify({ query: document, variables }),
+      signal,
+      largestAnswer: LARGEST_ANSWER,
+      target: 'linear',
+    });
+    budget.learn(answer);
+    const error = refusal(answer, what, deps.clock.now());
+    if (error) throw error;
+    const result = z.object({ data: expected }).safeParse(readAnswer(answer, what));
+    if (result.success) return { data: result.data.data, answer };
+    throw new SyncError(
+      'answer_malformed',
+      `${what}: ${result.error.issues[0]?.path.join('.')} is not what was asked for`,
+    );
+  }
+
+  return {
+    ask,
+    async change(document, variables, signal) {
+      const { data } = await ask({ document, variables, data: succeeded, use: 'fetch', signal });
+      if (Object.values(data).some(({ success }) => !success))
+        throw new SyncError('refused', 'Linear did not carry out a change, and does not say why');
+    },
+  };
+}
+
+/** A personal key stands alone; only a token of OAuth 2.0 is a bearer's. */
+function headersOf({ apiKey, accessToken }: Options): Record<string, string> {
+  const authorization = apiKey ?? (accessToken === undefined ? undefined : `Bearer ${accessToken}`);
+  return {
+    accept: 'application/json',
+    'content-type': 'application/json',
+    'user-agent': 'worksync',
+    ...(authorization === undefined ? {} : { authorization }),
+  };
+}
+
+const CURSOR = /^[\w+/=.~-]{1,1000}$/;
+
+const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: absent(z.string().nullable()) });
+
+/** One page of a list. */
+export function pageOf<Element>(element: ZodType<Element>) {
+  return z.object({ nodes: z.array(element), pageInfo });
+}
+
+/** The cursor behind a page; undefined on the last one. Throws `answer_malformed` for one that is none. */
+export function cursorAfter({ hasNextPage, endCursor }: z.infer<typeof pageInfo>): string | undefined {
+  if (!hasNextPage) return undefined;
+  if (typeof endCursor === 'string' && CURSOR.test(endCursor)) return endCursor;
+  throw new SyncError('answer_malformed', 'Linear names no usable place where its list goes on');
+}
+
+/** The stored page of a walk. */
+export function readCursor(page: string | undefined): string | undefined {
+  if (page === undefined || CURSOR.test(page)) return page;
+  throw new SyncError('internal', `the stored page of a walk is not one of Linear's: ${page.slice(0, 40)}`);
+}
+
+/** Every element of a list that fits into a few pages. */
+export async function readAll<Element>(
+  read: (after: string | undefined) => Promise<{ nodes: readonly Element[]; pageInfo: z.infer<typeof pageInfo> }>,
+): Promise<readonly Element[]> {
+  const all: Element[] = [];
+  let after: string | undefined;
+  do {
+    const { nodes, pageInfo: info } = await read(after);
+    all.push(...nodes);
+    const next = cursorAfter(info);
+    if (next !== undefined && next === after)
+      throw new SyncError('answer_malformed', 'a page of Linear names itself as the next one');
+    after = next;
+  } while (after !== undefined);
+  return all;
+}

@@ -1,0 +1,20 @@
+import type { Grammar } from '../../model/grammar.ts';
+
+/** One word covers a whole list, `Fixes ENG-1, DES-5 and ENG-6` (providers' facts §13). */
+export const grammar: Grammar = {
+  closing: [
+    ...['close', 'closes', 'closed', 'closing'],
+    ...['fix', 'fixes', 'fixed', 'fixing'],
+    ...['resolve', 'resolves', 'resolved', 'resolving'],
+    ...['complete', 'completes', 'completed', 'completing'],
+    ...['implement', 'implements', 'implemented', 'implementing'],
+    'linear issue',
+  ],
+  mentioning: [
+    ...['ref', 'refs', 'references', 'part of', 'contributes to', 'toward', 'towards'],
+    ...['relates to', 'related to'],
+  ],
+  suppressing: ['skip', 'ignore'],
+  closes: 'list',
+  names: ['key'],
+};

@@ -1,0 +1,58 @@
+import { z } from 'zod';
+import { isApiUrl } from '../kit/addresses.ts';
+import { UUID } from '../kit/fields.ts';
+import type { Scope } from '../kit/scope.ts';
+
+/** A team's key or a pattern over keys. */
+const KEY = /^[A-Z*][A-Z0-9*]{0,20}$/;
+
+const team = z
+  .string()
+  .transform((given) => (UUID.test(given.toLowerCase()) ? given.toLowerCase() : given.toUpperCase()))
+  .refine(
+    (given) => UUID.test(given) || KEY.test(given),
+    'must be one team, by its key (ENG) or its id, or a pattern (ENG*, *)',
+  );
+
+const word = z.string().regex(/^[\x21-\x7e]{1,4000}$/, 'must be one word of printable characters');
+
+export const options = z
+  .strictObject({
+    organizationId: z
+      .string()
+      .toLowerCase()
+      .regex(UUID, 'must be the id of the organisation, as "worksync check" names it')
+      .describe(
+        'Id of the Linear organisation; issues are known by it. `worksync check` names the one of the credential.',
+      ),
+    apiKey: word.optional().describe('Personal API key of a member, with the permission Read. Excludes `accessToken`.'),
+    accessToken: word.optional().describe('OAuth 2.0 access token with the scope `read`. Excludes `apiKey`.'),
+    apiUrl: z
+      .string()
+      .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+      .default('https://api.linear.app/graphql')
+      .describe('Address of the API, where a proxy or a test stands in for it.'),
+    teams: z
+      .array(team)
+      .min(1, 'must name at least one team')
+      .describe('Teams by key, by id, or as patterns such as `*`; an id survives a change of the key.'),
+    exclude: z.array(team).default([]).describe('Teams that patterns are not to take in.'),
+    doneStatus: z
+      .string()
+      .min(1)
+      .max(255)
+      .optional()
+      .describe(
+        'Status to close issues into, where closing is switched on. Otherwise the first of the completed ones.',
+      ),
+  })
+  .refine(({ apiKey, accessToken }) => apiKey === undefined || accessToken === undefined, {
+    path: ['accessToken'],
+    message: 'cannot stand beside apiKey: give one of them',
+  });
+
+export type Options = z.infer<typeof options>;
+
+export function scopeOf({ teams, exclude }: Options): Scope {
+  return { include: teams, exclude, archived: true, forks: true };
+}

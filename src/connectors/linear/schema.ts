@@ -1,0 +1,65 @@
+import { z } from 'zod';
+import { absent, instant, UUID, webAddress } from '../kit/fields.ts';
+
+/**
+ * The fields that are read, and no others (providers' facts §6). Identity and time must be there; any other field that
+ * is missing, or that has become something else, is absent: it is then neither compared nor cleared.
+ */
+export const id = z.string().regex(UUID);
+export const identifier = z.string().regex(/^[A-Z][A-Z0-9]{0,20}-[1-9]\d{0,15}$/);
+const text = z.string().min(1);
+const team = z.object({ id, key: z.string().regex(/^[A-Z][A-Z0-9]{0,20}$/) });
+const person = absent(z.object({ id: text, email: absent(z.email()) }).nullable());
+const name = z.object({ name: text });
+
+const common = {
+  id,
+  identifier,
+  updatedAt: instant,
+  title: absent(z.string()),
+  description: absent(z.string().nullable()),
+  url: absent(webAddress),
+  priority: absent(z.number()),
+  createdAt: absent(instant),
+  trashed: absent(z.boolean().nullable()),
+  state: absent(z.object({ name: text, type: text })),
+  assignee: person,
+  creator: person,
+  team,
+};
+
+/** What the API says of an issue. */
+export const issue = z.object({
+  ...common,
+  labels: absent(z.object({ nodes: z.array(name), pageInfo: z.object({ hasNextPage: z.boolean() }) })),
+});
+
+export type LinearIssue = z.infer<typeof issue>;
+
+const organizationId = z.string().regex(UUID);
+
+/** What a webhook says of an issue: people by their ids too, labels as a plain list. */
+export const issueEvent = z.object({
+  type: z.literal('Issue'),
+  action: text,
+  organizationId,
+  createdAt: absent(instant),
+  data: z.object({
+    ...common,
+    labels: absent(z.array(name)),
+    assigneeId: absent(text.nullable()),
+    creatorId: absent(text.nullable()),
+  }),
+});
+
+export type IssueEvent = z.infer<typeof issueEvent>;
+
+/** A comment may belong to something else than an issue. */
+export const commentEvent = z.object({
+  type: z.literal('Comment'),
+  organizationId,
+  data: z.object({ issue: z.object({ id, identifier, team }).nullish() }),
+});
+
+/** What `fetch` writes for an issue that exists no more. */
+export const gone = z.object({ id, identifier, teamId: id, seenAt: z.iso.datetime() });

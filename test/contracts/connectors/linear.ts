@@ -1,0 +1,179 @@
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { ConnectorProfile, Exchange } from './profile.ts';
+
+const ORGANIZATION = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
+const TEAM = '72b2a2dc-6f4f-4423-9d34-24b5bd10634a';
+const ISSUE = '2174add1-f7c8-44e3-bbf3-2d60b5ea8bc9';
+const PAGES = 5;
+/** The watermark less the overlap of ten minutes. */
+const VARIABLES = {
+  filter: { team: { key: { eq: 'ENG' } }, updatedAt: { gte: '2026-02-28T23:50:00.000Z' } },
+  orderBy: 'updatedAt',
+  first: 50,
+};
+
+const fixture = (name: string) =>
+  readFileSync(new URL(`../../../src/connectors/linear/fixtures/${name}.json`, import.meta.url), 'utf8');
+const issue = JSON.parse(fixture('issues.get')) as object;
+
+const asked = (variables: object, reply: Omit<Exchange, 'path' | 'method' | 'sent'> = {}): Exchange => ({
+  method: 'POST',
+  path: '/graphql',
+  sent: { variables },
+  ...reply,
+});
+const answer = (data: object) => JSON.stringify({ data });
+const refused = (code: string, message: string) =>
+  JSON.stringify({ errors: [{ message, extensions: { code, userError: true } }] });
+
+function sign(body: Buffer, secret: string) {
+  return {
+    'linear-signature': createHmac('sha256', secret).update(body).digest('hex'),
+    'linear-event': 'Issue',
+    'linear-delivery': '234d1a4e-b617-4388-90fe-adc3633d6b72',
+  };
+}
+
+/** Page n of five holds two issues, each an hour older than the one before. */
+function page(number: number): Exchange {
+  const nodes = [2 * number - 2, 2 * number - 1].map((age) => ({
+    ...issue,
+    id: ISSUE.replace('2174add1', `2174add${age}`),
+    identifier: `ENG-${200 - age}`,
+    updatedAt: new Date(Date.UTC(2026, 2, 5, 12 - age)).toISOString(),
+  }));
+  const pageInfo = { hasNextPage: number < PAGES, endCursor: `cursor-${number}` };
+  const variables = number === 1 ? VARIABLES : { ...VARIABLES, after: `cursor-${number - 1}` };
+  return asked(variables, { body: answer({ issues: { nodes, pageInfo } }) });
+}
+
+const one = { issueId: ISSUE, teamId: TEAM };
+const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
+const reset = String(Date.parse(date) + 240_000);
+
+export const profile: ConnectorProfile = {
+  id: 'linear',
+  options: { organizationId: ORGANIZATION, apiKey: 'lin_api_contract', teams: ['ENG'] },
+  origin: 'https://api.linear.app',
+  webhook: {
+    signatureHeader: 'linear-signature',
+    required: ['linear-event', 'linear-delivery'],
+    sign,
+    vector: {
+      // Computed outside this program.
+      secret: 'shh',
+      body: '{"a":1}',
+      headers: {
+        'linear-signature': 'dfb8cf3fc9778c70386e30f5e0776d37f9ee9c8756d3cbd7df0902150644358d',
+        'linear-event': 'Issue',
+        'linear-delivery': '234d1a4e-b617-4388-90fe-adc3633d6b72',
+      },
+    },
+    forgeries(body, secret) {
+      const good = sign(body, secret);
+      const hex = good['linear-signature'];
+      const { 'linear-signature': _, ...unsigned } = good;
+      return {
+        'a method before the digest': { ...good, 'linear-signature': `sha256=${hex}` },
+        'upper case': { ...good, 'linear-signature': hex.toUpperCase() },
+        'a digest that is too short': { ...good, 'linear-signature': hex.slice(2) },
+        'another hash': { ...good, 'linear-signature': createHmac('sha512', secret).update(body).digest('hex') },
+        base64: { ...good, 'linear-signature': createHmac('sha256', secret).update(body).digest('base64') },
+        "GitHub's header": { ...unsigned, 'x-hub-signature-256': `sha256=${hex}` },
+      };
+    },
+  },
+  fixtures: [
+    { file: 'issue.update', source: 'webhook', event: 'Issue', outcome: 'items' },
+    { file: 'issue.create.nobody', source: 'webhook', event: 'Issue', outcome: 'items' },
+    { file: 'issue.drifted', source: 'webhook', event: 'Issue', outcome: 'references' },
+    { file: 'issue.remove', source: 'webhook', event: 'Issue', outcome: 'items' },
+    { file: 'issue.other-team', source: 'webhook', event: 'Issue', outcome: 'ignored', reason: 'team_not_in_scope' },
+    {
+      file: 'issue.other-organisation',
+      source: 'webhook',
+      event: 'Issue',
+      outcome: 'ignored',
+      reason: 'organization_not_configured',
+    },
+    { file: 'comment.create', source: 'webhook', event: 'Comment', outcome: 'references' },
+    {
+      file: 'comment.on-project-update',
+      source: 'webhook',
+      event: 'Comment',
+      outcome: 'ignored',
+      reason: 'not_an_issue',
+    },
+    { file: 'project.update', source: 'webhook', event: 'Project', outcome: 'ignored', reason: 'event_not_followed' },
+    { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
+    { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
+    { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
+  ],
+  poll: {
+    unit: 'ENG',
+    watermark: '2026-03-01T00:00:00.000Z',
+    walk: [1, 2, 3, 4, 5].map(page),
+    items: 10,
+    newest: '2026-03-05T12:00:00.000Z',
+    first: asked(VARIABLES),
+    foreignNext: asked(VARIABLES, {
+      body: answer({
+        issues: { nodes: [issue], pageInfo: { hasNextPage: true, endCursor: 'https://evil.example/graphql' } },
+      }),
+    }),
+  },
+  fetch: {
+    kind: 'work_item',
+    reference: { issueId: ISSUE, teamId: TEAM, identifier: 'ENG-123' },
+    found: [asked(one, { body: answer({ issues: { nodes: [issue] }, teams: { nodes: [{ id: TEAM }] } }) })],
+    gone: [asked(one, { body: answer({ issues: { nodes: [] }, teams: { nodes: [{ id: TEAM }] } }) })],
+    hidden: [asked(one, { body: answer({ issues: { nodes: [] }, teams: { nodes: [] } }) })],
+  },
+  limits: {
+    '400 with its code and a reset': {
+      answer: {
+        status: 400,
+        headers: {
+          date,
+          'x-ratelimit-requests-limit': '2500',
+          'x-ratelimit-requests-remaining': '0',
+          'x-ratelimit-requests-reset': reset,
+        },
+        body: refused('RATELIMITED', 'Rate limit exceeded'),
+      },
+      atLeast: 240_000,
+    },
+    'the code with 200, for complexity': {
+      answer: {
+        headers: {
+          date,
+          'x-ratelimit-requests-limit': '2500',
+          'x-ratelimit-requests-remaining': '2000',
+          'x-ratelimit-requests-reset': String(Date.parse(date) + 1_000),
+          'x-ratelimit-complexity-limit': '3000000',
+          'x-ratelimit-complexity-remaining': '10',
+          'x-ratelimit-complexity-reset': reset,
+        },
+        body: refused('RATELIMITED', 'Rate limit exceeded'),
+      },
+      atLeast: 240_000,
+    },
+    'a plain 429': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },
+    'nothing but the code': { answer: { status: 400, body: refused('RATELIMITED', '') }, atLeast: 60_000 },
+  },
+  check: {
+    good: [
+      asked({}, { body: answer({ viewer: { name: 'Sync' }, organization: { id: ORGANIZATION, urlKey: 'acme' } }) }),
+      asked(
+        { filter: { key: { eq: 'ENG' } } },
+        {
+          body: answer({
+            teams: { nodes: [{ id: TEAM, key: 'ENG', name: 'Engineering' }], pageInfo: { hasNextPage: false } },
+          }),
+        },
+      ),
+    ],
+    refused: [asked({}, { status: 401, body: refused('AUTHENTICATION_ERROR', 'Authentication required') })],
+  },
+};
