@@ -3,7 +3,8 @@ import { generic } from './generic.ts';
 import { github } from './github.ts';
 import { gitlab } from './gitlab.ts';
 import { jira } from './jira.ts';
+import { linear } from './linear.ts';
 import type { ModelProvider } from './provider.ts';
 
 /** One for each connector of the registry; the contract suite compares the two. */
-export const modelProviders: readonly ModelProvider[] = [bitbucket, generic, github, gitlab, jira];
+export const modelProviders: readonly ModelProvider[] = [bitbucket, generic, github, gitlab, jira, linear];
