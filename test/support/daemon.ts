@@ -56,6 +56,8 @@ export interface World {
   requests(): Promise<{ received: number; refused: number }>;
   /** Posts a signed GitHub webhook; resolves with the status. */
   deliver(event: string, payload: object, options?: { id?: string; secret?: string }): Promise<number>;
+  /** Posts a webhook of any vendor to a connection; resolves with the status. */
+  post(connection: string, request: { headers: Readonly<Record<string, string>>; body: string }): Promise<number>;
   /** Lets time pass until the condition holds; throws after `limit` milliseconds of travel. */
   until(condition: () => boolean | Promise<boolean>, limit?: number): Promise<void>;
   /** Lets time pass until all deliveries are taken over and all changes sent. */
@@ -183,6 +185,11 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     return deliveries.pending + pending + sending + unknown + fetches + running.partition.outbox.inFlight === 0;
   }
 
+  const post: World['post'] = async (connection, { headers, body }) => {
+    const target = `${running.daemon.address}/webhooks/test/${connection}`;
+    return (await outside.http.request({ method: 'POST', url: target, headers, body, target: 'test' })).status;
+  };
+
   let deliveries = 0;
   return {
     clock,
@@ -196,20 +203,15 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     },
     async deliver(event, payload, { id, secret } = {}) {
       const body = JSON.stringify(payload);
-      const answer = await outside.http.request({
-        method: 'POST',
-        url: `${running.daemon.address}/webhooks/test/github`,
-        headers: {
-          'content-type': 'application/json',
-          'x-github-event': event,
-          'x-github-delivery': id ?? `delivery-${++deliveries}`,
-          'x-hub-signature-256': await new Webhooks({ secret: secret ?? WEBHOOK_SECRET }).sign(body),
-        },
-        body,
-        target: 'test',
-      });
-      return answer.status;
+      const headers = {
+        'content-type': 'application/json',
+        'x-github-event': event,
+        'x-github-delivery': id ?? `delivery-${++deliveries}`,
+        'x-hub-signature-256': await new Webhooks({ secret: secret ?? WEBHOOK_SECRET }).sign(body),
+      };
+      return post('github', { headers, body });
     },
+    post,
     until,
     settled: (limit) => until(isSettled, limit),
     async restart(changed) {
