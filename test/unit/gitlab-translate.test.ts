@@ -136,6 +136,64 @@ describe('state', () => {
   });
 });
 
+describe('every event of the vendor', () => {
+  const changed = (name: string, previous: unknown, current: unknown) => ({
+    changes: { [name]: { previous, current } },
+  });
+  const label = (title: string) => ({ id: 61, title });
+
+  it.each<[string, Json, Json, Partial<PullRequest>]>([
+    ['opened', { action: 'open' }, {}, { state: 'open' }],
+    ['closed', { action: 'close', state: 'closed' }, {}, { state: 'closed', rawState: 'closed' }],
+    ['reopened', { action: 'reopen', state: 'opened' }, {}, { state: 'open' }],
+    ['merged', { action: 'merge', state: 'merged', merge_commit_sha: 'f00' }, {}, { state: 'merged' }],
+    ['pushed', { action: 'update', oldrev: 'old', last_commit: { id: 'new' } }, { changes: {} }, { headSha: 'new' }],
+    ['edited', { action: 'update', title: 'New' }, changed('title', 'Old', 'New'), { title: 'New' }],
+    ['described', { action: 'update', description: null }, changed('description', 'x', null), { description: null }],
+    [
+      'retargeted',
+      { action: 'update', target_branch: 'next' },
+      changed('target_branch', 'main', 'next'),
+      { baseBranch: 'next' },
+    ],
+    ['a draft', { action: 'update', draft: true, title: 'Draft: x' }, changed('draft', false, true), { draft: true }],
+    ['ready', { action: 'update', draft: false }, changed('draft', true, false), { draft: false }],
+    [
+      'labelled',
+      { action: 'update' },
+      { labels: [label('z'), label('a')], ...changed('labels', [], []) },
+      { labels: ['a', 'z'] },
+    ],
+    ['without labels', { action: 'update' }, { labels: [], ...changed('labels', [label('a')], []) }, { labels: [] }],
+    [
+      'assigned',
+      { action: 'update', assignee_ids: [303] },
+      { assignees: [{ username: 'cho' }], ...changed('assignees', [], [{ username: 'cho' }]) },
+      { assignees: ['cho'] },
+    ],
+    [
+      'to be reviewed by nobody',
+      { action: 'update', reviewer_ids: [] },
+      { reviewers: undefined, ...changed('reviewers', [{ username: 'cho' }], []) },
+      { reviewers: [] },
+    ],
+    ['approved by one', { action: 'approval' }, {}, { state: 'open' }],
+    ['approved by all', { action: 'approved' }, {}, { state: 'open' }],
+    ['approved no more', { action: 'unapproved' }, {}, { state: 'open' }],
+    ['taken back by one', { action: 'unapproval' }, {}, { state: 'open' }],
+    [
+      'approved no more after a push',
+      { action: 'unapproved', system: true, system_action: 'approvals_reset_on_push' },
+      {},
+      { state: 'open' },
+    ],
+    ['something of tomorrow', { action: 'teleported' }, {}, { state: 'open' }],
+  ])('%s', (_, fields, more, expected) => {
+    const item = onlyItem(withAttributes({ updated_at: '2026-03-03 08:00:00 UTC', ...fields }, more));
+    expect(item).toMatchObject({ identifier: '12', updatedAt: Date.UTC(2026, 2, 3, 8), ...expected });
+  });
+});
+
 describe('people', () => {
   const nobody = { assignees: undefined, reviewers: undefined };
 
