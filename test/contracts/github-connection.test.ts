@@ -902,6 +902,35 @@ describe('redelivery', () => {
     expect(await connection.redeliver(URL_OF_HOOK, since, signal)).toBe(1);
   });
 
+  it('of an App leaves its other installations alone', async () => {
+    const { connection } = connect({ token: undefined, app });
+    const ours = attempt('ours', 'timed out', 5, { installation_id: 66 });
+    script([
+      { request: 'GET /app/hook/config', answer: hook().config },
+      {
+        request: 'GET /app/hook/deliveries?per_page=100',
+        answer: [ours, attempt('theirs', 'timed out', 4, { installation_id: 67 })],
+      },
+      { request: `POST /app/hook/deliveries/${ours.id}/attempts`, status: 202, answer: {} },
+    ]);
+    expect(await connection.redeliver(URL_OF_HOOK, since, signal)).toBe(1);
+  });
+
+  it('costs nothing while nothing is delivered', async () => {
+    const { connection } = connect();
+    const list: Exchange = { request: `GET ${LIST}`, answer: [attempt('fine', 'OK', 1)] };
+    script([
+      { ...HOOKS, answerHeaders: { etag: '"hooks"' } },
+      { ...list, answerHeaders: { etag: '"list"' } },
+    ]);
+    expect(await connection.redeliver(URL_OF_HOOK, since, signal)).toBe(0);
+    script([
+      { ...HOOKS, status: 304, answer: '', headers: { 'if-none-match': '"hooks"' } },
+      { ...list, status: 304, answer: '', headers: { 'if-none-match': '"list"' } },
+    ]);
+    expect(await connection.redeliver(URL_OF_HOOK, since, signal)).toBe(0);
+  });
+
   it('of an App whose webhook goes elsewhere is not ours', async () => {
     const { connection } = connect({ token: undefined, app });
     script([{ request: 'GET /app/hook/config', answer: { ...hook().config, url: 'https://elsewhere.example' } }]);

@@ -6,7 +6,7 @@ import { onOneLine } from '../kit/answers.ts';
 import { readAnswer } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
-import { findHook, type Hook, hook, orUndefined, type Place, placesOf } from './places.ts';
+import { type FindHook, type Hook, hook, orUndefined, type Place, placesOf } from './places.ts';
 import type { Repositories } from './repositories.ts';
 
 type Hooks = NonNullable<Connection['hooks']>;
@@ -32,11 +32,12 @@ interface HookDeps {
   readonly appApi: Api | undefined;
   readonly options: Options;
   readonly repositories: Repositories;
+  readonly findHook: FindHook;
 }
 
 /** An App has one webhook for all of its installations; a token's webhooks are those of organisations and repositories. */
 export function createHooks(deps: HookDeps): Hooks {
-  const { api, appApi, options, repositories } = deps;
+  const { appApi, options, repositories } = deps;
   if (appApi)
     return {
       states: async (url, signal) => [await appState(appApi, options, url, signal)],
@@ -48,18 +49,22 @@ export function createHooks(deps: HookDeps): Hooks {
     return results;
   };
   return {
-    states: (url, signal) => everywhere((place) => stateAt(api, options, place, url, signal), signal),
-    install: (url, secret, signal) =>
-      everywhere((place) => installAt(api, options, place, { url, secret }, signal), signal),
+    states: (url, signal) => everywhere((place) => stateAt(deps, place, url, signal), signal),
+    install: (url, secret, signal) => everywhere((place) => installAt(deps, place, { url, secret }, signal), signal),
   };
 }
 
 const NO_RIGHT =
   'Give the token the right to manage webhooks (Webhooks: read and write, or admin:org_hook), or look by hand.';
 
-async function stateAt(api: Api, options: Options, place: Place, url: string, signal: AbortSignal): Promise<State> {
+async function stateAt(
+  { options, findHook }: HookDeps,
+  place: Place,
+  url: string,
+  signal: AbortSignal,
+): Promise<State> {
   const { subject, path } = place;
-  const asked = await orUndefined(findHook(api, path, url, signal).then((found) => ({ found })));
+  const asked = await orUndefined(findHook(path, url, signal).then((found) => ({ found })));
   if (!asked) return { subject, state: 'unknown', message: 'its webhooks may not be looked at', hint: NO_RIGHT };
   if (!asked.found) return { subject, state: 'absent', message: 'no webhook delivers to this address' };
   return stateOf(asked.found, options, subject);
@@ -96,9 +101,9 @@ interface Target {
 }
 
 /** The secret cannot be read back: it is set each time, to the same. */
-async function installAt(api: Api, options: Options, place: Place, target: Target, signal: AbortSignal) {
+async function installAt({ api, options, findHook }: HookDeps, place: Place, target: Target, signal: AbortSignal) {
   const { subject, path } = place;
-  const found = await findHook(api, path, target.url, signal);
+  const found = await findHook(path, target.url, signal);
   const events = [...new Set([...(found?.events ?? []), ...eventsOf(options)])].sort();
   const body = { active: true, events, config: configOf(target) };
   const answer = found

@@ -8,6 +8,7 @@ import { grammar } from './grammar.ts';
 import { createHistory } from './history.ts';
 import { createHooks } from './hooks.ts';
 import { type Options, options, shortestPoll, unrestricted } from './options.ts';
+import { createFindHook } from './places.ts';
 import { pollIssues, pollPulls } from './poll.ts';
 import { createRedeliver } from './redeliver.ts';
 import { createRepositories } from './repositories.ts';
@@ -53,6 +54,7 @@ export const github: Connector<Options> = {
     const { app } = given;
     const appApi = app && createApi(given, deps, () => createAppAuth(app, clock));
     const repositories = createRepositories(api, given, clock);
+    const findHook = createFindHook(api);
     return {
       units: async (signal) => unitsOf(await repositories.units(signal), given.issues),
       poll(position, signal) {
@@ -64,8 +66,8 @@ export const github: Connector<Options> = {
       check: (signal) => checkGithub({ api, appApi, options: given, repositories }, signal),
       history: createHistory(api, repositories),
       sweep: createSweep(api, repositories, given),
-      redeliver: createRedeliver({ api, appApi, options: given, repositories, clock }),
-      hooks: createHooks({ api, appApi, options: given, repositories }),
+      redeliver: createRedeliver({ api, appApi, options: given, repositories, findHook, clock }),
+      hooks: createHooks({ api, appApi, options: given, repositories, findHook }),
       ...createWriteBack(api, appApi),
     };
   },

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
 import { readAnswer } from '../kit/json.ts';
+import { createMemory } from '../kit/listing.ts';
 import { isPattern, matches } from '../kit/patterns.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
@@ -55,18 +57,38 @@ export type Hook = z.infer<typeof hook>;
 /** At most 20 for one event on github.com, 250 on a server of one's own. */
 const MOST_PAGES = 10;
 
-/** The hook that delivers to this address; undefined where there is none. */
-export async function findHook(api: Api, path: string, url: string, signal: AbortSignal): Promise<Hook | undefined> {
-  let query: string | undefined = 'per_page=100';
-  for (let count = 0; query !== undefined && count < MOST_PAGES; count++) {
-    const answer = await api.get(path, { query, signal });
-    const page = z.array(hook).safeParse(readAnswer(answer, `GET ${path}`));
-    if (!page.success) throw new SyncError('answer_malformed', `GET ${path}: the answer is no list of hooks`);
-    const found = page.data.find(({ config }) => config.url === url);
-    if (found) return found;
-    query = api.nextQuery(answer, path);
-  }
-  return undefined;
+/** The hook of a place that delivers to this address; undefined where there is none. */
+export type FindHook = (path: string, url: string, signal: AbortSignal) => Promise<Hook | undefined>;
+
+/** Hooks are looked for again and again: what is unchanged costs nothing. */
+export function createFindHook(api: Api): FindHook {
+  const pages = createMemory<HookPage>();
+  return async (path, url, signal) => {
+    let query: string | undefined = 'per_page=100';
+    for (let count = 0; query !== undefined && count < MOST_PAGES; count++) {
+      const present: string = query;
+      const page: HookPage = await pages.read(
+        `${path}?${present}`,
+        (etag) => api.get(path, { query: present, etag, signal }),
+        (answer) => readHooks(api, answer, path),
+      );
+      const found = page.hooks.find(({ config }) => config.url === url);
+      if (found) return found;
+      query = page.next;
+    }
+    return undefined;
+  };
+}
+
+interface HookPage {
+  readonly hooks: readonly Hook[];
+  readonly next: string | undefined;
+}
+
+function readHooks(api: Api, answer: HttpAnswer, path: string): HookPage {
+  const page = z.array(hook).safeParse(readAnswer(answer, `GET ${path}`));
+  if (page.success) return { hooks: page.data, next: api.nextQuery(answer, path) };
+  throw new SyncError('answer_malformed', `GET ${path}: the answer is no list of hooks`);
 }
 
 /** Without the right GitHub answers 403 or 404. */

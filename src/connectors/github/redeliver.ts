@@ -4,10 +4,11 @@ import type { HttpAnswer } from '../../http/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Connection } from '../connector.ts';
 import { readAnswer } from '../kit/json.ts';
+import { createMemory } from '../kit/listing.ts';
 import type { Api } from './api.ts';
 import { appHook, eventsOf } from './hooks.ts';
 import type { Options } from './options.ts';
-import { findHook, orUndefined, placesOf } from './places.ts';
+import { type FindHook, orUndefined, placesOf } from './places.ts';
 import type { Repositories } from './repositories.ts';
 
 type Redeliver = NonNullable<Connection['redeliver']>;
@@ -26,18 +27,20 @@ interface RedeliverDeps {
   readonly appApi: Api | undefined;
   readonly options: Options;
   readonly repositories: Repositories;
+  readonly findHook: FindHook;
   readonly clock: Clock;
 }
 
 /** GitHub repeats nothing by itself. What was asked for often enough is seen in its own list of deliveries. */
 export function createRedeliver(deps: RedeliverDeps): Redeliver {
+  const readSince = createReader(deps.options);
   return async (url, since, signal) => {
     const { options, clock } = deps;
     const kept = options.host === 'github.com' || options.host.endsWith('.ghe.com') ? KEPT.public : KEPT.own;
     const from = Math.max(Date.parse(since), clock.now() - kept);
     let asked = 0;
     for (const { api, path } of await listsOf(deps, url, signal)) {
-      const failed = failedIn(await readSince(api, path, from, signal), eventsOf(options));
+      const failed = failedIn(await readSince({ api, path }, from, signal), eventsOf(options));
       for (const id of failed.slice(0, MOST_AT_ONCE - asked))
         if (await askAgain(api, `${path}/${id}/attempts`, signal)) asked++;
     }
@@ -52,14 +55,14 @@ interface DeliveryList {
 
 /** The deliveries of the hooks that go to this address, as far as they may be looked at. */
 async function listsOf(deps: RedeliverDeps, url: string, signal: AbortSignal): Promise<readonly DeliveryList[]> {
-  const { api, appApi, options, repositories } = deps;
+  const { api, appApi, options, repositories, findHook } = deps;
   if (appApi) {
     const config = await appHook(appApi, signal);
     return config?.url === url ? [{ api: appApi, path: '/app/hook/deliveries' }] : [];
   }
   const lists: DeliveryList[] = [];
   for (const { path } of await placesOf(options, repositories, signal)) {
-    const found = await orUndefined(findHook(api, path, url, signal));
+    const found = await orUndefined(findHook(path, url, signal));
     if (found) lists.push({ api, path: `${path}/${found.id}/deliveries` });
   }
   return lists;
@@ -71,26 +74,42 @@ const attempt = z.object({
   delivered_at: z.iso.datetime({ offset: true }),
   status: z.string(),
   event: z.string(),
+  installation_id: z.int().nullish().catch(undefined),
 });
 type Attempt = z.infer<typeof attempt>;
 
-/** Newest first, until the list reaches back beyond the time. */
-async function readSince(api: Api, path: string, from: number, signal: AbortSignal): Promise<readonly Attempt[]> {
-  const attempts: Attempt[] = [];
-  let query: string | undefined = 'per_page=100';
-  for (let count = 0; query !== undefined && count < MOST_PAGES; count++) {
-    const answer = await api.get(path, { query, signal, use: 'poll' });
-    const page = readAttempts(answer, path);
-    const recent = page.filter(({ delivered_at }) => Date.parse(delivered_at) >= from);
-    attempts.push(...recent);
-    query = recent.length < page.length ? undefined : api.nextQuery(answer, path);
-  }
-  return attempts;
+type ReadSince = (list: DeliveryList, from: number, signal: AbortSignal) => Promise<readonly Attempt[]>;
+
+/** Newest first, until the list reaches back beyond the time. A hook that was quiet since the last time costs nothing. */
+function createReader({ app }: Options): ReadSince {
+  const pages = createMemory<AttemptPage>();
+  // The webhook of an App has the deliveries of all its installations.
+  const isOurs = ({ installation_id: id }: Attempt) => !app || id == null || String(id) === app.installationId;
+  return async ({ api, path }, from, signal) => {
+    const attempts: Attempt[] = [];
+    let query: string | undefined = 'per_page=100';
+    for (let count = 0; query !== undefined && count < MOST_PAGES; count++) {
+      const present: string = query;
+      const ask = (etag?: string) => api.get(path, { query: present, etag, signal, use: 'poll' });
+      const parse = (answer: HttpAnswer) => readAttempts(api, answer, path);
+      // Cursors are new each time: only the first page is worth remembering.
+      const page: AttemptPage = count === 0 ? await pages.read(path, ask, parse) : parse(await ask());
+      const recent = page.attempts.filter(({ delivered_at }) => Date.parse(delivered_at) >= from);
+      attempts.push(...recent.filter(isOurs));
+      query = recent.length < page.attempts.length ? undefined : page.next;
+    }
+    return attempts;
+  };
 }
 
-function readAttempts(answer: HttpAnswer, path: string): readonly Attempt[] {
+interface AttemptPage {
+  readonly attempts: readonly Attempt[];
+  readonly next: string | undefined;
+}
+
+function readAttempts(api: Api, answer: HttpAnswer, path: string): AttemptPage {
   const page = z.array(attempt).safeParse(readAnswer(answer, `GET ${path}`));
-  if (page.success) return page.data;
+  if (page.success) return { attempts: page.data, next: api.nextQuery(answer, path) };
   throw new SyncError('answer_malformed', `GET ${path}: the answer is no list of deliveries`);
 }
 
