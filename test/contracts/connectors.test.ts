@@ -71,7 +71,7 @@ describe('the registry', () => {
     const ids = connectors.map(({ id }) => id);
     expect(ids.toSorted()).toEqual(folders.map(({ name }) => name).toSorted());
     expect(PROFILES.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
-    expect(modelProviders.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+    expect([...new Set(modelProviders.map(({ id }) => id))].toSorted()).toEqual(ids.toSorted());
   });
 });
 

@@ -1,10 +1,19 @@
 import { bitbucket } from './bitbucket.ts';
 import { generic } from './generic.ts';
 import { github } from './github.ts';
+import { githubIssues } from './github-issues.ts';
 import { gitlab } from './gitlab.ts';
 import { jira } from './jira.ts';
 import { linear } from './linear.ts';
 import type { ModelProvider } from './provider.ts';
 
-/** One for each connector of the registry; the contract suite compares the two. */
-export const modelProviders: readonly ModelProvider[] = [bitbucket, generic, github, gitlab, jira, linear];
+/** One for each connector of the registry at least; the contract suite compares the two. */
+export const modelProviders: readonly ModelProvider[] = [
+  bitbucket,
+  generic,
+  github,
+  githubIssues,
+  gitlab,
+  jira,
+  linear,
+];
