@@ -1,11 +1,15 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
-import { main } from './cli/program.ts';
-import { newScrubber } from './cli/session.ts';
 
-const { version } = JSON.parse(readFileSync(`${import.meta.dirname}/../package.json`, 'utf8')) as { version: string };
+const project = `${import.meta.dirname}/..`;
 
-enableCompileCache();
+// What is imported from here on is kept stripped of its types and compiled, beside the packages: nobody else writes
+// there. Where we cannot either, it is done without.
+enableCompileCache(`${project}/node_modules/.cache/worksync`);
+const { main } = await import('./cli/program.ts');
+const { newScrubber } = await import('./cli/session.ts');
+
+const { version } = JSON.parse(readFileSync(`${project}/package.json`, 'utf8')) as { version: string };
 const exit = await main(process.argv, version, newScrubber());
 if (exit !== undefined) process.exit(exit);

@@ -10,11 +10,9 @@ import type { Status } from '../web/status.ts';
 import { addBackfill } from './backfill.ts';
 import { check, describeFindings } from './check.ts';
 import { addConnectors } from './connectors.ts';
-import { demo, describeDemo } from './demo.ts';
 import { addDocs } from './docs.ts';
 import { addFiles } from './files.ts';
 import { addGateway } from './gateway-token.ts';
-import { generate } from './generate.ts';
 import { addHeld } from './held.ts';
 import { addHooks } from './hooks.ts';
 import { addKeys } from './keys.ts';
@@ -41,7 +39,6 @@ import { describeStatus } from './status.ts';
 import { addTasks } from './tasks.ts';
 import { addTranslate } from './translate.ts';
 import { addConnectProvider } from './workspace-connect-provider.ts';
-import { serveWorkspace } from './workspace-serve.ts';
 import { addWorkspaceToken } from './workspace-token.ts';
 
 /** Exit code of `once` when something is left to do, and of `check` when something is wrong. */
@@ -138,6 +135,7 @@ function addDemo(program: Command, setting: Setting, exit: (code: number) => voi
     .exitOverride()
     .action(async ({ json }: { json?: boolean }) => {
       const session = sessionOf(setting, { config: DEMO_CONFIG }, () => 'warn');
+      const { demo, describeDemo } = await import('./demo.ts');
       const result = await demo(session, setting.demoSecret);
       print(describeDemo(result));
       if (json) print(JSON.stringify(result));
@@ -199,6 +197,7 @@ function addWorkspace(program: Command, setting: Setting, exit: (code: number) =
       const key = secretKeyOf(environment());
       if (key) setting.scrubber.add(key.text);
       const options = { ...given, file, quota: { requests, burst }, allowPrivateWebhooks, secretKey: key?.key };
+      const { serveWorkspace } = await import('./workspace-serve.ts');
       const served = await serveWorkspace(options, systemParts(logger, setting.version));
       const people = `The workspace service listens at ${served.url}\n  key    ${served.apiKey}\n  token  ${served.oauthToken}`;
       print(json ? JSON.stringify(served) : people);
@@ -225,7 +224,8 @@ function addGenerate(program: Command, exit: (code: number) => void): void {
     )
     .option('--check', 'only say whether they are up to date')
     .exitOverride()
-    .action(({ check: only }: { check?: boolean }) => {
+    .action(async ({ check: only }: { check?: boolean }) => {
+      const { generate } = await import('./generate.ts');
       const changed = generate(only ?? false);
       print(changed.length === 0 ? 'up to date' : `written: ${changed.join(', ')}`);
       exit(0);

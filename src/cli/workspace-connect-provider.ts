@@ -7,7 +7,6 @@ import { SyncError } from '../errors/sync-error.ts';
 import { isPrivateHost } from '../http/private-ranges.ts';
 import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
-import { connectProviderBeside } from '../workspace-service/beside.ts';
 import { type Exit, print, type Setting } from './setting.ts';
 
 const VARIABLE = 'WORKSYNC_PROVIDER_TOKEN';
@@ -50,6 +49,7 @@ export function addConnectProvider(workspace: Command, setting: Setting, exit: E
       checkAddress(host, apiUrl);
       const token = readToken(given, setting);
       const place = { file, secretKey: readKey(setting), clock: systemClock(), random: systemRandom() };
+      const { connectProviderBeside } = await import('../workspace-service/beside.ts');
       const connected = await connectProviderBeside(place, { workspaceId, user, provider, host, apiUrl, token });
       print(
         json

@@ -2,7 +2,6 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../config/duration.ts';
 import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
-import { mintTokenBeside } from '../workspace-service/beside.ts';
 import { type Exit, print } from './setting.ts';
 
 interface Given {
@@ -35,6 +34,7 @@ export function addWorkspaceToken(workspace: Command, exit: Exit): void {
     .exitOverride()
     .action(async ({ db, user, role, ttl, workspace: workspaceId, json }: Given) => {
       const place = { file: db, clock: systemClock(), random: systemRandom() };
+      const { mintTokenBeside } = await import('../workspace-service/beside.ts');
       const minted = await mintTokenBeside(place, { workspaceId, user, role, ttl });
       print(json ? JSON.stringify(minted) : minted.token);
       exit(0);

@@ -5,7 +5,7 @@ import { SyncError } from '../errors/sync-error.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import { type Daemon, startDaemon } from './daemon.ts';
 import { type DataFolder, ownDataFolder } from './data-folder.ts';
-import { type Embedded, startEmbedded } from './embedded.ts';
+import type { Embedded } from './embedded.ts';
 import { openPartition, type Partition, type WorkspaceAddress } from './partition.ts';
 import type { Parts } from './parts.ts';
 
@@ -83,6 +83,8 @@ async function addressOf(
   const { config } = place;
   const { url, apiKey } = config.workspace;
   if (url === undefined) {
+    // A whole server, which a daemon with workspaces elsewhere never needs.
+    const { startEmbedded } = await import('./embedded.ts');
     const service = await startEmbedded(place, parts);
     opened(service);
     return { baseUrl: service.url, apiKey: () => service.apiKey };

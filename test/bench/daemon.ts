@@ -3,9 +3,12 @@ import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
+import manifest from '../../package.json' with { type: 'json' };
 import { REPOSITORY, SECRET } from './deliveries.ts';
 
-const PROGRAM = join(import.meta.dirname, '../../src/main.ts');
+const PROJECT = join(import.meta.dirname, '../..');
+/** What `npm start` runs: `node`, its options, the program, and `run`. */
+const [, ...START] = (manifest.scripts as { start: string }).start.split(' ');
 
 /** Name of the workspace of every bench, and so of its database. */
 const WORKSPACE = 'bench';
@@ -25,13 +28,13 @@ export function databaseFile(folder: string): string {
   return join(folder, 'data', `${WORKSPACE}.db`);
 }
 
-/** `worksync run` in a process of its own, as in production: nothing is replaced. */
+/** `npm start` in a process of its own, as in production: nothing is replaced. */
 export function spawnDaemon({ folder, url, apiKey, port = 0 }: Setup): ChildProcess {
   const config = writeConfiguration(folder, url, apiKey);
   mkdirSync(join(folder, 'data'), { recursive: true });
   const log = openSync(join(folder, 'daemon.log'), 'a');
   const options = ['--config', config, '--data', join(folder, 'data'), '--port', String(port)];
-  const daemon = spawn(process.execPath, [PROGRAM, 'run', ...options], { stdio: ['ignore', 'pipe', log] });
+  const daemon = spawn(process.execPath, [...START, ...options], { cwd: PROJECT, stdio: ['ignore', 'pipe', log] });
   closeSync(log);
   return daemon;
 }

@@ -15,7 +15,7 @@ import { compared, figure, median } from './report.ts';
 /**
  * Durable signed deliveries of 21 KiB per second, against two peers that store nothing.
  *
- * Ours is the whole daemon as in production: `worksync run` with its database on a real disk, each 202 after a commit
+ * Ours is the whole daemon as in production: `npm start` with its database on a real disk, each 202 after a commit
  * with `synchronous=FULL`, reconcile and outbox running, a workspace service with the specified quota in the process
  * of the load. What is measured is a burst, as after an outage of the provider: while deliveries come faster than the
  * disk writes, reconcile stands back for some seconds (see `LONGEST_LAG` there); the time it then takes to catch up is

@@ -7,7 +7,7 @@ import { logOf, spawnDaemon, stopDaemon } from './daemon.ts';
 import { figure } from './report.ts';
 
 /**
- * Seconds from spawning `worksync run` on 100 000 items and their deliveries to the first 200 of `/readyz`, and the
+ * Seconds from spawning what `npm start` runs on 100 000 items and their deliveries to the first 200 of `/readyz`, and the
  * resident memory of that process after a second of rest.
  */
 export const start: Bench = {
