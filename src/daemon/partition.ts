@@ -220,7 +220,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
       store,
       ...bells,
       pass: passOn(door, clock, through),
-      nextSlotAt: () => throttle.snapshot().nextSlotAt,
+      nextSlotAt: () => throttle.snapshot().nextForPeopleAt,
     },
     send,
     client: clientOver(send, door),

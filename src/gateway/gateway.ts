@@ -257,8 +257,8 @@ function wasNotSent({ code }: SyncError): boolean {
 }
 
 /** @param slotAt null where only an answer that is on its way can tell */
-function secondsUntil(slotAt: number | null, now: number): number {
-  return Math.max(1, Math.ceil(((slotAt ?? now) - now) / 1_000));
+function secondsUntil(slotAt: number, now: number): number {
+  return Math.max(1, Math.ceil((slotAt - now) / 1_000));
 }
 
 function isRead(method: string): boolean {

@@ -54,6 +54,6 @@ export interface Passage {
    * Throws `aborted` when no slot came in time, and what the HTTP client throws.
    */
   pass(request: PassedRequest, waiting: AbortSignal): Promise<PassedAnswer>;
-  /** When a slot may be free, epoch milliseconds; null where only an answer on its way can tell. */
-  nextSlotAt(): number | null;
+  /** When a caller that came now would get a slot, epoch milliseconds. */
+  nextSlotAt(): number;
 }

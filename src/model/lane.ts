@@ -7,7 +7,8 @@ const SECOND = 1_000;
 const TO_SEND = SECOND / 2;
 
 /**
- * Milliseconds that a change of this lane may wait after its first unsent difference.
+ * Milliseconds that a change of this lane may wait after its first unsent difference. Backfills go after all others
+ * whatever this says, and at the pace that the throttle gives them.
  *
  * Live lanes wait `2 + 6u²` seconds, so that a burst merges into one write. Seconds, never minutes: when the quota
  * is poor the queue itself is the delay. Counted from the first event; later events never push it back.

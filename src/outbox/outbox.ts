@@ -7,7 +7,7 @@ import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
 import type { Store } from '../store/database.ts';
 import { firstReadsDone, wishFirstReads } from '../store/list-reads.ts';
-import { type Eligible, nextDue } from '../store/outbox.ts';
+import { type Due, type Eligible, nextDue, nextLive } from '../store/outbox.ts';
 import { createBreaker } from './breaker.ts';
 import type { Client, Slot, Slots } from './door.ts';
 import { type Prepared, prepareNext } from './prepare.ts';
@@ -102,24 +102,45 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   async function takeNext(signal: AbortSignal): Promise<void> {
+    // Before looking: a ring that comes from now on may tell of what the look did not see.
+    const news = options.outbox.next();
     const next = await nextDue(store.query, await eligible());
-    if (next === undefined) return options.outbox.next();
+    if (next === undefined) return news;
     const wait = next.at - clock.now();
-    if (wait > 0) return waitFor(wait, signal);
+    if (wait > 0) return waitFor(wait, news, signal);
     if (isProbing()) {
       await Promise.all(working);
       await sleep(clock, breaker.pause(), signal);
     }
-    const slot = await throttle.acquire({ lane: next.lane, due: next.due, signal });
+    const slot = await slotFor(next, news, signal);
+    if (slot === undefined) return;
     const prepared = await prepare(slot);
     if (prepared) track(deliver(prepared, slot));
   }
 
+  /** A backfill stands in nobody's way: undefined where something else is to go, or may be, before it has a slot. */
+  async function slotFor({ lane, due }: Due, news: Promise<void>, signal: AbortSignal): Promise<Slot | undefined> {
+    if (lane !== 'backfill') return throttle.acquire({ lane, due, signal });
+    const live = await nextLive(store.query, await eligible());
+    const woken = new AbortController();
+    const gone = AbortSignal.any([signal, woken.signal]);
+    if (live !== undefined) void sleep(clock, Math.max(0, live.at - clock.now()), gone).then(() => woken.abort());
+    void news.then(() => woken.abort());
+    try {
+      return await throttle.acquire({ lane, due, signal: gone });
+    } catch (error) {
+      if (signal.aborted || !woken.signal.aborted) throw error;
+      return undefined;
+    } finally {
+      woken.abort();
+    }
+  }
+
   /** Until the time has passed or something more urgent may have come. */
-  async function waitFor(ms: number, signal: AbortSignal): Promise<void> {
+  async function waitFor(ms: number, news: Promise<void>, signal: AbortSignal): Promise<void> {
     const woken = new AbortController();
     const timer = sleep(clock, ms, AbortSignal.any([signal, woken.signal]));
-    await Promise.race([timer, options.outbox.next()]);
+    await Promise.race([timer, news]);
     woken.abort();
   }
 

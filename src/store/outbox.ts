@@ -131,20 +131,31 @@ export async function nextChange(
     .executeTakeFirst();
 }
 
+export interface Due {
+  readonly at: number;
+  readonly due: number;
+  readonly lane: OutboxRow['lane'];
+}
+
 /** When the next change may be sent, and how urgent it is; undefined when none waits. */
-export async function nextDue(
-  query: Query,
-  eligibility: Eligible,
-): Promise<{ at: number; due: number; lane: OutboxRow['lane'] } | undefined> {
+export async function nextDue(query: Query, eligibility: Eligible): Promise<Due | undefined> {
   const { now } = eligibility;
   const ready = await nextChange(query, eligibility);
   if (ready) return { at: now, due: ready.due, lane: ready.lane };
-  const later = await eligible(query, eligibility)
+  return later(eligible(query, eligibility));
+}
+
+/** When the first change that goes before all backfills may be sent. */
+export async function nextLive(query: Query, eligibility: Eligible): Promise<Due | undefined> {
+  return later(eligible(query, eligibility).where('lane', '!=', 'backfill'));
+}
+
+async function later(waiting: ReturnType<typeof eligible>): Promise<Due | undefined> {
+  return waiting
     .select(['lane', 'due', sql<number>`case when due > not_before then due else not_before end`.as('at')])
     .orderBy('at')
     .limit(1)
     .executeTakeFirst();
-  return later;
 }
 
 function eligible(query: Query, { onlyReads, onlyWrites = false }: Eligible) {

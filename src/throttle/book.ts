@@ -36,6 +36,10 @@ export interface Book {
   readonly all: Use;
   /** Those of the background lanes. */
   readonly background: Use;
+  /** Those of backfills, which are among them. */
+  readonly backfill: Use;
+  /** When the latest request of each lane started, as far as it still counts. */
+  readonly latest: ReadonlyMap<Lane, number>;
   /** Takes a slot, in memory. */
   open(lane: Lane): Entry;
   /** Writes the entry's row. */
@@ -112,22 +116,26 @@ export async function openBook(query: Query, clock: Clock, windows: readonly Win
   return book;
 }
 
-function emptyBook(clock: Clock, windows: readonly Window[], firstId: number): Book {
+function emptyBook(clock: Clock, windows: readonly Window[], firstId: number): Book & { latest: Map<Lane, number> } {
   const longestHold = Math.max(0, ...windows.map((window) => window.hold));
   let nextId = firstId;
   // Rows of released entries, to be removed with the next row that is written. Should that be rolled back, they stay
   // until the next start and cost a slot there: harmless.
   let neverSent: number[] = [];
+  const latest = new Map<Lane, number>();
 
-  const book: Book = {
+  const book: ReturnType<typeof emptyBook> = {
+    latest,
     all: { inFlight: 0, completed: [] },
     background: { inFlight: 0, completed: [] },
+    backfill: { inFlight: 0, completed: [] },
 
     open(lane) {
       for (const use of usesOf(book, lane)) use.inFlight += 1;
       // Ids are given here and never twice: the database would give that of a rolled-back row again.
       const id = nextId++;
       const started = clock.monotonic();
+      latest.set(lane, started);
       return { id, lane, started, recorded: false, state: 'open', completed: 0, status: undefined };
     },
 
@@ -166,6 +174,7 @@ function emptyBook(clock: Clock, windows: readonly Window[], firstId: number): B
   return book;
 }
 
-function usesOf(book: Pick<Book, 'all' | 'background'>, lane: Lane): Use[] {
-  return lane === 'interactive' ? [book.all] : [book.all, book.background];
+function usesOf({ all, background, backfill }: Pick<Book, 'all' | 'background' | 'backfill'>, lane: Lane): Use[] {
+  if (lane === 'interactive') return [all];
+  return lane === 'backfill' ? [all, background, backfill] : [all, background];
 }

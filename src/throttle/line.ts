@@ -18,11 +18,11 @@ export interface Wish {
 export interface Line {
   /** Calls `serve` when it is this wish's turn, or `turnAway` when it was withdrawn; its place is taken until `serve` ends. */
   enter(wish: Wish, serve: () => Promise<void>, turnAway: () => void): void;
-  /** Serves the most urgent wish, or the most urgent interactive one. False where there is none or no place is free. */
-  serveOne(who: 'anyone' | 'people'): boolean;
+  /** Serves the most urgent wish of these. False where there is none or no place is free. */
+  serveOne(who: Party): boolean;
   setConcurrency(concurrency: number): void;
   /** Whether a wish of these waits and a place is free for it. */
-  waits(who: 'background' | 'people'): boolean;
+  waits(who: 'people' | 'live' | 'backfill'): boolean;
   waiting(): Record<Lane, number>;
   /** Calls after a place became free, and after a wish was withdrawn. */
   onChange(call: () => void): void;
@@ -30,8 +30,13 @@ export interface Line {
   close(): Promise<void>;
 }
 
-/** Before every due time: for the interactive wish that goes first because only it may. */
+/** Who may be served: people only; these and the live lanes of the background; or backfills too. */
+export type Party = 'people' | 'live' | 'anyone';
+
+/** Before every due time: for the wish that goes first because others may not. */
 const FRONT = Number.MAX_VALUE;
+/** Milliseconds that are more than any due time, and few enough to be added to one without loss. */
+const BEHIND = 1e15;
 
 interface Place {
   readonly id: string;
@@ -44,7 +49,7 @@ export function createLine(concurrency: number): Line {
   let nextId = 1;
 
   const isFull = () => queue.pending >= queue.concurrency;
-  const people = () => [...places.values()].filter(({ wish }) => wish.lane === 'interactive');
+  const of = (who: 'people' | 'live' | 'backfill') => [...places.values()].filter(({ wish }) => classOf(wish) === who);
 
   return {
     enter(wish, serve, turnAway) {
@@ -63,7 +68,7 @@ export function createLine(concurrency: number): Line {
       };
       wish.signal?.addEventListener('abort', withdraw, { once: true });
       places.set(id, { id, wish });
-      queue.add(job, { id, priority: -wish.due, signal: withdrawal.signal }).catch(() => {
+      queue.add(job, { id, priority: priorityOf(wish), signal: withdrawal.signal }).catch(() => {
         leave();
         turnAway();
       });
@@ -71,8 +76,8 @@ export function createLine(concurrency: number): Line {
 
     serveOne(who) {
       if (places.size === 0 || isFull()) return false;
-      if (who === 'people') {
-        const first = mostUrgent(people());
+      if (who !== 'anyone') {
+        const first = mostUrgent(who === 'people' ? of('people') : [...of('people'), ...of('live')]);
         if (first === undefined) return false;
         queue.setPriority(first.id, FRONT);
       }
@@ -87,9 +92,7 @@ export function createLine(concurrency: number): Line {
     },
 
     waits(who) {
-      if (isFull()) return false;
-      const interactive = people().length;
-      return who === 'people' ? interactive > 0 : places.size > interactive;
+      return !isFull() && of(who).length > 0;
     },
 
     waiting() {
@@ -110,4 +113,14 @@ export function createLine(concurrency: number): Line {
 /** Of equals the one that came first. */
 function mostUrgent(places: readonly Place[]): Place | undefined {
   return places.toSorted((a, b) => a.wish.due - b.wish.due)[0];
+}
+
+function classOf({ lane }: Wish): 'people' | 'live' | 'backfill' {
+  if (lane === 'interactive') return 'people';
+  return lane === 'backfill' ? 'backfill' : 'live';
+}
+
+/** A backfill is older than anything, and goes last nevertheless. */
+function priorityOf(wish: Wish): number {
+  return classOf(wish) === 'backfill' ? -wish.due - BEHIND : -wish.due;
 }

@@ -44,7 +44,7 @@ import { createLine, type Wish } from './line.ts';
 export interface Throttle {
   /** Resolves with a slot when it is this wish's turn. Rejects with `aborted`. */
   acquire(wish: Wish): Promise<Slot>;
-  /** u, the used part, 0..1, of what may be used in the long window: of the cap, or of the background's share. */
+  /** u, the used part, 0..1, of what may be used in the long window, of the cap or of the background's share; without backfills. */
   usedShare(): number;
   snapshot(): QuotaSnapshot;
   /** When the last of so many more background requests can start, at the present share: epoch milliseconds. */
@@ -89,6 +89,8 @@ interface QuotaSnapshot {
   readonly inFlight: number;
   /** When a background request may be sent next, epoch milliseconds; null: only after an answer has come. */
   readonly nextSlotAt: number | null;
+  /** When a request of people that came now would be sent, behind those that wait, epoch milliseconds. */
+  readonly nextForPeopleAt: number;
   /** What the last refusal told of the others who use the workspace; null where none is remembered. */
   readonly lastRefusal: Observed | null;
 }
@@ -126,27 +128,33 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
   const { clock, store, random, logger, meter, quota } = options;
   const line = createLine(quota.concurrency);
   const alarm = createAlarm(clock, () => pump());
-  const pulse = createAlarm(clock, () => (beating = beat()));
+  const pulse = createAlarm(clock, () => {
+    beating = beat();
+  });
   const pulseLater = () => pulse.set(stopped ? Number.POSITIVE_INFINITY : clock.monotonic() + BEAT_EVERY);
   let beating = Promise.resolve();
   /** Requests that wait long for their answer. */
   const slow = new Set<Entry>();
   let brake = kept;
+  let peopleAt = book.latest.get('interactive') ?? Number.NEGATIVE_INFINITY;
   let stopped = false;
 
-  const facts = () => ({ book, brake, now: clock.monotonic() });
+  const facts = () => ({ book, brake, now: clock.monotonic(), peopleAt });
 
   const serveOne = (): boolean => {
     const known = facts();
     if (pausedUntil(brake).until > known.now || limits.roomForAll(known) > known.now) return false;
-    return line.serveOne(limits.roomForBackground(known) > known.now ? 'people' : 'anyone');
+    if (limits.roomForBackground(known) > known.now) return line.serveOne('people');
+    return line.serveOne(limits.roomForBackfill(known) > known.now ? 'live' : 'anyone');
   };
 
   /** When the first of the waiting wishes may go; Infinity where nobody waits, or an answer must come first. */
   const nextMoment = (): number => {
-    const background = line.waits('background') ? limits.nextForBackground(facts()) : Number.POSITIVE_INFINITY;
-    const people = line.waits('people') ? limits.roomForAll(facts()) : Number.POSITIVE_INFINITY;
-    return Math.max(pausedUntil(brake).until, Math.min(background, people));
+    const known = facts();
+    const people = line.waits('people') ? limits.roomForAll(known) : Number.POSITIVE_INFINITY;
+    const live = line.waits('live') ? limits.nextForBackground(known) : Number.POSITIVE_INFINITY;
+    const backfill = line.waits('backfill') ? limits.nextForBackfill(known) : Number.POSITIVE_INFINITY;
+    return Math.max(pausedUntil(brake).until, Math.min(people, live, backfill));
   };
 
   /** One that is slow to answer does not hold up the others. */
@@ -266,6 +274,7 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
     acquire(wish) {
       if (stopped || wish.signal?.aborted) return Promise.reject(withdrawn());
       const since = clock.monotonic();
+      if (wish.lane === 'interactive') peopleAt = since;
       const slot = new Promise<Slot>((give, reject) => {
         line.enter(
           wish,
@@ -282,7 +291,8 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
     snapshot() {
       const known = facts();
       const pause = pausedUntil(brake);
-      const next = Math.max(known.now, pause.until, limits.nextForBackground(known));
+      const from = Math.max(known.now, pause.until);
+      const next = Math.max(from, limits.nextForBackground(known));
       return {
         ...limits.snapshot(known),
         configuredShare: quota.share,
@@ -292,6 +302,7 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
         waiting: line.waiting(),
         inFlight: book.all.inFlight,
         nextSlotAt: next === Number.POSITIVE_INFINITY ? null : toWall(next),
+        nextForPeopleAt: toWall(limits.peopleServedAt(known, from, line.waiting().interactive + 1)),
         lastRefusal: brake.observed ? { ...brake.observed, at: toWall(brake.observed.at) } : null,
       };
     },

@@ -3,6 +3,7 @@ import { type Bench, isAskedFor } from './bench.ts';
 import { gateway } from './gateway.ts';
 import { ingest } from './ingest.ts';
 import { createKnownItems, type KnownItems } from './known-items.ts';
+import { backfill } from './quota/backfill.ts';
 import { calls } from './quota/calls.ts';
 import { clock } from './quota/clock.ts';
 import { drain } from './quota/drain.ts';
@@ -30,6 +31,7 @@ const BENCHES: readonly Bench[] = [
   restart,
   clock,
   tenant,
+  backfill,
 ];
 
 const names = process.argv.slice(2).filter((argument) => argument !== '--json');

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { atOnce } from '../bench/quota/at-once.ts';
+import { playBackfill } from '../bench/quota/backfill.ts';
 import { playJumps } from '../bench/quota/clock.ts';
 import { expectWithinWindows } from '../bench/quota/expect.ts';
 import { playLives } from '../bench/quota/lives.ts';
@@ -87,4 +88,11 @@ describe.each(MANNERS)('another user of the quota, %s', (manner) => {
     expect(wait).toBeLessThanOrEqual(manner === 'bursts' ? 180 : 40);
     expect(used / available).toBeGreaterThanOrEqual(0.84);
   });
+});
+
+test('a backfill takes what live work leaves, and live work hardly notices', async () => {
+  const { lags, used, left } = await playBackfill(1, 0.1, 1_000);
+  expect(quantile(lags, 0.95)).toBeLessThanOrEqual(10);
+  // The first window of an empty ledger is filled evenly, not at once: a fifth of so few.
+  expect(used / left).toBeGreaterThanOrEqual(0.8);
 });

@@ -70,7 +70,7 @@ async function spend(on: Bench, count: number, lane: Lane = 'mirror'): Promise<v
   for (let sent = 0; sent < count; sent += 1) await on.send(lane);
 }
 
-test('the most urgent waiting wish goes first, also when it came last; equals in order of arrival', async () => {
+test('the most urgent waiting wish goes first, also when it came last; equals in order of arrival; backfills after all', async () => {
   const on = await bench({ concurrency: 1 });
   const first = await on.wish('mirror', 50);
   const rest = [on.send('mirror', 30), on.send('link', 20), on.send('backfill', 20), on.send('triage', 10)];
@@ -79,7 +79,7 @@ test('the most urgent waiting wish goes first, also when it came last; equals in
   await first.complete({ status: 200 });
   await on.clock.until(() => on.given.length === 5);
   await Promise.all(rest);
-  expect(on.given).toEqual(['mirror 50', 'triage 10', 'link 20', 'backfill 20', 'mirror 30']);
+  expect(on.given).toEqual(['mirror 50', 'triage 10', 'link 20', 'mirror 30', 'backfill 20']);
 });
 
 test('an urgent wish that comes while no slot is free goes before those that wait longer', async () => {
@@ -342,4 +342,39 @@ test('while a window holds something the time is noted every few seconds, and th
   const last = await noted();
   await on.clock.advance(60_000);
   expect(await noted()).toBe(last);
+});
+
+test('backfills go evenly, leave slots to the live lanes, and wait while these use theirs', async () => {
+  const on = await bench({ burst: 0, requests: 100 });
+  const backfills = Array.from({ length: 120 }, () => on.send('backfill'));
+  await on.clock.advance(8_999);
+  expect(on.given).toHaveLength(1);
+  await on.clock.advance(90_000);
+  expect(on.given).toHaveLength(11);
+  await on.clock.advance(13 * MINUTE);
+  expect(on.given).toHaveLength(97);
+  await spend(on, 3);
+  expect(on.given.slice(-3)).toEqual(['mirror 1', 'mirror 1', 'mirror 1']);
+  expect(on.throttle.usedShare()).toBeCloseTo(0.03, 9);
+  await on.clock.until(() => on.given.length === 123);
+  await Promise.all(backfills);
+});
+
+test('at full share a little is kept for people from when one asks, and a slot in time is foretold', async () => {
+  const on = await bench({ burst: 0, requests: 100 });
+  await spend(on, 100);
+  await on.clock.advance(5 * MINUTE);
+  const background = Array.from({ length: 100 }, () => on.send('mirror'));
+  const foretold = on.throttle.snapshot().nextForPeopleAt;
+  expect(foretold - on.clock.now()).toBeCloseTo(10 * MINUTE, -3);
+  const person = on.wish('interactive', 99);
+  await on.clock.until(() => on.given.includes('interactive 99'));
+  expect(on.clock.now()).toBe(foretold);
+  await (await person).complete({ status: 200 });
+  await on.clock.advance(1);
+  expect(on.throttle.snapshot().long).toMatchObject({ usedByBackground: 95, backgroundLimit: 95 });
+  await on.send('interactive');
+  await on.clock.advance(15 * MINUTE + 1_000);
+  expect(on.throttle.snapshot().long.backgroundLimit).toBe(100);
+  await Promise.all(background);
 });

@@ -37,8 +37,8 @@ export const FULL_SHARE: QuotaOptions = {
  */
 export interface QuotaDaemon {
   readonly throttle: Throttle;
-  /** Appends deliveries that came in together. */
-  deliver(lines: readonly Line[]): Promise<void>;
+  /** Appends deliveries that came in together; those of a backfill say that nothing happened just now. */
+  deliver(lines: readonly Line[], isBackfill?: boolean): Promise<void>;
   /** The process is gone between two moments: its timers never fire, and answers to it are lost. */
   kill(): void;
   stop(): Promise<void>;
@@ -79,24 +79,28 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
   const outbox = createOutbox({ ...common, ...bells, throttle, client, visibility });
   if (!options.straight) reconcile.start();
   outbox.start();
-  const straight = (query: Query, line: Line) => {
+  const straight = (query: Query, line: Line, isBackfill: boolean) => {
     const now = clock.now();
-    const cause = { since: now, waiting: [] };
+    const cause = { since: now, waiting: [], isBackfill };
     const moment = { now, usedShare: throttle.usedShare(), visibility };
     const surroundings = { rules: PLAIN_RULES, sources: new Map([['github', SOURCE]]) };
     return evaluate({ query, item: pullRequest(line), source: SOURCE, cause, moment, ...surroundings });
   };
   return {
     throttle,
-    async deliver(lines) {
+    async deliver(lines, isBackfill = false) {
       if (options.straight) {
         await store.commit(async (query) => {
-          for (const line of lines) await straight(query, line);
+          for (const line of lines) await straight(query, line, isBackfill);
         });
         bells.outbox.ring();
         return;
       }
-      await appendDeliveries(store.query, lines.map(deliveryOf), clock.now());
+      await appendDeliveries(
+        store.query,
+        lines.map((line) => deliveryOf(line, isBackfill)),
+        clock.now(),
+      );
       bells.inbox.ring();
     },
     kill() {
@@ -168,9 +172,9 @@ function respond(status: number, body: object): ApiResponse {
 
 let deliveries = 0;
 
-function deliveryOf(line: Line) {
+function deliveryOf(line: Line, isBackfill: boolean) {
   const body = Buffer.from(JSON.stringify(line));
-  const source = line.event === 'poll' ? 'poll' : 'webhook';
+  const source = isBackfill ? 'backfill' : line.event === 'poll' ? 'poll' : 'webhook';
   return { connection: 'github', key: `delivery-${deliveries++}`, source, event: line.event, body } as const;
 }
 

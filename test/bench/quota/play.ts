@@ -43,7 +43,7 @@ export async function play(options: PlayOptions): Promise<Played> {
   return { server, took };
 }
 
-async function deliverAll(clock: TravellingClock, daemon: QuotaDaemon, lines: readonly Line[]): Promise<void> {
+export async function deliverAll(clock: TravellingClock, daemon: QuotaDaemon, lines: readonly Line[]): Promise<void> {
   for (let first = 0; first < lines.length; ) {
     const at = (lines[first] as Line).at;
     let end = first;

@@ -1,0 +1,118 @@
+import { openStore, type Store } from '../../../src/store/database.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+import type { Bench } from '../bench.ts';
+import { figure } from '../report.ts';
+import { atOnce } from './at-once.ts';
+import { knowLists, type QuotaDaemon, startDaemon } from './daemon.ts';
+import { expectWithinWindows } from './expect.ts';
+import { deliverAll, untilSettled } from './play.ts';
+import { available } from './references/available.ts';
+import { generateDay } from './references/day.ts';
+import { freshness, quantile } from './references/lag.ts';
+import { eventLines, eventsOf } from './references/trace.ts';
+import { createServer } from './server.ts';
+
+const SEEDS = [1, 2, 3];
+const LOAD = 0.7;
+const ITEMS = 10_000;
+/** A backfill's items come in pieces, as the intake reads ahead, and another whenever few of the last are left. */
+const AHEAD = 200;
+const LOOK_EVERY = 60_000;
+
+/**
+ * A backfill of 10 000 items that starts with the day at 70 %: how late live events are seen, and how much of what live
+ * requests left the backfill used until its last one.
+ */
+export const backfill: Bench = {
+  figures: ['quota.backfill'],
+  async run() {
+    const days = [];
+    for (const seed of SEEDS) days.push(await playBackfill(seed, LOAD, ITEMS));
+    const name = 'quota.backfill';
+    return [
+      figure(
+        { name: `${name}.live.p95`, unit: 's', better: 'lower', aim: 10 },
+        days.map(({ lags }) => quantile(lags, 0.95)),
+      ),
+      figure(
+        { name: `${name}.live.p99`, unit: 's', better: 'lower', aim: false },
+        days.map(({ lags }) => quantile(lags, 0.99)),
+      ),
+      figure(
+        { name: `${name}.live.max`, unit: 's', better: 'lower', aim: false },
+        days.map(({ lags }) => quantile(lags, 1)),
+      ),
+      figure(
+        { name, unit: 'of what is left', better: 'higher', aim: 0.95 },
+        days.map(({ used, left }) => used / left),
+      ),
+      figure(
+        { name: `${name}.hours`, unit: 'h', better: 'lower', aim: false },
+        days.map(({ seconds }) => seconds / 3_600),
+      ),
+    ];
+  },
+};
+
+interface Filled {
+  /** Of live events, ascending, seconds. */
+  readonly lags: readonly number[];
+  /** Requests of the backfill, and how many could have been sent until its last beside the live ones. */
+  readonly used: number;
+  readonly left: number;
+  readonly seconds: number;
+}
+
+export async function playBackfill(seed: number, load: number, items: number): Promise<Filled> {
+  const { lines } = generateDay(seed, load);
+  const clock = createTravellingClock();
+  const store = await openStore({ file: ':memory:' });
+  await knowLists(store);
+  const server = createServer({ clock, duration: () => 0.15, arrives: () => 0.5 });
+  const daemon = await startDaemon({ store, clock, server, straight: true });
+  const feed = await feedBackfill(store, daemon, items);
+  const look = () => {
+    clock.after(LOOK_EVERY, look);
+    void feed();
+  };
+  look();
+  await deliverAll(clock, daemon, eventLines(lines));
+  await clock.until(() => server.writes.filter(({ item }) => isFilled(item)).length === items, 200 * 3_600_000);
+  await untilSettled(store, clock);
+  expectWithinWindows(server);
+  const filled = server.writes.filter(({ item }) => isFilled(item));
+  const live = server.writes.filter(({ item }) => !isFilled(item));
+  const seconds = Math.ceil(filled.at(-1)?.end ?? 0);
+  const took = clock.elapsed() / 1_000;
+  await daemon.stop();
+  await store.close();
+  return {
+    lags: freshness(eventsOf(lines), live, took).lags,
+    used: filled.length,
+    left: available(
+      live.map(({ arrival }) => arrival).filter((at) => at < seconds),
+      seconds,
+    ),
+    seconds,
+  };
+}
+
+/** @returns brings the next piece where little is left of the last */
+async function feedBackfill(store: Store, daemon: QuotaDaemon, items: number): Promise<() => Promise<void>> {
+  const rest = atOnce(items).map((line) => ({ ...line, item: line.item.replace(/^1/, FILLED) }));
+  return async () => {
+    const { count } = await store.query
+      .selectFrom('outbox')
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where('lane', '=', 'backfill')
+      .executeTakeFirstOrThrow();
+    if (count < AHEAD / 2) await daemon.deliver(rest.splice(0, AHEAD), true);
+  };
+}
+
+/** A repository that no generated day has. */
+const FILLED = 'filled';
+
+function isFilled(item: string): boolean {
+  return item.startsWith(`${FILLED}/`);
+}
