@@ -23,6 +23,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   intake: [...PURE, 'http', 'store', 'connectors/connector.ts'],
   reconcile: [...PURE, 'store', 'connectors/connector.ts'],
   outbox: [...PURE, 'store', 'workspace'],
+  'write-back': [...PURE, 'store', 'connectors/connector.ts'],
   gateway: [...PURE, 'http', 'store', 'workspace'],
   web: [...PURE, 'http', 'store'],
   'workspace-service': [...PURE, 'http', 'workspace/contract.ts', 'connectors/connector.ts'],

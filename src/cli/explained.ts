@@ -23,7 +23,7 @@ export function describeExplained({ task, items }: Explained): string {
   return [...head, ...items.flatMap((item) => describeItem(item))].join('\n');
 }
 
-function describeItem({ item, url, title, gone, links, others, triage }: Item): string[] {
+function describeItem({ item, url, title, gone, links, others, triage, writeBack }: Item): string[] {
   const none = links.length === 0 ? ['  no links'] : [];
   return [
     printable(`${item}${gone ? '  (gone)' : ''}`),
@@ -34,6 +34,9 @@ function describeItem({ item, url, title, gone, links, others, triage }: Item): 
       printable(`  not by "${text}" (${place}${via ? `, ${via}` : ''}): ${why}`),
     ),
     ...(triage === null ? [] : [printable(`  triage: ${triage}`)]),
+    ...writeBack.map(({ kind, state, wanted, error }) =>
+      printable(`  write-back: ${kind} ${state}${wanted ? ` "${wanted}"` : ''}${error ? `: ${error}` : ''}`),
+    ),
   ];
 }
 

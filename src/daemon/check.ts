@@ -56,7 +56,7 @@ async function checkWorkspace({ name, client, config }: Partition): Promise<Find
 }
 
 /** A connection that only takes webhooks works without the provider's API, if less well: then nothing there is an error. */
-async function checkConnections({ name, connections }: Partition): Promise<Finding[]> {
+async function checkConnections({ name, connections, config }: Partition): Promise<Finding[]> {
   const found = await Promise.all(
     connections.map(async (active) => {
       const { name: connection, connection: provider, schedule } = active;
@@ -67,13 +67,29 @@ async function checkConnections({ name, connections }: Partition): Promise<Findi
         ...each,
         level: schedule === 'off' && each.level === 'error' ? ('warning' as const) : each.level,
       }));
-      return [...softened, ...(await checkHooks(active))].map((each) => ({
+      const own = config.connections.find((each) => each.name === connection);
+      return [...softened, ...(await checkHooks(active)), ...checkWriteBack(active, own)].map((each) => ({
         ...each,
         subject: each.subject === '' ? subject : `${subject}: ${each.subject}`,
       }));
     }),
   );
   return found.flat();
+}
+
+/** What is switched on and cannot be done. */
+function checkWriteBack(
+  { connection, connector }: Partition['connections'][number],
+  config: Partition['config']['connections'][number] | undefined,
+): Finding[] {
+  return (['comment', 'close'] as const)
+    .filter((kind) => config?.writeBack[kind] && !connection[kind])
+    .map((kind) => ({
+      level: 'warning',
+      subject: '',
+      message: `writeBack.${kind} is on, and nothing can be written so to ${connector.title}`,
+      hint: 'Switch it off: nothing comes of it.',
+    }));
 }
 
 /** Two connections that follow the same unit do the same work twice. */

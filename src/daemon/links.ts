@@ -84,7 +84,13 @@ async function itemsAbout(query: Query, { taskId, key }: { taskId: string; key: 
 }
 
 function onlyOf(explained: ExplainedItem, taskId: string): ExplainedItem {
-  return { ...explained, links: explained.links.filter((link) => link.taskId === taskId), others: [], triage: null };
+  return {
+    ...explained,
+    links: explained.links.filter((link) => link.taskId === taskId),
+    others: [],
+    triage: null,
+    writeBack: [],
+  };
 }
 
 interface AddedLink {

@@ -28,8 +28,9 @@ import { holdsTask } from '../store/tasks.ts';
 import { createThrottle, type Throttle } from '../throttle/throttle.ts';
 import { type ConfiguredConnection, describeWorkspace, type WorkspaceStatus } from '../web/status.ts';
 import type { Send, WorkspaceClient } from '../workspace/client.ts';
+import { createWriteBack } from '../write-back/write-back.ts';
 import type { Parts } from './parts.ts';
-import { activeConnections, rulesOf, sourcesOf, webhookUrlOf } from './sources.ts';
+import { activeConnections, rulesOf, sourcesOf, webhookUrlOf, writableOf } from './sources.ts';
 import { clientOver, type DirectContext, directSend, outboxClient, passOn, throughThrottle } from './workspace-door.ts';
 import { workspaceReceiver } from './workspace-webhooks.ts';
 
@@ -77,6 +78,9 @@ export interface Partition {
   /** Ends in order: nothing new comes in, requests on the wire are waited for, the database is closed. */
   stop(): Promise<void>;
 }
+
+/** How often the tasks are read to see which of them are finished, milliseconds: one request of some hundreds. */
+const TASKS_EVERY = 15 * 60_000;
 
 /** How long requests on the wire are waited for at the end, milliseconds: less than what an orchestrator grants. */
 const GRACE = 5_000;
@@ -145,6 +149,15 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   const rules = rulesOf(config, address.baseUrl, parts.connectors);
   const triaged = rules.triage.isOn ? config.connections.map(({ name }) => name) : [];
   await store.commit((transaction) => switchTriage(transaction, triaged, clock.now()));
+  const writeBack = createWriteBack({
+    ...{ store, clock, random, logger, outbox: bells.outbox },
+    connections: writableOf(config.connections, connections),
+    workspaceId: workspaceIdOf(config, store),
+    readTasksEvery:
+      config.workspace.webhook || !config.connections.some(({ writeBack: { close } }) => close)
+        ? undefined
+        : TASKS_EVERY,
+  });
   const reconcile = createReconcile({
     store,
     clock,
@@ -159,6 +172,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     rules,
     guard: config.guard,
     fetches: fetches.bell,
+    writeBack: writeBack.bell,
   });
   const outbox = createOutbox({
     store,
@@ -178,7 +192,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     onLag: options.onLag,
   });
   const retention = createRetention({ store, clock, logger, meter, retention: config.retention });
-  const stages: readonly Stage[] = [outbox, reconcile, fetches, polls, backfills, sweeps, hooks, retention];
+  const stages: readonly Stage[] = [outbox, reconcile, fetches, writeBack, polls, backfills, sweeps, hooks, retention];
 
   /** What runs on a schedule of its own. */
   const ofTheDaemon: ReadonlySet<Stage> = new Set([polls, sweeps, hooks]);

@@ -5,6 +5,7 @@ import type { ActiveConnection } from '../intake/active-connection.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Source, Sources } from '../reconcile/context.ts';
 import { createRules, type Rules } from '../reconcile/rules.ts';
+import type { WritableConnection } from '../write-back/write-back.ts';
 import type { Parts } from './parts.ts';
 
 /** Where the webhooks of a connection come in, seen from where the daemon has this address. */
@@ -71,4 +72,16 @@ export function rulesOf(
       return { connector: id, host: connector.host(options), grammar: connector.grammar };
     }),
   });
+}
+
+/** The connections to which something is written, as they are configured. */
+export function writableOf(
+  configs: readonly ConnectionConfig[],
+  active: readonly ActiveConnection[],
+): WritableConnection[] {
+  const isOn = (name: string) =>
+    configs.some(({ name: own, writeBack }) => own === name && (writeBack.comment || writeBack.close));
+  return active
+    .filter(({ name }) => isOn(name))
+    .map(({ name, connection, connector }) => ({ name, connection, reference: (item) => connector.reference(item) }));
 }

@@ -62,8 +62,10 @@ export async function applyAnswer(query: Query, answer: Answer, moment: Moment):
       return applySeenRemoval(query, answer);
     case 'look-again':
       return [answer.entity];
-    case 'remove-link':
-      return [];
+    case 'remove-link': {
+      const row = await findEntity(query, answer.entity);
+      return row?.item_key ? [row.item_key] : [];
+    }
   }
 }
 
@@ -335,7 +337,7 @@ async function applyAddedLink(query: Query, answer: Answer): Promise<string[]> {
   const row = await findEntity(query, answer.entity);
   if (!row) return [];
   await saveEntity(query, { ...row, ...whoMade(link) });
-  return row.desired === null && row.item_key ? [row.item_key] : [];
+  return row.item_key ? [row.item_key] : [];
 }
 
 function whoMade(link: z.infer<typeof linkShape>): Pick<EntityRow, 'known' | 'remote_id' | 'hand'> {

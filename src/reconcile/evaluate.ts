@@ -9,6 +9,7 @@ import type { Work } from './changes.ts';
 import { PLAIN } from './link-rules/intent.ts';
 import { namesOfItem } from './link-rules/names.ts';
 import { evaluateLinks, madeTask, standingTasks } from './links.ts';
+import { evaluateNotices } from './notices.ts';
 import { evaluateRecord, recordEntity } from './records.ts';
 import { type Resolution, resolve, wantedLinks } from './resolve.ts';
 import { evaluateTask } from './task.ts';
@@ -40,6 +41,7 @@ export async function evaluate(work: Work): Promise<Evaluated> {
   }
   await evaluateLinks(work, wanted, record);
   const again = item.kind === 'work_item' ? await evaluateWorkItem(work, item) : [];
+  await evaluateNotices(work);
   return { ...unknownOf(resolution), again };
 }
 

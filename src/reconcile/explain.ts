@@ -5,6 +5,7 @@ import type { Query } from '../store/database.ts';
 import { type EntityRow, findEntity, json, linksOfItem } from '../store/entities.ts';
 import { findDelivery, type ToldDelivery } from '../store/inbox.ts';
 import { findItem, readFields } from '../store/items.ts';
+import { type NoticeRow, noticesOf } from '../store/notices.ts';
 import { findChange } from '../store/outbox.ts';
 import { taskKeyOf } from '../store/tasks.ts';
 import type { Source, Sources } from './context.ts';
@@ -57,6 +58,8 @@ export interface ExplainedItem {
   readonly others: readonly ExplainedMention[];
   /** For a work item: whether it is to become a task, and why or why not. */
   readonly triage: string | null;
+  /** What its vendor is told of it. */
+  readonly writeBack: readonly Pick<NoticeRow, 'kind' | 'state' | 'wanted' | 'error'>[];
 }
 
 /** What reconcile knows and would say of an item, now; nothing is written. */
@@ -82,6 +85,12 @@ export async function explainItem(
     gone: item.gone ?? false,
     links,
     others: resolved.filter(({ outcome }) => outcome !== 'linked').map(otherOf),
+    writeBack: (await noticesOf(query, itemKey)).map(({ kind, state, wanted, error }) => ({
+      kind,
+      state,
+      wanted,
+      error,
+    })),
     triage: work ? await triageOf(work, item) : `the connection "${row.connection}" is no longer configured`,
   };
 }

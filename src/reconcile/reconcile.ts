@@ -38,6 +38,8 @@ export interface ReconcileOptions {
   readonly outbox: Bell;
   /** Rung when objects are to be fetched. */
   readonly fetches: Bell;
+  /** Rung when vendors may have to be told something. */
+  readonly writeBack?: Bell;
 }
 
 export interface Reconcile extends Stage {
@@ -136,6 +138,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     }
     if (result.tasksChanged) horizon = undefined;
     if (result.evaluated > 0 || result.answersTaken) options.outbox.ring();
+    if (result.evaluated > 0) options.writeBack?.ring();
     if (result.fetchesAsked > 0) options.fetches.ring();
   }
 

@@ -215,4 +215,22 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
       await db.schema.alterTable('inbox').addColumn('unpacked_length', 'integer').execute();
     },
   },
+  '005_write_back': {
+    async up(db) {
+      await db.schema
+        .createTable('notices')
+        .addColumn('item_key', 'text', (column) => column.notNull())
+        .addColumn('kind', 'text', (column) => column.notNull())
+        .addColumn('connection', 'text', (column) => column.notNull())
+        .addColumn('wanted', 'text')
+        .addColumn('done', 'text')
+        .addColumn('state', 'text', (column) => column.notNull())
+        .addColumn('not_before', 'integer', (column) => column.notNull())
+        .addColumn('attempts', 'integer', (column) => column.notNull())
+        .addColumn('error', 'text')
+        .addPrimaryKeyConstraint('notices_key', ['item_key', 'kind'])
+        .execute();
+      await db.schema.createIndex('notices_waiting').on('notices').columns(['state', 'not_before']).execute();
+    },
+  },
 };

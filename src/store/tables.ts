@@ -98,6 +98,21 @@ export interface Tables {
     written: Generated<string | null>;
   };
 
+  /** What vendors are to be told of items; states in `store/notices.ts`. */
+  notices: {
+    item_key: string;
+    kind: 'comment' | 'close';
+    connection: string;
+    /** The text, or `closed`; null where nothing is wanted. */
+    wanted: string | null;
+    /** What was written last. */
+    done: string | null;
+    state: 'waiting' | 'done' | 'refused';
+    not_before: number;
+    attempts: number;
+    error: string | null;
+  };
+
   outbox: {
     entity: string;
     kind: EntityKind;

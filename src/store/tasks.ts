@@ -34,6 +34,12 @@ export async function forgetTask(query: Query, taskId: string, before: number): 
   await query.deleteFrom('tasks').where('task_id', '=', taskId).where('seen_at', '<=', before).execute();
 }
 
+export async function tasksByIds(query: Query, taskIds: readonly string[]): Promise<Task[]> {
+  if (taskIds.length === 0) return [];
+  const rows = await query.selectFrom('tasks').select('fields').where('task_id', 'in', taskIds).execute();
+  return rows.map((row) => JSON.parse(row.fields) as Task);
+}
+
 /** Which of these tasks exist. */
 export async function existingTasks(query: Query, taskIds: readonly string[]): Promise<Set<string>> {
   if (taskIds.length === 0) return new Set();

@@ -1,0 +1,105 @@
+import type { Selectable } from 'kysely';
+import type { ItemKey } from '../model/item.ts';
+import type { Query } from './database.ts';
+import type { Tables } from './tables.ts';
+
+/**
+ * What is to be written to a vendor about one item: a comment that names its tasks, or its closing. Level-triggered: one row
+ * for each, however often it is wished.
+ *
+ *   waiting → done      it was written, and nothing else is wanted since
+ *   waiting → refused   the vendor refused it for good; tried again at the next start, and when another text is wanted
+ *   done, refused → waiting  something else is wanted
+ */
+export type NoticeRow = Selectable<Tables['notices']>;
+
+interface Wish {
+  readonly itemKey: ItemKey;
+  readonly kind: NoticeRow['kind'];
+  readonly connection: string;
+  /** Null: nothing, or no more than what takes an earlier one back. */
+  readonly wanted: string | null;
+  /** What is wanted stands there already, by whomever. */
+  readonly isDone?: boolean;
+}
+
+/** Says what is wanted. Unchanged means no write. */
+export async function wantNotice(query: Query, { itemKey, kind, connection, wanted, isDone }: Wish): Promise<void> {
+  const row = await findNotice(query, itemKey, kind);
+  if (!row && wanted === null) return;
+  const done = isDone ? wanted : (row?.done ?? null);
+  const state = wanted === done ? 'done' : 'waiting';
+  if (row?.wanted === wanted && row.done === done) return;
+  const set = { connection, wanted, done, state, not_before: 0, attempts: 0, error: null } as const;
+  await query
+    .insertInto('notices')
+    .values({ item_key: itemKey, kind, ...set })
+    .onConflict((conflict) => conflict.columns(['item_key', 'kind']).doUpdateSet(set))
+    .execute();
+}
+
+/** A closing that was carried out does not count any more: what is reopened at the workspace may be closed once more. */
+export async function forgetNotice(query: Query, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<void> {
+  await query.deleteFrom('notices').where('item_key', '=', itemKey).where('kind', '=', kind).execute();
+}
+
+async function findNotice(query: Query, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<NoticeRow | undefined> {
+  return query
+    .selectFrom('notices')
+    .selectAll()
+    .where('item_key', '=', itemKey)
+    .where('kind', '=', kind)
+    .executeTakeFirst();
+}
+
+/** Those of an item. */
+export async function noticesOf(query: Query, itemKey: ItemKey): Promise<NoticeRow[]> {
+  return query.selectFrom('notices').selectAll().where('item_key', '=', itemKey).orderBy('kind').execute();
+}
+
+/** Those that may be tried, of these connections. A time over an hour ahead can only come from a clock that was set back. */
+export async function dueNotices(query: Query, connections: readonly string[], now: number): Promise<NoticeRow[]> {
+  return waiting(query, connections)
+    .where(({ or, eb }) => or([eb('not_before', '<=', now), eb('not_before', '>', now + LONGEST_AHEAD)]))
+    .orderBy('not_before')
+    .limit(20)
+    .execute();
+}
+
+const LONGEST_AHEAD = 3_600_000;
+
+/** When the next may be tried. */
+export async function nextNotice(query: Query, connections: readonly string[]): Promise<number | undefined> {
+  const row = await waiting(query, connections).orderBy('not_before').limit(1).executeTakeFirst();
+  return row?.not_before;
+}
+
+function waiting(query: Query, connections: readonly string[]) {
+  return query
+    .selectFrom('notices')
+    .selectAll()
+    .where('state', '=', 'waiting')
+    .where('connection', 'in', ['', ...connections]);
+}
+
+/** It was written as it was wanted then. */
+export async function settleNotice(query: Query, { item_key, kind }: NoticeRow, sent: string | null): Promise<void> {
+  const row = await findNotice(query, item_key, kind);
+  if (!row) return;
+  const state = row.wanted === sent ? 'done' : 'waiting';
+  await updateNotice(query, row, { done: sent, state, attempts: 0, not_before: 0, error: null });
+}
+
+export async function updateNotice(
+  query: Query,
+  { item_key, kind }: NoticeRow,
+  set: Partial<NoticeRow>,
+): Promise<void> {
+  await query.updateTable('notices').set(set).where('item_key', '=', item_key).where('kind', '=', kind).execute();
+}
+
+/** At the start: rights may have been given since. */
+export async function retryRefused(query: Query): Promise<void> {
+  const anew = { state: 'waiting', attempts: 0, not_before: 0 } as const;
+  await query.updateTable('notices').set(anew).where('state', '=', 'refused').execute();
+}

@@ -1,0 +1,162 @@
+import type { Connection } from '../connectors/connector.ts';
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import { type Bell, createBell } from '../lib/bell.ts';
+import { type Clock, sleep } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import { backoff, type Random } from '../lib/random.ts';
+import type { Stage } from '../lib/stage.ts';
+import type { Item, ItemReference } from '../model/item.ts';
+import { type Store, storeError } from '../store/database.ts';
+import { findItem, readFields } from '../store/items.ts';
+import { wishTaskList } from '../store/list-reads.ts';
+import { dueNotices, type NoticeRow, nextNotice, retryRefused, settleNotice, updateNotice } from '../store/notices.ts';
+
+/** A connection to which something may be written. */
+export interface WritableConnection {
+  readonly name: string;
+  readonly connection: Pick<Connection, 'comment' | 'close'>;
+  reference(item: Item): ItemReference;
+}
+
+export interface WriteBackDeps {
+  readonly store: Store;
+  /** Those for which it is switched on. */
+  readonly connections: readonly WritableConnection[];
+  /** Undefined until the workspace has told it. */
+  readonly workspaceId: () => Promise<string | undefined>;
+  /**
+   * How often the task list is read to see which tasks are finished, milliseconds; undefined where nobody has to know, or
+   * where the workspace's own webhooks tell.
+   */
+  readonly readTasksEvery?: number;
+  readonly outbox: Bell;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+export interface WriteBack extends Stage {
+  /** Rung by whoever may have committed a notice. */
+  readonly bell: Bell;
+}
+
+const LONGEST_PAUSE = 3_600_000;
+const FIRST_PAUSE = 5_000;
+/** The workspace's id comes with the first list of tasks. */
+const ID_PAUSE = 30_000;
+
+/** What a comment says whose tasks are all gone. */
+const NOTHING_LINKED = 'Not linked to a task any more.';
+
+/**
+ * The stage that writes to vendors what reconcile wants them to be told. A comment carries a marker and is updated in place,
+ * and what is closed is left closed: so a write of unknown fate is simply written again.
+ */
+export function createWriteBack(deps: WriteBackDeps): WriteBack {
+  const { store, clock, logger } = deps;
+  const bell = createBell();
+  const names = deps.connections.map(({ name }) => name);
+  let stopping: AbortController | undefined;
+  let running: Promise<void> | undefined;
+
+  async function run(signal: AbortSignal): Promise<void> {
+    await quietly(() => retryRefused(store.query));
+    while (!signal.aborted) {
+      const pause = await quietly(() => look(signal));
+      await waitFor(pause ?? FIRST_PAUSE, signal);
+    }
+  }
+
+  async function quietly<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      logger.error({ error: storeError(error, store.file) }, 'what vendors are to be told could not be read or kept');
+      return undefined;
+    }
+  }
+
+  /** @returns when to look again, milliseconds, where no ring tells */
+  async function look(signal: AbortSignal): Promise<number> {
+    const due = await dueNotices(store.query, names, clock.now());
+    const workspace = due.length === 0 ? undefined : await deps.workspaceId();
+    if (due.length > 0 && workspace === undefined) return ID_PAUSE;
+    for (const notice of due) {
+      if (signal.aborted) return 0;
+      await write(notice, workspace as string, signal);
+    }
+    const next = await nextNotice(store.query, names);
+    return next === undefined ? LONGEST_PAUSE : Math.min(LONGEST_PAUSE, Math.max(0, next - clock.now()));
+  }
+
+  async function write(notice: NoticeRow, workspace: string, signal: AbortSignal): Promise<void> {
+    const { item_key: item, kind, connection, wanted } = notice;
+    try {
+      await send(notice, workspace, signal);
+      await settleNotice(store.query, notice, wanted);
+      logger.info({ item, kind, connection }, 'written to the vendor');
+    } catch (thrown) {
+      if (signal.aborted) return;
+      await postpone(notice, asSyncError(thrown));
+    }
+  }
+
+  async function send(notice: NoticeRow, workspace: string, signal: AbortSignal): Promise<void> {
+    const { item_key: key, kind, wanted, done, attempts } = notice;
+    // Nothing was ever written, and nothing is wanted: one that failed may have been written all the same.
+    if (wanted === null && done === null && attempts === 0) return;
+    const row = await findItem(store.query, key);
+    const target = deps.connections.find(({ name }) => name === notice.connection);
+    if (!row || !target || row.gone === 1) return;
+    const reference = target.reference(readFields(row).item);
+    if (kind === 'close') return target.connection.close?.(reference, signal);
+    const comment = { marker: `<!-- worksync:${workspace}:tasks -->`, text: wanted ?? NOTHING_LINKED };
+    await target.connection.comment?.(reference, comment, signal);
+  }
+
+  async function postpone(notice: NoticeRow, error: SyncError): Promise<void> {
+    const { item_key: item, kind, connection } = notice;
+    const attempts = notice.attempts + 1;
+    const pause = Math.max(error.retryAfter ?? 0, backoff(deps.random, attempts, FIRST_PAUSE, LONGEST_PAUSE));
+    const state = error.verdict === 'never' ? 'refused' : 'waiting';
+    const text = `${error.code}: ${error.message}`.slice(0, 500);
+    logger.warn({ item, kind, connection, error, attempts, outcome: state }, 'could not be written to the vendor');
+    await updateNotice(store.query, notice, { state, attempts, error: text, not_before: clock.now() + pause });
+  }
+
+  async function waitFor(ms: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    const woken = new AbortController();
+    const timer = sleep(clock, ms, AbortSignal.any([signal, woken.signal]));
+    await Promise.race([timer, bell.next()]);
+    woken.abort();
+  }
+
+  let cancel: (() => void) | undefined;
+  function readTasks(): void {
+    const every = deps.readTasksEvery;
+    if (every === undefined) return;
+    cancel = clock.after(every, () => {
+      readTasks();
+      const wish = { now: clock.now(), usedShare: 0, lane: 'read', notBefore: 0 } as const;
+      void quietly(() => store.commit((transaction) => wishTaskList(transaction, wish))).then(() => deps.outbox.ring());
+    });
+  }
+
+  return {
+    bell,
+    start() {
+      if (running || names.length === 0) return;
+      stopping = new AbortController();
+      running = run(stopping.signal);
+      readTasks();
+    },
+    async stop() {
+      cancel?.();
+      stopping?.abort();
+      bell.ring();
+      await running;
+      running = undefined;
+    },
+  };
+}

@@ -1,0 +1,133 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { SyncError } from '../../src/errors/sync-error.ts';
+import { readMeta, WORKSPACE_ID } from '../../src/store/meta.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { createTracker, issue, type Tracker, tell } from '../support/tracker.ts';
+
+let world: World;
+let tracker: Tracker;
+afterEach(() => world.close());
+
+async function open(writeBack: object | undefined, rules: object = { triage: [{ create: 'bug' }] }): Promise<void> {
+  tracker = createTracker();
+  world = await createWorld({
+    connectors: [tracker.connector],
+    config: {
+      rules,
+      connections: { tracker: { connector: 'tracker', webhookSecrets: WEBHOOK_SECRET, poll: 'off', writeBack } },
+    },
+  });
+}
+
+async function say(number: number, fields: object = {}): Promise<void> {
+  await world.clock.advance(1_000);
+  const item = issue(number, { updatedAt: world.clock.now(), ...fields });
+  expect(await tell(world.daemon().address, item, { secret: WEBHOOK_SECRET })).toBe(202);
+  await world.settled();
+}
+
+async function noticed(): Promise<void> {
+  await world.settled();
+  const waiting = () =>
+    world
+      .partition()
+      .store.query.selectFrom('notices')
+      .select('kind')
+      .where('state', '=', 'waiting')
+      .executeTakeFirst();
+  await world.until(async () => (await waiting()) === undefined);
+}
+
+const tasks = async () => (await world.people.listTasks({ query: { all: true } }, {})).body.tasks;
+const commentOn = (number: number) => [...(tracker.comments.get(issue(number).key) ?? [])];
+const finish = async (status: 'completed' | 'cancelled' | 'open') => {
+  for (const { taskId } of await tasks()) await world.people.updateTask({ taskId, body: { status } }, {});
+};
+
+describe('a comment', () => {
+  it('names the task once the link stands, and is written once, whatever comes after', async () => {
+    await open({ comment: true });
+    await say(1);
+    await noticed();
+    const workspace = await readMeta(world.partition().store.query, WORKSPACE_ID);
+    expect(commentOn(1)).toEqual([[`<!-- worksync:${workspace}:tasks -->`, 'Linked to BUG-1.']]);
+    for (const title of ['Edited', 'Edited again']) await say(1, { title });
+    await world.restart();
+    await noticed();
+    expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
+  });
+
+  it('is kept up to date, in place', async () => {
+    await open({ comment: true });
+    await say(1);
+    await noticed();
+    await world.people.createBug({ body: { title: 'Another' } }, {});
+    await say(1, { title: 'Also BUG-2' });
+    await noticed();
+    expect(commentOn(1).map(([, text]) => text)).toEqual(['Linked to BUG-1 and BUG-2.']);
+    await say(1, { title: 'No more' });
+    await noticed();
+    expect(commentOn(1).map(([, text]) => text)).toEqual(['Linked to BUG-1.']);
+  });
+
+  it('is tried again until it is written, and given up where it is refused', async () => {
+    await open({ comment: true });
+    tracker.failures.push(
+      new SyncError('server_failed', 'HTTP 500', { status: 500 }),
+      new SyncError('rate_limited', 'HTTP 429', { status: 429, retryAfter: 600_000 }),
+    );
+    const before = world.clock.elapsed();
+    await say(1);
+    await noticed();
+    expect(world.clock.elapsed() - before).toBeGreaterThan(600_000);
+    expect(commentOn(1)).toHaveLength(1);
+    tracker.failures.push(new SyncError('refused', 'HTTP 422', { status: 422 }));
+    await say(2);
+    await noticed();
+    expect(commentOn(2)).toEqual([]);
+    await world.restart();
+    await noticed();
+    expect(commentOn(2)).toHaveLength(1);
+  });
+
+  it('is not written where nothing says so', async () => {
+    await open(undefined);
+    await say(1);
+    await finish('completed');
+    await world.clock.advance(3_600_000);
+    expect(tracker.writes).toEqual([]);
+  });
+});
+
+describe('closing', () => {
+  it('follows the tasks, without a webhook of the workspace, once; and never fights a person', async () => {
+    await open({ close: true });
+    await say(1);
+    await noticed();
+    expect(tracker.writes).toEqual([]);
+    await finish('completed');
+    await world.until(() => tracker.closed.length > 0);
+    expect(tracker.closed).toEqual([issue(1).key]);
+    await say(1, { state: 'done' });
+    await say(1, { state: 'open', title: 'Reopened by a person' });
+    await noticed();
+    await world.clock.advance(3_600_000);
+    await world.settled();
+    expect(tracker.writes).toEqual([`close ${issue(1).key}`]);
+  });
+
+  it('does not follow a task that was given up, and comes anew when a task was taken up again and finished', async () => {
+    await open({ close: true });
+    await say(1);
+    await finish('cancelled');
+    await world.clock.advance(1_800_000);
+    await world.settled();
+    expect(tracker.writes).toEqual([]);
+    for (const status of ['completed', 'open', 'completed'] as const) {
+      await finish(status);
+      await world.clock.advance(1_800_000);
+      await noticed();
+    }
+    expect(tracker.writes).toEqual([`close ${issue(1).key}`, `close ${issue(1).key}`]);
+  });
+});
