@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Clock } from '../../../src/lib/clock.ts';
 import type { Fields, Line } from '../../bench/quota/references/trace.ts';
-import type { TravellingClock } from '../travelling-clock.ts';
 
 /** A pull request as a provider holds it. Times are epoch milliseconds. */
 export interface HeldPull {
@@ -61,7 +61,7 @@ export interface Provider {
  */
 export async function openProvider(
   vendor: Vendor,
-  { clock, told }: { clock: TravellingClock; told: (pull: HeldPull) => void },
+  { clock, told }: { clock: Pick<Clock, 'now'>; told: (pull: HeldPull) => void },
 ): Promise<Provider> {
   const pulls = new Map<number, HeldPull>();
   const unanswered: string[] = [];

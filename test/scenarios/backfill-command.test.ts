@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Running, startWorksync, worksync } from '../support/processes.ts';
+import { githubVendor } from '../support/provider-servers/github.ts';
+import { openProvider, type Provider } from '../support/provider-servers/provider.ts';
+
+/** `worksync backfill` as people run it: real processes, the wall clock, GitHub's connector. */
+
+const SECRET = 'a webhook secret for tests only';
+const DAY = 86_400;
+const COUNT = 12;
+
+let scratch: string;
+let github: Provider;
+let daemon: Running | undefined;
+
+beforeEach(async () => {
+  scratch = mkdtempSync(join(tmpdir(), 'worksync-backfill-'));
+  github = await openProvider(githubVendor(SECRET), { clock: { now: () => Date.now() }, told: () => undefined });
+  // One a day was merged, the last of them yesterday.
+  const begin = Date.now() - (COUNT + 0.9) * DAY * 1_000;
+  for (let number = 1; number <= COUNT; number++) {
+    const none = { reviewers: [], labels: [], assignees: [], head: '1', draft: false };
+    const fields = { title: `Pull ${number}`, description: '', state: 'merged' as const, ...none };
+    const at = number * DAY;
+    github.happen({ at, connection: 'github', event: 'closed', item: `0/${number}`, fields, updated: at }, begin);
+  }
+  const connection = { connector: 'github', ...github.vendor.options(github.url), webhookSecrets: SECRET, poll: 'off' };
+  writeFileSync(join(scratch, 'work.yaml'), JSON.stringify({ connections: { github: connection } }));
+});
+
+afterEach(async () => {
+  await daemon?.end('SIGKILL');
+  daemon = undefined;
+  await github.close();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+const flags = () => ['--config', join(scratch, 'work.yaml'), '--data', join(scratch, 'data')];
+const lines = (text: string) =>
+  text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+describe('worksync backfill', () => {
+  it('works by itself where no daemon runs, until all is sent', async () => {
+    const some = await worksync(['backfill', 'github', '--since', '5d', '--json', ...flags()]);
+    expect([some.code, some.stderr]).toEqual([0, '']);
+    const last = lines(some.stdout).at(-1);
+    expect(last).toMatchObject({ type: 'result', state: 'done', connection: 'github', units: 1, items: 5, changes: 0 });
+    const listed = await worksync(['prs', 'list', '--json', ...flags()]);
+    const numbers = lines(listed.stdout).map(({ identifier }) => Number(identifier));
+    expect(numbers.toSorted((a, b) => a - b)).toEqual([8, 9, 10, 11, 12]);
+
+    const all = await worksync(['backfill', 'github', ...flags()]);
+    expect(all.code).toBe(0);
+    expect(all.stdout).toMatch(/^github of everything: 12 items on 1 page of 1 unit in \d+ s\n$/);
+  }, 120_000);
+
+  it('is done by the running daemon, and shown: started once, followed by any number', async () => {
+    daemon = startWorksync(['run', '--port', '0', '--log-level', 'silent', ...flags()]);
+    await daemon.says('worksync runs');
+    const [one, other] = await Promise.all([
+      worksync(['backfill', 'github', '--json', ...flags()]),
+      worksync(['backfill', 'github', '--json', ...flags()]),
+    ]);
+    for (const { code, stdout } of [one, other]) {
+      expect(code).toBe(0);
+      expect(lines(stdout).at(-1)).toMatchObject({ type: 'result', state: 'done', items: COUNT, total: COUNT });
+    }
+    expect(one.stderr + other.stderr).toContain('a backfill of github of everything runs already; --stop ends it');
+    const status = await worksync(['status', ...flags()]);
+    expect(status.stdout).toMatch(/backfill {4}github read \d+ s ago: 12 of 12 items, 1 of 1 unit/);
+    const stopped = await worksync(['backfill', 'github', '--stop', ...flags()]);
+    expect(stopped.stdout).toBe('no backfill runs\n');
+  }, 120_000);
+
+  it('says which wish cannot be met, with a remedy', async () => {
+    const unknown = await worksync(['backfill', 'gitlab', ...flags()]);
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('there is no connection "gitlab"')]);
+    const future = await worksync(['backfill', 'github', '--since', '2999-01-01', ...flags()]);
+    expect([future.code, future.stderr]).toEqual([2, expect.stringContaining('this is in the future')]);
+    const hooks = await worksync(['hooks', 'install', 'github', ...flags()]);
+    expect([hooks.code, hooks.stderr]).toEqual([78, expect.stringContaining('WORKSYNC_PUBLIC_URL')]);
+  }, 120_000);
+});
