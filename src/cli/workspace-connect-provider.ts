@@ -24,7 +24,7 @@ interface Given {
 
 const HELP = `
 The token is stored encrypted. Pull requests that this member opens or edits through the API are then written with it.
-It works beside a running service, and while none runs.
+It works beside a running service, and while none runs. An API token of a person at Bitbucket is written <e-mail>:<token>.
 
 Example: worksync workspace connect-provider --user ada --provider github --token-file /run/secrets/ada-github`;
 

@@ -90,6 +90,11 @@ function noSecret(connection: string): SyncError {
   return new SyncError('secret_missing', `${connection} has no webhook secret, so it takes no webhooks`, { hint });
 }
 
+/** Sends nothing, or is on and has a flaw that a hint mends: an event that is missing, no secret. */
+function isWrong(hook: HookState): boolean {
+  return isSilent(hook) || (hook.state === 'active' && hook.hint !== undefined);
+}
+
 /** What `check` says of a connection's webhooks: nothing where they cannot be looked at. */
 export async function checkHooks(active: ActiveConnection): Promise<Finding[]> {
   const { webhookUrl, connection, schedule, name } = active;
@@ -98,7 +103,7 @@ export async function checkHooks(active: ActiveConnection): Promise<Finding[]> {
     const states = await connection.hooks.states(webhookUrl, AbortSignal.timeout(LONGEST_LOOK));
     // Where polls bring the same later, a hook that is off is no error.
     const level = schedule === 'off' ? 'error' : 'warning';
-    const silent = states.filter(isSilent).map(
+    const wrong = states.filter(isWrong).map(
       ({ subject, state, message, hint = `Run "worksync hooks install ${name}".` }): Finding => ({
         ...{ level, subject, hint },
         message: `webhook ${state}: ${message}`,
@@ -106,7 +111,7 @@ export async function checkHooks(active: ActiveConnection): Promise<Finding[]> {
     );
     const on = states.filter(({ state }) => state === 'active').length;
     const ok: Finding = { level: 'ok', subject: '', message: `webhooks on: ${on}` };
-    return on > 0 ? [ok, ...silent] : silent;
+    return on > 0 ? [ok, ...wrong] : wrong;
   } catch (error) {
     const { code, message, hint } = asSyncError(error);
     return [{ level: 'warning', subject: '', message: `webhooks could not be looked at: ${code}: ${message}`, hint }];

@@ -344,22 +344,40 @@ describe('writing back', () => {
   const comment = { marker: '[worksync:k]', text: 'BUG-1 is linked' };
   const raw = 'BUG-1 is linked\n\n[worksync:k]';
   const write = () => connectionOf({ repositories: ['acme/api'] }).connection.comment!(reference, comment, signal);
-  const holds = (...values: object[]) => cloud().get(AT).query(true).reply(200, { values });
+  const OURS = '{77777777-0000-4000-8000-000000000000}';
+  const user = { uuid: OURS };
+  const holds = (...values: object[]) => {
+    cloud().get('/user').query({ fields: 'uuid' }).reply(200, user);
+    cloud().get(AT).query(true).reply(200, { values });
+  };
 
   it('posts a comment once', async () => {
-    holds({ id: 1, content: { raw: 'looks good' } }, { id: 2, deleted: true, content: { raw } });
+    holds(
+      { id: 1, user, content: { raw: 'looks good' } },
+      { id: 2, user, deleted: true, content: { raw } },
+      { id: 4, user: { uuid: WEB }, content: { raw: `> ${raw}` } },
+    );
     cloud().post(AT, { content: { raw } }).reply(201, { id: 3 });
     await expect(write()).resolves.toBeUndefined();
   });
 
   it('changes the one that is there', async () => {
-    holds({ id: 3, content: { raw: 'BUG-2 is linked\n\n[worksync:k]' } });
+    holds({ id: 3, user, content: { raw: 'BUG-2 is linked\n\n[worksync:k]' } });
     cloud().put(`${AT}/3`, { content: { raw } }).reply(200, { id: 3 });
     await expect(write()).resolves.toBeUndefined();
   });
 
   it('writes nothing where it says so already', async () => {
-    holds({ id: 3, content: { raw } });
+    holds({ id: 3, user, content: { raw } });
+    await expect(write()).resolves.toBeUndefined();
+  });
+
+  it('goes by the marker alone where nobody says whose token it is', async () => {
+    cloud().get('/user').query(true).reply(403, said('no scope'));
+    cloud()
+      .get(AT)
+      .query(true)
+      .reply(200, { values: [{ id: 3, user: { uuid: WEB }, content: { raw } }] });
     await expect(write()).resolves.toBeUndefined();
   });
 

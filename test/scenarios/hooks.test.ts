@@ -75,6 +75,17 @@ describe('webhooks at the vendor', () => {
     ]);
   });
 
+  it('that are on and have a flaw are named by check too', async () => {
+    await open({}, { poll: '5m' });
+    for (const name of ['app', 'web'])
+      forge.hooks.set(name, { url: URL_OF_HOOKS, secret: SECRET, isOn: true, ...(name === 'web' && { flaw: 'deaf' }) });
+    const findings = (await checkAll([world.partition()])).filter(({ message }) => message.includes('webhook'));
+    expect(findings).toEqual([
+      { level: 'ok', subject: 'test: forge', message: 'webhooks on: 2' },
+      { level: 'warning', subject: 'test: forge: web', message: 'webhook active: deaf', hint: 'mend it' },
+    ]);
+  });
+
   it('are installed with the first secret, again and again to the same end, and then looked at', async () => {
     await open();
     await world.clock.advance(MINUTE);

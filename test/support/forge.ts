@@ -17,7 +17,7 @@ export interface Forge {
   readonly repositories: Map<string, ForgePull[]>;
   /** Failed deliveries that may be asked for, and the webhooks that stand, by repository. */
   failedDeliveries: number;
-  readonly hooks: Map<string, { url: string; secret: string; isOn: boolean }>;
+  readonly hooks: Map<string, { url: string; secret: string; isOn: boolean; flaw?: string }>;
   /** What was asked, oldest first: `history app 2`, `fetch app 7`. */
   readonly asked: string[];
   /** Asked before each answer; what it throws is the answer. */
@@ -172,6 +172,7 @@ function connectionOf(forge: Forge): Connection {
 function hookState(forge: Forge, subject: string, url: string): HookState {
   const hook = forge.hooks.get(subject);
   if (hook?.url !== url) return { subject, state: 'absent', message: 'there is none' };
+  if (hook.flaw !== undefined) return { subject, state: 'active', message: hook.flaw, hint: 'mend it' };
   return hook.isOn
     ? { subject, state: 'active', message: 'on' }
     : { subject, state: 'disabled', message: 'switched off' };

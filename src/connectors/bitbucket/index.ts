@@ -2,7 +2,7 @@ import { SyncError } from '../../errors/sync-error.ts';
 import type { Connector } from '../connector.ts';
 import { createApi } from './api.ts';
 import { checkBitbucket } from './check.ts';
-import { writeComment } from './comments.ts';
+import { createComment } from './comments.ts';
 import { eventOf } from './event-of.ts';
 import { fetchPull } from './fetch.ts';
 import { grammar } from './grammar.ts';
@@ -50,7 +50,7 @@ export const bitbucket: Connector<Options> = {
       history: (position, signal) => readHistory(api, position, signal),
       sweep: (unit, page, signal) => sweepPulls(api, unit, page, signal),
       hooks: createHooks(api, given, repositories),
-      comment: (wanted, comment, signal) => writeComment(api, wanted, comment, signal),
+      comment: createComment(api),
       async close({ key }) {
         throw new SyncError('refused', `${key}: pull requests are closed by people, at Bitbucket`);
       },
