@@ -30,8 +30,8 @@ const MOST_BYTES_IN_COMMIT = 4 * 1024 * 1024;
 /** Turns of the event loop that a delivery waits at most for others to share its commit. */
 const MOST_TURNS = 8;
 
-/** A crowd has passed when no two deliveries shared a commit for this time, milliseconds. */
-const CROWD = 100;
+/** A crowd has passed when no two deliveries shared a commit for this time, milliseconds: longer than a busy machine stalls. */
+const CROWD = 250;
 
 interface Waiting {
   readonly delivery: NewDelivery;

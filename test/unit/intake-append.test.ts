@@ -114,7 +114,7 @@ describe('collector', () => {
     expect(collector.isCrowded()).toBe(false);
     await Promise.all([collector.append(delivery('a')), collector.append(delivery('b'))]);
     expect(collector.isCrowded()).toBe(true);
-    await clock.advance(100);
+    await clock.advance(250);
     expect(collector.isCrowded()).toBe(false);
   });
 
