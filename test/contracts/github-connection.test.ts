@@ -510,7 +510,7 @@ describe('history', () => {
       },
       { request: `GET ${list}&page=2`, answer: [issue(3, { state: 'closed' })] },
     ]);
-    const position = { unit: 'issues:acme/api', since: '2026-01-01T00:00:00Z' };
+    const position = { unit: 'issues:acme/api', since: '2026-01-01T00:00:00.250Z' };
     const first = await connection.history(position, signal);
     expect(itemsOf(first)).toMatchObject([{ identifier: '#1', state: 'open' }]);
     const second = await connection.history({ ...position, page: first.next as string }, signal);

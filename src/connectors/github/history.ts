@@ -3,7 +3,7 @@ import { readList, writeJson } from '../kit/json.ts';
 import { timeOf } from '../kit/turns.ts';
 import type { Api } from './api.ts';
 import { nextPlace, readPlace } from './pages.ts';
-import { EVERYTHING, isBefore, isBeyond, issuePage } from './poll.ts';
+import { EVERYTHING, isBefore, isBeyond, issuePage, whole } from './poll.ts';
 import { type Repositories, repositoryPath } from './repositories.ts';
 import { slim } from './schema.ts';
 import { SHAPES } from './translate.ts';
@@ -46,7 +46,7 @@ async function issues(api: Api, repositories: Repositories, position: Position, 
   const owner = await repositories.find(repository, signal, 'background');
   if (!owner.hasIssues) return issuePage(owner, []);
   const path = `${repositoryPath(repository)}/issues`;
-  const since = position.since === undefined ? '' : `&since=${encodeURIComponent(position.since)}`;
+  const since = position.since === undefined ? '' : `&since=${whole(Date.parse(position.since))}`;
   const place = readPlace(position.page, EVERYTHING + since);
   const answer = await api.get(path, { query: place.query, signal, use: 'background' });
   const next = nextPlace(api, answer, path, place);

@@ -120,8 +120,8 @@ function changedSince(watermark: string): string {
   return `${EVERYTHING}&since=${whole(Date.parse(watermark) - OVERLAP)}`;
 }
 
-/** Times are whole seconds there. */
-function whole(time: number): string {
+/** A time as the list of issues takes it: in whole seconds. */
+export function whole(time: number): string {
   return new Date(Math.floor(time / 1_000) * 1_000).toISOString().replace('.000Z', 'Z');
 }
 
