@@ -3,6 +3,7 @@ import { generic } from './generic.ts';
 import { github } from './github.ts';
 import { githubIssues } from './github-issues.ts';
 import { gitlab } from './gitlab.ts';
+import { gitlabIssues } from './gitlab-issues.ts';
 import { jira } from './jira.ts';
 import { linear } from './linear.ts';
 import type { ModelProvider } from './provider.ts';
@@ -14,6 +15,7 @@ export const modelProviders: readonly ModelProvider[] = [
   github,
   githubIssues,
   gitlab,
+  gitlabIssues,
   jira,
   linear,
 ];
