@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
 import type { SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
+import { createRouteOf } from '../gateway/route-of.ts';
 import { createTokens } from '../gateway/tokens.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import { createBackfills } from '../intake/backfill.ts';
@@ -28,6 +29,7 @@ import { holdsTask } from '../store/tasks.ts';
 import { createThrottle, type Throttle } from '../throttle/throttle.ts';
 import { type ConfiguredConnection, describeWorkspace, type WorkspaceStatus } from '../web/status.ts';
 import type { Send, WorkspaceClient } from '../workspace/client.ts';
+import { apiOverrides } from '../workspace/contract.ts';
 import { createWriteBack } from '../write-back/write-back.ts';
 import type { Parts } from './parts.ts';
 import { activeConnections, rulesOf, sourcesOf, webhookUrlOf, writableOf } from './sources.ts';
@@ -225,6 +227,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
       workspaceId: workspaceIdOf(config, store),
       holdsTask: (taskId) => holdsTask(store.query, taskId),
       tokens: createTokens({ store, clock, random }),
+      routeOf: createRouteOf(apiOverrides.parse(config.workspace.api ?? {})),
       logger,
       settings: {
         freshFor: config.gateway.fresh,

@@ -6,7 +6,7 @@ import type { Query } from '../store/database.ts';
 import { wishReads } from '../store/list-reads.ts';
 import type { RouteName } from '../workspace/contract.ts';
 import type { Passage, PassedAnswer, PassedRequest } from './passage.ts';
-import { type Matched, routeOf } from './route-of.ts';
+import type { Matched } from './route-of.ts';
 
 interface Moment {
   /** Epoch milliseconds. */
@@ -22,7 +22,7 @@ export async function learn(
   { now, random }: Moment,
 ): Promise<void> {
   if (answer.status < 200 || answer.status > 299) return;
-  const matched = routeOf(passed.method, passed.path);
+  const matched = passage.routeOf(passed.method, passed.path);
   const news = matched && newsOf(matched, passed, answer);
   if (!news) return;
   await appendAnswer(passage.store.query, { ...news, sentAt: answer.sentAt }, random.uuid(), now);
@@ -85,7 +85,7 @@ export async function wishForId({ store, outbox }: Passage, now: number): Promis
 
 /** A write without an answer is never repeated; what it may have changed is read again. */
 export async function learnUnknown(passage: Passage, passed: PassedRequest, now: number): Promise<void> {
-  const matched = routeOf(passed.method, passed.path);
+  const matched = passage.routeOf(passed.method, passed.path);
   if (!matched) return;
   await passage.store.commit((transaction) => wishFor(transaction, matched, now));
   passage.outbox.ring();

@@ -2,6 +2,7 @@ import type { HttpAnswer } from '../http/client.ts';
 import type { Bell } from '../lib/bell.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Store } from '../store/database.ts';
+import type { RouteOf } from './route-of.ts';
 import type { Tokens } from './tokens.ts';
 
 /** A request as a caller sent it to the gateway, on its way to the workspace. */
@@ -42,6 +43,8 @@ export interface Passage {
   /** Whether the workspace is known to hold this task. */
   holdsTask(taskId: string): Promise<boolean>;
   readonly tokens: Tokens;
+  /** By the contract, with the overrides of this workspace's configuration. */
+  readonly routeOf: RouteOf;
   readonly settings: GatewaySettings;
   readonly store: Store;
   readonly logger: Logger;

@@ -1,4 +1,4 @@
-import { ROUTES, type RouteName } from '../workspace/contract.ts';
+import { type ApiOverrides, ROUTES, type RouteName } from '../workspace/contract.ts';
 
 /** What a request means by the contract. */
 export interface Matched {
@@ -13,21 +13,27 @@ interface Pattern {
   readonly segments: readonly string[];
 }
 
-const PATTERNS: readonly Pattern[] = (Object.keys(ROUTES) as RouteName[]).flatMap((route) => {
-  const { method, path, ...rest } = ROUTES[route];
+/** The route of the contract that a request is for; undefined for what the contract does not know: it is only passed. */
+export type RouteOf = (method: string, path: string) => Matched | undefined;
+
+/** @param api where this server's routes are not those of the contract */
+export function createRouteOf(api: ApiOverrides = {}): RouteOf {
+  const patterns = (Object.keys(ROUTES) as RouteName[]).flatMap((route) => patternsOf(route, api));
+  return (method, path) => {
+    const segments = path.split('/');
+    for (const pattern of patterns) {
+      if (pattern.method !== method || pattern.segments.length !== segments.length) continue;
+      const ids = matchSegments(pattern.segments, segments);
+      if (ids) return { route: pattern.route, ids };
+    }
+    return undefined;
+  };
+}
+
+function patternsOf(route: RouteName, api: ApiOverrides): Pattern[] {
+  const { method, path, ...rest } = { ...ROUTES[route], ...api.routes?.[route] };
   const paths = [path, ...('alsoAt' in rest ? [rest.alsoAt] : [])];
   return paths.map((each) => ({ route, method, segments: each.split('/') }));
-});
-
-/** The route of the contract that a request is for; undefined for what the contract does not know: it is only passed. */
-export function routeOf(method: string, path: string): Matched | undefined {
-  const segments = path.split('/');
-  for (const pattern of PATTERNS) {
-    if (pattern.method !== method || pattern.segments.length !== segments.length) continue;
-    const ids = matchSegments(pattern.segments, segments);
-    if (ids) return { route: pattern.route, ids };
-  }
-  return undefined;
 }
 
 function matchSegments(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { routeOf, taskOf, workspaceOf } from '../../src/gateway/route-of.ts';
+import { createRouteOf, taskOf, workspaceOf } from '../../src/gateway/route-of.ts';
 import { fillPath, ID_PATTERN, ROUTES, type RouteName } from '../../src/workspace/contract.ts';
 
+const routeOf = createRouteOf();
 const id = fc.stringMatching(ID_PATTERN);
 
 test.each(Object.keys(ROUTES) as RouteName[])('%s is recognised at each of its addresses, with its ids', (name) => {
@@ -28,6 +29,14 @@ test.each([
   ['GET', ''],
 ])('%s %s is no route', (method, path) => {
   expect(routeOf(method, path)).toBeUndefined();
+});
+
+test('a route is recognised where this server has it', () => {
+  const here = createRouteOf({ routes: { listTasks: { path: '/workspaces/{workspaceId}/issues' } } });
+  const ids = { workspaceId: 'ws_1' };
+  expect(here('GET', '/workspaces/ws_1/issues')).toEqual({ route: 'listTasks', ids });
+  expect(here('GET', '/workspaces/ws_1/tasks')).toBeUndefined();
+  expect(routeOf('GET', '/workspaces/ws_1/issues')).toBeUndefined();
 });
 
 test('the workspace and the task that a path names', () => {
