@@ -1,4 +1,5 @@
 import type { KnownItems } from './known-items.ts';
+import type { Line } from './quota/references/trace.ts';
 import type { Measured } from './report.ts';
 
 /** One measurement: a file that exports one of these, and a line in `main.ts`. */
@@ -10,6 +11,8 @@ export interface Bench {
 
 /** What several benches need and is made once, by the first that asks. */
 export interface Shared {
+  /** Takes the place of the generated day; see `--trace`. */
+  readonly trace?: readonly Line[];
   knownItems(): Promise<KnownItems>;
 }
 

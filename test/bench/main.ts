@@ -1,5 +1,6 @@
 import { cpus, loadavg } from 'node:os';
-import { type Bench, isAskedFor } from './bench.ts';
+import { parseArgs } from 'node:util';
+import { type Bench, isAskedFor, type Shared } from './bench.ts';
 import { gateway } from './gateway.ts';
 import { ingest } from './ingest.ts';
 import { createKnownItems, type KnownItems } from './known-items.ts';
@@ -10,6 +11,7 @@ import { drain } from './quota/drain.ts';
 import { fresh } from './quota/fresh.ts';
 import { restart } from './quota/restart.ts';
 import { tenant } from './quota/tenant.ts';
+import { readTrace } from './quota/trace-file.ts';
 import { reconcile } from './reconcile.ts';
 import { jsonLine, type Measured, table } from './report.ts';
 import { service } from './service.ts';
@@ -17,7 +19,7 @@ import { start } from './start.ts';
 
 /**
  * `npm run bench`, with `-- --json` for JSON lines, and with names for some of the figures only
- * (`npm run bench -- ingest start`). Figures go to standard output, progress to standard error.
+ * (`npm run bench -- ingest start`). `--trace file` plays a trace of deliveries in place of the generated day. Figures go to standard output, progress to standard error.
  */
 const BENCHES: readonly Bench[] = [
   ingest,
@@ -34,8 +36,12 @@ const BENCHES: readonly Bench[] = [
   backfill,
 ];
 
-const names = process.argv.slice(2).filter((argument) => argument !== '--json');
-const asJson = process.argv.includes('--json');
+const { positionals: names, values } = parseArgs({
+  allowPositionals: true,
+  options: { json: { type: 'boolean' }, trace: { type: 'string' } },
+});
+const asJson = values.json === true;
+const trace = values.trace === undefined ? undefined : readTrace(values.trace);
 const chosen = BENCHES.filter((bench) => isAskedFor(bench, names));
 if (chosen.length === 0) {
   process.stderr.write(`There is no such figure. There are: ${BENCHES.flatMap(({ figures }) => figures).join(', ')}\n`);
@@ -44,7 +50,7 @@ if (chosen.length === 0) {
 
 if (!asJson) print(`${machine()}\n`);
 let known: Promise<KnownItems> | undefined;
-const shared = { knownItems: () => (known ??= createKnownItems()) };
+const shared: Shared = { ...(trace && { trace }), knownItems: () => (known ??= createKnownItems()) };
 const measured: Measured[] = [];
 try {
   for (const bench of chosen) {

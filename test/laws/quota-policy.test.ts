@@ -91,7 +91,7 @@ describe.each(MANNERS)('another user of the quota, %s', (manner) => {
 });
 
 test('a backfill takes what live work leaves, and live work hardly notices', async () => {
-  const { lags, used, left } = await playBackfill(1, 0.1, 1_000);
+  const { lags, used, left } = await playBackfill(generateDay(1, 0.1).lines, 1_000);
   expect(quantile(lags, 0.95)).toBeLessThanOrEqual(10);
   // The first window of an empty ledger is filled evenly, not at once: a fifth of so few.
   expect(used / left).toBeGreaterThanOrEqual(0.8);

@@ -9,7 +9,7 @@ import { deliverAll, untilSettled } from './play.ts';
 import { available } from './references/available.ts';
 import { generateDay } from './references/day.ts';
 import { freshness, quantile } from './references/lag.ts';
-import { eventLines, eventsOf } from './references/trace.ts';
+import { eventLines, eventsOf, type Line } from './references/trace.ts';
 import { createServer } from './server.ts';
 
 const SEEDS = [1, 2, 3];
@@ -25,9 +25,10 @@ const LOOK_EVERY = 60_000;
  */
 export const backfill: Bench = {
   figures: ['quota.backfill'],
-  async run() {
+  async run({ trace }) {
     const days = [];
-    for (const seed of SEEDS) days.push(await playBackfill(seed, LOAD, ITEMS));
+    const traces = trace ? [trace] : SEEDS.map((seed) => generateDay(seed, LOAD).lines);
+    for (const lines of traces) days.push(await playBackfill(lines, ITEMS));
     const name = 'quota.backfill';
     return [
       figure(
@@ -63,8 +64,7 @@ interface Filled {
   readonly seconds: number;
 }
 
-export async function playBackfill(seed: number, load: number, items: number): Promise<Filled> {
-  const { lines } = generateDay(seed, load);
+export async function playBackfill(lines: readonly Line[], items: number): Promise<Filled> {
   const clock = createTravellingClock();
   const store = await openStore({ file: ':memory:' });
   await knowLists(store);

@@ -15,8 +15,8 @@ const LOAD = 0.7;
 /** All requests of the generated day at 70 %, over the fewest that keep the promised visibility; and who came too late. */
 export const calls: Bench = {
   figures: ['quota.calls'],
-  async run() {
-    const { lines } = generateDay(1, LOAD);
+  async run({ trace }) {
+    const lines = trace ?? generateDay(1, LOAD).lines;
     const events = eventsOf(lines);
     const figures: Measured[] = [];
     for (const promise of PROMISES) {

@@ -6,7 +6,7 @@ import { play } from './play.ts';
 import { generateDay } from './references/day.ts';
 import { type Freshness, freshness, quantile } from './references/lag.ts';
 import { lookAhead } from './references/look-ahead.ts';
-import { type Event, eventLines, eventsOf } from './references/trace.ts';
+import { type Event, eventLines, eventsOf, type Line } from './references/trace.ts';
 
 const SEEDS = [1, 2, 3];
 const LOADS = [70, 120, 300];
@@ -23,9 +23,13 @@ const ALLOWED = {
  */
 export const fresh: Bench = {
   figures: ['quota.fresh'],
-  async run() {
+  async run({ trace }) {
+    if (trace) return ofDays('trace', [trace]);
     const figures: Measured[] = [];
-    for (const load of LOADS) figures.push(...(await ofLoad(load)));
+    for (const load of LOADS) {
+      const days = SEEDS.map((seed) => generateDay(seed, load / 100).lines);
+      figures.push(...(await ofDays(load, days)));
+    }
     return figures;
   },
 };
@@ -37,9 +41,10 @@ interface Seen {
   readonly requests: number;
 }
 
-async function ofLoad(load: number): Promise<Measured[]> {
+/** @param load per cent */
+async function ofDays(load: number | 'trace', days: readonly (readonly Line[])[]): Promise<Measured[]> {
   const seen: Seen[] = [];
-  for (const seed of SEEDS) seen.push(await playDay(seed, load / 100));
+  for (const lines of days) seen.push(await playDay(lines));
   const name = `quota.fresh.${load}`;
   const figures = Object.entries(ALLOWED).map(([quantity, { part, factor, seconds }]) =>
     compared(
@@ -80,8 +85,7 @@ async function ofLoad(load: number): Promise<Measured[]> {
   return figures;
 }
 
-async function playDay(seed: number, load: number): Promise<Seen> {
-  const { lines } = generateDay(seed, load);
+async function playDay(lines: readonly Line[]): Promise<Seen> {
   const events = eventsOf(lines);
   const { server, took } = await play({ lines: eventLines(lines), straight: true });
   expectWithinWindows(server);
