@@ -39,13 +39,13 @@ export function effectOf(
   return kind === 'pull_request' && closes ? 'removal' : null;
 }
 
-export type EntityKind = 'pull_request' | 'link' | 'task' | 'read';
+export type EntityKind = 'pull_request' | 'link' | 'task' | 'document' | 'read';
 
 /**
  * What is done with a write whose fate is unknown.
  *
  *   repeat  the server is idempotent for it: the same request is sent again. Recording a pull request is an upsert;
- *           adding a link is idempotent by URL; removing a link again answers 404, which is done.
+ *           adding a link is idempotent by URL, attaching a document to the same task too; removing a link again answers 404, which is done.
  *   list    creating a task is not idempotent: after `SETTLE_AFTER` one complete list read settles all such creates
  *           together, by `source`. Absent → pending. Twice → the oldest is kept and the other reported.
  */
@@ -66,5 +66,7 @@ export const entity = {
   task: (itemKey: string) => `task:${itemKey}`,
   readTasks: 'read:tasks',
   readPullRequests: 'read:pull_requests',
+  document: (documentId: string) => `document:${documentId}`,
   readLinks: (taskId: string) => `read:links:${taskId}`,
+  readDocument: (documentId: string) => `read:document:${documentId}`,
 } as const;

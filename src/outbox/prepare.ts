@@ -78,6 +78,10 @@ function readOf(row: OutboxRow): Request {
   if (row.entity === entityName.readPullRequests) {
     return { ...none, action: 'read-pull-requests', body: json(row.sent) ?? {} };
   }
+  const ofDocument = entityName.readDocument('');
+  if (row.entity.startsWith(ofDocument)) {
+    return { ...none, action: 'read-document', body: { documentId: row.entity.slice(ofDocument.length) } };
+  }
   const taskId = row.entity.slice(entityName.readLinks('').length);
   return { ...none, action: 'read-links', body: {}, taskId };
 }
@@ -89,6 +93,7 @@ export function writeOf(row: Pick<OutboxRow, 'kind' | 'sent'>, held: EntityRow):
   const desired = json(held.desired);
   if (row.kind === 'pull_request') return recordOf(held, desired);
   if (row.kind === 'task') return createOf(held, desired);
+  if (row.kind === 'document') return attachOf(held, desired);
   return linkOf(held, desired);
 }
 
@@ -105,6 +110,14 @@ function recordOf(held: EntityRow, desired: Record<string, unknown> | undefined)
 function createOf(held: EntityRow, desired: Record<string, unknown> | undefined): Request | undefined {
   if (desired === undefined || held.known !== null) return undefined;
   return { action: 'create-task', body: desired, known: held.desired, taskId: null };
+}
+
+/** Only one that is known to be attached to no task: it would be taken away from another. */
+function attachOf(held: EntityRow, desired: Record<string, unknown> | undefined): Request | undefined {
+  const known = json(held.known);
+  if (desired === undefined || known === undefined || known['taskId'] !== null) return undefined;
+  const attached = JSON.stringify({ taskId: held.task_id, isMissing: false });
+  return { action: 'attach-document', body: desired, known: attached, taskId: held.task_id };
 }
 
 function linkOf(held: EntityRow, desired: Record<string, unknown> | undefined): Request | undefined {

@@ -16,6 +16,10 @@ export function send(client: Client, prepared: Prepared, context: SendContext): 
       return client.listPullRequests({ query: { limit: PAGE, ...prepared.body } }, context);
     case 'read-links':
       return client.listWorkItems({ taskId }, context);
+    case 'read-document':
+      return client.getDocument({ documentId: String(prepared.body['documentId']) }, context);
+    case 'attach-document':
+      return client.attachDocument({ taskId, body }, context);
     case 'record-pull-request':
       return client.createPullRequest({ body }, context);
     case 'add-link':

@@ -101,7 +101,7 @@ function lostId(prepared: Prepared): Partial<EntityRow> {
 
 /** Whether desired, as it is now, is something else than what was sent. */
 function differs(held: EntityRow, prepared: Prepared): boolean {
-  if (prepared.kind === 'task') return false;
+  if (prepared.kind === 'task' || prepared.kind === 'document') return false;
   if (prepared.kind === 'link') return (held.desired !== null) !== (prepared.known !== null);
   return held.desired !== null && held.desired !== prepared.known;
 }
@@ -142,9 +142,10 @@ export async function settleFailure(
     : tryAgain(query, prepared, text, isUnknownFate(error), context);
 }
 
-/** What "there is no such thing" answers: a link that is gone already is removed, and a task that is gone has none. */
+/** What "there is no such thing" answers: a link that is gone already is removed, a task that is gone has none, and a document is
+ * missing. */
 function answerOfAbsence({ action }: Prepared): { body: unknown } | undefined {
-  if (action === 'remove-link') return { body: null };
+  if (action === 'remove-link' || action === 'read-document') return { body: null };
   return action === 'read-links' ? { body: { workItems: [] } } : undefined;
 }
 

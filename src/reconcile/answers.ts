@@ -22,6 +22,7 @@ import { WORKSPACE_ID, writeMeta } from '../store/meta.ts';
 import { dropDifference, findChange, removeChange, updateChange } from '../store/outbox.ts';
 import { allTaskKeys, forgetTask, saveTask, taskOfSource, tasksByKeys } from '../store/tasks.ts';
 import type { Moment } from './context.ts';
+import type { KnownDocument } from './documents.ts';
 import { nameOf, normalUrl } from './link-rules/names.ts';
 import type { KnownLink } from './links.ts';
 
@@ -60,6 +61,10 @@ export async function applyAnswer(query: Query, answer: Answer, moment: Moment):
       return applySeenLink(query, linkShape.parse(answer.body), moment);
     case 'saw-link-removed':
       return applySeenRemoval(query, answer);
+    case 'read-document':
+      return applyDocument(query, answer, moment);
+    case 'attach-document':
+      return [];
     case 'look-again':
       return [answer.entity];
     case 'remove-link': {
@@ -363,6 +368,18 @@ async function applyLinkList(query: Query, answer: Answer): Promise<string[]> {
     if (row.item_key) again.push(row.item_key);
   }
   return again;
+}
+
+const documentShape = z.looseObject({ taskId: z.string().nullish() }).nullable();
+
+/** Whether a document may be attached: see `documents.ts`. */
+async function applyDocument(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
+  const body = documentShape.parse(answer.body);
+  const row = await findEntity(query, entity.document(answer.entity.slice(entity.readDocument('').length)));
+  if (!row) return [];
+  const known = { taskId: body?.taskId ?? null, isMissing: body === null } satisfies KnownDocument;
+  await saveEntity(query, { ...row, known: JSON.stringify(known), known_at: moment.now });
+  return row.item_key ? [row.item_key] : [];
 }
 
 /** A link that somebody made: by hand, or we, and this is the echo. */

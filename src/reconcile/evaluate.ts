@@ -6,6 +6,7 @@ import { readStanding, saveStanding } from '../store/items.ts';
 import { itemsNaming } from '../store/mentions.ts';
 import { dropDifference } from '../store/outbox.ts';
 import type { Work } from './changes.ts';
+import { evaluateDocuments } from './documents.ts';
 import { PLAIN } from './link-rules/intent.ts';
 import { namesOfItem } from './link-rules/names.ts';
 import { evaluateLinks, madeTask, standingTasks } from './links.ts';
@@ -40,6 +41,7 @@ export async function evaluate(work: Work): Promise<Evaluated> {
     wanted.set(made, { rule: 'triage', place: 'source', text: item.key, intent: 'mentions' });
   }
   await evaluateLinks(work, wanted, record);
+  await evaluateDocuments(work, resolution.resolved);
   const again = item.kind === 'work_item' ? await evaluateWorkItem(work, item) : [];
   await evaluateNotices(work);
   return { ...unknownOf(resolution), again };

@@ -6,10 +6,12 @@ export type Action =
   | 'read-tasks'
   | 'read-pull-requests'
   | 'read-links'
+  | 'read-document'
   | 'record-pull-request'
   | 'add-link'
   | 'remove-link'
-  | 'create-task';
+  | 'create-task'
+  | 'attach-document';
 
 /**
  * What others asked through the gateway, or what the workspace reported by itself. `look-again` is a person's deed on the

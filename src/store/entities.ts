@@ -12,6 +12,16 @@ export async function linksOfItem(query: Query, itemKey: string): Promise<Entity
   return query.selectFrom('entities').selectAll().where('item_key', '=', itemKey).where('kind', '=', 'link').execute();
 }
 
+/** The documents that an item has claimed. */
+export async function documentsOfItem(query: Query, itemKey: string): Promise<EntityRow[]> {
+  return query
+    .selectFrom('entities')
+    .selectAll()
+    .where('item_key', '=', itemKey)
+    .where('kind', '=', 'document')
+    .execute();
+}
+
 export async function linksOfTask(query: Query, taskId: string): Promise<EntityRow[]> {
   return query.selectFrom('entities').selectAll().where('task_id', '=', taskId).where('kind', '=', 'link').execute();
 }

@@ -81,7 +81,9 @@ export function createModelWorkspace(): ModelWorkspace {
       case 'remove-link':
         return removeById(task, body['workItemId']);
       case 'create-task':
-        throw new SyncError('internal', 'no rule creates tasks yet');
+      case 'read-document':
+      case 'attach-document':
+        throw new SyncError('internal', 'no rule of this model asks for it');
     }
   }
 
