@@ -156,9 +156,10 @@ function describeProgress(progress: BackfillProgress): string {
     return [`${connection}: asking what there is`, ...failures.map(({ error }) => printable(error))].join('; ');
   const of = total === null ? '' : ` of ${total}`;
   const eta = forecast && forecast.requests > 0 ? [`done in about ${span(forecast.drainedAt - at)}`] : [];
+  const slow = forecast && forecast.requests > 0 && forecast.objection ? [printable(forecast.objection)] : [];
   const failing = failures.length > 0 ? [`${plural(failures.length, 'unit')} failing`] : [];
   const read = `${items}${of} items read, ${unitsDone} of ${plural(units, 'unit')} done`;
-  return [`${connection}: ${read}`, `${plural(changes, 'change')} to send`, ...eta, ...failing].join(', ');
+  return [`${connection}: ${read}`, `${plural(changes, 'change')} to send`, ...eta, ...slow, ...failing].join(', ');
 }
 
 function describeEnd({ connection, since, items, units, pages, changes, startedAt, at, failures }: BackfillProgress) {

@@ -3,6 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { askBackfill, type BackfillStatus, readBackfills, stopBackfill } from '../store/backfills.ts';
 import { countBackfilled } from '../store/outbox.ts';
 import type { Partition } from './partition.ts';
+import { type Admission, admissionOf } from './quota.ts';
 
 /**
  * reading  pages are read; nothing may have been sent yet
@@ -19,10 +20,10 @@ export interface BackfillProgress extends BackfillStatus {
   readonly pending: number;
   readonly changes: number;
   /**
-   * Requests that are still to come as far as can be said, and when the last of them can go at the present share, if
-   * nothing else comes in. Null while nobody knows how many items there are.
+   * Requests that are still to come as far as can be said, when the last of them can go beside live work as it is at
+   * present, and what speaks against it. Null while nobody knows how many items there are.
    */
-  readonly forecast: { readonly requests: number; readonly drainedAt: number } | null;
+  readonly forecast: Admission | null;
 }
 
 /** `running`: there was one already, which goes on as it was asked for. */
@@ -70,7 +71,7 @@ export async function backfillProgress(
   // One request for each item that is mirrored; those that are known already cost none.
   const toCome = status.total === null ? null : Math.max(0, status.total - status.items) * (mirrors ? 1 : 0);
   const requests = toCome === null ? null : toCome + changes;
-  const forecast = requests === null ? null : { requests, drainedAt: throttle.drainedAt(requests) };
+  const forecast = requests === null ? null : admissionOf(throttle, clock, requests);
   return { ...status, state: stateOf(status, pending + changes), at: clock.now(), pending, changes, forecast };
 }
 

@@ -4,9 +4,10 @@ import type { Action } from '../store/answers.ts';
 import type { Query } from '../store/database.ts';
 import { firstReadsDone } from '../store/list-reads.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
-import { countWaiting, hurry } from '../store/outbox.ts';
+import { countWaiting, hurry, waitingByLane } from '../store/outbox.ts';
 import { isStuck } from './drain.ts';
 import type { Partition } from './partition.ts';
+import { drainedAt } from './quota.ts';
 
 /** What would be written, and how long that takes. */
 export interface ShownPlan {
@@ -23,11 +24,12 @@ export interface ShownPlan {
 /** Name of the fact that holds the plan that was shown last, so that a difference to it can be named. */
 const SHOWN = 'plan.shown';
 
-export async function showPlan({ store, throttle }: Partition, limit: number): Promise<ShownPlan> {
-  const { plan, digest, reads } = await store.commit(async (transaction) => {
+export async function showPlan({ store, throttle }: Partition, limit: number, clock: Clock): Promise<ShownPlan> {
+  const { plan, digest, reads, backfills } = await store.commit(async (transaction) => {
     const present = await readPresent(transaction);
     await writeMeta(transaction, SHOWN, JSON.stringify(present.digest));
-    return { ...present, reads: (await countWaiting(transaction)).reads };
+    const backfilled = (await waitingByLane(transaction)).find(({ lane }) => lane === 'backfill');
+    return { ...present, reads: (await countWaiting(transaction)).reads, backfills: backfilled?.count ?? 0 };
   });
   const counts = Map.groupBy(plan, ({ action }) => action);
   const requests = plan.length + reads;
@@ -39,7 +41,7 @@ export async function showPlan({ store, throttle }: Partition, limit: number): P
       held: writes.filter(({ held }) => held).length,
     })),
     requests,
-    drainedAt: throttle.drainedAt(requests),
+    drainedAt: drainedAt(throttle, clock, requests, Math.min(backfills, requests)),
     entities: plan.slice(0, limit).map(({ entity, action, held }) => ({ entity, action, held })),
   };
 }

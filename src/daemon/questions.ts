@@ -23,7 +23,7 @@ const QUESTIONS = {
     return { released };
   },
 
-  plan: (partition: Partition, { limit }: { limit: number }) => showPlan(partition, limit),
+  plan: (partition: Partition, { limit }: { limit: number }, clock: Clock) => showPlan(partition, limit, clock),
 
   apply: (partition: Partition, { id }: { id: string }) => applyPlan(partition, id, false),
 

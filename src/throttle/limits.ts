@@ -29,8 +29,11 @@ export interface WindowSnapshot {
   readonly cap: number | null;
   readonly used: number;
   readonly usedByBackground: number;
-  /** Requests that the background lanes may have in this window at the present share. */
+  /** Of these, by backfills. */
+  readonly usedByBackfill: number;
+  /** Requests that the background lanes may have in this window at the present share; and with how many backfills wait. */
   readonly backgroundLimit: number | null;
+  readonly backfillLimit: number | null;
 }
 
 /** What is known at one moment. Times are monotonic milliseconds. */
@@ -120,7 +123,9 @@ export function createLimits(quota: QuotaOptions): Limits {
     cap: window.cap || null,
     used: usedAt(facts.book.all, window.hold, facts.now),
     usedByBackground: usedAt(facts.book.background, window.hold, facts.now),
+    usedByBackfill: usedAt(facts.book.backfill, window.hold, facts.now),
     backgroundLimit: window.cap > 0 ? backgroundSlots(window.cap, facts) : null,
+    backfillLimit: window.cap > 0 ? backfillSlots(window.cap, facts) : null,
   });
 
   return {
@@ -141,12 +146,9 @@ export function createLimits(quota: QuotaOptions): Limits {
       ),
     usedShare(facts) {
       if (long.cap === 0) return 0;
-      const { used, usedByBackground, backgroundLimit } = describe(long, quota.window, facts);
-      const yielding = usedAt(facts.book.backfill, long.hold, facts.now);
-      return Math.min(
-        1,
-        Math.max((used - yielding) / long.cap, (usedByBackground - yielding) / (backgroundLimit ?? 1)),
-      );
+      const { used, usedByBackground, usedByBackfill, backgroundLimit } = describe(long, quota.window, facts);
+      const ofShare = (usedByBackground - usedByBackfill) / (backgroundLimit ?? 1);
+      return Math.min(1, Math.max((used - usedByBackfill) / long.cap, ofShare));
     },
     drainedAt: (facts, from, requests) =>
       lastStart(

@@ -9,6 +9,8 @@ const window = (length: number, cap: number | null, used: number) => ({
   cap,
   used,
   usedByBackground: 0,
+  usedByBackfill: 0,
+  backfillLimit: null,
   backgroundLimit: null,
 });
 
