@@ -42,6 +42,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   'node-cron': ['intake'],
   '@octokit/webhooks': ['connectors/github', 'demo'],
   'universal-github-app-jwt': ['connectors/github'],
+  htmlparser2: ['connectors/azure-boards'],
   zod: ['config', 'connectors', 'workspace', 'workspace-service', 'reconcile'],
   re2js: ['lib/pattern.ts'],
   yaml: ['config'],

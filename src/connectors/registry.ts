@@ -1,3 +1,4 @@
+import { azureBoards } from './azure-boards/index.ts';
 import { bitbucket } from './bitbucket/index.ts';
 import type { Connector } from './connector.ts';
 import { generic } from './generic/index.ts';
@@ -10,4 +11,12 @@ import { linear } from './linear/index.ts';
  * Every connector, one line each. Their options differ, so here they are unknown: what `options` has parsed is what the
  * other methods of the same connector take. A test compares this list with the folders.
  */
-export const connectors: readonly Connector<unknown>[] = [bitbucket, generic, github, gitlab, jira, linear];
+export const connectors: readonly Connector<unknown>[] = [
+  azureBoards,
+  bitbucket,
+  generic,
+  github,
+  gitlab,
+  jira,
+  linear,
+];

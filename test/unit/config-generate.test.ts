@@ -34,6 +34,8 @@ const ENV = {
   BITBUCKET_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
   LINEAR_API_KEY: 'a-key',
   LINEAR_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
+  AZURE_DEVOPS_TOKEN: 'a-token',
+  AZURE_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
   JIRA_TOKEN: 'a-token',
   DESK_TOKEN: 'a-token',
   DESK_WEBHOOK_SECRET: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=',

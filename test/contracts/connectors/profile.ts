@@ -39,6 +39,8 @@ export interface ConnectorProfile {
     readonly secrets?: readonly [present: string, upcoming: string, retired: string];
     /** When the vector and what `sign` makes were sent, epoch milliseconds, where the signature tells. */
     readonly sentAt?: number;
+    /** False where the vendor repeats a password, which covers no byte of the body. */
+    readonly coversBody?: boolean;
     /** Headers without which a signed request is not taken. */
     readonly required: readonly string[];
     sign(body: Buffer, secret: string): Headers;
@@ -53,6 +55,8 @@ export interface ConnectorProfile {
     readonly watermark: string;
     /** A walk of more than three pages with the watermark, in the order of its requests. */
     readonly walk: readonly Exchange[];
+    /** What the walk looks up besides, once. */
+    readonly besides?: readonly Exchange[];
     /** How many items that walk brings, and the highest time among them. */
     readonly items: number;
     readonly newest: string;

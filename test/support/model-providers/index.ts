@@ -1,3 +1,4 @@
+import { azureBoards } from './azure-boards.ts';
 import { bitbucket } from './bitbucket.ts';
 import { generic } from './generic.ts';
 import { github } from './github.ts';
@@ -10,6 +11,7 @@ import type { ModelProvider } from './provider.ts';
 
 /** One for each connector of the registry at least; the contract suite compares the two. */
 export const modelProviders: readonly ModelProvider[] = [
+  azureBoards,
   bitbucket,
   generic,
   github,

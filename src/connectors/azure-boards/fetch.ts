@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { ItemReference } from '../../model/item.ts';
+import type { Fetched } from '../connector.ts';
+import { writeJson } from '../kit/json.ts';
+import { type Api, malformed } from './api.ts';
+import { enrich } from './enrich.ts';
+import type { Directory } from './projects.ts';
+import * as schema from './schema.ts';
+import { SHAPES } from './translate.ts';
+
+const locator = z.object({ id: z.string().regex(/^[1-9]\d{0,14}$/), projectId: schema.projectId });
+
+/** The work item that a reference means. Throws `internal`: references are made by this connector alone. */
+export function readLocator(reference: ItemReference): z.infer<typeof locator> {
+  const result = locator.safeParse(reference.locator);
+  if (result.success) return result.data;
+  throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
+}
+
+const placed = z.object({ fields: z.object({ 'System.TeamProject': z.string().min(1) }) });
+
+/**
+ * Gets one work item by its number, which survives moves. It is called gone only where its project can be seen: a lost
+ * right also looks like 404, and so does one in the recycle bin, which comes back when it is restored.
+ */
+export async function fetchWorkItem(
+  api: Api,
+  directory: Directory,
+  clock: Clock,
+  reference: ItemReference,
+  signal: AbortSignal,
+): Promise<Fetched> {
+  const { id, projectId } = readLocator(reference);
+  const path = `/_apis/wit/workitems/${id}`;
+  try {
+    const { content } = await api.get(path, { fields: schema.FIELDS }, signal);
+    const { data } = placed.safeParse(content);
+    if (!data) throw malformed(`GET ${path}: the answer names no project`);
+    const project = await directory.project(data.fields['System.TeamProject'], signal);
+    return { event: SHAPES.workItem, body: writeJson(await enrich(content, project, directory, signal)) };
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    if (error.code !== 'not_found') throw error;
+    // Asked anew: what was kept may be from before the right was lost.
+    await api.get(`/_apis/projects/${projectId}`, {}, signal);
+    const seenAt = new Date(clock.now()).toISOString();
+    return { event: SHAPES.gone, body: writeJson({ id: Number(id), projectId, seenAt }) };
+  }
+}

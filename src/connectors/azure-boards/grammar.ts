@@ -1,0 +1,8 @@
+import type { Grammar } from '../../model/grammar.ts';
+
+/** In a list behind one word only the first is closed (providers' facts §13). */
+export const grammar: Grammar = {
+  closing: ['fix', 'fixes', 'fixed'],
+  closes: 'next',
+  names: ['AB#'],
+};

@@ -1,0 +1,55 @@
+import type { Connector } from '../connector.ts';
+import { createApi } from './api.ts';
+import { checkAzure } from './check.ts';
+import { fetchWorkItem } from './fetch.ts';
+import { grammar } from './grammar.ts';
+import { hooksOf } from './hooks.ts';
+import { type Options, options } from './options.ts';
+import { historyOfWorkItems, pollWorkItems, sweepWorkItems } from './poll.ts';
+import { createDirectory } from './projects.ts';
+import { eventOf, reference, translate } from './translate.ts';
+import { verify } from './verify.ts';
+import { close, comment } from './write-back.ts';
+
+const MEBIBYTE = 1024 * 1024;
+/** For looking at payloads, where it is not told which organisation they are from. */
+const ANY = '00000000-0000-0000-0000-000000000000';
+
+/** Azure Boards of Azure DevOps Services. */
+export const azureBoards: Connector<Options> = {
+  id: 'azure-boards',
+  title: 'Azure Boards',
+  publicHost: 'dev.azure.com',
+  capabilities: {
+    pollsSince: true,
+    reportsDeletions: true,
+    workItems: true,
+    supportsLabels: true,
+    supportsAssignees: true,
+  },
+  grammar,
+  largestDelivery: 25 * MEBIBYTE,
+  options,
+  host: (given) => given.organizationId,
+  verify,
+  translate,
+  eventOf,
+  unrestricted: (host = ANY) => options.parse({ organization: 'any', organizationId: host, projects: ['*'] }),
+  reference,
+  connect(given, deps) {
+    const api = createApi(given, deps);
+    const directory = createDirectory(api, given, deps.clock);
+    const { organizationId, doneStatus } = given;
+    return {
+      units: (signal) => directory.units(signal),
+      poll: (position, signal) => pollWorkItems(api, directory, position, signal),
+      fetch: (wanted, signal) => fetchWorkItem(api, directory, deps.clock, wanted, signal),
+      check: (signal) => checkAzure(api, given, directory, signal),
+      history: (position, signal) => historyOfWorkItems(api, directory, position, signal),
+      sweep: (unit, page, signal) => sweepWorkItems(api, directory, organizationId, { unit, page }, signal),
+      comment: (wanted, text, signal) => comment(api, wanted, text, signal),
+      close: (wanted, signal) => close(api, directory, wanted, doneStatus, signal),
+      hooks: hooksOf(api, directory),
+    };
+  },
+};

@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { asBase, isApiUrl } from '../kit/addresses.ts';
+import { UUID } from '../kit/fields.ts';
+import type { Scope } from '../kit/scope.ts';
+
+/** No character that Azure forbids in names of projects. */
+const PROJECT = /^(?!\.)[^\p{C}\\/:?"<>|#$%&+@;,=[\]{}']{1,64}(?<![.\s])$/u;
+const ORGANIZATION = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,48}[A-Za-z0-9])?$/;
+
+const project = z
+  .string()
+  .transform((given) => (UUID.test(given.toLowerCase()) ? given.toLowerCase() : given))
+  .pipe(z.string().regex(PROJECT, 'must be one project, by its name or its id, or a pattern (Web*, *)'));
+
+const word = z.string().regex(/^[\x21-\x7e]{1,8000}$/, 'must be one word of printable characters');
+
+export const options = z
+  .strictObject({
+    organization: z
+      .string()
+      .regex(ORGANIZATION, 'must be the name of the organisation, as in https://dev.azure.com/<name>')
+      .describe('Name of the Azure DevOps organisation, as in `https://dev.azure.com/<name>`.'),
+    organizationId: z
+      .string()
+      .toLowerCase()
+      .regex(UUID, 'must be the id of the organisation, as "worksync check" names it')
+      .describe('Id of that organisation; work items are known by it. `worksync check` names it.'),
+    token: word.optional().describe('Personal access token with the scope Work Items (Read). Excludes `accessToken`.'),
+    accessToken: word.optional().describe('Access token of Microsoft Entra. Excludes `token`.'),
+    apiUrl: z
+      .string()
+      .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+      .optional()
+      .describe(
+        'Address of the organisation, where it is not `https://dev.azure.com/<organization>`: a proxy, or a test.',
+      ),
+    projects: z
+      .array(project)
+      .min(1, 'must name at least one project')
+      .describe('Projects by name, by id, or as patterns such as `*`; an id survives renaming.'),
+    exclude: z.array(project).default([]).describe('Projects that patterns are not to take in.'),
+    doneStatus: z
+      .string()
+      .min(1)
+      .max(128)
+      .optional()
+      .describe(
+        'State to close work items into, where closing is switched on. Otherwise the first of the completed ones.',
+      ),
+  })
+  .refine(({ token, accessToken }) => token === undefined || accessToken === undefined, {
+    path: ['accessToken'],
+    message: 'cannot stand beside token: give one of them',
+  });
+
+export type Options = z.infer<typeof options>;
+
+/** Where people find the organisation. */
+export function webBase({ organization }: Pick<Options, 'organization'>): string {
+  return `https://dev.azure.com/${organization}`;
+}
+
+/** Base of the API, without a slash at its end. */
+export function apiBase(given: Options): string {
+  return given.apiUrl === undefined ? webBase(given) : asBase(given.apiUrl);
+}
+
+export function scopeOf({ projects, exclude }: Options): Scope {
+  return { include: projects, exclude, archived: true, forks: true };
+}

@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import { absent, instant, UUID } from '../kit/fields.ts';
+import { keep, type Shape } from '../kit/slim.ts';
+
+/**
+ * The fields that are read, and no others (providers' facts §11). Identity and time must be there; any other field that
+ * is missing, or that has become something else, is absent: it is then neither compared nor cleared.
+ */
+export const itemId = z.int().positive();
+export const projectId = z.string().regex(UUID);
+const text = z.string().min(1);
+
+/** Azure leaves out what is empty: null then. What has become something else is absent, as everywhere. */
+const emptied = <Field extends z.ZodType>(field: Field) =>
+  z.union([field.nullable().default(null), z.unknown().transform(() => undefined)]);
+
+/** An identity; some payloads have a text in its place, which names nobody for sure. */
+const person = emptied(z.object({ id: text, uniqueName: absent(z.email()) }));
+
+export const project = z.object({ id: projectId, name: text });
+
+const fields = z.object({
+  'System.ChangedDate': instant,
+  'System.Title': absent(z.string()),
+  'System.Description': emptied(z.string()),
+  'System.State': absent(text),
+  'System.WorkItemType': absent(text),
+  'System.AssignedTo': person,
+  'System.CreatedBy': person,
+  'System.CreatedDate': absent(instant),
+  'System.Tags': emptied(z.string()),
+  'System.IsDeleted': absent(z.boolean()),
+  'Microsoft.VSTS.Common.Priority': emptied(z.number()),
+});
+
+/** A work item, with what was asked for besides: the category of its state, and the project by its id. */
+export const workItem = z.object({
+  id: itemId,
+  rev: z.int().positive(),
+  fields,
+  project,
+  category: absent(z.string()),
+  multilineFieldsFormat: absent(z.record(z.string(), z.string())),
+});
+
+export type AzureWorkItem = z.infer<typeof workItem>;
+
+/** What every event has; which of the parts below follows, its type tells. */
+export const event = z.object({ eventType: text, publisherId: text });
+
+const told = absent(z.object({ 'System.TeamProject': absent(text) }));
+
+/**
+ * Every event of a work item names it, at one of two places: of an update `id` is the number of the update. With little
+ * detail sent, nothing else is there.
+ */
+export const workItemEvent = z.object({
+  resource: z.object({
+    id: absent(itemId),
+    workItemId: absent(itemId),
+    fields: told,
+    revision: absent(z.object({ fields: told })),
+  }),
+  resourceContainers: z.object({ project: z.object({ id: projectId }) }),
+});
+
+/** What `fetch` writes for a work item that exists no more. */
+export const gone = z.object({ id: itemId, projectId, seenAt: z.iso.datetime() });
+
+const PERSON: Shape = { id: true, uniqueName: true };
+
+const KEPT_FIELDS: Shape = {
+  'System.ChangedDate': true,
+  'System.Title': true,
+  'System.Description': true,
+  'System.State': true,
+  'System.WorkItemType': true,
+  'System.AssignedTo': PERSON,
+  'System.CreatedBy': PERSON,
+  'System.CreatedDate': true,
+  'System.Tags': true,
+  'System.TeamProject': true,
+  'System.IsDeleted': true,
+  'Microsoft.VSTS.Common.Priority': true,
+};
+
+/** One that was deleted is not found at all, so that field is not asked for. */
+export const FIELDS = Object.keys(KEPT_FIELDS)
+  .filter((name) => name !== 'System.IsDeleted')
+  .join(',');
+
+/** Pure: leaves out what no schema here reads. */
+export function slim(found: unknown): unknown {
+  return keep(found, { id: true, rev: true, multilineFieldsFormat: true, fields: KEPT_FIELDS });
+}

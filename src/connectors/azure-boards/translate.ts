@@ -1,0 +1,160 @@
+import { SyncError } from '../../errors/sync-error.ts';
+import type { Delivery } from '../../model/delivery.ts';
+import { type Item, type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
+import type { Translation } from '../connector.ts';
+import { present, sorted } from '../kit/fields.ts';
+import { read, readJson } from '../kit/json.ts';
+import { inScope } from '../kit/scope.ts';
+import { textOfHtml } from './html.ts';
+import { type Options, scopeOf, webBase } from './options.ts';
+import * as schema from './schema.ts';
+import { EVENT } from './verify.ts';
+
+/** The connector's own names of what polls and fetches bring. */
+export const SHAPES = { list: 'workitems.list', workItem: 'workitems.get', gone: 'workitems.gone' } as const;
+
+const FOLLOWED = new Set([
+  'workitem.created',
+  'workitem.updated',
+  'workitem.deleted',
+  'workitem.restored',
+  'workitem.commented',
+]);
+
+type Translator = (payload: unknown, options: Options) => Translation;
+
+/** Pages and fetched objects were asked for, so they are in scope, also after a move to another project. */
+const OF_READ: ReadonlyMap<string, Translator> = new Map([
+  [SHAPES.list, list],
+  [SHAPES.workItem, fetched],
+  [SHAPES.gone, gone],
+]);
+
+const NOT_FOLLOWED = { outcome: 'ignored', reason: 'event_not_followed' } as const;
+
+/** Pure. Throws `delivery_malformed` for a body that is not what its event promises. */
+export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation {
+  if (delivery.source === 'webhook') {
+    if (delivery.event !== EVENT) return NOT_FOLLOWED;
+    const payload = readJson(delivery.body);
+    const { eventType } = read(schema.event, payload);
+    return FOLLOWED.has(eventType) ? workItemEvent(payload, eventType, options) : NOT_FOLLOWED;
+  }
+  const translateIt = OF_READ.get(delivery.event);
+  return translateIt ? translateIt(readJson(delivery.body), options) : NOT_FOLLOWED;
+}
+
+/** Pure: what service hooks post names its event, whatever it is about. */
+export function eventOf(payload: unknown): string | undefined {
+  return schema.event.safeParse(payload).success ? EVENT : undefined;
+}
+
+/** What `fetch` needs to get this item. */
+export function reference(item: Item): ItemReference {
+  const { key, containerId, identifier } = item as WorkItem;
+  return { kind: 'work_item', key, locator: { id: identifier, projectId: containerId } };
+}
+
+/**
+ * No event tells enough: states have names that each process chooses, and only the API knows what they mean; a
+ * subscription may send no fields at all. So each of them says which work item to look at, also the one that deletes it.
+ */
+function workItemEvent(payload: unknown, eventType: string, options: Options): Translation {
+  const { resource, resourceContainers } = read(schema.workItemEvent, payload);
+  const id = eventType === 'workitem.updated' ? resource.workItemId : (resource.id ?? resource.workItemId);
+  if (id === undefined) throw new SyncError('delivery_malformed', 'resource: names no work item');
+  const projectId = resourceContainers.project.id;
+  const told = resource.revision?.fields ?? resource.fields;
+  if (!mayBeMeant(projectId, told?.['System.TeamProject'], options))
+    return { outcome: 'ignored', reason: 'project_not_in_scope' };
+  const { key } = identity(id, projectId, options);
+  const locator = { id: String(id), projectId };
+  return { outcome: 'references', references: [{ kind: 'work_item', key, locator }] };
+}
+
+/** Where the project's name is not told, names and patterns are given the benefit of the doubt. */
+function mayBeMeant(id: string, name: string | undefined, options: Options): boolean {
+  return name === undefined || inScope({ id, name }, scopeOf(options));
+}
+
+function list(payload: unknown, options: Options): Translation {
+  const found = read(schema.workItem.array(), payload);
+  return { outcome: 'items', items: found.map((each) => itemOf(each, options)) };
+}
+
+function fetched(payload: unknown, options: Options): Translation {
+  return { outcome: 'items', items: [itemOf(read(schema.workItem, payload), options)] };
+}
+
+function gone(payload: unknown, options: Options): Translation {
+  const { id, projectId, seenAt } = read(schema.gone, payload);
+  const item = { ...identity(id, projectId, options), updatedAt: Date.parse(seenAt), gone: true };
+  return { outcome: 'items', items: [item] };
+}
+
+function itemOf(found: schema.AzureWorkItem, options: Options): WorkItem {
+  const { fields, project, category } = found;
+  const { 'System.AssignedTo': assignee, 'System.CreatedBy': author } = fields;
+  const { 'System.Tags': tags, 'Microsoft.VSTS.Common.Priority': priority } = fields;
+  return {
+    ...identity(found.id, project.id, options),
+    updatedAt: Date.parse(fields['System.ChangedDate']),
+    version: found.rev,
+    containerName: project.name,
+    url: `${webBase(options)}/${encodeURIComponent(project.name)}/_workitems/edit/${found.id}`,
+    ...(fields['System.IsDeleted'] === true ? { gone: true } : {}),
+    ...present({
+      title: fields['System.Title'],
+      description: descriptionOf(found),
+      state: category === undefined ? undefined : STATES.get(category),
+      rawState: fields['System.State'],
+      type: fields['System.WorkItemType'],
+      priority: typeof priority === 'number' ? String(priority) : priority,
+      labels: tags === undefined ? undefined : sorted(tagsOf(tags ?? '')),
+      assignees: assignee === null ? [] : assignee && [assignee.id],
+      author: author === null ? null : author?.id,
+      emails: emailsOf([assignee, author]),
+      createdAt: fields['System.CreatedDate'],
+    }),
+  };
+}
+
+/** Numbers are counted over the whole organisation, and stay when a work item is moved. */
+function identity(id: number, containerId: string, { organizationId }: Options) {
+  const host = organizationId;
+  const identifier = String(id);
+  const key = workItemKey('azure-boards', host, identifier);
+  return { kind: 'work_item' as const, key, connector: 'azure-boards', host, containerId, identifier };
+}
+
+/** Resolved is done but not yet proved to be: what waits for that is still in progress. */
+const STATES: ReadonlyMap<string, NonNullable<WorkItem['state']>> = new Map([
+  ['Proposed', 'open'],
+  ['InProgress', 'in_progress'],
+  ['Resolved', 'in_progress'],
+  ['Completed', 'done'],
+  ['Removed', 'done'],
+]);
+
+function descriptionOf({ fields, multilineFieldsFormat }: schema.AzureWorkItem): string | null | undefined {
+  const given = fields['System.Description'];
+  if (typeof given !== 'string') return given;
+  const isMarkdown = multilineFieldsFormat?.['System.Description']?.toLowerCase() === 'markdown';
+  return (isMarkdown ? given.trim() : textOfHtml(given)) || null;
+}
+
+/** `upload; needs help` */
+function tagsOf(tags: string): string[] {
+  return tags
+    .split(';')
+    .map((tag) => tag.trim())
+    .filter((tag) => tag !== '');
+}
+
+type Person = schema.AzureWorkItem['fields']['System.AssignedTo'];
+
+/** By id, where the name that people sign in with is an address. */
+function emailsOf(people: readonly Person[]): Readonly<Record<string, string>> | undefined {
+  const told = people.flatMap((person) => (person?.uniqueName ? [[person.id, person.uniqueName]] : []));
+  return told.length === 0 ? undefined : (Object.fromEntries(told) as Record<string, string>);
+}

@@ -1,0 +1,173 @@
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { ConnectorProfile, Exchange } from './profile.ts';
+
+const ORIGIN = 'https://dev.azure.com';
+const ORGANIZATION = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
+const PROJECT = '6ce954b1-ce1f-45d1-b94d-e6bf2464ba2c';
+const LIST = '/acme/Website/_apis/wit/reporting/workitemrevisions';
+const ITEM = '/acme/_apis/wit/workitems/299';
+const VERSION = { 'api-version': '7.1' };
+const COMMON = {
+  ...VERSION,
+  includeDeleted: 'true',
+  includeLatestOnly: 'true',
+  includeIdentityRef: 'true',
+  $expand: 'fields',
+};
+/** The watermark less the overlap of ten minutes. */
+const QUERY = { ...COMMON, startDateTime: '2026-02-28T23:50:00.000Z' };
+const FIELDS =
+  'System.ChangedDate,System.Title,System.Description,System.State,System.WorkItemType,System.AssignedTo,System.CreatedBy,System.CreatedDate,System.Tags,System.TeamProject,Microsoft.VSTS.Common.Priority';
+const PAGES = 5;
+
+const fixture = (name: string) =>
+  readFileSync(new URL(`../../../src/connectors/azure-boards/fixtures/${name}.json`, import.meta.url), 'utf8');
+const { id, rev, fields } = JSON.parse(fixture('workitems.get')) as { id: number; rev: number; fields: object };
+
+const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+const sign = (_body: Buffer, secret: string) => ({ authorization: basic('worksync', secret) });
+
+const project: Exchange = {
+  path: '/acme/_apis/projects/Website',
+  query: VERSION,
+  body: JSON.stringify({ id: PROJECT, name: 'Website', state: 'wellFormed' }),
+};
+const states: Exchange = {
+  path: `/acme/${PROJECT}/_apis/wit/workitemtypes/Bug/states`,
+  query: VERSION,
+  body: JSON.stringify({ count: 1, value: [{ name: 'Active', color: '007acc', category: 'InProgress' }] }),
+};
+
+/** Page n of five holds two revisions, each an hour younger than the one before. */
+function page(number: number): Exchange {
+  const values = [2 * number - 2, 2 * number - 1].map((age) => ({
+    id: 300 + age,
+    rev: 2,
+    fields: { ...fields, 'System.ChangedDate': new Date(Date.UTC(2026, 2, 5, 3 + age)).toISOString() },
+  }));
+  const isLastBatch = number === PAGES;
+  const nextLink = `${ORIGIN}${LIST}?continuationToken=${number}%3B`;
+  return {
+    path: LIST,
+    query: number === 1 ? QUERY : { ...COMMON, continuationToken: `${number - 1};299;2` },
+    body: JSON.stringify({ values, nextLink, continuationToken: `${number};299;2`, isLastBatch }),
+  };
+}
+
+const first: Exchange = { path: LIST, query: QUERY };
+const said = (message: string) => JSON.stringify({ $id: '1', message, typeKey: 'Exception' });
+const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
+const who: Exchange = {
+  path: '/acme/_apis/connectionData',
+  query: { 'api-version': '7.1-preview' },
+  body: JSON.stringify({ instanceId: ORGANIZATION, authenticatedUser: { id: 'me', providerDisplayName: 'Sync' } }),
+};
+
+export const profile: ConnectorProfile = {
+  id: 'azure-boards',
+  options: { organization: 'acme', organizationId: ORGANIZATION, token: 'pat-contract', projects: ['Website'] },
+  origin: ORIGIN,
+  webhook: {
+    signatureHeader: 'authorization',
+    coversBody: false,
+    required: [],
+    sign,
+    vector: {
+      // RFC 7617, section 2.
+      secret: 'open sesame',
+      body: '{"eventType":"workitem.created"}',
+      headers: { authorization: 'Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==' },
+    },
+    forgeries(body, secret) {
+      const digest = createHmac('sha256', secret).update(body).digest('hex');
+      return {
+        'the password without a user': { authorization: `Basic ${Buffer.from(secret).toString('base64')}` },
+        'the password as the user': { authorization: basic(secret, '') },
+        'the password and more': { authorization: basic('worksync', `${secret}:`) },
+        'another password beside the right header': {
+          authorization: basic('worksync', 'another'),
+          'x-worksync-secret': secret,
+        },
+        'the password in clear': { authorization: secret },
+        'a token in its place': { authorization: `Bearer ${secret}` },
+        'another header of ours': { 'x-worksync-secret': 'another' },
+        'that header twice': { 'x-worksync-secret': [secret, secret] },
+        "GitHub's header": { 'x-hub-signature-256': `sha256=${digest}` },
+      };
+    },
+  },
+  fixtures: [
+    ...['created', 'updated', 'minimal', 'deleted', 'commented'].map((name) => ({
+      file: `workitem.${name}`,
+      source: 'webhook' as const,
+      event: 'webhook',
+      outcome: 'references' as const,
+    })),
+    {
+      file: 'workitem.other-project',
+      source: 'webhook',
+      event: 'webhook',
+      outcome: 'ignored',
+      reason: 'project_not_in_scope',
+    },
+    { file: 'git.push', source: 'webhook', event: 'webhook', outcome: 'ignored', reason: 'event_not_followed' },
+    { file: 'workitems.list', source: 'poll', event: 'workitems.list', outcome: 'items' },
+    { file: 'workitems.get', source: 'fetch', event: 'workitems.get', outcome: 'items' },
+    { file: 'workitems.gone', source: 'fetch', event: 'workitems.gone', outcome: 'items' },
+  ],
+  poll: {
+    unit: 'Website',
+    watermark: '2026-03-01T00:00:00.000Z',
+    walk: [1, 2, 3, 4, 5].map(page),
+    besides: [project, states],
+    items: 10,
+    newest: '2026-03-05T12:00:00.000Z',
+    first,
+    foreignNext: {
+      ...first,
+      body: JSON.stringify({ values: [], continuationToken: `https://evil.example${LIST}`, isLastBatch: false }),
+    },
+  },
+  fetch: {
+    kind: 'work_item',
+    reference: { id: '299', projectId: PROJECT },
+    found: [
+      { path: ITEM, query: { ...VERSION, fields: FIELDS }, body: JSON.stringify({ id, rev, fields }) },
+      project,
+      states,
+    ],
+    gone: [
+      { path: ITEM, query: { ...VERSION, fields: FIELDS }, status: 404, body: said('TF401232: does not exist') },
+      { ...project, path: `/acme/_apis/projects/${PROJECT}` },
+    ],
+    hidden: [
+      { path: ITEM, query: { ...VERSION, fields: FIELDS }, status: 404, body: said('TF401232: does not exist') },
+      { ...project, path: `/acme/_apis/projects/${PROJECT}`, status: 404, body: said('TF200016: does not exist') },
+    ],
+  },
+  limits: {
+    '429 with retry-after': {
+      answer: { status: 429, headers: { 'retry-after': '90' }, body: said('TF400733: The request has been canceled') },
+      atLeast: 90_000,
+    },
+    'only a reset': {
+      answer: {
+        status: 429,
+        headers: { date, 'x-ratelimit-reset': String(Date.parse(date) / 1_000 + 240) },
+        body: '',
+      },
+      atLeast: 240_000,
+    },
+    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
+  },
+  statuses: { 203: 'unauthorized', 412: 'conflict' },
+  check: {
+    good: [
+      who,
+      project,
+      { path: `/acme/${PROJECT}/_apis/wit/workitemtypes`, query: VERSION, body: JSON.stringify({ value: [] }) },
+    ],
+    refused: [{ ...who, status: 401, body: '' }],
+  },
+};
