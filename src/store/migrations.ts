@@ -233,4 +233,11 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
       await db.schema.createIndex('notices_waiting').on('notices').columns(['state', 'not_before']).execute();
     },
   },
+  '006_fetches_due': {
+    async up(db) {
+      // A lost sweep or a new rule may ask for tens of thousands: the next one is found without a look at all of them.
+      await db.schema.createIndex('fetches_due').on('fetches').columns(['connection', 'since']).execute();
+      await db.schema.createIndex('fetches_later').on('fetches').column('not_before').execute();
+    },
+  },
 };
