@@ -7,8 +7,10 @@ import manifest from '../../package.json' with { type: 'json' };
 import { REPOSITORY, SECRET } from './deliveries.ts';
 
 const PROJECT = join(import.meta.dirname, '../..');
-/** What `npm start` runs: `node`, its options, the program, and `run`. */
-const [, ...START] = (manifest.scripts as { start: string }).start.split(' ');
+/** What `npm start` runs: variables, `node`, its options, the program, and `run`. */
+const START = manifest.scripts.start.split(' ');
+const PROGRAM = START.slice(START.indexOf('node') + 1);
+const VARIABLES = Object.fromEntries(START.slice(0, START.indexOf('node')).map((word) => word.split('=')));
 
 /** Name of the workspace of every bench, and so of its database. */
 const WORKSPACE = 'bench';
@@ -34,7 +36,11 @@ export function spawnDaemon({ folder, url, apiKey, port = 0 }: Setup): ChildProc
   mkdirSync(join(folder, 'data'), { recursive: true });
   const log = openSync(join(folder, 'daemon.log'), 'a');
   const options = ['--config', config, '--data', join(folder, 'data'), '--port', String(port)];
-  const daemon = spawn(process.execPath, [...START, ...options], { cwd: PROJECT, stdio: ['ignore', 'pipe', log] });
+  const daemon = spawn(process.execPath, [...PROGRAM, ...options], {
+    cwd: PROJECT,
+    env: { ...process.env, ...VARIABLES },
+    stdio: ['ignore', 'pipe', log],
+  });
   closeSync(log);
   return daemon;
 }
