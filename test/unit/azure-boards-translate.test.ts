@@ -102,6 +102,7 @@ describe('of a webhook', () => {
     const any = azureBoards.unrestricted?.();
     expect(any && ofHook(fixture('workitem.other-project'), any).outcome).toBe('references');
     expect(azureBoards.host(azureBoards.unrestricted?.(ORGANIZATION) as never)).toBe(ORGANIZATION);
+    expect(() => azureBoards.unrestricted?.('example.com')).toThrow(expect.objectContaining({ code: 'usage' }));
   });
 });
 

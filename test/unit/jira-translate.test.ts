@@ -110,6 +110,7 @@ describe('of a webhook', () => {
     expect(any && ofHook(fixture('issue_updated.other-project'), any).outcome).toBe('items');
     expect(any && jira.host(any)).toBe('00000000-0000-0000-0000-000000000000');
     expect(jira.host(jira.unrestricted?.(CLOUD) as never)).toBe(CLOUD);
+    expect(() => jira.unrestricted?.('example.com')).toThrow(expect.objectContaining({ code: 'usage' }));
   });
 });
 

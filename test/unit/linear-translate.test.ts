@@ -142,6 +142,7 @@ describe('of a webhook', () => {
     for (const name of ['issue.other-team', 'issue.other-organisation'])
       expect(any && ofHook(fixture(name), any).outcome).toBe('items');
     expect(linear.host(linear.unrestricted?.(ORGANIZATION) as never)).toBe(ORGANIZATION);
+    expect(() => linear.unrestricted?.('example.com')).toThrow(expect.objectContaining({ code: 'usage' }));
   });
 });
 

@@ -1,4 +1,5 @@
 import type { Connector } from '../connector.ts';
+import { readTenant } from '../kit/tenants.ts';
 import { createApi } from './api.ts';
 import { checkAzure } from './check.ts';
 import { fetchWorkItem } from './fetch.ts';
@@ -12,8 +13,6 @@ import { verify } from './verify.ts';
 import { close, comment } from './write-back.ts';
 
 const MEBIBYTE = 1024 * 1024;
-/** For looking at payloads, where it is not told which organisation they are from. */
-const ANY = '00000000-0000-0000-0000-000000000000';
 
 /** Azure Boards of Azure DevOps Services. */
 export const azureBoards: Connector<Options> = {
@@ -34,7 +33,10 @@ export const azureBoards: Connector<Options> = {
   verify,
   translate,
   eventOf,
-  unrestricted: (host = ANY) => options.parse({ organization: 'any', organizationId: host, projects: ['*'] }),
+  unrestricted: (host) => {
+    const organizationId = readTenant(host, "organisation's id");
+    return options.parse({ organization: 'any', organizationId, projects: ['*'] });
+  },
   reference,
   connect(given, deps) {
     const api = createApi(given, deps);

@@ -1,4 +1,5 @@
 import type { Connector } from '../connector.ts';
+import { readTenant } from '../kit/tenants.ts';
 import { createApi } from './api.ts';
 import { checkJira } from './check.ts';
 import { fetchIssue } from './fetch.ts';
@@ -11,8 +12,6 @@ import { verify } from './verify.ts';
 import { close, comment } from './write-back.ts';
 
 const MEBIBYTE = 1024 * 1024;
-/** For looking at payloads, where it is not told which site they are from. */
-const ANY_SITE = '00000000-0000-0000-0000-000000000000';
 
 /** Jira Cloud. */
 export const jira: Connector<Options> = {
@@ -33,7 +32,8 @@ export const jira: Connector<Options> = {
   verify,
   translate,
   eventOf,
-  unrestricted: (host = ANY_SITE) => options.parse({ site: 'jira.invalid', cloudId: host, projects: ['*'] }),
+  unrestricted: (host) =>
+    options.parse({ site: 'jira.invalid', cloudId: readTenant(host, 'cloud id'), projects: ['*'] }),
   reference,
   connect(given, deps) {
     const api = createApi(given, deps);

@@ -1,4 +1,5 @@
 import type { Connector } from '../connector.ts';
+import { readTenant } from '../kit/tenants.ts';
 import { createApi } from './api.ts';
 import { checkLinear } from './check.ts';
 import { fetchIssue } from './fetch.ts';
@@ -7,7 +8,7 @@ import { hooksOf } from './hooks.ts';
 import { type Options, options } from './options.ts';
 import { historyOfIssues, pollIssues, sweepIssues } from './poll.ts';
 import { unitsOf } from './teams.ts';
-import { ANY, eventOf, reference, translate } from './translate.ts';
+import { eventOf, reference, translate } from './translate.ts';
 import { verify } from './verify.ts';
 import { close, comment } from './write-back.ts';
 
@@ -33,7 +34,7 @@ export const linear: Connector<Options> = {
   verify,
   translate,
   eventOf,
-  unrestricted: (host = ANY) => options.parse({ organizationId: host, teams: ['*'] }),
+  unrestricted: (host) => options.parse({ organizationId: readTenant(host, "organisation's id"), teams: ['*'] }),
   reference,
   connect(given, deps) {
     const api = createApi(given, deps);

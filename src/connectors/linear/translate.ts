@@ -6,6 +6,7 @@ import { present, sorted } from '../kit/fields.ts';
 import { read, readJson } from '../kit/json.ts';
 import { itemsOrReferences } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
+import { ANY_TENANT } from '../kit/tenants.ts';
 import { type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -57,14 +58,11 @@ function outOfScope(
   team: schema.LinearIssue['team'],
   options: Options,
 ): Translation | undefined {
-  if (options.organizationId !== ANY && organizationId !== options.organizationId)
+  if (options.organizationId !== ANY_TENANT && organizationId !== options.organizationId)
     return { outcome: 'ignored', reason: 'organization_not_configured' };
   if (inScope({ id: team.id, name: team.key }, scopeOf(options))) return undefined;
   return { outcome: 'ignored', reason: 'team_not_in_scope' };
 }
-
-/** Stands for every organisation, where payloads are looked at without a configuration. */
-export const ANY = '00000000-0000-0000-0000-000000000000';
 
 /** Every such event carries the whole issue; one that is removed is in the trash, or no more at all. */
 function issueEvent(payload: unknown, options: Options): Translation {
