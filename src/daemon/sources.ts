@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
 import type { Connector } from '../connectors/connector.ts';
 import { SyncError } from '../errors/sync-error.ts';
@@ -60,6 +61,12 @@ export function rulesOf(
   connectors: Parts['connectors'],
 ): Rules {
   const { trailers, links, triage, documents } = rules;
+  const grammars = connections.map(({ connector: id, options }) => {
+    const connector = connectorOf(id, connectors);
+    return { connector: id, host: connector.host(options), grammar: connector.grammar };
+  });
+  // An embedded service is at another address each time: only what is configured makes other rules.
+  const named = [rules, users, workspace.url, workspace.web, grammars, connections.map(({ writeBack }) => writeBack)];
   return createRules({
     trailers,
     links,
@@ -67,10 +74,8 @@ export function rulesOf(
     users,
     documents: documents === 'attach',
     addresses: [new URL(baseUrl).origin, ...workspace.web],
-    grammars: connections.map(({ connector: id, options }) => {
-      const connector = connectorOf(id, connectors);
-      return { connector: id, host: connector.host(options), grammar: connector.grammar };
-    }),
+    grammars,
+    digest: createHash('sha256').update(JSON.stringify(named)).digest('hex'),
   });
 }
 

@@ -80,16 +80,22 @@ export interface Surroundings {
   readonly guard?: GuardLimits;
 }
 
-/** Takes a batch over in the caller's transaction: items, mentions, desired, known, outbox, and the inbox itself. */
+/**
+ * Takes a batch over in the caller's transaction: items, mentions, desired, known, outbox, and the inbox itself.
+ *
+ * @param again items to look at besides
+ */
 export async function applyBatch(
   query: Query,
   batch: readonly Translated[],
   moment: Moment,
   { sources, horizon, logger, guard, rules = PLAIN_RULES }: Surroundings,
+  again: readonly ItemKey[] = [],
 ): Promise<BatchResult> {
   const work = new Batch(query, moment, { sources, logger, rules });
   await work.load(batch);
   for (const translated of batch) await work.take(translated);
+  for (const key of again) work.lookAt(key);
   await work.evaluateChanged();
   // An id says nothing of whether it is new: what is named for the first time is looked for once.
   if (work.unknownIds > 0 || work.unknownKeys.some((key) => horizon.mayBeNew(key))) {
@@ -165,6 +171,10 @@ class Batch implements BatchResult {
       if (await this.#takeItem(delivery, source, item)) superseded = false;
     }
     this.verdicts.push({ id: delivery.id, state: superseded ? 'superseded' : 'applied' });
+  }
+
+  lookAt(key: ItemKey): void {
+    this.#again.add(key);
   }
 
   #quarantine(delivery: PendingDelivery, failure: SyncError): void {

@@ -9,10 +9,11 @@ import { nextTurn } from '../lib/turn.ts';
 import type { Store } from '../store/database.ts';
 import { countAttempt, type PendingDelivery, pendingDeliveries, settleDeliveries } from '../store/inbox.ts';
 import { allTaskKeys } from '../store/tasks.ts';
-import { applyBatch, type BatchResult, translateAll } from './batch.ts';
+import { applyBatch, type BatchResult, type Surroundings, translateAll } from './batch.ts';
 import type { Sources } from './context.ts';
 import type { GuardLimits } from './guard.ts';
 import { type KeyHorizon, keyHorizon } from './key-horizon.ts';
+import { lookedAt, nextToLookAt } from './look-again.ts';
 import type { Rules } from './rules.ts';
 
 export interface ReconcileOptions {
@@ -71,6 +72,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   async function run(signal: AbortSignal): Promise<void> {
     for (let failures = 0; !signal.aborted; ) {
       try {
+        await lookAgain(signal);
         await drain(signal);
         failures = 0;
         await options.inbox.next();
@@ -80,6 +82,47 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
         await sleep(clock, backoff(options.random, failures++, 500, 5_000), signal);
       }
     }
+  }
+
+  /** By other rules than before, what is open may want other links: a mass of them the guard holds. */
+  async function lookAgain(signal: AbortSignal): Promise<void> {
+    const digest = options.rules?.digest;
+    while (digest !== undefined && !signal.aborted) {
+      const keys = await nextToLookAt(store.query, digest);
+      if (keys === undefined) return;
+      await lookAt(keys, digest);
+      options.outbox.ring();
+      options.writeBack?.ring();
+      await nextTurn();
+    }
+  }
+
+  async function lookAt(keys: readonly string[], digest: string): Promise<void> {
+    const surroundings = await around();
+    try {
+      await store.commit(async (transaction) => {
+        await applyBatch(transaction, [], moment(), surroundings, keys);
+        await lookedAt(transaction, digest, keys);
+      });
+    } catch (error) {
+      if (!isFaultOfDelivery(error)) throw error;
+      // They are looked at when they change; nothing else is to wait for them.
+      logger.error(
+        { error: asSyncError(error), from: keys[0], items: keys.length },
+        'items could not be looked at again',
+      );
+      await store.commit((transaction) => lookedAt(transaction, digest, keys));
+    }
+  }
+
+  function moment() {
+    return { now: clock.now(), usedShare: options.usedShare(), visibility: options.visibility };
+  }
+
+  async function around(): Promise<Surroundings> {
+    const { sources, rules, guard } = options;
+    horizon ??= keyHorizon((await allTaskKeys(store.query)).values());
+    return { sources, horizon, logger, rules, guard };
   }
 
   async function drain(signal?: AbortSignal): Promise<void> {
@@ -113,11 +156,8 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
 
   async function apply(pending: readonly PendingDelivery[]): Promise<BatchResult> {
     const translated = translateAll(pending, options.sources);
-    horizon ??= keyHorizon((await allTaskKeys(store.query)).values());
-    const { sources, rules, guard } = options;
-    const surroundings = { sources, horizon, logger, rules, guard };
-    const moment = { now: clock.now(), usedShare: options.usedShare(), visibility: options.visibility };
-    return store.commit((transaction) => applyBatch(transaction, translated, moment, surroundings));
+    const surroundings = await around();
+    return store.commit((transaction) => applyBatch(transaction, translated, moment(), surroundings));
   }
 
   async function retryOrQuarantine(delivery: PendingDelivery, error: unknown): Promise<void> {

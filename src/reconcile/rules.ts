@@ -7,14 +7,18 @@ export interface Rules {
   readonly triage: Triage;
   /** Whether documents that an item names are attached to its task. */
   readonly documents: boolean;
+  /** Names them: by others the open items are looked at again. Absent: they never are. */
+  readonly digest?: string;
 }
 
 export interface RulesInput extends LinkRulesInput, TriageInput {
   readonly documents: boolean;
+  readonly digest?: string;
 }
 
 export function createRules(input: RulesInput): Rules {
-  return { links: createLinkRules(input), triage: createTriage(input), documents: input.documents };
+  const { documents, digest } = input;
+  return { links: createLinkRules(input), triage: createTriage(input), documents, digest };
 }
 
 /** What holds where nothing is configured. */

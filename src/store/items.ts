@@ -29,6 +29,20 @@ export async function existingItems(query: Query, keys: readonly string[]): Prom
   return [...(await itemMarks(query, [...new Set(keys)])).keys()];
 }
 
+/** Items that are neither finished nor gone, by their keys. */
+export async function openItemsAfter(query: Query, after: ItemKey, most: number): Promise<ItemKey[]> {
+  const rows = await query
+    .selectFrom('items')
+    .select('key')
+    .where('key', '>', after)
+    .where('finished', '=', 0)
+    .where('gone', '=', 0)
+    .orderBy('key')
+    .limit(most)
+    .execute();
+  return rows.map(({ key }) => key);
+}
+
 export async function findItem(query: Query, key: ItemKey): Promise<ItemRow | undefined> {
   return query.selectFrom('items').selectAll().where('key', '=', key).executeTakeFirst();
 }

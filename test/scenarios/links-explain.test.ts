@@ -117,6 +117,23 @@ describe('explain', () => {
   });
 });
 
+describe('other rules than before', () => {
+  it('are held against what is open, and not against what is finished', async () => {
+    await open();
+    const taskId = await newBug();
+    await edit({ number: 1, title: 'ticket one' });
+    await edit({ number: 2, title: 'ticket one', merged: true });
+    expect(await linksOf(taskId)).toEqual([]);
+    const rules = { links: [{ pattern: 'ticket one', task: 'BUG-1' }] };
+    await edit({ number: 3, title: 'BUG-1' });
+    await world.restart({ config: { rules } });
+    await world.until(async () => (await linksOf(taskId)).length === 2);
+    expect((await linksOf(taskId)).map(({ url }) => url.slice(-1)).toSorted()).toEqual(['1', '3']);
+    await world.restart({ config: { rules: {} } });
+    await world.until(async () => (await linksOf(taskId)).length === 1);
+  });
+});
+
 describe('links by hand', () => {
   async function add(taskId: string, target: string): Promise<void> {
     const { items } = await ask('link-target', { target });

@@ -1,0 +1,28 @@
+import type { Query } from '../store/database.ts';
+import { openItemsAfter } from '../store/items.ts';
+import { readMeta, writeMeta } from '../store/meta.ts';
+
+/** Names of facts: the rules by which all open items have been looked at, and how far that is under way for others. */
+const LOOKED_BY = 'rules.looked_by';
+const LOOKING = 'rules.looking';
+
+/** Items of one transaction. */
+const BATCH = 100;
+
+/**
+ * The open items that were not looked at yet by these rules, some at a time; undefined when all were. What is finished is
+ * left as it is until it changes.
+ */
+export async function nextToLookAt(query: Query, rules: string): Promise<readonly string[] | undefined> {
+  if ((await readMeta(query, LOOKED_BY)) === rules) return undefined;
+  const [by, after = ''] = ((await readMeta(query, LOOKING)) ?? '').split('\n');
+  const keys = await openItemsAfter(query, by === rules ? after : '', BATCH);
+  if (keys.length > 0) return keys;
+  await writeMeta(query, LOOKED_BY, rules);
+  return undefined;
+}
+
+/** In the transaction that looked at them. */
+export async function lookedAt(query: Query, rules: string, keys: readonly string[]): Promise<void> {
+  await writeMeta(query, LOOKING, `${rules}\n${keys.at(-1)}`);
+}
