@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { available } from '../bench/quota/references/available.ts';
+import { leastQuantile, mostWithin } from '../bench/quota/references/bound.ts';
 import { createChance, randomDurations } from '../bench/quota/references/chance.ts';
 import { generateDay } from '../bench/quota/references/day.ts';
 import { freshness } from '../bench/quota/references/lag.ts';
@@ -260,5 +261,56 @@ describe('the generated day', () => {
     const drawn = Array.from({ length: 10_000 }, duration).sort((left, right) => left - right);
     expect(drawn[5_000]).toBeCloseTo(0.15, 1);
     expect(drawn.filter((each) => each === 10).length).toBeGreaterThan(5);
+  });
+});
+
+describe('the bound of what can be shown in time', () => {
+  const WINDOW: Window = { cap: 2, length: 6 };
+  const SECONDS = 16;
+
+  /** Most events with a lag of at most `longest`, over every schedule in whole seconds that keeps the window. */
+  function searched(events: readonly Event[], longest: number): number {
+    const items = [...new Set(events.map(({ item }) => item))];
+    const choices = [[], ...items.map((item) => [item]), items];
+    const writes: { item: string; start: number; end: number }[] = [];
+    let best = 0;
+    const from = (second: number) => {
+      if (second > SECONDS) {
+        const { lags } = freshness(events, writes, 1_000);
+        best = Math.max(best, lags.filter((lag) => lag <= longest).length);
+        return;
+      }
+      for (const choice of choices) {
+        const recent = writes.filter(({ start }) => second - start < WINDOW.length).length;
+        if (choice.length > 0 && recent + choice.length > WINDOW.cap) continue;
+        for (const item of choice) writes.push({ item, start: second, end: second });
+        from(second + 1);
+        writes.length -= choice.length;
+      }
+    };
+    from(0);
+    return best;
+  }
+
+  test.each([1, 2, 3, 4, 5, 6, 7, 8])('is never below what an exhaustive search finds, and near it (%d)', (seed) => {
+    const chance = createChance(seed);
+    const events = Array.from({ length: 7 }, () => ({
+      ...{ at: chance.whole(0, 10), item: chance.happens(0.5) ? 'a' : 'b', finished: false },
+      state: String(chance.whole(1, 5)),
+    })).sort((left, right) => left.at - right.at);
+    for (const longest of [0, 1, 3, 5]) {
+      const bound = mostWithin(events, longest, { d: 0, window: WINDOW });
+      const most = searched(events, longest);
+      expect(bound).toBeGreaterThanOrEqual(most - 1e-9);
+      // Changes back are given for nothing, and a window binds only where one is laid.
+      expect(bound).toBeLessThanOrEqual(most + 3);
+    }
+  });
+
+  test('binds: where three items change at once and two may be written, a third of the events is late', () => {
+    const events = ['a', 'b', 'c'].map((item) => ({ at: 0, item, state: '1', finished: false }));
+    expect(mostWithin(events, 1, { d: 0, window: WINDOW, steps: 2_000 })).toBeLessThan(2.1);
+    expect(leastQuantile(events, 1, { d: 0, window: WINDOW, steps: 500 })).toBeGreaterThan(4);
+    expect(leastQuantile(events, 0.5, { d: 0, window: WINDOW, steps: 500 })).toBe(0);
   });
 });

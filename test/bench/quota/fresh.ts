@@ -3,6 +3,7 @@ import { compared, type Measured } from '../report.ts';
 import { expectWithinWindows } from './expect.ts';
 import { PEERS, playPeer } from './peers.ts';
 import { play } from './play.ts';
+import { leastQuantile } from './references/bound.ts';
 import { generateDay } from './references/day.ts';
 import { type Freshness, freshness, quantile } from './references/lag.ts';
 import { lookAhead } from './references/look-ahead.ts';
@@ -39,6 +40,8 @@ interface Seen {
   readonly look: Freshness;
   readonly peers: Readonly<Record<string, Freshness>>;
   readonly requests: number;
+  /** Lower bound of the p95 of any schedule. */
+  readonly least: number;
 }
 
 /** @param load per cent */
@@ -71,6 +74,16 @@ async function ofDays(load: number | 'trace', days: readonly (readonly Line[])[]
       seen.map(({ look }) => look.staleHours),
     ),
   );
+  const note =
+    'over a time that no schedule can beat, whatever it knows; about 4 is to be expected of one that knows nothing';
+  const clairvoyant = { name: `${name}.p95.clairvoyant`, unit: 's', better: 'lower', aim: false, note } as const;
+  figures.push(
+    compared(
+      clairvoyant,
+      own,
+      seen.map(({ least }) => least),
+    ),
+  );
   for (const peer of PEERS) {
     const meaning = { name: `${name}.p95.${peer}`, unit: 's', better: 'lower', aim: false } as const;
     const theirs = p95((each) => each.peers[peer] as Freshness);
@@ -95,6 +108,7 @@ async function playDay(lines: readonly Line[]): Promise<Seen> {
     look: freshness(events, writes, writes.at(-1)?.end ?? 0),
     peers: await playPeers(events),
     requests: server.arrivals.length,
+    least: leastQuantile(events, ALLOWED.p95.part),
   };
 }
 

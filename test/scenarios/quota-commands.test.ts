@@ -1,0 +1,102 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Webhooks } from '@octokit/webhooks';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { fullest } from '../bench/quota/references/windows.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+import { type Running, startWorksync, worksync } from '../support/processes.ts';
+
+/** Command lines as real processes beside a loaded daemon, and every request that reaches the workspace counted. */
+
+const SECRET = 'a-secret-of-sixteen-or-more';
+const COMMANDS = 20;
+/** With the commands and the two first reads fewer than the 40 that the service itself takes within a minute. */
+const CHANGES = 14;
+const LONG = { cap: 16, seconds: 10 };
+const SHORT = { cap: 5, seconds: 2 };
+
+let scratch = '';
+let counter: Server | undefined;
+const running: Running[] = [];
+
+beforeEach(() => {
+  scratch = mkdtempSync(join(tmpdir(), 'worksync-quota-'));
+});
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((process) => process.end('SIGKILL')));
+  counter?.closeAllConnections();
+  counter?.close();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+function start(args: readonly string[]): Running {
+  const process = startWorksync(args);
+  running.push(process);
+  return process;
+}
+
+/** Stands before the workspace, and notes in seconds when each request arrives. */
+async function countBefore(origin: string, arrivals: number[]): Promise<string> {
+  const pass = async (request: IncomingMessage, response: ServerResponse) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const headers = Object.fromEntries(
+      ['authorization', 'content-type', 'accept', 'x-service-api-version'].flatMap((name) => {
+        const value = request.headers[name];
+        return typeof value === 'string' ? [[name, value]] : [];
+      }),
+    );
+    const { method = 'GET', url = '/' } = request;
+    const body = chunks.length > 0 ? { body: Buffer.concat(chunks) } : {};
+    const answer = await fetch(origin + url, { method, headers, ...body });
+    response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'application/json' });
+    response.end(Buffer.from(await answer.arrayBuffer()));
+  };
+  const server = createServer((request, response) => {
+    arrivals.push(performance.now() / 1_000);
+    pass(request, response).catch(() => response.destroy());
+  });
+  counter = server;
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function deliver(address: string, number: number): Promise<number> {
+  const body = JSON.stringify(pullEvent({ number, updated: new Date().toISOString() }));
+  const headers = {
+    'content-type': 'application/json',
+    'x-github-event': 'pull_request',
+    'x-github-delivery': `delivery-${number}`,
+    'x-hub-signature-256': await new Webhooks({ secret: SECRET }).sign(body),
+  };
+  return (await fetch(`${address}/webhooks/own/hooks`, { method: 'POST', headers, body })).status;
+}
+
+it('twenty command lines beside a loaded daemon all get their answer, and no window holds more than its cap', async () => {
+  const serve = start(['workspace', 'serve', '--port', '0', '--db', join(scratch, 'service.db'), '--json']);
+  const { url, apiKey } = JSON.parse(await serve.says('\n')) as { url: string; apiKey: string };
+  const arrivals: number[] = [];
+  const counted = url.replace(new URL(url).origin, await countBefore(new URL(url).origin, arrivals));
+  const config = join(scratch, 'own.yaml');
+  const quota = `{ requests: ${LONG.cap}, window: ${LONG.seconds}s, burst: ${SHORT.cap}, burstWindow: ${SHORT.seconds}s, share: 1 }`;
+  const connection = `{ connector: github, repositories: [acme/app], webhookSecrets: ${SECRET}, poll: off }`;
+  const workspace = `workspace: { url: "${counted}", apiKey: ${apiKey} }`;
+  writeFileSync(config, `${workspace}\nquota: ${quota}\nconnections:\n  hooks: ${connection}\n`);
+  const flags = ['--config', config, '--data', join(scratch, 'data')];
+  const daemon = start(['run', ...flags, '--port', '0']);
+  const address = /Status page: (\S+)\//.exec(await daemon.says('Status page'))?.[1] ?? '';
+  const commands = Array.from({ length: COMMANDS }, () => worksync(['docs', 'list', '--json', ...flags]));
+  for (let number = 1; number <= CHANGES; number++) expect(await deliver(address, number)).toBe(202);
+  const ended = await Promise.all(commands);
+
+  expect(ended.filter(({ code }) => code !== 0)).toEqual([]);
+  // Whatever was still waiting is sent.
+  expect(await worksync(['once', '--json', ...flags])).toMatchObject({ code: 0 });
+  // Each command and each change is a request of its own; the daemon read both lists before.
+  expect(arrivals.length).toBeGreaterThanOrEqual(COMMANDS + CHANGES + 2);
+  for (const { cap, seconds } of [LONG, SHORT]) expect(fullest(arrivals, seconds)).toBeLessThanOrEqual(cap);
+}, 180_000);
