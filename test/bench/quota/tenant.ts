@@ -119,7 +119,7 @@ export async function playShared(manner: Manner, days: number, length: number): 
 
 /** @returns the seconds that it was told to wait, where it was refused */
 async function sendOne(throttle: Throttle, store: Store, server: Server): Promise<number | undefined> {
-  const slot = await throttle.acquire({ lane: 'backfill', due: 0 });
+  const slot = await throttle.acquire({ lane: 'mirror', due: 0 });
   await store.commit((query) => slot.record(query));
   const { retryAfter } = await new Promise<ServerAnswer>((resolve) => server.request('ours', resolve));
   const refusal = retryAfter === undefined ? undefined : { status: 429, retryAfter: retryAfter * 1_000 };
