@@ -6,6 +6,7 @@ import { github } from './github/index.ts';
 import { gitlab } from './gitlab/index.ts';
 import { jira } from './jira/index.ts';
 import { linear } from './linear/index.ts';
+import { redmine } from './redmine/index.ts';
 
 /**
  * Every connector, one line each. Their options differ, so here they are unknown: what `options` has parsed is what the
@@ -19,4 +20,5 @@ export const connectors: readonly Connector<unknown>[] = [
   gitlab,
   jira,
   linear,
+  redmine,
 ];

@@ -22,8 +22,9 @@ import { profile as gitlab } from './connectors/gitlab.ts';
 import { profile as jira } from './connectors/jira.ts';
 import { profile as linear } from './connectors/linear.ts';
 import type { ConnectorProfile, Exchange, FixtureCase } from './connectors/profile.ts';
+import { profile as redmine } from './connectors/redmine.ts';
 
-const PROFILES: readonly ConnectorProfile[] = [azureBoards, bitbucket, generic, github, gitlab, jira, linear];
+const PROFILES: readonly ConnectorProfile[] = [azureBoards, bitbucket, generic, github, gitlab, jira, linear, redmine];
 const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
 const http = createHttpClient({ steps: noSteps, meter: silentMeter });

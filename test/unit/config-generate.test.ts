@@ -37,6 +37,8 @@ const ENV = {
   AZURE_DEVOPS_TOKEN: 'a-token',
   AZURE_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
   JIRA_TOKEN: 'a-token',
+  REDMINE_API_KEY: 'a-key',
+  REDMINE_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
   DESK_TOKEN: 'a-token',
   DESK_WEBHOOK_SECRET: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=',
   JIRA_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',

@@ -8,6 +8,7 @@ import { gitlabIssues } from './gitlab-issues.ts';
 import { jira } from './jira.ts';
 import { linear } from './linear.ts';
 import type { ModelProvider } from './provider.ts';
+import { redmine } from './redmine.ts';
 
 /** One for each connector of the registry at least; the contract suite compares the two. */
 export const modelProviders: readonly ModelProvider[] = [
@@ -20,4 +21,5 @@ export const modelProviders: readonly ModelProvider[] = [
   gitlabIssues,
   jira,
   linear,
+  redmine,
 ];

@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { ItemReference } from '../../model/item.ts';
+import type { Fetched } from '../connector.ts';
+import { writeJson } from '../kit/json.ts';
+import { type Api, malformed } from './api.ts';
+import { readProject } from './projects.ts';
+import * as schema from './schema.ts';
+import type { Statuses } from './statuses.ts';
+import { SHAPES } from './translate.ts';
+
+const number = z.string().regex(/^[1-9]\d{0,15}$/);
+const locator = z.object({ issueId: number, projectId: number, isFollowed: z.literal('unknown').optional() });
+
+/** The issue that a reference means. Throws `internal`: references are made by this connector alone. */
+export function readLocator(reference: ItemReference): z.infer<typeof locator> {
+  const result = locator.safeParse(reference.locator);
+  if (result.success) return result.data;
+  throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
+}
+
+const found = z.object({ issue: z.looseObject({ project: z.looseObject({ id: schema.id }) }) });
+
+/**
+ * Gets one issue. What may not be seen is 403 here, and 404 does not exist; it is called gone only where its project can be
+ * read, since something else may answer at a wrong address.
+ */
+export async function fetchIssue(
+  api: Api,
+  { statuses, clock }: { readonly statuses: Statuses; readonly clock: Clock },
+  reference: ItemReference,
+  signal: AbortSignal,
+): Promise<Fetched> {
+  const { issueId, projectId, isFollowed } = readLocator(reference);
+  const isJudged = isFollowed === 'unknown';
+  const path = `/issues/${issueId}.json`;
+  try {
+    const { data } = found.safeParse((await api.get(path, {}, signal)).content);
+    if (!data) throw malformed(`GET ${path}: the answer is no issue`);
+    const { issue } = data;
+    const body = {
+      issue: schema.slim(issue),
+      statuses: await statuses.beside([issue], signal),
+      ...(isJudged ? { project: await readProject(api, String(issue.project.id), signal) } : {}),
+    };
+    return { event: SHAPES.issue, body: writeJson(body) };
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    if (error.code !== 'not_found') throw error;
+  }
+  const project = await readProject(api, projectId, signal);
+  const seenAt = new Date(clock.now()).toISOString();
+  const body = { id: Number(issueId), projectId: Number(projectId), seenAt, ...(isJudged ? { project } : {}) };
+  return { event: SHAPES.gone, body: writeJson(body) };
+}

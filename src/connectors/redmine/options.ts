@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
+import type { Scope } from '../kit/scope.ts';
+
+/** A project's number, its identifier, or a pattern over identifiers. */
+const PROJECT = /^(?:[1-9]\d{0,15}|[a-z0-9_*-]{1,100})$/;
+
+const project = z
+  .union([z.string(), z.int()])
+  .transform((given) => String(given).toLowerCase())
+  .pipe(
+    z.string().regex(PROJECT, 'must be one project, by its identifier (website) or number, or a pattern (web-*, *)'),
+  );
+
+const statusName = z.string().min(1).max(100);
+
+export const options = z.strictObject({
+  url: z
+    .string()
+    .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+    .describe('Address of the Redmine, with the path it lies below, for example `https://redmine.example.com`.'),
+  host: z
+    .string()
+    .toLowerCase()
+    .regex(HOST, 'must be a host name alone')
+    .optional()
+    .describe('Name that its issues are known by, where it is not the host of `url`: it must not change.'),
+  apiKey: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,200}$/, 'must be one word of printable characters')
+    .optional()
+    .describe('API access key of a user, which stands at "My account". Without one only what anybody may see is read.'),
+  projects: z
+    .array(project)
+    .min(1, 'must name at least one project')
+    .describe(
+      'Projects by identifier or number, or as patterns such as `*`. Subprojects are projects of their own: name them too.',
+    ),
+  exclude: z.array(project).default([]).describe('Projects that patterns are not to take in.'),
+  private: z
+    .boolean()
+    .default(false)
+    .describe('Whether private issues are read too: what is private there would be read by everybody here.'),
+  inProgress: z
+    .array(statusName)
+    .default(['In Progress'])
+    .describe('Statuses, by name, that mean in progress. Others are open, or done where Redmine calls them closed.'),
+  doneStatus: statusName
+    .optional()
+    .describe('Status to close issues into, where closing is switched on. Otherwise the first closed one allowed.'),
+  formatting: z
+    .enum(['textile', 'markdown'])
+    .default('textile')
+    .describe('How texts are written there: "Text formatting" in its settings.'),
+});
+
+export type Options = z.infer<typeof options>;
+
+/** Base of the API and of links, without a slash at its end. */
+export function baseOf({ url }: Pick<Options, 'url'>): string {
+  return asBase(url);
+}
+
+export function hostOf({ url, host }: Pick<Options, 'url' | 'host'>): string {
+  return host ?? new URL(url).hostname;
+}
+
+export function scopeOf({ projects, exclude }: Options): Scope {
+  return { include: projects, exclude, archived: false, forks: false };
+}

@@ -1,0 +1,104 @@
+import { z } from 'zod';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { ItemReference } from '../../model/item.ts';
+import type { Connection } from '../connector.ts';
+import { absent } from '../kit/fields.ts';
+import { type Api, malformed } from './api.ts';
+import { readLocator } from './fetch.ts';
+import type { Options } from './options.ts';
+import * as schema from './schema.ts';
+import { readStatuses } from './statuses.ts';
+
+type Comment = Parameters<NonNullable<Connection['comment']>>[1];
+
+/**
+ * Adds a note, or updates the one of this user that carries the marker. Textile shows HTML comments to people, so there the
+ * words of the marker are the note's last line; Markdown hides them.
+ */
+export async function comment(
+  api: Api,
+  { formatting }: Options,
+  reference: ItemReference,
+  { marker, text }: Comment,
+  signal: AbortSignal,
+): Promise<void> {
+  const { issueId } = readLocator(reference);
+  const words = marker.replace(/^<!--\s*|\s*-->$/g, '');
+  const notes = `${text}\n\n${formatting === 'markdown' ? marker : words}`;
+  const standing = await findOwn(api, issueId, words, signal);
+  if (!standing) await api.put(`/issues/${issueId}.json`, { issue: { notes } }, signal);
+  else if (asTyped(standing.notes) !== asTyped(notes)) await update(api, standing.id, notes, signal);
+}
+
+/** Redmine ends lines as forms do. */
+function asTyped(text: string | undefined): string {
+  return (text ?? '').replace(/\r\n?/g, '\n').trim();
+}
+
+const journal = z.object({
+  id: schema.id,
+  notes: absent(z.string()),
+  user: absent(z.object({ id: z.int() })),
+});
+const withJournals = z.object({ issue: z.object({ journals: z.array(journal) }) });
+const myself = z.object({ user: z.object({ id: z.int() }) });
+
+/** Somebody else may quote it: only a note of this user is ours. */
+async function findOwn(api: Api, issueId: string, words: string, signal: AbortSignal) {
+  const path = `/issues/${issueId}.json`;
+  const { data } = withJournals.safeParse((await api.get(path, { include: 'journals' }, signal)).content);
+  if (!data) throw malformed(`GET ${path}: the answer lists no notes`);
+  const candidates = data.issue.journals.filter(({ notes }) => notes?.includes(words));
+  if (candidates.length === 0) return undefined;
+  const me = myself.safeParse((await api.get('/users/current.json', {}, signal)).content).data;
+  if (!me) throw malformed('GET /users/current.json: the answer names no user');
+  return candidates.find(({ user }) => user?.id === me.user.id);
+}
+
+/** Before version 5 notes cannot be edited through the API: there the first one stands, and no second is added. */
+async function update(api: Api, journalId: number, notes: string, signal: AbortSignal): Promise<void> {
+  try {
+    await api.put(`/journals/${journalId}.json`, { journal: { notes } }, signal);
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    if (error.code !== 'not_found') throw error;
+  }
+}
+
+const current = z.object({
+  issue: z.object({ status: schema.status.partial({ name: true }), allowed_statuses: absent(z.array(schema.status)) }),
+});
+
+/**
+ * Moves the issue to a closed status that the workflow allows. Redmine answers a move that it does not allow as if it were
+ * done, and changes nothing: so it is looked at again.
+ */
+export async function close(
+  api: Api,
+  { doneStatus }: Options,
+  reference: ItemReference,
+  signal: AbortSignal,
+): Promise<void> {
+  const path = `/issues/${readLocator(reference).issueId}.json`;
+  const statuses = await readStatuses(api, signal);
+  const { status, allowed_statuses: allowed = statuses } = await readStatus(api, path, signal);
+  const isClosed = (id: number) => statuses.some((each) => each.id === id && each.is_closed);
+  if (isClosed(status.id)) return;
+  const chosen = allowed.find(
+    ({ id, name }) => isClosed(id) && (doneStatus === undefined || name.toLowerCase() === doneStatus.toLowerCase()),
+  );
+  if (chosen) {
+    await api.put(path, { issue: { status_id: chosen.id } }, signal);
+    if (isClosed((await readStatus(api, path, signal)).status.id)) return;
+  }
+  const aim = doneStatus === undefined ? 'a closed status' : `the status ${doneStatus}`;
+  throw new SyncError('conflict', `${reference.key} cannot be closed: its workflow does not lead to ${aim}`, {
+    hint: "Let the workflow allow that change to the user's role, or set doneStatus to a status that it allows.",
+  });
+}
+
+async function readStatus(api: Api, path: string, signal: AbortSignal) {
+  const { data } = current.safeParse((await api.get(path, { include: 'allowed_statuses' }, signal)).content);
+  if (!data) throw malformed(`GET ${path}: the answer tells no status`);
+  return data.issue;
+}

@@ -1,0 +1,160 @@
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { ConnectorProfile, Exchange } from './profile.ts';
+
+const ORIGIN = 'https://redmine.example.com';
+const LIST = '/issues.json';
+const ISSUE = '/issues/318.json';
+/** The watermark less the overlap of ten minutes. */
+const QUERY = {
+  project_id: 'website',
+  subproject_id: '!*',
+  status_id: '*',
+  updated_on: '>=2026-02-28T23:50:00Z',
+  sort: 'id',
+  limit: '100',
+};
+const PAGES = 5;
+/** By whose clock the walk begins. */
+const headers = { date: 'Thu, 01 Jan 2026 00:00:00 GMT' };
+
+const fixture = (name: string) =>
+  readFileSync(new URL(`../../../src/connectors/redmine/fixtures/${name}.json`, import.meta.url), 'utf8');
+const { issue } = JSON.parse(fixture('issues.get')) as { issue: object };
+
+function sign(body: Buffer, secret: string) {
+  return { 'x-redmine-signature-256': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}` };
+}
+
+/** Page n of five holds two issues; their numbers have gaps. */
+function page(number: number): Exchange {
+  const issues = [10 * number, 10 * number + 3].map((id) => ({
+    ...issue,
+    id,
+    updated_on: new Date(Date.UTC(2025, 11, 31, id % 24)).toISOString().replace('.000Z', 'Z'),
+  }));
+  return {
+    path: LIST,
+    query: number === 1 ? QUERY : { ...QUERY, issue_id: `>=${10 * number - 6}` },
+    headers,
+    body: JSON.stringify({ issues, total_count: 2 * (PAGES - number + 1), offset: 0, limit: 100 }),
+  };
+}
+
+const first: Exchange = { path: LIST, query: QUERY };
+const project = { id: 12, name: 'Website', identifier: 'website' };
+const user: Exchange = { path: '/users/current.json', body: JSON.stringify({ user: { id: 3, login: 'sync' } }) };
+
+export const profile: ConnectorProfile = {
+  id: 'redmine',
+  options: { url: `${ORIGIN}/`, apiKey: '0f0e0d0c-contract-key', projects: ['website'] },
+  origin: ORIGIN,
+  webhook: {
+    signatureHeader: 'x-redmine-signature-256',
+    required: [],
+    sign,
+    vector: {
+      // Computed outside this program.
+      secret: 'shh',
+      body: '{"a":1}',
+      headers: {
+        'x-redmine-signature-256': 'sha256=dfb8cf3fc9778c70386e30f5e0776d37f9ee9c8756d3cbd7df0902150644358d',
+      },
+    },
+    forgeries(body, secret) {
+      const good = sign(body, secret)['x-redmine-signature-256'];
+      const hex = good.slice('sha256='.length);
+      const sha1 = createHmac('sha1', secret).update(body).digest('hex');
+      return {
+        'a digest without its method': { 'x-redmine-signature-256': hex },
+        'another method': { 'x-redmine-signature-256': `sha1=${sha1}` },
+        'upper case': { 'x-redmine-signature-256': `sha256=${hex.toUpperCase()}` },
+        'a digest that is too short': { 'x-redmine-signature-256': `sha256=${hex.slice(2)}` },
+        "GitHub's header": { 'x-hub-signature-256': good },
+        'the key of the API in its place': { 'x-redmine-api-key': secret },
+      };
+    },
+  },
+  fixtures: [
+    { file: 'issue.created', source: 'webhook', event: 'webhook', outcome: 'references' },
+    { file: 'issue.updated', source: 'webhook', event: 'webhook', outcome: 'references' },
+    { file: 'issue.deleted', source: 'webhook', event: 'webhook', outcome: 'references' },
+    {
+      file: 'time_entry.created',
+      source: 'webhook',
+      event: 'webhook',
+      outcome: 'ignored',
+      reason: 'event_not_followed',
+    },
+    { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
+    { file: 'issues.old-version', source: 'poll', event: 'issues.list', outcome: 'items' },
+    { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
+    { file: 'issues.hook', source: 'fetch', event: 'issues.get', outcome: 'items' },
+    {
+      file: 'issues.hook.other-project',
+      source: 'fetch',
+      event: 'issues.get',
+      outcome: 'ignored',
+      reason: 'project_not_in_scope',
+    },
+    { file: 'issues.private', source: 'fetch', event: 'issues.get', outcome: 'ignored', reason: 'private' },
+    { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
+    {
+      file: 'issues.gone.other-project',
+      source: 'fetch',
+      event: 'issues.gone',
+      outcome: 'ignored',
+      reason: 'project_not_in_scope',
+    },
+  ],
+  poll: {
+    unit: 'website',
+    watermark: '2026-03-01T00:00:00.000Z',
+    walk: [1, 2, 3, 4, 5].map(page),
+    items: 10,
+    newest: '2025-12-31T23:00:00.000Z',
+    first,
+    foreignNext: {
+      ...first,
+      body: JSON.stringify({ issues: [issue], total_count: `https://evil.example${LIST}?issue_id=1` }),
+    },
+  },
+  fetch: {
+    kind: 'work_item',
+    reference: { issueId: '318', projectId: '12' },
+    found: [{ path: ISSUE, body: JSON.stringify({ issue }) }],
+    gone: [
+      { path: ISSUE, status: 404 },
+      { path: '/projects/12.json', body: JSON.stringify({ project }) },
+    ],
+    hidden: [
+      { path: ISSUE, status: 404 },
+      { path: '/projects/12.json', status: 404 },
+    ],
+  },
+  limits: {
+    '429 with retry-after': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },
+    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
+  },
+  check: {
+    good: [
+      user,
+      {
+        path: '/issue_statuses.json',
+        body: JSON.stringify({
+          issue_statuses: [
+            { id: 2, name: 'In Progress', is_closed: false },
+            { id: 5, name: 'Closed', is_closed: true },
+          ],
+        }),
+      },
+      { path: '/projects/website.json', body: JSON.stringify({ project }) },
+      {
+        path: LIST,
+        query: { project_id: 'website', subproject_id: '!*', status_id: 'open', sort: 'id', limit: '100' },
+        body: JSON.stringify({ issues: [issue], total_count: 1 }),
+      },
+    ],
+    refused: [{ ...user, status: 401, body: '' }],
+  },
+};
