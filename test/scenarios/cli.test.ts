@@ -278,7 +278,7 @@ describe('once and check', () => {
     expect(stdout).toBe('');
     expect(stderr).toMatch(/wrong\.yaml:1:1: .*workspce.*\(did you mean "workspace"\?\)/);
     expect(stderr).toMatch(/wrong\.yaml:6:21: variable NO_SUCH_VARIABLE is not set/);
-    expect(stderr).toMatch(/wrong\.yaml:4:3: .*missing key "repositories"/);
+    expect(stderr).toMatch(/wrong\.yaml:4:3: connections\.hooks\.repositories: must name at least one repository/);
     expect(stderr).toMatch(/code: {3}config_invalid\n$/);
   });
 });
