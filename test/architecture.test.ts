@@ -35,6 +35,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   fastify: ['http'],
   'secure-json-parse': ['http'],
   'better-sqlite3': ['lib/sqlite.ts'],
+  'lz4-napi': ['store/bodies.ts'],
   kysely: ['lib/sqlite.ts', 'store', 'throttle', 'workspace-service'],
   'p-queue': ['throttle'],
   pino: ['observe'],
