@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Webhooks } from '@octokit/webhooks';
@@ -10,9 +10,10 @@ import { type Composition, compose } from '../../src/daemon/compose.ts';
 import type { Daemon } from '../../src/daemon/daemon.ts';
 import { gitProviders } from '../../src/daemon/git-providers.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
+import { SyncError } from '../../src/errors/sync-error.ts';
 import { createHttpClient, type HttpClient } from '../../src/http/client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { systemRandom } from '../../src/lib/random.ts';
+import { type Random, systemRandom } from '../../src/lib/random.ts';
 import { noSteps, type Steps } from '../../src/lib/steps.ts';
 import { createHealth } from '../../src/observe/health.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
@@ -35,6 +36,8 @@ export interface WorldOptions {
   /** Keys of the workspace file beside `workspace`; the standard one has one GitHub connection that takes webhooks. */
   readonly config?: Readonly<Record<string, unknown>>;
   readonly steps?: Steps;
+  /** Where given, so that chance takes the same course each time. */
+  readonly random?: Random;
   readonly onStatement?: (sql: string) => void;
   /** Where vendors reach the daemon. */
   readonly publicUrl?: string;
@@ -56,7 +59,7 @@ export interface World {
   requests(): Promise<{ received: number; refused: number }>;
   /** Posts a signed GitHub webhook; resolves with the status. */
   deliver(event: string, payload: object, options?: { id?: string; secret?: string }): Promise<number>;
-  /** Posts a webhook of any vendor to a connection; resolves with the status. */
+  /** Posts a webhook of any vendor to a connection; resolves with the status, 0 where the daemon ended before it answered. */
   post(connection: string, request: { headers: Readonly<Record<string, string>>; body: string }): Promise<number>;
   /** Lets time pass until the condition holds; throws after `limit` milliseconds of travel. */
   until(condition: () => boolean | Promise<boolean>, limit?: number): Promise<void>;
@@ -66,6 +69,11 @@ export interface World {
   restart(
     changed?: Pick<WorldOptions, 'config'> & { meanwhile?: (data: string) => unknown; keepPort?: boolean },
   ): Promise<void>;
+  /**
+   * The daemon's process ends at this very moment, whatever it is about: what it has written down until now is all that
+   * stays of it, and what is on its way is answered to nobody. The function that comes back starts the next one.
+   */
+  kill(): () => Promise<void>;
   /** Ends the service. The function that comes back starts it again on the same file and port. */
   unplugService(): Promise<() => Promise<void>>;
   close(): Promise<void>;
@@ -85,7 +93,7 @@ const STANDARD = {
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-world-'));
   const clock = createTravellingClock();
-  const random = systemRandom();
+  const random = options.random ?? systemRandom();
   const given = options.connectors ?? [];
   const connectors = [...realConnectors.filter((real) => !given.some(({ id }) => id === real.id)), ...given];
   const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, ...options.quota };
@@ -143,7 +151,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       parts,
     );
     const daemon = await composition.serve();
-    return { composition, daemon, inside, partition: composition.partitions[0] as Partition };
+    return { wanted, composition, daemon, inside, partition: composition.partitions[0] as Partition };
   }
 
   async function stopRunning({ composition, daemon }: { composition: Composition; daemon: Daemon }): Promise<void> {
@@ -186,9 +194,18 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   }
 
   const post: World['post'] = async (connection, { headers, body }) => {
-    const target = `${running.daemon.address}/webhooks/test/${connection}`;
-    return (await outside.http.request({ method: 'POST', url: target, headers, body, target: 'test' })).status;
+    const { daemon, inside } = running;
+    const target = `${daemon.address}/webhooks/test/${connection}`;
+    const { status } = await outside.http.request({ method: 'POST', url: target, headers, body, target: 'test' });
+    return inside.isCut() ? 0 : status;
   };
+
+  /** A copy of what is on the disk now; SQLite's shared memory is none of it, and dies with its process. */
+  function copyData(): string {
+    const copy = join(folder, 'killed');
+    cpSync(join(folder, 'data'), copy, { recursive: true, filter: (file) => !file.endsWith('-shm') });
+    return copy;
+  }
 
   let deliveries = 0;
   return {
@@ -219,6 +236,16 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       await stopRunning(running);
       await changed?.meanwhile?.(join(folder, 'data'));
       running = await start({ ...config, ...changed?.config }, port);
+    },
+    kill() {
+      const left = copyData();
+      running.inside.cut();
+      return async () => {
+        await stopRunning(running);
+        rmSync(join(folder, 'data'), { recursive: true });
+        renameSync(left, join(folder, 'data'));
+        running = await start(running.wanted);
+      };
     },
     async unplugService() {
       await service.close();
@@ -253,13 +280,22 @@ function readConfig(
 
 function countInFlight(http: HttpClient) {
   let inFlight = 0;
+  let isCut = false;
   return {
     inFlight: () => inFlight,
+    isCut: () => isCut,
+    /** From now on nothing is sent, and nothing that was asked is answered. */
+    cut() {
+      isCut = true;
+    },
     http: {
       async request(request) {
+        if (isCut) throw new SyncError('unreachable', 'the process is no more');
         inFlight++;
         try {
-          return await http.request(request);
+          const answer = await http.request(request);
+          if (isCut) throw new SyncError('outcome_unknown', 'the process is no more');
+          return answer;
         } finally {
           inFlight--;
         }

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { Fields } from '../../bench/quota/references/trace.ts';
-import { type HeldPull, listed, mirrored, type Vendor, type VendorAnswer } from './provider.ts';
+import { type Asked, type Held, type HeldPull, listed, mirrored, type Vendor, type VendorAnswer } from './provider.ts';
 
 const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
 const REPOSITORY = { uuid: UUID, full_name: 'acme/app', name: 'app' };
@@ -57,9 +57,9 @@ function ofPull({ number, fields, created, updated }: HeldPull) {
   };
 }
 
-function answer(url: URL, pulls: ReadonlyMap<number, HeldPull>): VendorAnswer | undefined {
+function answer({ url }: Asked, { pulls }: Held): VendorAnswer | undefined {
   const path = decodeURIComponent(url.pathname).replace(`/repositories/acme/${UUID}`, '/repositories/acme/app');
-  if (path === '/repositories/acme/app') return { body: REPOSITORY, shown: [] };
+  if (path === '/repositories/acme/app') return { body: REPOSITORY };
   const list = '/repositories/acme/app/pullrequests';
   const one = path.startsWith(`${list}/`) ? pulls.get(Number(path.slice(list.length + 1))) : undefined;
   if (one) return { body: ofPull(one), shown: [one] };
@@ -70,7 +70,7 @@ function answer(url: URL, pulls: ReadonlyMap<number, HeldPull>): VendorAnswer | 
   const since = Date.parse(/updated_on >= (\S+)/.exec(condition)?.[1] ?? '1970-01-01T00:00:00Z');
   // Beside `q`, `state` is not looked at.
   const isOpenOnly = condition === '' ? query.getAll('state').join() === 'OPEN' : condition.includes('state = "OPEN"');
-  const found = listed(pulls, {
+  const found = listed(pulls.values(), {
     where: ({ fields, updated }) => (!isOpenOnly || fields.state === 'open') && updated >= since,
     by: 'updated',
     isDescending: query.get('sort') === '-updated_on',

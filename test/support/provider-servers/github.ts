@@ -1,5 +1,22 @@
 import { createHmac } from 'node:crypto';
-import { type HeldPull, linkHeader, listed, mirrored, type Vendor, type VendorAnswer } from './provider.ts';
+import { workItemKey } from '../../../src/model/item.ts';
+import { githubIssues } from '../model-providers/github-issues.ts';
+import { altered } from '../model-providers/provider.ts';
+import {
+  type Asked,
+  type Held,
+  type HeldIssue,
+  type HeldPull,
+  type Hook,
+  isPull,
+  linkHeader,
+  listed,
+  mirrored,
+  present,
+  type Tracker,
+  type Vendor,
+  type VendorAnswer,
+} from './provider.ts';
 
 const REPOSITORY = { id: 5_001, name: 'app', full_name: 'acme/app', private: true, archived: false, fork: false };
 
@@ -18,16 +35,9 @@ export function githubVendor(secret: string): Vendor {
         repository: REPOSITORY,
         sender: { login: 'mona', id: 7 },
       };
-      const body = JSON.stringify(payload);
-      const headers = {
-        'content-type': 'application/json',
-        'x-github-event': isReview ? 'pull_request_review' : 'pull_request',
-        'x-github-delivery': delivery,
-        'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
-      };
-      return { headers, body };
+      return signed(secret, isReview ? 'pull_request_review' : 'pull_request', delivery, payload);
     },
-    answer,
+    answer: (asked, held) => answer(asked, held, false),
     record: ({ number, fields }) => ({
       ...{ provider: 'github', repoId: String(REPOSITORY.id), identifier: String(number) },
       ...{ title: fields.title, description: fields.description, state: fields.state, draft: fields.draft },
@@ -36,6 +46,56 @@ export function githubVendor(secret: string): Vendor {
       ...named(fields),
     }),
   };
+}
+
+/** The same repository with its issues, which share their numbers with its pull requests. */
+export function githubTracker(secret: string): Vendor & Tracker {
+  const vendor = githubVendor(secret);
+  return {
+    ...vendor,
+    secret,
+    options: (apiUrl) => ({ ...vendor.options(apiUrl), issues: true }),
+    issueHook(issue, { event, delivery }) {
+      const payload = {
+        action: { created: 'opened', updated: 'edited', deleted: 'deleted' }[event],
+        issue: ofIssue(issue),
+        repository: REPOSITORY,
+      };
+      return signed(secret, 'issues', delivery, payload);
+    },
+    answer: (asked, held) => answer(asked, held, true),
+    itemKey: ({ number }) => workItemKey('github', 'github.com', String(idOf(number))),
+    page: ({ number }) => `https://github.com/acme/app/issues/${number}`,
+    calledAt(id, issue) {
+      return id === 'github' ? `#${issue.number}` : this.page(issue);
+    },
+  };
+}
+
+function signed(secret: string, event: string, delivery: string, payload: object): Hook {
+  const body = JSON.stringify(payload);
+  const headers = {
+    'content-type': 'application/json',
+    'x-github-event': event,
+    'x-github-delivery': delivery,
+    'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
+  };
+  return { headers, body };
+}
+
+/** No two issues of GitHub share it. */
+const idOf = (number: number) => 70_000 + number;
+
+function ofIssue({ number, fields, created, updated }: HeldIssue): object {
+  const { title, description, state, labels } = fields;
+  const rawState = state === 'open' ? 'open' : 'closed (completed)';
+  const told = { title, description, labels, rawState, assignees: [], type: null };
+  const { issue } = githubIssues.fetched(told, updated).payload as { issue: object };
+  return altered(issue, {
+    ...{ id: idOf(number), number, created_at: time(created) },
+    html_url: `https://github.com/acme/app/issues/${number}`,
+    repository_url: 'https://api.github.com/repos/acme/app',
+  }) as object;
 }
 
 function named({ labels, assignees }: HeldPull['fields']) {
@@ -75,19 +135,39 @@ function ofList({ number, fields, created, updated, merged }: HeldPull) {
   };
 }
 
-function answer(url: URL, pulls: ReadonlyMap<number, HeldPull>): VendorAnswer | undefined {
+function answer({ url }: Asked, held: Held, withIssues: boolean): VendorAnswer | undefined {
   const path = url.pathname.replace(/^\/repositories\/5001/, '/repos/acme/app');
-  if (path === '/repos/acme/app') return { body: { ...REPOSITORY, has_issues: false }, shown: [] };
-  const one = pulls.get(Number(/^\/repos\/acme\/app\/pulls\/(\d+)$/.exec(path)?.[1]));
+  if (path === '/repos/acme/app') return { body: { ...REPOSITORY, has_issues: withIssues } };
+  const one = held.pulls.get(Number(/^\/repos\/acme\/app\/pulls\/(\d+)$/.exec(path)?.[1]));
   if (one) return { body: { ...ofList(one), merged: one.fields.state === 'merged' }, shown: [one] };
-  if (path !== '/repos/acme/app/pulls') return undefined;
+  if (path === '/repos/acme/app/pulls') return pageOf(url, [...held.pulls.values()], ofList);
+  return withIssues ? answerOfIssues(url, path, held) : undefined;
+}
+
+/** Pull requests are in the list of issues too. */
+function answerOfIssues(url: URL, path: string, { pulls, issues }: Held): VendorAnswer | undefined {
+  const issue = issues.get(Number(/^\/repos\/acme\/app\/issues\/(\d+)$/.exec(path)?.[1]));
+  if (issue) return issue.isDeleted ? { status: 410, body: { message: 'deleted' } } : { body: ofIssue(issue) };
+  if (path !== '/repos/acme/app/issues') return undefined;
+  return pageOf(url, [...pulls.values(), ...present(issues)], (each) =>
+    isPull(each) ? { ...ofList(each), pull_request: { html_url: '' } } : ofIssue(each),
+  );
+}
+
+function pageOf<Element extends HeldPull | HeldIssue>(
+  url: URL,
+  elements: readonly Element[],
+  show: (element: Element) => object,
+): VendorAnswer {
   const query = url.searchParams;
   const page = Number(query.get('page') ?? 1);
-  const found = listed(pulls, {
-    where: ({ fields }) => query.get('state') === 'all' || fields.state === 'open',
+  const since = Date.parse(query.get('since') ?? '1970-01-01T00:00:00Z');
+  const found = listed(elements, {
+    where: ({ fields, updated }) => (query.get('state') === 'all' || fields.state === 'open') && updated >= since,
     by: query.get('sort') === 'updated' ? 'updated' : 'created',
     isDescending: query.get('direction') === 'desc',
     ...{ page, perPage: Number(query.get('per_page') ?? 30) },
   });
-  return { body: found.shown.map(ofList), shown: found.shown, headers: linkHeader(url, page, found) };
+  const all: readonly (HeldPull | HeldIssue)[] = found.shown;
+  return { body: found.shown.map(show), shown: all.filter(isPull), headers: linkHeader(url, page, found) };
 }

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../../src/lib/clock.ts';
+import type { ItemKey } from '../../../src/model/item.ts';
 import type { Fields, Line } from '../../bench/quota/references/trace.ts';
 
 /** A pull request as a provider holds it. Times are epoch milliseconds. */
@@ -11,6 +12,28 @@ export interface HeldPull {
   readonly created: number;
   readonly updated: number;
   readonly merged: number | null;
+}
+
+export interface IssueFields {
+  readonly title: string;
+  readonly description: string;
+  readonly state: 'open' | 'done';
+  readonly labels: readonly string[];
+}
+
+/** A work item as a tracker holds it. Times are epoch milliseconds. */
+export interface HeldIssue {
+  readonly number: number;
+  readonly fields: IssueFields;
+  readonly created: number;
+  readonly updated: number;
+  readonly isDeleted: boolean;
+}
+
+/** All that one vendor holds. Deleted work items are among them: some vendors still tell of those. */
+export interface Held {
+  readonly pulls: ReadonlyMap<number, HeldPull>;
+  readonly issues: ReadonlyMap<number, HeldIssue>;
 }
 
 export interface Hook {
@@ -24,58 +47,102 @@ export interface ExpectedRecord extends Readonly<Record<string, unknown>> {
   readonly identifier: string;
 }
 
-/** How one vendor shows a repository of pull requests. All in it is what the vendor's API and webhooks say, no more. */
-export interface Vendor {
+/** One request, as a vendor's API is asked. */
+export interface Asked {
+  readonly method: string;
+  readonly url: URL;
+  readonly body: string;
+}
+
+/** How one vendor shows what it holds. All in it is what the vendor's API and webhooks say, no more. */
+interface Api {
   readonly id: string;
   /** The vendor's own part of a connection. */
   options(apiUrl: string): Readonly<Record<string, unknown>>;
+  /** Undefined: 404. */
+  answer(asked: Asked, held: Held): VendorAnswer | undefined;
+}
+
+/** A vendor of a repository of pull requests. */
+export interface Vendor extends Api {
   /** What the workspace mirrors of a pull request, as far as a webhook or an answer of the API says it. */
   said(pull: HeldPull, by: 'hook' | 'api'): Readonly<Record<string, unknown>>;
   hook(pull: HeldPull, event: string, delivery: string): Hook;
-  /** Answers a GET; undefined: 404. `list` says which pulls of a list are shown, in which order. */
-  answer(url: URL, pulls: ReadonlyMap<number, HeldPull>): VendorAnswer | undefined;
   record(pull: HeldPull): ExpectedRecord;
+}
+
+/** What became of a work item, and when its webhook is sent. */
+export interface Happening {
+  readonly event: 'created' | 'updated' | 'deleted';
+  readonly delivery: string;
+  readonly sentAt: number;
+}
+
+/** A vendor of a project of work items. */
+export interface Tracker extends Api {
+  /** What its webhooks are proved with. */
+  readonly secret: string;
+  /** Undefined where the vendor sends none for it. */
+  issueHook(issue: HeldIssue, happening: Happening): Hook | undefined;
+  itemKey(issue: HeldIssue): ItemKey;
+  /** The address of its page, as people paste it. */
+  page(issue: HeldIssue): string;
+  /** How people at a vendor of pull requests call it. */
+  calledAt(vendor: string, issue: HeldIssue): string;
 }
 
 export interface VendorAnswer {
   readonly body: unknown;
+  /** 200 unless told. */
+  readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   /** The pull requests that the answer shows. */
-  readonly shown: readonly HeldPull[];
+  readonly shown?: readonly HeldPull[];
 }
 
 /** A provider that stands on loopback, and remembers what it told the daemon and when. */
-export interface Provider {
-  readonly vendor: Vendor;
+export interface Provider<Shown extends Api = Vendor> extends Held {
+  readonly vendor: Shown;
   readonly url: string;
-  readonly pulls: ReadonlyMap<number, HeldPull>;
-  /** What was asked, and could not be answered. */
+  /** What was asked that the vendor does not know of. */
   readonly unanswered: string[];
   /** Something happens there, in a day that began then. */
   happen(line: Line, day: number): HeldPull;
+  /** A work item is created, or becomes otherwise, now. */
+  change(number: number, change: Partial<IssueFields> | 'deleted'): HeldIssue;
   close(): Promise<void>;
 }
 
-/**
- * @param told called with each state that an answer of the API shows
- */
-export async function openProvider(
-  vendor: Vendor,
-  { clock, told }: { clock: Pick<Clock, 'now'>; told: (pull: HeldPull) => void },
-): Promise<Provider> {
+interface Surroundings {
+  readonly clock: Pick<Clock, 'now'>;
+  /** Called with each state that an answer of the API shows. */
+  readonly told?: (pull: HeldPull) => void;
+  /** Called with each request, before it is answered. */
+  readonly asked?: (asked: Asked) => void;
+}
+
+export async function openProvider<Shown extends Api>(
+  vendor: Shown,
+  { clock, told, asked }: Surroundings,
+): Promise<Provider<Shown>> {
   const pulls = new Map<number, HeldPull>();
+  const issues = new Map<number, HeldIssue>();
   const unanswered: string[] = [];
 
-  function respond(request: IncomingMessage, response: ServerResponse): void {
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = Buffer.concat(await request.toArray()).toString();
+    const question = { method: request.method ?? 'GET', url: new URL(request.url ?? '/', url), body };
     response.sendDate = false;
     response.setHeader('date', new Date(clock.now()).toUTCString());
     response.setHeader('content-type', 'application/json');
-    const answer = vendor.answer(new URL(request.url ?? '/', url), pulls);
-    if (!answer) {
-      unanswered.push(`${request.method} ${request.url}`);
-      response.writeHead(404).end('{"message":"Not Found"}');
-      return;
-    }
+    asked?.(question);
+    const answer = vendor.answer(question, { pulls, issues });
+    if (answer) return send(answer, request, response);
+    unanswered.push(`${request.method} ${request.url}`);
+    response.writeHead(404).end('{"message":"Not Found"}');
+  }
+
+  function send(answer: VendorAnswer, request: IncomingMessage, response: ServerResponse): void {
     const body = JSON.stringify(answer.body);
     const etag = `"${hash('sha256', body, 'hex').slice(0, 16)}"`;
     response.setHeader('etag', etag);
@@ -83,15 +150,15 @@ export async function openProvider(
       response.writeHead(304).end();
       return;
     }
-    for (const pull of answer.shown) told(pull);
-    response.writeHead(200, answer.headers).end(body);
+    for (const pull of answer.shown ?? []) told?.(pull);
+    response.writeHead(answer.status ?? 200, answer.headers).end(body);
   }
 
-  const server = createServer(respond);
+  const server = createServer((request, response) => void respond(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    ...{ vendor, url, pulls, unanswered },
+    ...{ vendor, url, pulls, issues, unanswered },
     happen({ item, fields, at }, day) {
       const number = Number(item.split('/')[1]);
       const updated = Math.floor(day + at * 1_000);
@@ -101,6 +168,14 @@ export async function openProvider(
       pulls.set(number, pull);
       return pull;
     },
+    change(number, change) {
+      const updated = clock.now();
+      const before = issues.get(number) ?? { fields: BLANK, created: updated };
+      const fields = change === 'deleted' ? before.fields : { ...before.fields, ...change };
+      const issue = { number, fields, updated, created: before.created, isDeleted: change === 'deleted' };
+      issues.set(number, issue);
+      return issue;
+    },
     close: () =>
       new Promise((resolve) => {
         server.closeAllConnections();
@@ -109,27 +184,48 @@ export async function openProvider(
   };
 }
 
+const BLANK: IssueFields = { title: '', description: '', state: 'open', labels: [] };
+
 /** The fields that every vendor has, and says everywhere. */
 export function mirrored({ title, description, state, draft, reviewers }: Fields) {
   return { title, description, state, draft, reviewers: reviewers.toSorted() };
 }
 
-/** The pulls that a list shows, ordered and cut into pages. */
-export function listed(
-  pulls: ReadonlyMap<number, HeldPull>,
+/** What every list can be ordered by. */
+interface Listed {
+  readonly number: number;
+  readonly created: number;
+  readonly updated: number;
+}
+
+/** The elements that a list shows, ordered and cut into pages. */
+export function listed<Element extends Listed>(
+  elements: Iterable<Element>,
   wish: {
-    readonly where: (pull: HeldPull) => boolean;
-    readonly by: 'updated' | 'created';
+    readonly where: (element: Element) => boolean;
+    readonly by: 'updated' | 'created' | 'number';
     readonly isDescending: boolean;
     readonly page: number;
     readonly perPage: number;
   },
-): { readonly shown: readonly HeldPull[]; readonly hasNext: boolean; readonly lastPage: number } {
+): { readonly shown: readonly Element[]; readonly hasNext: boolean; readonly lastPage: number } {
   const { where, by, isDescending, page, perPage } = wish;
   const sign = isDescending ? -1 : 1;
-  const found = [...pulls.values()].filter(where).sort((a, b) => sign * (a[by] - b[by] || a.number - b.number));
+  const found = [...elements].filter(where).sort((a, b) => sign * (a[by] - b[by] || a.number - b.number));
   const shown = found.slice((page - 1) * perPage, page * perPage);
   return { shown, hasNext: page * perPage < found.length, lastPage: Math.max(1, Math.ceil(found.length / perPage)) };
+}
+
+/** Of something that the vendor knows no more. */
+export const NO_MORE: VendorAnswer = { status: 404, body: { message: 'Not Found' } };
+
+/** Those that still exist. */
+export function present(issues: ReadonlyMap<number, HeldIssue>): readonly HeldIssue[] {
+  return [...issues.values()].filter(({ isDeleted }) => !isDeleted);
+}
+
+export function isPull(element: HeldPull | HeldIssue): element is HeldPull {
+  return 'merged' in element;
 }
 
 /** `Link` of RFC 8288, as GitHub and GitLab send it. */
