@@ -96,7 +96,9 @@ async function throughItems(
   const resolved: Resolved[] = [];
   for (const { itemKey, connection } of items) {
     const rule = about.rule === 'task-key' ? 'item-key' : about.rule;
-    const intent = intentOf(sources.get(connection)?.grammar ?? PLAIN, about.words);
+    const grammar = sources.get(connection)?.grammar ?? PLAIN;
+    // An address means nothing else, whatever stands before it.
+    const intent = intentOf(rule === 'item-url' ? { ...grammar, needsWord: false } : grammar, about.words);
     const tasks = intent === undefined ? [] : await standingTasks(query, itemKey);
     const outcome = intent === undefined ? 'unworded' : tasks.length === 0 ? 'taskless' : 'linked';
     resolved.push({ ...about, rule, intent: intent ?? about.intent, via: itemKey, outcome, tasks });
