@@ -199,7 +199,7 @@ function createClient(store: () => Store, clock: TravellingClock, quota: QuotaOp
     async start() {
       life = { alive: true };
       throttle = await open(store(), mortal(life), quota);
-      for (const request of [...todo].sort((a, b) => a.due - b.due)) ask(request);
+      for (const request of [...todo].sort((a, b) => (goesBefore(a, b) ? -1 : 1))) ask(request);
     },
     kill() {
       life.alive = false;
