@@ -43,6 +43,8 @@ export interface WorldOptions {
   readonly publicUrl?: string;
   /** The owner's tokens at git providers, by provider: what the owner opens in the workspace is opened there. */
   readonly memberTokens?: Readonly<Record<string, string>>;
+  /** What the clock shows at first, epoch milliseconds; needed beside a real vendor. */
+  readonly startAt?: number;
   /** Vendors beside the real ones, or in the place of those with the same id. */
   readonly connectors?: readonly Connector<unknown>[];
 }
@@ -92,7 +94,7 @@ const STANDARD = {
 
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-world-'));
-  const clock = createTravellingClock();
+  const clock = createTravellingClock({ start: options.startAt });
   const random = options.random ?? systemRandom();
   const given = options.connectors ?? [];
   const connectors = [...realConnectors.filter((real) => !given.some(({ id }) => id === real.id)), ...given];

@@ -41,8 +41,16 @@ export function worksync(args: readonly string[], options: StartOptions = {}): P
   return startWorksync(args, options).ended;
 }
 
-export function startNode(args: readonly string[], { env = {}, cwd = TOP }: StartOptions = {}): Running {
-  const child = spawn(process.execPath, args, {
+export function startNode(args: readonly string[], options: StartOptions = {}): Running {
+  return startProgram(process.execPath, args, options);
+}
+
+export function startProgram(
+  program: string,
+  args: readonly string[],
+  { env = {}, cwd = TOP }: StartOptions = {},
+): Running {
+  const child = spawn(program, args, {
     cwd,
     env: { ...baseEnvironment(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
