@@ -7,6 +7,7 @@ import { gitlab } from './gitlab/index.ts';
 import { jira } from './jira/index.ts';
 import { linear } from './linear/index.ts';
 import { redmine } from './redmine/index.ts';
+import { sentry } from './sentry/index.ts';
 
 /**
  * Every connector, one line each. Their options differ, so here they are unknown: what `options` has parsed is what the
@@ -21,4 +22,5 @@ export const connectors: readonly Connector<unknown>[] = [
   jira,
   linear,
   redmine,
+  sentry,
 ];

@@ -23,8 +23,19 @@ import { profile as jira } from './connectors/jira.ts';
 import { profile as linear } from './connectors/linear.ts';
 import type { ConnectorProfile, Exchange, FixtureCase } from './connectors/profile.ts';
 import { profile as redmine } from './connectors/redmine.ts';
+import { profile as sentry } from './connectors/sentry.ts';
 
-const PROFILES: readonly ConnectorProfile[] = [azureBoards, bitbucket, generic, github, gitlab, jira, linear, redmine];
+const PROFILES: readonly ConnectorProfile[] = [
+  azureBoards,
+  bitbucket,
+  generic,
+  github,
+  gitlab,
+  jira,
+  linear,
+  redmine,
+  sentry,
+];
 const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
 const http = createHttpClient({ steps: noSteps, meter: silentMeter });

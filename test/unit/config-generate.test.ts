@@ -37,6 +37,8 @@ const ENV = {
   AZURE_DEVOPS_TOKEN: 'a-token',
   AZURE_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
   JIRA_TOKEN: 'a-token',
+  SENTRY_TOKEN: 'a-token',
+  SENTRY_CLIENT_SECRET: 'a-webhook-secret-of-some-length',
   REDMINE_API_KEY: 'a-key',
   REDMINE_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
   DESK_TOKEN: 'a-token',

@@ -9,6 +9,7 @@ import { jira } from './jira.ts';
 import { linear } from './linear.ts';
 import type { ModelProvider } from './provider.ts';
 import { redmine } from './redmine.ts';
+import { sentry } from './sentry.ts';
 
 /** One for each connector of the registry at least; the contract suite compares the two. */
 export const modelProviders: readonly ModelProvider[] = [
@@ -22,4 +23,5 @@ export const modelProviders: readonly ModelProvider[] = [
   jira,
   linear,
   redmine,
+  sentry,
 ];

@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { ItemReference } from '../../model/item.ts';
+import type { Fetched } from '../connector.ts';
+import { writeJson } from '../kit/json.ts';
+import { type Api, malformed } from './api.ts';
+import type { Options } from './options.ts';
+import * as schema from './schema.ts';
+import { SHAPES } from './translate.ts';
+
+const locator = z.object({ id: schema.id, projectId: schema.id, shortId: schema.shortId });
+
+/** The issue that a reference means. Throws `internal`: references are made by this connector alone. */
+export function readLocator(reference: ItemReference): z.infer<typeof locator> {
+  const result = locator.safeParse(reference.locator);
+  if (result.success) return result.data;
+  throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
+}
+
+export function pathOf({ organization }: Options, id: string): string {
+  return `/organizations/${organization}/issues/${id}/`;
+}
+
+/**
+ * Gets one issue. It is gone where another one comes in its place, with which it was merged, and where there is none; the latter
+ * only if its project can be seen, since a lost right also looks like 404.
+ */
+export async function fetchIssue(
+  api: Api,
+  { options, clock }: { readonly options: Options; readonly clock: Clock },
+  reference: ItemReference,
+  signal: AbortSignal,
+): Promise<Fetched> {
+  const { id, projectId, shortId } = readLocator(reference);
+  const path = pathOf(options, id);
+  const found = await findIssue(api, path, signal);
+  if (found?.id === id) return { event: SHAPES.issue, body: writeJson(schema.slim(found)) };
+  if (!found) await api.get(`/projects/${options.organization}/${projectId}/`, signal);
+  const seenAt = new Date(clock.now()).toISOString();
+  return { event: SHAPES.gone, body: writeJson({ id, shortId, projectId, seenAt }) };
+}
+
+async function findIssue(api: Api, path: string, signal: AbortSignal): Promise<{ id: string } | undefined> {
+  try {
+    const { data } = z.looseObject({ id: schema.id }).safeParse((await api.get(path, signal)).content);
+    if (!data) throw malformed(`GET ${path}: the answer is no issue`);
+    return data;
+  } catch (thrown) {
+    if (asSyncError(thrown).code !== 'not_found') throw thrown;
+    return undefined;
+  }
+}

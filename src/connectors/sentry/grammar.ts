@@ -1,0 +1,9 @@
+import type { Grammar } from '../../model/grammar.ts';
+
+/** `Fixes MYAPP-317` in a commit, a title or a description (providers' facts §13). */
+export const grammar: Grammar = {
+  closing: ['fix', 'fixes', 'fixed'],
+  closes: 'next',
+  names: ['short-id'],
+  needsWord: true,
+};

@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { absent, instant, webAddress } from '../kit/fields.ts';
+import { keep, type Shape } from '../kit/slim.ts';
+
+/**
+ * The fields that are read, and no others (providers' facts §10). Identity and time must be there; any other field that
+ * is missing, or that has become something else, is absent: it is then neither compared nor cleared.
+ */
+
+/** Numbers, written as texts. */
+export const id = z.string().regex(/^[1-9]\d{0,19}$/);
+export const shortId = z.string().regex(/^[A-Z0-9][A-Z0-9_-]{0,127}-[A-Z0-9]{1,16}$/);
+const slug = z.string().regex(/^[a-z0-9_-]{1,100}$/);
+const text = z.string().min(1);
+
+export const project = z.object({ id, slug });
+
+/** A person or a team; older versions write a person without a type. */
+const assignee = absent(
+  z.object({ id: z.union([text, z.int()]).transform(String), type: absent(text), email: absent(z.email()) }).nullable(),
+);
+
+export const issue = z.object({
+  id,
+  shortId,
+  project,
+  lastSeen: instant,
+  title: absent(z.string()),
+  culprit: absent(z.string().nullable()),
+  permalink: absent(webAddress),
+  web_url: absent(webAddress),
+  status: absent(text),
+  substatus: absent(text.nullable()),
+  level: absent(text),
+  priority: absent(text.nullable()),
+  type: absent(text),
+  assignedTo: assignee,
+  firstSeen: absent(instant),
+});
+
+export type SentryIssue = z.infer<typeof issue>;
+
+export const issueEvent = z.object({ data: z.object({ issue }) });
+
+/** What `fetch` writes for an issue that exists no more. */
+export const gone = z.object({ id, shortId, projectId: id, seenAt: z.iso.datetime() });
+
+const KEPT: Shape = {
+  id: true,
+  shortId: true,
+  project: { id: true, slug: true },
+  lastSeen: true,
+  title: true,
+  culprit: true,
+  permalink: true,
+  web_url: true,
+  status: true,
+  substatus: true,
+  level: true,
+  priority: true,
+  type: true,
+  assignedTo: { id: true, type: true, email: true },
+  firstSeen: true,
+};
+
+/** Pure: leaves out what no schema here reads. */
+export function slim(found: unknown): unknown {
+  return keep(found, KEPT);
+}

@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { asSyncError } from '../../errors/sync-error.ts';
+import type { ItemReference } from '../../model/item.ts';
+import type { Connection } from '../connector.ts';
+import { type Api, malformed } from './api.ts';
+import { pathOf, readLocator } from './fetch.ts';
+import type { Options } from './options.ts';
+
+type Comment = Parameters<NonNullable<Connection['comment']>>[1];
+
+const note = z.object({ id: z.union([z.string().regex(/^\d{1,20}$/), z.int()]), data: z.object({ text: z.string() }) });
+
+/** Posts a comment, or updates the one that carries the words of the marker in its last line. */
+export async function comment(
+  api: Api,
+  options: Options,
+  reference: ItemReference,
+  { marker, text }: Comment,
+  signal: AbortSignal,
+): Promise<void> {
+  const path = `${pathOf(options, readLocator(reference).id)}comments/`;
+  const words = marker.replace(/^<!--\s*|\s*-->$/g, '');
+  const whole = `${text}\n\n${words}`;
+  const standing = await findNotes(api, path, words, signal);
+  for (const { id, data } of standing) {
+    if (data.text.trim() === whole || (await isEdited(api, `${path}${id}/`, whole, signal))) return;
+  }
+  await api.send('POST', path, { text: whole }, signal);
+}
+
+async function findNotes(api: Api, path: string, words: string, signal: AbortSignal) {
+  const all: z.infer<typeof note>[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await api.page(path, {}, cursor, signal);
+    const notes = page.found.flatMap((each) => note.safeParse(each).data ?? []);
+    all.push(...notes.filter(({ data }) => data.text.includes(words)));
+    if (page.next === undefined) return all;
+    cursor = page.next;
+  }
+}
+
+/** Sentry lets nobody edit what another one wrote, and says so: a quotation of ours is passed over. */
+async function isEdited(api: Api, path: string, text: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    await api.send('PUT', path, { text }, signal);
+    return true;
+  } catch (thrown) {
+    const { status } = asSyncError(thrown);
+    if (status === 403 || status === 404) return false;
+    throw thrown;
+  }
+}
+
+/** Resolves the issue; one that is resolved or archived is left as it is. */
+export async function close(api: Api, options: Options, reference: ItemReference, signal: AbortSignal): Promise<void> {
+  const path = pathOf(options, readLocator(reference).id);
+  const { data } = z.object({ status: z.string() }).safeParse((await api.get(path, signal)).content);
+  if (!data) throw malformed(`GET ${path}: the answer tells no status`);
+  if (data.status === 'unresolved') await api.send('PUT', path, { status: 'resolved' }, signal);
+}

@@ -1,0 +1,154 @@
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { ConnectorProfile, Exchange } from './profile.ts';
+
+const ORIGIN = 'https://sentry.example.com';
+const API = '/api/0';
+const LIST = `${API}/organizations/acme/issues/`;
+const ISSUE = `${LIST}1170820242/`;
+const QUERY = { project: '41', query: '', sort: 'date', limit: '100', collapse: 'stats' };
+const PAGES = 5;
+
+const fixture = (name: string) =>
+  readFileSync(new URL(`../../../src/connectors/sentry/fixtures/${name}.json`, import.meta.url), 'utf8');
+const issue = JSON.parse(fixture('issues.get')) as object;
+
+function sign(body: Buffer, secret: string) {
+  return {
+    'sentry-hook-signature': createHmac('sha256', secret).update(body).digest('hex'),
+    'sentry-hook-resource': 'issue',
+    'request-id': '6f1c9a0458bd4b5c8a1a1b7e32a0c0de',
+  };
+}
+
+/** A next page is always named; the last one has no results. */
+const link = (cursor: string, results: boolean, host = ORIGIN) => ({
+  link:
+    `<${host}${LIST}?&cursor=1:0:1>; rel="previous"; results="false"; cursor="1:0:1", ` +
+    `<${host}${LIST}?&cursor=${cursor}>; rel="next"; results="${results}"; cursor="${cursor}"`,
+});
+
+/** Page n of five holds two issues, each an hour older than the one before. */
+function page(number: number): Exchange {
+  const issues = [2 * number - 2, 2 * number - 1].map((age) => ({
+    ...issue,
+    id: String(10_100 - age),
+    lastSeen: new Date(Date.UTC(2026, 2, 5, 12 - age)).toISOString(),
+  }));
+  return {
+    path: LIST,
+    query: number === 1 ? QUERY : { ...QUERY, cursor: `177000000000${number}:0:0` },
+    headers: link(`177000000000${number + 1}:0:0`, number < PAGES),
+    body: JSON.stringify(issues),
+  };
+}
+
+const first: Exchange = { path: LIST, query: QUERY };
+const said = (detail: string) => JSON.stringify({ detail });
+const headers = {
+  date: 'Mon, 05 Jan 2026 09:00:00 GMT',
+  'x-sentry-rate-limit-limit': '40',
+  'x-sentry-rate-limit-reset': String(Date.UTC(2026, 0, 5, 9, 0, 20) / 1_000),
+  'x-sentry-rate-limit-concurrentlimit': '25',
+};
+
+export const profile: ConnectorProfile = {
+  id: 'sentry',
+  options: { host: 'sentry.example.com', organization: 'acme', token: 'sntrys_contract', projects: ['41'] },
+  origin: ORIGIN,
+  webhook: {
+    signatureHeader: 'sentry-hook-signature',
+    required: ['sentry-hook-resource', 'request-id'],
+    sign,
+    vector: {
+      // Computed outside this program.
+      secret: 'shh',
+      body: '{"a":1}',
+      headers: {
+        'sentry-hook-signature': 'dfb8cf3fc9778c70386e30f5e0776d37f9ee9c8756d3cbd7df0902150644358d',
+        'sentry-hook-resource': 'issue',
+        'request-id': '6f1c9a0458bd4b5c8a1a1b7e32a0c0de',
+      },
+    },
+    forgeries(body, secret) {
+      const good = sign(body, secret);
+      const hex = good['sentry-hook-signature'];
+      const { 'sentry-hook-signature': _, ...unsigned } = good;
+      return {
+        'a digest with its method': { ...good, 'sentry-hook-signature': `sha256=${hex}` },
+        'upper case': { ...good, 'sentry-hook-signature': hex.toUpperCase() },
+        'a digest that is too short': { ...good, 'sentry-hook-signature': hex.slice(2) },
+        "GitHub's header": { ...unsigned, 'x-hub-signature-256': `sha256=${hex}` },
+        'the header of the former plugins': { ...unsigned, 'sentry-app-signature': hex },
+      };
+    },
+  },
+  fixtures: [
+    { file: 'issue.created', source: 'webhook', event: 'issue', outcome: 'items' },
+    { file: 'issue.resolved', source: 'webhook', event: 'issue', outcome: 'items' },
+    { file: 'issue.archived', source: 'webhook', event: 'issue', outcome: 'items' },
+    { file: 'issue.assigned.team', source: 'webhook', event: 'issue', outcome: 'items' },
+    { file: 'issue.drifted', source: 'webhook', event: 'issue', outcome: 'references' },
+    {
+      file: 'issue.other-project',
+      source: 'webhook',
+      event: 'issue',
+      outcome: 'ignored',
+      reason: 'project_not_in_scope',
+    },
+    { file: 'comment.created', source: 'webhook', event: 'comment', outcome: 'ignored', reason: 'event_not_followed' },
+    { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
+    { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
+    { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
+  ],
+  poll: {
+    unit: '41',
+    watermark: '2026-03-01T00:00:00.000Z',
+    walk: [1, 2, 3, 4, 5].map(page),
+    items: 10,
+    newest: '2026-03-05T12:00:00.000Z',
+    first,
+    // Of the link nothing but the cursor is used.
+    foreignNext: { ...first, headers: link('https://evil.example', true), body: JSON.stringify([issue]) },
+  },
+  fetch: {
+    kind: 'work_item',
+    reference: { id: '1170820242', projectId: '41', shortId: 'FRONT-END-9' },
+    found: [{ path: ISSUE, body: JSON.stringify(issue) }],
+    gone: [
+      { path: ISSUE, status: 404, body: said('The requested resource does not exist') },
+      { path: `${API}/projects/acme/41/`, body: JSON.stringify({ id: '41', slug: 'front-end' }) },
+    ],
+    hidden: [
+      { path: ISSUE, status: 404, body: said('The requested resource does not exist') },
+      { path: `${API}/projects/acme/41/`, status: 404, body: said('The requested resource does not exist') },
+    ],
+  },
+  limits: {
+    '429 with retry-after': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },
+    'only a reset': {
+      answer: { status: 429, headers: { ...headers, 'x-sentry-rate-limit-remaining': '0' }, body: '' },
+      atLeast: 20_000,
+    },
+    'too many at one time': {
+      answer: {
+        status: 429,
+        headers: {
+          ...headers,
+          'x-sentry-rate-limit-remaining': '12',
+          'x-sentry-rate-limit-concurrentremaining': '0',
+        },
+        body: said('You are attempting to go over the allowed concurrency limit.'),
+      },
+      atLeast: 5_000,
+    },
+    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
+  },
+  check: {
+    good: [
+      { path: `${API}/organizations/acme/`, body: JSON.stringify({ slug: 'acme', name: 'Acme' }) },
+      { path: LIST, query: { ...QUERY, sort: 'new' }, headers: link('1:0:0', false), body: '[]' },
+    ],
+    refused: [{ path: `${API}/organizations/acme/`, status: 401, body: said('Invalid token') }],
+  },
+};
