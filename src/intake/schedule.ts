@@ -9,17 +9,31 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
 /**
- * Calls at each moment of the schedule until cancelled. The callee sees to it that calls do not overlap.
+ * Calls at each moment of the schedule until cancelled. The callee sees to it that calls do not overlap. An interval goes
+ * on from `lastAt`, epoch milliseconds, where that is told: it is then no longer for having been interrupted.
  *
  * node-cron reads a cron expression and decides which moments it names. The moments themselves come from our clock,
  * one look at each minute (each second where the expression names seconds): so a test can travel, and a wall clock
  * that was set anew is noticed within a minute.
  */
-export function repeat(schedule: PollSchedule, clock: Clock, random: Random, call: () => void): Cancel {
+export function repeat(
+  schedule: PollSchedule,
+  clock: Clock,
+  random: Random,
+  call: () => void,
+  lastAt = clock.now(),
+): Cancel {
   if (schedule === 'off') return () => undefined;
-  if ('everyMs' in schedule)
-    return chain(clock, () => schedule.everyMs * (1 - JITTER + 2 * JITTER * random.float()), call);
-  return repeatCron(schedule.cron, clock, call);
+  if ('cron' in schedule) return repeatCron(schedule.cron, clock, call);
+  // A time ahead of ours can only come from a clock that has since been set back.
+  let passed = Math.max(0, clock.now() - lastAt);
+  const toNext = () => {
+    const pause = schedule.everyMs * (1 - JITTER + 2 * JITTER * random.float());
+    const left = Math.max(0, pause - passed);
+    passed = 0;
+    return left;
+  };
+  return chain(clock, toNext, call);
 }
 
 function repeatCron(expression: string, clock: Clock, call: () => void): Cancel {

@@ -10,7 +10,7 @@ import { type Store, storeError } from '../store/database.ts';
 import { dueFetches, requestFetch } from '../store/fetches.ts';
 import { findItem, readFields } from '../store/items.ts';
 import { ALL_UNITS } from '../store/polls.ts';
-import { heldPart, keepSweepsOf, recordSweep, recordSweepFailure } from '../store/sweeps.ts';
+import { heldPart, keepSweepsOf, recordRound, recordSweep, recordSweepFailure, sweptSince } from '../store/sweeps.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
 import { repeat } from './schedule.ts';
@@ -62,7 +62,18 @@ export function createSweeps(deps: SweepDeps): Stage {
 function createSweeper(deps: SweepDeps, active: ActiveConnection): Stage {
   const stopping = new AbortController();
   let cancel: Cancel | undefined;
+  let starting: Promise<void> | undefined;
   let work: Promise<void> | undefined;
+
+  /** Intervals of a day are longer than many processes live: they go on where the last process left them. */
+  async function begin(): Promise<void> {
+    const { store, clock, random } = deps;
+    const since = await sweptSince(store.query, active.name, clock.now()).catch((reason: unknown) => {
+      deps.logger.error({ connection: active.name, error: storeError(reason, store.file) }, 'last sweep not read');
+      return clock.now();
+    });
+    if (!stopping.signal.aborted) cancel = repeat(active.sweep, clock, random, onSchedule, since);
+  }
 
   /** A moment of the schedule that falls into a sweep is left out. */
   function onSchedule(): void {
@@ -71,11 +82,12 @@ function createSweeper(deps: SweepDeps, active: ActiveConnection): Stage {
 
   return {
     start() {
-      if (!stopping.signal.aborted) cancel ??= repeat(active.sweep, deps.clock, deps.random, onSchedule);
+      if (!stopping.signal.aborted && active.sweep !== 'off') starting ??= begin();
     },
     async stop() {
       stopping.abort();
       cancel?.();
+      await starting;
       await work;
     },
   };
@@ -93,6 +105,13 @@ async function sweepAll(deps: SweepDeps, active: ActiveConnection, signal: Abort
     if (signal.aborted) return;
     await attempt(deps, active, unit, signal, () => sweepUnit(deps, active, unit, signal));
   }
+  await attempt(deps, active, ALL_UNITS, signal, () => endRound(deps, active, signal));
+}
+
+/** One that is interrupted does not count: the next process begins anew, at once. */
+async function endRound({ store, clock }: SweepDeps, { name }: ActiveConnection, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  await recordRound(store.query, name, clock.now());
 }
 
 async function attempt<Result>(

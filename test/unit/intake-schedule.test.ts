@@ -33,6 +33,23 @@ describe('an interval', () => {
   });
 });
 
+describe('an interval that goes on from before', () => {
+  test.each<[string, number, number]>([
+    ['has the rest of it left', 4, 6],
+    ['is over at once where it has passed', 25, 0],
+    ['is whole where the clock was set back', -5, 10],
+  ])('%s', async (_name, ago, minutes) => {
+    const clock = createTravellingClock();
+    const start = clock.now();
+    const moments: number[] = [];
+    const call = () => void moments.push((clock.now() - start) / MINUTE);
+    const cancel = repeat({ everyMs: 10 * MINUTE }, clock, fixed(0.5), call, start - ago * MINUTE);
+    await clock.advance((minutes + 10) * MINUTE);
+    cancel();
+    expect(moments).toEqual([minutes, minutes + 10]);
+  });
+});
+
 describe('a cron expression', () => {
   test.each<[string, string, number, string[]]>([
     [
