@@ -73,7 +73,10 @@ describe('a walk', () => {
     const asked = changed('2026-01-05T08:20:00Z');
     const { connection } = connect([
       [asked, page([issue(3, { updated_on: '2026-01-05T08:45:00Z' })], 2, { date })],
-      [`${asked}&issue_id=>=4`, page([issue(9, { updated_on: '2026-01-05T09:04:00Z' })], 1, { date })],
+      [
+        `${asked}&issue_id=>=4`,
+        page([issue(9, { updated_on: '2026-01-05T09:04:00Z' })], 1, { date: 'Mon, 05 Jan 2026 09:05:00 GMT' }),
+      ],
     ]);
     const first = await connection.poll({ ...started, watermark }, signal);
     expect(first).toMatchObject({ newest: '2026-01-05T08:45:00.000Z' });
