@@ -285,6 +285,8 @@ export interface Connector<Options = never> {
    * A connector without it may be polled every minute.
    */
   shortestPoll?(options: Options): number;
+  /** Whether `fetch` also brings the messages of a pull request's commits. Deliveries never carry all of them. */
+  fetchesCommits?(options: Options): boolean;
   /**
    * Checks the signature over the raw bytes against every live secret, in constant time. Throws `SyncError`.
    *

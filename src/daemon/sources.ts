@@ -43,6 +43,7 @@ function sourceOf(config: ConnectionConfig, connectors: Parts['connectors']): So
     grammar: connector.grammar,
     writeBack,
     mirror: mirror === 'record',
+    fetchesCommits: connector.fetchesCommits?.(options) ?? false,
     translate: (delivery) => connector.translate(delivery, options),
     reference: (item) => connector.reference(item),
   };

@@ -54,7 +54,7 @@ export interface PullRequest extends ItemBase {
   readonly reviewers?: readonly string[];
   /** RFC 3339, UTC; null while it is not merged. */
   readonly mergedAt?: string | null;
-  /** Messages of its commits, as far as deliveries bring them; searched for trailers and closing words. */
+  /** Messages of its commits, newest first, where a connection fetches them; searched for names and trailers. */
   readonly commitMessages?: readonly string[];
 }
 

@@ -11,6 +11,7 @@ import { findItem, type ItemMark, itemMarks, readFields, saveItem } from '../sto
 import { wishTaskList } from '../store/list-reads.ts';
 import { applyAnswer } from './answers.ts';
 import type { Cause } from './changes.ts';
+import { lacksCommits } from './commits.ts';
 import type { Moment, Source, Sources } from './context.ts';
 import { evaluate } from './evaluate.ts';
 import { type GuardLimits, guardChanges } from './guard.ts';
@@ -196,14 +197,19 @@ class Batch implements BatchResult {
     const item = clampTime(raw, delivery.receivedAt);
     const hash = hashOf(item);
     const mark = this.#marks.get(item.key);
-    if (mark?.provider_time === item.updatedAt && mark.hash === hash) return true;
+    // A backfill is asked for by hand: it also brings what the repeated pages of polls do not ask for again.
+    const completes = source.fetchesCommits && delivery.source === 'backfill';
+    if (mark?.provider_time === item.updatedAt && mark.hash === hash && !completes) return true;
     const held = await this.#heldItem(item.key, mark);
     const judgement = judge(held, item, delivery.source);
     if (judgement.outcome === 'superseded') return false;
-    if (judgement.outcome === 'unchanged') return true;
-    if (judgement.doubtful) await this.#ask(delivery, source.reference(item));
+    const applied = judgement.outcome === 'applied' ? judgement : undefined;
+    const looked = applied?.held ?? (completes ? held : undefined);
+    const lacks = source.fetchesCommits && looked && lacksCommits(held?.item, looked.item, delivery.source);
+    if (lacks || applied?.doubtful) await this.#ask(delivery, source.reference(item));
+    if (!applied) return true;
     // A guess may hold less than the delivery said: the fetched object must be judged, also where it says the same.
-    await this.#hold(delivery, source, judgement.held, judgement.doubtful ? '' : hash);
+    await this.#hold(delivery, source, applied.held, applied.doubtful ? '' : hash);
     return true;
   }
 

@@ -14,6 +14,8 @@ export interface Source {
   readonly grammar?: Grammar;
   /** What is written to the vendor; absent: nothing. */
   readonly writeBack?: { readonly comment: boolean; readonly close: boolean };
+  /** Whether its fetches bring messages of commits, which no delivery carries. */
+  readonly fetchesCommits?: boolean;
   translate(delivery: Delivery): Translation;
   reference(item: Item): ItemReference;
 }

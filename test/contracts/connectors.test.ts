@@ -392,6 +392,21 @@ describe.each(PROFILES)('$id', (profile) => {
       expect(await translated()).toMatchObject({ outcome: 'items', items: [{ gone: true }] });
     });
 
+    const { found, commits } = profile.fetch;
+    it.each(commits ? [commits] : [])(
+      'brings messages of commits where they are asked for, newest first',
+      async ({ pages, foreignNext: elsewhere }) => {
+        const withCommits = connector.options.parse({ ...profile.options, commits: true });
+        const connection = connector.connect(withCommits, { http, clock, logger: silentLogger });
+        script([...found, ...pages]);
+        const { event, body } = await connection.fetch(reference, signal);
+        const translation = connector.translate({ source: 'fetch', event, body }, withCommits);
+        expect(translation).toMatchObject({ items: [{ commitMessages: ['Three', 'Two', 'One'] }] });
+        script([...found, elsewhere]);
+        expect(await codeOf(connection.fetch(reference, signal))).toBe('answer_malformed');
+      },
+    );
+
     it('claims nothing about what it may not see', async () => {
       script(profile.fetch.hidden);
       expect(await codeOf(connect().fetch(reference, signal))).toBe('not_found');

@@ -286,6 +286,60 @@ describe('fetch', () => {
     const { connection } = connectionOf({}, [[named, { status: 502 }]]);
     expect((await failure(connection.fetch(reference, signal)))?.code).toBe('server_failed');
   });
+
+  describe('with commits', () => {
+    const commits = `${named}/commits`;
+    const page = (from: number, count: number) => ({
+      body: Array.from({ length: count }, (_, index) => ({ sha: 'a', commit: { message: `Step ${from + index}` } })),
+    });
+    const next = (number: number) => ({
+      link: `<https://api.github.com/repositories/70100/pulls/12/commits?per_page=100&page=${number}>; rel="next"`,
+    });
+
+    it('brings the messages of all pages, newest first', async () => {
+      const { connection, rest, options } = connectionOf({ commits: true }, [
+        [named, { body: pull(70100) }],
+        [`${commits}?per_page=100`, { ...page(1, 100), headers: next(2) }],
+        [`${commits}?per_page=100&page=2`, page(101, 2)],
+      ]);
+      const { event, body } = await connection.fetch(reference, signal);
+      expect(rest).toEqual([]);
+      const translation = github.translate({ source: 'fetch', event, body }, options);
+      const messages = Array.from({ length: 102 }, (_, index) => `Step ${102 - index}`);
+      expect(translation).toMatchObject({ outcome: 'items', items: [{ identifier: '12', commitMessages: messages }] });
+    });
+
+    it('asks the repository that the pull request was found in', async () => {
+      const { connection, rest } = connectionOf({ commits: true }, [
+        [named, { body: pull(99) }],
+        ['GET https://api.github.com/repositories/70100/pulls/12', { body: pull(70100) }],
+        ['GET https://api.github.com/repositories/70100/pulls/12/commits?per_page=100', page(1, 1)],
+      ]);
+      const { body } = await connection.fetch(reference, signal);
+      expect(JSON.parse(body.toString())).toEqual({ ...pull(70100), commit_messages: ['Step 1'] });
+      expect(rest).toEqual([]);
+    });
+
+    it.each([
+      ['are not found', { status: 404 }],
+      ['cannot be read', { body: [{ sha: 'a', commit: { message: 'Fix' } }, { sha: 'b' }] }],
+    ])('says nothing of commits that %s', async (_, reply) => {
+      const { connection } = connectionOf({ commits: true }, [
+        [named, { body: pull(70100) }],
+        [`${commits}?per_page=100`, reply],
+      ]);
+      const { event, body } = await connection.fetch(reference, signal);
+      expect([event, JSON.parse(body.toString())]).toEqual(['pulls.get', pull(70100)]);
+    });
+
+    it('fails where they may come later', async () => {
+      const { connection } = connectionOf({ commits: true }, [
+        [named, { body: pull(70100) }],
+        [`${commits}?per_page=100`, { status: 502 }],
+      ]);
+      expect((await failure(connection.fetch(reference, signal)))?.code).toBe('server_failed');
+    });
+  });
 });
 
 describe('check', () => {

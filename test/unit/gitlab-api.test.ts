@@ -190,6 +190,48 @@ describe('fetch', () => {
     const { connection } = connectionOf({}, [[one, { status: 502 }]]);
     expect((await failure(connection.fetch(reference, signal)))?.code).toBe('server_failed');
   });
+
+  describe('with commits', () => {
+    const found = { iid: 12, project_id: 80200, updated_at: '2026-01-05T08:00:00.000Z' };
+    const page = (newest: number, count: number) =>
+      Array.from({ length: count }, (_, index) => ({ id: 'a', message: `Step ${newest - index}\n` }));
+    const commits = (number: number) => `${one}/commits?per_page=100&page=${number}`;
+
+    it('brings the newest 250 messages, and asks for no further page', async () => {
+      const { connection, rest } = connectionOf({ commits: true }, [
+        [one, { body: found }],
+        [commits(1), { body: page(400, 100), headers: { 'x-next-page': '2' } }],
+        [commits(2), { body: page(300, 100), headers: { 'x-next-page': '3' } }],
+        [commits(3), { body: page(200, 100), headers: { 'x-next-page': '4' } }],
+      ]);
+      const { event, body } = await connection.fetch(reference, signal);
+      expect(rest).toEqual([]);
+      const translation = gitlab.translate({ source: 'fetch', event, body }, gitlab.unrestricted!());
+      const messages = Array.from({ length: 250 }, (_, index) => `Step ${400 - index}\n`);
+      expect(translation).toMatchObject({ outcome: 'items', items: [{ identifier: '12', commitMessages: messages }] });
+    });
+
+    it.each([
+      ['are not found', { status: 404 }],
+      ['cannot be read', { body: [{ id: 'a', message: 'Fix' }, { id: 'b' }] }],
+    ])('says nothing of commits that %s', async (_, reply) => {
+      const { connection } = connectionOf({ commits: true }, [
+        [one, { body: found }],
+        [commits(1), reply],
+      ]);
+      const { event, body } = await connection.fetch(reference, signal);
+      expect([event, JSON.parse(body.toString())]).toEqual(['merge_requests.get', found]);
+    });
+
+    it('asks for none of an issue', async () => {
+      const issue = { kind: 'work_item', key: 'k', locator: { projectId: '80200', iid: '12', id: '9' } } as const;
+      const { connection, rest } = connectionOf({ commits: true, issues: true }, [
+        [`GET ${BASE}/projects/80200/issues/12`, { body: found }],
+      ]);
+      await connection.fetch(issue, signal);
+      expect(rest).toEqual([]);
+    });
+  });
 });
 
 describe('check', () => {

@@ -30,6 +30,7 @@ describe('what is accepted', () => {
       archived: false,
       forks: false,
       issues: false,
+      commits: false,
       confidential: false,
     });
   });

@@ -3,9 +3,11 @@ import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
+import { fitting, readMessages, withMessages } from '../kit/commits.ts';
 import { writeJson } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import { REPOSITORY } from './options.ts';
+import { readPage } from './pages.ts';
 import { repositoryPath } from './repositories.ts';
 import { FIELDS_OF_ONE, uuid } from './schema.ts';
 import { SHAPES } from './translate.ts';
@@ -17,33 +19,55 @@ const locator = z.object({
 });
 type Locator = z.infer<typeof locator>;
 
+interface Ask {
+  readonly api: Api;
+  readonly clock: Clock;
+  /** Whether a pull request comes with the messages of its commits. */
+  readonly commits: boolean;
+  readonly signal: AbortSignal;
+}
+
 /**
  * Gets one pull request, by the repository's id: a new name does not hide it, and another repository under the old name is
  * not taken for it. Where it is not found, the repository tells whether it went to another workspace; the pull request is
  * called gone only where the repository can be read: a lost right also looks like 404.
  */
-export async function fetchPull(
-  api: Api,
-  clock: Clock,
-  reference: ItemReference,
-  signal: AbortSignal,
-): Promise<Fetched> {
+export async function fetchPull(ask: Ask, reference: ItemReference): Promise<Fetched> {
+  const { api, clock, signal } = ask;
   const wanted = readLocator(reference);
   try {
-    return await fetchFrom(api, workspaceOf(wanted.repository), wanted, signal);
+    return await fetchFrom(ask, workspaceOf(wanted.repository), wanted);
   } catch (thrown) {
     const error = asSyncError(thrown);
     const name = error.code === 'not_found' ? await presentName(api, wanted, signal) : undefined;
     if (name === undefined) throw error;
-    if (workspaceOf(name) !== workspaceOf(wanted.repository)) return fetchFrom(api, workspaceOf(name), wanted, signal);
+    if (workspaceOf(name) !== workspaceOf(wanted.repository)) return fetchFrom(ask, workspaceOf(name), wanted);
     return { event: SHAPES.gone, body: writeJson(goneAt(wanted, clock.now())) };
   }
 }
 
-async function fetchFrom(api: Api, workspace: string, wanted: Locator, signal: AbortSignal): Promise<Fetched> {
+async function fetchFrom(ask: Ask, workspace: string, wanted: Locator): Promise<Fetched> {
   const path = pullPath(workspace, wanted);
-  const pull = await api.read(path, { query: `fields=${FIELDS_OF_ONE}`, signal });
-  return { event: SHAPES.pull, body: writeJson(ofRepository(pull, wanted)) };
+  const read = await ask.api.read(path, { query: `fields=${FIELDS_OF_ONE}`, signal: ask.signal });
+  const pull = ofRepository(read, wanted);
+  const messages = ask.commits ? await messagesOf(ask, `${path}/commits`) : undefined;
+  return { event: SHAPES.pull, body: writeJson(withMessages(pull, messages)) };
+}
+
+const message = z.object({ message: z.string() }).transform((commit) => commit.message);
+
+/** Bitbucket lists the newest first. */
+async function messagesOf(ask: Ask, path: string): Promise<readonly string[] | undefined> {
+  const messages = await readMessages(commitPages(ask, path), message);
+  return messages && fitting(messages);
+}
+
+async function* commitPages({ api, signal }: Ask, path: string): AsyncGenerator<readonly unknown[]> {
+  for (let query: string | undefined = 'pagelen=100&fields=next,values.message'; query !== undefined; ) {
+    const { values, next } = readPage(await api.get(path, { query, signal }), path);
+    yield values;
+    query = next === undefined ? undefined : api.nextQuery(next, path);
+  }
 }
 
 /** The path of a pull request, for what is written on it. */

@@ -33,6 +33,7 @@ export const bitbucket: Connector<Options> = {
   options,
   host: () => HOST,
   shortestPoll,
+  fetchesCommits: ({ commits }) => commits,
   verify,
   translate,
   unrestricted,
@@ -45,7 +46,7 @@ export const bitbucket: Connector<Options> = {
     return {
       units: repositories.units,
       poll: (position, signal) => pollPulls(api, position, signal),
-      fetch: (wanted, signal) => fetchPull(api, deps.clock, wanted, signal),
+      fetch: (wanted, signal) => fetchPull({ api, clock: deps.clock, commits: given.commits, signal }, wanted),
       check: (signal) => checkBitbucket(api, given, repositories, signal),
       history: (position, signal) => readHistory(api, position, signal),
       sweep: (unit, page, signal) => sweepPulls(api, unit, page, signal),

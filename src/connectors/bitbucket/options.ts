@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { asBase, isApiUrl } from '../kit/addresses.ts';
+import { commitsOption } from '../kit/commits.ts';
 import { isPattern } from '../kit/patterns.ts';
 import type { Scope } from '../kit/scope.ts';
 
@@ -46,6 +47,7 @@ export const options = z
       .describe('Workspaces of Bitbucket of which all repositories are followed.'),
     exclude: repositories.describe('Repositories that are left out, as workspace/slug or patterns.'),
     forks: z.boolean().default(false).describe('Whether patterns and workspaces take in forks.'),
+    commits: commitsOption,
   })
   .refine((given) => (given.email === undefined) === (given.apiToken === undefined), {
     path: ['apiToken'],
@@ -64,7 +66,7 @@ export type Options = z.infer<typeof options>;
 
 /** For looking at payloads: no credential, and every repository in scope. */
 export function unrestricted(): Options {
-  return { repositories: ['*/*'], workspaces: [], exclude: [], forks: true };
+  return { repositories: ['*/*'], workspaces: [], exclude: [], forks: true, commits: false };
 }
 
 /** Pure: the options as one scope. Bitbucket knows no archived repositories. */

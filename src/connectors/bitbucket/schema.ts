@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { commitMessages } from '../kit/commits.ts';
 import { absent, webAddress } from '../kit/fields.ts';
 import { REPOSITORY } from './options.ts';
 
@@ -45,7 +46,10 @@ export const pullRequest = z.object({
   destination: absent(z.object({ branch, repository: absent(repository) })),
 });
 
-export type BitbucketPullRequest = z.infer<typeof pullRequest>;
+/** What `fetch` writes. */
+export const fetchedPullRequest = pullRequest.extend({ commit_messages: commitMessages });
+
+export type BitbucketPullRequest = z.infer<typeof pullRequest> & Partial<z.infer<typeof fetchedPullRequest>>;
 export type BitbucketRepository = z.infer<typeof repository>;
 
 /** Every `pullrequest:*` webhook carries the whole pull request, those about comments and approvals too. */

@@ -76,7 +76,7 @@ function list(payload: unknown): Translation {
 
 /** Taken as it is, also with fields absent: fetching once more would bring the same. */
 function fetched(payload: unknown): Translation {
-  return { outcome: 'items', items: [toItem(read(schema.pullRequest, payload))] };
+  return { outcome: 'items', items: [toItem(read(schema.fetchedPullRequest, payload))] };
 }
 
 function gone(payload: unknown): Translation {
@@ -112,6 +112,7 @@ function toItem(pull: schema.BitbucketPullRequest, eventRepository?: schema.Bitb
       draft: pull.draft,
       headBranch: pull.source?.branch?.name,
       headSha: pull.source?.commit?.hash,
+      commitMessages: pull.commit_messages,
       baseBranch: pull.destination?.branch?.name,
     }),
   };

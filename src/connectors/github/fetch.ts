@@ -3,7 +3,8 @@ import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
-import { readAnswer, writeJson } from '../kit/json.ts';
+import { fitting, readMessages, withMessages } from '../kit/commits.ts';
+import { readAnswer, readList, writeJson } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import { REPOSITORY } from './options.ts';
 import { slim, slimIssue } from './schema.ts';
@@ -15,13 +16,7 @@ const issueLocator = locator.extend({ id: number });
 type Locator = z.infer<typeof locator>;
 type IssueLocator = z.infer<typeof issueLocator>;
 
-export async function fetchItem(
-  api: Api,
-  clock: Clock,
-  reference: ItemReference,
-  signal: AbortSignal,
-): Promise<Fetched> {
-  const ask = { api, clock, signal };
+export async function fetchItem(ask: Ask, reference: ItemReference): Promise<Fetched> {
   return reference.kind === 'pull_request'
     ? fetchPull(ask, readLocator(locator, reference))
     : fetchIssue(ask, readLocator(issueLocator, reference));
@@ -36,6 +31,8 @@ export function readLocator<Known>(expected: z.ZodType<Known>, reference: ItemRe
 interface Ask {
   readonly api: Api;
   readonly clock: Clock;
+  /** Whether a pull request comes with the messages of its commits. */
+  readonly commits: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -44,16 +41,34 @@ interface Ask {
  * now. It is called gone only where its repository can be read: a lost right also looks like 404.
  */
 async function fetchPull(ask: Ask, wanted: Locator): Promise<Fetched> {
-  const path = `/pulls/${wanted.number}`;
+  const byName = `/repos/${wanted.repository}/pulls/${wanted.number}`;
+  const byId = `/repositories/${wanted.repoId}/pulls/${wanted.number}`;
   try {
-    const pull = await get(ask, `/repos/${wanted.repository}${path}`);
-    const mine = repositoryId(pull) === wanted.repoId ? pull : await get(ask, `/repositories/${wanted.repoId}${path}`);
-    return { event: SHAPES.pull, body: writeJson(slim(mine)) };
+    const named = await get(ask, byName);
+    const [path, pull] = repositoryId(named) === wanted.repoId ? [byName, named] : [byId, await get(ask, byId)];
+    const messages = ask.commits ? await messagesOf(ask, `${path}/commits`) : undefined;
+    return { event: SHAPES.pull, body: writeJson(withMessages(slim(pull), messages)) };
   } catch (thrown) {
     const error = asSyncError(thrown);
     if (error.code !== 'not_found') throw error;
     if (error.status !== 410 && !(await isReadable(ask, wanted))) throw error;
     return { event: SHAPES.gone, body: writeJson({ ...placeOf(wanted), seen_at: now(ask) }) };
+  }
+}
+
+const message = z.object({ commit: z.object({ message: z.string() }) }).transform(({ commit }) => commit.message);
+
+/** GitHub lists the oldest first. */
+async function messagesOf(ask: Ask, path: string): Promise<readonly string[] | undefined> {
+  const messages = await readMessages(commitPages(ask, path), message);
+  return messages && fitting(messages.toReversed());
+}
+
+async function* commitPages({ api, signal }: Ask, path: string): AsyncGenerator<readonly unknown[]> {
+  for (let query: string | undefined = 'per_page=100'; query !== undefined; ) {
+    const answer = await api.get(path, { query, signal });
+    yield readList(answer, `GET ${path}`);
+    query = api.nextQuery(answer, path);
   }
 }
 

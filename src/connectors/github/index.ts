@@ -41,6 +41,7 @@ export const github: Connector<Options> = {
   options,
   host: (given) => given.host,
   shortestPoll,
+  fetchesCommits: ({ commits }) => commits,
   exclusive: ({ host, app }) => app && `GitHub App ${app.id} of ${host}`,
   verify: createVerify(),
   translate,
@@ -62,7 +63,7 @@ export const github: Connector<Options> = {
         if (list === 'pulls') return pollPulls(api, repository, position, signal);
         return pollIssues(api, repositories, repository, position, signal);
       },
-      fetch: (wanted, signal) => fetchItem(api, clock, wanted, signal),
+      fetch: (wanted, signal) => fetchItem({ api, clock, commits: given.commits, signal }, wanted),
       check: (signal) => checkGithub({ api, appApi, options: given, repositories }, signal),
       history: createHistory(api, repositories),
       sweep: createSweep(api, repositories, given),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
+import { commitsOption } from '../kit/commits.ts';
 import { isPattern } from '../kit/patterns.ts';
 import type { Scope } from '../kit/scope.ts';
 
@@ -67,6 +68,7 @@ export const options = z
     archived: z.boolean().default(false).describe('Whether patterns and organisations take in archived repositories.'),
     forks: z.boolean().default(false).describe('Whether patterns and organisations take in forks.'),
     issues: z.boolean().default(false).describe('Whether issues are followed too, as work items.'),
+    commits: commitsOption,
   })
   .refine((given) => given.token === undefined || given.app === undefined, {
     path: ['app'],
@@ -94,7 +96,7 @@ export interface Access {
 /** Options that take in everything on a host, for looking at payloads. */
 export function unrestricted(host = 'github.com'): Options {
   const scope = { repositories: ['*/*'], organizations: [], exclude: [], archived: true, forks: true };
-  return { host, ...scope, issues: false };
+  return { host, ...scope, issues: false, commits: false };
 }
 
 /** Pure: the options as one scope. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { commitMessages } from '../kit/commits.ts';
 import { absent, instant, webAddress } from '../kit/fields.ts';
 import { keep, type Shape } from '../kit/slim.ts';
 import { REPOSITORY } from './options.ts';
@@ -36,7 +37,10 @@ export const pullRequest = z.object({
   base: absent(z.object({ ref: absent(z.string().min(1)), repo: absent(repository) })),
 });
 
-export type GithubPullRequest = z.infer<typeof pullRequest>;
+/** What `fetch` writes. */
+export const fetchedPullRequest = pullRequest.extend({ commit_messages: commitMessages });
+
+export type GithubPullRequest = z.infer<typeof pullRequest> & Partial<z.infer<typeof fetchedPullRequest>>;
 export type GithubRepository = z.infer<typeof repository>;
 
 /** Webhooks that carry a whole pull request. `action` does not matter: the state they carry does. */

@@ -115,7 +115,7 @@ function list(payload: unknown, options: Options): Translation {
 
 /** Taken as it is, also with fields absent: fetching once more would bring the same. */
 function fetched(payload: unknown, options: Options): Translation {
-  return { outcome: 'items', items: [toPull(read(schema.pullRequest, payload), options.host)] };
+  return { outcome: 'items', items: [toPull(read(schema.fetchedPullRequest, payload), options.host)] };
 }
 
 function gone(payload: unknown, options: Options): Translation {
@@ -187,6 +187,7 @@ function toPull(pull: schema.GithubPullRequest, host: string, eventRepository?: 
       draft: pull.draft,
       headBranch: pull.head?.ref,
       headSha: pull.head?.sha,
+      commitMessages: pull.commit_messages,
       baseBranch: pull.base?.ref,
       mergedAt: pull.merged_at,
     }),

@@ -45,6 +45,8 @@ export interface Api {
    * A project that was renamed or transferred is followed once, by its number.
    */
   get(path: string, options: GetOptions): Promise<HttpAnswer>;
+  /** The pages of a list, each read when it is asked for. */
+  pages(path: string, options: Omit<GetOptions, 'etag'>, size?: number): AsyncGenerator<readonly unknown[]>;
   /** All pages of a list, as far as one is enough. */
   list(path: string, options: Omit<GetOptions, 'etag'>, pages?: Pages): Promise<readonly unknown[]>;
   /** Sends a write once. Answers 2xx and what is explained; anything else is thrown. */
@@ -82,17 +84,22 @@ export function createApi(options: Access, deps: ConnectionDeps): Api {
       if (answer.status === 200 || (answer.status === 304 && given.etag !== undefined)) return answer;
       throw refusal(answer, `GET ${path}`, deps.clock.now());
     },
-    async list(path, given, { size = 100, isEnough } = {}) {
-      const all: unknown[] = [];
+    async *pages(path, given, size = 100) {
       for (let page: number | undefined = 1; page !== undefined; ) {
         const query = `${given.query === undefined ? '' : `${given.query}&`}per_page=${size}&page=${page}`;
         const answer = await api.get(path, { ...given, query });
-        const found = readList(answer, `GET ${path}`);
-        all.push(...found);
-        const next = isEnough?.(found) ? undefined : api.pageNumber(answer, 'next', path);
+        yield readList(answer, `GET ${path}`);
+        const next = api.pageNumber(answer, 'next', path);
         if (next !== undefined && next <= page)
           throw new SyncError('answer_malformed', `GET ${path}: the page after ${page} is said to be ${next}`);
         page = next;
+      }
+    },
+    async list(path, given, { size, isEnough } = {}) {
+      const all: unknown[] = [];
+      for await (const found of api.pages(path, given, size)) {
+        all.push(...found);
+        if (isEnough?.(found)) break;
       }
       return all;
     },

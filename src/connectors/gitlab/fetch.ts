@@ -3,6 +3,7 @@ import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
+import { fitting, readMessages, withMessages } from '../kit/commits.ts';
 import { readAnswer, writeJson } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import { slim } from './schema.ts';
@@ -31,26 +32,39 @@ export function placeOfItem(reference: ItemReference): ItemPlace {
   return { list, ...data, path: `/projects/${data.projectId}/${list}/${data.iid}` };
 }
 
+interface Ask {
+  readonly api: Api;
+  readonly clock: Clock;
+  /** Whether a merge request comes with the messages of its commits. */
+  readonly commits: boolean;
+  readonly signal: AbortSignal;
+}
+
 /**
  * Gets one merge request or issue. It is called gone only where the project's list can be read without it: a lost right
  * also looks like 404.
  */
-export async function fetchItem(
-  api: Api,
-  clock: Clock,
-  reference: ItemReference,
-  signal: AbortSignal,
-): Promise<Fetched> {
+export async function fetchItem({ api, clock, commits, signal }: Ask, reference: ItemReference): Promise<Fetched> {
   const place = placeOfItem(reference);
   const { list, path } = place;
   try {
     const found = readAnswer(await api.get(path, { signal }), `GET ${path}`);
-    return { event: SHAPES[list].one, body: writeJson(slim(found)) };
+    const messages =
+      commits && list === 'merge_requests' ? await messagesOf(api, `${path}/commits`, signal) : undefined;
+    return { event: SHAPES[list].one, body: writeJson(withMessages(slim(found), messages)) };
   } catch (thrown) {
     const error = asSyncError(thrown);
     if (error.code === 'not_found' && (await isMissing(api, place, signal))) return asGone(place, clock);
     throw error;
   }
+}
+
+const message = z.object({ message: z.string() }).transform((commit) => commit.message);
+
+/** GitLab lists the newest first. */
+async function messagesOf(api: Api, path: string, signal: AbortSignal): Promise<readonly string[] | undefined> {
+  const messages = await readMessages(api.pages(path, { signal }), message);
+  return messages && fitting(messages);
 }
 
 /** Whether the list says so; throws `not_found` or `forbidden` where it cannot be read. */

@@ -39,6 +39,7 @@ export const gitlab: Connector<Options> = {
   largestDelivery: 25 * MEBIBYTE,
   options,
   host: (given) => given.host,
+  fetchesCommits: ({ commits }) => commits,
   verify,
   translate,
   eventOf,
@@ -52,7 +53,7 @@ export const gitlab: Connector<Options> = {
     return {
       units: async () => unitsOf(given),
       poll: (position, signal) => pollUnit(lists, position, signal),
-      fetch: (wanted, signal) => fetchItem(api, deps.clock, wanted, signal),
+      fetch: (wanted, signal) => fetchItem({ api, clock: deps.clock, commits: given.commits, signal }, wanted),
       check: (signal) => checkGitlab(api, given, deps.clock.now(), signal),
       history: (position, signal) => readHistory(lists, position, signal),
       sweep: (unit, page, signal) => sweepUnit(lists, projects, given, { unit, page }, signal),

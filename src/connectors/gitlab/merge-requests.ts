@@ -31,7 +31,7 @@ export function mergeRequestList(payload: unknown, options: Options): Translatio
 
 /** Taken as it is, also with fields absent: fetching once more would bring the same. */
 export function fetchedMergeRequest(payload: unknown, options: Options): Translation {
-  return { outcome: 'items', items: [fromRest(read(schema.mergeRequest, payload), options.host)] };
+  return { outcome: 'items', items: [fromRest(read(schema.fetchedMergeRequest, payload), options.host)] };
 }
 
 export function goneMergeRequest(payload: unknown, options: Options): Translation {
@@ -71,6 +71,7 @@ function fromRest(found: schema.GitlabMergeRequest, host: string): PullRequest {
       assignees: usernames(found.assignees),
       reviewers: usernames(found.reviewers),
       headSha: found.sha,
+      commitMessages: found.commit_messages,
       url: found.web_url,
       mergedAt: found.merged_at,
     }),

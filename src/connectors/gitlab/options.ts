@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
+import { commitsOption } from '../kit/commits.ts';
 import type { Scope } from '../kit/scope.ts';
 
 /** A project's number, or its path `group/…/project`; no part may be `.` or `..`, so a URL stays where it belongs. */
@@ -59,6 +60,7 @@ export const options = z
     archived: z.boolean().default(false).describe('Whether patterns and groups take in archived projects.'),
     forks: z.boolean().default(false).describe('Whether patterns and groups take in forks.'),
     issues: z.boolean().default(false).describe('Whether issues are followed too, as work items.'),
+    commits: commitsOption,
     confidential: z
       .boolean()
       .default(false)
@@ -87,7 +89,7 @@ export function derivedBase(host: string): string {
 /** Options that take in every project of a host, for looking at payloads; issues are off, as they are unless asked for. */
 export function unrestricted(host = PUBLIC_HOST): Options {
   const scope = { projects: ['**'], groups: [], exclude: [], archived: true, forks: true };
-  return { host, ...scope, issues: false, confidential: false };
+  return { host, ...scope, issues: false, commits: false, confidential: false };
 }
 
 /** Pure: the options as one scope. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { commitMessages } from '../kit/commits.ts';
 import { absent, webAddress } from '../kit/fields.ts';
 import { keep, type Shape } from '../kit/slim.ts';
 import { PROJECT } from './options.ts';
@@ -54,7 +55,10 @@ export const mergeRequest = z.object({
   merged_at: absent(instant.nullable()),
 });
 
-export type GitlabMergeRequest = z.infer<typeof mergeRequest>;
+/** What `fetch` writes. */
+export const fetchedMergeRequest = mergeRequest.extend({ commit_messages: commitMessages });
+
+export type GitlabMergeRequest = z.infer<typeof mergeRequest> & Partial<z.infer<typeof fetchedMergeRequest>>;
 
 const titles = absent(z.array(z.object({ title: text })));
 

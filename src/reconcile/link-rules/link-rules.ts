@@ -56,7 +56,8 @@ const LONGEST_SHOWN = 120;
 /** Characters of a text that are searched: as many as the workspace itself would hold, and fewer for own patterns. */
 const LONGEST_SEARCHED = 200_000;
 const LONGEST_FOR_PATTERNS = 10_000;
-const MOST_COMMITS = 50;
+/** As many as connectors bring; the length of all messages together is bounded there. */
+const MOST_COMMITS = 250;
 
 export function createLinkRules(input: LinkRulesInput): LinkRules {
   const grammars = input.grammars.map(({ grammar = PLAIN }) => grammar);

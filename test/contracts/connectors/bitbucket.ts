@@ -37,6 +37,19 @@ function linkTo(page: number): string {
   return `${ORIGIN}${LIST}?${new URLSearchParams(pairs).toString()}`;
 }
 
+/** The newest first; Bitbucket links by the repository's name. */
+function commitPage(messages: readonly string[], next?: string): Exchange {
+  const isFirst = messages.includes('Three');
+  const query = { pagelen: '100', fields: 'next,values.message', ...(isFirst ? {} : { page: 'Tq9' }) };
+  const link = `${next}${LIST}/12/commits?${new URLSearchParams({ ...query, page: 'Tq9' }).toString()}`;
+  const values = messages.map((message) => ({ message }));
+  return {
+    path: `${BY_ID}/pullrequests/12/commits`,
+    query,
+    body: JSON.stringify({ values, ...(next && { next: link }) }),
+  };
+}
+
 /** Page n of five holds two pull requests, each an hour older than the one before. */
 function page(number: number): Exchange {
   const ages = [2 * number - 2, 2 * number - 1];
@@ -159,6 +172,10 @@ export const profile: ConnectorProfile = {
       { path: `${BY_ID}/pullrequests/12`, query: { fields: FIELDS }, status: 404, body: said('Not found') },
       { path: ANYWHERE, query: { fields: 'uuid,full_name' }, status: 404, body: said('Repository not found') },
     ],
+    commits: {
+      pages: [commitPage(['Three', 'Two'], ORIGIN), commitPage(['One'])],
+      foreignNext: commitPage(['Three'], 'https://evil.example'),
+    },
   },
   limits: {
     '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 300_000 },

@@ -35,6 +35,16 @@ function page(number: number): Exchange {
   };
 }
 
+/** The oldest first. */
+function commitPage(messages: readonly string[], next?: string): Exchange {
+  return {
+    path: `${LIST}/12/commits`,
+    query: { per_page: '100', ...(messages.includes('One') ? {} : { page: '2' }) },
+    headers: next ? { link: `<${next}/repositories/70100/pulls/12/commits?per_page=100&page=2>; rel="next"` } : {},
+    body: JSON.stringify(messages.map((message) => ({ sha: 'a', commit: { message } }))),
+  };
+}
+
 const first: Exchange = { path: LIST, query: QUERY };
 const said = (message: string) => JSON.stringify({ message, documentation_url: 'https://docs.github.com/rest' });
 const inAnHour = String(Math.floor(Date.UTC(2026, 0, 5, 10) / 1_000));
@@ -129,6 +139,10 @@ export const profile: ConnectorProfile = {
       { path: `${LIST}/12`, status: 404, body: said('Not Found') },
       { path: '/repos/acme/api', status: 404, body: said('Not Found') },
     ],
+    commits: {
+      pages: [commitPage(['One', 'Two'], ORIGIN), commitPage(['Three'])],
+      foreignNext: commitPage(['One'], 'https://evil.example'),
+    },
   },
   limits: {
     'primary limit, 403': {

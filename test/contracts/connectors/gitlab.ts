@@ -35,6 +35,17 @@ function sign(body: Buffer, secret: string, sentAt = SENT_AT, id = 'f5e5f430-f57
   };
 }
 
+/** The newest first. */
+function commitPage(messages: readonly string[], next?: string): Exchange {
+  const link = `<${next}/projects/80200/merge_requests/12/commits?page=2&per_page=100>; rel="next"`;
+  return {
+    path: `${BY_NUMBER}/12/commits`,
+    query: { per_page: '100', page: messages.includes('Three') ? '1' : '2' },
+    headers: next ? { link } : {},
+    body: JSON.stringify(messages.map((message) => ({ id: 'a', message }))),
+  };
+}
+
 /** Page n of five holds two merge requests, each an hour older than the one before. */
 function page(number: number): Exchange {
   const ages = [2 * number - 2, 2 * number - 1];
@@ -200,6 +211,10 @@ export const profile: ConnectorProfile = {
         body: said('404 Project Not Found'),
       },
     ],
+    commits: {
+      pages: [commitPage(['Three', 'Two'], `${ORIGIN}/api/v4`), commitPage(['One'])],
+      foreignNext: commitPage(['Three'], 'https://evil.example/api/v4'),
+    },
   },
   limits: {
     '429 with retry-after and plain text': {

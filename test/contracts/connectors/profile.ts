@@ -75,6 +75,8 @@ export interface ConnectorProfile {
     readonly gone: readonly Exchange[];
     /** Not there, and nothing proves that it is gone. */
     readonly hidden: readonly Exchange[];
+    /** Behind `found`: two pages of its commits, `One` the oldest and `Three` the newest; and a first page that leads elsewhere. */
+    readonly commits?: { readonly pages: readonly Exchange[]; readonly foreignNext: Exchange };
   };
   /** The vendor's ways to say that a limit is reached. */
   readonly limits: Readonly<Record<string, { readonly answer: Partial<Exchange>; readonly atLeast: number }>>;

@@ -1,0 +1,61 @@
+import type { ZodType } from 'zod';
+import { z } from 'zod';
+import { asSyncError } from '../../errors/sync-error.ts';
+import { absent } from './fields.ts';
+
+/** GitHub tells no more than these of a pull request. */
+const MOST_COMMITS = 250;
+/** Characters of all messages of a pull request together. */
+const MOST_TEXT = 65_536;
+
+/** The words for the option of every connector that has it. */
+export const commitsOption = z
+  .boolean()
+  .default(false)
+  .describe(
+    'Whether messages of commits are searched for tasks too. Each push to a pull request then costs a fetch of it and of its commits at the provider, and at the workspace only what the links need.',
+  );
+
+/** How `fetch` puts them beside the fields of the provider, for `translate`. */
+export const commitMessages = absent(z.array(z.string()));
+
+/**
+ * Reads a list of commits along its pages, as far as it is taken.
+ *
+ * @param pages the elements of each page; asked for the next one only where that is wanted
+ * @param messageOf reads the message of one element
+ * @returns undefined where the commits cannot be told: then what was known of them stays
+ */
+export async function readMessages(
+  pages: AsyncIterable<readonly unknown[]>,
+  messageOf: ZodType<string>,
+): Promise<readonly string[] | undefined> {
+  const found: unknown[] = [];
+  try {
+    for await (const page of pages) {
+      found.push(...page);
+      if (found.length >= MOST_COMMITS) break;
+    }
+  } catch (error) {
+    // The pull request itself was found: its commits went with a fork, or with a branch.
+    if (asSyncError(error).code === 'not_found') return undefined;
+    throw error;
+  }
+  // One that is left out could take a link away: without all of them there is no list.
+  return z.array(messageOf).safeParse(found.slice(0, MOST_COMMITS)).data;
+}
+
+/** Newest first, as many as fit. One that does not is left out whole: a part of a key is another key. */
+export function fitting(newestFirst: readonly string[]): readonly string[] {
+  let left = MOST_TEXT;
+  return newestFirst.filter((message) => {
+    if (message.length > left) return false;
+    left -= message.length;
+    return true;
+  });
+}
+
+/** The body of a fetched pull request, with the messages where they are known. */
+export function withMessages(pull: unknown, messages: readonly string[] | undefined): unknown {
+  return messages === undefined ? pull : { ...(pull as object), commit_messages: messages };
+}

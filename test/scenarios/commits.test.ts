@@ -1,0 +1,123 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { answerQuestion } from '../../src/daemon/questions.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { type PullSetting, pullEvent, pullObject } from '../support/github-payloads.ts';
+
+let world: World;
+let close: () => void;
+let apiUrl: string;
+/** What GitHub holds of the pull request, and what it was asked. */
+let held: { head: string; updated: string; messages: readonly string[] };
+let asked: string[];
+
+beforeEach(async () => {
+  asked = [];
+  held = { head: 'a', updated: '2026-01-05T09:00:00Z', messages: [] };
+  const server = createServer(({ url = '' }, response) => {
+    asked.push(url);
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer(url)));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  close = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  world = await createWorld({ config: connected(apiUrl, true) });
+  await world.people.createBug({ body: { title: 'It breaks' } }, {});
+});
+afterEach(async () => {
+  await world.close();
+  close();
+});
+
+function answer(url: string): unknown {
+  if (url.includes('/commits?')) return held.messages.map((message) => ({ commit: { message } }));
+  if (url.includes('/pulls?')) return [pull()];
+  return url.endsWith('/pulls/1') ? pull() : { id: 5_001, full_name: 'acme/app' };
+}
+
+function connected(apiUrl: string, commits: boolean) {
+  const shared = { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' };
+  return { connections: { github: { ...shared, apiUrl, token: 'a-token-of-the-tests', commits } } };
+}
+
+function pull(setting: PullSetting = {}) {
+  const object = pullObject({ updated: held.updated, ...setting });
+  return { ...object, head: { ...object.head, sha: held.head.repeat(40) } };
+}
+
+async function tell(action: string, setting: PullSetting = {}): Promise<void> {
+  await world.deliver('pull_request', { ...pullEvent({}, action), pull_request: pull(setting) });
+  await world.settled();
+}
+
+/** Commits replace those that were there. */
+async function push(messages: readonly string[], action = 'synchronize'): Promise<void> {
+  const second = Number(held.updated.slice(17, 19)) + 1;
+  const head = String.fromCharCode(held.head.charCodeAt(0) + 1);
+  held = { head, messages, updated: `2026-01-05T09:00:0${second}Z` };
+  await tell(action);
+}
+
+async function linked(): Promise<boolean> {
+  const { tasks } = (await world.people.listTasks({ query: {} }, {})).body;
+  const { workItems } = (await world.people.listWorkItems({ taskId: tasks[0]!.taskId }, {})).body;
+  return workItems.length > 0;
+}
+
+it('a trailer of a commit links the task, and a forced push without it takes the link away', async () => {
+  await push(['Begin', 'Mend it\n\nTask: bug-1'], 'opened');
+  expect(await linked()).toBe(true);
+  await push(['Begin', 'Mend it otherwise']);
+  expect(await linked()).toBe(false);
+  expect(asked).toEqual([
+    '/repos/acme/app/pulls/1',
+    '/repos/acme/app/pulls/1/commits?per_page=100',
+    '/repos/acme/app/pulls/1',
+    '/repos/acme/app/pulls/1/commits?per_page=100',
+  ]);
+});
+
+it('what is no push asks for nothing, and keeps the link', async () => {
+  await push(['Mend it\n\nTask: bug-1'], 'opened');
+  const before = asked.length;
+  held = { ...held, updated: '2026-01-05T09:00:30Z' };
+  await tell('labeled', { labels: ['later'] });
+  await tell('labeled', { labels: ['later'] });
+  expect(asked.length).toBe(before);
+  expect(await linked()).toBe(true);
+});
+
+it('commits cost the workspace nothing where they name nothing', async () => {
+  await push(['Begin'], 'opened');
+  const { received } = await world.requests();
+  await push(['Begin', 'Go on']);
+  expect((await world.requests()).received).toBe(received);
+});
+
+it('without the option none are asked for', async () => {
+  await world.restart({ config: connected(apiUrl, false) });
+  await push(['Mend it\n\nTask: bug-1'], 'opened');
+  expect(await linked()).toBe(false);
+  expect(asked).toEqual([]);
+});
+
+const isFinished = ({ finishedAt }: { finishedAt: number | null }) => finishedAt !== null;
+
+it('switched on later, a backfill brings those of open pull requests, once', async () => {
+  await world.restart({ config: connected(apiUrl, false) });
+  await push(['Mend it\n\nTask: bug-1'], 'opened');
+  await world.restart({ config: connected(apiUrl, true) });
+  await tell('opened');
+  expect(asked).toEqual([]);
+  for (let time = 0; time < 2; time++) {
+    await answerQuestion('backfill', world.partition(), { connection: 'github', since: null }, world.clock);
+    await world.until(async () => (await world.partition().status()).backfills.every(isFinished));
+    await world.settled();
+  }
+  expect(await linked()).toBe(true);
+  expect(asked.filter((url) => url.includes('/commits?'))).toHaveLength(1);
+});
