@@ -120,11 +120,14 @@ function tellJson(): Teller {
 
 function tellLines(clock: Clock): Teller {
   let toldAt = Number.NEGATIVE_INFINITY;
+  let told = '';
   return {
     tell(progress) {
-      if (clock.monotonic() - toldAt < TELL_EVERY) return;
+      const text = describeProgress(progress);
+      if (text === told || clock.monotonic() - toldAt < TELL_EVERY) return;
       toldAt = clock.monotonic();
-      say(describeProgress(progress));
+      told = text;
+      say(text);
     },
     end: (progress) => print(describeEnd(progress)),
   };
@@ -157,7 +160,8 @@ function describeProgress(progress: BackfillProgress): string {
   const of = total === null ? '' : ` of ${total}`;
   const eta = forecast && forecast.requests > 0 ? [`done in about ${span(forecast.drainedAt - at)}`] : [];
   const slow = forecast && forecast.requests > 0 && forecast.objection ? [printable(forecast.objection)] : [];
-  const failing = failures.length > 0 ? [`${plural(failures.length, 'unit')} failing`] : [];
+  const [first] = failures;
+  const failing = first ? [`${plural(failures.length, 'unit')} failing, tried again: ${printable(first.error)}`] : [];
   const read = `${items}${of} items read, ${unitsDone} of ${plural(units, 'unit')} done`;
   return [`${connection}: ${read}`, `${plural(changes, 'change')} to send`, ...eta, ...slow, ...failing].join(', ');
 }

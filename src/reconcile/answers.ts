@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { entity, SETTLE_AFTER } from '../model/change.ts';
 import { isAutomatic } from '../model/link.ts';
 import type { Answer } from '../store/answers.ts';
+import { releaseCreates } from '../store/creates.ts';
 import type { Query } from '../store/database.ts';
 import {
   blankEntity,
@@ -193,6 +194,7 @@ async function applyTaskList(query: Query, answer: Answer, moment: Moment): Prom
   }
   const changed = await keepTasks(query, tasks, moment);
   await settleCreates(query, answer.sentAt, moment);
+  await releaseCreates(query, answer.sentAt);
   await writeMeta(query, TASKS_READ, String(moment.now));
   await rememberWorkspace(query, tasks[0]);
   return itemsOfTasks(query, changed);

@@ -4,6 +4,7 @@ import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Logger } from '../lib/logger.ts';
 import { type Item, type ItemKey, type ItemReference, isFinished } from '../model/item.ts';
 import { type Answer, readAnswer, WORKSPACE } from '../store/answers.ts';
+import { holdCreates } from '../store/creates.ts';
 import type { Query } from '../store/database.ts';
 import { requestFetch } from '../store/fetches.ts';
 import { type PendingDelivery, settleDeliveries, type Verdict } from '../store/inbox.ts';
@@ -13,7 +14,7 @@ import { applyAnswer } from './answers.ts';
 import type { Cause } from './changes.ts';
 import { lacksCommits } from './commits.ts';
 import type { Moment, Source, Sources } from './context.ts';
-import { evaluate } from './evaluate.ts';
+import { type Evaluated, evaluate } from './evaluate.ts';
 import { type GuardLimits, guardChanges } from './guard.ts';
 import type { KeyHorizon } from './key-horizon.ts';
 import { clampTime, type Held, judge } from './newest.ts';
@@ -98,9 +99,10 @@ export async function applyBatch(
   for (const translated of batch) await work.take(translated);
   for (const key of again) work.lookAt(key);
   await work.evaluateChanged();
-  // An id says nothing of whether it is new: what is named for the first time is looked for once.
-  if (work.unknownIds > 0 || work.unknownKeys.some((key) => horizon.mayBeNew(key))) {
-    await wishTaskList(query, { ...moment, lane: 'read', notBefore: 0 });
+  const naming = work.naming(horizon);
+  if (naming.length > 0) {
+    const waits = await holdCreates(query, naming, moment.now);
+    await wishTaskList(query, { ...moment, lane: waits ? 'triage' : 'read', notBefore: 0 });
   }
   const held = guard === undefined ? [] : await guardChanges(query, guard);
   for (const reason of held) logger.warn({ reason }, 'changes are held until someone confirms them');
@@ -113,12 +115,14 @@ interface Changed {
   readonly cause: Cause;
 }
 
+type Unknown = Pick<Evaluated, 'unknownKeys' | 'unknownIds'>;
+
 const TELL_TASKS: ReadonlySet<Answer['action']> = new Set(['read-tasks', 'create-task', 'saw-task', 'saw-tasks']);
 
 class Batch implements BatchResult {
   readonly verdicts: Verdict[] = [];
-  readonly unknownKeys: string[] = [];
-  unknownIds = 0;
+  /** The items that name what is no cached task. */
+  readonly #unknown = new Map<ItemKey, Unknown>();
   answersTaken = false;
   tasksChanged = false;
   evaluated = 0;
@@ -252,6 +256,13 @@ class Batch implements BatchResult {
     await requestFetch(this.#query, { connection, reference, deliveryId: id, now: this.#moment.now });
   }
 
+  /** Items that name what may be a new task. An id says nothing of that: one named for the first time is looked for once. */
+  naming(horizon: KeyHorizon): readonly ItemKey[] {
+    const isNew = ({ unknownKeys, unknownIds }: Unknown) =>
+      unknownIds.length > 0 || unknownKeys.some((key) => horizon.mayBeNew(key));
+    return [...this.#unknown].filter(([, unknown]) => isNew(unknown)).map(([key]) => key);
+  }
+
   async evaluateChanged(): Promise<void> {
     for (const [key, { source, cause }] of this.#changed) {
       await this.#evaluate((this.#held.get(key) as Held).item, source, cause);
@@ -273,8 +284,7 @@ class Batch implements BatchResult {
     this.evaluated++;
     const surroundings = { query: this.#query, moment: this.#moment, rules: this.#rules, sources: this.#sources };
     const { unknownKeys, unknownIds, again } = await evaluate({ ...surroundings, item, source, cause });
-    this.unknownKeys.push(...unknownKeys);
-    this.unknownIds += unknownIds.length;
+    if (unknownKeys.length + unknownIds.length > 0) this.#unknown.set(item.key, { unknownKeys, unknownIds });
     for (const key of again) this.#told.add(key);
   }
 }

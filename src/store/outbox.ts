@@ -105,8 +105,8 @@ export interface Eligible {
   readonly inTurn?: boolean;
 }
 
-/** No change is made to wait longer than this, milliseconds. */
-const LONGEST_PAUSE = 120_000;
+/** No change is made to wait longer than this, milliseconds: `creates.ts` makes them wait longest. */
+const LONGEST_PAUSE = 1_000_000;
 
 /**
  * The change that is to be sent now: the one waiting longest, a finished item's wait counting double; those of a backfill

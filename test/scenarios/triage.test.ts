@@ -100,6 +100,17 @@ describe('triage', () => {
     expect(await linksOf((await tasks())[0]?.taskId ?? '')).toHaveLength(1);
   });
 
+  it('first looks whether a task that an item names was made meanwhile', async () => {
+    await open(EVERYTHING);
+    await world.settled();
+    const byHand = (await world.people.createBug({ body: { title: 'By hand' } }, {})).body;
+    await say(1, { title: `As ${byHand.key}` });
+    await say(2, { title: 'As BUG-77, which nobody made' });
+    await world.settled();
+    expect((await tasks()).map(({ title }) => title)).toEqual(['By hand', 'As BUG-77, which nobody made']);
+    expect((await linksOf(byHand.taskId)).map(({ url }) => url)).toEqual([issue(1).url]);
+  });
+
   it('leaves what is known to have a task, and what was there before triage was switched on', async () => {
     await open({});
     await world.people.createBug({ body: { title: 'By hand' } }, {});

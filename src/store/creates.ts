@@ -1,0 +1,38 @@
+import { entity } from '../model/change.ts';
+import type { ItemKey } from '../model/item.ts';
+import type { Query } from './database.ts';
+
+/** A task list that does not come for so long is waited for no longer, milliseconds. */
+const LONGEST_HOLD = 900_000;
+
+/**
+ * Tasks that are to be made of these items wait for the next list of tasks: they name one that may have been made by
+ * hand, and then need none.
+ *
+ * @returns whether there are any
+ */
+export async function holdCreates(query: Query, items: readonly ItemKey[], now: number): Promise<boolean> {
+  const { numUpdatedRows } = await waitingCreates(query)
+    .set({ not_before: now + LONGEST_HOLD })
+    .where('entity', 'in', items.map(entity.task))
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** A list has come: what waited since before it was asked for waits no longer. */
+export async function releaseCreates(query: Query, sentAt: number): Promise<void> {
+  await waitingCreates(query)
+    .set({ not_before: 0 })
+    .where('not_before', '<=', sentAt + LONGEST_HOLD)
+    .execute();
+}
+
+/** Never tried: those that failed have pauses of their own. */
+function waitingCreates(query: Query) {
+  return query
+    .updateTable('outbox')
+    .where('kind', '=', 'task')
+    .where('state', '=', 'pending')
+    .where('attempts', '=', 0)
+    .where('sent', 'is', null);
+}
