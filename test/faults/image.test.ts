@@ -73,10 +73,12 @@ function npmEnvironment(): NodeJS.ProcessEnv {
 /** Where neither the cache of npm nor a registry is at hand: the packages that `npm ci` would put there. */
 function copyProductionPackages(): void {
   const { packages } = JSON.parse(readFileSync(join(TOP, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, { dev?: boolean; optional?: boolean; devOptional?: boolean }>;
+    packages: Record<string, { dev?: boolean; devOptional?: boolean }>;
   };
-  for (const [path, { dev, optional, devOptional }] of Object.entries(packages)) {
-    if (path !== '' && !dev && !optional && !devOptional) cpSync(join(TOP, path), join(app, path), { recursive: true });
+  for (const [path, { dev, devOptional }] of Object.entries(packages)) {
+    // Optional ones are those of this machine, as npm would choose them.
+    const isWanted = path !== '' && !dev && !devOptional && existsSync(join(TOP, path));
+    if (isWanted) cpSync(join(TOP, path), join(app, path), { recursive: true });
   }
 }
 
@@ -128,6 +130,7 @@ describe('the container', () => {
       const { keyword, text } = instruction;
       if (keyword === 'COPY' && !text.startsWith('--from=')) copyFromContext(instruction);
       if (keyword === 'RUN' && text.startsWith('npm ')) install(text);
+      if (keyword === 'RUN' && text.startsWith('rm ')) execFileSync('rm', text.split(' ').slice(1), { cwd: app });
     }
   }, 120_000);
 
