@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
+import { failed } from '../kit/finding.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
 import type { Directory } from './projects.ts';
@@ -83,9 +84,4 @@ async function projects(api: Api, directory: Directory, signal: AbortSignal): Pr
     }
   }
   return findings;
-}
-
-function failed(subject: string, error: SyncError): Finding {
-  if (error.code === 'aborted') throw error;
-  return { level: 'error', subject, message: error.message, hint: error.hint };
 }

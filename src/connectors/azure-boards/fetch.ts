@@ -1,23 +1,17 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { writeJson } from '../kit/json.ts';
+import { readLocator } from '../kit/locator.ts';
 import { type Api, malformed } from './api.ts';
 import { enrich } from './enrich.ts';
 import type { Directory } from './projects.ts';
 import * as schema from './schema.ts';
 import { SHAPES } from './translate.ts';
 
-const locator = z.object({ id: z.string().regex(/^[1-9]\d{0,14}$/), projectId: schema.projectId });
-
-/** The work item that a reference means. Throws `internal`: references are made by this connector alone. */
-export function readLocator(reference: ItemReference): z.infer<typeof locator> {
-  const result = locator.safeParse(reference.locator);
-  if (result.success) return result.data;
-  throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
-}
+export const locator = z.object({ id: z.string().regex(/^[1-9]\d{0,14}$/), projectId: schema.projectId });
 
 const placed = z.object({ fields: z.object({ 'System.TeamProject': z.string().min(1) }) });
 
@@ -32,7 +26,7 @@ export async function fetchWorkItem(
   reference: ItemReference,
   signal: AbortSignal,
 ): Promise<Fetched> {
-  const { id, projectId } = readLocator(reference);
+  const { id, projectId } = readLocator(locator, reference);
   const path = `/_apis/wit/workitems/${id}`;
   try {
     const { content } = await api.get(path, { fields: schema.FIELDS }, signal);

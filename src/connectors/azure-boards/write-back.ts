@@ -2,10 +2,11 @@ import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { ItemReference } from '../../model/item.ts';
 import { absent } from '../kit/fields.ts';
+import { readLocator } from '../kit/locator.ts';
 import { type Api, malformed } from './api.ts';
 import { whoAmI } from './check.ts';
 import { categoryOf } from './enrich.ts';
-import { readLocator } from './fetch.ts';
+import { locator } from './fetch.ts';
 import { htmlOfText, textOfHtml } from './html.ts';
 import type { Directory } from './projects.ts';
 import * as schema from './schema.ts';
@@ -22,7 +23,7 @@ export async function comment(
   given: { readonly marker: string; readonly text: string },
   signal: AbortSignal,
 ): Promise<void> {
-  const { id, projectId } = readLocator(reference);
+  const { id, projectId } = readLocator(locator, reference);
   const path = `/${projectId}/_apis/wit/workItems/${id}/comments`;
   const words = given.marker.replace(/^<!--\s*|\s*-->$/g, '');
   const text = htmlOfText(`${given.text}\n\n${words}`);
@@ -81,7 +82,7 @@ export async function close(
   doneStatus: string | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const path = `/_apis/wit/workitems/${readLocator(reference).id}`;
+  const path = `/_apis/wit/workitems/${readLocator(locator, reference).id}`;
   const { content } = await api.get(path, { fields: schema.FIELDS }, signal);
   const { data } = current.safeParse(content);
   if (!data) throw malformed(`GET ${path}: the answer is no work item`);

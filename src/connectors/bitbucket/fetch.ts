@@ -5,6 +5,7 @@ import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { fitting, readMessages, withMessages } from '../kit/commits.ts';
 import { writeJson } from '../kit/json.ts';
+import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
 import { REPOSITORY } from './options.ts';
 import { readPage } from './pages.ts';
@@ -34,7 +35,7 @@ interface Ask {
  */
 export async function fetchPull(ask: Ask, reference: ItemReference): Promise<Fetched> {
   const { api, clock, signal } = ask;
-  const wanted = readLocator(reference);
+  const wanted = readLocator(locator, reference);
   try {
     return await fetchFrom(ask, workspaceOf(wanted.repository), wanted);
   } catch (thrown) {
@@ -72,7 +73,7 @@ async function* commitPages({ api, signal }: Ask, path: string): AsyncGenerator<
 
 /** The path of a pull request, for what is written on it. */
 export function pathOf(reference: ItemReference): string {
-  const wanted = readLocator(reference);
+  const wanted = readLocator(locator, reference);
   return pullPath(workspaceOf(wanted.repository), wanted);
 }
 
@@ -82,12 +83,6 @@ function pullPath(workspace: string, { repoId, number }: Locator): string {
 
 function workspaceOf(name: string): string {
   return (name.split('/', 1)[0] as string).toLowerCase();
-}
-
-function readLocator(reference: ItemReference): Locator {
-  const result = locator.safeParse(reference.locator);
-  if (result.success) return result.data;
-  throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
 }
 
 const withRepository = z.object({ destination: z.object({ repository: z.object({ uuid: z.string() }) }) });

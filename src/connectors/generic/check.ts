@@ -1,5 +1,6 @@
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { Finding } from '../connector.ts';
+import { failed } from '../kit/finding.ts';
 import type { Feed } from './feed.ts';
 import type { Options } from './options.ts';
 import { pollItems, sweepItems, UNIT } from './poll.ts';
@@ -30,8 +31,6 @@ async function finding(subject: string, message: string, read: () => Promise<unk
     await read();
     return { level: 'ok', subject, message };
   } catch (thrown) {
-    const error = asSyncError(thrown);
-    if (error.code === 'aborted') throw error;
-    return { level: 'error', subject, message: error.message, hint: error.hint };
+    return failed(subject, asSyncError(thrown));
   }
 }

@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { writeJson } from '../kit/json.ts';
+import { readLocator } from '../kit/locator.ts';
 import type { Feed } from './feed.ts';
 import { id } from './schema.ts';
 import { SHAPES } from './translate.ts';
@@ -17,8 +18,7 @@ export async function fetchItem(
   reference: ItemReference,
   signal: AbortSignal,
 ): Promise<Fetched> {
-  const { data } = locator.safeParse(reference.locator);
-  if (!data) throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
+  const data = readLocator(locator, reference);
   // What webhooks have told stands then.
   if (!feed) return { event: SHAPES.unknown, body: writeJson({}) };
   try {

@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
+import { failed } from '../kit/finding.ts';
 import { readAnswer } from '../kit/json.ts';
 import { namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
@@ -124,11 +125,6 @@ async function describePatterns({ options, repositories }: CheckDeps, signal: Ab
 
 function counted(count: number): string {
   return count === 1 ? '1 repository' : `${count} repositories`;
-}
-
-function failed(subject: string, error: SyncError): Finding {
-  if (error.code === 'aborted') throw error;
-  return { level: 'error', subject, message: error.message, hint: error.hint };
 }
 
 function limit({ headers }: HttpAnswer): Finding {

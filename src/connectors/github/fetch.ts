@@ -5,6 +5,7 @@ import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { fitting, readMessages, withMessages } from '../kit/commits.ts';
 import { readAnswer, readList, writeJson } from '../kit/json.ts';
+import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
 import { REPOSITORY } from './options.ts';
 import { slim, slimIssue } from './schema.ts';
@@ -20,12 +21,6 @@ export async function fetchItem(ask: Ask, reference: ItemReference): Promise<Fet
   return reference.kind === 'pull_request'
     ? fetchPull(ask, readLocator(locator, reference))
     : fetchIssue(ask, readLocator(issueLocator, reference));
-}
-
-export function readLocator<Known>(expected: z.ZodType<Known>, reference: ItemReference): Known {
-  const result = expected.safeParse(reference.locator);
-  if (result.success) return result.data;
-  throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
 }
 
 interface Ask {

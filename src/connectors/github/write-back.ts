@@ -4,8 +4,8 @@ import type { ItemReference } from '../../model/item.ts';
 import type { Connection } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { readAnswer } from '../kit/json.ts';
+import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
-import { readLocator } from './fetch.ts';
 import { REPOSITORY } from './options.ts';
 
 type WriteBack = Required<Pick<Connection, 'comment' | 'close'>>;

@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
+import { failed } from '../kit/finding.ts';
 import { readAnswer } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
@@ -102,11 +103,6 @@ function describe({ kind, name }: Place, answer: HttpAnswer): Finding {
     };
   if (said.archived) return { level: 'warning', subject: name, message: 'is archived: nothing changes there any more' };
   return { level: 'ok', subject: name, message: isNumber ? `${path} can be read` : 'can be read' };
-}
-
-function failed(subject: string, error: SyncError): Finding {
-  if (error.code === 'aborted') throw error;
-  return { level: 'error', subject, message: error.message, hint: error.hint };
 }
 
 function limit({ headers }: HttpAnswer): Finding {

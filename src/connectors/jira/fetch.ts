@@ -1,22 +1,16 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { writeJson } from '../kit/json.ts';
+import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
 import { readProject } from './projects.ts';
 import * as schema from './schema.ts';
 import { SHAPES } from './translate.ts';
 
-const locator = z.object({ issueId: schema.id, projectId: schema.id, issueKey: schema.key });
-
-/** The issue that a reference means. Throws `internal`: references are made by this connector alone. */
-export function readLocator(reference: ItemReference): z.infer<typeof locator> {
-  const result = locator.safeParse(reference.locator);
-  if (result.success) return result.data;
-  throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
-}
+export const locator = z.object({ issueId: schema.id, projectId: schema.id, issueKey: schema.key });
 
 /**
  * Gets one issue by its id, which survives moves. It is called gone only where its project can be seen: a lost right also
@@ -28,7 +22,7 @@ export async function fetchIssue(
   reference: ItemReference,
   signal: AbortSignal,
 ): Promise<Fetched> {
-  const { issueId, projectId, issueKey } = readLocator(reference);
+  const { issueId, projectId, issueKey } = readLocator(locator, reference);
   try {
     const { content } = await api.get(`/rest/api/3/issue/${issueId}`, { fields: schema.FIELDS }, signal);
     return { event: SHAPES.issue, body: writeJson(schema.slim(content)) };

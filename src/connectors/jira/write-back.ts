@@ -2,9 +2,10 @@ import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { ItemReference } from '../../model/item.ts';
 import { absent } from '../kit/fields.ts';
+import { readLocator } from '../kit/locator.ts';
 import { adfOfText, textOfAdf } from './adf.ts';
 import { type Api, malformed } from './api.ts';
-import { readLocator } from './fetch.ts';
+import { locator } from './fetch.ts';
 import * as schema from './schema.ts';
 
 interface Comment {
@@ -17,7 +18,7 @@ interface Comment {
  * the words of the marker are the comment's last line.
  */
 export async function comment(api: Api, reference: ItemReference, given: Comment, signal: AbortSignal): Promise<void> {
-  const { issueId } = readLocator(reference);
+  const { issueId } = readLocator(locator, reference);
   const path = `/rest/api/3/issue/${issueId}/comment`;
   const words = given.marker.replace(/^<!--\s*|\s*-->$/g, '');
   const body = adfOfText(`${given.text}\n\n${words}`);
@@ -81,7 +82,7 @@ export async function close(
   doneStatus: string | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const path = `/rest/api/3/issue/${readLocator(reference).issueId}`;
+  const path = `/rest/api/3/issue/${readLocator(locator, reference).issueId}`;
   const { data: issue } = current.safeParse((await api.get(path, { fields: 'status' }, signal)).content);
   if (!issue) throw malformed(`GET ${path}: the answer tells no status`);
   if (issue.fields.status.statusCategory.key === 'done') return;

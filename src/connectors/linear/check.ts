@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
+import { failed } from '../kit/finding.ts';
 import { rateOf } from './answers.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
@@ -70,11 +71,6 @@ async function teams(
     }
   }
   return findings;
-}
-
-function failed(subject: string, error: SyncError): Finding {
-  if (error.code === 'aborted') throw error;
-  return { level: 'error', subject, message: error.message, hint: error.hint };
 }
 
 function limit({ headers }: HttpAnswer): Finding {

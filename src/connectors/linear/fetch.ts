@@ -4,19 +4,13 @@ import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { writeJson } from '../kit/json.ts';
+import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
 import { ONE_ISSUE } from './queries.ts';
 import * as schema from './schema.ts';
 import { SHAPES } from './translate.ts';
 
-const locator = z.object({ issueId: schema.id, teamId: schema.id, identifier: schema.identifier });
-
-/** The issue that a reference means. Throws `internal`: references are made by this connector alone. */
-export function readLocator(reference: ItemReference): z.infer<typeof locator> {
-  const result = locator.safeParse(reference.locator);
-  if (result.success) return result.data;
-  throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
-}
+export const locator = z.object({ issueId: schema.id, teamId: schema.id, identifier: schema.identifier });
 
 const found = z.object({
   issues: z.object({ nodes: z.array(z.unknown()) }),
@@ -33,7 +27,7 @@ export async function fetchIssue(
   reference: ItemReference,
   signal: AbortSignal,
 ): Promise<Fetched> {
-  const { issueId, teamId, identifier } = readLocator(reference);
+  const { issueId, teamId, identifier } = readLocator(locator, reference);
   const variables = { issueId, teamId };
   const { data } = await api.ask({ document: ONE_ISSUE, variables, data: found, use: 'fetch', signal });
   const [issue] = data.issues.nodes;

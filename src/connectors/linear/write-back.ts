@@ -2,8 +2,9 @@ import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { ItemReference } from '../../model/item.ts';
+import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
-import { readLocator } from './fetch.ts';
+import { locator } from './fetch.ts';
 import { CLOSING, COMMENT, CREATE_COMMENT, SET_STATE, UPDATE_COMMENT } from './queries.ts';
 import * as schema from './schema.ts';
 
@@ -19,7 +20,7 @@ export async function comment(
   { marker, text }: { readonly marker: string; readonly text: string },
   signal: AbortSignal,
 ): Promise<void> {
-  const { issueId } = readLocator(reference);
+  const { issueId } = readLocator(locator, reference);
   const id = idOf(`${issueId} ${marker}`);
   const { data } = await api.ask({ document: COMMENT, variables: { id }, data: standing, use: 'fetch', signal });
   const [found] = data.comments.nodes;
@@ -54,7 +55,7 @@ export async function close(
   doneStatus: string | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const { issueId } = readLocator(reference);
+  const { issueId } = readLocator(locator, reference);
   const { data } = await api.ask({ document: CLOSING, variables: { issueId }, data: closing, use: 'fetch', signal });
   const [issue] = data.issues.nodes;
   if (!issue) throw new SyncError('not_found', `${reference.key} cannot be closed: it cannot be seen`);

@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
+import { failed } from '../kit/finding.ts';
 import type { Api } from './api.ts';
 import { listIssues } from './listing.ts';
 import type { Options } from './options.ts';
@@ -93,9 +94,4 @@ async function projectOf(api: Api, unit: string, signal: AbortSignal): Promise<F
   } catch (thrown) {
     return failed(unit, asSyncError(thrown));
   }
-}
-
-function failed(subject: string, error: SyncError): Finding {
-  if (error.code === 'aborted') throw error;
-  return { level: 'error', subject, message: error.message, hint: error.hint };
 }

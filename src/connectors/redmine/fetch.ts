@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { writeJson } from '../kit/json.ts';
+import { readLocator } from '../kit/locator.ts';
 import { type Api, malformed } from './api.ts';
 import { readProject } from './projects.ts';
 import * as schema from './schema.ts';
@@ -11,14 +12,7 @@ import type { Statuses } from './statuses.ts';
 import { SHAPES } from './translate.ts';
 
 const number = z.string().regex(/^[1-9]\d{0,15}$/);
-const locator = z.object({ issueId: number, projectId: number, isFollowed: z.literal('unknown').optional() });
-
-/** The issue that a reference means. Throws `internal`: references are made by this connector alone. */
-export function readLocator(reference: ItemReference): z.infer<typeof locator> {
-  const result = locator.safeParse(reference.locator);
-  if (result.success) return result.data;
-  throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
-}
+export const locator = z.object({ issueId: number, projectId: number, isFollowed: z.literal('unknown').optional() });
 
 const found = z.object({ issue: z.looseObject({ project: z.looseObject({ id: schema.id }) }) });
 
@@ -32,7 +26,7 @@ export async function fetchIssue(
   reference: ItemReference,
   signal: AbortSignal,
 ): Promise<Fetched> {
-  const { issueId, projectId, isFollowed } = readLocator(reference);
+  const { issueId, projectId, isFollowed } = readLocator(locator, reference);
   const isJudged = isFollowed === 'unknown';
   const path = `/issues/${issueId}.json`;
   try {

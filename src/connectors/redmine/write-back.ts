@@ -3,8 +3,9 @@ import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Connection } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
+import { readLocator } from '../kit/locator.ts';
 import { type Api, malformed } from './api.ts';
-import { readLocator } from './fetch.ts';
+import { locator } from './fetch.ts';
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 import { readStatuses } from './statuses.ts';
@@ -22,7 +23,7 @@ export async function comment(
   { marker, text }: Comment,
   signal: AbortSignal,
 ): Promise<void> {
-  const { issueId } = readLocator(reference);
+  const { issueId } = readLocator(locator, reference);
   const words = marker.replace(/^<!--\s*|\s*-->$/g, '');
   const notes = `${text}\n\n${formatting === 'markdown' ? marker : words}`;
   const standing = await findOwn(api, issueId, words, signal);
@@ -79,7 +80,7 @@ export async function close(
   reference: ItemReference,
   signal: AbortSignal,
 ): Promise<void> {
-  const path = `/issues/${readLocator(reference).issueId}.json`;
+  const path = `/issues/${readLocator(locator, reference).issueId}.json`;
   const statuses = await readStatuses(api, signal);
   const { status, allowed_statuses: allowed = statuses } = await readStatus(api, path, signal);
   const isClosed = (id: number) => statuses.some((each) => each.id === id && each.is_closed);

@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
+import { failed } from '../kit/finding.ts';
 import type { Options } from './options.ts';
 import type { Lists } from './poll.ts';
 import { sweepIssues } from './poll.ts';
@@ -53,9 +54,4 @@ async function projectOf(lists: Lists, project: string, signal: AbortSignal): Pr
   } catch (thrown) {
     return failed(project, asSyncError(thrown));
   }
-}
-
-function failed(subject: string, error: SyncError): Finding {
-  if (error.code === 'aborted') throw error;
-  return { level: 'error', subject, message: error.message, hint: error.hint };
 }

@@ -1,22 +1,16 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { writeJson } from '../kit/json.ts';
+import { readLocator } from '../kit/locator.ts';
 import { type Api, malformed } from './api.ts';
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 import { SHAPES } from './translate.ts';
 
-const locator = z.object({ id: schema.id, projectId: schema.id, shortId: schema.shortId });
-
-/** The issue that a reference means. Throws `internal`: references are made by this connector alone. */
-export function readLocator(reference: ItemReference): z.infer<typeof locator> {
-  const result = locator.safeParse(reference.locator);
-  if (result.success) return result.data;
-  throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
-}
+export const locator = z.object({ id: schema.id, projectId: schema.id, shortId: schema.shortId });
 
 export function pathOf({ organization }: Options, id: string): string {
   return `/organizations/${organization}/issues/${id}/`;
@@ -32,7 +26,7 @@ export async function fetchIssue(
   reference: ItemReference,
   signal: AbortSignal,
 ): Promise<Fetched> {
-  const { id, projectId, shortId } = readLocator(reference);
+  const { id, projectId, shortId } = readLocator(locator, reference);
   const path = pathOf(options, id);
   const found = await findIssue(api, path, signal);
   if (found?.id === id) return { event: SHAPES.issue, body: writeJson(schema.slim(found)) };

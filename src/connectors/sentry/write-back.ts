@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Connection } from '../connector.ts';
+import { readLocator } from '../kit/locator.ts';
 import { type Api, malformed } from './api.ts';
-import { pathOf, readLocator } from './fetch.ts';
+import { locator, pathOf } from './fetch.ts';
 import type { Options } from './options.ts';
 
 type Comment = Parameters<NonNullable<Connection['comment']>>[1];
@@ -18,7 +19,7 @@ export async function comment(
   { marker, text }: Comment,
   signal: AbortSignal,
 ): Promise<void> {
-  const path = `${pathOf(options, readLocator(reference).id)}comments/`;
+  const path = `${pathOf(options, readLocator(locator, reference).id)}comments/`;
   const words = marker.replace(/^<!--\s*|\s*-->$/g, '');
   const whole = `${text}\n\n${words}`;
   const standing = await findNotes(api, path, words, signal);
@@ -53,7 +54,7 @@ async function isEdited(api: Api, path: string, text: string, signal: AbortSigna
 
 /** Resolves the issue; one that is resolved or archived is left as it is. */
 export async function close(api: Api, options: Options, reference: ItemReference, signal: AbortSignal): Promise<void> {
-  const path = pathOf(options, readLocator(reference).id);
+  const path = pathOf(options, readLocator(locator, reference).id);
   const { data } = z.object({ status: z.string() }).safeParse((await api.get(path, signal)).content);
   if (!data) throw malformed(`GET ${path}: the answer tells no status`);
   if (data.status === 'unresolved') await api.send('PUT', path, { status: 'resolved' }, signal);
