@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { SyncError } from '../errors/sync-error.ts';
 import { createVariables, type Environment } from './interpolate.ts';
 
@@ -32,6 +33,8 @@ export interface DaemonOptions {
   readonly adminPort?: number;
   /** Host names, beside those of loopback, under which people open the pages. */
   readonly allowedHosts?: readonly string[];
+  /** Addresses and CIDR ranges of the reverse proxies whose forwarding headers are believed; absent: none. */
+  readonly trustedProxies?: readonly string[];
   /** Where vendors reach this daemon from outside, without a slash at the end. */
   readonly publicUrl?: string;
   readonly logLevel: (typeof LOG_LEVELS)[number];
@@ -43,7 +46,7 @@ export interface DaemonOption {
   /** As commander takes it. */
   readonly flag: string;
   readonly env: string;
-  readonly type: 'path' | 'host' | 'hosts' | 'address' | 'port' | 'log level';
+  readonly type: 'path' | 'host' | 'hosts' | 'ranges' | 'address' | 'port' | 'log level';
   /** As it would be typed; absent: not set. */
   readonly default?: string;
   readonly description: string;
@@ -94,6 +97,14 @@ export const DAEMON_OPTIONS: readonly DaemonOption[] = [
     env: 'WORKSYNC_ALLOWED_HOSTS',
     type: 'hosts',
     description: 'Host names beside localhost under which people open the pages, separated by commas',
+  },
+  {
+    key: 'trustedProxies',
+    flag: '--trusted-proxies <ranges>',
+    env: 'WORKSYNC_TRUSTED_PROXIES',
+    type: 'ranges',
+    description:
+      'Addresses of your reverse proxies, as 127.0.0.1 or 10.0.0.0/8, separated by commas: only they may say, with X-Forwarded-For and X-Forwarded-Proto, where a request comes from',
   },
   {
     key: 'publicUrl',
@@ -147,6 +158,7 @@ const EXPECTED = {
   path: 'a path',
   host: 'an address without a port',
   hosts: 'host names separated by commas',
+  ranges: 'IP addresses or CIDR ranges separated by commas',
   address: 'an address that begins with https:// or http://, without query or credentials',
   port: 'a port from 0 to 65535',
   'log level': `one of ${LOG_LEVELS.join(', ')}`,
@@ -157,10 +169,19 @@ const PARSERS: Readonly<Record<DaemonOption['type'], (text: string) => unknown>>
   path: (text) => text || undefined,
   host: (text) => (/^[\w.:%-]+$/.test(text) && !/^[^:]+:\d+$/.test(text) ? text : undefined),
   hosts: (text) => (/^[\w.-]+(,[\w.-]+)*$/.test(text) ? text.split(',') : undefined),
+  ranges: (text) => (text.split(',').every(isRange) ? text.split(',') : undefined),
   address: publicAddress,
   port: (text) => (/^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
   'log level': (text) => LOG_LEVELS.find((level) => level === text),
 };
+
+/** `10.0.0.0/8`, or one address. */
+function isRange(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/');
+  const family = isIP(address);
+  if (family === 0 || rest.length > 0) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+}
 
 function publicAddress(text: string): string | undefined {
   const url = URL.parse(text);

@@ -48,8 +48,9 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
 
   const web = { health, metrics, status, scrub: (text: string) => scrubber.scrub(text) };
   const doors = { adminToken, allowedHosts: options.allowedHosts, logger };
-  const server = createServer({ failureBody: errorOfApi });
-  const admin = options.adminPort === undefined ? server : createServer();
+  const { trustedProxies } = options;
+  const server = createServer({ failureBody: errorOfApi, trustedProxies });
+  const admin = options.adminPort === undefined ? server : createServer({ trustedProxies });
   for (const each of new Set([server, admin])) guardDoors(each, doors);
   webhookRoutes(server, {
     find: (workspace, connection) => partitions.find(({ name }) => name === workspace)?.receiver(connection),

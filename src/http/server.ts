@@ -13,6 +13,11 @@ export interface ServerOptions {
   readonly bodyLimit?: number;
   /** A request must have arrived whole within this time, milliseconds. */
   readonly requestTimeout?: number;
+  /**
+   * Addresses and CIDR ranges of reverse proxies: what comes from one of them is taken to come from where its
+   * `X-Forwarded-For` and `X-Forwarded-Proto` say. Absent: those headers are not read.
+   */
+  readonly trustedProxies?: readonly string[];
   /** Body of an answer to what never reaches a route or hook: malformed HTTP, an address that cannot be decoded. */
   readonly failureBody?: (status: number, message: string) => object;
 }
@@ -44,7 +49,7 @@ export function createServer(options: ServerOptions = {}): Server {
     // What still comes in on an open connection is answered as ever, and told that the connection ends: a webhook that is
     // refused is lost where its sender does not repeat it.
     return503OnClosing: false,
-    trustProxy: false,
+    trustProxy: options.trustedProxies ? [...options.trustedProxies] : false,
     routerOptions: { maxParamLength: 512 },
     ...(options.failureBody && describeFailures(options.failureBody)),
   });

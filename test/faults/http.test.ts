@@ -333,6 +333,21 @@ describe('the server', () => {
     expect(await send(Buffer.alloc(1_000))).toBe(200);
   });
 
+  it.each([
+    ['nobody is trusted', undefined, '203.0.113.9', 'http 10.0.0.7'],
+    ['a trusted proxy', ['10.0.0.0/8'], '203.0.113.9', 'https 203.0.113.9'],
+    ['an address that somebody put before it', ['10.0.0.0/8'], '198.51.100.1, 203.0.113.9', 'https 203.0.113.9'],
+    ['two trusted proxies', ['10.0.0.0/8', '192.0.2.1'], '203.0.113.9, 192.0.2.1', 'https 203.0.113.9'],
+    ['somebody else', ['10.1.0.0/16'], '203.0.113.9', 'http 10.0.0.7'],
+  ])('where a request comes from: %s', async (_name, trustedProxies, forwarded, expected) => {
+    const server = createServer({ trustedProxies });
+    closing.push(() => server.close());
+    server.get('/', async (request) => `${request.protocol} ${request.ip}`);
+    const headers = { 'x-forwarded-for': forwarded, 'x-forwarded-proto': 'https' };
+    const answer = await server.inject({ method: 'GET', url: '/', remoteAddress: '10.0.0.7', headers });
+    expect(answer.body).toBe(expected);
+  });
+
   it('answers what was on its way when it began to close, and ends the connection', async () => {
     const server = createServer();
     server.post('/webhooks/a', async () => 'taken');

@@ -12,6 +12,7 @@ const VALUES: Readonly<Record<string, readonly [flag: string, env: string, flagM
   host: ['0.0.0.0', '::1', '0.0.0.0', '::1'],
   adminPort: ['9000', '9001', 9000, 9001],
   allowedHosts: ['a.example', 'b.example,c.example', ['a.example'], ['b.example', 'c.example']],
+  trustedProxies: ['127.0.0.1', '10.0.0.0/8,fd00::/8', ['127.0.0.1'], ['10.0.0.0/8', 'fd00::/8']],
   publicUrl: ['https://a.example/', 'http://b.example:8443/sync', 'https://a.example', 'http://b.example:8443/sync'],
   logLevel: ['debug', 'silent', 'debug', 'silent'],
 };
@@ -48,6 +49,12 @@ describe('problems', () => {
       (text): [Record<string, string>, string] => [
         { WORKSYNC_PUBLIC_URL: text },
         `WORKSYNC_PUBLIC_URL: expected an address that begins with https:// or http://, without query or credentials, got "${text}"`,
+      ],
+    ),
+    ...['proxy', '10.0.0.0/33', '10.0.0.0/8/8', '127.0.0.1,', 'fd00::/129'].map(
+      (text): [Record<string, string>, string] => [
+        { WORKSYNC_TRUSTED_PROXIES: text },
+        `WORKSYNC_TRUSTED_PROXIES: expected IP addresses or CIDR ranges separated by commas, got "${text}"`,
       ],
     ),
     [{ WORKSYNC_HOST: 'http://x' }, 'WORKSYNC_HOST: expected an address without a port, got "http://x"'],
