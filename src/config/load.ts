@@ -44,7 +44,7 @@ export function loadConfig(input: LoadInput): LoadedConfig {
   const variables = createVariables(input.env);
   const documents = configFiles(input).map((file) => readDocument(displayName(file), readSource(file), variables));
   const read = documents.map((document) => readWorkspace(document, input));
-  const problems = [...read.flatMap((workspace) => workspace.problems), ...repeatedNames(read)];
+  const problems = [...read.flatMap((workspace) => workspace.problems), ...reservedNames(read), ...repeatedNames(read)];
   const workspaces = read.flatMap(({ config }) => config ?? []);
   if (problems.length > 0) throw new SyncError('config_invalid', problemLines(problems).join('\n'));
   return {
@@ -173,6 +173,18 @@ function nameOf(document: ConfigDocument): { readonly name?: string; readonly pr
   if (reason === undefined) return { name, problems: [] };
   const message = `the file's name is no name for a workspace: ${reason}; rename it, or set the key name`;
   return { problems: [{ ...document.place([]), message }] };
+}
+
+/** `worksync.db` in the data folder belongs to no workspace. */
+export const RESERVED_NAME = 'worksync';
+
+function reservedNames(read: readonly ReadWorkspace[]): readonly Problem[] {
+  const message =
+    `a workspace cannot be called "${RESERVED_NAME}", since the data folder has a database of that name for itself: ` +
+    `choose another name, and if there is a ${RESERVED_NAME}.db of this workspace, rename that file too`;
+  return read
+    .filter(({ name }) => name === RESERVED_NAME)
+    .map(({ document }) => ({ ...document.place(['name']), message }));
 }
 
 function repeatedNames(read: readonly ReadWorkspace[]): readonly Problem[] {

@@ -3,6 +3,7 @@ import type { DaemonOptions } from '../config/options.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
+import { type Installation, openInstallation } from '../store/installation.ts';
 import { type Daemon, startDaemon } from './daemon.ts';
 import { type DataFolder, ownDataFolder } from './data-folder.ts';
 import type { Embedded } from './embedded.ts';
@@ -12,6 +13,8 @@ import type { Parts } from './parts.ts';
 /** Everything open and wired, nothing running yet. */
 export interface Composition {
   readonly folder: DataFolder;
+  /** What belongs to the data folder and to no workspace. */
+  readonly installation: Installation;
   readonly partitions: readonly Partition[];
   /** The reference services that this process runs itself, by workspace name. */
   readonly embedded: ReadonlyMap<string, Embedded>;
@@ -45,34 +48,41 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
     for (const step of undo.splice(0).toReversed()) await step();
   };
   try {
+    const { onLag, onStatement } = input;
+    const installation = await openInstallation(folder.path, {
+      random: parts.random,
+      steps: parts.steps,
+      onStatement,
+    });
+    undo.push(() => installation.close());
     for (const config of input.config.workspaces) {
       const address = await addressOf({ config, folder: folder.path, secretKey: input.secretKey }, parts, (service) => {
         embedded.set(config.name, service);
         undo.push(() => service.close());
       });
-      const { onLag, onStatement } = input;
       const { publicUrl } = input.options;
       const opening = { config, address, dataFolder: folder.path, publicUrl, onLag, onStatement };
       const partition = await openPartition(opening, parts);
       partitions.push(partition);
       undo.push(() => partition.stop());
     }
+    const { options, scrubber, version, adminToken } = input;
+    return {
+      folder,
+      installation,
+      partitions,
+      embedded,
+      async serve() {
+        const daemon = await startDaemon({ version, options, adminToken, folder, partitions, scrubber }, parts);
+        undo.push(() => daemon.stop());
+        return daemon;
+      },
+      close: unwind,
+    };
   } catch (error) {
     await unwind();
     throw error;
   }
-  const { options, scrubber, version, adminToken } = input;
-  return {
-    folder,
-    partitions,
-    embedded,
-    async serve() {
-      const daemon = await startDaemon({ version, options, adminToken, folder, partitions, scrubber }, parts);
-      undo.push(() => daemon.stop());
-      return daemon;
-    },
-    close: unwind,
-  };
 }
 
 async function addressOf(

@@ -128,7 +128,7 @@ describe('run', () => {
       expect((await fetch(address + path, { method: 'POST', body: '{}' })).status).toBe(401);
     }
     expect(await byFlags.end()).toMatchObject({ code: 0, stderr: '' });
-    expect(readdirSync(data).filter((name) => /^\w+\.db$/.test(name))).toEqual(['alpha.db', 'beta.db']);
+    expect(readdirSync(data).filter((name) => /^\w+\.db$/.test(name))).toEqual(['alpha.db', 'beta.db', 'worksync.db']);
 
     const byEnvironment = start(['run'], {
       env: { WORKSYNC_CONFIG: folder, WORKSYNC_DATA: data, WORKSYNC_PORT: '0', WORKSYNC_LOG_LEVEL: 'error' },

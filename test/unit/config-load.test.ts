@@ -1,7 +1,8 @@
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { loadConfig } from '../../src/config/load.ts';
+import { loadConfig, RESERVED_NAME } from '../../src/config/load.ts';
+import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { apiOverrides, folderOf, forge, load, loadText, problemsOf, refusal } from './config-support.ts';
 
 const SECRET = 'a-webhook-secret-of-some-length';
@@ -292,6 +293,15 @@ connections:
       expect.stringMatching(/^b\.yaml:1:1: the workspace name "b" is already used by .*a\.yaml$/),
       expect.stringMatching(/^c\.yml:2:7: the workspace name "b" is already used by .*a\.yaml$/),
     ]);
+  });
+
+  test('the name of the database that belongs to the data folder', () => {
+    expect(problemsOf({ 'a.yaml': `name: worksync\n${FORGE}`, 'worksync.yaml': FORGE })).toEqual([
+      expect.stringMatching(/^a\.yaml:1:7: a workspace cannot be called "worksync"/),
+      expect.stringMatching(/^worksync\.yaml:1:1: a workspace cannot be called "worksync"/),
+      expect.stringMatching(/^worksync\.yaml:1:1: the workspace name "worksync" is already used/),
+    ]);
+    expect(`${RESERVED_NAME}.db`).toBe(INSTALLATION_FILE);
   });
 
   test('a repeated name is found whatever else is wrong, and only there', () => {

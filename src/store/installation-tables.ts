@@ -1,0 +1,32 @@
+import type { Role } from '../model/access.ts';
+
+/** The rows of `worksync.db`, which belong to the data folder and to no workspace. Times are epoch milliseconds. */
+export interface InstallationTables {
+  /** Single facts by name. */
+  installation: { name: string; value: string };
+
+  /** Links that log a browser in: each once, until it expires. */
+  login_links: {
+    /** SHA-256 of the secret, in hex. */
+    digest: string;
+    role: Role;
+    /** Names of the workspaces it is limited to, as JSON; null: all. */
+    workspaces: string | null;
+    expires_at: number;
+  };
+
+  /** Browsers that are logged in. */
+  sessions: {
+    /** SHA-256 of the cookie's secret, in hex. */
+    digest: string;
+    role: Role;
+    /** Names of the workspaces it is limited to, as JSON; null: all. */
+    workspaces: string | null;
+    /** SHA-256 of the configured token it was opened with: it ends with that token. Null where a link opened it. */
+    opened_by: string | null;
+    created_at: number;
+    /** When it was last used, give or take an hour. */
+    seen_at: number;
+    expires_at: number;
+  };
+}
