@@ -1,4 +1,5 @@
 import type { KnownItems } from './known-items.ts';
+import type { Split } from './quota/days.ts';
 import type { Line } from './quota/references/trace.ts';
 import type { Measured } from './report.ts';
 
@@ -11,8 +12,10 @@ export interface Bench {
 
 /** What several benches need and is made once, by the first that asks. */
 export interface Shared {
-  /** Takes the place of the generated day; see `--trace`. */
-  readonly trace?: readonly Line[];
+  /** Take the place of the generated days; see `--trace`. */
+  readonly traces: readonly (readonly Line[])[];
+  /** Seeds and behaviours of what is generated; see `--tuning`. */
+  readonly split: Split;
   knownItems(): Promise<KnownItems>;
 }
 

@@ -7,6 +7,7 @@ import { createKnownItems, type KnownItems } from './known-items.ts';
 import { backfill } from './quota/backfill.ts';
 import { calls } from './quota/calls.ts';
 import { clock } from './quota/clock.ts';
+import { REPORT, TUNING } from './quota/days.ts';
 import { drain } from './quota/drain.ts';
 import { fresh } from './quota/fresh.ts';
 import { restart } from './quota/restart.ts';
@@ -19,7 +20,9 @@ import { start } from './start.ts';
 
 /**
  * `npm run bench`, with `-- --json` for JSON lines, and with names for some of the figures only
- * (`npm run bench -- ingest start`). `--trace file` plays a trace of deliveries in place of the generated day. Figures go to standard output, progress to standard error.
+ * (`npm run bench -- ingest start`). `--trace file`, as often as you like, plays traces of deliveries in place of the
+ * generated days; `--tuning` plays the days and seeds that policies are tuned on. Figures go to standard output, progress
+ * to standard error.
  */
 const BENCHES: readonly Bench[] = [
   ingest,
@@ -38,10 +41,11 @@ const BENCHES: readonly Bench[] = [
 
 const { positionals: names, values } = parseArgs({
   allowPositionals: true,
-  options: { json: { type: 'boolean' }, trace: { type: 'string' } },
+  options: { json: { type: 'boolean' }, trace: { type: 'string', multiple: true }, tuning: { type: 'boolean' } },
 });
 const asJson = values.json === true;
-const trace = values.trace === undefined ? undefined : readTrace(values.trace);
+const traces = (values.trace ?? []).map(readTrace);
+const split = values.tuning === true ? TUNING : REPORT;
 const chosen = BENCHES.filter((bench) => isAskedFor(bench, names));
 if (chosen.length === 0) {
   process.stderr.write(`There is no such figure. There are: ${BENCHES.flatMap(({ figures }) => figures).join(', ')}\n`);
@@ -50,7 +54,7 @@ if (chosen.length === 0) {
 
 if (!asJson) print(`${machine()}\n`);
 let known: Promise<KnownItems> | undefined;
-const shared: Shared = { ...(trace && { trace }), knownItems: () => (known ??= createKnownItems()) };
+const shared: Shared = { traces, split, knownItems: () => (known ??= createKnownItems()) };
 const measured: Measured[] = [];
 try {
   for (const bench of chosen) {

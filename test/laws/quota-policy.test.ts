@@ -81,7 +81,7 @@ describe('a day', () => {
 
 describe.each(MANNERS)('another user of the quota, %s', (manner) => {
   test('is noticed on the first day; on the second it waits little, and each refusal of ours comes alone', async () => {
-    const [, second] = await playShared(manner, 2, 86_400);
+    const [, second] = await playShared(manner, 1, 2, 86_400);
     const { refusedPerHour, mostPerPause, wait, used, available } = second as Shared;
     expect(mostPerPause).toBe(1);
     expect(refusedPerHour).toBeLessThanOrEqual(manner === 'bursts' ? 9 : 7);

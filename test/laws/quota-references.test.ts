@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { REPORT, TUNING } from '../bench/quota/days.ts';
 import { available } from '../bench/quota/references/available.ts';
+import { drawBehaviour, HELD_OUT } from '../bench/quota/references/behaviour.ts';
 import { leastQuantile, mostWithin } from '../bench/quota/references/bound.ts';
 import { createChance, randomDurations } from '../bench/quota/references/chance.ts';
+import { HELD_OUT_MANNERS, MANNERS, wishesOf } from '../bench/quota/references/co-tenant.ts';
 import { generateDay } from '../bench/quota/references/day.ts';
 import { freshness } from '../bench/quota/references/lag.ts';
 import { lookAhead } from '../bench/quota/references/look-ahead.ts';
@@ -256,6 +259,28 @@ describe('the generated day', () => {
     expect(lines.length / events.length).toBeGreaterThan(1.5);
   });
 
+  test.each(Object.entries(HELD_OUT))(
+    'of %s is another day than the usual one, at the same load',
+    (_name, behaviour) => {
+      const { lines } = generateDay(1, 0.2, behaviour);
+      const inWork = eventsOf(lines).filter(({ at }) => at >= 8 * 3_600 && at < 18 * 3_600).length;
+      expect(Math.abs(inWork / 8_000 - 0.2)).toBeLessThan(0.02);
+      expect(lines).not.toEqual(generateDay(1, 0.2).lines);
+    },
+  );
+
+  test('with releases labels many at once, and without machines none', () => {
+    const labelled = (behaviour?: (typeof HELD_OUT)[keyof typeof HELD_OUT]) =>
+      generateDay(1, 0.7, behaviour).lines.filter(
+        ({ event, fields }) => event === 'labeled' && fields.labels.includes('released'),
+      );
+    const moments = labelled(HELD_OUT.releases).map(({ at }) => at);
+    expect(fullest(moments, 15)).toBeGreaterThan(40);
+    expect(labelled(HELD_OUT.people)).toEqual([]);
+    const { lines } = generateDay(1, 0.2, HELD_OUT.monorepo);
+    expect(new Set(lines.map(({ item }) => item.split('/')[0]))).toEqual(new Set(['0']));
+  });
+
   test('durations are about what they should be', () => {
     const duration = randomDurations(1);
     const drawn = Array.from({ length: 10_000 }, duration).sort((left, right) => left - right);
@@ -313,4 +338,30 @@ describe('the bound of what can be shown in time', () => {
     expect(leastQuantile(events, 1, { d: 0, window: WINDOW, steps: 500 })).toBeGreaterThan(4);
     expect(leastQuantile(events, 0.5, { d: 0, window: WINDOW, steps: 500 })).toBe(0);
   });
+});
+
+describe('what is reported', () => {
+  test('is nothing that policies were tuned on', () => {
+    const both = new Set([...TUNING.seeds, ...REPORT.seeds]);
+    expect(both.size).toBe(TUNING.seeds.length + REPORT.seeds.length);
+    for (const { seeds, behaviours } of [TUNING, REPORT]) {
+      expect(seeds).toHaveLength(5);
+      expect(behaviours).toHaveLength(seeds.length);
+    }
+    const behaviours = [...TUNING.behaviours, ...REPORT.behaviours].map((each) => JSON.stringify(each));
+    expect(new Set(behaviours).size).toBe(behaviours.length);
+    expect(drawBehaviour(7)).toEqual(drawBehaviour(7));
+  });
+
+  test.each([...MANNERS, ...HELD_OUT_MANNERS])(
+    'another user, %s, wants something else with every seed, in order',
+    (manner) => {
+      const wishes = wishesOf(manner, 1, 86_400);
+      expect(wishes.length).toBeGreaterThan(500);
+      expect(wishes).toEqual(wishes.toSorted((left, right) => left - right));
+      expect(wishes.at(-1)).toBeLessThan(86_400);
+      expect(wishesOf(manner, 1, 86_400)).toEqual(wishes);
+      expect(wishesOf(manner, 2, 86_400)).not.toEqual(wishes);
+    },
+  );
 });

@@ -22,18 +22,19 @@ describe('median', () => {
 describe('compared', () => {
   it('takes value, limit and ratio from the round with the median ratio', () => {
     const measured = compared(MEANING, [100, 90, 80], [50, 100, 100]);
-    expect(measured).toMatchObject({ value: 90, limit: 100, ratio: 0.9, spread: [0.8, 2] });
+    expect(measured).toMatchObject({ value: 90, limit: 100, ratio: 0.9, worst: 0.8 });
   });
 });
 
 describe('figure', () => {
-  it('is the median with its extremes, and has no ratio', () => {
-    expect(figure(MEANING, [3, 1, 2])).toMatchObject({ value: 2, limit: null, ratio: null, spread: [1, 3] });
+  it('is the median beside the worst, and has no ratio', () => {
+    expect(figure(MEANING, [3, 1, 2])).toMatchObject({ value: 2, limit: null, ratio: null, worst: 1 });
+    expect(figure({ ...MEANING, better: 'lower' }, [3, 1, 2])).toMatchObject({ value: 2, worst: 3 });
   });
 });
 
 describe('reaches', () => {
-  const base: Figure = { ...MEANING, value: 5, limit: null, ratio: null };
+  const base: Figure = { ...MEANING, value: 5, limit: null, ratio: null, worst: 3 };
   it.each([
     [{ ratio: 0.9 }, true],
     [{ ratio: 0.89 }, false],
@@ -42,6 +43,10 @@ describe('reaches', () => {
     [{ better: 'lower', aim: 5 }, true],
     [{ better: 'lower', aim: 4 }, false],
     [{ aim: false }, undefined],
+    [{ aim: 3, everyRun: true }, true],
+    [{ aim: 4, everyRun: true }, false],
+    [{ aim: 4, better: 'lower', value: 3, worst: 4, everyRun: true }, true],
+    [{ aim: 4, better: 'lower', value: 3, worst: 5, everyRun: true }, false],
   ] as const)('%j: %s', (change, expected) => {
     expect(reaches({ ...base, ...change })).toBe(expected);
   });
@@ -59,14 +64,15 @@ describe('report', () => {
       ratio: 1.080375,
       better: 'higher',
       aim: 0.9,
+      worst: 1.080375,
     });
   });
 
   it('writes a table with the notes below', () => {
     expect(table([measured])).toBe(
       [
-        'figure       value  unit          limit  ratio  lowest–highest    aim',
-        'ingest.peer  4 322  deliveries/s  4 000   1.08       1.08–1.08  ≥ 0.9  reached',
+        'figure       value  unit          limit  ratio  worst    aim',
+        'ingest.peer  4 322  deliveries/s  4 000   1.08   1.08  ≥ 0.9  reached',
         '',
         'ingest.peer: as told',
       ].join('\n'),

@@ -8,54 +8,57 @@ import type { Bench } from '../bench.ts';
 import { figure, type Measured } from '../report.ts';
 import { FULL_SHARE, seededRandom } from './daemon.ts';
 import { available } from './references/available.ts';
-import { MANNERS, type Manner, wishesOf } from './references/co-tenant.ts';
+import { HELD_OUT_MANNERS, MANNERS, type Manner, wishesOf } from './references/co-tenant.ts';
 import { createGate, type Gate } from './references/windows.ts';
 import { createServer, type Server, type ServerAnswer } from './server.ts';
 
-const DAYS = 8;
 const DAY = 86_400;
 const D = 0.15;
-const AIMS: Readonly<Record<Manner, { refused: number; wait: number }>> = {
-  paced: { refused: 7, wait: 40 },
-  poisson: { refused: 7, wait: 40 },
+/** What its bursts wait for is mostly themselves. */
+const AIMS: Readonly<Partial<Record<Manner, { refused: number; wait: number }>>> = {
   bursts: { refused: 9, wait: 180 },
 };
+const USUAL_AIMS = { refused: 7, wait: 40 };
 
 /**
  * Beside another user of the same windows that is not seen: how much we use of what could be used without ever
  * disturbing it, how often we are refused, and how long it waits. We always have something to send. The throttle is
- * real; what is sent comes from no outbox. The days are those of one life; figures are medians over its days.
+ * real; what is sent comes from no outbox. Each seed is a life of two days, and the second counts. Of the manners that
+ * the controller was not tuned beside, those that repeat can be foreseen by `available` and by no controller without a
+ * memory of phases: there the part that is used has no aim.
  */
 export const tenant: Bench = {
   figures: ['quota.tenant'],
-  async run() {
+  async run({ split: { seeds } }) {
     const figures: Measured[] = [];
-    for (const manner of MANNERS) figures.push(...(await besides(manner)));
+    for (const manner of [...MANNERS, ...HELD_OUT_MANNERS]) figures.push(...(await besides(manner, seeds)));
     return figures;
   },
 };
 
-async function besides(manner: Manner): Promise<Measured[]> {
-  const days = await playShared(manner, DAYS, DAY);
+async function besides(manner: Manner, seeds: readonly number[]): Promise<Measured[]> {
+  const days: Shared[] = [];
+  for (const seed of seeds) days.push((await playShared(manner, seed, 2, DAY)).at(-1) as Shared);
   const name = `quota.tenant.${manner}`;
-  const { refused, wait } = AIMS[manner];
+  const isTuned = (MANNERS as readonly Manner[]).includes(manner);
+  const { refused, wait } = AIMS[manner] ?? USUAL_AIMS;
   const all = (of: (day: Shared) => number) => days.map(of);
   const note = `with up to ${FULL_SHARE.concurrency} in flight before others are noticed for the first time, one by one afterwards`;
   return [
     figure(
-      { name, unit: 'of available', better: 'higher', aim: 0.87 },
+      { name, unit: 'of available', better: 'higher', aim: isTuned ? 0.87 : false, everyRun: true },
       all((day) => day.used / day.available),
     ),
     figure(
-      { name: `${name}.refused`, unit: 'per hour', better: 'lower', aim: refused },
+      { name: `${name}.refused`, unit: 'per hour', better: 'lower', aim: refused, everyRun: true },
       all((day) => day.refusedPerHour),
     ),
     figure(
-      { name: `${name}.per-pause`, unit: 'refusals', better: 'lower', aim: 1, note },
+      { name: `${name}.per-pause`, unit: 'refusals', better: 'lower', aim: 1, note, everyRun: true },
       all((day) => day.mostPerPause),
     ),
     figure(
-      { name: `${name}.wait`, unit: 's', better: 'lower', aim: wait },
+      { name: `${name}.wait`, unit: 's', better: 'lower', aim: wait, everyRun: true },
       all((day) => day.wait),
     ),
     figure(
@@ -78,14 +81,12 @@ export interface Shared {
 }
 
 /** Plays so many days of so many seconds without interruption; what is under way at the end is left. */
-export async function playShared(manner: Manner, days: number, length: number): Promise<Shared[]> {
-  const wishes = Array.from({ length: days }, (_, day) => {
-    return wishesOf(manner, day + 1, length).map((wish) => day * length + wish);
-  }).flat();
+export async function playShared(manner: Manner, seed: number, days: number, length: number): Promise<Shared[]> {
+  const wishes = wishesOf(manner, seed, days * length);
   const clock = createTravellingClock();
   const store = await openStore({ file: ':memory:' });
   const server = createServer({ clock, duration: () => D, arrives: () => 0.5 });
-  const parts = { store, clock, random: seededRandom(1), logger: silentLogger, meter: silentMeter };
+  const parts = { store, clock, random: seededRandom(seed), logger: silentLogger, meter: silentMeter };
   const throttle = await createThrottle({ ...parts, quota: FULL_SHARE });
   const refusals: Refusal[] = [];
   const ours = async (): Promise<void> => {

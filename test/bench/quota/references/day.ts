@@ -1,8 +1,9 @@
+import { type Behaviour, USUAL } from './behaviour.ts';
 import { type Chance, createChance } from './chance.ts';
 import { eventsOf, type Fields, type Line } from './trace.ts';
 
 /**
- * A day of pull requests in 40 repositories, and everything that is delivered of them: webhooks, replays, polls.
+ * A day of an organisation's pull requests, and everything that is delivered of them: webhooks, replays, polls.
  *
  * People's acts are dated in activity time, which runs fast at 10-11 and 14-16 h and slowly at night; bursts, bots and
  * machines are in real seconds.
@@ -16,7 +17,6 @@ export interface Day {
 const HOUR = 3_600;
 const MINUTE = 60;
 const LENGTH = 24 * HOUR;
-const REPOSITORIES = 40;
 const ACTIVITY = [2, 2, 2, 2, 3, 6, 15, 35, 60, 80, 100, 90, 60, 70, 95, 100, 90, 70, 45, 30, 20, 12, 7, 4];
 /** Working hours: the load is measured in these. */
 const [OPENS, CLOSES] = [8 * HOUR, 18 * HOUR];
@@ -27,12 +27,14 @@ const POLL_OVERLAP = 10 * MINUTE;
 const CONNECTION = 'github';
 
 /** @param load events in working hours per request that the quota allows there: 0.7, 1.2, 3 */
-export function generateDay(seed: number, load: number): Day {
+export function generateDay(seed: number, load: number, behaviour: Behaviour = USUAL): Day {
   const chance = createChance(seed);
+  const { dependencyEvery } = behaviour;
   const lives: Line[][] = [];
   const events = { inWork: 0 };
   for (let number = 1; events.inWork < load * FULL_LOAD; number++) {
-    const life = number % 12 === 0 ? dependencyLife(chance, number) : personLife(chance, number);
+    const isDependency = dependencyEvery > 0 && number % dependencyEvery === 0;
+    const life = (isDependency ? dependencyLife : personLife)({ chance, behaviour, number });
     lives.push(life);
     events.inWork += eventsOf(life).filter(({ at }) => at >= OPENS && at < CLOSES).length;
   }
@@ -52,48 +54,61 @@ interface Act {
   change(fields: Fields): Partial<Fields>;
 }
 
-function personLife(chance: Chance, number: number): Line[] {
+/** One pull request to be told. */
+interface Life {
+  readonly chance: Chance;
+  readonly behaviour: Behaviour;
+  readonly number: number;
+}
+
+function personLife(life: Life): Line[] {
+  const { chance, behaviour } = life;
   const opened = chance.between(0, 24);
   const at = realTime(opened);
-  const acts: Act[] = [...botLabels(chance, at)];
-  const isDraft = chance.happens(0.2);
+  const acts: Act[] = [...botLabels(life, at)];
+  const isDraft = chance.happens(behaviour.drafts);
   const ready = isDraft ? opened + hours(chance.lognormal(60, 0.8)) : opened;
   if (isDraft) acts.push({ at: realTime(ready), event: 'ready_for_review', change: () => ({ draft: false }) });
-  acts.push(...reviewers(chance, realTime(ready)), ...edits(chance, opened), ...labelStorm(chance, opened));
+  acts.push(...reviewers(life, realTime(ready)), ...edits(life, opened), ...labelStorm(life, opened));
   const pushes = pushTimes(chance, opened);
-  for (const push of pushes) acts.push(...pushed(chance, push));
-  const reviews = reviewTimes(chance, ready);
+  for (const push of pushes) acts.push(...pushed(life, push));
+  const reviews = reviewTimes(life, ready);
   for (const review of reviews) acts.push(...reviewed(chance, realTime(review)));
   const last = Math.max(opened, ready, ...reviews, ...pushes.map(activityTime));
-  acts.push(...closed(chance, realTime(last + hours(chance.lognormal(20, 0.8))), chance.happens(0.85)));
-  return tell(chance, number, at, acts, isDraft);
+  acts.push(...closed(life, realTime(last + hours(chance.lognormal(20, 0.8))), chance.happens(0.85)));
+  return tell(life, at, acts, isDraft);
 }
 
 /** A bot opens many at the same moment, and most of them are merged by machine. */
-function dependencyLife(chance: Chance, number: number): Line[] {
-  const place = Math.floor(number / 12);
-  const at = (place % 2 === 0 ? 5.5 : 12) * HOUR + Math.floor(place / 2) * chance.between(1, 4);
-  const acts = [...botLabels(chance, at), ...pushed(chance, at)];
-  if (chance.happens(0.7)) acts.push(...closed(chance, at + chance.lognormal(10 * MINUTE, 0.3), true));
-  return tell(chance, number, at, acts, false);
+function dependencyLife(life: Life): Line[] {
+  const { chance, number, behaviour } = life;
+  const { dependencyEvery, dependencyHours } = behaviour;
+  const place = Math.floor(number / dependencyEvery);
+  const hour = dependencyHours[place % dependencyHours.length] as number;
+  const at = hour * HOUR + Math.floor(place / dependencyHours.length) * chance.between(1, 4);
+  const acts = [...botLabels(life, at), ...pushed(life, at)];
+  if (chance.happens(0.7)) acts.push(...closed(life, at + chance.lognormal(10 * MINUTE, 0.3), true));
+  return tell(life, at, acts, false);
 }
 
-function botLabels(chance: Chance, at: number): Act[] {
-  return times(chance.whole(1, 3), (each) => addLabel(at + chance.between(0.5, 10), `area-${each}`));
+function botLabels({ chance, behaviour }: Life, at: number): Act[] {
+  return times(chance.whole(...behaviour.openingLabels), (each) =>
+    addLabel(at + chance.between(0.5, 10), `area-${each}`),
+  );
 }
 
 /** Chosen one after the other in a dialogue. */
-function reviewers(chance: Chance, ready: number): Act[] {
+function reviewers({ chance, behaviour }: Life, ready: number): Act[] {
   const first = ready + chance.between(2, MINUTE);
-  return burst(chance, first, chance.whole(1, 3)).map((at, each) => ({
+  return burst({ chance, behaviour }, first, chance.whole(...behaviour.reviewers)).map((at, each) => ({
     at,
     event: 'review_requested',
     change: ({ reviewers: before }) => ({ reviewers: [...before, `reviewer-${each}`] }),
   }));
 }
 
-function edits(chance: Chance, opened: number): Act[] {
-  if (!chance.happens(0.3)) return [];
+function edits({ chance, behaviour }: Life, opened: number): Act[] {
+  if (!chance.happens(behaviour.edited)) return [];
   return times(chance.whole(1, 3), (each) => ({
     at: realTime(opened + hours(chance.lognormal(15, 1))),
     event: 'edited',
@@ -101,11 +116,11 @@ function edits(chance: Chance, opened: number): Act[] {
   }));
 }
 
-function labelStorm(chance: Chance, opened: number): Act[] {
-  if (!chance.happens(0.12)) return [];
+function labelStorm({ chance, behaviour: { storms } }: Life, opened: number): Act[] {
+  if (!chance.happens(storms.part)) return [];
   const start = realTime(opened + hours(chance.lognormal(40, 1)));
-  const length = chance.between(5, 60);
-  return times(chance.whole(5, 20), () => {
+  const length = chance.between(...storms.seconds);
+  return times(chance.whole(...storms.changes), () => {
     const label = `storm-${chance.whole(0, 9)}`;
     const at = start + chance.between(0, length);
     return chance.happens(0.7) ? addLabel(at, label) : removeLabel(at, label);
@@ -123,12 +138,12 @@ function pushTimes(chance: Chance, opened: number): number[] {
   return all;
 }
 
-/** Half of the pushes are tested: the state of that is kept in a label. */
-function pushed(chance: Chance, at: number): Act[] {
+/** Some of the pushes are tested: the state of that is kept in a label. */
+function pushed({ chance, behaviour }: Life, at: number): Act[] {
   const push: Act = { at, event: 'synchronize', change: () => ({ head: String(at) }) };
-  if (!chance.happens(0.5)) return [push];
+  if (!chance.happens(behaviour.tested)) return [push];
   const started = at + chance.between(1, 3);
-  const done = started + chance.lognormal(6 * MINUTE, 0.4);
+  const done = started + chance.lognormal(behaviour.testMinutes * MINUTE, 0.4);
   return [
     push,
     removeLabel(started, 'ci:passed'),
@@ -138,8 +153,8 @@ function pushed(chance: Chance, at: number): Act[] {
   ];
 }
 
-function reviewTimes(chance: Chance, ready: number): number[] {
-  return times(chance.whole(1, 4), () => ready + hours(chance.lognormal(60, 0.9)));
+function reviewTimes({ chance, behaviour }: Life, ready: number): number[] {
+  return times(chance.whole(...behaviour.reviews), () => ready + hours(chance.lognormal(60, 0.9)));
 }
 
 function reviewed(chance: Chance, at: number): Act[] {
@@ -153,14 +168,19 @@ function reviewed(chance: Chance, at: number): Act[] {
   return acts;
 }
 
-function closed(chance: Chance, at: number, isMerged: boolean): Act[] {
+function closed({ chance, behaviour }: Omit<Life, 'number'>, at: number, isMerged: boolean): Act[] {
   const close: Act = { at, event: 'closed', change: () => ({ state: isMerged ? 'merged' : 'closed' }) };
-  const cleared = burst(chance, at + chance.between(0.6, 2), chance.whole(1, 3));
+  const cleared = burst({ chance, behaviour }, at + chance.between(0.6, 2), chance.whole(...behaviour.closingLabels));
   const removals = cleared.map((moment) => removeOneLabel(moment));
-  // One in ten of what is merged before half past four goes out with that day's release.
-  const release = 16.5 * HOUR + chance.between(0, 120);
-  const isReleased = isMerged && at < release && chance.happens(0.1);
-  return [close, ...removals, ...(isReleased ? [addLabel(release, 'released')] : [])];
+  return [close, ...removals, ...(isMerged ? released({ chance, behaviour }, at) : [])];
+}
+
+/** What is merged goes out with the next release, or with none. */
+function released({ chance, behaviour: { releases } }: Omit<Life, 'number'>, at: number): Act[] {
+  const next = releases.find(({ hour }) => at < hour * HOUR);
+  if (next === undefined) return [];
+  const moment = next.hour * HOUR + chance.between(0, next.within);
+  return chance.happens(next.part) ? [addLabel(moment, 'released')] : [];
 }
 
 function addLabel(at: number, label: string): Act {
@@ -175,10 +195,10 @@ function removeOneLabel(at: number): Act {
   return { at, event: 'unlabeled', change: ({ labels }) => ({ labels: labels.slice(1) }) };
 }
 
-/** Moments of a person who clicks on: 0.6 to 2 s apart. */
-function burst(chance: Chance, first: number, count: number): number[] {
-  const moments = [first];
-  while (moments.length < count) moments.push((moments.at(-1) as number) + chance.between(0.6, 2));
+/** Moments of a person who clicks on. */
+function burst({ chance, behaviour }: Omit<Life, 'number'>, first: number, count: number): number[] {
+  const moments: number[] = [];
+  for (let at = first; moments.length < count; at += chance.between(...behaviour.clicks)) moments.push(at);
   return moments;
 }
 
@@ -188,8 +208,8 @@ function staleMark(opened: number): Act[] {
 }
 
 /** The deliveries of one pull request. What would lie beyond the day is left out. */
-function tell(chance: Chance, number: number, at: number, acts: readonly Act[], draft: boolean): Line[] {
-  const item = `${pickRepository(chance)}/${number}`;
+function tell(life: Life, at: number, acts: readonly Act[], draft: boolean): Line[] {
+  const item = `${pickRepository(life)}/${life.number}`;
   const none = { reviewers: [], labels: [], assignees: [] };
   let fields: Fields = { title: 'Title 1', description: 'Description 1', state: 'open', draft, ...none, head: '0' };
   const lines: Line[] = [lineOf(at, 'opened', item, fields)];
@@ -210,13 +230,24 @@ function lineOf(at: number, event: string, item: string, fields: Fields): Line {
   return { at, connection: CONNECTION, event, item, fields, updated: at };
 }
 
-/** Few repositories have most of the work: weights 1 / rank^0.7. */
-const WEIGHTS = Array.from({ length: REPOSITORIES }, (_, rank) => 1 / (rank + 1) ** 0.7);
-const WEIGHT_BEFORE = WEIGHTS.map((_, rank) => WEIGHTS.slice(0, rank + 1).reduce((sum, weight) => sum + weight, 0));
+/** Few repositories have most of the work: weights 1 / rank^concentration. */
+function pickRepository({ chance, behaviour: { repositories, concentration } }: Life): number {
+  let left = chance.float() * weightOf(repositories, concentration);
+  for (let rank = 1; rank < repositories; rank++) {
+    left -= 1 / rank ** concentration;
+    if (left < 0) return rank - 1;
+  }
+  return repositories - 1;
+}
 
-function pickRepository(chance: Chance): number {
-  const drawn = chance.float() * (WEIGHT_BEFORE.at(-1) as number);
-  return WEIGHT_BEFORE.findIndex((upTo) => drawn < upTo);
+const weights = new Map<string, number>();
+
+function weightOf(repositories: number, concentration: number): number {
+  const name = `${repositories} ${concentration}`;
+  const known =
+    weights.get(name) ?? times(repositories, (rank) => 1 / (rank + 1) ** concentration).reduce((a, b) => a + b);
+  weights.set(name, known);
+  return known;
 }
 
 /** 3 % of the webhooks are delivered once more, minutes later. */

@@ -66,6 +66,11 @@ function ofItem(events: readonly Event[], writes: readonly Write[], end: number)
     } else {
       flying--;
       known = sent;
+      // What differed while it was on its way, and differs no more, needed no write of its own.
+      if (flying === 0 && state === known) {
+        lags.push(...waiting.map((at) => moment.at - at));
+        waiting = [];
+      }
     }
   }
   if (state !== known) stale += Math.max(0, end - before);
