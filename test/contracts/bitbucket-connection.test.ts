@@ -6,11 +6,12 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
+import { documentedOnly } from '../support/vendor-requests/index.ts';
 
 /** What a connection of Bitbucket does beside polls and fetches, by written exchanges. */
 
 const { signal } = new AbortController();
-const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+const http = documentedOnly(createHttpClient({ steps: noSteps, meter: silentMeter }));
 const UUIDS = [1, 2, 3].map((n) => `{${String(n).repeat(8)}-0000-4000-8000-000000000000}`);
 const [API, WEB, FORK] = UUIDS as [string, string, string];
 const URL_HERE = 'https://sync.example.com/webhooks/main/bb';

@@ -7,9 +7,10 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
+import { documentedOnly } from '../support/vendor-requests/index.ts';
 
 const { signal } = new AbortController();
-const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+const http = documentedOnly(createHttpClient({ steps: noSteps, meter: silentMeter }));
 const git = bitbucket.git!({ http, clock: createTravellingClock(), logger: silentLogger });
 const access = { token: 'ATCTT3member', host: 'bitbucket.org' };
 

@@ -14,6 +14,7 @@ import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
 import { modelProviders } from '../support/model-providers/index.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
+import { documentedOnly } from '../support/vendor-requests/index.ts';
 import { profile as azureBoards } from './connectors/azure-boards.ts';
 import { profile as bitbucket } from './connectors/bitbucket.ts';
 import { profile as generic } from './connectors/generic.ts';
@@ -38,7 +39,7 @@ const PROFILES: readonly ConnectorProfile[] = [
 ];
 const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
-const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+const http = documentedOnly(createHttpClient({ steps: noSteps, meter: silentMeter }));
 
 /** What a status means, unless the vendor means something else by it. */
 const STATUSES = {

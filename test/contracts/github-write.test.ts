@@ -7,10 +7,11 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
+import { documentedOnly } from '../support/vendor-requests/index.ts';
 
 const ORIGIN = 'https://api.github.com';
 const { signal } = new AbortController();
-const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+const http = documentedOnly(createHttpClient({ steps: noSteps, meter: silentMeter }));
 const git = github.git!({ http, clock: createTravellingClock(), logger: silentLogger });
 const access = { token: 'ghp_member', host: 'github.com' };
 const REPOSITORY = { id: 70100, full_name: 'acme/api' };

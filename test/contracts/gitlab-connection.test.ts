@@ -8,13 +8,14 @@ import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
 import type { Item, ItemReference } from '../../src/model/item.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
+import { documentedOnly } from '../support/vendor-requests/index.ts';
 
 const API = '/api/v4';
 const GROUP = `${API}/groups/acme%2Fplatform`;
 const PROJECT = `${API}/projects/acme%2Fweb`;
 const HERE = 'https://sync.example.com/webhooks/main/gitlab';
 const { signal } = new AbortController();
-const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+const http = documentedOnly(createHttpClient({ steps: noSteps, meter: silentMeter }));
 
 const fixture = (name: string) =>
   JSON.parse(

@@ -8,12 +8,13 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
+import { documentedOnly } from '../support/vendor-requests/index.ts';
 
 const API = '/api/v4';
 const PROJECT = `${API}/projects/80200`;
 const LIST = `${PROJECT}/merge_requests`;
 const { signal } = new AbortController();
-const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+const http = documentedOnly(createHttpClient({ steps: noSteps, meter: silentMeter }));
 const git = gitlab.git!({ http, clock: createTravellingClock(), logger: silentLogger });
 const access = { token: 'glpat-member', host: 'gitlab.com' };
 

@@ -3,6 +3,7 @@ import type { SyncError } from '../../src/errors/sync-error.ts';
 import type { HttpAnswer, HttpRequest } from '../../src/http/client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
+import { requireDocumented } from './vendor-requests/index.ts';
 
 export type Reply = Partial<Omit<HttpAnswer, 'body'>> & { readonly body?: unknown };
 
@@ -17,7 +18,7 @@ interface Course {
   readonly rest: readonly Turn[];
 }
 
-/** A connection over a written course of answers: each request must be the one that is due. */
+/** A connection over a written course of answers: each request must be the one that is due, and documented. */
 export function courseOf<Options>(
   connector: Connector<Options>,
   given: object,
@@ -30,6 +31,7 @@ export function courseOf<Options>(
   const http = {
     async request(request: HttpRequest): Promise<HttpAnswer> {
       requests.push(request);
+      requireDocumented(request);
       const [expected, reply = {}, sent] = rest.shift() ?? ['nothing'];
       const asked = `${request.method} ${decodeURIComponent(request.url.replace(origin, '').replaceAll('+', ' '))}`;
       if (asked !== expected) throw new Error(`${asked} came instead of ${expected}`);

@@ -16,7 +16,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { type Random, systemRandom } from '../../src/lib/random.ts';
 import { noSteps, type Steps } from '../../src/lib/steps.ts';
 import { createHealth } from '../../src/observe/health.ts';
-import { createMetrics } from '../../src/observe/metrics.ts';
+import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
 import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace/client.ts';
 import { apiOverrides } from '../../src/workspace/contract.ts';
@@ -25,6 +25,7 @@ import type { Faults } from '../../src/workspace-service/faults.ts';
 import type { Quota } from '../../src/workspace-service/quota.ts';
 import { createWorkspaceService, type WorkspaceService } from '../../src/workspace-service/service.ts';
 import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
+import { documentedOnly } from './vendor-requests/index.ts';
 
 /** The webhook secret of every test connection. */
 export const WEBHOOK_SECRET = 'a webhook secret for tests only';
@@ -99,7 +100,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const given = options.connectors ?? [];
   const connectors = [...realConnectors.filter((real) => !given.some(({ id }) => id === real.id)), ...given];
   const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, ...options.quota };
-  const outside = countInFlight(createHttpClient({ steps: noSteps, meter: createMetrics({ version: 'test' }).meter }));
+  const outside = countInFlight(vendorClient(noSteps, createMetrics({ version: 'test' })));
   const providers = gitProviders({ http: outside.http, clock, logger: silentLogger });
   const openService = () =>
     createWorkspaceService({
@@ -128,7 +129,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
 
   async function start(wanted: Readonly<Record<string, unknown>>, port = 0) {
     const metrics = createMetrics({ version: 'test' });
-    const inside = countInFlight(createHttpClient({ steps: options.steps ?? noSteps, meter: metrics.meter }));
+    const inside = countInFlight(vendorClient(options.steps ?? noSteps, metrics));
     const parts = {
       ...{ clock, random, metrics, connectors, logger: silentLogger, health: createHealth(), http: inside.http },
       steps: options.steps ?? noSteps,
@@ -278,6 +279,11 @@ function readConfig(
   mkdirSync(path, { recursive: true });
   writeFileSync(join(path, 'test.yaml'), stringify(content));
   return loadConfig({ path, env: {}, connectors, apiOverrides });
+}
+
+/** Whatever is sent to a vendor, its stand-in or not, must be documented. */
+function vendorClient(steps: Steps, { meter }: Pick<Metrics, 'meter'>): HttpClient {
+  return documentedOnly(createHttpClient({ steps, meter }));
 }
 
 function countInFlight(http: HttpClient) {

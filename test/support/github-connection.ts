@@ -8,6 +8,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
 import { createTravellingClock } from './travelling-clock.ts';
+import { documentedOnly } from './vendor-requests/index.ts';
 
 const API = 'https://api.github.com';
 export const { signal } = new AbortController();
@@ -25,7 +26,7 @@ export interface Exchange {
 
 /** Answers with exactly these exchanges, in any order; what is asked beside them or left over fails the test. */
 export function useGithub() {
-  const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+  const http = documentedOnly(createHttpClient({ steps: noSteps, meter: silentMeter }));
   const unexpected: string[] = [];
   const note = (request: { method?: string; path?: string }) => unexpected.push(`${request.method} ${request.path}`);
   beforeAll(() => {

@@ -6,6 +6,7 @@ import type { SyncError } from '../../src/errors/sync-error.ts';
 import type { HttpAnswer, HttpRequest } from '../../src/http/client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
+import { requireDocumented } from '../support/vendor-requests/index.ts';
 
 type Reply = Partial<Omit<HttpAnswer, 'body'>> & { readonly body?: unknown };
 
@@ -31,6 +32,7 @@ function connectionOf(given: Record<string, unknown>, course: readonly [expected
   const http = {
     async request(request: HttpRequest): Promise<HttpAnswer> {
       requests.push(request);
+      requireDocumented(request);
       const due = rest.shift();
       if (!due || due[0] !== request.url.split('?', 1)[0])
         throw new Error(`${request.url} came instead of ${due?.[0]}`);

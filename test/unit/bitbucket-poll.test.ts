@@ -6,6 +6,7 @@ import type { HttpAnswer, HttpRequest } from '../../src/http/client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { PullRequest } from '../../src/model/item.ts';
 import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
+import { documentedOnly } from '../support/vendor-requests/index.ts';
 
 /**
  * A repository that behaves as Bitbucket's list does: filtered by state and time, sorted by the time of the last
@@ -150,7 +151,10 @@ class Mirror {
 
   constructor(repository: Repository) {
     this.repository = repository;
-    const http = { request: (request: HttpRequest) => repository.request(request), close: async () => {} };
+    const http = documentedOnly({
+      request: (request: HttpRequest) => repository.request(request),
+      close: async () => {},
+    });
     this.connection = bitbucket.connect(options, { http, clock: repository.clock, logger: silentLogger });
   }
 

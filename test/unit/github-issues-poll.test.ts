@@ -7,6 +7,7 @@ import type { HttpAnswer, HttpRequest } from '../../src/http/client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { WorkItem } from '../../src/model/item.ts';
 import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
+import { documentedOnly } from '../support/vendor-requests/index.ts';
 
 /**
  * The list of issues as GitHub has it: pull requests among them, "since", whole seconds, linked pages that are cut by
@@ -99,7 +100,10 @@ class Mirror {
 
   constructor(repository: Repository) {
     this.repository = repository;
-    const http = { request: (request: HttpRequest) => repository.request(request), close: async () => {} };
+    const http = documentedOnly({
+      request: (request: HttpRequest) => repository.request(request),
+      close: async () => {},
+    });
     this.connection = github.connect(options, { http, clock: repository.clock, logger: silentLogger });
   }
 

@@ -7,6 +7,7 @@ import type { HttpAnswer, HttpRequest } from '../../src/http/client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { PullRequest } from '../../src/model/item.ts';
 import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
+import { documentedOnly } from '../support/vendor-requests/index.ts';
 
 /**
  * A repository that behaves as GitHub's list does: sorted, cut into pages by offset, linked by page number, with an ETag
@@ -121,7 +122,10 @@ class Mirror {
 
   constructor(repository: Repository) {
     this.repository = repository;
-    const http = { request: (request: HttpRequest) => repository.request(request), close: async () => {} };
+    const http = documentedOnly({
+      request: (request: HttpRequest) => repository.request(request),
+      close: async () => {},
+    });
     this.connection = github.connect(options, { http, clock: repository.clock, logger: silentLogger });
   }
 

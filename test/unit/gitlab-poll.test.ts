@@ -7,6 +7,7 @@ import type { HttpAnswer, HttpRequest } from '../../src/http/client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { PullRequest } from '../../src/model/item.ts';
 import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
+import { documentedOnly } from '../support/vendor-requests/index.ts';
 
 /**
  * A project that behaves as GitLab's list does: filtered, sorted, cut into pages by offset, with plain page numbers and
@@ -117,7 +118,10 @@ class Mirror {
 
   constructor(project: Project) {
     this.project = project;
-    const http = { request: (request: HttpRequest) => project.request(request), close: async () => {} };
+    const http = documentedOnly({
+      request: (request: HttpRequest) => project.request(request),
+      close: async () => {},
+    });
     this.connection = gitlab.connect(options, { http, clock: project.clock, logger: silentLogger });
   }
 
