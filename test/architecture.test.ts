@@ -40,7 +40,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   'p-queue': ['throttle'],
   pino: ['observe'],
   'prom-client': ['observe'],
-  'node-cron': ['intake'],
+  croner: ['lib/cron.ts'],
   '@octokit/webhooks': ['connectors/github', 'demo'],
   'universal-github-app-jwt': ['connectors/github'],
   htmlparser2: ['connectors/azure-boards'],

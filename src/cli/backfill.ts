@@ -77,7 +77,7 @@ async function follow(
   { json }: BackfillFlags,
   clock: Clock,
 ): Promise<number> {
-  partition?.startWithoutPolls();
+  partition?.startUnscheduled();
   const teller = json ? tellJson() : process.stderr.isTTY ? drawBar() : tellLines(clock);
   for (;;) {
     const { progress } = await ask('backfill-progress', { connection });

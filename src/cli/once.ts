@@ -10,7 +10,7 @@ export async function once(session: Session): Promise<readonly OnceResult[]> {
   if (await hasOwner(options.data)) return askOwner(options.data, 'POST', '/admin/once');
   const composition = await compose(session, parts);
   try {
-    for (const partition of composition.partitions) partition.startWithoutPolls();
+    for (const partition of composition.partitions) partition.startUnscheduled();
     return await Promise.all(composition.partitions.map((partition) => pollOnce(partition, parts.clock)));
   } finally {
     await composition.close();

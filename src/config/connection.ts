@@ -1,8 +1,8 @@
-import { hash } from 'node:crypto';
+import type { Schedule } from '../lib/scheduler.ts';
 import type { ConfigDocument, Path } from './document.ts';
 import { durationText } from './duration.ts';
 import { nearest, type Problem } from './problems.ts';
-import { type Schedule, shortestPause } from './schedule.ts';
+import { shortestPause } from './schedule.ts';
 import { type ConnectionConfig, type ConnectorOptions, connectionKeys } from './schema.ts';
 import { type Validated, validate } from './validate.ts';
 
@@ -37,21 +37,14 @@ export function connectionConfig(input: ConnectionInput): CheckedConnection {
   const pause = pollOf(common.data.poll, found.connector, options, { document, path });
   if ('problem' in pause) return { problems: [pause.problem] };
   const { connector, webhookSecrets, mirror = input.mirror, writeBack } = common.data;
-  const { sweep = defaultSweep(name, pause.poll) } = common.data;
+  const { sweep = pause.poll === 'off' ? 'off' : DAILY } = common.data;
   return {
     config: { name, connector, options: options.data, webhookSecrets, poll: pause.poll, sweep, mirror, writeBack },
     problems: [],
   };
 }
 
-/** Daily, at a minute that follows from the name, so that many connections do not sweep at the same time. */
-function defaultSweep(name: string, poll: Schedule): Schedule {
-  if (poll === 'off') return 'off';
-  const minute = Number.parseInt(hash('sha256', name, 'hex').slice(0, 8), 16) % MINUTES_OF_DAY;
-  return { cron: `${minute % 60} ${Math.floor(minute / 60)} * * *` };
-}
-
-const MINUTES_OF_DAY = 24 * 60;
+const DAILY: Schedule = { everyMs: 86_400_000 };
 
 function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,6 +1,6 @@
 import { type ZodType, z } from 'zod';
+import type { Schedule } from '../lib/scheduler.ts';
 import { type RulesConfig, rules, type UsersConfig, users, type WriteBack, writeBack } from './rules.ts';
-import type { Schedule } from './schedule.ts';
 import { address, duration, liveSecrets, mirror, name, optionalDuration, schedule, webAddresses } from './values.ts';
 
 /** What the configuration needs to know of a connector. The registry's lines fit it. */
@@ -150,7 +150,7 @@ const poll = schedule({
 
 const sweep = schedule({
   description:
-    'How often everything that exists is listed, to find what was deleted and no event told. Absent: once a day, at a minute of its own; off where poll is off.',
+    'How often everything that exists is listed, to find what was deleted and no event told. Absent: once a day; off where poll is off.',
 });
 
 /** Keys that every connection has, whatever its connector. */

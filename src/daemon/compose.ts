@@ -2,6 +2,7 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { DaemonOptions } from '../config/options.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import { SyncError } from '../errors/sync-error.ts';
+import { createScheduler } from '../lib/scheduler.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import { type Installation, openInstallation } from '../store/installation.ts';
 import { type Daemon, startDaemon } from './daemon.ts';
@@ -44,6 +45,7 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
   const undo: (() => Promise<void> | void)[] = [() => folder.release(), () => parts.http.close()];
   const embedded = new Map<string, Embedded>();
   const partitions: Partition[] = [];
+  const scheduler = createScheduler(parts);
   const unwind = async () => {
     for (const step of undo.splice(0).toReversed()) await step();
   };
@@ -61,7 +63,7 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
         undo.push(() => service.close());
       });
       const { publicUrl } = input.options;
-      const opening = { config, address, dataFolder: folder.path, publicUrl, onLag, onStatement };
+      const opening = { config, address, dataFolder: folder.path, scheduler, publicUrl, onLag, onStatement };
       const partition = await openPartition(opening, parts);
       partitions.push(partition);
       undo.push(() => partition.stop());

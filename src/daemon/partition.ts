@@ -11,11 +11,12 @@ import { createFetches } from '../intake/fetches.ts';
 import { createHookWatch, type HookWatch } from '../intake/hook-watch.ts';
 import { createPauses } from '../intake/pauses.ts';
 import { createPolls, type Polls } from '../intake/polls.ts';
-import { createRetention } from '../intake/retention.ts';
-import { createSweeps } from '../intake/sweeps.ts';
+import { retentionJob } from '../intake/retention.ts';
+import { sweepJobs } from '../intake/sweeps.ts';
 import type { Receiver } from '../intake/webhooks.ts';
 import { createBell } from '../lib/bell.ts';
 import type { Random } from '../lib/random.ts';
+import type { Job, Scheduler } from '../lib/scheduler.ts';
 import type { Stage } from '../lib/stage.ts';
 import { createOutbox, type Outbox } from '../outbox/outbox.ts';
 import type { Sources } from '../reconcile/context.ts';
@@ -23,6 +24,7 @@ import { createReconcile, type Reconcile } from '../reconcile/reconcile.ts';
 import type { Rules } from '../reconcile/rules.ts';
 import { WORKSPACE } from '../store/answers.ts';
 import { openStore, type Store } from '../store/database.ts';
+import { jobRuns } from '../store/job-runs.ts';
 import { readMeta, switchTriage, WORKSPACE_ID } from '../store/meta.ts';
 import { readStatus } from '../store/status.ts';
 import { holdsTask } from '../store/tasks.ts';
@@ -73,8 +75,8 @@ export interface Partition {
   status(): Promise<WorkspaceStatus>;
   receiver(connection: string): Receiver | undefined;
   start(): void;
-  /** As `start`, except that nothing runs on a schedule: no polls, no sweeps, no look at hooks. */
-  startWithoutPolls(): void;
+  /** As `start`, except that nothing runs on a schedule. */
+  startUnscheduled(): void;
   /** Sends the writes that wait, and does nothing else. */
   startWrites(): void;
   /** Ends in order: nothing new comes in, requests on the wire are waited for, the database is closed. */
@@ -91,6 +93,8 @@ export interface PartitionOptions {
   readonly config: WorkspaceConfig;
   readonly address: WorkspaceAddress;
   readonly dataFolder: string;
+  /** The process's. */
+  readonly scheduler: Scheduler;
   /** Where vendors reach the daemon from outside, where somebody said. */
   readonly publicUrl?: string;
   /** Told of each delivery's lag, milliseconds. */
@@ -145,7 +149,6 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   const polls = createPolls(intake);
   const fetches = createFetches(intake);
   const backfills = createBackfills(intake);
-  const sweeps = createSweeps({ ...intake, fetches: fetches.bell });
   const hooks = createHookWatch(intake);
   const sources = sourcesOf(config.connections, parts.connectors);
   const rules = rulesOf(config, address.baseUrl, parts.connectors);
@@ -193,15 +196,19 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     },
     onLag: options.onLag,
   });
-  const retention = createRetention({ store, clock, logger, meter, retention: config.retention });
-  const stages: readonly Stage[] = [outbox, reconcile, fetches, writeBack, polls, backfills, sweeps, hooks, retention];
+  const jobs: readonly Job[] = [
+    ...polls.jobs,
+    ...sweepJobs({ ...intake, fetches: fetches.bell }),
+    ...hooks.jobs,
+    ...writeBack.jobs,
+    retentionJob({ store, clock, logger, retention: config.retention }),
+  ];
+  const timetable = options.scheduler.open(jobs, jobRuns(store), logger);
+  const stages: readonly Stage[] = [outbox, reconcile, fetches, writeBack, backfills];
 
-  /** What runs on a schedule of its own. */
-  const ofTheDaemon: ReadonlySet<Stage> = new Set([polls, sweeps, hooks]);
-
-  function startStages(chosen: readonly Stage[]): void {
+  function startStages(): void {
     health.set(component, true);
-    for (const stage of chosen) stage.start();
+    for (const stage of stages) stage.start();
   }
 
   const { webhook } = config.workspace;
@@ -211,6 +218,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   let stopped: Promise<void> | undefined;
   async function stop(): Promise<void> {
     const cancel = clock.after(GRACE, () => cut.abort());
+    await Promise.all([timetable.stop(), polls.stop()]);
     for (const stage of stages.toReversed()) await stage.stop();
     await throttle.stop();
     cancel();
@@ -277,11 +285,10 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
       return active && { active, collector, meter, logger };
     },
     start() {
-      startStages(stages);
+      startStages();
+      timetable.start();
     },
-    startWithoutPolls() {
-      startStages(stages.filter((stage) => !ofTheDaemon.has(stage)));
-    },
+    startUnscheduled: startStages,
     startWrites() {
       health.set(component, true);
       outbox.startWrites();

@@ -1,7 +1,5 @@
 import type { Connection, Connector } from '../connectors/connector.ts';
-
-/** When something is done again. Times of a cron expression are those of the process's time zone. */
-export type PollSchedule = { readonly everyMs: number } | { readonly cron: string } | 'off';
+import type { Schedule } from '../lib/scheduler.ts';
 
 /** A configured connection, ready for use. The composition root builds these. */
 export interface ActiveConnection {
@@ -12,9 +10,9 @@ export interface ActiveConnection {
   readonly connection: Connection;
   /** Live webhook secrets. Without one the connection takes no webhooks. */
   readonly secrets: readonly string[];
-  readonly schedule: PollSchedule;
+  readonly schedule: Schedule;
   /** When everything that exists is listed. */
-  readonly sweep: PollSchedule;
+  readonly sweep: Schedule;
   /** Where its webhooks come in, from outside; absent where it takes none or nobody said where the daemon is. */
   readonly webhookUrl?: string;
 }

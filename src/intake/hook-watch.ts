@@ -1,9 +1,9 @@
 import type { HookState } from '../connectors/connector.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
-import type { Cancel, Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
-import type { Stage } from '../lib/stage.ts';
+import type { Job } from '../lib/scheduler.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
 
@@ -26,11 +26,12 @@ export interface HookReport {
   readonly redeliveryFailure: string | null;
 }
 
-export interface HookWatch extends Stage {
+export interface HookWatch {
+  readonly jobs: readonly Job[];
   /** Undefined where the connection's webhooks cannot be looked at, or nobody said where they should go. */
   report(connection: string): HookReport | undefined;
   /** Looks at one connection now; for who has just mended them. */
-  look(connection: string): Promise<void>;
+  look(connection: string, signal: AbortSignal): Promise<void>;
 }
 
 const MINUTE = 60_000;
@@ -53,91 +54,69 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
     ({ webhookUrl, connection }) => webhookUrl !== undefined && (connection.hooks || connection.redeliver),
   );
   const reports = new Map<string, HookReport>(watched.map(({ name }) => [name, NOTHING_KNOWN]));
-  const stopping = new AbortController();
-  const underWay = new Set<Promise<void>>();
-  let cancels: Cancel[] = [];
-
-  function track(work: Promise<void>): void {
-    underWay.add(work);
-    void work.finally(() => underWay.delete(work));
-  }
 
   function note(name: string, news: Partial<HookReport>): void {
     reports.set(name, { ...(reports.get(name) ?? NOTHING_KNOWN), ...news });
   }
 
   /** Never rejects. A connection that the provider has limited is left for the next time. */
-  async function look({ name, connection, webhookUrl }: ActiveConnection): Promise<void> {
+  async function look({ name, connection, webhookUrl }: ActiveConnection, signal: AbortSignal): Promise<void> {
     if (!connection.hooks || webhookUrl === undefined || deps.pauses.left(name, 'background') > 0) return;
     try {
-      const states = await connection.hooks.states(webhookUrl, stopping.signal);
+      const states = await connection.hooks.states(webhookUrl, signal);
       const silent = states.filter(isSilent);
       note(name, { at: deps.clock.now(), silent, failure: null });
       deps.meter.gauge('hook_disabled', silent.length, { connection: name });
       for (const { subject, state, message } of silent)
         deps.logger.warn({ connection: name, subject, state, reason: message }, 'webhook sends nothing');
     } catch (thrown) {
+      if (signal.aborted) return;
       onFailure(name, thrown, 'webhooks could not be looked at', (failure) => note(name, { failure }));
     }
   }
 
   /** Never rejects. */
-  async function redeliver({ name, connection, webhookUrl }: ActiveConnection): Promise<void> {
+  async function redeliver({ name, connection, webhookUrl }: ActiveConnection, signal: AbortSignal): Promise<void> {
     if (!connection.redeliver || webhookUrl === undefined || deps.pauses.left(name, 'background') > 0) return;
     try {
       const since = new Date(deps.clock.now() - REDELIVER_SINCE).toISOString();
-      const asked = await connection.redeliver(webhookUrl, since, stopping.signal);
+      const asked = await connection.redeliver(webhookUrl, since, signal);
       note(name, { redeliveryFailure: null });
       deps.meter.count('redeliveries_asked_total', { connection: name }, asked);
       if (asked > 0) deps.logger.info({ connection: name, asked }, 'failed deliveries asked for again');
     } catch (thrown) {
+      if (signal.aborted) return;
       const about = 'failed deliveries could not be asked for';
       onFailure(name, thrown, about, (redeliveryFailure) => note(name, { redeliveryFailure }));
     }
   }
 
   function onFailure(name: string, thrown: unknown, about: string, keep: (failure: string) => void): void {
-    if (stopping.signal.aborted) return;
     const error: SyncError = asSyncError(thrown);
     deps.pauses.note(name, error, 'background');
     keep(`${error.code}: ${error.message}`);
     deps.logger.warn({ connection: name, code: error.code, error }, about);
   }
 
-  /** Now and then, one connection after the other, for as long as this runs. */
-  function every(ms: number, first: number, work: (active: ActiveConnection) => Promise<void>): void {
-    const at = cancels.length;
-    let busy = false;
-    const round = async () => {
-      busy = true;
-      for (const active of watched) if (!stopping.signal.aborted) await work(active);
-      busy = false;
-    };
-    const arm = (wait: number) => {
-      cancels[at] = deps.clock.after(wait, () => {
-        if (!busy) track(round());
-        arm(ms);
-      });
-    };
-    arm(first);
-  }
-
   return {
+    jobs: watched.flatMap((active) => [
+      {
+        name: `hooks.${active.name}`,
+        when: { everyMs: LOOK_EVERY },
+        // Nothing is remembered of the last look.
+        atStart: FIRST,
+        run: (signal) => look(active, signal),
+      },
+      {
+        name: `redeliver.${active.name}`,
+        when: active.connection.redeliver ? { everyMs: REDELIVER_EVERY } : 'off',
+        run: (signal) => redeliver(active, signal),
+      },
+    ]),
     report: (connection) => reports.get(connection),
-    async look(connection) {
+    async look(connection, signal) {
       const active = watched.find(({ name }) => name === connection);
-      if (active) await look(active);
-    },
-    start() {
-      if (watched.length === 0 || cancels.length > 0 || stopping.signal.aborted) return;
-      every(LOOK_EVERY, FIRST, look);
-      every(REDELIVER_EVERY, FIRST, redeliver);
-    },
-    async stop() {
-      stopping.abort();
-      for (const cancel of cancels) cancel();
-      cancels = [];
-      await Promise.all(underWay);
+      if (active) await look(active, signal);
     },
   };
 }

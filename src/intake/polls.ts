@@ -3,12 +3,11 @@ import type { Cancel } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff } from '../lib/random.ts';
-import type { Stage } from '../lib/stage.ts';
+import type { Job } from '../lib/scheduler.ts';
 import { storeError } from '../store/database.ts';
 import { ALL_UNITS, clearConnectionFailure, recordPollFailure } from '../store/polls.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
-import { repeat } from './schedule.ts';
 import { type WalkDeps, walkUnit } from './walk.ts';
 
 export interface PollDeps extends WalkDeps {
@@ -18,16 +17,17 @@ export interface PollDeps extends WalkDeps {
   readonly meter: Meter;
 }
 
-export interface Polls extends Stage {
+export interface Polls {
+  readonly jobs: readonly Job[];
   /**
    * Polls every unit of one connection, or of all that are not switched off, once from now on; resolves when that is
    * done. Failures are recorded as ever, and not thrown. A connection that the provider has limited is left out.
    */
   pollNow(connection?: string): Promise<void>;
+  /** Resolves when the requests in hand are done; what waits to be tried again is given up. */
+  stop(): Promise<void>;
 }
 
-/** Between the first polls of two connections, milliseconds. */
-const STAGGER = 250;
 /** First and longest pause before what failed is tried again; the longest is at most the interval. Milliseconds. */
 const FIRST_RETRY = 5_000;
 const LONGEST_RETRY = 900_000;
@@ -35,13 +35,8 @@ const LONGEST_RETRY = 900_000;
 /** Polls all connections, each on its own schedule. */
 export function createPolls(deps: PollDeps): Polls {
   const pollers = new Map(deps.connections.map((active) => [active.name, createPoller(deps, active)]));
-  let started = false;
   return {
-    start() {
-      if (started) return;
-      started = true;
-      for (const [index, poller] of [...pollers.values()].entries()) poller.start(index * STAGGER);
-    },
+    jobs: [...pollers.values()].map(({ job }) => job),
     async stop() {
       await Promise.all([...pollers.values()].map((poller) => poller.stop()));
     },
@@ -55,7 +50,7 @@ export function createPolls(deps: PollDeps): Polls {
 }
 
 interface Poller {
-  start(delay: number): void;
+  readonly job: Job;
   stop(): Promise<void>;
   pollNow(): Promise<void>;
 }
@@ -63,7 +58,7 @@ interface Poller {
 /** One connection: its schedule, its retries, and never two cycles at once. */
 function createPoller(deps: PollDeps, active: ActiveConnection): Poller {
   const stopping = new AbortController();
-  const timers = { first: none, schedule: none, retry: none };
+  let cancelRetry: Cancel = () => undefined;
   let work: Promise<void> = Promise.resolve();
   let busy = false;
   let failures = 0;
@@ -79,7 +74,7 @@ function createPoller(deps: PollDeps, active: ActiveConnection): Poller {
     const pause = deps.pauses.left(active.name, 'poll');
     if (pause > 0) return retryIn(pause, only);
     busy = true;
-    timers.retry();
+    cancelRetry();
     try {
       const { again } = await pollUnits(deps, active, stopping.signal, only);
       failures = again.size > 0 ? failures + 1 : 0;
@@ -95,32 +90,28 @@ function createPoller(deps: PollDeps, active: ActiveConnection): Poller {
   }
 
   function retryIn(ms: number, units?: ReadonlySet<string>): void {
-    timers.retry();
+    cancelRetry();
     if (active.schedule === 'off' || stopping.signal.aborted) return;
-    timers.retry = deps.clock.after(ms, () => void afterwards(units));
-  }
-
-  /** A moment of the schedule that falls into a cycle is left out. */
-  function onSchedule(): void {
-    if (!busy) void afterwards();
+    cancelRetry = deps.clock.after(ms, () => void afterwards(units));
   }
 
   return {
-    start(delay) {
-      if (active.schedule === 'off' || stopping.signal.aborted) return;
-      timers.first = deps.clock.after(delay, onSchedule);
-      timers.schedule = repeat(active.schedule, deps.clock, deps.random, onSchedule);
+    job: {
+      name: `poll.${active.name}`,
+      when: active.schedule,
+      // What webhooks told while nobody listened is found at once.
+      atStart: 0,
+      // A moment that falls into a cycle, also one that tries again, is left out.
+      run: () => (busy ? work : afterwards()),
     },
     async stop() {
       stopping.abort();
-      for (const cancel of Object.values(timers)) cancel();
+      cancelRetry();
       await work;
     },
     pollNow: () => afterwards(),
   };
 }
-
-const none: Cancel = () => undefined;
 
 function everyMs({ schedule }: ActiveConnection): number | undefined {
   return schedule !== 'off' && 'everyMs' in schedule ? schedule.everyMs : undefined;

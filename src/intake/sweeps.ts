@@ -1,19 +1,18 @@
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import { type Cancel, type Clock, sleep } from '../lib/clock.ts';
+import { type Clock, sleep } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff, type Random } from '../lib/random.ts';
-import type { Stage } from '../lib/stage.ts';
+import type { Job } from '../lib/scheduler.ts';
 import { nextTurn } from '../lib/turn.ts';
 import type { Item, ItemKey } from '../model/item.ts';
 import { type Store, storeError } from '../store/database.ts';
 import { dueFetches, requestFetch } from '../store/fetches.ts';
 import { findItem, readFields } from '../store/items.ts';
 import { ALL_UNITS } from '../store/polls.ts';
-import { heldPart, keepSweepsOf, recordRound, recordSweep, recordSweepFailure, sweptSince } from '../store/sweeps.ts';
+import { heldPart, keepSweepsOf, recordSweep, recordSweepFailure } from '../store/sweeps.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
-import { repeat } from './schedule.ts';
 
 export interface SweepDeps {
   readonly store: Store;
@@ -45,52 +44,14 @@ const NO_DELIVERY = 0;
  * not listed. The fetch tells whether it is gone; the list decides nothing. What the list did not reach to the end says nothing
  * at all, and neither does a unit that is not there any more.
  */
-export function createSweeps(deps: SweepDeps): Stage {
-  const sweepers = deps.connections
+export function sweepJobs(deps: SweepDeps): Job[] {
+  return deps.connections
     .filter(({ connection }) => connection.sweep !== undefined)
-    .map((active) => createSweeper(deps, active));
-  return {
-    start() {
-      for (const sweeper of sweepers) sweeper.start();
-    },
-    async stop() {
-      await Promise.all(sweepers.map((sweeper) => sweeper.stop()));
-    },
-  };
-}
-
-function createSweeper(deps: SweepDeps, active: ActiveConnection): Stage {
-  const stopping = new AbortController();
-  let cancel: Cancel | undefined;
-  let starting: Promise<void> | undefined;
-  let work: Promise<void> | undefined;
-
-  /** Intervals of a day are longer than many processes live: they go on where the last process left them. */
-  async function begin(): Promise<void> {
-    const { store, clock, random } = deps;
-    const since = await sweptSince(store.query, active.name, clock.now()).catch((reason: unknown) => {
-      deps.logger.error({ connection: active.name, error: storeError(reason, store.file) }, 'last sweep not read');
-      return clock.now();
-    });
-    if (!stopping.signal.aborted) cancel = repeat(active.sweep, clock, random, onSchedule, since);
-  }
-
-  /** A moment of the schedule that falls into a sweep is left out. */
-  function onSchedule(): void {
-    work ??= sweepAll(deps, active, stopping.signal).finally(() => (work = undefined));
-  }
-
-  return {
-    start() {
-      if (!stopping.signal.aborted && active.sweep !== 'off') starting ??= begin();
-    },
-    async stop() {
-      stopping.abort();
-      cancel?.();
-      await starting;
-      await work;
-    },
-  };
+    .map((active) => ({
+      name: `sweep.${active.name}`,
+      when: active.sweep,
+      run: (signal) => sweepAll(deps, active, signal),
+    }));
 }
 
 /** Never rejects. A unit that fails does not keep the others from being swept. */
@@ -105,13 +66,6 @@ async function sweepAll(deps: SweepDeps, active: ActiveConnection, signal: Abort
     if (signal.aborted) return;
     await attempt(deps, active, unit, signal, () => sweepUnit(deps, active, unit, signal));
   }
-  await attempt(deps, active, ALL_UNITS, signal, () => endRound(deps, active, signal));
-}
-
-/** One that is interrupted does not count: the next process begins anew, at once. */
-async function endRound({ store, clock }: SweepDeps, { name }: ActiveConnection, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  await recordRound(store.query, name, clock.now());
 }
 
 async function attempt<Result>(

@@ -240,4 +240,18 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
       await db.schema.createIndex('fetches_later').on('fetches').column('not_before').execute();
     },
   },
+  '007_job_runs': {
+    async up(db) {
+      await db.schema
+        .createTable('job_runs')
+        .addColumn('job', 'text', (column) => column.primaryKey())
+        .addColumn('last_at', 'integer', (column) => column.notNull())
+        .execute();
+      // Sweeps kept theirs among the facts.
+      await sql`insert into job_runs select 'sweep.' || substr(name, 7), cast(value as integer) from meta where name like 'swept.%'`.execute(
+        db,
+      );
+      await sql`delete from meta where name like 'swept.%'`.execute(db);
+    },
+  },
 };

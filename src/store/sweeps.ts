@@ -1,6 +1,5 @@
 import type { ItemKey } from '../model/item.ts';
 import type { Query } from './database.ts';
-import { readMeta, writeMeta } from './meta.ts';
 
 /** The last sweep of a unit that reached its end. */
 export async function recordSweep(
@@ -29,20 +28,6 @@ export async function recordSweepFailure(
     .values({ connection, unit, ...row })
     .onConflict((conflict) => conflict.columns(['connection', 'unit']).doUpdateSet(row))
     .execute();
-}
-
-const sweptName = (connection: string) => `swept.${connection}`;
-
-/** When all units of a connection were gone through last, or first were to be; `now` where neither was written down. */
-export async function sweptSince(query: Query, connection: string, now: number): Promise<number> {
-  const since = await readMeta(query, sweptName(connection));
-  if (since === undefined) await recordRound(query, connection, now);
-  return since === undefined ? now : Number(since);
-}
-
-/** All units of a connection were gone through, whatever became of each. */
-export async function recordRound(query: Query, connection: string, now: number): Promise<void> {
-  await writeMeta(query, sweptName(connection), String(now));
 }
 
 /** Forgets units that the connection has no longer. */

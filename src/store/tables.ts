@@ -206,6 +206,9 @@ export interface Tables {
     failed_at: number | null;
   };
 
+  /** What the last run of each scheduled job counts from, see `lib/scheduler.ts`. */
+  job_runs: { job: string; last_at: number };
+
   /** One row per request sent, kept while it counts in the longer window. Times are monotonic milliseconds of `boot`. */
   ledger: {
     id: Generated<number>;

@@ -4,6 +4,7 @@ import { type Bell, createBell } from '../lib/bell.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { backoff, type Random } from '../lib/random.ts';
+import type { Job } from '../lib/scheduler.ts';
 import type { Stage } from '../lib/stage.ts';
 import type { Item, ItemReference } from '../model/item.ts';
 import { type Store, storeError } from '../store/database.ts';
@@ -38,6 +39,7 @@ export interface WriteBackDeps {
 export interface WriteBack extends Stage {
   /** Rung by whoever may have committed a notice. */
   readonly bell: Bell;
+  readonly jobs: readonly Job[];
 }
 
 const LONGEST_PAUSE = 3_600_000;
@@ -132,27 +134,22 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     woken.abort();
   }
 
-  let cancel: (() => void) | undefined;
-  function readTasks(): void {
-    const every = deps.readTasksEvery;
-    if (every === undefined) return;
-    cancel = clock.after(every, () => {
-      readTasks();
-      const wish = { now: clock.now(), usedShare: 0, lane: 'read', notBefore: 0 } as const;
-      void quietly(() => store.commit((transaction) => wishTaskList(transaction, wish))).then(() => deps.outbox.ring());
-    });
+  async function readTasks(): Promise<void> {
+    const wish = { now: clock.now(), usedShare: 0, lane: 'read', notBefore: 0 } as const;
+    await quietly(() => store.commit((transaction) => wishTaskList(transaction, wish)));
+    deps.outbox.ring();
   }
 
+  const everyMs = deps.readTasksEvery;
   return {
     bell,
+    jobs: [{ name: 'tasks', when: everyMs === undefined ? 'off' : { everyMs }, run: readTasks }],
     start() {
       if (running || names.length === 0) return;
       stopping = new AbortController();
       running = run(stopping.signal);
-      readTasks();
     },
     async stop() {
-      cancel?.();
       stopping?.abort();
       bell.ring();
       await running;

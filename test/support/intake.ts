@@ -4,12 +4,13 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Connection, Connector } from '../../src/connectors/connector.ts';
 import { createServer } from '../../src/http/server.ts';
-import type { ActiveConnection, PollSchedule } from '../../src/intake/active-connection.ts';
+import type { ActiveConnection } from '../../src/intake/active-connection.ts';
 import { createCollector } from '../../src/intake/collector.ts';
 import { type Receiver, webhookRoutes } from '../../src/intake/webhooks.ts';
 import { createBell } from '../../src/lib/bell.ts';
 import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
 import { type Meter, silentMeter } from '../../src/lib/meter.ts';
+import type { Schedule } from '../../src/lib/scheduler.ts';
 import type { OpenOptions } from '../../src/lib/sqlite.ts';
 import { unpackBody } from '../../src/store/bodies.ts';
 import { openStore, type Store } from '../../src/store/database.ts';
@@ -40,8 +41,8 @@ export interface ActiveParts {
   readonly name?: string;
   readonly connection?: Partial<Connection>;
   readonly secrets?: readonly string[];
-  readonly schedule?: PollSchedule;
-  readonly sweep?: PollSchedule;
+  readonly schedule?: Schedule;
+  readonly sweep?: Schedule;
   readonly webhookUrl?: string;
   readonly connector?: Partial<Connector<unknown>>;
 }

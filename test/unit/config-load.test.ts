@@ -35,7 +35,7 @@ describe('a valid file', () => {
             options: { projects: ['one'], retries: 1, verbose: false },
             webhookSecrets: [],
             poll: { everyMs: 300_000 },
-            sweep: { cron: '53 15 * * *' },
+            sweep: { everyMs: 86_400_000 },
             mirror: 'record',
             writeBack: { comment: false, close: false },
           },

@@ -1,15 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import type { Connection, PollPage, PollPosition } from '../../src/connectors/connector.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
-import type { ActiveConnection, PollSchedule } from '../../src/intake/active-connection.ts';
+import type { ActiveConnection } from '../../src/intake/active-connection.ts';
 import { createPauses } from '../../src/intake/pauses.ts';
 import { createPolls, type Polls } from '../../src/intake/polls.ts';
 import { createBell } from '../../src/lib/bell.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import type { Schedule } from '../../src/lib/scheduler.ts';
 import type { Store } from '../../src/store/database.ts';
 import { activeWith, inboxOf, openTestStore } from '../support/intake.ts';
+import { startJobs } from '../support/timetable.ts';
 import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
 
 const MINUTE = 60_000;
@@ -51,7 +53,7 @@ function page(body: string, parts: { next?: string; newest?: string; etag?: stri
 }
 
 /** A connection of one unit that answers from a script and remembers what it was asked. */
-function scripted(answers: (PollPage | Error)[], schedule: PollSchedule = { everyMs: 10 * MINUTE }) {
+function scripted(answers: (PollPage | Error)[], schedule: Schedule = { everyMs: 10 * MINUTE }) {
   const asked: PollPosition[] = [];
   const connection: Partial<Connection> = {
     units: async () => ['unit'],
@@ -160,8 +162,8 @@ describe('the schedule', () => {
       },
     });
     const { polls } = pollsOver(store, clock, [active]);
-    polls.start();
-    polls.start();
+    const timetable = startJobs(polls.jobs, clock);
+    timetable.start();
     await clock.advance(0);
     expect(times).toEqual([0]);
     await clock.advance(10 * MINUTE);
@@ -177,8 +179,8 @@ describe('the schedule', () => {
     await now;
     expect(times).toHaveLength(4);
     expect(most).toBe(1);
-    await polls.stop();
-    await polls.stop();
+    await Promise.all([timetable.stop(), polls.stop()]);
+    await Promise.all([timetable.stop(), polls.stop()]);
     expect(clock.pending).toBe(0);
   });
 
@@ -197,24 +199,24 @@ describe('the schedule', () => {
       }),
     );
     const { polls, clock } = await bench(...actives);
-    polls.start();
+    const timetable = startJobs(polls.jobs, clock);
     await clock.advance(0);
     expect(order).toEqual(['a']);
     await clock.advance(500);
     expect(order).toEqual(['a', 'b', 'c']);
-    await polls.stop();
+    await Promise.all([timetable.stop(), polls.stop()]);
   });
 
   test('that is off polls only when told to', async () => {
     const { active, asked } = scripted([], 'off');
     const { polls, clock } = await bench(active);
-    polls.start();
+    const timetable = startJobs(polls.jobs, clock);
     await clock.advance(24 * 60 * MINUTE);
     await polls.pollNow();
     expect(asked).toHaveLength(0);
     await polls.pollNow('notes');
     expect(asked).toHaveLength(1);
-    await polls.stop();
+    await Promise.all([timetable.stop(), polls.stop()]);
   });
 });
 
@@ -235,7 +237,7 @@ describe('a failure', () => {
       },
     });
     const { polls, counts } = pollsOver(store, clock, [active]);
-    polls.start();
+    const timetable = startJobs(polls.jobs, clock);
     await clock.advance(5 * MINUTE);
     expect(asked).toEqual(['good 0', 'bad 0', 'bad 2500', 'bad 7500', 'bad 17500', 'bad 37500']);
     expect(counts.filter((count) => count.endsWith('failed'))).toHaveLength(4);
@@ -243,7 +245,7 @@ describe('a failure', () => {
       { unit: 'bad', error: null },
       { unit: 'good', error: null },
     ]);
-    await polls.stop();
+    await Promise.all([timetable.stop(), polls.stop()]);
   });
 
   test('by a limit pauses the connection for as long as the provider asks, then goes on where it was', async () => {
@@ -262,7 +264,7 @@ describe('a failure', () => {
       },
     });
     const { polls, counts } = pollsOver(store, clock, [active]);
-    polls.start();
+    const timetable = startJobs(polls.jobs, clock);
     await clock.advance(0);
     expect(await pollRows(store)).toMatchObject([
       { unit: 'a', error: null },
@@ -274,21 +276,21 @@ describe('a failure', () => {
     await clock.advance(MINUTE);
     expect(asked.slice(2).map((each) => each.slice(0, 1))).toEqual(expect.arrayContaining(['b', 'c']));
     expect(counts).toContain('polls_total notes limited');
-    await polls.stop();
+    await Promise.all([timetable.stop(), polls.stop()]);
     expect(clock.pending).toBe(0);
   });
 
   test.each(['unauthorized', 'forbidden', 'not_found'] as const)('%s waits for the schedule', async (code) => {
     const { active, asked } = scripted([new SyncError(code, 'no'), page('one')]);
     const { store, polls, clock } = await bench(active);
-    polls.start();
+    const timetable = startJobs(polls.jobs, clock);
     await clock.advance(9 * MINUTE);
     expect(asked).toHaveLength(1);
     expect(await pollRows(store)).toMatchObject([{ unit: 'unit', error: `${code}: no` }]);
     await clock.advance(MINUTE);
     expect(asked).toHaveLength(2);
     expect(await pollRows(store)).toMatchObject([{ unit: 'unit', error: null }]);
-    await polls.stop();
+    await Promise.all([timetable.stop(), polls.stop()]);
   });
 
   test('to list the units is visible as a row of its own, which goes away', async () => {
@@ -323,9 +325,9 @@ describe('a failure', () => {
       },
     });
     const { store, polls, clock } = await bench(active);
-    polls.start();
+    const timetable = startJobs(polls.jobs, clock);
     await clock.advance(0);
-    await polls.stop();
+    await Promise.all([timetable.stop(), polls.stop()]);
     expect(await pollRows(store)).toEqual([]);
     expect(clock.pending).toBe(0);
   });

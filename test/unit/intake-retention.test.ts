@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest';
-import { createRetention } from '../../src/intake/retention.ts';
+import { retentionJob } from '../../src/intake/retention.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { silentMeter } from '../../src/lib/meter.ts';
-import { nextTurn } from '../../src/lib/turn.ts';
 import type { DeliveryState } from '../../src/model/delivery.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import type { Store } from '../../src/store/database.ts';
@@ -27,22 +25,8 @@ test('bodies go after their time, deliveries after theirs; what is pending stays
   for (const state of states)
     for (const age of [1, 20, 100]) await seed(store, `${state} ${age}`, state, now - age * DAY);
 
-  const gauges: string[] = [];
-  const meter = { ...silentMeter, gauge: (name: string) => void gauges.push(name) };
-  const retention = createRetention({
-    store,
-    clock,
-    logger: silentLogger,
-    meter,
-    retention: { bodies: 14 * DAY, deliveries: 90 * DAY },
-  });
-  retention.start();
-  retention.start();
-  await clock.advance(60_000);
-  await retention.stop();
-  await retention.stop();
-  expect(clock.pending).toBe(0);
-  expect(gauges).toContain('database_bytes');
+  const retention = { bodies: 14 * DAY, deliveries: 90 * DAY };
+  await retentionJob({ store, clock, logger: silentLogger, retention }).run(new AbortController().signal);
 
   const left = (await inboxOf(store)).map((row) => `${row.delivery_key}: ${row.body}`);
   expect(left.sort()).toEqual(
@@ -56,27 +40,6 @@ test('bodies go after their time, deliveries after theirs; what is pending stays
       'pending 100: body',
     ].sort(),
   );
-});
-
-test('purges again every hour', async () => {
-  const store = await openTestStore();
-  const clock = createTravellingClock();
-  const retention = createRetention({
-    store,
-    clock,
-    logger: silentLogger,
-    meter: silentMeter,
-    retention: { bodies: DAY, deliveries: 2 * DAY },
-  });
-  retention.start();
-  await clock.advance(60_000);
-  await seed(store, 'a', 'applied', clock.now() - 5 * DAY);
-  await clock.advance(59 * 60_000);
-  expect(await inboxOf(store)).toHaveLength(1);
-  await clock.advance(60_000);
-  await nextTurn();
-  await retention.stop();
-  expect(await inboxOf(store)).toHaveLength(0);
 });
 
 test('works in small batches, through the index', async () => {

@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest';
 import { createPauses } from '../../src/intake/pauses.ts';
-import { createSweeps } from '../../src/intake/sweeps.ts';
+import { sweepJobs } from '../../src/intake/sweeps.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { dueFetches } from '../../src/store/fetches.ts';
 import { createForge, forgeItem } from '../support/forge.ts';
 import { activeWith, openTestStore } from '../support/intake.ts';
+import { startJobs } from '../support/timetable.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 
 const COUNT = 20_000;
@@ -46,7 +47,7 @@ test('a mass that is not listed holds nobody up and buries no other fetch', asyn
     most.push((await dueFetches(store.query, 'forge', clock.now(), 0, COUNT)).length);
     await store.query.deleteFrom('fetches').execute();
   };
-  const sweeps = createSweeps({
+  const jobs = sweepJobs({
     ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
     pauses: createPauses(clock),
     connections: [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })],
@@ -55,10 +56,10 @@ test('a mass that is not listed holds nobody up and buries no other fetch', asyn
       ring: () => void clock.after(1, () => void fetchAll()),
     },
   });
-  sweeps.start();
+  const timetable = startJobs(jobs, clock);
   const result = () => store.query.selectFrom('sweeps').select(['listed', 'asked']).executeTakeFirst();
   while ((await result()) === undefined) await clock.toNextTimer();
-  await sweeps.stop();
+  await timetable.stop();
   expect(await result()).toEqual({ listed: 0, asked: COUNT });
   expect(Math.max(...most)).toBeLessThanOrEqual(200);
   // A fetch asked for takes two statements; what one commit does keeps everything else from its turn.

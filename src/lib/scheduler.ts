@@ -1,0 +1,181 @@
+import type { Clock } from './clock.ts';
+import { type CronTimes, parseCron } from './cron.ts';
+import type { Logger } from './logger.ts';
+import { createPace, type Pace, type Waiting } from './pace.ts';
+import type { Random } from './random.ts';
+import type { Stage } from './stage.ts';
+
+/** When something is done again. Moments of a cron expression are those of the process's time zone. */
+export type Schedule = { readonly everyMs: number } | { readonly cron: string } | 'off';
+
+/** Something that is done again and again. */
+export interface Job {
+  /** Unique among the jobs of a workspace, and the same in later versions: its last run is remembered under this name. */
+  readonly name: string;
+  readonly when: Schedule;
+  /** Milliseconds after each start at which it runs too. It then needs no memory of its last run. */
+  readonly atStart?: number;
+  /** Never called while a run is under way. A run that ends after the signal was aborted counts as none. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** Keeps last runs over restarts: epoch milliseconds by job. */
+export interface RunMemory {
+  read(): Promise<ReadonlyMap<string, number>>;
+  /** From now on these are remembered, and no others. */
+  replace(runs: ReadonlyMap<string, number>): Promise<void>;
+  note(job: string, at: number): Promise<void>;
+}
+
+/** The jobs of one workspace. */
+export interface Timetable extends Stage {
+  /** Runs a job now, also one that is off, or joins the run in hand. It counts as a run. Rejects with what the job throws. */
+  runNow(job: string): Promise<void>;
+}
+
+/** Owns every interval of the process. */
+export interface Scheduler {
+  open(jobs: readonly Job[], memory: RunMemory, logger: Logger): Timetable;
+}
+
+export function createScheduler({ clock, random }: { readonly clock: Clock; readonly random: Random }): Scheduler {
+  const pace = createPace(clock);
+  return { open: (jobs, memory, logger) => createTimetable({ jobs, memory, logger, clock, random, pace }) };
+}
+
+interface TimetableOptions {
+  readonly jobs: readonly Job[];
+  readonly memory: RunMemory;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly pace: Pace;
+}
+
+/** An interval varies by this share either way, so that what began together does not stay together. */
+const JITTER = 0.1;
+
+interface Entry extends Waiting {
+  readonly job: Job;
+  readonly cron?: CronTimes;
+  last: number;
+  running?: Promise<void>;
+}
+
+/**
+ * An interval counts from the begin of the last run, over restarts too: so a daemon that never lives as long as an
+ * interval still does what is due, and one that was off for longer does it once, soon after its start. A run that takes
+ * longer than its interval, and a moment of a cron expression that falls into a run, are left out. A job that never ran
+ * comes first after a random part of its interval, so that many workspaces that began together do not run together.
+ *
+ * A last run that lies ahead of the wall clock counts as now.
+ */
+function createTimetable({ jobs, memory, logger, clock, random, pace }: TimetableOptions): Timetable {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const entries = new Map(jobs.map((job) => [job.name, entryOf(job)]));
+  let starting: Promise<void> | undefined;
+
+  function entryOf(job: Job): Entry {
+    const entry: Entry = { job, cron: cronOf(job.when), last: clock.now(), due: 0, begin: () => begin(entry) };
+    return entry;
+  }
+
+  function begin(entry: Entry): void {
+    run(entry).catch((error: unknown) => logger.error({ job: entry.job.name, error }, 'a scheduled job failed'));
+  }
+
+  function run(entry: Entry): Promise<void> {
+    pace.leave(entry);
+    entry.running ??= work(entry).finally(() => (entry.running = undefined));
+    return entry.running;
+  }
+
+  async function work(entry: Entry): Promise<void> {
+    const begunAt = { wall: clock.now(), passed: pace.passed() };
+    try {
+      await entry.job.run(signal);
+    } finally {
+      if (!signal.aborted) await count(entry, begunAt);
+    }
+  }
+
+  async function count(entry: Entry, begunAt: { readonly wall: number; readonly passed: number }): Promise<void> {
+    const { job, cron } = entry;
+    entry.last = cron ? clock.now() : begunAt.wall;
+    if (isKept(job)) await quietly(() => memory.note(job.name, entry.last));
+    if (starting && !signal.aborted) waitForNext(entry, pace.passed() - begunAt.passed);
+  }
+
+  /** What fell due before the start comes at once; what fell due in a run is left out. */
+  function waitForNext(entry: Entry, ago: number, isFirst = false): void {
+    const { job, cron } = entry;
+    if (cron) pace.waitFor(entry, cron);
+    if (typeof job.when !== 'object' || !('everyMs' in job.when)) return;
+    const pause = job.when.everyMs * (1 - JITTER + 2 * JITTER * random.float());
+    if (ago < pause) pace.wait(entry, pause - ago);
+    else pace.wait(entry, isFirst ? 0 : pause);
+  }
+
+  async function goOn(): Promise<void> {
+    const before = await quietly(() => memory.read());
+    const now = clock.now();
+    const runs = new Map<string, number>();
+    for (const entry of entries.values()) {
+      if (!isKept(entry.job)) continue;
+      entry.last = Math.min(now, before?.get(entry.job.name) ?? neverRun(entry.job.when, now));
+      runs.set(entry.job.name, entry.last);
+    }
+    // Also what lay ahead of the clock: counted from each start anew, its interval would never end.
+    if (before && !isSame(runs, before)) await quietly(() => memory.replace(runs));
+    if (signal.aborted) return;
+    for (const entry of entries.values()) if (!entry.running) waitForFirst(entry, now - entry.last);
+  }
+
+  function waitForFirst(entry: Entry, ago: number): void {
+    const { when, atStart } = entry.job;
+    if (when !== 'off' && atStart !== undefined) pace.wait(entry, atStart);
+    else waitForNext(entry, ago, true);
+  }
+
+  function neverRun(when: Schedule, now: number): number {
+    return typeof when === 'object' && 'everyMs' in when ? now - Math.floor(random.float() * when.everyMs) : now;
+  }
+
+  async function quietly<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      logger.error({ error }, 'the last runs of scheduled jobs could not be read or kept');
+      return undefined;
+    }
+  }
+
+  return {
+    runNow(name) {
+      const entry = entries.get(name);
+      return entry ? run(entry) : Promise.reject(new Error(`there is no job ${name}`));
+    },
+    start() {
+      if (!signal.aborted) starting ??= goOn();
+    },
+    async stop() {
+      stopping.abort();
+      for (const entry of entries.values()) pace.leave(entry);
+      await starting;
+      await Promise.allSettled([...entries.values()].flatMap(({ running }) => running ?? []));
+    },
+  };
+}
+
+function cronOf(when: Schedule): CronTimes | undefined {
+  return typeof when === 'object' && 'cron' in when ? parseCron(when.cron) : undefined;
+}
+
+function isKept({ when, atStart }: Job): boolean {
+  return when !== 'off' && atStart === undefined;
+}
+
+function isSame(left: ReadonlyMap<string, number>, right: ReadonlyMap<string, number>): boolean {
+  return left.size === right.size && [...left].every(([name, at]) => right.get(name) === at);
+}
