@@ -1,9 +1,10 @@
 import { compose } from '../daemon/compose.ts';
 import type { Partition } from '../daemon/partition.ts';
-import { type Answered, type Asked, answerQuestion, type Question } from '../daemon/questions.ts';
+import { type Answered, type Asked, answerQuestion, longestAnswer, type Question } from '../daemon/questions.ts';
 import { clientOver } from '../daemon/workspace-door.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { askOwner, hasOwner } from './owner.ts';
+import { audibly, type PatienceFlags, patienceOf, patiently } from './patience.ts';
 import type { Session } from './session.ts';
 import { type CommandClient, chooseWorkspace, sendThroughOwner } from './workspace-client.ts';
 
@@ -20,16 +21,19 @@ export interface Asking {
 /** Asks the running daemon; without one this process takes the data folder and answers itself, starting nothing. */
 export async function askingWorkspace<Result>(
   session: Session,
-  name: string | undefined,
+  { workspace: name, ...patience }: { readonly workspace?: string } & PatienceFlags,
   work: (asking: Asking) => Promise<Result>,
 ): Promise<Result> {
   const config = chooseWorkspace(session.config.workspaces, name);
   const { data } = session.options;
   const door = { workspaceId: config.workspace.id, api: config.workspace.api };
+  const clientOf = (send: Parameters<typeof patiently>[2]) =>
+    clientOver<object>(patiently(session.parts.clock, patienceOf(patience), send), door);
   if (await hasOwner(data)) {
     const path = (question: Question) => `/admin/workspaces/${config.name}/questions/${question}`;
-    const client = clientOver<object>(sendThroughOwner(data, config.name), door);
-    const ask: Asking['ask'] = (question, asked) => askOwner(data, 'POST', path(question), asked);
+    const client = clientOf(sendThroughOwner(data, config.name));
+    const ask: Asking['ask'] = (question, asked) =>
+      askOwner(data, 'POST', path(question), asked, longestAnswer(question));
     return work({ workspace: config.name, ask, client });
   }
   const composition = await compose({ ...session, config: { ...session.config, workspaces: [config] } }, session.parts);
@@ -37,8 +41,10 @@ export async function askingWorkspace<Result>(
     const [partition] = composition.partitions;
     if (!partition) throw new SyncError('internal', 'the workspace did not open');
     const ask: Asking['ask'] = (question, asked) =>
-      answerQuestion(question, partition, asked, session.parts.clock) as never;
-    const client = clientOver<object>((request) => partition.send(request, { lane: 'interactive' }), door);
+      audibly('an answer', longestAnswer(question), async () =>
+        answerQuestion(question, partition, asked, session.parts.clock),
+      ) as never;
+    const client = clientOf((request, within) => partition.send(request, { lane: 'interactive', patience: within }));
     return await work({ workspace: config.name, ask, client, partition });
   } finally {
     await composition.close();

@@ -24,11 +24,12 @@ what is left after an interruption goes on with the next daemon or the next call
 
 /** `worksync backfill`: asks for what a connection had before it was followed, and shows how far that is. */
 export function addBackfill(program: Command, setting: Setting, exit: Exit): void {
-  workspaceCommand(program, {
+  const described = {
     usage: 'backfill <connection>',
     description: 'take over what a connection had before, newest first, in the lowest lane of the quota',
     example: 'backfill github --since 2026-01-01',
-  })
+  };
+  workspaceCommand(program, described, { costsQuota: false })
     .option('--since <time>', 'only what changed since: 2026-01-01, 2026-01-01T12:00:00Z, or 30d; else everything')
     .option('--stop', 'end the one that runs; what it brought stays')
     .addHelpText('after', HELP)
@@ -36,7 +37,7 @@ export function addBackfill(program: Command, setting: Setting, exit: Exit): voi
       const session = sessionOf(setting, flags, () => 'warn');
       const { clock } = session.parts;
       const since = flags.since === undefined ? null : sinceOf(flags.since, clock.now());
-      await askingWorkspace(session, flags.workspace, async (asking) => {
+      await askingWorkspace(session, flags, async (asking) => {
         if (flags.stop) return exit(await stop(asking, connection, flags));
         const { outcome, progress } = await asking.ask('backfill', { connection, since });
         if (outcome === 'running') say(alreadyRuns(progress));

@@ -3,8 +3,12 @@ import type { Finding } from '../connectors/connector.ts';
 import { checkAll } from '../daemon/check.ts';
 import { compose } from '../daemon/compose.ts';
 import { askOwner, hasOwner } from './owner.ts';
+import { audibly } from './patience.ts';
 import type { Session } from './session.ts';
 import { printable } from './words.ts';
+
+/** The longest that workspace and providers take over the questions of a check, milliseconds. */
+const PATIENCE = 180_000;
 
 /** `worksync check`: configuration, workspace and providers. A running daemon asks in our place. */
 export async function check(session: Session): Promise<Finding[]> {
@@ -12,11 +16,12 @@ export async function check(session: Session): Promise<Finding[]> {
   const findings = config.warnings.map((message): Finding => ({ level: 'warning', subject: 'configuration', message }));
   findings.push(...config.workspaces.map(describeConfig));
   if (await hasOwner(options.data)) {
-    return [...findings, ...(await askOwner<Finding[]>(options.data, 'POST', '/admin/check'))];
+    return [...findings, ...(await askOwner<Finding[]>(options.data, 'POST', '/admin/check', undefined, PATIENCE))];
   }
   const composition = await compose(session, parts);
   try {
-    findings.push(...(await checkAll(composition.partitions)));
+    const ask = () => checkAll(composition.partitions);
+    findings.push(...(await audibly('the workspace and the providers', PATIENCE, ask)));
   } finally {
     await composition.close();
   }

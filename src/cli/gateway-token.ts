@@ -24,11 +24,12 @@ export function addGateway(program: Command, setting: Setting, exit: Exit): void
 }
 
 function addCreate(group: Command, setting: Setting, exit: Exit): void {
-  workspaceCommand(group, {
+  const described = {
     usage: 'create',
     description: 'make a token; its secret is shown once and stored nowhere',
     example: 'gateway token create --description "nightly build"',
-  })
+  };
+  workspaceCommand(group, described, { costsQuota: false })
     .requiredOption('--description <text>', 'names who uses it, and where')
     .action((flags: WorkspaceFlags & { description: string }) =>
       runOnTokens(setting, exit, flags, async (tokens) => {
@@ -41,7 +42,7 @@ function addCreate(group: Command, setting: Setting, exit: Exit): void {
 
 function addList(group: Command, setting: Setting, exit: Exit): void {
   const described = { usage: 'list', description: 'list the tokens, revoked ones too', example: 'gateway token list' };
-  workspaceCommand(group, described).action((flags: WorkspaceFlags) =>
+  workspaceCommand(group, described, { costsQuota: false }).action((flags: WorkspaceFlags) =>
     runOnTokens(setting, exit, flags, async (tokens) => {
       const found = (await tokens.list()).map(({ createdAt, revokedAt, ...token }) => ({
         ...token,
@@ -60,11 +61,12 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
 }
 
 function addRevoke(group: Command, setting: Setting, exit: Exit): void {
-  workspaceCommand(group, {
+  const described = {
     usage: 'revoke <id>',
     description: 'revoke a token; takes effect at once',
     example: 'gateway token revoke gwt_0123456789abcdef01',
-  }).action((id: string, flags: WorkspaceFlags) =>
+  };
+  workspaceCommand(group, described, { costsQuota: false }).action((id: string, flags: WorkspaceFlags) =>
     runOnTokens(setting, exit, flags, async (tokens) => {
       if (!(await tokens.revoke(id))) throw new SyncError('not_found', `there is no active gateway token ${id}`);
       show({ text: `revoked ${id}`, json: [{ revoked: id }] }, flags);

@@ -23,9 +23,9 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
     description: 'say what is held, and why; may be left out',
     example: 'held --json',
   };
-  workspaceCommand(group, described, { isDefault: true }).action(async (flags: WorkspaceFlags) => {
+  workspaceCommand(group, described, { isDefault: true, costsQuota: false }).action(async (flags: WorkspaceFlags) => {
     const session = sessionOf(setting, flags, () => 'warn');
-    const held = await askingWorkspace(session, flags.workspace, ({ ask }) => ask('held', { samples: SAMPLES }));
+    const held = await askingWorkspace(session, flags, ({ ask }) => ask('held', { samples: SAMPLES }));
     show({ text: describeHeld(held), json: [held] }, flags);
     exit(0);
   });
@@ -43,11 +43,12 @@ function describeHeld(held: HeldChanges): string {
 type ReleaseFlags = WorkspaceFlags & { readonly [Class in HeldClass | 'all']?: boolean };
 
 function addRelease(group: Command, setting: Setting, exit: Exit): void {
-  workspaceCommand(group, {
+  const described = {
     usage: 'release [entity...]',
     description: 'let held changes go, whatever the limits say; a refused one is tried again',
     example: 'held release --removals',
-  })
+  };
+  workspaceCommand(group, described, { costsQuota: false })
     .option('--removals', 'links to be removed and records to be closed')
     .option('--creations', 'records, links and tasks to be created')
     .option('--refused', 'what the workspace refused')
@@ -59,7 +60,7 @@ function addRelease(group: Command, setting: Setting, exit: Exit): void {
       }
       const session = sessionOf(setting, flags, () => 'warn');
       const wish = { classes, entities };
-      const answer = await askingWorkspace(session, flags.workspace, ({ ask }) => ask('release', wish));
+      const answer = await askingWorkspace(session, flags, ({ ask }) => ask('release', wish));
       show({ text: `released: ${plural(answer.released, 'change')}`, json: [answer] }, flags);
       exit(0);
     });

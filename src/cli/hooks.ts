@@ -26,13 +26,13 @@ function addStatus(group: Command, setting: Setting, exit: Exit): void {
       description: 'say which webhooks are on, switched off or absent; costs no request of the quota',
       example: 'hooks status github --public-url https://sync.example.com',
     },
-    { shown: OF_HOOKS },
+    { shown: OF_HOOKS, costsQuota: false },
   )
     .addHelpText('after', HELP)
     .action(async (connection: string | undefined, flags: WorkspaceFlags) => {
       const session = sessionOf(setting, flags, () => 'warn');
       const wish = { connection, publicUrl: session.options.publicUrl };
-      const found = await askingWorkspace(session, flags.workspace, ({ ask }) => ask('hooks', wish));
+      const found = await askingWorkspace(session, flags, ({ ask }) => ask('hooks', wish));
       show({ text: found.map(describe).join('\n') || 'no connection takes webhooks', json: found }, flags);
       exit(found.every(isSound) ? 0 : FAILED);
     });
@@ -46,13 +46,13 @@ function addInstall(group: Command, setting: Setting, exit: Exit): void {
       description: "register the connection's webhooks, or mend them; repeated, it changes nothing",
       example: 'hooks install github --public-url https://sync.example.com',
     },
-    { shown: OF_HOOKS },
+    { shown: OF_HOOKS, costsQuota: false },
   )
     .addHelpText('after', `${HELP} The first of webhookSecrets signs the deliveries.`)
     .action(async (connection: string, flags: WorkspaceFlags) => {
       const session = sessionOf(setting, flags, () => 'warn');
       const wish = { connection, publicUrl: session.options.publicUrl };
-      const installed = await askingWorkspace(session, flags.workspace, ({ ask }) => ask('hooks-install', wish));
+      const installed = await askingWorkspace(session, flags, ({ ask }) => ask('hooks-install', wish));
       show({ text: describe(installed), json: [installed] }, flags);
       exit(isSound(installed) ? 0 : FAILED);
     });

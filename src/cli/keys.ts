@@ -1,9 +1,9 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { parseDuration } from '../config/duration.ts';
 import type { Answered, Routes } from '../workspace/contract.ts';
 import { createKey, keyFile } from './key-file.ts';
 import { type RotationEvent, rotateKey, SHORTEST_QUIET } from './key-rotation.ts';
 import { withOAuth } from './oauth-client.ts';
+import { readDuration } from './patience.ts';
 import type { Session } from './session.ts';
 import { type Exit, print, type Setting, say, sessionOf } from './setting.ts';
 import { printable, table } from './words.ts';
@@ -30,7 +30,7 @@ Keys are managed by people: set WORKSYNC_OAUTH_TOKEN, or WORKSYNC_OAUTH_TOKEN_FI
 workspace owner or admin. It is never a flag. These requests go straight to the workspace and cost no quota.`;
 
 function keyCommand(group: Command, described: Parameters<typeof workspaceCommand>[1]): Command {
-  return workspaceCommand(group, described)
+  return workspaceCommand(group, described, { costsQuota: false })
     .option('--url <address>', "the workspace's API, ending in /api/v1 (default: the configured one)")
     .addHelpText('after', TOKEN_HELP);
 }
@@ -113,7 +113,7 @@ function addRotate(group: Command, setting: Setting, exit: Exit): void {
     .requiredOption('--description <text>', 'names the new key; no other active key may have it')
     .option('--write-to <file>', 'the file that takes the secret; an older key in it is replaced')
     .option('--wait <duration>', 'how long the old key must not have been used', quietTime, 300_000)
-    .option('--give-up <duration>', 'how long to wait altogether', duration, 3_600_000)
+    .option('--give-up <duration>', 'how long to wait altogether', readDuration, 3_600_000)
     .addHelpText('after', ROTATE_HELP)
     .action((flags: RotateFlags) => {
       const file = flags.writeTo === undefined ? undefined : keyFile(flags.writeTo);
@@ -160,14 +160,8 @@ function usedAt(time: string | null): string {
   return time === null ? 'never used' : `last used ${time}`;
 }
 
-function duration(text: string): number {
-  const ms = parseDuration(text);
-  if (ms === undefined) throw new InvalidArgumentError('expected a duration such as 90s, 5m or 1h');
-  return ms;
-}
-
 function quietTime(text: string): number {
-  const ms = duration(text);
+  const ms = readDuration(text);
   if (ms < SHORTEST_QUIET) throw new InvalidArgumentError('a last use is known to the minute: expected at least 2m');
   return ms;
 }

@@ -36,7 +36,7 @@ async function runAsking(
   work: (asking: Asking) => Promise<Output>,
 ): Promise<void> {
   const session = sessionOf(setting, flags, () => 'warn');
-  show(await askingWorkspace(session, flags.workspace, work), flags);
+  show(await askingWorkspace(session, flags, work), flags);
   exit(0);
 }
 
@@ -140,11 +140,12 @@ async function linkIdOf({ ask, client }: Asking, taskId: string, link: string): 
 }
 
 function addExplain(group: Command, run: Run): void {
-  workspaceCommand(group, {
+  const described = {
     usage: 'explain <task|item>',
     description: `say why links exist or do not: of a task, or of an item ${ITEM}; costs no request`,
     example: 'links explain https://github.com/acme/app/pull/7',
-  }).action((target: string, flags: WorkspaceFlags) =>
+  };
+  workspaceCommand(group, described, { costsQuota: false }).action((target: string, flags: WorkspaceFlags) =>
     run(flags, async ({ ask }) => {
       const explained = await ask('explain', { target });
       if (explained.task === null && explained.items.length === 0)

@@ -1,17 +1,25 @@
 import { compose } from '../daemon/compose.ts';
 import { type OnceResult, pollOnce } from '../daemon/once.ts';
 import { askOwner, hasOwner } from './owner.ts';
+import { audibly } from './patience.ts';
 import type { Session } from './session.ts';
 import { plural, printable } from './words.ts';
 
+/** The longest that the vendors' answers to one round of polls take, milliseconds. */
+const POLLS = 600_000;
+
 /** `worksync once`: polls everything, takes it over, sends what the quota allows, and ends. A running daemon does it. */
-export async function once(session: Session): Promise<readonly OnceResult[]> {
+export async function once(session: Session, patience: number): Promise<readonly OnceResult[]> {
   const { options, parts } = session;
-  if (await hasOwner(options.data)) return askOwner(options.data, 'POST', '/admin/once');
+  if (await hasOwner(options.data)) {
+    const path = `/admin/once?patience=${patience}`;
+    return askOwner(options.data, 'POST', path, undefined, patience + POLLS);
+  }
   const composition = await compose(session, parts);
   try {
     for (const partition of composition.partitions) partition.startUnscheduled();
-    return await Promise.all(composition.partitions.map((partition) => pollOnce(partition, parts.clock)));
+    const poll = () => Promise.all(composition.partitions.map((each) => pollOnce(each, parts.clock, patience)));
+    return await audibly('polls, and for the quota to let changes through', patience, poll);
   } finally {
     await composition.close();
   }

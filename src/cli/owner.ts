@@ -2,11 +2,16 @@ import { type Failure, REFUSED } from '../daemon/admin.ts';
 import { findOwner, type Owner } from '../daemon/data-folder.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { createHttpClient, type HttpAnswer, type HttpClient } from '../http/client.ts';
+import { systemClock } from '../lib/clock.ts';
 import { silentMeter } from '../lib/meter.ts';
 import { noSteps } from '../lib/steps.ts';
+import { audibly } from './patience.ts';
+import { span } from './words.ts';
 
-/** A command may wait for as long as the quota makes it wait, milliseconds. */
-const PATIENCE = 3_600_000;
+const clock = systemClock();
+
+/** What the daemon answers from its own database it answers within this, milliseconds. */
+const ANSWER = 30_000;
 /** What lives answers at once, milliseconds. */
 const SIGN_OF_LIFE = 5_000;
 
@@ -28,14 +33,23 @@ export async function findLiving(dataFolder: string): Promise<void> {
   await ask(dataFolder, 'GET', '/livez', undefined, SIGN_OF_LIFE);
 }
 
-/** Asks the daemon that owns the data folder. Throws `not_running` where none answers. */
+/**
+ * Asks the daemon that owns the data folder. Throws `not_running` where none answers, `not_answering` where it takes
+ * longer than `patience`.
+ *
+ * @param patience milliseconds
+ * @param silence milliseconds of it after which it is said that the command waits
+ */
 export async function askOwner<Answer>(
   dataFolder: string,
   method: 'GET' | 'POST',
   path: string,
   body?: unknown,
+  patience = ANSWER,
+  silence?: number,
 ): Promise<Answer> {
-  return JSON.parse((await ask(dataFolder, method, path, body, PATIENCE)).toString()) as Answer;
+  const answer = await audibly('the daemon', patience, () => ask(dataFolder, method, path, body, patience), silence);
+  return JSON.parse(answer.toString()) as Answer;
 }
 
 async function ask(
@@ -47,8 +61,10 @@ async function ask(
 ): Promise<Buffer> {
   const owner = findOwner(dataFolder);
   if (!owner) throw notRunning(dataFolder);
+  const started = clock.monotonic();
   const answer = await request(owner, method, path, body, patience).catch((error: unknown) => {
-    throw asSyncError(error).code === 'unreachable' ? notRunning(dataFolder) : error;
+    if (asSyncError(error).code === 'unreachable') throw notRunning(dataFolder);
+    throw clock.monotonic() - started < patience ? error : notAnswering(owner, patience);
   });
   if (answer.status === 200) return answer.body;
   if (answer.status === REFUSED) throw refusal(JSON.parse(answer.body.toString()) as Failure);
@@ -73,8 +89,13 @@ async function request(
   }
 }
 
-function refusal({ failure: { code, message, hint } }: Failure): SyncError {
-  return new SyncError(code, message, { hint });
+function notAnswering({ address }: Owner, patience: number): SyncError {
+  return new SyncError('not_answering', `the daemon at ${address} did not answer within ${span(patience)}`);
+}
+
+/** A failure in the daemon, as if it were the command's own. */
+export function refusal({ failure: { code, message, ...details } }: Failure): SyncError {
+  return new SyncError(code, message, details);
 }
 
 function notRunning(dataFolder: string): SyncError {

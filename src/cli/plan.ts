@@ -15,11 +15,12 @@ type PlanFlags = WorkspaceFlags & { readonly apply?: string; readonly limit: num
 
 /** `worksync plan`: what would be written, and how long that takes; `--apply` sends exactly that. */
 export function addPlan(program: Command, setting: Setting, exit: Exit): void {
-  workspaceCommand(program, {
+  const described = {
     usage: 'plan',
     description: 'say what would be written, in how many requests, and how long that takes; costs no request',
     example: 'plan --apply 3f9a1c04d2be',
-  })
+  };
+  workspaceCommand(program, described, { costsQuota: false })
     .option('--limit <number>', 'how many changes are named', wholeNumber, 20)
     .option(
       '--apply <id>',
@@ -28,7 +29,7 @@ export function addPlan(program: Command, setting: Setting, exit: Exit): void {
     .action(async (flags: PlanFlags) => {
       const session = sessionOf(setting, flags, () => 'warn');
       const { clock } = session.parts;
-      await askingWorkspace(session, flags.workspace, async (asking) => {
+      await askingWorkspace(session, flags, async (asking) => {
         if (flags.apply === undefined) {
           const plan = await asking.ask('plan', { limit: flags.limit });
           show({ text: describePlan(plan, clock.now()), json: [plan] }, flags);

@@ -19,6 +19,7 @@ import { addKeys } from './keys.ts';
 import { addLinks } from './links.ts';
 import { describeOnce, once } from './once.ts';
 import { askOwner, findLiving } from './owner.ts';
+import { type PatienceFlags, withPatience } from './patience.ts';
 import { addPlan } from './plan.ts';
 import { addPullRequests } from './prs.ts';
 import { addQuota } from './quota.ts';
@@ -44,6 +45,8 @@ import { addWorkspaceToken } from './workspace-token.ts';
 /** Exit code of `once` when something is left to do, and of `check` when something is wrong. */
 const PARTIAL = 3;
 const FAILED = 1;
+/** How long `once` waits for the quota where nothing else is said, milliseconds: one long window. */
+const LONGEST_ONCE = 900_000;
 
 /**
  * The command line. Data goes to standard output, everything else to standard error.
@@ -97,7 +100,7 @@ Exit codes:
   1   failed
   2   wrong usage
   3   done in part: something is left to do
-  75  try again later: the data folder is in use, no daemon runs, the disk is full
+  75  try again later: the data folder is in use, no daemon runs, the disk is full, the quota is used up
   77  a credential was refused
   78  the configuration is wrong`;
 
@@ -117,11 +120,14 @@ function addRun(program: Command, setting: Setting): void {
 }
 
 function addOnce(program: Command, setting: Setting, exit: (code: number) => void): void {
-  withDaemonOptions(program.command('once'), OF_WORK)
+  withPatience(withDaemonOptions(program.command('once'), OF_WORK), LONGEST_ONCE)
     .description('poll, take over, send what the quota allows, and end (exit code 3 when something is left)')
     .option('--json', 'print one JSON object per workspace')
-    .action(async ({ json, ...flags }: Flags & { json?: boolean }) => {
-      const results = await once(sessionOf(setting, flags, () => 'warn'));
+    .action(async ({ json, timeout = LONGEST_ONCE, ...flags }: Flags & PatienceFlags & { json?: boolean }) => {
+      const results = await once(
+        sessionOf(setting, flags, () => 'warn'),
+        timeout,
+      );
       for (const result of results) print(json ? JSON.stringify(result) : describeOnce(result));
       exit(results.some(({ left, failures }) => left > 0 || failures.length > 0) ? PARTIAL : 0);
     });

@@ -8,13 +8,14 @@ import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command
 
 /** `worksync quota`: both windows, the share and why, the others, the lanes, and when what waits will have been sent. */
 export function addQuota(program: Command, setting: Setting, exit: Exit): void {
-  workspaceCommand(program, {
+  const described = {
     usage: 'quota',
     description: 'say what is used of the quota, by whom, what waits, and for how long; costs no request',
     example: 'quota --json',
-  }).action(async (flags: WorkspaceFlags) => {
+  };
+  workspaceCommand(program, described, { costsQuota: false }).action(async (flags: WorkspaceFlags) => {
     const session = sessionOf(setting, flags, () => 'warn');
-    const report = await askingWorkspace(session, flags.workspace, ({ ask }) => ask('quota', {}));
+    const report = await askingWorkspace(session, flags, ({ ask }) => ask('quota', {}));
     show({ text: describeQuota(report), json: [report] }, flags);
     exit(0);
   });

@@ -3,47 +3,53 @@ import type { Forwarded } from '../daemon/admin.ts';
 import { compose } from '../daemon/compose.ts';
 import { clientOver } from '../daemon/workspace-door.ts';
 import { SyncError } from '../errors/sync-error.ts';
-import type { Send, WorkspaceClient } from '../workspace/client.ts';
-import { askOwner, hasOwner } from './owner.ts';
+import type { WorkspaceClient } from '../workspace/client.ts';
+import { askOwner, hasOwner, refusal } from './owner.ts';
+import { type PatienceFlags, patienceOf, patiently, SILENCE } from './patience.ts';
 import type { Session } from './session.ts';
 
 /** What a command of people or jobs calls; its lane is set already. */
 export type CommandClient = WorkspaceClient<object>;
+
+/** The longest that one request takes under way, milliseconds: what the HTTP client allows it, and the way here. */
+const UNDER_WAY = 35_000;
 
 /**
  * Runs `work` with a client of one configured workspace. Where a daemon runs, each request goes through it and so
  * through its quota; otherwise this process takes the data folder, and with it the ledger, for itself.
  *
  * @param name the workspace's name; may be left out where one is configured
+ * @param patience how long all its requests together wait for the quota, milliseconds
  */
 export async function withWorkspace<Result>(
   session: Session,
-  name: string | undefined,
+  { workspace: name, ...patience }: { readonly workspace?: string } & PatienceFlags,
   work: (client: CommandClient) => Promise<Result>,
 ): Promise<Result> {
   const config = chooseWorkspace(session.config.workspaces, name);
   const { data } = session.options;
   const door = { workspaceId: config.workspace.id, api: config.workspace.api };
-  if (await hasOwner(data)) return work(clientOver<object>(sendThroughOwner(data, config.name), door));
+  const clientOf = (send: Parameters<typeof patiently>[2]) =>
+    clientOver<object>(patiently(session.parts.clock, patienceOf(patience), send), door);
+  if (await hasOwner(data)) return work(clientOf(sendThroughOwner(data, config.name)));
   const composition = await compose({ ...session, config: { ...session.config, workspaces: [config] } }, session.parts);
   try {
     const send = composition.partitions[0]?.send;
     if (!send) throw new SyncError('internal', 'the workspace did not open');
-    return await work(clientOver<object>((request) => send(request, { lane: 'interactive' }), door));
+    return await work(clientOf((request, within) => send(request, { lane: 'interactive', patience: within })));
   } finally {
     await composition.close();
   }
 }
 
 /** Each request goes through the daemon that owns the data folder. */
-export function sendThroughOwner(dataFolder: string, workspace: string): Send<object> {
-  return async (request) => {
-    const path = `/admin/workspaces/${workspace}/requests`;
-    const forwarded = await askOwner<Forwarded>(dataFolder, 'POST', path, request);
-    if ('failure' in forwarded) {
-      const { code, message, hint } = forwarded.failure;
-      throw new SyncError(code, message, { hint });
-    }
+export function sendThroughOwner(dataFolder: string, workspace: string): Parameters<typeof patiently>[2] {
+  return async (request, patience) => {
+    const path = `/admin/workspaces/${workspace}/requests?patience=${patience}`;
+    // That it waits for the quota was said before.
+    const silence = patience + SILENCE;
+    const forwarded = await askOwner<Forwarded>(dataFolder, 'POST', path, request, patience + UNDER_WAY, silence);
+    if ('failure' in forwarded) throw refusal(forwarded);
     return { ...forwarded.answer, body: Buffer.from(forwarded.answer.body, 'base64') };
   };
 }

@@ -1,10 +1,11 @@
 import type { Command, CommandOptions } from 'commander';
 import type { Flags } from '../config/options.ts';
+import { type PatienceFlags, withPatience } from './patience.ts';
 import { type Exit, OF_WORK, print, type Setting, sessionOf, wholeNumber, withDaemonOptions } from './setting.ts';
 import { type CommandClient, withWorkspace } from './workspace-client.ts';
 
 /** Flags that every command on a workspace takes. */
-export type WorkspaceFlags = Flags & { readonly workspace?: string; readonly json?: boolean };
+export type WorkspaceFlags = Flags & PatienceFlags & { readonly workspace?: string; readonly json?: boolean };
 /** Flags of a list. */
 export type ListFlags = WorkspaceFlags & { readonly limit: number; readonly all?: boolean };
 
@@ -17,16 +18,24 @@ interface Described {
 }
 
 const EXIT_CODES = `
-Exit codes: 0 done; 1 failed or refused; 2 wrong usage; 75 the data folder is in use; 77 a credential was refused;
-78 the configuration is wrong.`;
+Exit codes: 0 done; 1 failed or refused; 2 wrong usage; 75 try again later: the quota is used up, or the data folder is
+in use; 77 a credential was refused; 78 the configuration is wrong.`;
+
+interface WorkspaceCommandOptions extends CommandOptions {
+  /** The daemon's options that its help shows. */
+  readonly shown?: typeof OF_WORK;
+  /** Whether it sends requests that count, and so may have to wait for the quota. */
+  readonly costsQuota?: boolean;
+}
 
 /** A command under a group, with the flags, example and exit codes that all of them have. */
 export function workspaceCommand(
   group: Command,
   { usage, description, example }: Described,
-  { shown = OF_WORK, ...options }: CommandOptions & { readonly shown?: typeof OF_WORK } = {},
+  { shown = OF_WORK, costsQuota = true, ...options }: WorkspaceCommandOptions = {},
 ): Command {
-  return withDaemonOptions(group.command(usage, options), shown)
+  const command = withDaemonOptions(group.command(usage, options), shown);
+  return (costsQuota ? withPatience(command) : command)
     .description(description)
     .option('--workspace <name>', 'the workspace; may be left out where one is configured')
     .option('--json', 'print JSON: one object in a line')
@@ -54,7 +63,7 @@ export async function runOnWorkspace(
   work: (client: CommandClient) => Promise<Output>,
 ): Promise<void> {
   const session = sessionOf(setting, flags, () => 'warn');
-  show(await withWorkspace(session, flags.workspace, work), flags);
+  show(await withWorkspace(session, flags, work), flags);
   exit(0);
 }
 

@@ -13,9 +13,10 @@ import { answerQuestion } from './questions.ts';
  * What commands beside a running daemon ask of it, so that they spend its quota and not their own. The doors let only
  * loopback and the admin token in.
  *
- * `POST /admin/check` answers a list of findings; `POST /admin/once` one result for each workspace, when it is done;
- * `POST /admin/workspaces/<name>/requests` sends one request to the workspace in the interactive lane and answers with
- * its answer, the body in base64, or with a failure;
+ * `POST /admin/check` answers a list of findings; `POST /admin/once?patience=<milliseconds>` one result for each
+ * workspace, when it is done;
+ * `POST /admin/workspaces/<name>/requests?patience=<milliseconds>` sends one request to the workspace in the interactive
+ * lane and answers with its answer, the body in base64, or with a failure;
  * `POST /admin/workspaces/<name>/questions/<question>` answers one of `questions.ts`, or 422 with a failure;
  * `GET` and `POST /admin/workspaces/<name>/gateway-tokens` list and create gateway tokens, `POST …/revoke` revokes one.
  */
@@ -31,7 +32,7 @@ export function adminRoutes(
   };
   server.post('/admin/workspaces/:name/requests', async (request, reply) => {
     const partition = named(request, reply);
-    return partition ? forward(partition, bodyOf<ApiRequest>(request)) : reply;
+    return partition ? forward(partition, bodyOf<ApiRequest>(request), patienceOf(request)) : reply;
   });
   server.post('/admin/workspaces/:name/questions/:question', async (request, reply) => {
     const partition = named(request, reply);
@@ -52,7 +53,9 @@ export function adminRoutes(
     const { id } = bodyOf<{ id: string }>(request);
     return partition ? { revoked: await partition.passage.tokens.revoke(id) } : reply;
   });
-  server.post('/admin/once', () => Promise.all(partitions.map((partition) => pollOnce(partition, clock))));
+  server.post('/admin/once', (request) =>
+    Promise.all(partitions.map((partition) => pollOnce(partition, clock, patienceOf(request)))),
+  );
 }
 
 function bodyOf<Body>(request: ServerRequest): Body {
@@ -66,17 +69,29 @@ export type Forwarded = { readonly answer: Omit<ApiResponse, 'body'> & { readonl
 export const REFUSED = 422;
 
 export interface Failure {
-  readonly failure: { readonly code: ErrorCode; readonly message: string; readonly hint: string };
+  readonly failure: {
+    readonly code: ErrorCode;
+    readonly message: string;
+    readonly hint: string;
+    /** How long to wait until it may succeed, milliseconds, where that is known. */
+    readonly retryAfter?: number;
+  };
 }
 
 function failureOf(error: unknown): Failure {
-  const { code, message, hint } = asSyncError(error);
-  return { failure: { code, message, hint } };
+  const { code, message, hint, retryAfter } = asSyncError(error);
+  return { failure: { code, message, hint, retryAfter } };
 }
 
-async function forward({ send }: Partition, request: ApiRequest): Promise<Forwarded> {
+/** How long the command waits for the quota, milliseconds. */
+function patienceOf({ query }: ServerRequest): number {
+  const { patience } = query as { patience?: unknown };
+  return typeof patience === 'string' && /^\d{1,9}$/.test(patience) ? Number(patience) : 0;
+}
+
+async function forward({ send }: Partition, request: ApiRequest, patience: number): Promise<Forwarded> {
   try {
-    const { body, ...answer } = await send(request, { lane: 'interactive' });
+    const { body, ...answer } = await send(request, { lane: 'interactive', patience });
     return { answer: { ...answer, body: body.toString('base64') } };
   } catch (error) {
     return failureOf(error);

@@ -3,6 +3,8 @@ import { asSyncError } from '../errors/sync-error.ts';
 import { checkHooks } from './hooks.ts';
 import type { Partition } from './partition.ts';
 
+/** Milliseconds that the quota may keep the workspace from being asked. */
+const LONGEST_WAIT = 10_000;
 /** Milliseconds that a provider may take. */
 const LONGEST_CHECK = 30_000;
 
@@ -44,14 +46,16 @@ async function checkPartition(partition: Partition): Promise<Finding[]> {
 async function checkWorkspace({ name, client, config }: Partition): Promise<Finding> {
   const subject = `${name}: workspace`;
   try {
-    await client.listTasks({ query: { limit: 1 } }, { lane: 'interactive' });
+    await client.listTasks({ query: { limit: 1 } }, { lane: 'interactive', patience: LONGEST_WAIT });
     return {
       level: 'ok',
       subject,
       message: `${config.workspace.url ?? 'the embedded service'} answers and takes the key`,
     };
-  } catch (error) {
-    return failed(subject, error);
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    if (error.code !== 'rate_limited') return failed(subject, error);
+    return { level: 'warning', subject, message: `could not be asked: ${error.message}`, hint: error.hint };
   }
 }
 

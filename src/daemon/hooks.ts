@@ -6,8 +6,8 @@ import type { Partition } from './partition.ts';
 import { webhookUrlOf } from './sources.ts';
 
 /** Milliseconds that a vendor may take over all hooks of a connection. */
-const LONGEST_LOOK = 120_000;
-const LONGEST_INSTALL = 600_000;
+export const LONGEST_LOOK = 120_000;
+export const LONGEST_INSTALL = 600_000;
 
 interface Wish {
   /** Absent: all that take webhooks. */

@@ -12,10 +12,17 @@ export interface OnceResult {
   readonly failures: readonly string[];
 }
 
-/** Polls everything that a running partition follows, now, and waits until it is sent as far as the quota allows. */
-export async function pollOnce(partition: Partition, clock: Clock): Promise<OnceResult> {
+/**
+ * Polls everything that a running partition follows, now, and waits until it is sent as far as the quota allows.
+ *
+ * @param patience how long it waits at most for that, milliseconds
+ */
+export async function pollOnce(partition: Partition, clock: Clock, patience: number): Promise<OnceResult> {
+  const over = new AbortController();
+  const cancel = clock.after(patience, () => over.abort());
   await partition.polls.pollNow();
-  const left = await drained(partition, clock);
+  const left = await drained(partition, clock, over.signal);
+  cancel();
   const { pullRequests, links, connections, state } = await partition.status();
   const halt = state.kind === 'halted' ? [`workspace: ${state.code}: ${state.message}`] : [];
   const polls = connections.flatMap(({ name, failure }) => (failure ? [`${name}: ${failure.message}`] : []));

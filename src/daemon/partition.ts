@@ -33,6 +33,7 @@ import { type ConfiguredConnection, describeWorkspace, type WorkspaceStatus } fr
 import type { Send, WorkspaceClient } from '../workspace/client.ts';
 import { apiOverrides } from '../workspace/contract.ts';
 import { createWriteBack } from '../write-back/write-back.ts';
+import { noteKey } from './known-key.ts';
 import type { Parts } from './parts.ts';
 import { activeConnections, rulesOf, sourcesOf, webhookUrlOf, writableOf } from './sources.ts';
 import { clientOver, type DirectContext, directSend, outboxClient, passOn, throughThrottle } from './workspace-door.ts';
@@ -120,6 +121,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   const store = await openStore({ file, steps, onDiskFull, onStatement: options.onStatement });
   health.set('disk', true);
   const throttle = await createThrottle({ store, clock, random, logger, meter, quota: config.quota });
+  await noteKey(store, throttle, address.apiKey());
 
   const cut = new AbortController();
   const door = {

@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import { type HeldClass, heldChanges, releaseHeld } from '../store/guard.ts';
 import { backfillProgress, endBackfill, startBackfill } from './backfill.ts';
-import { hookStates, installHooks } from './hooks.ts';
+import { hookStates, installHooks, LONGEST_INSTALL, LONGEST_LOOK } from './hooks.ts';
 import { explainLinks, linkAdded, linkRemoved, linkTarget, linkToRemove } from './links.ts';
 import type { Partition } from './partition.ts';
 import { applyPlan, showPlan } from './plan.ts';
@@ -56,6 +56,17 @@ type Questions = typeof QUESTIONS;
 export type Question = keyof Questions;
 export type Asked<Name extends Question> = Parameters<Questions[Name]>[1];
 export type Answered<Name extends Question> = Awaited<ReturnType<Questions[Name]>>;
+
+/** What comes from the database comes soon; what vendors must be asked for takes what they take. */
+const LONGEST_ANSWERS: { readonly [Name in Question]?: number } = {
+  hooks: LONGEST_LOOK,
+  'hooks-install': LONGEST_INSTALL,
+};
+
+/** How long the answer may take, milliseconds. */
+export function longestAnswer(question: Question): number {
+  return (LONGEST_ANSWERS[question] ?? 0) + 30_000;
+}
 
 /** Undefined where there is no such question. */
 export function answerQuestion(

@@ -1,9 +1,12 @@
+import { CODES } from '../errors/codes.ts';
+import { SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
 import type { HttpClient } from '../http/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Lane } from '../model/lane.ts';
 import type { SendContext } from '../outbox/door.ts';
-import type { Slot, Throttle } from '../throttle/throttle.ts';
+import type { Slot, SlotAnswer, Throttle } from '../throttle/throttle.ts';
+import { duration } from '../web/words.ts';
 import { createWorkspaceClient, type Send, type WorkspaceClient } from '../workspace/client.ts';
 import { API_VERSION, apiOverrides, VERSION_HEADER } from '../workspace/contract.ts';
 import { createSend } from '../workspace/transport.ts';
@@ -29,34 +32,40 @@ export function outboxClient(options: DoorOptions): WorkspaceClient<SendContext>
 export interface DirectContext {
   readonly lane: Lane;
   readonly signal?: AbortSignal;
+  /** How long it waits for a slot at most, milliseconds; without end where absent. */
+  readonly patience?: number;
 }
+
+type Answered = { readonly status: number; readonly headers: Readonly<Record<string, string>> };
 
 /** What records a slot durably before its request is sent. */
 type Commit = (record: Slot['record']) => Promise<void>;
 
 /** Runs one request under a slot of its own: recorded before `exchange` begins, completed when it has ended. */
-export type Through = <Answer extends { readonly status: number; readonly headers: Readonly<Record<string, string>> }>(
-  context: DirectContext,
+export type Through = <Answer extends Answered>(
+  context: DirectContext & { readonly credential: 'ours' | 'theirs' },
   exchange: () => Promise<Answer>,
 ) => Promise<Answer>;
 
 /**
  * The way of everything that no change of the outbox stands for: commands, the gateway. There is none around the
- * throttle. `signal` ends the wait for a slot.
+ * throttle. `signal` ends the wait for a slot; so does `patience`, and where the wait is known to be longer nobody waits
+ * at all: then it throws why nothing is sent (`rate_limited`, or what was said of the key), with `retryAfter`.
  */
 export function throughThrottle(throttle: Throttle, clock: Clock, commit: Commit): Through {
-  return async (context, exchange) => {
-    const slot = await throttle.acquire({ due: clock.now(), ...context });
+  return async ({ credential, ...context }, exchange) => {
+    const slot = await slotWithin(throttle, clock, context);
     try {
       await commit((query) => slot.record(query));
     } catch (error) {
       slot.release();
       throw error;
     }
-    let end: { status: number; retryAfter?: number } | undefined;
+    let end: SlotAnswer | undefined;
     try {
       const answer = await exchange();
-      end = { status: answer.status, retryAfter: hint(answer.headers['retry-after']) };
+      const key = credential === 'ours' ? keyOf(answer.status) : undefined;
+      end = { status: answer.status, retryAfter: hint(answer.headers['retry-after']), key };
       return answer;
     } finally {
       await slot.complete(end);
@@ -64,10 +73,49 @@ export function throughThrottle(throttle: Throttle, clock: Clock, commit: Commit
   };
 }
 
+async function slotWithin(
+  throttle: Throttle,
+  clock: Clock,
+  { patience = Number.POSITIVE_INFINITY, lane, signal }: DirectContext,
+): Promise<Slot> {
+  const due = clock.now();
+  if (patience === Number.POSITIVE_INFINITY) return throttle.acquire({ lane, due, signal });
+  if (throttle.snapshot().nextForPeopleAt - due > patience) throw notNow(throttle, clock);
+  const over = new AbortController();
+  const cancel = clock.after(patience, () => over.abort());
+  const gone = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
+  try {
+    return await throttle.acquire({ lane, due, signal: gone });
+  } catch (error) {
+    throw over.signal.aborted && !signal?.aborted ? notNow(throttle, clock) : error;
+  } finally {
+    cancel();
+  }
+}
+
+/** Why no request of people is sent now, and when one can be. */
+function notNow(throttle: Throttle, clock: Clock): SyncError {
+  const { paused, nextForPeopleAt } = throttle.snapshot();
+  const retryAfter = Math.max(0, nextForPeopleAt - clock.now());
+  const full =
+    retryAfter > 0 ? 'the request quota of the workspace is used up' : 'as many requests as may be are on their way';
+  const message = paused
+    ? `nothing is sent to the workspace for ${duration(retryAfter)}: ${paused.reason}`
+    : `${full}; the next one can go in ${duration(retryAfter)}`;
+  return new SyncError(paused?.code ?? 'rate_limited', message, { retryAfter });
+}
+
+/** What an answer to a person's request tells of our key. That it may not do this one thing is no news of the key. */
+function keyOf(status: number): SlotAnswer['key'] {
+  if (status === 401) return { code: 'unauthorized', reason: `unauthorized: ${CODES.unauthorized.hint}` };
+  return status < 500 && status !== 403 ? null : undefined;
+}
+
 /** How commands send. */
 export function directSend(options: DoorOptions, through: Through): Send<DirectContext> {
   const send = transportOf(options);
-  return (request, context) => through(context, () => send(request, { signal: options.cut }));
+  return (request, context) =>
+    through({ ...context, credential: 'ours' }, () => send(request, { signal: options.cut }));
 }
 
 /** How the gateway sends: as the caller spelled it, with the caller's credential or, for a gateway token, with ours. */
@@ -75,7 +123,7 @@ export function passOn(options: DoorOptions, clock: Clock, through: Through): Pa
   const { http, baseUrl, apiKey, cut } = options;
   const version = apiOverrides.parse(options.api ?? {}).versionHeader ?? VERSION_HEADER;
   return ({ method, path, query, headers, body, authorization }, waiting) =>
-    through({ lane: 'interactive', signal: waiting }, async () => {
+    through({ lane: 'interactive', signal: waiting, credential: authorization ? 'theirs' : 'ours' }, async () => {
       const sentAt = clock.now();
       const answer = await http.request({
         method,

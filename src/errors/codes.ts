@@ -78,6 +78,11 @@ export const CODES = {
     hint: 'Start the daemon first: npm start.',
     exit: 75,
   },
+  not_answering: {
+    verdict: 'retry',
+    hint: 'The daemon lives, and does not get to it: look at its log, then try again.',
+    exit: 75,
+  },
   // storage
   disk_full: {
     verdict: 'wait-until',
@@ -154,6 +159,7 @@ export const CODES = {
   rate_limited: {
     verdict: 'wait-until',
     hint: 'The quota is used up; the request is sent when it is free again.',
+    exit: 75,
   },
   not_found: {
     verdict: 'never',

@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../errors/codes.ts';
 import type { Lane } from '../model/lane.ts';
 import type { Query } from '../store/database.ts';
 import type { WorkspaceClient } from '../workspace/client.ts';
@@ -6,15 +7,22 @@ import type { WorkspaceClient } from '../workspace/client.ts';
 export interface Slot {
   record(query: Query): Promise<void>;
   release(): void;
-  complete(answer: { status: number; retryAfter?: number } | undefined, query?: Query): Promise<void>;
+  complete(answer: SlotAnswer | undefined, query?: Query): Promise<void>;
+}
+
+interface SlotAnswer {
+  readonly status: number;
+  readonly retryAfter?: number;
+  /** What it tells of our key: null that it is accepted, else why not; absent where it tells nothing. */
+  readonly key?: { readonly code: ErrorCode; readonly reason: string } | null;
 }
 
 /** The part of the throttle that the outbox needs. */
 export interface Slots {
   acquire(wish: { lane: Lane; due: number; signal?: AbortSignal }): Promise<Slot>;
   usedShare(): number;
-  /** Nothing is sent before `until` (epoch milliseconds), whoever asks. */
-  pause(until: number, reason: string): Promise<void>;
+  /** Our key was refused, and no answer has shown yet that it is accepted again. */
+  isHalted(): boolean;
 }
 
 /** A request sent by the outbox uses the slot that its own transaction recorded. */

@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../errors/codes.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Bell } from '../lib/bell.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
@@ -43,9 +44,6 @@ export interface Outbox extends Stage {
   startWrites(): void;
 }
 
-/** With a wrong key one request in this time is spent to see whether it has been put right, milliseconds. */
-const UNAUTHORIZED_PAUSE = 5 * 60_000;
-
 /**
  * The stage that sends. It waits until a change is due and a slot is free; one transaction then takes the change,
  * stores the request and writes the ledger row; the request is sent; another transaction settles it. The next change
@@ -59,8 +57,6 @@ export function createOutbox(options: OutboxOptions): Outbox {
   let running: Promise<void> | undefined;
   let mayWrite = false;
   let onlyWrites = false;
-  /** The key was refused: one request at a time, until one is let in. */
-  let keyRefused = false;
 
   async function run(signal: AbortSignal): Promise<void> {
     await untilSettled(prepareStart);
@@ -98,7 +94,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
 
   /** What a request brings is not known before its answer: they go one by one, each change in its turn. */
   function isProbing(): boolean {
-    return breaker.open || keyRefused;
+    return breaker.open || throttle.isHalted();
   }
 
   async function takeNext(signal: AbortSignal): Promise<void> {
@@ -114,6 +110,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
     }
     const slot = await slotFor(next, news, signal);
     if (slot === undefined) return;
+    // Others failed while this one waited for its slot: now one probes, after those that are on their way.
+    if (isProbing() && working.size > 0) return slot.release();
     const prepared = await prepare(slot);
     if (prepared) track(deliver(prepared, slot));
   }
@@ -170,14 +168,15 @@ export function createOutbox(options: OutboxOptions): Outbox {
     const { action, entity } = prepared;
     try {
       const answer = await send(options.client, prepared, { slot });
-      getsThrough(entity);
+      breaker.passed(entity);
       logger.info({ action, entity, status: answer.status, deliveries: prepared.waiting }, 'request answered');
       await untilSettled(() => succeed(prepared, slot, answer.status, answer.body));
+      tellEnd();
     } catch (thrown) {
       const error = asSyncError(thrown);
-      note(prepared, error);
+      const gotThrough = note(prepared, error);
       await untilSettled(() => fail(prepared, slot, error));
-      if (isCredential(error)) await pauseFor(error);
+      if (gotThrough) tellEnd();
     }
     if (prepared.kind !== 'read') options.onWrite?.();
     options.inbox.ring();
@@ -197,7 +196,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
 
   async function succeed(prepared: Prepared, slot: Slot, status: number, body: unknown): Promise<void> {
     const received = await store.commit(async (transaction) => {
-      await slot.complete({ status }, transaction);
+      await slot.complete({ status, key: null }, transaction);
       return settle(transaction, prepared, body, context());
     });
     meter.count('workspace_requests_total', { route: prepared.action, status: String(status) });
@@ -211,8 +210,9 @@ export function createOutbox(options: OutboxOptions): Outbox {
   async function fail(prepared: Prepared, slot: Slot, error: SyncError): Promise<void> {
     const { action, entity } = prepared;
     const { status, retryAfter } = error;
+    const answer = status === undefined ? undefined : { status, retryAfter, key: keyOf(error) };
     const failure = await store.commit(async (transaction) => {
-      await slot.complete(status === undefined ? undefined : { status, retryAfter }, transaction);
+      await slot.complete(answer, transaction);
       const judgement = { outage: breaker.open, atFault: breaker.isAtFault(entity) };
       return settleFailure(transaction, prepared, error, { ...context(), ...judgement });
     });
@@ -220,28 +220,24 @@ export function createOutbox(options: OutboxOptions): Outbox {
     logger[failure === 'held' ? 'error' : 'warn']({ action, entity, error, outcome: failure }, 'request failed');
   }
 
-  /** It holds in memory even where it cannot be written down. */
-  async function pauseFor(error: SyncError): Promise<void> {
-    try {
-      await throttle.pause(clock.now() + UNAUTHORIZED_PAUSE, `${error.code}: ${error.hint}`);
-    } catch (failure) {
-      logger.error({ error: asSyncError(failure) }, 'the pause could not be stored');
-    }
+  /** An answer to a request that started before our key was refused says nothing of the key. */
+  function tellEnd(): void {
+    if (!throttle.isHalted()) options.onTrouble?.(undefined);
   }
 
-  function getsThrough(entity: string): void {
-    keyRefused = false;
-    breaker.passed(entity);
-    options.onTrouble?.(undefined);
-  }
-
-  /** Only what the workspace itself said proves that it is there: a proxy in between answers what it likes. */
-  function note(prepared: Prepared, error: SyncError): void {
-    if (isCredential(error)) keyRefused = true;
-    else if (error.status === 429 || isTheirWord(error)) getsThrough(prepared.entity);
-    else breaker.failed(prepared.entity);
+  /**
+   * Only what the workspace itself said proves that it is there: a proxy in between answers what it likes.
+   *
+   * @returns whether the request got through to the workspace, and our key was accepted
+   */
+  function note(prepared: Prepared, error: SyncError): boolean {
+    const isRefused = isCredential(error);
+    const gotThrough = !isRefused && (error.status === 429 || isTheirWord(error));
+    if (gotThrough) breaker.passed(prepared.entity);
+    else if (!isRefused) breaker.failed(prepared.entity);
     const isFirstRead = !mayWrite && prepared.kind === 'read' && error.status !== 429;
-    if (keyRefused || breaker.failing || isFirstRead) options.onTrouble?.(error);
+    if (isRefused || breaker.failing || isFirstRead) options.onTrouble?.(error);
+    return gotThrough && !isFirstRead;
   }
 
   function start(): void {
@@ -267,6 +263,12 @@ export function createOutbox(options: OutboxOptions): Outbox {
       running = undefined;
     },
   };
+}
+
+/** What a failed request tells of our key. What stands in front of the workspace answers without looking at it. */
+function keyOf(error: SyncError): { readonly code: ErrorCode; readonly reason: string } | null | undefined {
+  if (isCredential(error)) return { code: error.code, reason: `${error.code}: ${error.hint}` };
+  return error.status === 429 || isTheirWord(error) ? null : undefined;
 }
 
 function isCredential(error: SyncError): boolean {

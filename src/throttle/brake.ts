@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../errors/codes.ts';
 import type { WindowSnapshot } from './limits.ts';
 import { effectiveShare, type Share } from './share.ts';
 
@@ -13,7 +14,10 @@ import { effectiveShare, type Share } from './share.ts';
  *
  * Several requests can be in flight when the first refusal comes. Their refusals say the same thing once more: those
  * that started before the last cut may lengthen the pause, but do not cut again. Their successes prove nothing either.
- * A halt is independent of all this: it has its own end and reason, and only `resume` or time lifts it.
+ *
+ * A halt is independent of all this, and goes the same way: the daemon's own key was refused. Nothing is sent before its
+ * end; then one request at a time, until an answer shows that the key is accepted again. Answers to requests that
+ * started before the halt prove nothing: they were judged before it.
  */
 export interface Brake extends Share {
   /** Refused, and not yet proven wrong: one request at a time. */
@@ -90,8 +94,14 @@ export function isShared({ observed }: Brake, now: number): boolean {
 
 export interface Halt {
   readonly until: number;
+  /** When it was last set: only what started later can prove it over. */
+  readonly since: number;
+  readonly code: ErrorCode;
   readonly reason: string;
 }
+
+/** What nothing is sent because of, and until when. */
+export type Pause = Pick<Halt, 'until' | 'code' | 'reason'>;
 
 /** Nothing holds back but the configured share. */
 export const OPEN: Brake = {
@@ -163,9 +173,21 @@ export function halted(brake: Brake, halt: Halt): Brake {
   return brake.halt !== null && brake.halt.until >= halt.until ? brake : { ...brake, halt };
 }
 
+/** The key was accepted for a request that started at `started`. Answers the same object where that proves nothing. */
+export function accepted(brake: Brake, started: number): Brake {
+  if (brake.halt === null || started <= brake.halt.since) return brake;
+  return { ...brake, halt: null };
+}
+
+/** Whether requests go one at a time: after a refusal or a halt, until one of them shows that it is over. */
+export function isProbing({ limited, halt }: Brake): boolean {
+  return limited || halt !== null;
+}
+
 /** The end of whichever pause lasts longest; in the past where nothing pauses. */
-export function pausedUntil(brake: Brake): Halt {
-  const refusal = { until: brake.refusedUntil, reason: 'the workspace refused a request: its quota is used up' };
+export function pausedUntil(brake: Brake): Pause {
+  const reason = 'the workspace refused a request: its quota is used up';
+  const refusal = { until: brake.refusedUntil, code: 'rate_limited', reason } as const;
   return brake.halt !== null && brake.halt.until > refusal.until ? brake.halt : refusal;
 }
 
@@ -191,7 +213,7 @@ export function restored(saved: SavedBrake, boot: string, now: number, wall: num
     growsFrom: brake.growsFrom + shift,
     cutAt: brake.cutAt + shift,
     refusedUntil: brake.refusedUntil + shift,
-    halt: brake.halt && { ...brake.halt, until: brake.halt.until + shift },
+    halt: brake.halt && { ...brake.halt, until: brake.halt.until + shift, since: brake.halt.since + shift },
     observed: brake.observed && { ...brake.observed, at: brake.observed.at + shift },
   };
 }

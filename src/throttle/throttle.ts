@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../errors/codes.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -8,15 +9,19 @@ import { type Query, type Store, storeError } from '../store/database.ts';
 import { createAlarm } from './alarm.ts';
 import { type Book, type Entry, openBook } from './book.ts';
 import {
+  accepted,
   admitted,
   type Brake,
   boundedHint,
+  type Halt,
   halted,
+  isProbing,
   isShared,
   keptAfter,
   LONGEST_PAUSE,
   type Observed,
   othersUse,
+  type Pause,
   pausedUntil,
   provesRoom,
   refused,
@@ -49,9 +54,9 @@ export interface Throttle {
   snapshot(): QuotaSnapshot;
   /** When the last of so many more background requests can start, at the present share: epoch milliseconds. */
   drainedAt(requests: number): number;
-  /** Sends nothing, in any lane, until then: epoch milliseconds, at most 15 minutes from now. Survives a restart. */
-  pause(until: number, reason: string): Promise<void>;
-  /** Lifts what `pause` set. The pause after a refusal stays: the server would refuse again. */
+  /** The daemon's key was refused, and no answer has shown yet that it is accepted again: one request at a time. */
+  isHalted(): boolean;
+  /** The daemon has another key: what was known of the one before is forgotten. A pause of the quota stays. */
   resume(): Promise<void>;
   /** Rejects the waiting wishes with `aborted`; resolves when the slots given out have ended. */
   stop(): Promise<void>;
@@ -70,10 +75,19 @@ export interface Slot {
   complete(answer: SlotAnswer | undefined, query?: Query): Promise<void>;
 }
 
-interface SlotAnswer {
+export interface SlotAnswer {
   readonly status: number;
   /** Milliseconds that a refusal asked to wait. */
   readonly retryAfter?: number;
+  /** What it tells of the daemon's own key: null that it is accepted, else why not. Absent where it tells nothing. */
+  readonly key?: KeyRefusal | null;
+}
+
+/** The daemon's key was refused: nothing more is sent with it for a while, then one request at a time. */
+export interface KeyRefusal {
+  readonly code: ErrorCode;
+  /** For people. */
+  readonly reason: string;
 }
 
 interface QuotaSnapshot {
@@ -84,7 +98,9 @@ interface QuotaSnapshot {
   /** Refused lately, and not yet let in again: one request at a time. */
   readonly limited: boolean;
   /** Epoch milliseconds, and why; null where nothing pauses. */
-  readonly paused: { readonly until: number; readonly reason: string } | null;
+  readonly paused: Pause | null;
+  /** The daemon's key was refused, and no answer has shown yet that it is accepted again. */
+  readonly halt: KeyRefusal | null;
   readonly waiting: Readonly<Record<Lane, number>>;
   readonly inFlight: number;
   /** When a background request may be sent next, epoch milliseconds; null: only after an answer has come. */
@@ -108,6 +124,8 @@ export interface ThrottleOptions {
 const BEAT_EVERY = 5_000;
 /** Most answers have come by then, milliseconds. */
 const SLOW = 1_000;
+/** With a refused key one request in this time is spent to see whether it has been put right, milliseconds. */
+const HALT = 5 * 60_000;
 
 /** Reads ledger and brake, re-dating what comes from another boot. Throws what `storeError` makes of a failure. */
 export async function createThrottle(options: ThrottleOptions): Promise<Throttle> {
@@ -159,7 +177,7 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
 
   /** One that is slow to answer does not hold up the others. */
   const concurrency = () => {
-    if (brake.limited) return 1;
+    if (isProbing(brake)) return 1;
     return isShared(brake, clock.monotonic()) ? Math.min(quota.concurrency, 1 + slow.size) : quota.concurrency;
   };
 
@@ -195,6 +213,14 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
     logger.info({ share: limits.share(facts()) }, 'the workspace takes requests again');
   };
 
+  const judgeKey = (entry: Entry, refusal: KeyRefusal | null) => {
+    const now = clock.monotonic();
+    const next = refusal
+      ? halted(brake, { ...refusal, until: now + HALT, since: now } satisfies Halt)
+      : accepted(brake, entry.started);
+    if (next !== brake) setBrake(next);
+  };
+
   const report = (entry: Entry) => {
     const { long, burst } = limits.snapshot(facts());
     meter.count('quota_requests_total', { lane: entry.lane });
@@ -207,6 +233,7 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
   const end = (entry: Entry, answer: SlotAnswer | undefined): boolean => {
     const before = brake;
     book.complete(entry, answer?.status);
+    if (answer?.key !== undefined) judgeKey(entry, answer.key);
     if (answer?.status === 429) refuse(entry, answer.retryAfter);
     else if (answer !== undefined && provesRoom(answer.status)) admit(entry);
     report(entry);
@@ -288,6 +315,8 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
 
     usedShare: () => limits.usedShare(facts()),
 
+    isHalted: () => brake.halt !== null,
+
     snapshot() {
       const known = facts();
       const pause = pausedUntil(brake);
@@ -298,7 +327,8 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
         configuredShare: quota.share,
         effectiveShare: limits.share(known),
         limited: brake.limited,
-        paused: pause.until > known.now ? { until: toWall(pause.until), reason: pause.reason } : null,
+        paused: pause.until > known.now ? { ...pauseOf(pause), until: toWall(pause.until) } : null,
+        halt: brake.halt && { code: brake.halt.code, reason: brake.halt.reason },
         waiting: line.waiting(),
         inFlight: book.all.inFlight,
         nextSlotAt: next === Number.POSITIVE_INFINITY ? null : toWall(next),
@@ -310,12 +340,6 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
     drainedAt(requests) {
       const known = facts();
       return toWall(limits.drainedAt(known, Math.max(known.now, pausedUntil(brake).until), requests));
-    },
-
-    async pause(until, reason) {
-      const wait = Math.min(LONGEST_PAUSE, until - clock.now());
-      setBrake(halted(brake, { until: clock.monotonic() + wait, reason }));
-      await durably(store, (query) => writeBrake(query, clock, brake));
     },
 
     async resume() {
@@ -332,6 +356,10 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
       await line.close();
     },
   };
+}
+
+function pauseOf({ until, code, reason }: Pause): Pause {
+  return { until, code, reason };
 }
 
 async function durably<Result>(store: Store, work: (query: Query) => Promise<Result>): Promise<Result> {

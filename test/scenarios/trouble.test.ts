@@ -107,6 +107,98 @@ describe('a key that is revoked', () => {
   });
 });
 
+/** A server that takes its time: requests wait until they are let in, and nothing else happens meanwhile. */
+function slowServer() {
+  const waiting: (() => void)[] = [];
+  return {
+    enter: () => new Promise<void>((resolve) => void waiting.push(resolve)),
+    /** How many have come, once nothing more comes. */
+    async count(): Promise<number> {
+      let seen = -1;
+      while (seen !== waiting.length) {
+        seen = waiting.length;
+        for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
+      }
+      return seen;
+    },
+    letIn: (count = waiting.length) => waiting.splice(0, count).forEach((resolve) => void resolve()),
+  };
+}
+
+describe('a key that is refused by a server that is slow to answer', () => {
+  const REFUSED = errorAnswer(401, 'unauthorized');
+
+  /** Forty changes wait; the first requests, as many as may be in flight, are at the server. */
+  async function startSending(server: ReturnType<typeof slowServer>, verdict: (index: number) => Fault | undefined) {
+    let index = 0;
+    weather.turn({
+      async before() {
+        const fault = verdict(index++);
+        await server.enter();
+        return fault;
+      },
+    });
+    await deliverMany(1, 40);
+    await world.partition().reconcile.drain();
+    await world.clock.advance(10 * SECOND);
+    return server.count();
+  }
+
+  it('stops the request that waits for a place, too', async () => {
+    const server = slowServer();
+    const first = await startSending(server, () => REFUSED);
+    expect(first).toBe(8);
+    server.letIn();
+    expect(await server.count()).toBe(0);
+    expect(weather.arrivals.filter(({ method }) => method === 'POST')).toHaveLength(8);
+  });
+
+  it.each([
+    ['when all that were on their way are refused', () => REFUSED],
+    [
+      'when answers that were on their way come after the refusal',
+      (index: number) => (index === 0 ? REFUSED : undefined),
+    ],
+  ])('is asked once at the retry %s', async (_name, verdict) => {
+    const server = slowServer();
+    await startSending(server, (index) => (index < 8 ? verdict(index) : REFUSED));
+    server.letIn(1);
+    await server.count();
+    server.letIn();
+    await server.count();
+    for (let retry = 0; retry < 3; retry++) {
+      await world.clock.advance(5 * MINUTE + SECOND);
+      expect(await server.count()).toBe(1);
+      server.letIn();
+      await server.count();
+    }
+  });
+
+  it('is asked once at the retry after a restart', async () => {
+    weather.turn({ before: () => REFUSED });
+    await deliverMany(1, 40);
+    await travel(10 * SECOND);
+    await world.restart();
+    const server = slowServer();
+    weather.turn({ before: () => server.enter().then(() => REFUSED) });
+    await world.clock.advance(5 * MINUTE + SECOND);
+    expect(await server.count()).toBe(1);
+    server.letIn();
+    await server.count();
+  });
+
+  it('sends everything again once it is accepted', async () => {
+    const server = slowServer();
+    await startSending(server, () => REFUSED);
+    server.letIn();
+    await server.count();
+    weather.clear();
+    await travel(6 * MINUTE);
+    await world.settled();
+    expect(await recorded()).toEqual(upTo(40));
+  });
+});
+
 describe('a minute in which most answers are lost', () => {
   const cases: readonly [string, (index: number) => { before?: Fault; after?: Fault }][] = [
     ['by errors', (index) => (index % 3 < 2 ? { before: errorAnswer(500, 'internal_error') } : {})],

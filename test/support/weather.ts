@@ -8,7 +8,8 @@ export interface Arrival {
   readonly url: string;
 }
 
-type Before = (arrival: Arrival) => Fault | undefined;
+/** A promise keeps the request waiting: no time travels meanwhile. */
+type Before = (arrival: Arrival) => Fault | undefined | Promise<Fault | undefined>;
 type After = (arrival: Arrival, status: number) => Fault | undefined;
 
 /** The network between the daemon and the service: fair, until a test makes it otherwise. People are never touched. */

@@ -245,10 +245,14 @@ test('a pause after a refusal, and the share, survive a restart, a reboot and a 
   await sent;
 });
 
-test('a halt stops every lane, survives a restart, and is lifted by resume; a refusal is not', async () => {
+const REFUSED = { status: 401, key: { code: 'unauthorized', reason: 'the key was refused' } } as const;
+const ACCEPTED = { status: 200, key: null } as const;
+
+test('a refused key stops every lane, survives a restart, and is forgotten with the key; a refusal is not', async () => {
   const on = await bench();
-  await on.throttle.pause(on.clock.now() + 5 * MINUTE, 'the key was refused');
-  expect(on.throttle.snapshot().paused).toEqual({ until: on.clock.now() + 5 * MINUTE, reason: 'the key was refused' });
+  await (await on.wish('mirror')).complete(REFUSED);
+  on.given.length = 0;
+  expect(on.throttle.snapshot().paused).toEqual({ until: on.clock.now() + 5 * MINUTE, ...REFUSED.key });
   const again = await on.restart();
   const sent = again.send('interactive', 1, 429, 10_000);
   await again.clock.advance(MINUTE);
@@ -259,10 +263,28 @@ test('a halt stops every lane, survives a restart, and is lifted by resume; a re
   expect(again.throttle.snapshot().paused?.until).toBe(again.clock.now() + 10_000);
 });
 
-test('no pause lasts longer than 15 minutes', async () => {
+test('with a refused key nobody goes until the pause is over, then one at a time until one is accepted', async () => {
   const on = await bench();
-  await on.throttle.pause(on.clock.now() + 86_400_000, 'far');
-  expect(on.throttle.snapshot().paused?.until).toBe(on.clock.now() + 15 * MINUTE);
+  const early = await on.wish('mirror');
+  const refused = await on.wish('mirror');
+  const lanes = ['interactive', 'mirror', 'link'] as const;
+  await refused.complete(REFUSED);
+  const slots = lanes.map((lane) => on.wish(lane));
+  // It was on its way before the key was refused, and proves nothing.
+  await early.complete(ACCEPTED);
+  await on.clock.advance(5 * MINUTE - 1);
+  expect(on.given).toHaveLength(2);
+  expect(on.throttle.isHalted()).toBe(true);
+  await on.clock.advance(1);
+  expect(on.given).toHaveLength(3);
+  await on.clock.advance(MINUTE);
+  expect(on.given).toHaveLength(3);
+  await (await slots[0])?.complete(REFUSED);
+  await on.clock.advance(5 * MINUTE);
+  expect(on.given).toHaveLength(4);
+  await (await Promise.race(slots.slice(1)))?.complete(ACCEPTED);
+  await Promise.all(slots);
+  expect(on.throttle.snapshot()).toMatchObject({ halt: null, paused: null });
 });
 
 test('a wish is withdrawn by its signal while it waits; a slot that was given is not', async () => {

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import {
+  accepted,
   admitted,
   boundedHint,
   halted,
+  isProbing,
   OPEN,
   pausedUntil,
   provesRoom,
@@ -77,22 +79,33 @@ describe('an answer', () => {
   });
 });
 
+const HALT = { until: 300_000, since: 2_000, code: 'unauthorized', reason: 'the key was refused' } as const;
+
 describe('a halt', () => {
   test('holds beside a refusal: the later end counts, with its reason', () => {
-    const both = halted(refused(OPEN, refusal), { until: 300_000, reason: 'unauthorized' });
-    expect(pausedUntil(both)).toEqual({ until: 300_000, reason: 'unauthorized' });
+    const both = halted(refused(OPEN, refusal), HALT);
+    expect(pausedUntil(both)).toEqual(HALT);
     expect(pausedUntil({ ...both, refusedUntil: 400_000 }).until).toBe(400_000);
     expect(pausedUntil({ ...both, halt: null }).until).toBe(7_000);
   });
 
   test('is not shortened by a shorter one', () => {
-    const long = halted(OPEN, { until: 300_000, reason: 'first' });
-    expect(halted(long, { until: 200_000, reason: 'second' })).toBe(long);
+    const long = halted(OPEN, { ...HALT, reason: 'first' });
+    expect(halted(long, { ...HALT, until: 200_000, reason: 'second' })).toBe(long);
+  });
+
+  test('is over only when a request that started after it is accepted; until then one goes at a time', () => {
+    const brake = halted(OPEN, HALT);
+    expect(isProbing(brake)).toBe(true);
+    expect(accepted(brake, 2_000)).toBe(brake);
+    expect(accepted(brake, 300_000)).toEqual(OPEN);
+    expect(isProbing(OPEN)).toBe(false);
+    expect(accepted(OPEN, 300_000)).toBe(OPEN);
   });
 });
 
 describe('a brake that was kept', () => {
-  const brake = halted(refused(OPEN, refusal), { until: 302_000, reason: 'unauthorized' });
+  const brake = halted(refused(OPEN, refusal), { ...HALT, until: 302_000 });
   const saved = { boot: 'a', at: 2_000, wall: 1_000_000, brake };
   const DAY = 86_400_000;
 
@@ -105,7 +118,7 @@ describe('a brake that was kept', () => {
     const present = restored(saved, 'b', 50, 1_004_000);
     expect(present.refusedUntil - 50).toBe(1_000);
     expect(present.growsFrom - 50).toBe(-4_000);
-    expect(present.halt).toEqual({ until: 50 + 296_000, reason: 'unauthorized' });
+    expect(present.halt).toEqual({ ...HALT, until: 50 + 296_000, since: 50 - 4_000 });
     expect(present.cutAt).toBeLessThan(50);
   });
 

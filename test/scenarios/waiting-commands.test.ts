@@ -1,0 +1,109 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { commandLine } from '../support/command-line.ts';
+import { type Running, startWorksync, worksync } from '../support/processes.ts';
+import { NO_QUOTA, startWorkspaceService, type TestService } from '../support/workspace-service.ts';
+
+/** No command waits without a word, or without an end. */
+
+let scratch = '';
+let service: TestService;
+const running: Running[] = [];
+
+beforeEach(async () => {
+  scratch = mkdtempSync(join(tmpdir(), 'worksync-waiting-'));
+  service = await startWorkspaceService({ quota: NO_QUOTA });
+});
+
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await Promise.all(running.splice(0).map((process) => process.end('SIGKILL')));
+  await service.close();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+/** A daemon's configuration, which every command of this test finds. */
+function configure({ apiKey = service.apiKey, quota }: { apiKey?: string; quota: string }): void {
+  const hooks = 'connector: github, repositories: [acme/app], webhookSecrets: a-secret-of-sixteen-or-more, poll: off';
+  const config = join(scratch, 'team.yaml');
+  writeFileSync(
+    config,
+    `workspace:\n  url: ${service.url}\n  apiKey: ${apiKey}\nconnections:\n  hooks: { ${hooks} }\nquota: ${quota}\n`,
+  );
+  vi.stubEnv('WORKSYNC_CONFIG', config);
+  vi.stubEnv('WORKSYNC_DATA', join(scratch, 'data'));
+}
+
+const environment = () => ({
+  env: { WORKSYNC_CONFIG: join(scratch, 'team.yaml'), WORKSYNC_DATA: join(scratch, 'data') },
+});
+
+async function startDaemon(): Promise<void> {
+  const daemon = startWorksync(['run', '--port', '0', '--log-level', 'silent'], environment());
+  running.push(daemon);
+  await daemon.says('Status page');
+}
+
+describe('while the key is refused', () => {
+  const WRONG = 'wsk_nobody_gave_out_this_key_0123456789abcdef';
+
+  it('a command beside the daemon ends at once with 77 and says why', async () => {
+    configure({ apiKey: WRONG, quota: '{ requests: 100, burst: 50 }' });
+    await startDaemon();
+    // Whichever of the daemon's first read and this is refused first: from then on nothing is sent.
+    await vi.waitFor(async () => expect((await worksync(['status'], environment())).stdout).toContain('unauthorized'), {
+      timeout: 30_000,
+    });
+    const { code, stdout, stderr } = await worksync(['prs', 'list'], environment());
+    expect({ code, stdout }).toEqual({ code: 77, stdout: '' });
+    expect(stderr).toMatch(/^worksync: nothing is sent to the workspace for \d+ (min|s): unauthorized: /);
+    expect(stderr).toContain('code:   unauthorized');
+  }, 60_000);
+
+  it('a command without a daemon asks once, and the next one is told by the data folder', async () => {
+    configure({ apiKey: WRONG, quota: '{ requests: 100, burst: 50 }' });
+    expect(await commandLine('tasks', 'list')).toMatchObject({ code: 77, stderr: expect.stringContaining('401') });
+    const again = await commandLine('tasks', 'list');
+    expect(again).toMatchObject({ code: 77, stdout: '' });
+    expect(again.stderr).toContain('nothing is sent to the workspace for 4 min');
+    configure({ quota: '{ requests: 100, burst: 50 }' });
+    expect(await commandLine('tasks', 'list')).toMatchObject({ code: 0, stderr: '' });
+  });
+});
+
+describe('while the quota is used up', () => {
+  it('a command that would wait longer than it may ends at once with 75', async () => {
+    configure({ quota: '{ requests: 2, burst: 2 }' });
+    for (let sent = 0; sent < 2; sent++) expect((await commandLine('tasks', 'list')).code).toBe(0);
+    const began = performance.now();
+    const { code, stdout, stderr } = await commandLine('tasks', 'list', '--timeout', '5m');
+    expect({ code, stdout }).toEqual({ code: 75, stdout: '' });
+    expect(performance.now() - began).toBeLessThan(60_000);
+    expect(stderr).toMatch(
+      /^worksync: the request quota of the workspace is used up; the next one can go in 1[45] min\n/,
+    );
+    expect(stderr).toMatch(/remedy: Repeat it in 15 min, or give it more time than 5 min with --timeout\./);
+  });
+
+  it.each(['alone', 'beside a daemon'])(
+    'a command %s that waits says at once what for, and goes on',
+    async (place) => {
+      configure({ quota: '{ requests: 100, burst: 3, burstWindow: 4s, share: 1 }' });
+      if (place !== 'alone') await startDaemon();
+      const said: string[] = [];
+      for (let sent = 0; sent < 7; sent++) {
+        const { code, stderr } = await commandLine('tasks', 'list');
+        expect([code, stderr]).toEqual([0, expect.anything()]);
+        if (stderr !== '') said.push(stderr);
+      }
+      expect(said.length).toBeGreaterThan(0);
+      for (const stderr of said)
+        expect(stderr).toMatch(
+          /^worksync: the request quota .* can go in [0-4] s\. Waiting for at most (90|89) s\.\n$/,
+        );
+    },
+    60_000,
+  );
+});

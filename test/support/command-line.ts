@@ -1,0 +1,31 @@
+import { vi } from 'vitest';
+import { main } from '../../src/cli/program.ts';
+import { createScrubber } from '../../src/observe/scrubber.ts';
+
+/** What a command line printed, and how it ended. */
+export interface CommandEnded {
+  readonly code: number | undefined;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Each line of standard output as JSON. */
+  json(): ReturnType<JSON['parse']>[];
+}
+
+/** One command line in this process; each opens and closes the data folder for itself. One at a time. */
+export async function commandLine(...args: string[]): Promise<CommandEnded> {
+  const said = { stdout: '', stderr: '' };
+  const spies = (['stdout', 'stderr'] as const).map((name) =>
+    vi.spyOn(process[name], 'write').mockImplementation((text) => {
+      said[name] += String(text);
+      return true;
+    }),
+  );
+  try {
+    const code = await main(['node', 'worksync', ...args], 'test', createScrubber());
+    const { stdout, stderr } = said;
+    const lines = () => stdout.split('\n').filter((line) => line !== '');
+    return { code, stdout, stderr, json: () => lines().map((line) => JSON.parse(line)) };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+}
