@@ -161,6 +161,15 @@ describe('architecture', () => {
     expect(wrong).toEqual([]);
   });
 
+  it('applies schemas to what vendors say in the kit only, which makes a SyncError of what does not fit', () => {
+    const parses = /(?<!\b(?:JSON|Date))\.(?:safeParse|parse)(?:Async)?\(/g;
+    const wrong = FILES.filter(({ path }) => path.startsWith('connectors/') && vendorFolder(path) !== KIT)
+      // Options without credentials are the connector's own words.
+      .map(({ path, text }) => ({ path, text: withoutComments(text).replaceAll('options.parse(', '') }))
+      .flatMap(({ path, text }) => [...text.matchAll(parses)].map(([call]) => `${path}${call}`));
+    expect(wrong).toEqual([]);
+  });
+
   it('never branches on the name of a connector outside connectors/', () => {
     const vendors = readdirSync(join(SRC, 'connectors'), { withFileTypes: true })
       .filter((entry) => entry.isDirectory() && entry.name !== 'kit')

@@ -3,6 +3,7 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { failed } from '../kit/finding.ts';
+import { readable } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
 import type { Directory } from './projects.ts';
@@ -17,7 +18,8 @@ const ANONYMOUS = 'aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa';
 
 /** Who the credential is; `worksync`'s own comments are known by that id. */
 export async function whoAmI(api: Api, signal: AbortSignal): Promise<z.infer<typeof who> | undefined> {
-  return who.safeParse((await api.get('/_apis/connectionData', { 'api-version': '7.1-preview' }, signal)).content).data;
+  const { content } = await api.get('/_apis/connectionData', { 'api-version': '7.1-preview' }, signal);
+  return readable(who, content);
 }
 
 /** Proves the credential, the organisation, and each project. Reads only. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import { absent } from '../kit/fields.ts';
+import { readable } from '../kit/json.ts';
 import type { Directory, Project } from './projects.ts';
 import * as schema from './schema.ts';
 
@@ -28,7 +29,7 @@ export async function categoryOf(
   directory: Directory,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const { data } = about.safeParse(found);
+  const data = readable(about, found);
   const { 'System.State': state, 'System.WorkItemType': type } = data?.fields ?? {};
   if (state === undefined || type === undefined) return undefined;
   try {

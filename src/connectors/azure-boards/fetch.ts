@@ -3,9 +3,9 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
-import { writeJson } from '../kit/json.ts';
+import { parseAnswer, writeJson } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
-import { type Api, malformed } from './api.ts';
+import type { Api } from './api.ts';
 import { enrich } from './enrich.ts';
 import type { Directory } from './projects.ts';
 import * as schema from './schema.ts';
@@ -30,8 +30,7 @@ export async function fetchWorkItem(
   const path = `/_apis/wit/workitems/${id}`;
   try {
     const { content } = await api.get(path, { fields: schema.FIELDS }, signal);
-    const { data } = placed.safeParse(content);
-    if (!data) throw malformed(`GET ${path}: the answer names no project`);
+    const data = parseAnswer(placed, content, `GET ${path}`);
     const project = await directory.project(data.fields['System.TeamProject'], signal);
     return { event: SHAPES.workItem, body: writeJson(await enrich(content, project, directory, signal)) };
   } catch (thrown) {

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { HookState, Hooks } from '../connector.ts';
-import { type Api, malformed } from './api.ts';
+import { parseAnswer } from '../kit/json.ts';
+import type { Api } from './api.ts';
 import type { Directory, Project } from './projects.ts';
 
 const PATH = '/_apis/hooks/subscriptions';
@@ -29,8 +30,7 @@ export function hooksOf(api: Api, directory: Directory): Hooks {
 
   async function leadingTo(url: string, signal: AbortSignal): Promise<readonly Subscription[]> {
     const query = { publisherId: 'tfs', consumerId: 'webHooks', consumerActionId: 'httpRequest' };
-    const { data } = list.safeParse((await api.get(PATH, query, signal)).content);
-    if (!data) throw malformed(`GET ${PATH}: the answer lists no subscriptions`);
+    const data = parseAnswer(list, (await api.get(PATH, query, signal)).content, `GET ${PATH}`);
     return data.value.filter(({ consumerInputs }) => consumerInputs.url === url);
   }
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import { workItemKey } from '../../model/item.ts';
 import type { HistoryPage, HistoryPosition, PollPage, PollPosition, SweepPage } from '../connector.ts';
-import { writeJson } from '../kit/json.ts';
+import { parseAnswer, readable, writeJson } from '../kit/json.ts';
 import { firstWalkStart, newest, OVERLAP } from '../kit/turns.ts';
 import { type Api, malformed } from './api.ts';
 import { enrich } from './enrich.ts';
@@ -66,8 +66,7 @@ async function revisions(api: Api, directory: Directory, { unit, since, page }: 
     ...(page === undefined ? (since === undefined ? {} : { startDateTime: since }) : { continuationToken: page }),
   };
   const { content, answer } = await api.get(path, query, signal);
-  const { data } = batch.safeParse(content);
-  if (!data) throw malformed(`GET ${path}: the answer is no batch of revisions`);
+  const data = parseAnswer(batch, content, `GET ${path}`);
   return { items: await enriched(data.values, unit, directory, signal), next: nextOf(data, page, path), answer };
 }
 
@@ -92,12 +91,12 @@ const judged = z.object({ category: z.enum(['Completed', 'Removed']) });
 
 /** Epoch milliseconds; NaN where it cannot be read: such an element is kept, for `translate` to judge. */
 function changedAt(item: unknown): number {
-  const { data } = timed.safeParse(item);
+  const data = readable(timed, item);
   return data ? Date.parse(data.fields['System.ChangedDate']) : Number.NaN;
 }
 
 function isDone(item: unknown): boolean {
-  return judged.safeParse(item).success;
+  return readable(judged, item) !== undefined;
 }
 
 /** One page of everything that was changed since a time; the API lists the oldest change first. */
@@ -129,8 +128,7 @@ export async function sweepWorkItems(
     { method: 'POST', path, query: { $top: String(IDS_AT_ONCE) }, body: { query } },
     signal,
   );
-  const { data } = ids.safeParse(answer);
-  if (!data) throw malformed(`POST ${path}: the answer lists no work items`);
+  const data = parseAnswer(ids, answer, `POST ${path}`);
   const found = data.workItems.map(({ id }) => id);
   const last = found.at(-1);
   return {

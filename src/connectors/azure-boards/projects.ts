@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
+import { parseAnswer } from '../kit/json.ts';
 import { createListing } from '../kit/listing.ts';
 import { inScope, namedIn, patternsOf } from '../kit/scope.ts';
-import { type Api, malformed } from './api.ts';
+import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -67,15 +68,13 @@ function keptAt<Kept>(kept: Map<string, Kept>, name: string, make: () => Kept): 
 
 async function readProject(api: Api, unit: string, signal: AbortSignal): Promise<Project> {
   const path = `/_apis/projects/${encodeURIComponent(unit)}`;
-  const { data } = schema.project.safeParse((await api.get(path, {}, signal)).content);
-  if (!data) throw malformed(`GET ${path}: the answer is no project`);
+  const data = parseAnswer(schema.project, (await api.get(path, {}, signal)).content, `GET ${path}`);
   return data;
 }
 
 async function readStates(api: Api, project: string, type: string, signal: AbortSignal): Promise<States> {
   const path = `/${encodeURIComponent(project)}/_apis/wit/workitemtypes/${encodeURIComponent(type)}/states`;
-  const { data } = states.safeParse((await api.get(path, {}, signal)).content);
-  if (!data) throw malformed(`GET ${path}: the answer lists no states`);
+  const data = parseAnswer(states, (await api.get(path, {}, signal)).content, `GET ${path}`);
   return data.value;
 }
 
@@ -83,8 +82,7 @@ async function allProjects(api: Api, signal: AbortSignal): Promise<readonly Proj
   const found: Project[] = [];
   for (;;) {
     const query = { $top: String(PAGE), $skip: String(found.length) };
-    const { data } = page.safeParse((await api.get('/_apis/projects', query, signal)).content);
-    if (!data) throw malformed('GET /_apis/projects: the answer lists no projects');
+    const data = parseAnswer(page, (await api.get('/_apis/projects', query, signal)).content, 'GET /_apis/projects');
     found.push(...data.value);
     if (data.value.length < PAGE) return found;
   }

@@ -3,7 +3,7 @@ import type { Delivery } from '../../model/delivery.ts';
 import { type Item, type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
-import { read, readJson } from '../kit/json.ts';
+import { read, readable, readJson } from '../kit/json.ts';
 import { inScope } from '../kit/scope.ts';
 import { textOfHtml } from './html.ts';
 import { type Options, scopeOf, webBase } from './options.ts';
@@ -46,7 +46,7 @@ export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>,
 
 /** Pure: what service hooks post names its event, whatever it is about. */
 export function eventOf(payload: unknown): string | undefined {
-  return schema.event.safeParse(payload).success ? EVENT : undefined;
+  return readable(schema.event, payload) && EVENT;
 }
 
 /** What `fetch` needs to get this item. */

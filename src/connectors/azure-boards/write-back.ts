@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { ItemReference } from '../../model/item.ts';
 import { absent } from '../kit/fields.ts';
+import { parseAnswer } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
 import { type Api, malformed } from './api.ts';
 import { whoAmI } from './check.ts';
@@ -52,8 +53,7 @@ async function findOwn(api: Api, path: string, words: string, signal: AbortSigna
   let token: string | undefined;
   do {
     const query = { ...PREVIEW, $top: '200', ...(token === undefined ? {} : { continuationToken: token }) };
-    const { data } = page.safeParse((await api.get(path, query, signal)).content);
-    if (!data) throw malformed(`GET ${path}: the answer lists no comments`);
+    const data = parseAnswer(page, (await api.get(path, query, signal)).content, `GET ${path}`);
     for (const each of data.comments) {
       if (!textOfHtml(each.text).includes(words)) continue;
       me ??= (await whoAmI(api, signal))?.authenticatedUser.id;
@@ -84,8 +84,7 @@ export async function close(
 ): Promise<void> {
   const path = `/_apis/wit/workitems/${readLocator(locator, reference).id}`;
   const { content } = await api.get(path, { fields: schema.FIELDS }, signal);
-  const { data } = current.safeParse(content);
-  if (!data) throw malformed(`GET ${path}: the answer is no work item`);
+  const data = parseAnswer(current, content, `GET ${path}`);
   const project = await directory.project(data.fields['System.TeamProject'], signal);
   const category = await categoryOf(content, project, directory, signal);
   if (category === 'Completed' || category === 'Removed') return;

@@ -3,7 +3,7 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
 import { failed } from '../kit/finding.ts';
-import { readAnswer } from '../kit/json.ts';
+import { readAnswer, readable } from '../kit/json.ts';
 import { namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { isAnonymous, type Options, scopeOf, shortestPoll } from './options.ts';
@@ -59,8 +59,7 @@ function credential(options: Options): Finding {
 const metadata = z.object({ full_name: z.string() });
 
 function describeRepository(name: string, answer: HttpAnswer): Finding {
-  const read = metadata.safeParse(readAnswer(answer, `GET /repositories/${name}`));
-  const present = read.data?.full_name ?? name;
+  const present = readable(metadata, readAnswer(answer, `GET /repositories/${name}`))?.full_name ?? name;
   if (present.toLowerCase() === name.toLowerCase()) return { level: 'ok', subject: name, message: 'can be read' };
   return {
     level: 'warning',

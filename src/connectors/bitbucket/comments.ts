@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Connection } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
+import { parseAnswer, readable } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import { pathOf } from './fetch.ts';
 import { uuid } from './schema.ts';
@@ -42,9 +43,7 @@ async function find(
 ): Promise<Comment | undefined> {
   let query = `pagelen=100&fields=${FIELDS}`;
   for (let count = 0; count < MOST_PAGES; count++) {
-    const read = page.safeParse(await api.read(path, { query, signal }));
-    if (!read.success) throw new SyncError('answer_malformed', `GET ${path}: the answer is no list of comments`);
-    const { values, next } = read.data;
+    const { values, next } = parseAnswer(page, await api.read(path, { query, signal }), `GET ${path}`);
     const found = values.find(isWanted);
     if (found || next === undefined) return found;
     query = api.nextQuery(next, path);
@@ -70,8 +69,7 @@ function isOf(own: string | undefined): (each: Comment) => boolean {
 
 async function whoAmI(api: Api, signal: AbortSignal): Promise<string | undefined> {
   try {
-    const told = z.object({ uuid }).safeParse(await api.read('/user', { query: 'fields=uuid', signal }));
-    return told.data?.uuid;
+    return readable(z.object({ uuid }), await api.read('/user', { query: 'fields=uuid', signal }))?.uuid;
   } catch (thrown) {
     if (['forbidden', 'unauthorized', 'not_found'].includes(asSyncError(thrown).code)) return undefined;
     throw thrown;

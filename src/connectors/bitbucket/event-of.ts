@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { readable } from '../kit/json.ts';
 
 const pullRequestPayload = z.object({
   pullrequest: z.object({ state: z.string().optional(), created_on: z.string().optional(), updated_on: z.string() }),
@@ -17,8 +18,8 @@ const OF_STATE: ReadonlyMap<string | undefined, string> = new Map([
  * brought it: `approved` may be `unapproved`, which becomes the same.
  */
 export function eventOf(payload: unknown): string | undefined {
-  const read = pullRequestPayload.safeParse(payload);
-  if (read.success) return `pullrequest:${changeOf(read.data)}`;
+  const told = readable(pullRequestPayload, payload);
+  if (told) return `pullrequest:${changeOf(told)}`;
   if (typeof payload === 'object' && payload !== null && Object.hasOwn(payload, 'push')) return 'repo:push';
   return undefined;
 }

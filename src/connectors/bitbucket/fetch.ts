@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { fitting, readMessages, withMessages } from '../kit/commits.ts';
-import { writeJson } from '../kit/json.ts';
+import { readable, writeJson } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
 import { REPOSITORY } from './options.ts';
@@ -89,7 +89,7 @@ const withRepository = z.object({ destination: z.object({ repository: z.object({
 
 /** What was asked for by its id must say the same id. */
 function ofRepository(pull: unknown, { repoId }: Locator): unknown {
-  const said = withRepository.safeParse(pull).data?.destination.repository.uuid;
+  const said = readable(withRepository, pull)?.destination.repository.uuid;
   if (said === repoId) return pull;
   throw new SyncError(
     'answer_malformed',
@@ -102,8 +102,8 @@ const withName = z.object({ uuid: z.string(), full_name: z.string().regex(REPOSI
 /** What the repository is called now. The empty braces stand for the workspace, which a repository's id does not need. */
 async function presentName(api: Api, { repoId }: Locator, signal: AbortSignal): Promise<string | undefined> {
   const path = repositoryPath(`{}/${repoId}`);
-  const told = withName.safeParse(await api.read(path, { query: 'fields=uuid,full_name', signal }));
-  return told.success && told.data.uuid === repoId ? told.data.full_name : undefined;
+  const told = readable(withName, await api.read(path, { query: 'fields=uuid,full_name', signal }));
+  return told?.uuid === repoId ? told.full_name : undefined;
 }
 
 function goneAt({ repoId, repository, number }: Locator, now: number): object {

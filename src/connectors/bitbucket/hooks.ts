@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { HookState, Hooks } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { isPattern } from '../kit/patterns.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
@@ -114,11 +114,10 @@ const page = z.object({ values: z.array(hook), next: z.unknown().optional() });
 async function find(api: Api, path: string, url: string, signal: AbortSignal): Promise<Hook | undefined> {
   let query = 'pagelen=100';
   for (let count = 0; count < MOST_PAGES; count++) {
-    const read = page.safeParse(await api.read(path, { query, signal }));
-    if (!read.success) throw new SyncError('answer_malformed', `GET ${path}: the answer is no list of webhooks`);
-    const found = read.data.values.find((each) => each.url === url);
-    if (found || read.data.next === undefined) return found;
-    query = api.nextQuery(read.data.next, path);
+    const { values, next } = parseAnswer(page, await api.read(path, { query, signal }), `GET ${path}`);
+    const found = values.find((each) => each.url === url);
+    if (found || next === undefined) return found;
+    query = api.nextQuery(next, path);
   }
   throw new SyncError('answer_malformed', `GET ${path}: the list does not end`);
 }

@@ -3,7 +3,7 @@ import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { ConnectionDeps, MemberAccess } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
-import { readAnswer } from '../kit/json.ts';
+import { readAnswer, readable } from '../kit/json.ts';
 import { createApi } from './api.ts';
 import { HOST } from './options.ts';
 
@@ -45,9 +45,9 @@ export interface Complaint {
 }
 
 export function readComplaint(answer: HttpAnswer): Complaint {
-  const read = refusedAnswer.safeParse(readAnswer(answer, 'a refusal'));
-  if (!read.success) return { text: 'no reason was given', fields: [] };
-  const { message, fields } = read.data.error;
+  const told = readable(refusedAnswer, readAnswer(answer, 'a refusal'));
+  if (!told) return { text: 'no reason was given', fields: [] };
+  const { message, fields } = told.error;
   const details = Object.entries(fields).map(([name, said]) => `${name}: ${[said].flat().join(', ')}`);
   const text = [message, ...details.filter((detail) => !message.includes(detail))].filter((part) => part !== '');
   return {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HistoryPage, HistoryPosition, PollPage, PollPosition, SweepPage } from '../connector.ts';
-import { writeJson } from '../kit/json.ts';
+import { parseAnswer, writeJson } from '../kit/json.ts';
 import { firstWalkStart, newest, OVERLAP, timeOf } from '../kit/turns.ts';
 import type { Api } from './api.ts';
 import { linkedQuery, linkTo, readPage } from './pages.ts';
@@ -115,11 +115,10 @@ export async function sweepPulls(
   const query = page === undefined ? SWEEP : queryOf(page);
   const answer = await api.get(path, { query, signal, use: 'background' });
   const { values, next } = readPage(answer, path);
-  const read = z.array(swept).safeParse(values);
-  if (!read.success) throw new SyncError('answer_malformed', `GET ${path}: an element has no id`);
+  const found = parseAnswer(z.array(swept), values, `GET ${path}`);
   return {
-    keys: read.data.map(({ id, destination }) => keyOf(destination.repository.uuid, id)),
-    containers: [...new Set(read.data.map(({ destination }) => destination.repository.uuid))],
+    keys: found.map(({ id, destination }) => keyOf(destination.repository.uuid, id)),
+    containers: [...new Set(found.map(({ destination }) => destination.repository.uuid))],
     ...(next !== undefined && { next: linkTo(api.nextQuery(next, path), query, path) }),
   };
 }

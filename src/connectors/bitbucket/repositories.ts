@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { parseAnswer } from '../kit/json.ts';
 import { createListing } from '../kit/listing.ts';
 import { type Candidate, inScope, namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
@@ -53,6 +54,7 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
 }
 
 const page = z.object({ values: z.array(repository), next: z.unknown().optional() });
+type Page = z.infer<typeof page>;
 
 /** Every repository of a workspace that the credential may see; all pages or none. */
 async function readAll(api: Api, workspace: string, signal: AbortSignal): Promise<readonly Candidate[]> {
@@ -64,10 +66,12 @@ async function readAll(api: Api, workspace: string, signal: AbortSignal): Promis
     fields: FIELDS,
   }).toString();
   for (let count = 0; query !== undefined; count++) {
-    const read = page.safeParse(await api.read(path, { query, signal, use: 'poll' }));
-    if (!read.success || count === MOST_PAGES)
-      throw new SyncError('answer_malformed', `GET ${path}: the answer is no list of repositories that ends`);
-    const { values, next } = read.data;
+    if (count === MOST_PAGES) throw new SyncError('answer_malformed', `GET ${path}: the list does not end`);
+    const { values, next }: Page = parseAnswer(
+      page,
+      await api.read(path, { query, signal, use: 'poll' }),
+      `GET ${path}`,
+    );
     all.push(...values.map(({ uuid, full_name, parent }) => ({ id: uuid, name: full_name, fork: Boolean(parent) })));
     query = next === undefined ? undefined : api.nextQuery(next, path);
   }

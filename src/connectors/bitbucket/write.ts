@@ -10,7 +10,7 @@ import type {
   PullRequestEdit,
   WrittenPullRequest,
 } from '../connector.ts';
-import { readAnswer, writeJson } from '../kit/json.ts';
+import { parseAnswer, readAnswer, readable, translateAnswer, writeJson } from '../kit/json.ts';
 import { type Complaint, createMemberApi, type MemberApi, readComplaint } from './member-api.ts';
 import { REPOSITORY, unrestricted } from './options.ts';
 import { FIELDS_OF_ONE, uuid } from './schema.ts';
@@ -60,17 +60,17 @@ async function findRepository(api: MemberApi, repoId: string): Promise<Repositor
     throw refused('validation_failed', 'repoId: expected the UUID of a Bitbucket repository, or workspace/slug');
   // The empty braces stand for the workspace, which a repository's id does not need.
   const path = id === undefined ? `/repositories/${repoId}` : `/repositories/%7B%7D/${encodeURIComponent(id)}`;
-  const answer = repositoryAnswer.safeParse(await api.get(path, { fields: 'uuid,full_name' }));
-  if (!answer.success || (id !== undefined && answer.data.uuid.toLowerCase() !== id))
-    throw new SyncError('answer_malformed', `GET ${path}: the answer names another repository, or none`);
-  const { uuid: own, full_name: name } = answer.data;
+  const answer = await api.get(path, { fields: 'uuid,full_name' });
+  const { uuid: own, full_name: name } = parseAnswer(repositoryAnswer, answer, `GET ${path}`);
+  if (id !== undefined && own.toLowerCase() !== id)
+    throw new SyncError('answer_malformed', `GET ${path}: the answer names another repository`);
   return { name, path: `/repositories/${name.split('/', 1)[0]}/${encodeURIComponent(own)}` };
 }
 
 /** Braces may be left out, and letters have either case. */
 function uuidOf(text: string): string | undefined {
   const braced = (text.startsWith('{') ? text : `{${text}}`).toLowerCase();
-  return uuid.safeParse(braced).success ? braced : undefined;
+  return readable(uuid, braced);
 }
 
 /** A branch, in a fork where it is written `workspace/slug:branch`: no branch has a colon in its name. */
@@ -89,7 +89,7 @@ function headOf(text: string): Head {
 async function hasBranch(api: MemberApi, { path }: Repository, { fork, branch }: Head): Promise<boolean> {
   const place = `${fork === undefined ? path : `/repositories/${fork}`}/refs/branches`;
   const answer = await api.get(place, { q: `name = ${quoted(branch)}`, pagelen: '1', fields: 'values.name' });
-  return named.parse(answer).values.some(({ name }) => name === branch);
+  return parseAnswer(named, answer, `GET ${place}`).values.some(({ name }) => name === branch);
 }
 
 const named = z.object({ values: z.array(z.object({ name: z.string() })).catch([]) });
@@ -142,7 +142,7 @@ async function findOpen({ api, repository }: Visit, { headBranch, baseBranch }: 
   const q = Object.entries(terms).map(([field, value]) => `${field} = ${quoted(value)}`);
   const path = `${repository.path}/pullrequests`;
   const query = { q: q.join(' AND '), pagelen: '1', fields: 'values.id,values.links.html.href' };
-  return openList.parse(await api.get(path, query)).values[0];
+  return parseAnswer(openList, await api.get(path, query), `GET ${path}`).values[0];
 }
 
 async function create(visit: Visit, wanted: NewPullRequest): Promise<HttpAnswer> {
@@ -216,7 +216,7 @@ async function defaultReviewers({ api, repository }: Visit): Promise<readonly Re
     const path = `${repository.path}/effective-default-reviewers`;
     const fields = 'values.user.uuid,values.user.display_name';
     const answer = await api.get(path, { pagelen: '100', fields });
-    return defaultsAnswer.parse(answer).values.map(({ user }) => user);
+    return parseAnswer(defaultsAnswer, answer, `GET ${path}`).values.map(({ user }) => user);
   } catch (error) {
     if (['not_found', 'forbidden'].includes(asSyncError(error).code)) return [];
     throw error;
@@ -254,13 +254,12 @@ async function change(visit: Visit, edit: PullRequestEdit): Promise<WrittenPullR
   const { identifier } = edit;
   if (!/^[1-9]\d{0,14}$/.test(identifier)) throw refused('validation_failed', 'identifier: expected a number');
   const before = await readPull(visit, identifier);
-  const read = present.safeParse(before);
   // Without the list of reviewers nothing can be written: what is not sent back is cleared.
-  if (!read.success) throw new SyncError('answer_malformed', `pull request ${identifier}: the answer lacks parts`);
-  refuseFinal(read.data);
+  const now = parseAnswer(present, before, `pull request ${identifier}`);
+  refuseFinal(now);
   let held = before;
   try {
-    held = (await setFields(visit, edit, read.data)) ?? held;
+    held = (await setFields(visit, edit, now)) ?? held;
     if (edit.state === 'closed' || edit.state === 'declined') held = await decline(visit, identifier);
     return written(held);
   } catch (thrown) {
@@ -339,7 +338,7 @@ function isCarriedOut(edit: PullRequestEdit, now: PullRequest): boolean {
 /** What Bitbucket holds, as it says itself. */
 function written(pull: unknown): WrittenPullRequest {
   const delivery = { source: 'fetch', event: SHAPES.pull, body: writeJson(pull) } as const;
-  const translated = translate(delivery, unrestricted());
+  const translated = translateAnswer('a pull request', () => translate(delivery, unrestricted()));
   const item = translated.outcome === 'items' ? translated.items[0] : undefined;
   if (item?.kind === 'pull_request') return { repoId: item.repoId, pullRequest: item };
   throw new SyncError('answer_malformed', 'Bitbucket answered with no pull request');

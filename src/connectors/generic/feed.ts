@@ -4,7 +4,7 @@ import type { HttpAnswer } from '../../http/client.ts';
 import { errorOfStatus, retryAfter } from '../../http/provider-errors.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { saidBy } from '../kit/answers.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
 import { feedBase, type Options } from './options.ts';
 
 /** A page of the feed, each item with a long description. */
@@ -72,15 +72,11 @@ export async function readPage<Page extends z.infer<typeof page>>(
   signal: AbortSignal,
 ): Promise<{ found: Page; next: string | undefined; answer: HttpAnswer }> {
   const { path, shape, cursor: present } = wanted;
-  if (present !== undefined && !cursor.safeParse(present).success)
+  if (present !== undefined && readable(cursor, present) === undefined)
     throw new SyncError('internal', `the stored page of a walk is not one of ours: ${present.slice(0, 40)}`);
   const query = present === undefined ? wanted.query : { ...wanted.query, cursor: present };
   const { content, answer } = await feed.get(path, query, signal);
-  const { data: found, error } = shape.safeParse(content);
-  if (!found) {
-    const issue = error?.issues[0];
-    throw new SyncError('answer_malformed', `GET ${path}: ${issue?.path.join('.') || 'the answer'}: ${issue?.message}`);
-  }
+  const found = parseAnswer(shape, content, `GET ${path}`);
   const next = found.nextCursor ?? undefined;
   if (next !== undefined && next === present)
     throw new SyncError('answer_malformed', `GET ${path}: a page names itself as the next one`);

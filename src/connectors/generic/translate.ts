@@ -2,7 +2,7 @@ import type { Delivery } from '../../model/delivery.ts';
 import { type Item, type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
-import { read, readJson } from '../kit/json.ts';
+import { read, readable, readJson } from '../kit/json.ts';
 import { inScope } from '../kit/scope.ts';
 import { type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
@@ -44,8 +44,8 @@ export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>,
 
 /** Pure: what is posted names its type, whatever it is about. */
 export function eventOf(payload: unknown): string | undefined {
-  const { data } = schema.event.safeParse(payload);
-  return data && OF_WEBHOOK.has(data.type) ? EVENT : undefined;
+  const named = readable(schema.event, payload);
+  return named && OF_WEBHOOK.has(named.type) ? EVENT : undefined;
 }
 
 /** What `fetch` needs to get this item; all of it is needed for one that is gone. */

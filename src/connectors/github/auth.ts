@@ -4,7 +4,7 @@ import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { providerTime } from '../kit/answers.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { refusal } from './answers.ts';
 import type { Access } from './options.ts';
 
@@ -64,9 +64,7 @@ async function mint(app: App, send: Send, clock: Clock, signal: AbortSignal) {
   const path = `/app/installations/${app.installationId}/access_tokens`;
   const answer = await send('POST', path, { headers: bearer(await sign(app, clock)), signal });
   if (answer.status !== 201) throw explained(refusal(answer, what, clock.now()));
-  const made = installationToken.safeParse(readAnswer(answer, what));
-  if (!made.success) throw new SyncError('answer_malformed', `${what}: the answer holds no token`);
-  const { token, expires_at } = made.data;
+  const { token, expires_at } = parseAnswer(installationToken, readAnswer(answer, what), what);
   return { token, lifetime: Date.parse(expires_at) - (providerTime(answer) ?? clock.now()) };
 }
 

@@ -3,7 +3,7 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
 import { failed } from '../kit/finding.ts';
-import { readAnswer } from '../kit/json.ts';
+import { readAnswer, readable } from '../kit/json.ts';
 import { namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf, shortestPoll } from './options.ts';
@@ -61,8 +61,8 @@ async function asInstallation(api: Api, appApi: Api, installationId: string, sig
   try {
     await api.get('/installation/repositories', { query: 'per_page=1', signal });
     const ok: Finding = { level: 'ok', subject, message: `GitHub App, installation ${installationId}` };
-    const told = appAnswer.safeParse(readAnswer(await appApi.get('/app', { signal }), 'GET /app'));
-    const count = told.data?.installations_count ?? 1;
+    const told = readable(appAnswer, readAnswer(await appApi.get('/app', { signal }), 'GET /app'));
+    const count = told?.installations_count ?? 1;
     if (count <= 1) return [ok];
     const message = `the App is installed ${count} times, and all of its installations share one webhook`;
     return [ok, { level: 'warning', subject, message, hint: 'One GitHub App per workspace is the supported form.' }];
@@ -75,8 +75,8 @@ const account = z.object({ login: z.string() });
 
 async function asToken(api: Api, signal: AbortSignal): Promise<Finding> {
   try {
-    const user = account.safeParse(readAnswer(await api.get('/user', { signal }), 'GET /user'));
-    return tokenWorks(user.success ? `token of ${user.data.login}` : 'token');
+    const user = readable(account, readAnswer(await api.get('/user', { signal }), 'GET /user'));
+    return tokenWorks(user ? `token of ${user.login}` : 'token');
   } catch (thrown) {
     const error = asSyncError(thrown);
     // Tokens of workflows and of Apps are good, and yet have no user.
@@ -96,7 +96,8 @@ function tokenWorks(whose: string): Finding {
 const metadata = z.object({ full_name: z.string(), archived: z.boolean().optional().catch(undefined) });
 
 function describeRepository(name: string, answer: HttpAnswer): Finding {
-  const { full_name, archived } = metadata.catch({ full_name: name }).parse(readAnswer(answer, `GET /repos/${name}`));
+  const told = readable(metadata, readAnswer(answer, `GET /repos/${name}`));
+  const { full_name, archived } = told ?? { full_name: name, archived: undefined };
   const isId = /^\d+$/.test(name);
   if (!isId && full_name.toLowerCase() !== name.toLowerCase())
     return {

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { fitting, readMessages, withMessages } from '../kit/commits.ts';
-import { readAnswer, readList, writeJson } from '../kit/json.ts';
+import { parseAnswer, readAnswer, readList, writeJson } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
 import { REPOSITORY } from './options.ts';
@@ -94,9 +94,7 @@ async function get({ api, signal }: Ask, path: string): Promise<unknown> {
 const withRepository = z.object({ base: z.object({ repo: z.object({ id: z.int() }) }) });
 
 function repositoryId(pull: unknown): string {
-  const result = withRepository.safeParse(pull);
-  if (result.success) return String(result.data.base.repo.id);
-  throw new SyncError('answer_malformed', 'the pull request that was fetched names no repository');
+  return String(parseAnswer(withRepository, pull, 'the pull request that was fetched').base.repo.id);
 }
 
 function idOf(thing: unknown): string {

@@ -3,7 +3,7 @@ import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Connection } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
 import { type FindHook, type Hook, hook, orUndefined, type Place, placesOf } from './places.ts';
@@ -123,13 +123,11 @@ const refusalBody = z.object({ message: z.string().catch(''), errors: z.unknown(
 function readHook(answer: HttpAnswer, path: string): Hook {
   const content = readAnswer(answer, path);
   if (answer.status === 422) {
-    const { message, errors } = refusalBody.catch({ message: '', errors: [] }).parse(content);
+    const { message = '', errors } = readable(refusalBody, content) ?? {};
     const said = onOneLine(`${message} ${JSON.stringify(errors ?? '')}`);
     throw new SyncError('refused', `${path}: GitHub refused the webhook: ${said}`, { status: 422 });
   }
-  const made = hook.safeParse(content);
-  if (made.success) return made.data;
-  throw new SyncError('answer_malformed', `${path}: the answer is no webhook`, { status: answer.status });
+  return parseAnswer(hook, content, path);
 }
 
 const CONFIG = '/app/hook/config';
@@ -138,7 +136,7 @@ const appConfig = hook.shape.config;
 /** What the App says of its webhook; undefined where it has none. */
 export async function appHook(api: Api, signal: AbortSignal): Promise<Hook['config'] | undefined> {
   const asked = await orUndefined(api.get(CONFIG, { signal }));
-  return asked && appConfig.parse(readAnswer(asked, `GET ${CONFIG}`));
+  return asked && parseAnswer(appConfig, readAnswer(asked, `GET ${CONFIG}`), `GET ${CONFIG}`);
 }
 
 async function appState(api: Api, options: Options, url: string, signal: AbortSignal): Promise<State> {
@@ -170,6 +168,10 @@ async function installApp(api: Api, options: Options, url: string, secret: strin
 const appAnswer = z.object({ slug: z.string().catch(''), events: z.array(z.string()).catch([]) });
 
 async function appOf(api: Api, signal: AbortSignal) {
-  const { slug, events } = appAnswer.parse(readAnswer(await api.get('/app', { signal }), 'GET /app'));
+  const { slug, events } = parseAnswer(
+    appAnswer,
+    readAnswer(await api.get('/app', { signal }), 'GET /app'),
+    'GET /app',
+  );
   return { subject: slug === '' ? 'GitHub App' : `GitHub App ${slug}`, events };
 }

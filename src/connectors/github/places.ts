@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { createMemory } from '../kit/listing.ts';
 import { isPattern, matches } from '../kit/patterns.ts';
 import type { Api } from './api.ts';
@@ -86,9 +86,8 @@ interface HookPage {
 }
 
 function readHooks(api: Api, answer: HttpAnswer, path: string): HookPage {
-  const page = z.array(hook).safeParse(readAnswer(answer, `GET ${path}`));
-  if (page.success) return { hooks: page.data, next: api.nextQuery(answer, path) };
-  throw new SyncError('answer_malformed', `GET ${path}: the answer is no list of hooks`);
+  const hooks = parseAnswer(z.array(hook), readAnswer(answer, `GET ${path}`), `GET ${path}`);
+  return { hooks, next: api.nextQuery(answer, path) };
 }
 
 /** Without the right GitHub answers 403 or 404. */

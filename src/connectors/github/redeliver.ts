@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Connection } from '../connector.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { createMemory } from '../kit/listing.ts';
 import type { Api } from './api.ts';
 import { appHook, eventsOf } from './hooks.ts';
@@ -108,9 +108,8 @@ interface AttemptPage {
 }
 
 function readAttempts(api: Api, answer: HttpAnswer, path: string): AttemptPage {
-  const page = z.array(attempt).safeParse(readAnswer(answer, `GET ${path}`));
-  if (page.success) return { attempts: page.data, next: api.nextQuery(answer, path) };
-  throw new SyncError('answer_malformed', `GET ${path}: the answer is no list of deliveries`);
+  const attempts = parseAnswer(z.array(attempt), readAnswer(answer, `GET ${path}`), `GET ${path}`);
+  return { attempts, next: api.nextQuery(answer, path) };
 }
 
 /** Pure: one id for each delivery that never arrived, oldest first. All attempts at one delivery share its guid. */

@@ -4,7 +4,7 @@ import type { HttpAnswer } from '../../http/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Use } from '../kit/budget.ts';
 import { absent } from '../kit/fields.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { createListing, createMemory } from '../kit/listing.ts';
 import { type Candidate, inScope, namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
@@ -149,18 +149,12 @@ interface ListPage {
 }
 
 function readPage(api: Api, answer: HttpAnswer, path: string): ListPage {
-  const page = many.safeParse(readAnswer(answer, `GET ${path}`));
-  if (!page.success)
-    throw new SyncError('answer_malformed', `GET ${path}: the answer is no list of repositories`, {
-      status: answer.status,
-    });
-  return { repositories: page.data.map(toRepository), next: api.nextQuery(answer, path) };
+  const page = parseAnswer(many, readAnswer(answer, `GET ${path}`), `GET ${path}`);
+  return { repositories: page.map(toRepository), next: api.nextQuery(answer, path) };
 }
 
 function asRepository(content: unknown, path: string): Repository {
-  const told = one.safeParse(content);
-  if (told.success) return toRepository(told.data);
-  throw new SyncError('answer_malformed', `GET ${path}: the answer names no repository`);
+  return toRepository(parseAnswer(one, content, `GET ${path}`));
 }
 
 function toRepository({ id, full_name, archived, fork, has_issues }: z.infer<typeof one>): Repository {

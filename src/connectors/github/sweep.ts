@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { ItemKey } from '../../model/item.ts';
 import type { Connection } from '../connector.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import { issueReference, pullReference } from './identity.ts';
 import type { Options } from './options.ts';
@@ -45,11 +44,10 @@ const element = z.object({
 
 /** What cannot be read would look as if it were gone: then the page counts for nothing. */
 function keysOf(answer: HttpAnswer, path: string, host: string, { id, name }: Repository): readonly ItemKey[] {
-  const page = z.array(element).safeParse(readAnswer(answer, `GET ${path}`));
-  if (!page.success) throw new SyncError('answer_malformed', `GET ${path}: the list cannot be read whole`);
+  const page = parseAnswer(z.array(element), readAnswer(answer, `GET ${path}`), `GET ${path}`);
   const repository = { id, full_name: name };
   const isPullList = path.endsWith('/pulls');
-  return page.data.map((each) =>
+  return page.map((each) =>
     isPullList || each.pull_request
       ? pullReference(host, repository, each.number).key
       : issueReference(host, repository, each).key,

@@ -3,7 +3,7 @@ import type { Delivery } from '../../model/delivery.ts';
 import type { Item, ItemReference, PullRequest, PullRequestState, WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
-import { read, readJson } from '../kit/json.ts';
+import { read, readable, readJson } from '../kit/json.ts';
 import { itemsOrReferences } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
 import { issueIdentity, issueReference, pullIdentity, pullReference } from './identity.ts';
@@ -98,9 +98,9 @@ function issueAsCarried(payload: unknown, { host }: Options): Translation {
 }
 
 function arrivalOf(payload: unknown, options: Options): readonly ItemReference[] {
-  const told = schema.transfer.safeParse(payload);
-  if (!told.success) return [];
-  const { new_issue, new_repository } = told.data.changes;
+  const told = readable(schema.transfer, payload);
+  if (!told) return [];
+  const { new_issue, new_repository } = told.changes;
   return isFollowed(new_repository, options) ? [issueReference(options.host, new_repository, new_issue)] : [];
 }
 

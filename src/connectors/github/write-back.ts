@@ -3,7 +3,7 @@ import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Connection } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
 import { REPOSITORY } from './options.ts';
@@ -35,7 +35,7 @@ export function createWriteBack(api: Api, appApi: Api | undefined): WriteBack {
       if (reference.kind === 'pull_request') throw neverClosed(reference);
       const wanted = readLocator(issueLocator, reference);
       const path = `${await findRepository(api, wanted.repoId, signal)}/issues/${wanted.number}`;
-      const issue = readIssue(readAnswer(await api.get(path, { signal }), `GET ${path}`), path);
+      const issue = parseAnswer(issueAnswer, readAnswer(await api.get(path, { signal }), `GET ${path}`), `GET ${path}`);
       if (String(issue.id) !== wanted.id)
         throw new SyncError('not_found', `${path} is another issue than ${reference.key}`);
       if (issue.state === 'closed') return;
@@ -56,9 +56,8 @@ const repositoryAnswer = z.object({ full_name: z.string().regex(REPOSITORY) });
 /** Writes are not redirected, so the repository's present name is asked for, by its id. */
 async function findRepository(api: Api, id: string, signal: AbortSignal): Promise<string> {
   const path = `/repositories/${id}`;
-  const told = repositoryAnswer.safeParse(readAnswer(await api.get(path, { signal }), `GET ${path}`));
-  if (told.success) return `/repos/${told.data.full_name}`;
-  throw new SyncError('answer_malformed', `GET ${path}: the answer names no repository`);
+  const told = parseAnswer(repositoryAnswer, readAnswer(await api.get(path, { signal }), `GET ${path}`), `GET ${path}`);
+  return `/repos/${told.full_name}`;
 }
 
 const comment = z.object({
@@ -74,9 +73,7 @@ async function findComment(api: Api, path: string, isMeant: (each: Comment) => b
   let query: string | undefined = 'per_page=100';
   for (let count = 0; query !== undefined && count < MOST_PAGES; count++) {
     const answer = await api.get(path, { query, signal });
-    const page = z.array(comment).safeParse(readAnswer(answer, `GET ${path}`));
-    if (!page.success) throw new SyncError('answer_malformed', `GET ${path}: the answer is no list of comments`);
-    const found = page.data.find(isMeant);
+    const found = parseAnswer(z.array(comment), readAnswer(answer, `GET ${path}`), `GET ${path}`).find(isMeant);
     if (found) return found;
     query = api.nextQuery(answer, path);
   }
@@ -94,7 +91,8 @@ function createAuthor(api: Api, appApi: Api | undefined): (signal: AbortSignal) 
   const ask = async (signal: AbortSignal) => {
     const path = appApi ? '/app' : '/user';
     try {
-      const { id } = identity.parse(readAnswer(await (appApi ?? api).get(path, { signal }), `GET ${path}`));
+      const answer = await (appApi ?? api).get(path, { signal });
+      const { id } = parseAnswer(identity, readAnswer(answer, `GET ${path}`), `GET ${path}`);
       return appApi
         ? (each: Comment) => each.performed_via_github_app?.id === id
         : (each: Comment) => each.user?.id === id;
@@ -110,12 +108,6 @@ function createAuthor(api: Api, appApi: Api | undefined): (signal: AbortSignal) 
 }
 
 const issueAnswer = z.object({ id: z.int().positive(), state: z.string() });
-
-function readIssue(content: unknown, path: string) {
-  const told = issueAnswer.safeParse(content);
-  if (told.success) return told.data;
-  throw new SyncError('answer_malformed', `GET ${path}: the answer is no issue`);
-}
 
 async function edit(api: Api, path: string, body: object, signal: AbortSignal): Promise<void> {
   refuse422(await api.write('PATCH', path, { body, signal }), path);

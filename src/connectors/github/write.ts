@@ -10,7 +10,7 @@ import type {
   WrittenPullRequest,
 } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer, readable, translateAnswer } from '../kit/json.ts';
 import { createMemberApi, type MemberApi } from './member-api.ts';
 import { REPOSITORY, unrestricted } from './options.ts';
 import { SHAPES, translate } from './translate.ts';
@@ -63,9 +63,8 @@ async function findRepository(
   if (!isId && !REPOSITORY.test(id))
     throw refused('validation_failed', 'repoId: expected the id of a GitHub repository, or owner/name');
   const path = isId ? `/repositories/${id}` : `/repos/${id}`;
-  const answer = repositoryAnswer.safeParse(readAnswer(await api.get(path, { signal }), `GET ${path}`));
-  if (!answer.success) throw new SyncError('answer_malformed', `GET ${path}: the answer names no repository`);
-  const { full_name } = answer.data;
+  const answer = await api.get(path, { signal });
+  const { full_name } = parseAnswer(repositoryAnswer, readAnswer(answer, `GET ${path}`), `GET ${path}`);
   return { owner: full_name.split('/', 1)[0]!, path: `/repos/${full_name}` };
 }
 
@@ -131,7 +130,7 @@ async function findOpen({ api, repository, signal }: Visit, { headBranch, baseBr
   const query = new URLSearchParams({ head, base: baseBranch, state: 'open' });
   const path = `${repository.path}/pulls`;
   const answer = await api.get(path, { query: query.toString(), signal });
-  return openList.parse(readAnswer(answer, `GET ${path}`))[0];
+  return parseAnswer(openList, readAnswer(answer, `GET ${path}`), `GET ${path}`)[0];
 }
 
 const validation = z.object({
@@ -160,7 +159,7 @@ async function explainRefusal(visit: Visit, wanted: NewPullRequest, answer: Http
 }
 
 function readValidation(answer: HttpAnswer): { text: string; fields: readonly (string | undefined)[] } {
-  const { message, errors } = validation.catch({ message: '', errors: [] }).parse(readAnswer(answer, 'a refusal'));
+  const { message = '', errors = [] } = readable(validation, readAnswer(answer, 'a refusal')) ?? {};
   const text = [message, ...errors.map((error) => error.message ?? `${error.field} ${error.code}`)].join('; ');
   return { text: onOneLine(text, 300), fields: errors.map(({ field }) => field) };
 }
@@ -170,9 +169,7 @@ function refused(errorCode: string, message: string): SyncError {
 }
 
 function numberOf(answer: HttpAnswer, what: string): number {
-  const pull = z.object({ number: z.int().positive() }).safeParse(readAnswer(answer, what));
-  if (pull.success) return pull.data.number;
-  throw new SyncError('answer_malformed', `${what}: the answer is no pull request`, { status: answer.status });
+  return parseAnswer(z.object({ number: z.int().positive() }), readAnswer(answer, what), what).number;
 }
 
 const present = z.object({
@@ -189,7 +186,7 @@ async function change(visit: Visit, edit: PullRequestEdit): Promise<WrittenPullR
   if (!Number.isSafeInteger(number) || number < 1) throw refused('validation_failed', 'identifier: expected a number');
   if (edit.state === 'merged') throw refused('unsupported_field', 'state: a request is merged on GitHub itself');
   const before = await readPull(visit, number);
-  const now = present.parse(readAnswer({ status: 200, body: before }, 'a pull request'));
+  const now = parseAnswer(present, readAnswer({ status: 200, body: before }, 'a pull request'), 'a pull request');
   const asked = [
     ...now.requested_reviewers.map(({ login }) => login),
     ...now.requested_teams.map(({ slug }) => `${repository.owner}/${slug}`),
@@ -231,7 +228,9 @@ async function finish(visit: Visit, number: number, known: Buffer, { wrote, refu
   const uncertain = failure?.code === 'outcome_unknown';
   const body = wrote || uncertain ? await readPull(visit, number).catch(() => known) : known;
   const { host } = visit.access;
-  const translated = translate({ source: 'fetch', event: SHAPES.pull, body }, unrestricted(host));
+  const translated = translateAnswer('a pull request', () =>
+    translate({ source: 'fetch', event: SHAPES.pull, body }, unrestricted(host)),
+  );
   const item = translated.outcome === 'items' ? translated.items[0] : undefined;
   if (item?.kind !== 'pull_request') throw new SyncError('answer_malformed', 'GitHub answered with no pull request');
   const repoId = host === PUBLIC_HOST ? item.repoId : `${host}:${item.repoId}`;
@@ -270,7 +269,7 @@ async function setIssueFields(
   const answer = await api.write('PATCH', path, { labels, assignees });
   if (answer.status === 422)
     throw refused('validation_failed', `GitHub refused labels or assignees: ${readValidation(answer).text}`);
-  const taken = issueAnswer.parse(readAnswer(answer, `PATCH ${path}`));
+  const taken = parseAnswer(issueAnswer, readAnswer(answer, `PATCH ${path}`), `PATCH ${path}`);
   refuseDropped(
     'labels',
     labels,
@@ -329,11 +328,13 @@ const MUTATIONS = {
     'mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { pullRequest { isDraft } } }',
 } as const;
 
+const mutated = z.record(z.string(), z.object({ pullRequest: z.object({ isDraft: z.boolean() }) }));
+
 /** REST cannot change it. */
 async function setDraft({ api }: Visit, id: string, draft: boolean): Promise<boolean> {
   const told = await api.mutate(draft ? MUTATIONS.draft : MUTATIONS.ready, { id });
-  const answer = z.record(z.string(), z.object({ pullRequest: z.object({ isDraft: z.boolean() }) })).safeParse(told);
-  const held = answer.success ? Object.values(answer.data)[0]?.pullRequest.isDraft : undefined;
+  const answer = readable(mutated, told);
+  const held = answer && Object.values(answer)[0]?.pullRequest.isDraft;
   if (held !== draft) throw new SyncError('answer_malformed', 'GitHub did not say that the draft state was changed');
   return true;
 }

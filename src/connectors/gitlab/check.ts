@@ -3,7 +3,7 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
 import { failed } from '../kit/finding.ts';
-import { readAnswer } from '../kit/json.ts';
+import { readAnswer, readable } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
 import { type Place, pathOf, placesOf } from './units.ts';
@@ -54,8 +54,8 @@ const accessToken = z.object({
 async function credential(api: Api, now: number, signal: AbortSignal): Promise<Finding> {
   const path = '/personal_access_tokens/self';
   try {
-    const token = accessToken.safeParse(readAnswer(await api.get(path, { signal }), `GET ${path}`));
-    return token.success ? describeToken(token.data, now) : unknownToken;
+    const token = readable(accessToken, readAnswer(await api.get(path, { signal }), `GET ${path}`));
+    return token ? describeToken(token, now) : unknownToken;
   } catch (thrown) {
     const error = asSyncError(thrown);
     // Servers before 15.5 have no such address; the projects below then prove the token.
@@ -91,7 +91,7 @@ const metadata = z.object({
 });
 
 function describe({ kind, name }: Place, answer: HttpAnswer): Finding {
-  const said = metadata.catch({}).parse(readAnswer(answer, `GET ${kind} ${name}`));
+  const said = readable(metadata, readAnswer(answer, `GET ${kind} ${name}`)) ?? {};
   const path = said.path_with_namespace ?? said.full_path ?? name;
   const isNumber = /^\d+$/.test(name);
   if (!isNumber && path.toLowerCase() !== name.toLowerCase())

@@ -1,3 +1,4 @@
+import { readable } from '../kit/json.ts';
 import { kindOfHook } from './schema.ts';
 
 /** Where the name is not the kind itself: all work items come as issues (providers' facts §8). */
@@ -5,7 +6,7 @@ const NAMES: Readonly<Record<string, string>> = { work_item: 'Issue', build: 'Jo
 
 /** The webhook event that a payload belongs to, as the header names it. */
 export function eventOf(payload: unknown): string | undefined {
-  const { data } = kindOfHook.safeParse(payload);
+  const data = readable(kindOfHook, payload);
   if (!data) return undefined;
   const name = NAMES[data.object_kind] ?? words(data.object_kind);
   return data.event_type?.startsWith('confidential_') ? `Confidential ${name} Hook` : `${name} Hook`;

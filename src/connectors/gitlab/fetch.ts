@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { fitting, readMessages, withMessages } from '../kit/commits.ts';
-import { readAnswer, writeJson } from '../kit/json.ts';
+import { readAnswer, readable, writeJson } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import { slim } from './schema.ts';
 import { SHAPES } from './translate.ts';
@@ -25,7 +25,7 @@ export interface ItemPlace {
 }
 
 export function placeOfItem(reference: ItemReference): ItemPlace {
-  const { data } = locator.safeParse(reference.locator);
+  const data = readable(locator, reference.locator);
   const list = reference.kind === 'work_item' ? 'issues' : 'merge_requests';
   if (!data || (list === 'issues' && data.id === undefined))
     throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);

@@ -1,5 +1,5 @@
-import { SyncError } from '../../errors/sync-error.ts';
 import type { Connection } from '../connector.ts';
+import { parseAnswer } from '../kit/json.ts';
 import { nextTurn, readTurn } from '../kit/turns.ts';
 import { issueKey } from './issues.ts';
 import type { Lists } from './lists.ts';
@@ -45,7 +45,8 @@ export async function sweepUnit(
   const turn = readTurn(page);
   const query = `${EVERYTHING}&order_by=created_at&sort=asc`;
   const { found, pageOf, what } = await lists.read({ unit, query, page: turn?.page, use: 'background' }, signal);
-  const keys = identitiesIn(found, what).map(({ id, project_id, iid }) => {
+  // One that cannot be told would look gone.
+  const keys = parseAnswer(identities, found, what).map(({ id, project_id, iid }) => {
     return list === 'issues' ? issueKey(host, id) : mergeRequestKey(host, String(project_id), String(iid));
   });
   const containers =
@@ -54,11 +55,4 @@ export async function sweepUnit(
       : [await projects.numberOf(name, signal)];
   const next = nextTurn({ turn, pageOf, what });
   return { keys, containers, ...(next && { next }) };
-}
-
-/** One that cannot be told would look gone. */
-function identitiesIn(found: readonly unknown[], what: string) {
-  const read = identities.safeParse(found);
-  if (read.success) return read.data;
-  throw new SyncError('answer_malformed', `${what}: an element of the list does not say which it is`);
 }

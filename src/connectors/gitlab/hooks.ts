@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
 import type { Connection } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
 import { saidOf } from './answers.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
@@ -97,7 +97,7 @@ async function look(api: Api, holder: Place, url: string, signal: AbortSignal): 
   const path = `${pathOf(holder)}/hooks`;
   try {
     const all = await api.list(path, { signal });
-    const hooks = all.flatMap((each) => hook.safeParse(each).data ?? []).filter((each) => each.url === url);
+    const hooks = all.flatMap((each) => readable(hook, each) ?? []).filter((each) => each.url === url);
     return { holder, path, hooks };
   } catch (thrown) {
     const error = asSyncError(thrown);
@@ -203,9 +203,7 @@ function hasSecret(present: Hook, secret: string): boolean {
 }
 
 function readHook(answer: Awaited<ReturnType<Api['send']>>): Hook {
-  const read = hook.safeParse(readAnswer(answer, 'a webhook'));
-  if (read.success) return read.data;
-  throw new SyncError('answer_malformed', 'GitLab answered with no webhook');
+  return parseAnswer(hook, readAnswer(answer, 'a webhook'), 'a webhook');
 }
 
 /** Older servers pass over a signing token without a word, and would then send without any proof. */

@@ -1,8 +1,7 @@
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import { type ItemReference, type PullRequest, type PullRequestState, pullRequestKey } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
-import { read, readJson } from '../kit/json.ts';
+import { read, readJson, translateAnswer } from '../kit/json.ts';
 import { itemsOrReferences } from '../kit/outcome.ts';
 import { asInstant, asWritten, isFollowed, people, usernames, wholeSeconds, withoutNumber } from './common.ts';
 import type { Options } from './options.ts';
@@ -42,11 +41,7 @@ export function goneMergeRequest(payload: unknown, options: Options): Translatio
 
 /** What the API answered to a write. Throws `answer_malformed`. */
 export function readMergeRequest(body: Uint8Array, host: string): PullRequest {
-  try {
-    return fromRest(read(schema.mergeRequest, readJson(body)), host);
-  } catch (error) {
-    throw new SyncError('answer_malformed', `no merge request: ${asSyncError(error).message}`, { cause: error });
-  }
+  return translateAnswer('a merge request', () => fromRest(read(schema.mergeRequest, readJson(body)), host));
 }
 
 export function referenceOf({ key, repoId, identifier }: PullRequest): ItemReference {

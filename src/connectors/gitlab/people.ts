@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer } from '../kit/json.ts';
 import type { Api } from './api.ts';
 
 const found = z.array(z.object({ id: z.int().positive(), username: z.string() }));
@@ -16,9 +16,9 @@ export function createPeople(api: Api, signal: AbortSignal): People {
   const known = new Map<string, Promise<number | undefined>>();
   const ask = async (name: string): Promise<number | undefined> => {
     const query = new URLSearchParams({ username: name }).toString();
-    const users = found.safeParse(readAnswer(await api.get('/users', { query, signal }), 'GET /users'));
-    if (!users.success) throw new SyncError('answer_malformed', 'GET /users: the answer is no list of users');
-    return users.data.find(({ username }) => username.toLowerCase() === name)?.id;
+    const answer = await api.get('/users', { query, signal });
+    const users = parseAnswer(found, readAnswer(answer, 'GET /users'), 'GET /users');
+    return users.find(({ username }) => username.toLowerCase() === name)?.id;
   };
   const idOf = (name: string) => {
     const asked = known.get(name) ?? ask(name);

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { absent } from '../kit/fields.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
 import { createListing } from '../kit/listing.ts';
 import { type Candidate, inScope } from '../kit/scope.ts';
 import type { Api } from './api.ts';
@@ -80,9 +79,8 @@ export function createProjects(api: Api, options: Options, clock: Clock): Projec
 }
 
 function asProject(found: unknown, path: string): Project {
-  const read = project.safeParse(found);
-  if (!read.success) throw new SyncError('answer_malformed', `GET ${path}: what was answered is no project`);
-  const { id, path_with_namespace: name, archived, forked_from_project: origin } = read.data;
+  const told = parseAnswer(project, found, `GET ${path}`);
+  const { id, path_with_namespace: name, archived, forked_from_project: origin } = told;
   return { id: String(id), name, archived, fork: origin !== undefined };
 }
 
@@ -90,7 +88,6 @@ const placed = z.object({ project_id: z.int().positive(), references: z.object({
 
 /** Where an element of a list lies; no name where it does not say: it is kept, for `translate` to judge. */
 function placeIn(element: unknown): { readonly id: string; readonly name?: string } {
-  const read = placed.safeParse(element);
-  if (!read.success) return { id: '' };
-  return { id: String(read.data.project_id), name: withoutNumber(read.data.references.full) };
+  const told = readable(placed, element);
+  return told ? { id: String(told.project_id), name: withoutNumber(told.references.full) } : { id: '' };
 }

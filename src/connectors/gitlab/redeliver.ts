@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
 import { absent, instant } from '../kit/fields.ts';
+import { parseAnswer } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import { type Hooked, hookedAt } from './hooks.ts';
 import type { Options } from './options.ts';
@@ -64,9 +64,7 @@ async function eventsSince(api: Api, path: string, since: number, signal: AbortS
 }
 
 function read(found: unknown, path: string): Event {
-  const result = event.safeParse(found);
-  if (result.success) return result.data;
-  throw new SyncError('answer_malformed', `GET ${path}: an element is no event of a webhook`);
+  return parseAnswer(event, found, `GET ${path}`);
 }
 
 /** Only newer servers tell when it was. Older ones: what was signed says it, and so does our own answer. */

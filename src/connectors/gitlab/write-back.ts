@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Connection } from '../connector.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import { placeOfItem } from './fetch.ts';
 
@@ -32,19 +32,17 @@ export async function writeComment(
 
 /** Anybody may write the marker: only a note of this credential's own user counts. */
 async function findNote(api: Api, path: string, marker: string, signal: AbortSignal): Promise<Note | undefined> {
-  const holds = (found: unknown) => note.safeParse(found).data?.body.includes(marker) === true;
   const query = 'order_by=created_at&sort=asc';
-  const found = (await api.list(path, { query, signal })).filter(holds).map((each) => note.parse(each));
-  const candidates = found.filter(({ system }) => !system);
+  const found = (await api.list(path, { query, signal })).flatMap((each) => readable(note, each) ?? []);
+  const candidates = found.filter(({ system, body }) => !system && body.includes(marker));
   if (candidates.length === 0) return undefined;
   const own = await ownUser(api, signal);
   return candidates.find(({ author }) => author?.id === own);
 }
 
 async function ownUser(api: Api, signal: AbortSignal): Promise<number> {
-  const user = z.object({ id: z.int() }).safeParse(readAnswer(await api.get('/user', { signal }), 'GET /user'));
-  if (user.success) return user.data.id;
-  throw new SyncError('answer_malformed', 'GET /user: the answer is no user');
+  const answer = await api.get('/user', { signal });
+  return parseAnswer(z.object({ id: z.int() }), readAnswer(answer, 'GET /user'), 'GET /user').id;
 }
 
 /** Closes an issue. Merge requests are closed by people, and by merging. */
@@ -64,7 +62,6 @@ export async function closeIssue(api: Api, reference: ItemReference, signal: Abo
 }
 
 async function stateOf(api: Api, path: string, signal: AbortSignal): Promise<string> {
-  const found = z.object({ state: z.string() }).safeParse(readAnswer(await api.get(path, { signal }), `GET ${path}`));
-  if (found.success) return found.data.state;
-  throw new SyncError('answer_malformed', `GET ${path}: the answer is no issue`);
+  const what = `GET ${path}`;
+  return parseAnswer(z.object({ state: z.string() }), readAnswer(await api.get(path, { signal }), what), what).state;
 }

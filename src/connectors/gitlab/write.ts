@@ -10,7 +10,7 @@ import type {
   PullRequestEdit,
   WrittenPullRequest,
 } from '../connector.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { refusal, saidOf } from './answers.ts';
 import { type Api, createApi } from './api.ts';
 import { asDraft, asReady, isDraft } from './draft-title.ts';
@@ -144,10 +144,9 @@ function isEmptyList(found: unknown): boolean {
 
 async function numberOf({ api, signal }: Visit, project: string): Promise<number> {
   if (/^\d+$/.test(project)) return Number(project);
+  const what = `GET ${pathOf(project)}`;
   const answer = await api.get(pathOf(project), { signal });
-  const found = z.object({ id: z.int().positive() }).safeParse(readAnswer(answer, `GET ${pathOf(project)}`));
-  if (found.success) return found.data.id;
-  throw new SyncError('answer_malformed', `GET ${pathOf(project)}: the answer is no project`);
+  return parseAnswer(z.object({ id: z.int().positive() }), readAnswer(answer, what), what).id;
 }
 
 const openList = z.array(
@@ -170,7 +169,8 @@ async function findOpen(visit: Visit, { baseBranch }: Pick<NewPullRequest, 'base
     target_branch: baseBranch,
   }).toString();
   const fork = head.project === project ? undefined : await numberOf(visit, head.project);
-  const found = openList.parse(readAnswer(await api.get(path, { query, signal }), `GET ${path}`));
+  const answer = await api.get(path, { query, signal });
+  const found = parseAnswer(openList, readAnswer(answer, `GET ${path}`), `GET ${path}`);
   return found.find((each) => each.source_project_id === (fork ?? each.target_project_id));
 }
 
@@ -254,9 +254,7 @@ async function change(visit: Visit, edit: PullRequestEdit): Promise<WrittenPullR
 }
 
 function readPresent(answer: HttpAnswer, path: string): Present {
-  const found = present.safeParse(readAnswer(answer, `GET ${path}`));
-  if (found.success) return found.data;
-  throw new SyncError('answer_malformed', `GET ${path}: the answer is no merge request`);
+  return parseAnswer(present, readAnswer(answer, `GET ${path}`), `GET ${path}`);
 }
 
 async function existingFor(visit: Visit, edit: PullRequestEdit, now: Present, answer: HttpAnswer): Promise<SyncError> {

@@ -4,6 +4,7 @@ import type { Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { absent } from '../kit/fields.ts';
 import { failed } from '../kit/finding.ts';
+import { readable } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
 import { readProject } from './projects.ts';
@@ -43,7 +44,7 @@ const tenant = z.object({ cloudId: z.string().toLowerCase() });
 async function site(api: Api, { cloudId }: Options, signal: AbortSignal): Promise<Finding> {
   const subject = 'site';
   try {
-    const { data } = tenant.safeParse(await api.tenant(signal));
+    const data = readable(tenant, await api.tenant(signal));
     if (!data) return { level: 'warning', subject, message: 'does not tell its cloud id' };
     if (data.cloudId === cloudId) return { level: 'ok', subject, message: 'has the configured cloud id' };
     return {
@@ -68,7 +69,7 @@ const account = z.object({ displayName: z.string().catch('without a name'), time
 
 async function credential(api: Api, signal: AbortSignal): Promise<Finding> {
   try {
-    const { data } = account.safeParse((await api.get('/rest/api/3/myself', {}, signal)).content);
+    const data = readable(account, (await api.get('/rest/api/3/myself', {}, signal)).content);
     const { displayName, timeZone = 'not told' } = data ?? { displayName: 'somebody' };
     // Times are asked for as milliseconds, so the zone changes nothing; people look for it when times seem wrong.
     return { level: 'ok', subject: 'credential', message: `${displayName}, time zone ${timeZone}` };

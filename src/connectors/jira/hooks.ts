@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { HookState, Hooks } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
+import { parseAnswer } from '../kit/json.ts';
 import { patternsOf } from '../kit/scope.ts';
 import { type Api, malformed } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
@@ -34,8 +35,7 @@ export function hooksOf(api: Api, options: Options): Hooks {
   const filter = filterOf(options);
 
   async function find(url: string, signal: AbortSignal): Promise<Registered | undefined> {
-    const { data } = z.array(hook).safeParse((await api.get(PATH, {}, signal)).content);
-    if (!data) throw malformed(`GET ${PATH}: the answer lists no webhooks`);
+    const data = parseAnswer(z.array(hook), (await api.get(PATH, {}, signal)).content, `GET ${PATH}`);
     return data.find((each) => each.url === url);
   }
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { workItemKey } from '../../model/item.ts';
 import type { HistoryPage, HistoryPosition, PollPage, PollPosition, SweepPage } from '../connector.ts';
-import { writeJson } from '../kit/json.ts';
+import { parseAnswer, readable, writeJson } from '../kit/json.ts';
 import { firstWalkStart, newest, OVERLAP } from '../kit/turns.ts';
-import { type Api, malformed } from './api.ts';
+import type { Api } from './api.ts';
 import { readProject } from './projects.ts';
 import * as schema from './schema.ts';
 import { instant, projectIs, search } from './search.ts';
@@ -50,7 +50,7 @@ const CHANGED_AT = z.object({ fields: z.object({ updated: z.string() }) });
 
 /** Epoch milliseconds; NaN where it cannot be read: such an element is kept, for `translate` to judge. */
 function updatedAt(issue: unknown): number {
-  const { data } = CHANGED_AT.safeParse(issue);
+  const data = readable(CHANGED_AT, issue);
   return data ? Date.parse(data.fields.updated.replace(/([+-]\d\d)(\d\d)$/, '$1:$2')) : Number.NaN;
 }
 
@@ -74,7 +74,7 @@ const counted = z.object({ count: z.int().min(0) });
 /** About how many a query finds; for a progress bar, so nothing depends on it. */
 async function count(api: Api, jql: string, signal: AbortSignal): Promise<number | undefined> {
   const answer = await api.send('POST', '/rest/api/3/search/approximate-count', { jql }, signal);
-  return counted.safeParse(answer).data?.count;
+  return readable(counted, answer)?.count;
 }
 
 /** One page of the ids of all issues of a project, in the order they were created in. */
@@ -89,8 +89,7 @@ export async function sweepIssues(
   const jql = `${projectIs(unit)} ORDER BY created ASC`;
   const { issues, next } = await search(api, { jql, fields: 'id', size: IDS_AT_ONCE, page }, signal);
   const keys = issues.map((issue) => {
-    const { data } = z.object({ id: schema.id }).safeParse(issue);
-    if (!data) throw malformed(`the issues of ${unit}: one of them has no id`);
+    const data = parseAnswer(z.object({ id: schema.id }), issue, `the issues of ${unit}`);
     return workItemKey('jira', cloudId, data.id);
   });
   return { keys, containers: [project.id], ...(next === undefined ? {} : { next }) };

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import { absent } from '../kit/fields.ts';
+import { parseAnswer } from '../kit/json.ts';
 import { createListing } from '../kit/listing.ts';
 import { inScope, namedIn, patternsOf } from '../kit/scope.ts';
 import { type Api, malformed } from './api.ts';
@@ -19,8 +20,7 @@ export type Project = z.infer<typeof project>;
 /** A project by its key or its number; an old key finds it too. */
 export async function readProject(api: Api, unit: string, signal: AbortSignal): Promise<Project> {
   const path = `/rest/api/3/project/${encodeURIComponent(unit)}`;
-  const { data } = project.safeParse((await api.get(path, {}, signal)).content);
-  if (!data) throw malformed(`GET ${path}: the answer is no project`);
+  const data = parseAnswer(project, (await api.get(path, {}, signal)).content, `GET ${path}`);
   return data;
 }
 
@@ -32,9 +32,8 @@ async function allProjects(api: Api, signal: AbortSignal): Promise<readonly Proj
   const all: Project[] = [];
   for (;;) {
     const query = { startAt: String(all.length), maxResults: String(PAGE), orderBy: 'key' };
-    const { data } = page.safeParse((await api.get(PATH, query, signal)).content);
-    if (!data || (data.values.length === 0 && !data.isLast))
-      throw malformed(`GET ${PATH}: the answer lists no projects`);
+    const data = parseAnswer(page, (await api.get(PATH, query, signal)).content, `GET ${PATH}`);
+    if (data.values.length === 0 && !data.isLast) throw malformed(`GET ${PATH}: a page is empty that is not the last`);
     all.push(...data.values);
     if (data.isLast) return all;
   }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import { absent } from '../kit/fields.ts';
+import { parseAnswer } from '../kit/json.ts';
 import { type Api, malformed } from './api.ts';
 
 const PATH = '/rest/api/3/search/jql';
@@ -37,8 +38,7 @@ export async function search(api: Api, wanted: Search, signal: AbortSignal): Pro
   if (token !== undefined && !TOKEN.test(token))
     throw new SyncError('internal', `the stored page of a walk is not one of Jira's: ${token.slice(0, 40)}`);
   const { content, answer } = await api.get(PATH, query, signal);
-  const { data } = page.safeParse(content);
-  if (!data) throw malformed(`GET ${PATH}: the answer holds no list of issues`);
+  const data = parseAnswer(page, content, `GET ${PATH}`);
   const next = data.isLast === true ? undefined : (data.nextPageToken ?? undefined);
   if (data.isLast === false && next === undefined) throw malformed(`GET ${PATH}: the next page has no name`);
   if (next !== undefined && !TOKEN.test(next)) throw malformed(`GET ${PATH}: the name of the next page is none`);

@@ -2,7 +2,7 @@ import type { Delivery } from '../../model/delivery.ts';
 import { type Item, type ItemKey, type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
-import { read, readJson } from '../kit/json.ts';
+import { read, readable, readJson } from '../kit/json.ts';
 import { itemsOrReferences } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
 import { textOfAdf } from './adf.ts';
@@ -48,7 +48,7 @@ export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>,
 
 /** Pure: what Jira posts names its event, whatever it is about. */
 export function eventOf(payload: unknown): string | undefined {
-  return schema.event.safeParse(payload).success ? EVENT : undefined;
+  return readable(schema.event, payload) && EVENT;
 }
 
 /** What `fetch` needs to get this item. */

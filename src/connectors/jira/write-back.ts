@@ -2,9 +2,10 @@ import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { ItemReference } from '../../model/item.ts';
 import { absent } from '../kit/fields.ts';
+import { parseAnswer } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
 import { adfOfText, textOfAdf } from './adf.ts';
-import { type Api, malformed } from './api.ts';
+import type { Api } from './api.ts';
 import { locator } from './fetch.ts';
 import * as schema from './schema.ts';
 
@@ -43,8 +44,7 @@ async function findOwn(api: Api, path: string, words: string, signal: AbortSigna
   let me: string | undefined;
   for (;;) {
     const query = { startAt: String(seen), maxResults: '100', orderBy: '-created' };
-    const { data } = page.safeParse((await api.get(path, query, signal)).content);
-    if (!data) throw malformed(`GET ${path}: the answer lists no comments`);
+    const data = parseAnswer(page, (await api.get(path, query, signal)).content, `GET ${path}`);
     for (const each of data.comments) {
       if (!textOfAdf(each.body).includes(words)) continue;
       me ??= await myAccount(api, signal);
@@ -56,10 +56,8 @@ async function findOwn(api: Api, path: string, words: string, signal: AbortSigna
 }
 
 async function myAccount(api: Api, signal: AbortSignal): Promise<string> {
-  const { data } = z
-    .object({ accountId: z.string() })
-    .safeParse((await api.get('/rest/api/3/myself', {}, signal)).content);
-  if (!data) throw malformed('GET /rest/api/3/myself: the answer names no account');
+  const { content } = await api.get('/rest/api/3/myself', {}, signal);
+  const data = parseAnswer(z.object({ accountId: z.string() }), content, 'GET /rest/api/3/myself');
   return data.accountId;
 }
 
@@ -83,11 +81,13 @@ export async function close(
   signal: AbortSignal,
 ): Promise<void> {
   const path = `/rest/api/3/issue/${readLocator(locator, reference).issueId}`;
-  const { data: issue } = current.safeParse((await api.get(path, { fields: 'status' }, signal)).content);
-  if (!issue) throw malformed(`GET ${path}: the answer tells no status`);
+  const issue = parseAnswer(current, (await api.get(path, { fields: 'status' }, signal)).content, `GET ${path}`);
   if (issue.fields.status.statusCategory.key === 'done') return;
-  const { data } = transitions.safeParse((await api.get(`${path}/transitions`, {}, signal)).content);
-  if (!data) throw malformed(`GET ${path}/transitions: the answer lists no transitions`);
+  const data = parseAnswer(
+    transitions,
+    (await api.get(`${path}/transitions`, {}, signal)).content,
+    `GET ${path}/transitions`,
+  );
   const done = data.transitions.filter(({ to }) => to.statusCategory.key === 'done');
   const wanted = done.filter(
     ({ to }) => doneStatus === undefined || to.name.toLowerCase() === doneStatus.toLowerCase(),

@@ -1,5 +1,5 @@
 import type { ZodType } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import { JsonError, parseJson } from '../../http/json.ts';
 
@@ -28,6 +28,40 @@ export function readAnswer(answer: Pick<HttpAnswer, 'status' | 'body'>, what: st
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
     throw new SyncError('answer_malformed', `${what}: ${error.message}`, { cause: error, status: answer.status });
+  }
+}
+
+/**
+ * An answer as its schema has it. Throws `answer_malformed`, which names the request and the first place that is wrong. Every
+ * answer of a vendor goes through here or through `readable`: what a schema throws by itself is no `SyncError`.
+ *
+ * @param what the request, for people: `GET /user`
+ */
+export function parseAnswer<Output>(expected: ZodType<Output>, content: unknown, what: string): Output {
+  const result = expected.safeParse(content);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const place = issue?.path.join('.') || 'the answer';
+  throw new SyncError('answer_malformed', `${what}: ${place}: ${issue?.message}`);
+}
+
+/** What reads as expected; undefined where it does not. For what nobody promised: one of several shapes, a help for people. */
+export function readable<Output>(expected: ZodType<Output>, content: unknown): Output | undefined {
+  return expected.safeParse(content).data;
+}
+
+/**
+ * What an answer becomes by `translate`. Throws `answer_malformed`: it is no delivery that failed.
+ *
+ * @param what the request, for people
+ */
+export function translateAnswer<Result>(what: string, translate: () => Result): Result {
+  try {
+    return translate();
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    if (error.code !== 'delivery_malformed') throw error;
+    throw new SyncError('answer_malformed', `${what}: ${error.message}`, { cause: error });
   }
 }
 

@@ -7,6 +7,7 @@ import { errorOfStatus, retryAfter } from '../../http/provider-errors.ts';
 import { onOneLine, providerTime } from '../kit/answers.ts';
 import type { Rate } from '../kit/budget.ts';
 import { absent } from '../kit/fields.ts';
+import { readable } from '../kit/json.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -53,7 +54,7 @@ export function refusal(answer: HttpAnswer, what: string, now: number): SyncErro
 
 function errorsOf(answer: HttpAnswer): z.infer<typeof graphqlErrors>['errors'] | undefined {
   try {
-    return graphqlErrors.safeParse(parseJson(answer.body)).data?.errors;
+    return readable(graphqlErrors, parseJson(answer.body))?.errors;
   } catch {
     return undefined;
   }

@@ -4,7 +4,7 @@ import type { HttpAnswer } from '../../http/client.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { createBudget, type Use } from '../kit/budget.ts';
 import { absent } from '../kit/fields.ts';
-import { readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { rateOf, refusal } from './answers.ts';
 import type { Options } from './options.ts';
 
@@ -53,12 +53,7 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
     budget.learn(answer);
     const error = refusal(answer, what, deps.clock.now());
     if (error) throw error;
-    const result = z.object({ data: expected }).safeParse(readAnswer(answer, what));
-    if (result.success) return { data: result.data.data, answer };
-    throw new SyncError(
-      'answer_malformed',
-      `${what}: ${result.error.issues[0]?.path.join('.')} is not what was asked for`,
-    );
+    return { ...parseAnswer(z.object({ data: expected }), readAnswer(answer, what), what), answer };
   }
 
   return {

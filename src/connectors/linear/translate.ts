@@ -3,7 +3,7 @@ import type { Delivery } from '../../model/delivery.ts';
 import { type Item, type ItemKey, type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
-import { read, readJson } from '../kit/json.ts';
+import { read, readable, readJson } from '../kit/json.ts';
 import { itemsOrReferences } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
 import { ANY_TENANT } from '../kit/tenants.ts';
@@ -39,7 +39,7 @@ const named = z.object({ type: z.string().min(1), action: z.string(), webhookId:
 
 /** Pure: the body repeats what the header names. */
 export function eventOf(payload: unknown): string | undefined {
-  return named.safeParse(payload).data?.type;
+  return readable(named, payload)?.type;
 }
 
 /** What `fetch` needs to get this item. */

@@ -3,6 +3,7 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { failed } from '../kit/finding.ts';
+import { readable } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import { listIssues } from './listing.ts';
 import type { Options } from './options.ts';
@@ -49,7 +50,7 @@ const user = z.object({ user: z.object({ login: z.string().catch('without a logi
 
 async function credential(api: Api, signal: AbortSignal): Promise<Finding> {
   try {
-    const { data } = user.safeParse((await api.get('/users/current.json', {}, signal)).content);
+    const data = readable(user, (await api.get('/users/current.json', {}, signal)).content);
     return { level: 'ok', subject: 'credential', message: `of ${onOneLine(data?.user.login ?? 'somebody', 100)}` };
   } catch (thrown) {
     return failed('credential', asSyncError(thrown));

@@ -3,9 +3,9 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
-import { writeJson } from '../kit/json.ts';
+import { parseAnswer, writeJson } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
-import { type Api, malformed } from './api.ts';
+import type { Api } from './api.ts';
 import { readProject } from './projects.ts';
 import * as schema from './schema.ts';
 import type { Statuses } from './statuses.ts';
@@ -30,8 +30,7 @@ export async function fetchIssue(
   const isJudged = isFollowed === 'unknown';
   const path = `/issues/${issueId}.json`;
   try {
-    const { data } = found.safeParse((await api.get(path, {}, signal)).content);
-    if (!data) throw malformed(`GET ${path}: the answer is no issue`);
+    const data = parseAnswer(found, (await api.get(path, {}, signal)).content, `GET ${path}`);
     const { issue } = data;
     const body = {
       issue: schema.slim(issue),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
+import { parseAnswer } from '../kit/json.ts';
 import { type Api, malformed } from './api.ts';
 import * as schema from './schema.ts';
 
@@ -44,8 +45,7 @@ export async function listIssues(api: Api, wanted: Wanted, signal: AbortSignal):
     ...(from === undefined ? {} : { issue_id: `${order === 'up' ? '>=' : '<='}${from}` }),
   };
   const { content, answer } = await api.get(PATH, query, signal);
-  const { data } = page.safeParse(content);
-  if (!data) throw malformed(`GET ${PATH}: the answer lists no issues`);
+  const data = parseAnswer(page, content, `GET ${PATH}`);
   const ids = data.issues.map(idOf);
   requireOrder(ids, order, from);
   const last = ids.at(-1);
@@ -55,8 +55,7 @@ export async function listIssues(api: Api, wanted: Wanted, signal: AbortSignal):
 }
 
 function idOf(issue: unknown): number {
-  const { data } = z.object({ id: schema.id }).safeParse(issue);
-  if (!data) throw malformed(`GET ${PATH}: an issue has no number`);
+  const data = parseAnswer(z.object({ id: schema.id }), issue, `GET ${PATH}`);
   return data.id;
 }
 

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import { absent } from '../kit/fields.ts';
+import { parseAnswer } from '../kit/json.ts';
 import { createListing } from '../kit/listing.ts';
 import { inScope, namedIn, patternsOf } from '../kit/scope.ts';
-import { type Api, malformed } from './api.ts';
+import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -12,8 +13,7 @@ const answered = z.object({ project: schema.project });
 /** A project by its identifier or its number. */
 export async function readProject(api: Api, unit: string, signal: AbortSignal): Promise<schema.Project> {
   const path = `/projects/${encodeURIComponent(unit)}.json`;
-  const { data } = answered.safeParse((await api.get(path, {}, signal)).content);
-  if (!data) throw malformed(`GET ${path}: the answer is no project`);
+  const data = parseAnswer(answered, (await api.get(path, {}, signal)).content, `GET ${path}`);
   return data.project;
 }
 
@@ -29,8 +29,7 @@ async function allProjects(api: Api, signal: AbortSignal): Promise<readonly z.in
   const all: z.infer<typeof listed>[] = [];
   for (;;) {
     const query = { limit: String(PAGE), offset: String(all.length) };
-    const { data } = page.safeParse((await api.get(PATH, query, signal)).content);
-    if (!data) throw malformed(`GET ${PATH}: the answer lists no projects`);
+    const data = parseAnswer(page, (await api.get(PATH, query, signal)).content, `GET ${PATH}`);
     all.push(...data.projects);
     if (data.projects.length === 0 || all.length >= data.total_count) return all;
   }

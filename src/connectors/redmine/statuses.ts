@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
-import { type Api, malformed } from './api.ts';
+import { parseAnswer, readable } from '../kit/json.ts';
+import type { Api } from './api.ts';
 import * as schema from './schema.ts';
 
 const PATH = '/issue_statuses.json';
@@ -20,7 +21,7 @@ export function createStatuses(api: Api, clock: Clock): Statuses {
   let held: { list: readonly schema.Status[]; until: number } | undefined;
   return {
     async beside(issues, signal) {
-      const wanted = issues.flatMap((issue) => untold.safeParse(issue).data?.status.id ?? []);
+      const wanted = issues.flatMap((issue) => readable(untold, issue)?.status.id ?? []);
       if (wanted.length === 0) return undefined;
       const { list, until } = held ?? { list: [], until: 0 };
       const isKnown = wanted.every((id) => list.some((status) => status.id === id));
@@ -32,7 +33,6 @@ export function createStatuses(api: Api, clock: Clock): Statuses {
 }
 
 export async function readStatuses(api: Api, signal: AbortSignal): Promise<readonly schema.Status[]> {
-  const { data } = answered.safeParse((await api.get(PATH, {}, signal)).content);
-  if (!data) throw malformed(`GET ${PATH}: the answer lists no statuses`);
+  const data = parseAnswer(answered, (await api.get(PATH, {}, signal)).content, `GET ${PATH}`);
   return data.issue_statuses;
 }

@@ -2,7 +2,7 @@ import type { Delivery } from '../../model/delivery.ts';
 import { type Item, type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present } from '../kit/fields.ts';
-import { read, readJson } from '../kit/json.ts';
+import { read, readable, readJson } from '../kit/json.ts';
 import { inScope } from '../kit/scope.ts';
 import { baseOf, hostOf, type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
@@ -43,7 +43,7 @@ export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>,
 
 /** Pure: what Redmine posts names its event, whatever it is about. */
 export function eventOf(payload: unknown): string | undefined {
-  return schema.event.safeParse(payload).success ? EVENT : undefined;
+  return readable(schema.event, payload) && EVENT;
 }
 
 /** What `fetch` needs to get this item. It is followed, also after a move to another project. */

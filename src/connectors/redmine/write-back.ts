@@ -3,8 +3,9 @@ import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Connection } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
+import { parseAnswer } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
-import { type Api, malformed } from './api.ts';
+import type { Api } from './api.ts';
 import { locator } from './fetch.ts';
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
@@ -47,12 +48,11 @@ const myself = z.object({ user: z.object({ id: z.int() }) });
 /** Somebody else may quote it: only a note of this user is ours. */
 async function findOwn(api: Api, issueId: string, words: string, signal: AbortSignal) {
   const path = `/issues/${issueId}.json`;
-  const { data } = withJournals.safeParse((await api.get(path, { include: 'journals' }, signal)).content);
-  if (!data) throw malformed(`GET ${path}: the answer lists no notes`);
+  const data = parseAnswer(withJournals, (await api.get(path, { include: 'journals' }, signal)).content, `GET ${path}`);
   const candidates = data.issue.journals.filter(({ notes }) => notes?.includes(words));
   if (candidates.length === 0) return undefined;
-  const me = myself.safeParse((await api.get('/users/current.json', {}, signal)).content).data;
-  if (!me) throw malformed('GET /users/current.json: the answer names no user');
+  const { content } = await api.get('/users/current.json', {}, signal);
+  const me = parseAnswer(myself, content, 'GET /users/current.json');
   return candidates.find(({ user }) => user?.id === me.user.id);
 }
 
@@ -99,7 +99,10 @@ export async function close(
 }
 
 async function readStatus(api: Api, path: string, signal: AbortSignal) {
-  const { data } = current.safeParse((await api.get(path, { include: 'allowed_statuses' }, signal)).content);
-  if (!data) throw malformed(`GET ${path}: the answer tells no status`);
+  const data = parseAnswer(
+    current,
+    (await api.get(path, { include: 'allowed_statuses' }, signal)).content,
+    `GET ${path}`,
+  );
   return data.issue;
 }

@@ -80,6 +80,6 @@ function nextCursor(header: string | undefined, path: string): string | undefine
 }
 
 /** For answers that are not what Sentry's reference promises. */
-export function malformed(what: string): SyncError {
+function malformed(what: string): SyncError {
   return new SyncError('answer_malformed', what);
 }

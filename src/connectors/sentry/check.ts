@@ -3,6 +3,7 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { failed } from '../kit/finding.ts';
+import { readable } from '../kit/json.ts';
 import type { Options } from './options.ts';
 import type { Lists } from './poll.ts';
 import { sweepIssues } from './poll.ts';
@@ -33,7 +34,7 @@ const answered = z.object({ name: z.string().catch('without a name') });
 async function organizationOf({ api, options }: Pick<Lists, 'api' | 'options'>, signal: AbortSignal): Promise<Finding> {
   const subject = 'organisation';
   try {
-    const { data } = answered.safeParse((await api.get(pathOf(options), signal)).content);
+    const data = readable(answered, (await api.get(pathOf(options), signal)).content);
     const name = onOneLine(data?.name ?? options.organization, 100);
     if (options.token !== undefined) return { level: 'ok', subject, message: `${name} can be read` };
     return { level: 'warning', subject, message: `${name} can be read without a token`, hint: 'Set token.' };

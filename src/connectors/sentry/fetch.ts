@@ -3,9 +3,9 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
-import { writeJson } from '../kit/json.ts';
+import { parseAnswer, writeJson } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
-import { type Api, malformed } from './api.ts';
+import type { Api } from './api.ts';
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 import { SHAPES } from './translate.ts';
@@ -37,8 +37,7 @@ export async function fetchIssue(
 
 async function findIssue(api: Api, path: string, signal: AbortSignal): Promise<{ id: string } | undefined> {
   try {
-    const { data } = z.looseObject({ id: schema.id }).safeParse((await api.get(path, signal)).content);
-    if (!data) throw malformed(`GET ${path}: the answer is no issue`);
+    const data = parseAnswer(z.looseObject({ id: schema.id }), (await api.get(path, signal)).content, `GET ${path}`);
     return data;
   } catch (thrown) {
     if (asSyncError(thrown).code !== 'not_found') throw thrown;

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { workItemKey } from '../../model/item.ts';
 import type { HistoryPage, HistoryPosition, PollPage, PollPosition, SweepPage } from '../connector.ts';
-import { writeJson } from '../kit/json.ts';
+import { parseAnswer, writeJson } from '../kit/json.ts';
 import { firstWalkStart, newest, OVERLAP, timeOf } from '../kit/turns.ts';
-import { type Api, malformed } from './api.ts';
+import type { Api } from './api.ts';
 import type { Options } from './options.ts';
 import type { Directory } from './projects.ts';
 import * as schema from './schema.ts';
@@ -118,8 +118,7 @@ export async function sweepIssues(
   if (project.startsWith(EVERYTHING)) return { keys: [], containers: [] };
   const id = await lists.directory.numberOf(project, signal);
   const { found, next } = await listIssues(lists, { project, query: '', sort: 'new', cursor }, signal);
-  const { data } = z.array(z.object({ id: schema.id })).safeParse(found);
-  if (!data) throw malformed(`the issues of ${project}: one of them has no id`);
+  const data = parseAnswer(z.array(z.object({ id: schema.id })), found, `the issues of ${project}`);
   const keys = data.map((issue) => workItemKey('sentry', lists.options.host, issue.id));
   return { keys, containers: [id], ...(next === undefined ? {} : { next }) };
 }

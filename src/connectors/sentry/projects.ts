@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { parseAnswer } from '../kit/json.ts';
 import { createListing } from '../kit/listing.ts';
 import { inScope, namedIn, patternsOf } from '../kit/scope.ts';
-import { type Api, malformed } from './api.ts';
+import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -44,8 +45,7 @@ async function allProjects(api: Api, { organization }: Options, signal: AbortSig
   const all: Project[] = [];
   for (let cursor: string | undefined; ; ) {
     const { found, next } = await api.page(path, { per_page: '100' }, cursor, signal);
-    const { data } = z.array(schema.project).safeParse(found);
-    if (!data) throw malformed(`GET ${path}: the answer lists no projects`);
+    const data = parseAnswer(z.array(schema.project), found, `GET ${path}`);
     all.push(...data);
     if (next === undefined) return all;
     cursor = next;

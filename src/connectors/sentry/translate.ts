@@ -2,7 +2,7 @@ import type { Delivery } from '../../model/delivery.ts';
 import { type Item, type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present } from '../kit/fields.ts';
-import { read, readJson } from '../kit/json.ts';
+import { read, readable, readJson } from '../kit/json.ts';
 import { itemsOrReferences } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
 import { type Options, scopeOf } from './options.ts';
@@ -34,7 +34,7 @@ export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>,
 
 /** Pure: what an issue's webhook carries is known by its shape. */
 export function eventOf(payload: unknown): string | undefined {
-  return schema.issueEvent.safeParse(payload).success ? EVENT : undefined;
+  return readable(schema.issueEvent, payload) && EVENT;
 }
 
 /** What `fetch` needs to get this item; the project and the short id are for one that is gone. */

@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Connection } from '../connector.ts';
+import { parseAnswer, readable } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
-import { type Api, malformed } from './api.ts';
+import type { Api } from './api.ts';
 import { locator, pathOf } from './fetch.ts';
 import type { Options } from './options.ts';
 
@@ -33,7 +34,7 @@ async function findNotes(api: Api, path: string, words: string, signal: AbortSig
   const all: z.infer<typeof note>[] = [];
   for (let cursor: string | undefined; ; ) {
     const page = await api.page(path, {}, cursor, signal);
-    const notes = page.found.flatMap((each) => note.safeParse(each).data ?? []);
+    const notes = page.found.flatMap((each) => readable(note, each) ?? []);
     all.push(...notes.filter(({ data }) => data.text.includes(words)));
     if (page.next === undefined) return all;
     cursor = page.next;
@@ -55,7 +56,6 @@ async function isEdited(api: Api, path: string, text: string, signal: AbortSigna
 /** Resolves the issue; one that is resolved or archived is left as it is. */
 export async function close(api: Api, options: Options, reference: ItemReference, signal: AbortSignal): Promise<void> {
   const path = pathOf(options, readLocator(locator, reference).id);
-  const { data } = z.object({ status: z.string() }).safeParse((await api.get(path, signal)).content);
-  if (!data) throw malformed(`GET ${path}: the answer tells no status`);
+  const data = parseAnswer(z.object({ status: z.string() }), (await api.get(path, signal)).content, `GET ${path}`);
   if (data.status === 'unresolved') await api.send('PUT', path, { status: 'resolved' }, signal);
 }
