@@ -2,6 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
 
+// Otherwise Node opens its debugger to every user of this machine who can reach its port.
+process.on('SIGUSR1', () => undefined);
+
 const project = `${import.meta.dirname}/..`;
 
 // What is imported from here on is kept stripped of its types and compiled, beside the packages: nobody else writes

@@ -20,12 +20,15 @@ function ownerClient(patience: number): HttpClient {
   return createHttpClient({ steps: noSteps, meter: silentMeter, timeouts });
 }
 
-/** Whether a daemon that owns the data folder answers. */
+/** Whether a daemon that owns the data folder answers. Throws `unauthorized` where this user may not ask it. */
 export async function hasOwner(dataFolder: string): Promise<boolean> {
-  return findLiving(dataFolder).then(
-    () => true,
-    () => false,
-  );
+  try {
+    await findLiving(dataFolder);
+    return true;
+  } catch (error) {
+    if (asSyncError(error).code === 'unauthorized') throw error;
+    return false;
+  }
 }
 
 /** Throws `not_running` where no daemon answers, the error where it answers wrongly or too late. */
@@ -67,7 +70,7 @@ async function ask(
     throw clock.monotonic() - started < patience ? error : notAnswering(owner, patience);
   });
   if (answer.status === 200) return answer.body;
-  if (answer.status === REFUSED) throw refusal(JSON.parse(answer.body.toString()) as Failure);
+  if (answer.status === REFUSED || answer.status === 400) throw refusal(JSON.parse(answer.body.toString()) as Failure);
   const code = answer.status === 401 || answer.status === 403 ? 'unauthorized' : 'server_failed';
   throw new SyncError(code, `the daemon at ${owner.address} answered ${answer.status}`);
 }
@@ -81,9 +84,11 @@ async function request(
 ): Promise<HttpAnswer> {
   const http = ownerClient(patience);
   try {
-    const headers = { authorization: `Bearer ${token}` };
-    const text = body === undefined ? undefined : JSON.stringify(body);
-    return await http.request({ method, url: `${address}${path}`, headers, body: text, target: 'daemon' });
+    const url = `${address}${path}`;
+    const authorization = `Bearer ${token}`;
+    if (method === 'GET') return await http.request({ method, url, headers: { authorization }, target: 'daemon' });
+    const headers = { authorization, 'content-type': 'application/json' };
+    return await http.request({ method, url, headers, body: JSON.stringify(body ?? {}), target: 'daemon' });
   } finally {
     await http.close();
   }

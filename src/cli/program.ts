@@ -17,6 +17,7 @@ import { addHeld } from './held.ts';
 import { addHooks } from './hooks.ts';
 import { addKeys } from './keys.ts';
 import { addLinks } from './links.ts';
+import { addLogin } from './login.ts';
 import { describeOnce, once } from './once.ts';
 import { askOwner, findLiving } from './owner.ts';
 import { type PatienceFlags, withPatience } from './patience.ts';
@@ -84,6 +85,7 @@ function build(setting: Setting, exit: (code: number) => void): Command {
   addDemo(program, setting, exit);
   addStatus(program, exit);
   addCheck(program, setting, exit);
+  addLogin(program, exit);
   for (const add of [addPlan, addQuota, addHeld, addBackfill, addHooks]) add(program, setting, exit);
   for (const add of [addConnectors, addTranslate]) add(program, setting, exit);
   for (const add of [addTasks, addLinks, addDocs, addPullRequests, addFiles, addKeys, addGateway])

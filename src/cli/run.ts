@@ -28,6 +28,7 @@ export async function run(session: Session, demoSecret: string): Promise<void> {
   const daemon = await composition.serve();
   parts.logger.info({ address: daemon.address, version: session.version }, 'the daemon runs');
   print(greeting(daemon, composition.partitions));
+  print(await howToLogIn(daemon));
   if (!stage) return;
   const { sent, fresh } = await playDeliveries(stage, daemon.address, demoSecret, parts);
   print(
@@ -53,6 +54,12 @@ function greeting(daemon: Daemon, partitions: readonly Partition[]): string {
     }
   }
   return lines.join('\n');
+}
+
+/** The link opens everything, so it goes to a terminal only, and into no log that is kept. */
+async function howToLogIn(daemon: Daemon): Promise<string> {
+  if (!process.stdout.isTTY) return '\nTo log a browser in, run: worksync login';
+  return `\nLog in (once, within ten minutes): ${await daemon.loginLink()}\nAnother link: npm run worksync -- login`;
 }
 
 function print(text: string): void {

@@ -1,7 +1,8 @@
 import type { Environment } from '../config/interpolate.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
-import { adminToken, type DaemonOptions, daemonOptions, environment, type Flags } from '../config/options.ts';
+import { type DaemonOptions, daemonOptions, environment, type Flags } from '../config/options.ts';
 import { secretKeyOf } from '../config/secret-key.ts';
+import { type ConfiguredToken, configuredTokens } from '../config/tokens.ts';
 import { connectors } from '../connectors/registry.ts';
 import type { Parts } from '../daemon/parts.ts';
 import { systemParts } from '../daemon/system-parts.ts';
@@ -14,8 +15,8 @@ export interface Session {
   readonly version: string;
   readonly options: DaemonOptions;
   readonly config: LoadedConfig;
-  /** Of the admin doors, where the environment sets one. */
-  readonly adminToken?: string;
+  /** For pages, metrics and admin actions, as the environment sets them. */
+  readonly tokens: readonly ConfiguredToken[];
   readonly scrubber: Scrubber;
   /** Of the environment. */
   readonly secretKey?: Buffer;
@@ -42,17 +43,29 @@ export function openSession(input: SessionInput): Session {
   for (const secret of config.secrets) input.scrubber.add(secret);
   const secretKey = secretKeyOf(env);
   if (secretKey) input.scrubber.add(secretKey.text);
+  const tokens = configuredTokens(env);
+  for (const { secret } of tokens) input.scrubber.add(secret);
   const logger = createLogger({ level: options.logLevel, scrubber: input.scrubber });
-  for (const warning of config.warnings) logger.warn({ warning }, 'configuration warning');
+  for (const warning of [...config.warnings, ...unknownWorkspaces(tokens, config)])
+    logger.warn({ warning }, 'configuration warning');
   return {
     version: input.version,
     options,
     config,
-    adminToken: adminToken(env),
+    tokens,
     scrubber: input.scrubber,
     secretKey: secretKey?.key,
     parts: systemParts(logger, input.version),
   };
+}
+
+/** No error: the workspace may be added later. */
+function unknownWorkspaces(tokens: readonly ConfiguredToken[], { workspaces }: LoadedConfig): readonly string[] {
+  const known = workspaces.map(({ name }) => name);
+  const named = new Set(tokens.flatMap((token) => token.workspaces ?? []));
+  return [...named]
+    .filter((name) => !known.includes(name))
+    .map((name) => `WORKSYNC_TOKENS: a token is limited to "${name}", and there is no such workspace`);
 }
 
 export function newScrubber(): Scrubber {

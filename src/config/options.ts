@@ -1,22 +1,10 @@
 import { isIP } from 'node:net';
 import { SyncError } from '../errors/sync-error.ts';
-import { createVariables, type Environment } from './interpolate.ts';
+import type { Environment } from './interpolate.ts';
 
 /** A frozen copy of the process's environment: the only one that the program reads. */
 export function environment(): Environment {
   return Object.freeze({ ...process.env });
-}
-
-/**
- * The token of the admin doors from `WORKSYNC_ADMIN_TOKEN` or `WORKSYNC_ADMIN_TOKEN_FILE`; undefined where neither is
- * set: the daemon then makes one up at each start. Throws `config_invalid`.
- */
-export function adminToken(env: Environment): string | undefined {
-  const found = createVariables(env).get('WORKSYNC_ADMIN_TOKEN');
-  if (found === undefined) return undefined;
-  if ('problem' in found) throw new SyncError('config_invalid', found.problem);
-  if (/^\S{16,}$/.test(found.value)) return found.value;
-  throw new SyncError('config_invalid', 'WORKSYNC_ADMIN_TOKEN: expected at least 16 characters without spaces');
 }
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -31,8 +19,12 @@ export interface DaemonOptions {
   readonly host: string;
   /** Absent: pages and admin actions are served on `port`. */
   readonly adminPort?: number;
-  /** Host names, beside those of loopback, under which people open the pages. */
+  /** Hosts, beside those of loopback, under which people open the pages: `name`, for any port, or `name:port`. */
   readonly allowedHosts?: readonly string[];
+  /** Metrics answer without a credential. */
+  readonly openMetrics?: boolean;
+  /** Browsers may log in over plain HTTP from other machines. */
+  readonly insecurePages?: boolean;
   /** Addresses and CIDR ranges of the reverse proxies whose forwarding headers are believed; absent: none. */
   readonly trustedProxies?: readonly string[];
   /** Where vendors reach this daemon from outside, without a slash at the end. */
@@ -46,7 +38,7 @@ export interface DaemonOption {
   /** As commander takes it. */
   readonly flag: string;
   readonly env: string;
-  readonly type: 'path' | 'host' | 'hosts' | 'ranges' | 'address' | 'port' | 'log level';
+  readonly type: 'path' | 'host' | 'hosts' | 'ranges' | 'switch' | 'address' | 'port' | 'log level';
   /** As it would be typed; absent: not set. */
   readonly default?: string;
   readonly description: string;
@@ -96,7 +88,22 @@ export const DAEMON_OPTIONS: readonly DaemonOption[] = [
     flag: '--allowed-hosts <names>',
     env: 'WORKSYNC_ALLOWED_HOSTS',
     type: 'hosts',
-    description: 'Host names beside localhost under which people open the pages, separated by commas',
+    description:
+      'Names beside localhost under which people open the pages, separated by commas, each with its port where it is to be that one only',
+  },
+  {
+    key: 'openMetrics',
+    flag: '--open-metrics',
+    env: 'WORKSYNC_OPEN_METRICS',
+    type: 'switch',
+    description: 'Let everybody read /metrics without a credential',
+  },
+  {
+    key: 'insecurePages',
+    flag: '--insecure-pages',
+    env: 'WORKSYNC_INSECURE_PAGES',
+    type: 'switch',
+    description: 'Let browsers log in over plain HTTP from other machines, where nobody else can read the network',
   },
   {
     key: 'trustedProxies',
@@ -124,8 +131,8 @@ export const DAEMON_OPTIONS: readonly DaemonOption[] = [
   },
 ];
 
-/** Flags as commander gives them: text by option key; absent where the flag was not given. */
-export type Flags = Readonly<Partial<Record<keyof DaemonOptions, string>>>;
+/** Flags as commander gives them: text by option key, `true` for a switch; absent where the flag was not given. */
+export type Flags = Readonly<Partial<Record<keyof DaemonOptions, string | true>>>;
 
 type Read = { readonly key: string; readonly value: unknown } | { readonly problem: string; readonly isFlag: boolean };
 
@@ -147,7 +154,7 @@ export function daemonOptions(flags: Flags, env: Environment): DaemonOptions {
 
 function readOption(option: DaemonOption, flags: Flags, env: Environment): Read {
   const flag = flags[option.key];
-  const text = flag ?? (env[option.env] || undefined) ?? option.default;
+  const text = flag?.toString() ?? (env[option.env] || undefined) ?? option.default;
   const value = text === undefined ? undefined : PARSERS[option.type](text);
   if (text === undefined || value !== undefined) return { key: option.key, value };
   const origin = flag === undefined ? option.env : option.flag.split(' ')[0];
@@ -157,8 +164,9 @@ function readOption(option: DaemonOption, flags: Flags, env: Environment): Read 
 const EXPECTED = {
   path: 'a path',
   host: 'an address without a port',
-  hosts: 'host names separated by commas',
+  hosts: 'host names, each with or without a port, separated by commas',
   ranges: 'IP addresses or CIDR ranges separated by commas',
+  switch: 'true or false',
   address: 'an address that begins with https:// or http://, without query or credentials',
   port: 'a port from 0 to 65535',
   'log level': `one of ${LOG_LEVELS.join(', ')}`,
@@ -168,12 +176,15 @@ const EXPECTED = {
 const PARSERS: Readonly<Record<DaemonOption['type'], (text: string) => unknown>> = {
   path: (text) => text || undefined,
   host: (text) => (/^[\w.:%-]+$/.test(text) && !/^[^:]+:\d+$/.test(text) ? text : undefined),
-  hosts: (text) => (/^[\w.-]+(,[\w.-]+)*$/.test(text) ? text.split(',') : undefined),
+  hosts: (text) => (text.split(',').every((host) => HOST.test(host)) ? text.split(',') : undefined),
   ranges: (text) => (text.split(',').every(isRange) ? text.split(',') : undefined),
+  switch: (text) => ({ true: true, false: false })[text],
   address: publicAddress,
   port: (text) => (/^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
   'log level': (text) => LOG_LEVELS.find((level) => level === text),
 };
+
+const HOST = /^(?:[\w.-]+|\[[\da-fA-F:.]+\])(?::\d{1,5})?$/;
 
 /** `10.0.0.0/8`, or one address. */
 function isRange(text: string): boolean {
@@ -183,7 +194,8 @@ function isRange(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 }
 
-function publicAddress(text: string): string | undefined {
+/** An address of this daemon, without a slash at the end; undefined where the text is none. */
+export function publicAddress(text: string): string | undefined {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol)) return undefined;
   if (url.search + url.hash + url.username + url.password !== '') return undefined;

@@ -1,65 +1,97 @@
 import type { ErrorCode } from '../errors/codes.ts';
-import { asSyncError } from '../errors/sync-error.ts';
-import { parseJson } from '../http/json.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
 import type { Clock } from '../lib/clock.ts';
+import { reaches } from '../model/access.ts';
+import { callerOf } from '../web/door.ts';
+import { linkPath } from '../web/login.ts';
+import type { Sessions } from '../web/sessions.ts';
 import type { ApiRequest, ApiResponse } from '../workspace/client.ts';
+import { anything, bodyOf, gatewayTokenId, loginWish, newGatewayToken, nothing } from './admin-bodies.ts';
 import { checkAll } from './check.ts';
 import { pollOnce } from './once.ts';
 import type { Partition } from './partition.ts';
 import { answerQuestion } from './questions.ts';
 
 /**
- * What commands beside a running daemon ask of it, so that they spend its quota and not their own. The doors let only
- * loopback and the admin token in.
+ * What commands beside a running daemon ask of it, so that they spend its quota and not their own. They show the token
+ * that the daemon left for them; see `web/door.ts`.
  *
  * `POST /admin/check` answers a list of findings; `POST /admin/once?patience=<milliseconds>` one result for each
  * workspace, when it is done;
  * `POST /admin/workspaces/<name>/requests?patience=<milliseconds>` sends one request to the workspace in the interactive
  * lane and answers with its answer, the body in base64, or with a failure;
  * `POST /admin/workspaces/<name>/questions/<question>` answers one of `questions.ts`, or 422 with a failure;
- * `GET` and `POST /admin/workspaces/<name>/gateway-tokens` list and create gateway tokens, `POST …/revoke` revokes one.
+ * `GET` and `POST /admin/workspaces/<name>/gateway-tokens` list and create gateway tokens, `POST …/revoke` revokes one;
+ * `POST /admin/login-links` answers `{"path"}`, which logs one browser in, with no more rights than the caller has;
+ * `POST /admin/sessions/end` logs all browsers out, and answers how many there were.
  */
-export function adminRoutes(
-  server: Server,
-  { partitions, clock }: { partitions: readonly Partition[]; clock: Clock },
-): void {
-  server.post('/admin/check', () => checkAll(partitions));
+export function adminRoutes(server: Server, options: AdminOptions): void {
+  // A scope of its own, so that its errors say what a command can show.
+  void server.register(async (scope) => {
+    scope.setErrorHandler((error, _request, reply) => {
+      if (!(error instanceof SyncError && error.code === 'body_invalid')) throw error;
+      return reply.code(400).send(failureOf(error));
+    });
+    addRoutes(scope, options);
+  });
+}
+
+interface AdminOptions {
+  readonly partitions: readonly Partition[];
+  readonly sessions: Sessions;
+  readonly clock: Clock;
+}
+
+function addRoutes(server: Server, { partitions, sessions, clock }: AdminOptions): void {
+  const reached = (request: ServerRequest) => partitions.filter(({ name }) => reaches(callerOf(request), name));
+  server.post('/admin/check', { config: { filters: true } }, async (request) => {
+    bodyOf(request, nothing);
+    return checkAll(reached(request));
+  });
   const named = (request: ServerRequest, reply: ServerReply) => {
-    const partition = partitions.find(({ name }) => name === (request.params as { name: string }).name);
+    const partition = partitions.find(({ name }) => name === (request.params as { workspace: string }).workspace);
     if (!partition) void reply.code(404).send({ error: 'not_found' });
     return partition;
   };
-  server.post('/admin/workspaces/:name/requests', async (request, reply) => {
+  server.post('/admin/workspaces/:workspace/requests', async (request, reply) => {
     const partition = named(request, reply);
-    return partition ? forward(partition, bodyOf<ApiRequest>(request), patienceOf(request)) : reply;
+    return partition ? forward(partition, bodyOf(request, anything) as ApiRequest, patienceOf(request)) : reply;
   });
-  server.post('/admin/workspaces/:name/questions/:question', async (request, reply) => {
+  server.post('/admin/workspaces/:workspace/questions/:question', async (request, reply) => {
     const partition = named(request, reply);
     if (!partition) return reply;
     const { question } = request.params as { question: string };
-    const answer = answerQuestion(question, partition, bodyOf<unknown>(request), clock);
+    const answer = answerQuestion(question, partition, bodyOf(request, anything), clock);
     if (answer === undefined) return reply.code(404).send({ error: 'not_found' });
     return answer.catch((error: unknown) => reply.code(REFUSED).send(failureOf(error)));
   });
-  const tokens = '/admin/workspaces/:name/gateway-tokens';
+  const tokens = '/admin/workspaces/:workspace/gateway-tokens';
   server.get(tokens, async (request, reply) => named(request, reply)?.passage.tokens.list() ?? reply);
   server.post(tokens, async (request, reply) => {
-    const { description } = bodyOf<{ description: string }>(request);
+    const { description } = bodyOf(request, newGatewayToken);
     return named(request, reply)?.passage.tokens.create(description) ?? reply;
   });
   server.post(`${tokens}/revoke`, async (request, reply) => {
     const partition = named(request, reply);
-    const { id } = bodyOf<{ id: string }>(request);
+    const { id } = bodyOf(request, gatewayTokenId);
     return partition ? { revoked: await partition.passage.tokens.revoke(id) } : reply;
   });
-  server.post('/admin/once', (request) =>
-    Promise.all(partitions.map((partition) => pollOnce(partition, clock, patienceOf(request)))),
-  );
-}
-
-function bodyOf<Body>(request: ServerRequest): Body {
-  return parseJson(request.body as Buffer) as Body;
+  server.post('/admin/once', { config: { filters: true } }, async (request) => {
+    bodyOf(request, nothing);
+    return Promise.all(reached(request).map((partition) => pollOnce(partition, clock, patienceOf(request))));
+  });
+  server.post('/admin/login-links', { config: { filters: true } }, async (request) => {
+    const { role, workspaces } = bodyOf(request, loginWish);
+    const caller = callerOf(request);
+    const beyond = workspaces?.find((name) => !reaches(caller, name) || !partitions.some((each) => each.name === name));
+    if (beyond !== undefined) throw new SyncError('body_invalid', `workspaces: there is no workspace "${beyond}"`);
+    return { path: linkPath(await sessions.makeLink({ role, workspaces: workspaces ?? caller.workspaces })) };
+  });
+  server.post('/admin/sessions/end', async (request) => {
+    bodyOf(request, nothing);
+    return { ended: await sessions.endAll() };
+  });
 }
 
 /** An answer of the workspace, or why there is none, on its way between two processes of one machine. */

@@ -5,6 +5,7 @@ import { SyncError } from '../errors/sync-error.ts';
 import { createScheduler } from '../lib/scheduler.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import { type Installation, openInstallation } from '../store/installation.ts';
+import type { Token } from '../web/callers.ts';
 import { type Daemon, startDaemon } from './daemon.ts';
 import { type DataFolder, ownDataFolder } from './data-folder.ts';
 import type { Embedded } from './embedded.ts';
@@ -30,8 +31,8 @@ export interface ComposeInput {
   readonly options: DaemonOptions;
   readonly scrubber: Scrubber;
   readonly version: string;
-  /** Of the admin doors; made up where absent. */
-  readonly adminToken?: string;
+  /** For pages, metrics and admin actions; the daemon makes one more for the commands beside it. */
+  readonly tokens?: readonly Token[];
   /** For what embedded services store encrypted; absent: each has a key of its own beside its database. */
   readonly secretKey?: Buffer;
   readonly onLag?: (milliseconds: number) => void;
@@ -68,14 +69,15 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
       partitions.push(partition);
       undo.push(() => partition.stop());
     }
-    const { options, scrubber, version, adminToken } = input;
+    const { options, scrubber, version, tokens = [] } = input;
     return {
       folder,
       installation,
       partitions,
       embedded,
       async serve() {
-        const daemon = await startDaemon({ version, options, adminToken, folder, partitions, scrubber }, parts);
+        const whole = { version, options, tokens, folder, installation, partitions, scrubber };
+        const daemon = await startDaemon(whole, parts);
         undo.push(() => daemon.stop());
         return daemon;
       },

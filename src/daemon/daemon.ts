@@ -1,11 +1,16 @@
 import type { DaemonOptions } from '../config/options.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
+import { createOrigins } from '../http/origin.ts';
 import { createServer, listen, type Server } from '../http/server.ts';
 import { webhookRoutes } from '../intake/webhooks.ts';
 import type { Cancel } from '../lib/clock.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
-import { guardDoors } from '../web/door.ts';
+import type { Installation } from '../store/installation.ts';
+import { createCallers, type Token } from '../web/callers.ts';
+import { type GuardedRoute, guardDoors } from '../web/door.ts';
+import { linkPath, loginRoutes } from '../web/login.ts';
 import { probeRoutes, webRoutes } from '../web/routes.ts';
+import { createSessions } from '../web/sessions.ts';
 import type { Status } from '../web/status.ts';
 import { adminRoutes } from './admin.ts';
 import type { DataFolder } from './data-folder.ts';
@@ -18,7 +23,11 @@ export interface Daemon {
   readonly address: string;
   /** Where the pages are. */
   readonly adminAddress: string;
+  /** All routes of both servers. */
+  routes(): readonly GuardedRoute[];
   status(): Promise<Status>;
+  /** An address that logs a browser in, once, within ten minutes. */
+  loginLink(): Promise<string>;
   /** Readiness goes first, then the servers, when they have answered what they accepted. The partitions run on. */
   stop(): Promise<void>;
 }
@@ -27,18 +36,20 @@ export interface DaemonInput {
   readonly version: string;
   readonly options: DaemonOptions;
   readonly folder: DataFolder;
+  readonly installation: Installation;
   readonly partitions: readonly Partition[];
   readonly scrubber: Scrubber;
-  /** Of the admin doors; made up where absent. */
-  readonly adminToken?: string;
+  /** For pages, metrics and admin actions. */
+  readonly tokens: readonly Token[];
 }
 
 export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Daemon> {
   const { options, partitions, folder, scrubber } = input;
   const { clock, random, health, metrics, logger, connectors } = parts;
   const startedAt = clock.now();
-  const adminToken = input.adminToken ?? random.bytes(32).toString('base64url');
-  scrubber.add(adminToken);
+  // For the commands beside this process, and for as long as it lives: a configured one is written to no file.
+  const ownToken = random.bytes(32).toString('base64url');
+  scrubber.add(ownToken);
 
   async function status(): Promise<Status> {
     const { ready, components } = health.report();
@@ -47,11 +58,14 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   }
 
   const web = { health, metrics, status, scrub: (text: string) => scrubber.scrub(text) };
-  const doors = { adminToken, allowedHosts: options.allowedHosts, logger };
-  const { trustedProxies } = options;
+  const { trustedProxies, openMetrics, insecurePages, allowedHosts, publicUrl, host } = options;
+  const callers = createCallers([...input.tokens, { secret: ownToken, role: 'admin', workspaces: null }], clock);
+  const sessions = createSessions({ installation: input.installation, clock, random, callers });
+  const addressed = createOrigins({ allowedHosts, publicUrl, listens: host });
+  const doors = { callers, sessions, addressed, openMetrics, insecurePages, logger };
   const server = createServer({ failureBody: errorOfApi, trustedProxies });
   const admin = options.adminPort === undefined ? server : createServer({ trustedProxies });
-  for (const each of new Set([server, admin])) guardDoors(each, doors);
+  const routes = [...new Set([server, admin])].map((each) => guardDoors(each, doors));
   webhookRoutes(server, {
     find: (workspace, connection) => partitions.find(({ name }) => name === workspace)?.receiver(connection),
     clock,
@@ -65,7 +79,8 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   });
   for (const partition of partitions) partition.onWrite(() => gateway.changed(partition.name));
   webRoutes(admin, web);
-  adminRoutes(admin, { partitions, clock });
+  loginRoutes(admin, doors);
+  adminRoutes(admin, { partitions, sessions, clock });
   if (admin !== server) probeRoutes(server, web);
 
   const address = await listen(server, { host: options.host, port: options.port });
@@ -73,14 +88,21 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
     admin === server ? address : await listen(admin, { host: options.host, port: options.adminPort ?? 0 });
   for (const partition of partitions) partition.start();
   health.set('server', true);
-  folder.announce({ address: adminAddress, token: adminToken });
+  folder.announce({ address: adminAddress, token: ownToken });
 
   let stopped: Promise<void> | undefined;
   async function stop(): Promise<void> {
     health.set('server', false, 'stopping');
     await Promise.all([...new Set([server, admin])].map((each) => closeServer(each, clock)));
   }
-  return { address, adminAddress, status, stop: () => (stopped ??= stop()) };
+  return {
+    address,
+    adminAddress,
+    routes: () => routes.flat(),
+    status,
+    loginLink: async () => `${adminAddress}${linkPath(await sessions.makeLink({ role: 'admin', workspaces: null }))}`,
+    stop: () => (stopped ??= stop()),
+  };
 }
 
 /** What is no sound HTTP belongs to no address: told in the form of the workspace API, whose clients come most often. */

@@ -7,7 +7,7 @@ import { type Lock, takeLock } from '../lib/sqlite.ts';
 export interface Owner {
   /** Where pages and admin actions are served, for example `http://127.0.0.1:8080`. */
   readonly address: string;
-  /** Bearer token of the admin doors. */
+  /** For the commands: works for as long as the process lives. */
   readonly token: string;
 }
 
@@ -31,7 +31,8 @@ export function ownDataFolder(folder: string): DataFolder {
   return {
     path,
     announce(owner) {
-      writeFileSync(ownerFile, JSON.stringify(owner), { mode: 0o600 });
+      // A file of its own, and never what somebody else put in its place.
+      writeFileSync(ownerFile, JSON.stringify(owner), { mode: 0o600, flag: 'wx' });
     },
     release() {
       rmSync(ownerFile, { force: true });
@@ -52,11 +53,18 @@ function lockFolder(path: string): Lock {
   return lock;
 }
 
-/** The daemon that owns the folder; undefined when none has announced itself. */
+/**
+ * The daemon that owns the folder; undefined when none has announced itself.
+ * Throws `unauthorized` where one may have, and this user may not read what it left for commands.
+ */
 export function findOwner(folder: string): Owner | undefined {
+  const file = join(resolve(folder), OWNER_FILE);
   try {
-    return JSON.parse(readFileSync(join(resolve(folder), OWNER_FILE), 'utf8')) as Owner;
-  } catch {
-    return undefined;
+    return JSON.parse(readFileSync(file, 'utf8')) as Owner;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'EACCES' && code !== 'EPERM') return undefined;
+    const hint = 'Run the command as the user of the daemon.';
+    throw new SyncError('unauthorized', `this user may not read ${file}`, { cause: error, hint });
   }
 }

@@ -22,6 +22,11 @@ export const CODES = {
     hint: 'Run the command with --help to see what it takes.',
     exit: 2,
   },
+  body_invalid: {
+    verdict: 'never',
+    hint: 'Correct the named places of the body.',
+    exit: 2,
+  },
   config_invalid: {
     verdict: 'never',
     hint: 'Correct the named places; config/reference.md lists every key.',

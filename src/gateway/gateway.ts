@@ -44,6 +44,7 @@ export function gatewayRoutes(server: Server, options: GatewayOptions): Gateway 
       scope.route({
         method: [...METHODS],
         url: '/*',
+        config: { door: 'public' },
         // No promise where the answer is at hand: it is most of what such an answer takes.
         handler: (request, reply) => {
           const held = desk.recall(request);

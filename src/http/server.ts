@@ -57,6 +57,7 @@ export function createServer(options: ServerOptions = {}): Server {
   server.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   server.server.maxConnections = MOST_CONNECTIONS;
   server.addHook('onRequest', (request, _reply, done) => {
+    if (repeatsHeader(request.raw.rawHeaders)) return done(new RepeatedHeader());
     // Unpacking what nobody has authenticated is how a small body fills the memory.
     done(request.headers['content-encoding'] === undefined ? undefined : new UnsupportedEncoding());
   });
@@ -83,6 +84,29 @@ const STATUS_OF_CLIENT_ERROR: Readonly<Record<string, number>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
   HPE_HEADER_OVERFLOW: 431,
 };
+
+/**
+ * Node keeps the first of several headers of these names and drops the rest without a word. A proxy in front may have
+ * looked at another one, so neither is taken. Repeated headers of other names come joined, and fit nothing then.
+ */
+const ONCE = ['authorization', 'proxy-authorization', 'host', 'content-type', 'content-length'];
+
+/** @param rawHeaders names and values in turn */
+function repeatsHeader(rawHeaders: readonly string[]): boolean {
+  let seen = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const index = ONCE.indexOf((rawHeaders[at] as string).toLowerCase());
+    if (index === -1) continue;
+    if ((seen & (1 << index)) !== 0) return true;
+    seen |= 1 << index;
+  }
+  return false;
+}
+
+class RepeatedHeader extends Error {
+  readonly statusCode = 400;
+  override readonly message = `a request may carry each of these headers once: ${ONCE.join(', ')}`;
+}
 
 class UnsupportedEncoding extends Error {
   readonly statusCode = 415;

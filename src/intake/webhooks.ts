@@ -63,6 +63,7 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
   };
 
   server.post<Path>(ROUTE, {
+    config: { door: 'webhook' },
     bodyLimit: deps.largestDelivery,
     // Everything that can be refused before the body is read.
     onRequest: async (request, reply) => {
@@ -106,6 +107,7 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
   server.route({
     method: ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
     url: ROUTE,
+    config: { door: 'webhook' },
     handler: (_request, reply) => reply.code(405).header('allow', 'POST').type(JSON_TYPE).send(errorBody('refused')),
   });
 }

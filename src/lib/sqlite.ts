@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs';
 import BetterSqlite, { type Statement } from 'better-sqlite3';
 import { Kysely, SqliteAdapter, type SqliteDatabase, SqliteDialect, type Transaction } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
@@ -216,10 +216,25 @@ export interface Lock {
 }
 
 /**
+ * Whoever may read the file may lock it too, and so keep its owner out. Older versions let everybody read it. A file that
+ * is there is not opened: to close it again would drop the locks that this process holds on it.
+ */
+function keepPrivate(file: string): void {
+  const mode = statSync(file, { throwIfNoEntry: false })?.mode;
+  if (mode === undefined) closeSync(openSync(file, 'a', 0o600));
+  try {
+    if (mode !== undefined && (mode & 0o077) !== 0) chmodSync(file, 0o600);
+  } catch {
+    // A file system without modes.
+  }
+}
+
+/**
  * Takes the lock that makes this process the only owner, or returns undefined when another process has it.
  * The kernel releases it when the process ends, however it ends: no stale lock can remain.
  */
 export function takeLock(file: string): Lock | undefined {
+  keepPrivate(file);
   const raw = new BetterSqlite(file, { timeout: 0 });
   try {
     raw.exec('BEGIN EXCLUSIVE');

@@ -7,3 +7,8 @@ export interface Access {
   /** Names of the workspaces it is limited to; null: all of them. */
   readonly workspaces: readonly string[] | null;
 }
+
+/** Whether the caller may know of this workspace. */
+export function reaches({ workspaces }: Pick<Access, 'workspaces'>, workspace: string): boolean {
+  return workspaces === null || workspaces.includes(workspace);
+}

@@ -147,7 +147,8 @@ export interface Metrics {
   /** For the stages of one workspace: the same, with the workspace's name on what is measured per workspace. */
   forWorkspace(workspace: string): Meter;
   /** Text for Prometheus. */
-  expose(): Promise<string>;
+  /** @param workspaces names: the samples of these workspaces and no others; null: everything */
+  expose(workspaces?: readonly string[] | null): Promise<string>;
   readonly contentType: string;
 }
 
@@ -161,7 +162,26 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const metersOf = (workspace?: string) => createMeter(made, workspace, options.onMisuse ?? rethrow);
   const meter = metersOf();
   meter.gauge('build_info', 1, { version: options.version, node: process.versions.node });
-  return { meter, forWorkspace: metersOf, expose: () => registry.metrics(), contentType: registry.contentType };
+  return {
+    meter,
+    forWorkspace: metersOf,
+    expose: async (workspaces = null) => samplesOf(await registry.metrics(), workspaces),
+    contentType: registry.contentType,
+  };
+}
+
+function samplesOf(text: string, workspaces: readonly string[] | null): string {
+  if (workspaces === null) return text;
+  // Quotation marks inside a label's value are escaped, so that no value can look like a label.
+  const labels = workspaces.map((name) => `workspace="${name}"`);
+  return text
+    .split('\n')
+    .filter((line) => line === '' || line.startsWith('#') || labels.some((label) => isLabelled(line, label)))
+    .join('\n');
+}
+
+function isLabelled(line: string, label: string): boolean {
+  return line.includes(`{${label}`) || line.includes(`,${label}`);
 }
 
 type Metric = Counter | Gauge | Histogram;

@@ -1,38 +1,22 @@
 import type { BackfillStatus } from '../store/backfills.ts';
 import type { ChangeRow, DeliveryRow, Failure, GoneItem } from '../store/status.ts';
-import { html, Markup } from './html.ts';
+import { documentOf } from './document.ts';
+import { html, type Markup } from './html.ts';
 import type { ConnectionStatus, Status, WindowStatus, WorkspaceState, WorkspaceStatus } from './status.ts';
-import { STYLE } from './style.ts';
 import { bytes, count, counted, duration, when } from './words.ts';
 
 /** Seconds between two loads of the page. */
 const REFRESH = 10;
 
-/** The status page: no script, no picture, nothing from elsewhere. */
-export function statusPage(status: Status, refreshes: boolean): string {
-  const page = html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-${refreshes ? html`<meta http-equiv="refresh" content="${REFRESH}">` : null}
-<title>${titleOf(status)}</title>
-${STYLE_ELEMENT}
-</head>
-<body>
-${heading(status, refreshes)}
+/** @param pageToken of the browser's session; absent for a program, which cannot log out */
+export function statusPage(status: Status, refreshes: boolean, pageToken?: string): Markup {
+  const body = html`${heading(status, refreshes, pageToken)}
 <main>
 ${notReady(status)}
 ${status.workspaces.map((workspace) => workspaceSection(workspace, status.at))}
-</main>
-</body>
-</html>
-`;
-  return page.text;
+</main>`;
+  return documentOf(titleOf(status), body, refreshes ? html`<meta http-equiv="refresh" content="${REFRESH}">` : null);
 }
-
-/** Raw text to a browser, and constant: the policy names the hash of exactly these characters. */
-const STYLE_ELEMENT = new Markup(`<style>${STYLE}</style>`);
 
 function titleOf(status: Status): string {
   if (!status.ready) return 'not ready – worksync';
@@ -40,14 +24,20 @@ function titleOf(status: Status): string {
   return halted > 0 ? `${halted} halted – worksync` : 'worksync';
 }
 
-function heading(status: Status, refreshes: boolean): Markup {
+function heading(status: Status, refreshes: boolean, pageToken: string | undefined): Markup {
   return html`<header>
 <h1>worksync</h1>
 ${status.ready ? html`<span class="state good">● ready</span>` : html`<span class="state bad">■ not ready</span>`}
 <span class="soft">version ${status.version}, running for ${duration(status.at - status.startedAt)}</span>
 <span class="soft">as of ${new Date(status.at).toISOString().slice(0, 19).replace('T', ' ')} UTC,
 ${refreshes ? html`loads again every ${REFRESH} s (<a href="/?refresh=off">stop</a>)` : html`<a href="/">load again every ${REFRESH} s</a>`}</span>
+${pageToken === undefined ? null : logOut(pageToken)}
 </header>`;
+}
+
+function logOut(pageToken: string): Markup {
+  return html`<form method="post" action="/logout"><input name="page" type="hidden" value="${pageToken}">
+<button type="submit">Log out</button></form>`;
 }
 
 function notReady(status: Status): Markup | null {

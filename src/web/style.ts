@@ -17,6 +17,15 @@ caption { text-align: left; } caption h3 { margin-bottom: 0.2rem; }
 p { margin: 0.25rem 0; }
 a { color: inherit; }
 code { font: 0.85em ui-monospace, monospace; overflow-wrap: anywhere; }
+form { margin: 0; }
+header form { margin-left: auto; }
+button, input { font: inherit; color: inherit; background: var(--card); border: 1px solid var(--line);
+  border-radius: 0.35rem; padding: 0.3rem 0.8rem; }
+button { cursor: pointer; } button:hover { border-color: var(--soft); }
+:focus-visible { outline: 2px solid var(--fill); outline-offset: 2px; }
+.login { max-width: 34rem; margin: 10vh auto; } .login h1 { margin-bottom: 0.6rem; }
+.login form { display: flex; flex-wrap: wrap; gap: 0.6rem; align-items: center; margin-top: 0.9rem; }
+.login input { flex: 1; min-width: 12rem; }
 .soft, .none, .hint { color: var(--soft); }
 .hint { font-size: 0.9em; font-weight: 400; }
 .key { display: inline-block; width: 0.6rem; height: 0.6rem; border-radius: 0.15rem; }

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Webhooks } from '@octokit/webhooks';
@@ -10,8 +10,9 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { createWorkspaceService, type WorkspaceService } from '../../src/workspace-service/service.ts';
 import { createWorld } from '../support/daemon.ts';
+import { readDockerfile } from '../support/dockerfile.ts';
 import { pullEvent } from '../support/github-payloads.ts';
-import { type Ended, type Running, startWorksync } from '../support/processes.ts';
+import { type Ended, type Running, startNode, startWorksync, TOP } from '../support/processes.ts';
 
 /** If one of these is ever printed, it is found. */
 const WEBHOOK_SECRET = 'canary-webhook-secret-4f1d';
@@ -201,6 +202,62 @@ describe('SIGTERM', () => {
     hold = () => undefined;
     await startDaemon();
     await until(async () => (await service.statistics()).pullRequests === 1);
+  });
+});
+
+describe('SIGUSR1', () => {
+  it('opens no debugger, also for a daemon that was started by hand', async () => {
+    const { running, address } = await startDaemon();
+    running.child.kill('SIGUSR1');
+    for (let look = 0; look < 20; look++) expect((await fetch(`${address}/readyz`)).status).toBe(200);
+    const { code, stderr } = await running.end('SIGTERM');
+    expect(stderr).not.toContain('Debugger');
+    expect(code).toBe(0);
+  });
+
+  it('cannot open one before the program has begun where npm or an image starts it', () => {
+    const { scripts } = JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as { scripts: { start: string } };
+    const command = readDockerfile(join(TOP, 'Dockerfile')).findLast(({ keyword }) => keyword === 'CMD')?.text;
+    for (const text of [scripts.start, command]) expect(text).toContain('--disable-sigusr1');
+  });
+});
+
+describe('another user of this machine', () => {
+  // Only root may start processes as somebody else.
+  const isRoot = process.getuid?.() === 0;
+  const NOBODY = { uid: 65_534, gid: 65_534 };
+
+  it('gets nothing: no file, no page, no command', async ({ skip }) => {
+    if (!isRoot) skip('left out: the tests do not run as root, so they cannot start a process as another user');
+    // Everybody may enter the folders, as those of a checkout; what lies in them is what counts.
+    chmodSync(folder, 0o755);
+    mkdirSync(data(), { mode: 0o755 });
+    const { address } = await startDaemon();
+    const files = readdirSync(data()).filter((name) => statSync(join(data(), name)).isFile());
+    expect(files).toEqual(expect.arrayContaining(['daemon.json', 'worksync.lock', 'worksync.db', 'test.db']));
+    const script = `
+      import { readFileSync } from 'node:fs';
+      const opened = ${JSON.stringify(files)}.filter((name) => {
+        try { return readFileSync(${JSON.stringify(data())} + '/' + name) !== undefined; } catch { return false; }
+      });
+      const statuses = [];
+      for (const path of ['/', '/status.json', '/metrics', '/admin/check', '/livez'])
+        statuses.push((await fetch(${JSON.stringify(address)} + path)).status);
+      process.stdout.write(JSON.stringify({ uid: process.getuid(), opened, statuses }));`;
+    const asNobody = startNode(['--input-type=module', '-e', script], NOBODY);
+    started.push(asNobody);
+    const found = JSON.parse((await asNobody.ended).stdout) as object;
+    expect(found).toEqual({ uid: 65_534, opened: [], statuses: [401, 401, 401, 401, 200] });
+
+    for (const args of [['status'], ['login'], ['held', '--config', config], ['check', '--config', config]]) {
+      const command = startWorksync([...args, '--data', data()], NOBODY);
+      started.push(command);
+      const { code, stdout, stderr } = await command.ended;
+      expect([args[0], code, stdout]).toEqual([args[0], 77, '']);
+      expect(stderr).toContain('daemon.json');
+      expect(stderr).toContain('Run the command as the user of the daemon');
+    }
+    expect((await command('status', '--data', data())).code).toBe(0);
   });
 });
 

@@ -348,6 +348,30 @@ describe('the server', () => {
     expect(answer.body).toBe(expected);
   });
 
+  it.each([
+    ['Authorization', 'Basic YTpi', 'Basic YTpj'],
+    ['authorization', 'Basic YTpi', 'Basic YTpi'],
+    ['Proxy-Authorization', 'Basic YTpi', 'Basic YTpj'],
+    ['Host', 'a', 'b'],
+    ['Content-Type', 'application/json', 'text/plain'],
+  ])('refuses %s twice: somebody on the way may have looked at the other one', async (name, first, second) => {
+    const server = createServer();
+    const seen: unknown[] = [];
+    server.post('/webhooks/a', async (request) => void seen.push(request.headers));
+    closing.push(() => server.close());
+    const { port } = new URL(await server.listen({ host: '127.0.0.1', port: 0 }));
+    const send = async (...lines: string[]) => {
+      const socket = connect(Number(port), '127.0.0.1');
+      const head = ['POST /webhooks/a HTTP/1.1', ...lines, 'Connection: close', 'Content-Length: 2'];
+      socket.write(`${head.join('\r\n')}\r\n\r\n{}`);
+      return (await socket.toArray()).join('').split(' ')[1];
+    };
+    const host = name === 'Host' ? [] : ['Host: a'];
+    expect(await send(...host, `${name}: ${first}`, `${name.toUpperCase()}: ${second}`)).toBe('400');
+    expect(seen).toEqual([]);
+    expect(await send(...host, `${name}: ${first}`)).toBe('200');
+  });
+
   it('answers what was on its way when it began to close, and ends the connection', async () => {
     const server = createServer();
     server.post('/webhooks/a', async () => 'taken');

@@ -33,7 +33,7 @@ const ask = async (question: Question, asked: object): Promise<unknown> =>
   answerQuestion(question, world.partition(), asked, world.clock);
 
 async function metric(name: string): Promise<string | undefined> {
-  const page = await (await fetch(`${world.daemon().adminAddress}/metrics`)).text();
+  const page = await world.metrics();
   return new RegExp(`^worksync_${name}\\{workspace="test",connection="forge"\\} (.*)$`, 'm').exec(page)?.[1];
 }
 

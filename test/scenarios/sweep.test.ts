@@ -99,8 +99,7 @@ describe('a sweep', () => {
     expect((await status()).missingUnits).toEqual(['app']);
     expect(await gone()).toEqual([]);
     expect(forge.asked.filter((each) => each.startsWith('fetch'))).toEqual([]);
-    const page = await fetch(`${world.daemon().adminAddress}/metrics`);
-    expect(await page.text()).toContain('worksync_missing_units{workspace="test",connection="forge"} 1');
+    expect(await world.metrics()).toContain('worksync_missing_units{workspace="test",connection="forge"} 1');
 
     forge.onAsk = () => undefined;
     await swept();

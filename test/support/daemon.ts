@@ -18,6 +18,7 @@ import { noSteps, type Steps } from '../../src/lib/steps.ts';
 import { createHealth } from '../../src/observe/health.ts';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
+import type { Token } from '../../src/web/callers.ts';
 import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace/client.ts';
 import { apiOverrides } from '../../src/workspace/contract.ts';
 import { createSend } from '../../src/workspace/transport.ts';
@@ -29,6 +30,8 @@ import { documentedOnly } from './vendor-requests/index.ts';
 
 /** The webhook secret of every test connection. */
 export const WEBHOOK_SECRET = 'a webhook secret for tests only';
+
+const READ_TOKEN = 'a read token for tests only, and a long one'.replaceAll(' ', '-');
 
 export interface WorldOptions {
   /** The service's own limits; the daemon is configured with the same ones unless `config` says otherwise. */
@@ -42,6 +45,8 @@ export interface WorldOptions {
   readonly onStatement?: (sql: string) => void;
   /** Where vendors reach the daemon. */
   readonly publicUrl?: string;
+  /** For pages and admin actions. */
+  readonly tokens?: readonly Token[];
   /** The owner's tokens at git providers, by provider: what the owner opens in the workspace is opened there. */
   readonly memberTokens?: Readonly<Record<string, string>>;
   /** What the clock shows at first, epoch milliseconds; needed beside a real vendor. */
@@ -58,6 +63,8 @@ export interface World {
   readonly people: WorkspaceClient<object>;
   daemon(): Daemon;
   partition(): Partition;
+  /** What `/metrics` answers. */
+  metrics(): Promise<string>;
   /** Requests that the daemon's key has had at the service, and how many of them were refused. */
   requests(): Promise<{ received: number; refused: number }>;
   /** Posts a signed GitHub webhook; resolves with the status. */
@@ -148,6 +155,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
           publicUrl: options.publicUrl,
         },
         scrubber: createScrubber(),
+        tokens: [{ secret: READ_TOKEN, role: 'read', workspaces: null }, ...(options.tokens ?? [])],
         version: 'test',
         onStatement: options.onStatement,
       },
@@ -217,6 +225,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     people,
     daemon: () => running.daemon,
     partition: () => running.partition,
+    async metrics() {
+      const headers = { authorization: `Bearer ${READ_TOKEN}` };
+      return (await fetch(`${running.daemon.adminAddress}/metrics`, { headers })).text();
+    },
     async requests() {
       const { requests } = await service.statistics();
       return requests.get(credentials.apiKeyId) ?? { received: 0, refused: 0 };

@@ -23,6 +23,9 @@ export interface Running {
 export interface StartOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** Another user than that of the tests, who must be root then. */
+  readonly uid?: number;
+  readonly gid?: number;
 }
 
 /** The variables that a process may take from the tests; none that would configure worksync. */
@@ -48,12 +51,14 @@ export function startNode(args: readonly string[], options: StartOptions = {}): 
 export function startProgram(
   program: string,
   args: readonly string[],
-  { env = {}, cwd = TOP }: StartOptions = {},
+  { env = {}, cwd = TOP, uid, gid }: StartOptions = {},
 ): Running {
   const child = spawn(program, args, {
     cwd,
     env: { ...baseEnvironment(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    ...(uid !== undefined && { uid }),
+    ...(gid !== undefined && { gid }),
   });
   let stdout = '';
   let stderr = '';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { adminToken, DAEMON_OPTIONS, daemonOptions, environment } from '../../src/config/options.ts';
+import { DAEMON_OPTIONS, daemonOptions, environment } from '../../src/config/options.ts';
 import { refusal } from './config-support.ts';
 
 const DEFAULTS = { data: 'data', port: 8080, host: '127.0.0.1', logLevel: 'info' };
@@ -11,7 +11,9 @@ const VALUES: Readonly<Record<string, readonly [flag: string, env: string, flagM
   port: ['0', '65535', 0, 65_535],
   host: ['0.0.0.0', '::1', '0.0.0.0', '::1'],
   adminPort: ['9000', '9001', 9000, 9001],
-  allowedHosts: ['a.example', 'b.example,c.example', ['a.example'], ['b.example', 'c.example']],
+  allowedHosts: ['a.example', 'b.example:8443,[::1]:80', ['a.example'], ['b.example:8443', '[::1]:80']],
+  openMetrics: ['false', 'true', false, true],
+  insecurePages: ['true', 'false', true, false],
   trustedProxies: ['127.0.0.1', '10.0.0.0/8,fd00::/8', ['127.0.0.1'], ['10.0.0.0/8', 'fd00::/8']],
   publicUrl: ['https://a.example/', 'http://b.example:8443/sync', 'https://a.example', 'http://b.example:8443/sync'],
   logLevel: ['debug', 'silent', 'debug', 'silent'],
@@ -28,6 +30,13 @@ describe.each(DAEMON_OPTIONS)('$flag', ({ key, env: variable }) => {
     expect(daemonOptions({}, { [variable]: env })[key]).toEqual(envMeans);
     expect(daemonOptions({}, { [variable]: '' })).toEqual(DEFAULTS);
   });
+});
+
+test('a switch needs no value as a flag, and one of two as a variable', () => {
+  expect(daemonOptions({ openMetrics: true }, {}).openMetrics).toBe(true);
+  expect(() => daemonOptions({}, { WORKSYNC_OPEN_METRICS: 'yes' })).toThrow(
+    'WORKSYNC_OPEN_METRICS: expected true or false, got "yes"',
+  );
 });
 
 describe('problems', () => {
@@ -69,17 +78,4 @@ test('the environment is a frozen copy', () => {
   expect(Object.isFrozen(env)).toBe(true);
   expect(env).not.toBe(process.env);
   expect(env['TZ']).toBe('UTC');
-});
-
-describe('the admin token', () => {
-  test.each([
-    [{}, undefined],
-    [{ WORKSYNC_ADMIN_TOKEN: 'a token of some length' }, /without spaces/],
-    [{ WORKSYNC_ADMIN_TOKEN: 'short' }, /at least 16 characters/],
-    [{ WORKSYNC_ADMIN_TOKEN: '0123456789abcdef' }, '0123456789abcdef'],
-    [{ WORKSYNC_ADMIN_TOKEN: '0123456789abcdef', WORKSYNC_ADMIN_TOKEN_FILE: '/x' }, /both/],
-  ] as const)('%j', (env, means) => {
-    if (means instanceof RegExp) expect(() => adminToken(env)).toThrow(means);
-    else expect(adminToken(env)).toBe(means);
-  });
 });

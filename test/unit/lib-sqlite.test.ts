@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Migration } from 'kysely/migration';
@@ -250,6 +250,17 @@ describe('the lock', () => {
     const again = takeLock(file);
     expect(again).toBeDefined();
     again?.release();
+  });
+
+  it('can be seen by its owner only, also where an older version let everybody see it, and keeps being held', async () => {
+    const file = join(tempFolder(), 'lock');
+    const lock = takeLock(file);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    chmodSync(file, 0o644);
+    expect(takeLock(file)).toBeUndefined();
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect((await otherProcess(file)).said).toBe('refused');
+    lock?.release();
   });
 
   it('holds against another process, which gets it no sooner than it is released', async () => {

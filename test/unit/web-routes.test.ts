@@ -2,9 +2,11 @@ import { hash } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { createServer, type Server } from '../../src/http/server.ts';
+import type { Access } from '../../src/model/access.ts';
 import { createHealth } from '../../src/observe/health.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
+import type { Caller } from '../../src/web/door.ts';
 import { webRoutes } from '../../src/web/routes.ts';
 import type { Status } from '../../src/web/status.ts';
 import { EMPTY, NOW, QUOTA, statusWith } from '../support/web.ts';
@@ -14,10 +16,13 @@ afterEach(async () => {
   for (const server of closing.splice(0)) await server.close();
 });
 
-function serve(status: Status, secrets: string[] = []) {
+function serve(status: Status, secrets: string[] = [], caller: Partial<Caller> = {}) {
   const server = createServer();
   const health = createHealth();
   const metrics = createMetrics({ version: 'test' });
+  const readers: Access = { role: 'read', workspaces: null };
+  server.decorateRequest('caller', null);
+  server.addHook('onRequest', async (request) => request.setDecorator('caller', { ...readers, ...caller }));
   webRoutes(server, { health, metrics, status: async () => status, scrub: createScrubber(secrets).scrub });
   closing.push(server);
   return {
@@ -148,7 +153,37 @@ describe('/metrics', () => {
   });
 });
 
+describe('who is limited to some workspaces', () => {
+  const two = (): Status => {
+    const [acme, beta] = [statusWith({ name: 'acme' }), statusWith({ name: 'beta' })];
+    const components = { store: 'ok', 'workspace:acme': 'unauthorized', 'workspace:beta': 'unauthorized' };
+    return { ...acme, components, ready: false, workspaces: [...acme.workspaces, ...beta.workspaces] };
+  };
+  const limited = { role: 'read', workspaces: ['acme'] } as const;
+
+  it.each(['/', '/status.json', '/metrics'])('sees nothing of the others: %s', async (url) => {
+    const all = await serve(two()).get(url);
+    expect(all.body).toContain('beta');
+    const some = await serve(two(), [], limited).get(url);
+    expect(some.body).toContain('acme');
+    expect(some.body).not.toContain('beta');
+  });
+
+  it('gets the samples of these workspaces and no others', async () => {
+    const { body } = await serve(two(), [], limited).get('/metrics');
+    const samples = body.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    expect(samples.length).toBeGreaterThan(10);
+    expect(samples.filter((line) => !line.includes('{workspace="acme"'))).toEqual([]);
+  });
+});
+
 describe('the page', () => {
+  it('has a button to log out for who is logged in, and none for a program', async () => {
+    const session = { digest: 'd', role: 'read', workspaces: null, pageToken: 'the "token"' } as const;
+    expect((await serve(statusWith(), [], { session }).get('/')).body).toContain('value="the &quot;token&quot;"');
+    expect((await serve(statusWith()).get('/')).body).not.toContain('<form');
+  });
+
   it('runs nothing and loads nothing: the policy allows one style sheet, by its hash', async () => {
     const answer = await serve(statusWith()).get('/');
     const policy = answer.headers['content-security-policy'];

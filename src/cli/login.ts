@@ -1,0 +1,46 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { daemonOptions, environment, type Flags, publicAddress } from '../config/options.ts';
+import { findOwner } from '../daemon/data-folder.ts';
+import { endAllSessions } from '../daemon/end-sessions.ts';
+import { askOwner, hasOwner } from './owner.ts';
+import { type Exit, OF_QUESTIONS, print, say, withDaemonOptions } from './setting.ts';
+import { plural } from './words.ts';
+
+/** `worksync login` and `worksync logout`. */
+export function addLogin(program: Command, exit: Exit): void {
+  withDaemonOptions(program.command('login'), OF_QUESTIONS)
+    .description('print a link that logs one browser in, once, within ten minutes')
+    .option('--read', 'let the browser look only')
+    .option('--workspace <name...>', 'limit it to these workspaces')
+    .option('--address <address>', 'where the browser reaches the daemon, if not where the daemon listens', addressOf)
+    .addHelpText('after', '\nExample: worksync login --read --workspace team --address https://sync.example.com')
+    .action(async ({ read, workspace, address, ...flags }: LoginFlags) => {
+      const { data } = daemonOptions(flags, environment());
+      const wish = { role: read ? 'read' : 'admin', workspaces: workspace ?? null };
+      const { path } = await askOwner<{ path: string }>(data, 'POST', '/admin/login-links', wish);
+      say('Open this link in the browser. It works once, within ten minutes:');
+      print(`${address ?? findOwner(data)?.address}${path}`);
+      exit(0);
+    });
+  withDaemonOptions(program.command('logout'), OF_QUESTIONS)
+    .description('log all browsers out, also while no daemon runs; links that were not used end too')
+    .requiredOption('--all', 'all of them: the button of a page logs out one')
+    .action(async (flags: Flags) => {
+      const { data } = daemonOptions(flags, environment());
+      const ended = (await hasOwner(data)) ? await askDaemon(data) : await endAllSessions(data);
+      print(`logged out: ${plural(ended, 'browser')}`);
+      exit(0);
+    });
+}
+
+function addressOf(text: string): string {
+  const address = publicAddress(text);
+  if (address === undefined) throw new InvalidArgumentError('expected an address that begins with https:// or http://');
+  return address;
+}
+
+type LoginFlags = Flags & { readonly read?: boolean; readonly workspace?: string[]; readonly address?: string };
+
+async function askDaemon(data: string): Promise<number> {
+  return (await askOwner<{ ended: number }>(data, 'POST', '/admin/sessions/end')).ended;
+}

@@ -1,0 +1,74 @@
+import type { ServerRequest } from './server.ts';
+
+export interface OriginOptions {
+  /** Hosts under which people open this server, beside those of loopback: a name, which stands for any port, or `name:port`. */
+  readonly allowedHosts?: readonly string[];
+  /** Where it is reached from outside: its host is allowed too. */
+  readonly publicUrl?: string;
+  /** What the server listens on. */
+  readonly listens?: string;
+}
+
+/** How a request was addressed, and how it came. */
+export interface Addressed {
+  /** `http://localhost:8080`, as a browser writes it in `Origin`; undefined where the `Host` is none of ours. */
+  readonly origin: string | undefined;
+  /** Over TLS, as a trusted proxy says. */
+  readonly isTls: boolean;
+  /** Nobody else can have read it on its way: it came over TLS, or from this very machine and through no proxy. */
+  readonly isPrivate: boolean;
+}
+
+const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'];
+/** Addresses that stand for all of the machine's own; nobody opens a page under them. */
+const ANY_ADDRESS = ['0.0.0.0', '::', ''];
+const HOST = /^(\[[\da-f:.]{2,45}\]|[a-z\d](?:[a-z\d.-]{0,252}[a-z\d])?)(?::(\d{1,5}))?$/;
+
+/** Sent by reverse proxies. From one that is not trusted they prove nothing, but that there is one. */
+const FORWARDED = [
+  'forwarded',
+  'via',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-real-ip',
+  'cf-connecting-ip',
+  'true-client-ip',
+  'x-client-ip',
+];
+
+/**
+ * Judges under which address a server was asked. A page of somebody else whose name leads to this machine sends its own
+ * name as `Host`, so only known ones are taken, whole.
+ */
+export function createOrigins(options: OriginOptions): (request: ServerRequest) => Addressed {
+  const { allowedHosts = [], publicUrl, listens = '' } = options;
+  const own = ANY_ADDRESS.includes(listens) ? [] : [listens.includes(':') ? `[${listens}]` : listens];
+  const ofPublicUrl = publicUrl === undefined ? [] : [new URL(publicUrl).host];
+  const known = new Set([...LOOPBACK_NAMES, ...own, ...allowedHosts, ...ofPublicUrl].map((host) => host.toLowerCase()));
+  return (request) => {
+    const isTls = request.protocol === 'https';
+    const host = HOST.exec(request.host.toLowerCase());
+    const isKnown = host !== null && (known.has(host[0]) || known.has(host[1] as string));
+    return {
+      origin: isKnown ? originOf(`${isTls ? 'https' : 'http'}://${host[0]}`) : undefined,
+      isTls,
+      isPrivate: isTls || isOwnMachine(request),
+    };
+  };
+}
+
+/** Without a port that the scheme implies; undefined for an address that there cannot be. */
+function originOf(address: string): string | undefined {
+  return URL.parse(address)?.origin;
+}
+
+function isOwnMachine({ ip, headers, socket }: ServerRequest): boolean {
+  const isDirect = ip === socket.remoteAddress;
+  return isLoopback(ip) && !(isDirect && FORWARDED.some((name) => headers[name] !== undefined));
+}
+
+function isLoopback(address: string | undefined): boolean {
+  if (address === undefined) return false;
+  return address === '::1' || /^(::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(address);
+}

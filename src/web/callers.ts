@@ -1,0 +1,62 @@
+import { hash, timingSafeEqual } from 'node:crypto';
+import { createAddressGuard } from '../http/address-guard.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Access } from '../model/access.ts';
+
+/** A credential that opens doors. */
+export interface Token extends Access {
+  readonly secret: string;
+}
+
+/** A token that was found, by its digest. */
+export interface KnownToken extends Access {
+  readonly digest: string;
+}
+
+/** Decides what a bearer may do. */
+export interface Callers {
+  /** `wrong`: there is no such token. `limited`: this address got too many wrong, so that it was not looked at. */
+  bearer(secret: string, address: string): KnownToken | 'wrong' | 'limited';
+  /** By SHA-256, in hex: a token that has been found before, where it is still one. */
+  withDigest(digest: string): KnownToken | undefined;
+}
+
+/** A token this long cannot be guessed. */
+const UNGUESSABLE = 32;
+
+/** Wrong tokens that an address may try, and how soon it may try another. */
+const PATIENCE = { burst: 20, perSecond: 1 / 10 };
+
+/**
+ * A token that cannot be guessed is always looked at, so nobody can lock its owner out. Shorter ones are not looked at
+ * for an address that got too many wrong.
+ */
+export function createCallers(tokens: readonly Token[], clock: Clock): Callers {
+  const known = tokens.map(({ secret, role, workspaces }) => ({
+    ...{ role, workspaces, digest: digestOf(secret) },
+    isGuessable: secret.length < UNGUESSABLE,
+  }));
+  const guard = createAddressGuard(clock, PATIENCE);
+  const find = (secret: string, isGuessable: boolean): KnownToken | undefined => {
+    const digest = Buffer.from(digestOf(secret));
+    const among = known.filter((token) => token.isGuessable === isGuessable);
+    // Digests have one length, and all are compared: the time tells nothing.
+    return among.filter((token) => timingSafeEqual(Buffer.from(token.digest), digest))[0];
+  };
+  return {
+    bearer(secret, address) {
+      const sure = find(secret, false);
+      if (sure) return sure;
+      if (!guard.admits(address)) return 'limited';
+      const found = find(secret, true);
+      if (found) return found;
+      guard.failed(address);
+      return 'wrong';
+    },
+    withDigest: (digest) => known.find((token) => token.digest === digest),
+  };
+}
+
+function digestOf(secret: string): string {
+  return hash('sha256', secret);
+}

@@ -1,0 +1,50 @@
+import { documentOf } from './document.ts';
+import { html, type Markup } from './html.ts';
+
+/** Asks for a token, for those who did not come by a link. */
+export function loginPage(problem?: string): Markup {
+  return documentOf(
+    'Log in – worksync',
+    html`<main class="login card">
+<h1>Log in to worksync</h1>
+${problemOf(problem)}
+<p>On the machine of the daemon, run <code>worksync login</code> and open the link that it prints.
+Or log in with the admin token or a read token:</p>
+<form method="post" action="/login">
+<label for="token">Token</label>
+<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+<button type="submit">Log in</button>
+</form>
+</main>`,
+  );
+}
+
+/** Looking at a link does not spend it: programs that check links look at them too. */
+export function linkPage(link: string): Markup {
+  return documentOf(
+    'Log in – worksync',
+    html`<main class="login card">
+<h1>Log in to worksync</h1>
+<p>This link logs this browser in. It works once.</p>
+<form method="post" action="/login">
+<input name="link" type="hidden" value="${link}">
+<button type="submit" autofocus>Log in</button>
+</form>
+</main>`,
+  );
+}
+
+export function refusalPage(problem: string): Markup {
+  return documentOf(
+    'Refused – worksync',
+    html`<main class="login card">
+<h1>worksync</h1>
+${problemOf(problem)}
+<p><a href="/">To the status page</a></p>
+</main>`,
+  );
+}
+
+function problemOf(problem: string | undefined): Markup | null {
+  return problem === undefined ? null : html`<div class="banner bad" role="alert"><p>${problem}</p></div>`;
+}

@@ -1,0 +1,135 @@
+import { createHmac, hash } from 'node:crypto';
+import type { Clock } from '../lib/clock.ts';
+import type { Random } from '../lib/random.ts';
+import type { Access } from '../model/access.ts';
+import type { Installation } from '../store/installation.ts';
+import {
+  addLoginLink,
+  addSession,
+  endAllSessions,
+  endSession,
+  findSession,
+  purgeExpired,
+  spendLoginLink,
+  touchSession,
+} from '../store/sessions.ts';
+import type { Callers, KnownToken } from './callers.ts';
+
+/** Milliseconds: a link until it is used; a session at most; a session that nobody uses. */
+const LINK_LIFE = 10 * 60_000;
+const LONGEST_SESSION = 30 * 86_400_000;
+const IDLE_SESSION = 7 * 86_400_000;
+/** How exactly it is known when a session was last used, milliseconds: each note is a write to the disk. */
+const NOTED_EVERY = 3_600_000;
+
+const SECRET_BYTES = 32;
+
+/** A browser that is logged in, as one of its requests shows. */
+export interface LoggedIn extends Access {
+  readonly digest: string;
+  /** Stands in our pages alone: what a page of somebody else sends with the cookie lacks it. */
+  readonly pageToken: string;
+}
+
+/** A cookie, on its way to the browser. */
+export interface Cookie {
+  readonly name: string;
+  readonly secret: string;
+  /** Seconds. */
+  readonly maxAge: number;
+}
+
+export interface Sessions {
+  /** The secret of a link that logs one browser in, once, within ten minutes. */
+  makeLink(access: Access): Promise<string>;
+  /** Spends a link; undefined where there is none, or it is too old. */
+  byLink(secret: string, isTls: boolean): Promise<Cookie | undefined>;
+  /** The session ends with the token, and has what the token has. */
+  byToken(token: KnownToken, isTls: boolean): Promise<Cookie>;
+  find(cookies: string | undefined, isTls: boolean): Promise<LoggedIn | undefined>;
+  end(session: Pick<LoggedIn, 'digest'>): Promise<void>;
+  /** All of them, and the links that were not used. Returns how many sessions there were. */
+  endAll(): Promise<number>;
+  cookieName(isTls: boolean): string;
+}
+
+export interface SessionsOptions {
+  readonly installation: Installation;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly callers: Pick<Callers, 'withDigest'>;
+}
+
+/** Sessions are rows, found by the digest of the cookie's secret, so that they outlive the process. */
+export function createSessions({ installation, clock, random, callers }: SessionsOptions): Sessions {
+  const { query } = installation;
+  const newSecret = () => random.bytes(SECRET_BYTES).toString('base64url');
+
+  // Cookies know no ports: each instance on a machine has a name of its own. Browsers take `__Host-` over TLS only.
+  const cookieName = (isTls: boolean) => `${isTls ? '__Host-' : ''}worksync-${installation.id}`;
+
+  async function open(
+    access: Access,
+    openedBy: string | null,
+    isTls: boolean,
+    transaction: Parameters<typeof addSession>[0],
+  ): Promise<Cookie> {
+    const secret = newSecret();
+    const now = clock.now();
+    await purgeExpired(transaction, now);
+    const { role, workspaces } = access;
+    const times = { createdAt: now, seenAt: now, expiresAt: now + IDLE_SESSION };
+    await addSession(transaction, { digest: digestOf(secret), role, workspaces, openedBy, ...times });
+    return { name: cookieName(isTls), secret, maxAge: LONGEST_SESSION / 1_000 };
+  }
+
+  return {
+    cookieName,
+    async makeLink({ role, workspaces }) {
+      const secret = newSecret();
+      const expiresAt = clock.now() + LINK_LIFE;
+      await addLoginLink(query, { digest: digestOf(secret), role, workspaces, expiresAt });
+      return secret;
+    },
+    byLink: (secret, isTls) =>
+      installation.commit(async (transaction) => {
+        const access = await spendLoginLink(transaction, digestOf(secret), clock.now());
+        return access && open(access, null, isTls, transaction);
+      }),
+    byToken: (token, isTls) => installation.commit((transaction) => open(token, token.digest, isTls, transaction)),
+    async find(cookies, isTls) {
+      const secret = cookieOf(cookies, cookieName(isTls));
+      if (secret === undefined) return undefined;
+      const now = clock.now();
+      const session = await findSession(query, digestOf(secret), now);
+      if (session === undefined) return undefined;
+      const access = session.openedBy === null ? session : callers.withDigest(session.openedBy);
+      if (access === undefined) return undefined;
+      if (now - session.seenAt > NOTED_EVERY) {
+        const expiresAt = Math.min(session.createdAt + LONGEST_SESSION, now + IDLE_SESSION);
+        await touchSession(query, { digest: session.digest, seenAt: now, expiresAt });
+      }
+      const { role, workspaces } = access;
+      return { digest: session.digest, role, workspaces, pageToken: pageTokenOf(secret) };
+    },
+    end: ({ digest }) => endSession(query, digest),
+    endAll: () => installation.commit((transaction) => endAllSessions(transaction)),
+  };
+}
+
+function digestOf(secret: string): string {
+  return hash('sha256', secret);
+}
+
+function pageTokenOf(secret: string): string {
+  return createHmac('sha256', secret).update('page').digest('base64url');
+}
+
+/** The value of the one cookie of this name; undefined where there is none or several. */
+function cookieOf(header: string | undefined, name: string): string | undefined {
+  const values = (header ?? '')
+    .split(';')
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${name}=`));
+  return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined;
+}
