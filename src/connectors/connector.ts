@@ -89,6 +89,11 @@ export type Translation =
   | {
       readonly outcome: 'references';
       readonly references: readonly ItemReference[];
+      /**
+       * What the delivery says of some of these, though it lacks parts: where such an item is held, this is taken over, and
+       * nothing is fetched.
+       */
+      readonly told?: readonly Item[];
     }
   | { readonly outcome: 'ignored'; readonly reason: string };
 

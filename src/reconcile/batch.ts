@@ -155,9 +155,7 @@ class Batch implements BatchResult {
   /** One look for all items of the batch, reading only what tells that nothing changed. */
   async load(batch: readonly Translated[]): Promise<void> {
     const keys = new Set<ItemKey>();
-    for (const { translation } of batch) {
-      if (translation?.outcome === 'items') for (const item of translation.items) keys.add(item.key);
-    }
+    for (const { translation } of batch) for (const item of saidIn(translation)) keys.add(item.key);
     this.#marks = await itemMarks(this.#query, [...keys]);
   }
 
@@ -169,8 +167,11 @@ class Batch implements BatchResult {
       return;
     }
     if (!source || !translation) return;
-    for (const reference of translation.references ?? []) await this.#ask(delivery, reference);
-    const items = translation.outcome === 'items' ? translation.items : [];
+    const isCarried = translation.outcome === 'items';
+    const items = saidIn(translation).filter(({ key }) => isCarried || this.#marks.has(key));
+    const isTaken = (key: ItemKey) => !isCarried && items.some((item) => item.key === key);
+    for (const reference of translation.references ?? [])
+      if (!isTaken(reference.key)) await this.#ask(delivery, reference);
     let superseded = items.length > 0;
     for (const item of items) {
       if (await this.#takeItem(delivery, source, item)) superseded = false;
@@ -287,6 +288,12 @@ class Batch implements BatchResult {
     if (unknownKeys.length + unknownIds.length > 0) this.#unknown.set(item.key, { unknownKeys, unknownIds });
     for (const key of again) this.#told.add(key);
   }
+}
+
+/** What a delivery says of items: of those that it carries, and of those that it refers to. */
+function saidIn(translation: Translation | undefined): readonly Item[] {
+  if (translation?.outcome === 'items') return translation.items;
+  return translation?.outcome === 'references' ? (translation.told ?? []) : [];
 }
 
 /** Of what the delivery says, not of what is held: deliveries of one shape repeat, and that must be cheap to see. */

@@ -262,7 +262,9 @@ describe.each(PROFILES)('$id', (profile) => {
           });
     });
 
-    const followed = profile.fixtures.filter(({ reason }) => reason !== 'event_not_followed');
+    const followed = profile.fixtures.filter(
+      ({ reason }) => !['event_not_followed', 'test_delivery'].includes(reason ?? ''),
+    );
     const attempt = (fixture: FixtureCase, body: Buffer) => {
       try {
         return connector.translate({ ...fixture, body }, options).outcome;
@@ -277,6 +279,28 @@ describe.each(PROFILES)('$id', (profile) => {
       const cut = whole.subarray(0, whole.length >> 1);
       for (const body of [...bodies.map((text) => Buffer.from(text)), cut, Buffer.from([0xff, 0xfe])])
         expect(attempt(fixture, body)).toBe('delivery_malformed');
+    });
+
+    // What is quarantined raises an alarm: it must mean that the vendor's payloads are other ones than before.
+    it.each(followed.filter(({ source }) => source === 'webhook'))(
+      'takes $file without any of its parts, as long as it says what it is about',
+      (fixture) => {
+        const payload = JSON.parse(read(fixture).toString('utf8')) as object;
+        const quarantined = pathsOf(payload).filter((path) =>
+          [undefined, null].some((value) => {
+            const outcome = attempt(fixture, Buffer.from(JSON.stringify(mutated(payload, [{ path, value }]))));
+            return !/^(items|references|ignored)$/.test(outcome);
+          }),
+        );
+        expect(quarantined.map((path) => path.join('.')).filter((path) => !profile.about.includes(path))).toEqual([]);
+      },
+    );
+
+    it.each(profile.tests)('of $name makes no alarm', ({ event, payload, reason }) => {
+      const delivery = { source: 'webhook', event, body: Buffer.from(JSON.stringify(payload)) } as const;
+      const translation = connector.translate(delivery, options);
+      if (reason === undefined) expect(translation.outcome).toBe('items');
+      else expect(translation).toEqual({ outcome: 'ignored', reason });
     });
 
     it.each(followed)('survives any drift of $file', (fixture) => {
@@ -412,6 +436,27 @@ describe.each(PROFILES)('$id', (profile) => {
       script(profile.fetch.hidden);
       expect(await codeOf(connect().fetch(reference, signal))).toBe('not_found');
     });
+
+    const { unjudged } = profile.fetch;
+    it.each(unjudged ? [unjudged] : [])(
+      'judges what a webhook did not tell enough of when it has fetched it',
+      async ({ reference: given, found: own = found, missing }) => {
+        const fetched = async (by: unknown) => {
+          const { event, body } = await connect().fetch({ kind, key: 'k', locator: given }, signal);
+          return connector.translate({ source: 'fetch', event, body }, by);
+        };
+        script(own);
+        expect(await fetched(options)).toMatchObject({ outcome: 'items', items: [{ connector: profile.id }] });
+        const nothing = Object.fromEntries(['projects', 'teams'].map((name) => [name, ['nothing-of-that']]));
+        script(own);
+        expect(await fetched({ ...(options as object), ...nothing })).toMatchObject({
+          outcome: 'ignored',
+          reason: expect.stringMatching(/_not_in_scope$/),
+        });
+        script(missing);
+        expect(await fetched(options)).toEqual({ outcome: 'ignored', reason: 'not_found' });
+      },
+    );
 
     it('asks for nothing that a locator smuggles in', async () => {
       for (const key of Object.keys(reference.locator))

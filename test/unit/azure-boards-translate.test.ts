@@ -74,8 +74,22 @@ describe('of a webhook', () => {
   });
 
   it('the id of an update is not taken for the one of its work item', () => {
-    const { workItemId: _, ...resource } = updated.resource;
+    const { workItemId: _, revision, ...resource } = updated.resource;
     expect(() => ofHook({ ...updated, resource })).toThrow(expect.objectContaining({ code: 'delivery_malformed' }));
+    // Its revision is the work item, under its own number.
+    expect(ofHook({ ...updated, resource: { ...resource, revision } })).toMatchObject({ references: [reference] });
+  });
+
+  it('without a project is fetched, and judged then', () => {
+    const locator = { id: '299', isFollowed: 'unknown' };
+    for (const resourceContainers of [undefined, null, {}, { project: null }])
+      expect(ofHook({ ...updated, resourceContainers })).toEqual({
+        outcome: 'references',
+        references: [{ ...reference, locator }],
+      });
+    const elsewhere = { ...item, project: { id: PROJECT, name: 'Operations' } };
+    expect(ofRead('workitems.judged', item)).toMatchObject({ outcome: 'items' });
+    expect(ofRead('workitems.judged', elsewhere)).toEqual({ outcome: 'ignored', reason: 'project_not_in_scope' });
   });
 
   it('the project counts by name, by id, by pattern, and not where it is excluded', () => {

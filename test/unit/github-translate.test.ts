@@ -314,3 +314,48 @@ describe('issues', () => {
     });
   });
 });
+
+describe('a form', () => {
+  const json = fixture('pull_request.opened');
+  const ofBytes = (text: string) =>
+    github.translate({ source: 'webhook', event: 'pull_request', body: Buffer.from(text) }, options);
+
+  it('with the JSON in its one field is the same delivery', () => {
+    expect(ofBytes(new URLSearchParams({ payload: json }).toString())).toEqual(ofBytes(json));
+    expect(ofBytes(`payload=${encodeURIComponent(json)}`)).toEqual(ofBytes(json));
+  });
+
+  it.each(['payload=', 'payload=%7B', 'payload=null&payload=7', `other=${encodeURIComponent(json)}`, 'payload=%ff%fe'])(
+    'that reads %s is malformed',
+    (text) => {
+      expect(() => ofBytes(text)).toThrow(expect.objectContaining({ code: 'delivery_malformed' }));
+    },
+  );
+});
+
+describe('a comment on a pull request', () => {
+  const comment = JSON.parse(fixture('issue_comment.on-pull-request')) as { issue: Record<string, unknown> };
+  const commented = (fields: object = {}) =>
+    ofWebhook({ ...comment, issue: { ...comment.issue, ...fields } }, 'issue_comment');
+
+  it('tells all that a comment may change, for a pull request that is held', () => {
+    expect(commented()).toMatchObject({
+      outcome: 'references',
+      references: [{ key: 'github:github.com:70100:pull:12' }],
+      told: [{ key: 'github:github.com:70100:pull:12', state: 'open', mergedAt: null, labels: [], author: 'ada' }],
+    });
+    for (const field of ['headBranch', 'headSha', 'baseBranch', 'reviewers'])
+      expect(commented()).not.toHaveProperty(['told', '0', field]);
+  });
+
+  it.each<[string, object, string]>([
+    ['closed', { state: 'closed' }, 'closed'],
+    ['merged', { state: 'closed', pull_request: { merged_at: '2026-03-02T09:00:00Z' } }, 'merged'],
+  ])('tells that it is %s', (_, fields, state) => {
+    expect(commented(fields)).toMatchObject({ told: [{ state }] });
+  });
+
+  it('tells nothing where a server does not say whether it was merged', () => {
+    expect(commented({ state: 'closed', pull_request: {} })).not.toHaveProperty('told');
+  });
+});

@@ -94,9 +94,10 @@ describe('times', () => {
   );
 
   it.each(['2026-03-02 08:00:00', '2026-03-02 08:00:00 CET', 'yesterday', 1_772_438_400, null])(
-    '%j is malformed',
+    '%j is none: what has it is fetched, and what was fetched with it is malformed',
     (time) => {
-      expect(() => withAttributes({ updated_at: time })).toThrow(
+      expect(withAttributes({ updated_at: time })).toEqual({ outcome: 'references', references: [reference] });
+      expect(() => ofList([{ ...rest, updated_at: time }])).toThrow(
         expect.objectContaining({ code: 'delivery_malformed' }),
       );
     },
@@ -227,7 +228,7 @@ describe('a payload that has drifted', () => {
     expect(onlyItem(ofList([less]))).not.toHaveProperty(field === 'sha' ? 'headSha' : field);
   });
 
-  it.each(['object_kind', 'project', 'object_attributes'])('without %s is malformed', (field) => {
+  it.each(['object_kind', 'object_attributes'])('without %s is malformed', (field) => {
     const { [field]: _, ...less } = hook;
     expect(() => ofHook(less)).toThrow(expect.objectContaining({ code: 'delivery_malformed' }));
   });
@@ -258,10 +259,70 @@ describe('scope', () => {
       expect(ofHook([rest], event)).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
   });
 
-  it.each(['Confidential Note Hook', 'Push Hook', 'Issue Hook', 'System Hook', 'Pipeline Hook'])(
-    'does not follow %s',
-    (event) => {
-      expect(ofHook(hook, event)).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
-    },
-  );
+  it.each(['Confidential Note Hook', 'Push Hook', 'Issue Hook', 'Pipeline Hook'])('does not follow %s', (event) => {
+    expect(ofHook(hook, event)).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
+  });
+});
+
+describe('a webhook that names its project elsewhere', () => {
+  const { project, ...nameless } = hook;
+  const path = (project as Json)['path_with_namespace'];
+  const unjudged = { ...reference, locator: { ...reference.locator, isFollowed: 'unknown' } };
+
+  it.each<[string, Json]>([
+    ['project_id', { project_id: 80200 }],
+    ['object_attributes.target_project_id', { object_attributes: { ...attributes, target_project_id: 80200 } }],
+    ['a project without its path', { project: { id: 80200 } }],
+  ])('by %s alone, is fetched and judged then', (_, more) => {
+    const { target_project_id: __, target: ___, ...own } = attributes;
+    expect(ofHook({ ...nameless, object_attributes: own, ...more })).toEqual({
+      outcome: 'references',
+      references: [unjudged],
+    });
+  });
+
+  it('and its path in the target, is taken as it is', () => {
+    const own = { ...attributes, target_project_id: 80200, target: { path_with_namespace: path } };
+    expect(onlyItem(ofHook({ ...nameless, object_attributes: own }))).toEqual(onlyItem(ofHook(hook)));
+  });
+
+  it('by its number is judged by the number where the configuration names that', () => {
+    const byNumber = (given: object) =>
+      ofHook({ ...nameless, project_id: 80200 }, undefined, gitlab.options.parse(given));
+    expect(byNumber({ projects: ['80200'] }).outcome).toBe('items');
+    expect(byNumber({ projects: ['acme/*'], exclude: ['80200'] })).toEqual({
+      outcome: 'ignored',
+      reason: 'project_not_in_scope',
+    });
+  });
+
+  it('nowhere, has drifted', () => {
+    const { target_project_id: _, target: __, ...own } = attributes;
+    expect(() => ofHook({ ...nameless, object_attributes: own })).toThrow(
+      expect.objectContaining({ code: 'delivery_malformed' }),
+    );
+  });
+
+  it('what was fetched is followed or not by its path', () => {
+    const fetched = (payload: unknown) =>
+      gitlab.translate(
+        { source: 'fetch', event: 'merge_requests.judged', body: Buffer.from(JSON.stringify(payload)) },
+        options,
+      );
+    expect(fetched(rest)).toMatchObject({ outcome: 'items', items: [{ key: reference.key }] });
+    expect(fetched({ ...rest, references: { full: 'other/web!12' } })).toEqual({
+      outcome: 'ignored',
+      reason: 'project_not_in_scope',
+    });
+    expect(fetched({ ...rest, references: undefined })).toMatchObject({ outcome: 'ignored' });
+  });
+});
+
+it('a hook of the whole server brings merge requests like any other, and nothing else', () => {
+  expect(ofHook(hook, 'System Hook')).toEqual(ofHook(hook));
+  for (const payload of [
+    { event_name: 'project_create', project_id: 1 },
+    { object_kind: 'push', project_id: 1 },
+  ])
+    expect(ofHook(payload, 'System Hook')).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
 });

@@ -142,16 +142,57 @@ describe('a field', () => {
     expect(withFields(fields)).not.toHaveProperty(field);
   });
 
-  it.each<[string, object]>([
-    ['id', { ...issue, id: '../1' }],
-    ['key', { ...issue, key: 'ENG' }],
-    ['project', { ...issue, fields: { ...issue.fields, project: null } }],
-    ['time', { ...issue, fields: { ...issue.fields, updated: 'yesterday' } }],
-  ])('%s must be there', (_, broken) => {
-    expect(() => ofHook({ ...created, issue: broken })).toThrow(
+  it('id must be there', () => {
+    expect(() => ofHook({ ...created, issue: { ...issue, id: '../1' } })).toThrow(
       expect.objectContaining({ code: 'delivery_malformed' }),
     );
   });
+
+  const { projectId, issueKey } = reference.locator;
+  it.each<[string, object, object]>([
+    ['key', { ...issue, key: 'ENG' }, { isFollowed: 'unknown' }],
+    ['project', { ...issue, fields: { ...issue.fields, project: null } }, { isFollowed: 'unknown' }],
+    ['time', { ...issue, fields: { ...issue.fields, updated: 'yesterday' } }, { projectId, issueKey }],
+  ])('%s may be missing: then the issue is fetched', (_, broken, locator) => {
+    expect(ofHook({ ...created, issue: broken })).toMatchObject({
+      outcome: 'references',
+      references: [{ locator: { issueId: reference.locator.issueId, ...locator } }],
+    });
+  });
+});
+
+describe('a comment without its issue', () => {
+  const { issue: _, ...alone } = fixture('comment_created');
+
+  it('names it by its own address', () => {
+    const comment = { id: '1', self: 'https://acme.atlassian.net/rest/api/2/issue/10040/comment/10019' };
+    expect(ofHook({ ...alone, comment })).toMatchObject({
+      outcome: 'references',
+      references: [{ key: `jira:${CLOUD}:issue:10040`, locator: { issueId: '10040', isFollowed: 'unknown' } }],
+    });
+  });
+
+  it.each([[undefined], [null], [{ id: '1' }], [{ id: '1', self: 'https://evil.example/issue/1/comment/../2' }]])(
+    'is about no issue where it is %j',
+    (comment) => {
+      expect(ofHook({ ...alone, issue: null, comment })).toEqual({ outcome: 'ignored', reason: 'not_an_issue' });
+    },
+  );
+});
+
+it('what was fetched without knowing its project is judged then', () => {
+  const foreign = { ...rest, fields: { ...rest.fields, project: { id: '7', key: 'OTHER' } } };
+  expect(ofRead('issues.judged', rest)).toMatchObject({ outcome: 'items', items: [{ identifier: 'ENG-123' }] });
+  expect(ofRead('issues.judged', foreign)).toEqual({ outcome: 'ignored', reason: 'project_not_in_scope' });
+  expect(ofRead('issues.missing', {})).toEqual({ outcome: 'ignored', reason: 'not_found' });
+});
+
+it('a description without a word is none, and costs no fetch', () => {
+  for (const description of ['', ' \n'])
+    expect(ofHook({ ...created, issue: { ...issue, fields: { ...issue.fields, description } } })).toMatchObject({
+      outcome: 'items',
+      items: [{ description: null }],
+    });
 });
 
 it('an issue that was moved keeps its identity, and tells its new place', () => {

@@ -197,3 +197,45 @@ describe('a field', () => {
     expect(() => readWith(fields)).toThrow(expect.objectContaining({ code: 'delivery_malformed' }));
   });
 });
+
+describe('a webhook that says little', () => {
+  const key = `linear:${ORGANIZATION}:issue:${ISSUE}`;
+  const unjudged = { kind: 'work_item', key, locator: { issueId: ISSUE, isFollowed: 'unknown' } };
+  const known = { kind: 'work_item', key, locator: { issueId: ISSUE, teamId: TEAM, identifier: 'ENG-123' } };
+
+  it.each<[string, Json, object]>([
+    ['of no team', { team: null }, unjudged],
+    ['without an identifier', { identifier: undefined }, unjudged],
+    ['without a time', { updatedAt: undefined }, known],
+  ])('an issue %s is fetched', (_, fields, reference) => {
+    const payload = { ...update, data: { ...update.data, ...fields } };
+    expect(ofHook(payload)).toEqual({ outcome: 'references', references: [reference] });
+  });
+
+  it.each<[string, Json]>([
+    ['without its identifier', { issue: { id: ISSUE, team: { id: TEAM, key: 'ENG' } } }],
+    ['without its team', { issue: { id: ISSUE, identifier: 'ENG-123' } }],
+    ['but its id, as of before 2021', { issueId: ISSUE }],
+  ])('a comment that names an issue %s asks for it', (_, data) => {
+    const payload = { action: 'create', type: 'Comment', data: { id: ADA, body: 'Yes.', ...data } };
+    expect(ofHook(payload, options, 'Comment')).toEqual({ outcome: 'references', references: [unjudged] });
+  });
+
+  it('a comment on no issue asks for nothing', () => {
+    const payload = { action: 'create', type: 'Comment', data: { id: ADA, issue: null, issueId: null } };
+    expect(ofHook(payload, options, 'Comment')).toEqual({ outcome: 'ignored', reason: 'not_an_issue' });
+  });
+
+  it('of before webhookId and organizationId is recognised by its shape, and taken', () => {
+    const { webhookId: _, organizationId: __, webhookTimestamp: ___, ...old } = update as Json;
+    expect(linear.eventOf?.(old)).toBe('Issue');
+    expect(ofHook(old).outcome).toBe('items');
+  });
+
+  it('is judged when it was fetched', () => {
+    const foreign = { ...node, team: { id: ADA, key: 'OPS' } };
+    expect(ofRead('issues.judged', node)).toMatchObject({ outcome: 'items', items: [{ key }] });
+    expect(ofRead('issues.judged', foreign)).toEqual({ outcome: 'ignored', reason: 'team_not_in_scope' });
+    expect(ofRead('issues.missing', {})).toEqual({ outcome: 'ignored', reason: 'not_found' });
+  });
+});

@@ -5,13 +5,21 @@ import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { parseAnswer, writeJson } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
+import { unjudged } from '../kit/outcome.ts';
 import type { Api } from './api.ts';
 import { enrich } from './enrich.ts';
 import type { Directory } from './projects.ts';
 import * as schema from './schema.ts';
 import { SHAPES } from './translate.ts';
 
-export const locator = z.object({ id: z.string().regex(/^[1-9]\d{0,14}$/), projectId: schema.projectId });
+export const locator = z.object({
+  id: z.string().regex(/^[1-9]\d{0,14}$/),
+  projectId: schema.projectId.optional(),
+  isFollowed: unjudged,
+});
+
+/** Of a work item that is held. */
+export const heldLocator = locator.required({ projectId: true });
 
 const placed = z.object({ fields: z.object({ 'System.TeamProject': z.string().min(1) }) });
 
@@ -26,16 +34,19 @@ export async function fetchWorkItem(
   reference: ItemReference,
   signal: AbortSignal,
 ): Promise<Fetched> {
-  const { id, projectId } = readLocator(locator, reference);
+  const { id, projectId, isFollowed } = readLocator(locator, reference);
   const path = `/_apis/wit/workitems/${id}`;
   try {
     const { content } = await api.get(path, { fields: schema.FIELDS }, signal);
     const data = parseAnswer(placed, content, `GET ${path}`);
     const project = await directory.project(data.fields['System.TeamProject'], signal);
-    return { event: SHAPES.workItem, body: writeJson(await enrich(content, project, directory, signal)) };
+    const event = isFollowed ? SHAPES.judged : SHAPES.workItem;
+    return { event, body: writeJson(await enrich(content, project, directory, signal)) };
   } catch (thrown) {
     const error = asSyncError(thrown);
     if (error.code !== 'not_found') throw error;
+    // Nothing is held of it, and nobody can tell whether it is gone or hidden.
+    if (projectId === undefined) return { event: SHAPES.missing, body: writeJson({}) };
     // Asked anew: what was kept may be from before the right was lost.
     await api.get(`/_apis/projects/${projectId}`, {}, signal);
     const seenAt = new Date(clock.now()).toISOString();

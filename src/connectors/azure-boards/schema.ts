@@ -46,7 +46,10 @@ export const workItem = z.object({
 export type AzureWorkItem = z.infer<typeof workItem>;
 
 /** What every event has; which of the parts below follows, its type tells. */
-export const event = z.object({ eventType: text, publisherId: text });
+export const event = z.object({ eventType: text });
+
+/** What tells service hooks from other bodies that name an event, where there are no headers. */
+export const serviceHook = event.extend({ publisherId: text });
 
 const told = absent(z.object({ 'System.TeamProject': absent(text) }));
 
@@ -59,9 +62,16 @@ export const workItemEvent = z.object({
     id: absent(itemId),
     workItemId: absent(itemId),
     fields: told,
-    revision: absent(z.object({ fields: told })),
+    revision: absent(z.object({ id: absent(itemId), fields: told })),
   }),
-  resourceContainers: z.object({ project: z.object({ id: projectId }) }),
+  resourceContainers: absent(z.object({ project: absent(z.object({ id: projectId })) })),
+});
+
+/** What tells the deliveries of the button "Test" from others. */
+export const testEvent = z.object({
+  subscriptionId: absent(z.string()),
+  resource: absent(z.object({ id: absent(z.int()), workItemId: absent(z.int()) })),
+  resourceContainers: absent(z.object({ project: absent(z.object({ id: absent(z.string()) })) })),
 });
 
 /** What `fetch` writes for a work item that exists no more. */

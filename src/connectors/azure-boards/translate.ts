@@ -4,6 +4,7 @@ import { type Item, type ItemReference, type WorkItem, workItemKey } from '../..
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
 import { read, readable, readJson } from '../kit/json.ts';
+import { NOT_FOUND, UNJUDGED } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
 import { textOfHtml } from './html.ts';
 import { type Options, scopeOf, webBase } from './options.ts';
@@ -11,7 +12,13 @@ import * as schema from './schema.ts';
 import { EVENT } from './verify.ts';
 
 /** The connector's own names of what polls and fetches bring. */
-export const SHAPES = { list: 'workitems.list', workItem: 'workitems.get', gone: 'workitems.gone' } as const;
+export const SHAPES = {
+  list: 'workitems.list',
+  workItem: 'workitems.get',
+  gone: 'workitems.gone',
+  judged: 'workitems.judged',
+  missing: 'workitems.missing',
+} as const;
 
 const FOLLOWED = new Set([
   'workitem.created',
@@ -24,10 +31,12 @@ const FOLLOWED = new Set([
 type Translator = (payload: unknown, options: Options) => Translation;
 
 /** Pages and fetched objects were asked for, so they are in scope, also after a move to another project. */
-const OF_READ: ReadonlyMap<string, Translator> = new Map([
+const OF_READ: ReadonlyMap<string, Translator> = new Map<string, Translator>([
   [SHAPES.list, list],
   [SHAPES.workItem, fetched],
   [SHAPES.gone, gone],
+  [SHAPES.judged, judged],
+  [SHAPES.missing, () => NOT_FOUND],
 ]);
 
 const NOT_FOLLOWED = { outcome: 'ignored', reason: 'event_not_followed' } as const;
@@ -46,7 +55,7 @@ export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>,
 
 /** Pure: what service hooks post names its event, whatever it is about. */
 export function eventOf(payload: unknown): string | undefined {
-  return readable(schema.event, payload) && EVENT;
+  return readable(schema.serviceHook, payload) && EVENT;
 }
 
 /** What `fetch` needs to get this item. */
@@ -60,16 +69,31 @@ export function reference(item: Item): ItemReference {
  * subscription may send no fields at all. So each of them says which work item to look at, also the one that deletes it.
  */
 function workItemEvent(payload: unknown, eventType: string, options: Options): Translation {
+  if (isTest(payload)) return { outcome: 'ignored', reason: 'test_delivery' };
   const { resource, resourceContainers } = read(schema.workItemEvent, payload);
-  const id = eventType === 'workitem.updated' ? resource.workItemId : (resource.id ?? resource.workItemId);
+  const { id: own, workItemId = resource.revision?.id } = resource;
+  const id = eventType === 'workitem.updated' ? workItemId : (own ?? workItemId);
   if (id === undefined) throw new SyncError('delivery_malformed', 'resource: names no work item');
-  const projectId = resourceContainers.project.id;
+  const projectId = resourceContainers?.project?.id;
   const told = resource.revision?.fields ?? resource.fields;
-  if (!mayBeMeant(projectId, told?.['System.TeamProject'], options))
+  if (projectId !== undefined && !mayBeMeant(projectId, told?.['System.TeamProject'], options))
     return { outcome: 'ignored', reason: 'project_not_in_scope' };
-  const { key } = identity(id, projectId, options);
-  const locator = { id: String(id), projectId };
+  const { key } = identity(id, projectId ?? '', options);
+  const locator = { id: String(id), ...(projectId === undefined ? UNJUDGED : { projectId }) };
   return { outcome: 'references', references: [{ kind: 'work_item', key, locator }] };
+}
+
+const NIL = '00000000-0000-0000-0000-000000000000';
+/** The project of every sample in the reference of service hooks, which the button "Test" sends. */
+const SAMPLE_PROJECT = 'be9b3917-87e6-42a4-a549-2bc06a7a878f';
+
+/** What the button "Test" sends is the sample of the documents: of no subscription, of that project, or of work item 0. */
+function isTest(payload: unknown): boolean {
+  const told = readable(schema.testEvent, payload);
+  if (!told) return false;
+  const { subscriptionId, resource, resourceContainers } = told;
+  const isNothing = resource?.workItemId === 0 || resource?.id === 0;
+  return isNothing || subscriptionId === NIL || resourceContainers?.project?.id === SAMPLE_PROJECT;
 }
 
 /** Where the project's name is not told, names and patterns are given the benefit of the doubt. */
@@ -84,6 +108,13 @@ function list(payload: unknown, options: Options): Translation {
 
 function fetched(payload: unknown, options: Options): Translation {
   return { outcome: 'items', items: [itemOf(read(schema.workItem, payload), options)] };
+}
+
+/** One of which an event told without naming its project. */
+function judged(payload: unknown, options: Options): Translation {
+  const found = read(schema.workItem, payload);
+  if (!inScope(found.project, scopeOf(options))) return { outcome: 'ignored', reason: 'project_not_in_scope' };
+  return { outcome: 'items', items: [itemOf(found, options)] };
 }
 
 function gone(payload: unknown, options: Options): Translation {

@@ -7,7 +7,7 @@ import { readLocator } from '../kit/locator.ts';
 import { type Api, malformed } from './api.ts';
 import { whoAmI } from './check.ts';
 import { categoryOf } from './enrich.ts';
-import { locator } from './fetch.ts';
+import { heldLocator, locator } from './fetch.ts';
 import { htmlOfText, textOfHtml } from './html.ts';
 import type { Directory } from './projects.ts';
 import * as schema from './schema.ts';
@@ -24,7 +24,7 @@ export async function comment(
   given: { readonly marker: string; readonly text: string },
   signal: AbortSignal,
 ): Promise<void> {
-  const { id, projectId } = readLocator(locator, reference);
+  const { id, projectId } = readLocator(heldLocator, reference);
   const path = `/${projectId}/_apis/wit/workItems/${id}/comments`;
   const words = given.marker.replace(/^<!--\s*|\s*-->$/g, '');
   const text = htmlOfText(`${given.text}\n\n${words}`);

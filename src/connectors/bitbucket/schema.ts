@@ -52,6 +52,12 @@ export const fetchedPullRequest = pullRequest.extend({ commit_messages: commitMe
 export type BitbucketPullRequest = z.infer<typeof pullRequest> & Partial<z.infer<typeof fetchedPullRequest>>;
 export type BitbucketRepository = z.infer<typeof repository>;
 
+/** Which pull request a webhook is about, where the rest cannot be read. */
+export const namedPull = z.object({
+  pullrequest: z.object({ id: number, destination: absent(z.object({ repository: absent(repository) })) }),
+  repository: absent(repository),
+});
+
 /** Every `pullrequest:*` webhook carries the whole pull request, those about comments and approvals too. */
 export const pullRequestEvent = z.object({ pullrequest: pullRequest, repository: absent(repository) });
 

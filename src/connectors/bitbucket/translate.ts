@@ -10,7 +10,7 @@ import {
 } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
-import { read, readJson } from '../kit/json.ts';
+import { read, readable, readJson } from '../kit/json.ts';
 import { itemsOrReferences } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
 import { HOST, type Options, scopeOf } from './options.ts';
@@ -46,8 +46,12 @@ type Translator = (payload: unknown, options: Options) => Translation;
 
 /** Keys of tomorrow carry the pull request like all others of today. */
 function ofWebhook(event: string): Translator | undefined {
+  if (event === TEST_EVENT) return () => ({ outcome: 'ignored', reason: 'test_delivery' });
   return event.startsWith('pullrequest:') ? pullRequestEvent : undefined;
 }
+
+/** What Bitbucket's button for a test sends, where an installation has one. */
+const TEST_EVENT = 'diagnostics:ping';
 
 /** Pages and fetched objects were asked for, so they are in scope, also under a repository's new name. */
 function ofRead(event: string): Translator | undefined {
@@ -58,12 +62,19 @@ function ofRead(event: string): Translator | undefined {
 
 /** The state that an event carries counts, not what the event is about. */
 function pullRequestEvent(payload: unknown, options: Options): Translation {
-  const { pullrequest, repository } = read(schema.pullRequestEvent, payload);
-  const item = toItem(pullrequest, repository);
-  const isFork = Boolean(repository?.parent ?? pullrequest.destination?.repository?.parent);
-  if (!inScope({ id: item.repoId, name: item.repoName ?? '', fork: isFork }, scopeOf(options)))
+  const { pullrequest: named, repository } = read(schema.namedPull, payload);
+  const destination = named.destination?.repository ?? repository;
+  if (!destination) throw new SyncError('delivery_malformed', 'the pull request names no repository');
+  const { uuid: id, full_name: name } = destination;
+  const isFork = Boolean(repository?.parent ?? destination.parent);
+  if (!inScope({ id, name, fork: isFork }, scopeOf(options)))
     return { outcome: 'ignored', reason: 'repository_not_in_scope' };
-  return itemsOrReferences([item], isWhole, reference);
+  const event = readable(schema.pullRequestEvent, payload);
+  if (event) return itemsOrReferences([toItem(event.pullrequest, repository)], isWhole, reference);
+  // It has drifted, and still says which pull request it is about.
+  const { key } = identity(destination, named.id);
+  const locator = { repoId: id, repository: name, number: String(named.id) };
+  return { outcome: 'references', references: [{ kind: 'pull_request', key, locator }] };
 }
 
 function list(payload: unknown): Translation {

@@ -71,6 +71,20 @@ const commented = z.object({ number, pull_request: z.object({}).nullish() });
 /** A comment in a conversation; of a pull request only if `issue.pull_request` is there. */
 export const issueCommentEvent = z.object({ issue: commented, repository });
 
+/** The pull request of a conversation, as the event tells of it: without branches, head and reviewers. */
+export const pullOfConversation = z.object({
+  issue: issue.extend({
+    draft: absent(z.boolean()),
+    pull_request: z.object({ html_url: absent(webAddress), merged_at: absent(instant.nullable()) }),
+  }),
+});
+
+/** Which pull request, or which issue, an event is about, where the rest cannot be read. */
+export const namedPull = z
+  .object({ pull_request: z.object({ number: absent(number), base: absent(z.object({ repo: absent(repository) })) }) })
+  .and(z.object({ number: absent(number), repository: absent(repository) }));
+export const namedIssue = z.object({ action: absent(z.string()), issue: z.object({ id, number }), repository });
+
 /** Webhooks that carry a whole issue. */
 export const issueEvent = z.object({ action: absent(z.string()), issue, repository });
 

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import type { Item, ItemReference, PullRequest, PullRequestState, WorkItem } from '../../model/item.ts';
@@ -23,7 +24,8 @@ export const SHAPES = {
 type Incoming = Pick<Delivery, 'source' | 'event' | 'body'>;
 type Translator = (payload: unknown, options: Options) => Translation;
 
-const OF_WEBHOOK: ReadonlyMap<string, Translator> = new Map([
+const OF_WEBHOOK: ReadonlyMap<string, Translator> = new Map<string, Translator>([
+  ['ping', () => TEST_DELIVERY],
   ['pull_request', pullRequestEvent],
   ['pull_request_review', pullRequestEvent],
   ['pull_request_review_comment', pullRequestEvent],
@@ -47,7 +49,15 @@ export function translate(delivery: Incoming, options: Options): Translation {
   const translators = delivery.source === 'webhook' ? OF_WEBHOOK : OF_READ;
   const translateIt = translators.get(delivery.event);
   if (!translateIt) return { outcome: 'ignored', reason: 'event_not_followed' };
-  return translateIt(readJson(delivery.body), options);
+  return translateIt(readPayload(delivery.body), options);
+}
+
+const FORM = Buffer.from('payload=');
+
+/** GitHub's dialog offers JSON, or a form with the same JSON in its one field; what is signed are the bytes of either. */
+function readPayload(body: Uint8Array): unknown {
+  if (!FORM.equals(body.subarray(0, FORM.length))) return readJson(body);
+  return readJson(Buffer.from(new URLSearchParams(Buffer.from(body).toString('utf8')).get('payload') ?? ''));
 }
 
 /** What `fetch` needs to get this item. */
@@ -64,25 +74,45 @@ export function reference(item: Item): ItemReference {
  * fields (`merged`, `draft` on older servers); those are absent.
  */
 function pullRequestEvent(payload: unknown, options: Options): Translation {
-  const event = read(schema.pullRequestEvent, payload);
+  const event = readable(schema.pullRequestEvent, payload);
+  if (!event) return namedPull(payload, options);
   const item = toPull(event.pull_request, options.host, event.repository);
   const repository = event.repository ?? event.pull_request.base?.repo;
   if (!repository || !isFollowed(repository, options)) return outOfScope;
   return itemsOrReferences([item], isWholePull, reference);
 }
 
-/** An issue in this event has no branches: a pull request itself is fetched. */
+/** A payload that has drifted, and still says which pull request it is about. */
+function namedPull(payload: unknown, options: Options): Translation {
+  const { pull_request: pull, ...event } = read(schema.namedPull, payload);
+  const repository = pull.base?.repo ?? event.repository;
+  const number = pull.number ?? event.number;
+  if (!repository || number === undefined)
+    throw new SyncError('delivery_malformed', 'pull_request: names no pull request of a repository');
+  if (!isFollowed(repository, options)) return outOfScope;
+  return { outcome: 'references', references: [pullReference(options.host, repository, number)] };
+}
+
+/**
+ * An issue in this event has no branches: a pull request that is not known yet is fetched. Of one that is known this tells
+ * all that a comment may have changed.
+ */
 function issueComment(payload: unknown, options: Options): Translation {
   const { issue, repository } = read(schema.issueCommentEvent, payload);
   if (!isFollowed(repository, options)) return outOfScope;
   if (!issue.pull_request) return options.issues ? issueAsCarried(payload, options) : notAPullRequest;
-  return { outcome: 'references', references: [pullReference(options.host, repository, issue.number)] };
+  const references = [pullReference(options.host, repository, issue.number)];
+  const told = readable(schema.pullOfConversation, payload)?.issue;
+  const item = told && pullOfConversation(told, options.host, repository);
+  return item?.state === undefined
+    ? { outcome: 'references', references }
+    : { outcome: 'references', references, told: [item] };
 }
 
 /** What left its place is asked for, there and where it went: the event says nothing that the place itself does not. */
 function issueEvent(payload: unknown, options: Options): Translation {
   if (!options.issues) return { outcome: 'ignored', reason: 'event_not_followed' };
-  const { action, issue, repository } = read(schema.issueEvent, payload);
+  const { action, issue, repository } = read(schema.namedIssue, payload);
   const arrivals = action === 'transferred' ? arrivalOf(payload, options) : [];
   if (!isFollowed(repository, options))
     return arrivals.length === 0 ? outOfScope : { outcome: 'references', references: arrivals };
@@ -93,8 +123,10 @@ function issueEvent(payload: unknown, options: Options): Translation {
 
 /** The state that the event carries, whatever its action. */
 function issueAsCarried(payload: unknown, { host }: Options): Translation {
-  const { issue, repository } = read(schema.issueEvent, payload);
-  return itemsOrReferences([toIssue(issue, host, repository)], isWholeIssue, reference);
+  const event = readable(schema.issueEvent, payload);
+  if (event) return itemsOrReferences([toIssue(event.issue, host, event.repository)], isWholeIssue, reference);
+  const { issue, repository } = read(schema.namedIssue, payload);
+  return { outcome: 'references', references: [issueReference(host, repository, issue)] };
 }
 
 function arrivalOf(payload: unknown, options: Options): readonly ItemReference[] {
@@ -144,6 +176,7 @@ function goneIssue(payload: unknown, options: Options): Translation {
   return { outcome: 'items', items: [item] };
 }
 
+const TEST_DELIVERY = { outcome: 'ignored', reason: 'test_delivery' } as const;
 const outOfScope: Translation = { outcome: 'ignored', reason: 'repository_not_in_scope' };
 const notAPullRequest: Translation = { outcome: 'ignored', reason: 'not_a_pull_request' };
 
@@ -194,8 +227,26 @@ function toPull(pull: schema.GithubPullRequest, host: string, eventRepository?: 
   };
 }
 
+type Conversation = z.infer<typeof schema.pullOfConversation>['issue'];
+
+function pullOfConversation(issue: Conversation, host: string, repository: schema.GithubRepository): PullRequest {
+  const { pull_request: pull, state, draft } = issue;
+  return {
+    ...pullIdentity(host, repository, issue.number),
+    updatedAt: Date.parse(issue.updated_at),
+    ...present({
+      ...common(issue),
+      url: pull.html_url,
+      state: stateOf({ state, merged: undefined, merged_at: pull.merged_at }),
+      rawState: state,
+      draft,
+      mergedAt: pull.merged_at,
+    }),
+  };
+}
+
 /** `merged` is missing in lists and reviews, `merged_at` is not: there is no other sign of a merge (§1.5). */
-function stateOf(pull: schema.GithubPullRequest): PullRequestState | undefined {
+function stateOf(pull: Pick<schema.GithubPullRequest, 'state' | 'merged' | 'merged_at'>): PullRequestState | undefined {
   if (pull.merged === true || typeof pull.merged_at === 'string') return 'merged';
   if (pull.state !== 'closed') return pull.state;
   return pull.merged_at === undefined && pull.merged === undefined ? undefined : 'closed';

@@ -1,14 +1,36 @@
 import { sorted } from '../kit/fields.ts';
-import type { Candidate } from '../kit/scope.ts';
+import { readable } from '../kit/json.ts';
 import { inScope } from '../kit/scope.ts';
 import { type Options, scopeOf } from './options.ts';
+import { type HookProject, placed } from './schema.ts';
 
 /** What merge requests and issues have in common. */
 
-/** Webhooks tell of a project only this, and nothing of archives and forks: those are then judged by name alone. */
-export function isFollowed(project: { id: number; path_with_namespace: string }, options: Options): boolean {
-  const candidate: Candidate = { id: String(project.id), name: project.path_with_namespace };
-  return inScope(candidate, scopeOf(options));
+/**
+ * Webhooks tell of a project only this, and nothing of archives and forks: those are then judged by name alone. Undefined
+ * where a webhook does not tell the name, and the number alone does not decide.
+ */
+export function isFollowed({ id, path_with_namespace: name }: HookProject, options: Options): boolean | undefined {
+  const scope = scopeOf(options);
+  if (name !== undefined) return inScope({ id: String(id), name }, scope);
+  if (scope.exclude.includes(String(id))) return false;
+  return scope.exclude.length === 0 && scope.include.includes(String(id)) ? true : undefined;
+}
+
+/** The project that a webhook is about, wherever it says so; undefined where it names none, as those of epics do. */
+export function projectIn(payload: unknown): HookProject | undefined {
+  const told = readable(placed, payload);
+  if (!told) return undefined;
+  const { project, object_attributes: own, merge_request: request, issue } = told;
+  const ids = [
+    project?.id,
+    ...[request, issue, own].flatMap((each) => [each?.target_project_id, each?.project_id]),
+    told.project_id,
+  ];
+  const id = ids.find((each) => each !== undefined);
+  if (id === undefined) return undefined;
+  const path = project?.path_with_namespace ?? (request ?? own)?.target?.path_with_namespace;
+  return path === undefined ? { id } : { id, path_with_namespace: path };
 }
 
 /**

@@ -5,13 +5,19 @@ import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { fitting, readMessages, withMessages } from '../kit/commits.ts';
 import { readAnswer, readable, writeJson } from '../kit/json.ts';
+import { unjudged } from '../kit/outcome.ts';
 import type { Api } from './api.ts';
 import { slim } from './schema.ts';
 import { SHAPES } from './translate.ts';
 import type { ListName } from './units.ts';
 
 const number = z.string().regex(/^[1-9]\d{0,15}$/);
-const locator = z.strictObject({ projectId: number, iid: number, id: number.optional() });
+const locator = z.strictObject({
+  projectId: number,
+  iid: number,
+  id: number.optional(),
+  isFollowed: unjudged,
+});
 
 /** Where an item is found, by numbers that survive renaming and transfer. */
 export interface ItemPlace {
@@ -20,6 +26,8 @@ export interface ItemPlace {
   readonly iid: string;
   /** Of issues. */
   readonly id?: string | undefined;
+  /** A webhook did not tell whether its project is followed. */
+  readonly isFollowed?: 'unknown' | undefined;
   /** Path of the item in the API. */
   readonly path: string;
 }
@@ -51,7 +59,8 @@ export async function fetchItem({ api, clock, commits, signal }: Ask, reference:
     const found = readAnswer(await api.get(path, { signal }), `GET ${path}`);
     const messages =
       commits && list === 'merge_requests' ? await messagesOf(api, `${path}/commits`, signal) : undefined;
-    return { event: SHAPES[list].one, body: writeJson(withMessages(slim(found), messages)) };
+    const event = place.isFollowed ? SHAPES[list].judged : SHAPES[list].one;
+    return { event, body: writeJson(withMessages(slim(found), messages)) };
   } catch (thrown) {
     const error = asSyncError(thrown);
     if (error.code === 'not_found' && (await isMissing(api, place, signal))) return asGone(place, clock);
@@ -75,7 +84,8 @@ async function isMissing(api: Api, { list, projectId, iid }: ItemPlace, signal: 
   return Array.isArray(found) && found.length === 0;
 }
 
-function asGone({ list, projectId, iid, id }: ItemPlace, clock: Clock): Fetched {
+function asGone({ list, projectId, iid, id, isFollowed }: ItemPlace, clock: Clock): Fetched {
+  if (isFollowed) return { event: SHAPES[list].missing, body: writeJson({}) };
   const body = {
     ...(id === undefined ? {} : { id: Number(id) }),
     project_id: Number(projectId),

@@ -1,31 +1,53 @@
 import { type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
-import { read } from '../kit/json.ts';
-import { itemsOrReferences } from '../kit/outcome.ts';
-import { asInstant, asWritten, isFollowed, people, usernames, wholeSeconds, withoutNumber } from './common.ts';
+import { read, readable } from '../kit/json.ts';
+import { itemsOrReferences, UNJUDGED } from '../kit/outcome.ts';
+import {
+  asInstant,
+  asWritten,
+  isFollowed,
+  people,
+  projectIn,
+  usernames,
+  wholeSeconds,
+  withoutNumber,
+} from './common.ts';
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 
 /** Issues, and the other kinds that GitLab keeps in the same list: incidents, tasks (providers' facts §8). */
 
-/** Every such event carries the issue as it was at that time. Epics come the same way, and belong to no project. */
+/** Every such event carries the issue as it was at that time. */
 export function issueHook(payload: unknown, options: Options): Translation {
-  const { project, object_attributes, labels, assignees } = read(schema.issueHook, payload);
-  if (!project) return { outcome: 'ignored', reason: 'not_in_a_project' };
-  return ofHook({ project, object_attributes, labels, assignees }, options);
+  const named = read(schema.namedIssue, payload).object_attributes;
+  return ofHook(payload, named, readable(schema.issueHook, payload), options);
 }
 
 /** A comment on an issue carries it, without the names of the people. */
 export function noteOnIssue(payload: unknown, options: Options): Translation {
-  const { project, issue } = read(schema.issueNoteHook, payload);
-  return ofHook({ project, object_attributes: issue }, options);
+  const named = read(schema.issueOfNote, payload).issue;
+  const carried = readable(schema.issueNoteHook, payload)?.issue;
+  return ofHook(payload, named, carried && { object_attributes: carried }, options);
 }
 
-function ofHook(hook: schema.IssueHook, options: Options): Translation {
-  if (!isFollowed(hook.project, options)) return { outcome: 'ignored', reason: 'project_not_in_scope' };
-  if (isHidden(hook.object_attributes, options)) return { outcome: 'ignored', reason: 'confidential' };
-  return itemsOrReferences([fromHook(hook, options.host)], isWhole, referenceOf);
+interface Named {
+  readonly id: number;
+  readonly iid: number;
+}
+
+/** What cannot be read, and what may not be followed, is fetched as long as it says which issue it is. */
+function ofHook(payload: unknown, named: Named, hook: schema.IssueHook | undefined, options: Options): Translation {
+  const project = projectIn(payload);
+  // Epics come the same way, and belong to a group.
+  if (!project) return { outcome: 'ignored', reason: 'not_in_a_project' };
+  const followed = isFollowed(project, options);
+  if (followed === false) return { outcome: 'ignored', reason: 'project_not_in_scope' };
+  if (hook && isHidden(hook.object_attributes, options)) return { outcome: 'ignored', reason: 'confidential' };
+  if (hook && followed) return itemsOrReferences([fromHook(project, hook, options.host)], isWhole, referenceOf);
+  const { key, locator } = referenceOf(identity(options.host, named.id, project.id, named.iid));
+  const reference = { kind: 'work_item' as const, key, locator: followed ? locator : { ...locator, ...UNJUDGED } };
+  return { outcome: 'references', references: [reference] };
 }
 
 export function issueList(payload: unknown, options: Options): Translation {
@@ -44,6 +66,16 @@ export function fetchedIssue(payload: unknown, options: Options): Translation {
   return { outcome: 'items', items: [fromRest(found, options.host)] };
 }
 
+/** One that a webhook told of without telling whether its project is followed. */
+export function judgedIssue(payload: unknown, options: Options): Translation {
+  const found = read(schema.issue, payload);
+  if (isHidden(found, options)) return { outcome: 'ignored', reason: 'confidential' };
+  const item = fromRest(found, options.host);
+  const project = { id: found.project_id, path_with_namespace: item.containerName };
+  if (isFollowed(project, options) !== true) return { outcome: 'ignored', reason: 'project_not_in_scope' };
+  return { outcome: 'items', items: [item] };
+}
+
 export function goneIssue(payload: unknown, options: Options): Translation {
   const { id, project_id, iid, seen_at } = read(schema.goneIssue, payload);
   const item = { ...identity(options.host, id, project_id, iid), updatedAt: Date.parse(seen_at), gone: true };
@@ -51,7 +83,11 @@ export function goneIssue(payload: unknown, options: Options): Translation {
 }
 
 /** The key is made of the number that no other issue of this GitLab has; it stands last. */
-export function referenceOf({ key, containerId, identifier }: WorkItem): ItemReference {
+export function referenceOf({
+  key,
+  containerId,
+  identifier,
+}: Pick<WorkItem, 'key' | 'containerId' | 'identifier'>): ItemReference {
   const id = key.slice(key.lastIndexOf(':') + 1);
   return { kind: 'work_item', key, locator: { projectId: containerId, iid: identifier.slice(1), id } };
 }
@@ -86,8 +122,8 @@ function fromRest(found: schema.GitlabIssue, host: string): WorkItem {
 }
 
 /** The author is there as a number only, and `user` is who acted: the author is absent. */
-function fromHook(hook: schema.IssueHook, host: string): WorkItem {
-  const { project, object_attributes: attributes } = hook;
+function fromHook(project: schema.HookProject, hook: schema.IssueHook, host: string): WorkItem {
+  const { object_attributes: attributes } = hook;
   return {
     ...identity(host, attributes.id, project.id, attributes.iid),
     ...fieldsOf(attributes),

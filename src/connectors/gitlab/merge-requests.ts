@@ -1,26 +1,50 @@
+import { SyncError } from '../../errors/sync-error.ts';
 import { type ItemReference, type PullRequest, type PullRequestState, pullRequestKey } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
-import { read, readJson, translateAnswer } from '../kit/json.ts';
-import { itemsOrReferences } from '../kit/outcome.ts';
-import { asInstant, asWritten, isFollowed, people, usernames, wholeSeconds, withoutNumber } from './common.ts';
+import { read, readable, readJson, translateAnswer } from '../kit/json.ts';
+import { itemsOrReferences, UNJUDGED } from '../kit/outcome.ts';
+import {
+  asInstant,
+  asWritten,
+  isFollowed,
+  people,
+  projectIn,
+  usernames,
+  wholeSeconds,
+  withoutNumber,
+} from './common.ts';
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 
 /** Every such event carries the state of the merge request at that time, whatever its action. */
 export function mergeRequestHook(payload: unknown, options: Options): Translation {
-  return ofHook(read(schema.mergeRequestHook, payload), options);
+  const { iid } = read(schema.namedMergeRequest, payload).object_attributes;
+  return ofHook(payload, iid, readable(schema.mergeRequestHook, payload), options);
 }
 
 /** A comment on a merge request carries it, without the names of the people. */
 export function noteOnMergeRequest(payload: unknown, options: Options): Translation {
-  const { project, merge_request } = read(schema.mergeRequestNoteHook, payload);
-  return ofHook({ project, object_attributes: merge_request }, options);
+  const { iid } = read(schema.mergeRequestOfNote, payload).merge_request;
+  const carried = readable(schema.mergeRequestNoteHook, payload)?.merge_request;
+  return ofHook(payload, iid, carried && { object_attributes: carried }, options);
 }
 
-function ofHook(hook: schema.MergeRequestHook, options: Options): Translation {
-  if (!isFollowed(hook.project, options)) return { outcome: 'ignored', reason: 'project_not_in_scope' };
-  return itemsOrReferences([fromHook(hook, options.host)], isWhole, referenceOf);
+/** What cannot be read, and what may not be followed, is fetched as long as it says which merge request it is. */
+function ofHook(
+  payload: unknown,
+  iid: number,
+  hook: schema.MergeRequestHook | undefined,
+  options: Options,
+): Translation {
+  const project = projectIn(payload);
+  if (!project) throw new SyncError('delivery_malformed', 'project: names no project');
+  const followed = isFollowed(project, options);
+  if (followed === false) return { outcome: 'ignored', reason: 'project_not_in_scope' };
+  if (hook && followed) return itemsOrReferences([fromHook(project, hook, options.host)], isWhole, referenceOf);
+  const { key, locator } = referenceOf(identity(options.host, project.id, iid));
+  const reference = { kind: 'pull_request' as const, key, locator: followed ? locator : { ...locator, ...UNJUDGED } };
+  return { outcome: 'references', references: [reference] };
 }
 
 export function mergeRequestList(payload: unknown, options: Options): Translation {
@@ -31,6 +55,14 @@ export function mergeRequestList(payload: unknown, options: Options): Translatio
 /** Taken as it is, also with fields absent: fetching once more would bring the same. */
 export function fetchedMergeRequest(payload: unknown, options: Options): Translation {
   return { outcome: 'items', items: [fromRest(read(schema.fetchedMergeRequest, payload), options.host)] };
+}
+
+/** One that a webhook told of without telling whether its project is followed. */
+export function judgedMergeRequest(payload: unknown, options: Options): Translation {
+  const item = fromRest(read(schema.fetchedMergeRequest, payload), options.host);
+  const project = { id: Number(item.repoId), path_with_namespace: item.repoName };
+  if (isFollowed(project, options) !== true) return { outcome: 'ignored', reason: 'project_not_in_scope' };
+  return { outcome: 'items', items: [item] };
 }
 
 export function goneMergeRequest(payload: unknown, options: Options): Translation {
@@ -44,7 +76,11 @@ export function readMergeRequest(body: Uint8Array, host: string): PullRequest {
   return translateAnswer('a merge request', () => fromRest(read(schema.mergeRequest, readJson(body)), host));
 }
 
-export function referenceOf({ key, repoId, identifier }: PullRequest): ItemReference {
+export function referenceOf({
+  key,
+  repoId,
+  identifier,
+}: Pick<PullRequest, 'key' | 'repoId' | 'identifier'>): ItemReference {
   return { kind: 'pull_request', key, locator: { projectId: repoId, iid: identifier } };
 }
 
@@ -74,8 +110,8 @@ function fromRest(found: schema.GitlabMergeRequest, host: string): PullRequest {
 }
 
 /** The author is there as a number only, and `user` is who acted: the author is absent. */
-function fromHook(hook: schema.MergeRequestHook, host: string): PullRequest {
-  const { project, object_attributes: attributes } = hook;
+function fromHook(project: schema.HookProject, hook: schema.MergeRequestHook, host: string): PullRequest {
+  const { object_attributes: attributes } = hook;
   return {
     ...identity(host, project.id, attributes.iid),
     ...fieldsOf(attributes),

@@ -72,27 +72,54 @@ const hookAttributes = z.object({
   url,
 });
 
-const project = z.object({ id, path_with_namespace: path });
+/** What a webhook says of its project; the number stands elsewhere too, and in older versions nowhere else. */
+export interface HookProject {
+  readonly id: number;
+  /** Absent where the webhook does not tell it. */
+  readonly path_with_namespace?: string | undefined;
+}
+
+const project = absent(z.object({ id: absent(id), path_with_namespace: absent(path) }).nullable());
+
+/** The places at which versions of GitLab name the project that a webhook is about: of a merge request, its target. */
+const inProject = absent(
+  z.object({
+    target_project_id: absent(id),
+    project_id: absent(id),
+    target: absent(z.object({ path_with_namespace: absent(path) })),
+  }),
+);
+export const placed = z.object({
+  project,
+  project_id: absent(id),
+  object_attributes: inProject,
+  merge_request: inProject,
+  issue: inProject,
+});
+
+export const hookKind = z.object({ object_kind: absent(z.string()) });
+
+/** Which merge request a webhook is about. */
+export const namedMergeRequest = z.object({ object_attributes: z.object({ iid: id }) });
+export const mergeRequestOfNote = z.object({ merge_request: z.object({ iid: id }) });
 
 export const mergeRequestHook = z.object({
-  object_kind: z.literal('merge_request'),
-  project,
   object_attributes: hookAttributes,
   labels: titles,
   assignees: accounts,
   reviewers: accounts,
 });
 
-export type MergeRequestHook = Omit<z.infer<typeof mergeRequestHook>, 'object_kind'>;
+export type MergeRequestHook = z.infer<typeof mergeRequestHook>;
 
 /** A comment, on whatever. */
 export const noteHook = z.object({
-  object_kind: z.literal('note'),
-  project,
-  object_attributes: z.object({ noteable_type: z.string() }),
+  object_attributes: absent(z.object({ noteable_type: absent(z.string()) })),
+  merge_request: absent(z.looseObject({})),
+  issue: absent(z.looseObject({})),
 });
 
-export const mergeRequestNoteHook = z.object({ project, merge_request: hookAttributes });
+export const mergeRequestNoteHook = z.object({ merge_request: hookAttributes });
 
 /** What `fetch` writes for what exists no more. */
 export const gone = z.object({ project_id: id, iid: id, seen_at: instant });
@@ -127,23 +154,17 @@ export type GitlabIssue = z.infer<typeof issue>;
 
 const issueAttributes = z.object({ ...commonOfIssues, assignee_ids: ids, labels: titles, url });
 
-/** Issues and all other work items; epics come without a project. */
-export const issueHook = z.object({
-  object_kind: z.enum(['issue', 'work_item']),
-  project: project.nullish(),
-  object_attributes: issueAttributes,
-  labels: titles,
-  assignees: accounts,
-});
+/** Issues and all other work items. */
+export const issueHook = z.object({ object_attributes: issueAttributes, labels: titles, assignees: accounts });
 
-export interface IssueHook {
-  readonly project: z.infer<typeof project>;
-  readonly object_attributes: z.infer<typeof issueAttributes>;
-  readonly labels?: z.infer<typeof titles>;
-  readonly assignees?: z.infer<typeof accounts>;
-}
+export type IssueHook = z.infer<typeof issueHook>;
 
-export const issueNoteHook = z.object({ project, issue: issueAttributes });
+export const issueNoteHook = z.object({ issue: issueAttributes });
+
+/** Which issue a webhook is about. */
+const namedAttributes = z.object({ id, iid: id });
+export const namedIssue = z.object({ object_attributes: namedAttributes });
+export const issueOfNote = z.object({ issue: namedAttributes });
 
 /** What tells elements of either list apart. */
 export const identities = z.array(z.object({ id, project_id: id, iid: id }));

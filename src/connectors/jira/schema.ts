@@ -62,8 +62,15 @@ export const issueDeleted = z.object({
   issue: z.object({ id, key, fields: z.object({ project, updated: absent(instant) }) }),
 });
 
-/** Comments carry a part of their issue. */
-export const commentEvent = z.object({ issue: z.object({ id, key, fields: z.object({ project }) }) });
+/** Which issue an event is about, as far as it says so. */
+const named = z.object({ id, key: absent(key), fields: absent(z.object({ project: absent(project) })) });
+export const namedIssue = z.object({ issue: named });
+
+/** Comments carry a part of their issue; some of them nothing but their own address. */
+export const commentEvent = z.object({
+  issue: named.nullish(),
+  comment: absent(z.object({ self: absent(z.string()) }).nullable()),
+});
 
 /** What `fetch` writes for an issue that exists no more. */
 export const gone = z.object({ id, key, projectId: id, seenAt: z.iso.datetime() });

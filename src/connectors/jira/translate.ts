@@ -1,9 +1,10 @@
+import type { z } from 'zod';
 import type { Delivery } from '../../model/delivery.ts';
 import { type Item, type ItemKey, type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
 import { read, readable, readJson } from '../kit/json.ts';
-import { itemsOrReferences } from '../kit/outcome.ts';
+import { itemsOrReferences, NOT_FOUND, UNJUDGED } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
 import { textOfAdf } from './adf.ts';
 import { type Options, scopeOf, siteBase } from './options.ts';
@@ -11,7 +12,13 @@ import * as schema from './schema.ts';
 import { EVENT } from './verify.ts';
 
 /** The connector's own names of what polls and fetches bring. */
-export const SHAPES = { list: 'issues.list', issue: 'issues.get', gone: 'issues.gone' } as const;
+export const SHAPES = {
+  list: 'issues.list',
+  issue: 'issues.get',
+  gone: 'issues.gone',
+  judged: 'issues.judged',
+  missing: 'issues.missing',
+} as const;
 
 type Translator = (payload: unknown, options: Options) => Translation;
 
@@ -26,10 +33,12 @@ const OF_WEBHOOK: ReadonlyMap<string, Translator> = new Map([
 ]);
 
 /** Pages and fetched objects were asked for, so they are in scope, also after a move to another project. */
-const OF_READ: ReadonlyMap<string, Translator> = new Map([
+const OF_READ: ReadonlyMap<string, Translator> = new Map<string, Translator>([
   [SHAPES.list, list],
   [SHAPES.issue, fetched],
   [SHAPES.gone, gone],
+  [SHAPES.judged, judged],
+  [SHAPES.missing, () => NOT_FOUND],
 ]);
 
 const NOT_FOLLOWED = { outcome: 'ignored', reason: 'event_not_followed' } as const;
@@ -64,6 +73,28 @@ function referenceTo(key: ItemKey, issueId: string, projectId: string, issueKey:
 
 type Project = schema.JiraIssue['fields']['project'];
 
+type Named = Partial<z.infer<typeof schema.namedIssue>['issue']> & { readonly id: string };
+
+/** What an event is about, where it carries no more of it; without its project, what is fetched tells whether it is followed. */
+function namedIssue({ id, key: issueKey, fields }: Named, options: Options): Translation {
+  const { key } = identity({ id, key: '' }, '', options);
+  const project = fields?.project;
+  if (project && issueKey !== undefined) {
+    const references = [referenceTo(key, id, project.id, issueKey)];
+    return outOfScope(project, options) ?? { outcome: 'references', references };
+  }
+  return { outcome: 'references', references: [{ kind: 'work_item', key, locator: { issueId: id, ...UNJUDGED } }] };
+}
+
+const ISSUE_OF_COMMENT = /\/rest\/api\/\d\/issue\/([1-9]\d{0,15})\/comment\/\d{1,16}$/;
+
+/** A comment changes its issue's time, and carries only a part of it, or its number in an address of its own. */
+function commentEvent(payload: unknown, options: Options): Translation {
+  const { issue, comment } = read(schema.commentEvent, payload);
+  const id = issue?.id ?? ISSUE_OF_COMMENT.exec(comment?.self ?? '')?.[1];
+  return id === undefined ? { outcome: 'ignored', reason: 'not_an_issue' } : namedIssue({ ...issue, id }, options);
+}
+
 function outOfScope({ id, key }: Project, options: Options): Translation | undefined {
   if (inScope({ id, name: key }, scopeOf(options))) return undefined;
   return { outcome: 'ignored', reason: 'project_not_in_scope' };
@@ -74,26 +105,21 @@ function outOfScope({ id, key }: Project, options: Options): Translation | undef
  * API's answers, so one that is not empty is fetched; e-mail addresses are shown here to more people than there.
  */
 function issueEvent(payload: unknown, options: Options): Translation {
-  const { issue } = read(schema.issueEvent, payload);
+  const issue = readable(schema.issueEvent, payload)?.issue;
+  if (!issue) return namedIssue(read(schema.namedIssue, payload).issue, options);
   const { emails: _, ...item } = itemOf(issue, options);
   return outOfScope(issue.fields.project, options) ?? itemsOrReferences([item], isWhole, reference);
 }
 
 /** Jira tells when it sent the event: later than the last change. */
 function issueDeleted(payload: unknown, options: Options): Translation {
-  const { issue, timestamp } = read(schema.issueDeleted, payload);
+  const event = readable(schema.issueDeleted, payload);
+  if (!event) return namedIssue(read(schema.namedIssue, payload).issue, options);
+  const { issue, timestamp } = event;
   const { project, updated } = issue.fields;
   const updatedAt = Math.max(timestamp, updated === undefined ? 0 : Date.parse(updated));
   const item = { ...identity(issue, project.id, options), updatedAt, gone: true };
   return outOfScope(project, options) ?? { outcome: 'items', items: [item] };
-}
-
-/** A comment changes its issue's time, and carries only a part of it. */
-function commentEvent(payload: unknown, options: Options): Translation {
-  const { issue } = read(schema.commentEvent, payload);
-  const { project } = issue.fields;
-  const wanted = referenceTo(identity(issue, project.id, options).key, issue.id, project.id, issue.key);
-  return outOfScope(project, options) ?? { outcome: 'references', references: [wanted] };
 }
 
 /** Taken as they are, also with fields absent: asking once more would bring the same. */
@@ -104,6 +130,12 @@ function list(payload: unknown, options: Options): Translation {
 
 function fetched(payload: unknown, options: Options): Translation {
   return { outcome: 'items', items: [itemOf(read(schema.issue, payload), options)] };
+}
+
+/** One of which an event told without naming its project. */
+function judged(payload: unknown, options: Options): Translation {
+  const issue = read(schema.issue, payload);
+  return outOfScope(issue.fields.project, options) ?? { outcome: 'items', items: [itemOf(issue, options)] };
 }
 
 function gone(payload: unknown, options: Options): Translation {
@@ -156,9 +188,10 @@ const STATES: ReadonlyMap<string, NonNullable<WorkItem['state']>> = new Map([
   ['done', 'done'],
 ]);
 
-/** Wiki text cannot be compared with what the API says of the same description. */
+/** Wiki text cannot be compared with what the API says of the same description; one without a word is none in both. */
 function descriptionOf(given: schema.JiraIssue['fields']['description']): string | null | undefined {
-  if (given === undefined || typeof given === 'string') return undefined;
+  if (typeof given === 'string') return given.trim() === '' ? null : undefined;
+  if (given === undefined) return undefined;
   return given === null ? null : textOfAdf(given) || null;
 }
 

@@ -1,5 +1,16 @@
+import { z } from 'zod';
 import type { Item, ItemReference } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
+
+/**
+ * The part of a locator that says: the webhook did not tell whether this is followed. `fetch` then names its shape so that
+ * `translate` judges what was fetched.
+ */
+export const UNJUDGED = { isFollowed: 'unknown' } as const;
+export const unjudged = z.literal('unknown').optional();
+
+/** What a fetch becomes that found nothing, where nothing is held that could be gone. */
+export const NOT_FOUND: Translation = { outcome: 'ignored', reason: 'not_found' };
 
 /** Items that can be taken as they are, and references to those that cannot. */
 export function itemsOrReferences<Some extends Item>(

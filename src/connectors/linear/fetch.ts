@@ -5,12 +5,18 @@ import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { writeJson } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
+import { unjudged } from '../kit/outcome.ts';
 import type { Api } from './api.ts';
 import { ONE_ISSUE } from './queries.ts';
 import * as schema from './schema.ts';
 import { SHAPES } from './translate.ts';
 
-export const locator = z.object({ issueId: schema.id, teamId: schema.id, identifier: schema.identifier });
+export const locator = z.object({
+  issueId: schema.id,
+  teamId: schema.id.optional(),
+  identifier: schema.identifier.optional(),
+  isFollowed: unjudged,
+});
 
 const found = z.object({
   issues: z.object({ nodes: z.array(z.unknown()) }),
@@ -27,11 +33,15 @@ export async function fetchIssue(
   reference: ItemReference,
   signal: AbortSignal,
 ): Promise<Fetched> {
-  const { issueId, teamId, identifier } = readLocator(locator, reference);
-  const variables = { issueId, teamId };
+  const { issueId, teamId, identifier, isFollowed } = readLocator(locator, reference);
+  // No team has the id of an issue: where the team is not known, none is found.
+  const variables = { issueId, teamId: teamId ?? issueId };
   const { data } = await api.ask({ document: ONE_ISSUE, variables, data: found, use: 'fetch', signal });
   const [issue] = data.issues.nodes;
-  if (issue !== undefined) return { event: SHAPES.issue, body: writeJson(issue) };
+  const event = isFollowed ? SHAPES.judged : SHAPES.issue;
+  if (issue !== undefined) return { event, body: writeJson(issue) };
+  // Nothing is held of it, and nobody can tell whether it is gone or hidden.
+  if (teamId === undefined || identifier === undefined) return { event: SHAPES.missing, body: writeJson({}) };
   if (data.teams.nodes.length === 0)
     throw new SyncError('not_found', `${identifier} cannot be seen, and its team neither`);
   const seenAt = new Date(clock.now()).toISOString();

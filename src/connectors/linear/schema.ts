@@ -40,9 +40,7 @@ const organizationId = z.string().regex(UUID);
 
 /** What a webhook says of an issue: people by their ids too, labels as a plain list. */
 export const issueEvent = z.object({
-  type: z.literal('Issue'),
   action: text,
-  organizationId,
   createdAt: absent(instant),
   data: z.object({
     ...common,
@@ -54,11 +52,16 @@ export const issueEvent = z.object({
 
 export type IssueEvent = z.infer<typeof issueEvent>;
 
-/** A comment may belong to something else than an issue. */
+/** Older webhooks do not say whose they are; the secret then tells. */
+export const organization = z.object({ organizationId: absent(organizationId) });
+
+/** Which issue an event is about, as far as it says so. */
+const named = z.object({ id, identifier: absent(identifier), team: absent(team.nullable()) });
+export const namedIssue = z.object({ data: named });
+
+/** A comment may belong to something else than an issue; older ones name it by its id alone. */
 export const commentEvent = z.object({
-  type: z.literal('Comment'),
-  organizationId,
-  data: z.object({ issue: z.object({ id, identifier, team }).nullish() }),
+  data: z.object({ issue: absent(named.nullable()), issueId: absent(id.nullable()) }),
 });
 
 /** What `fetch` writes for an issue that exists no more. */

@@ -4,14 +4,20 @@ import { type Item, type ItemKey, type ItemReference, type WorkItem, workItemKey
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
 import { read, readable, readJson } from '../kit/json.ts';
-import { itemsOrReferences } from '../kit/outcome.ts';
+import { itemsOrReferences, NOT_FOUND, UNJUDGED } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
 import { ANY_TENANT } from '../kit/tenants.ts';
 import { type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
 /** The connector's own names of what polls and fetches bring. */
-export const SHAPES = { list: 'issues.list', issue: 'issues.get', gone: 'issues.gone' } as const;
+export const SHAPES = {
+  list: 'issues.list',
+  issue: 'issues.get',
+  gone: 'issues.gone',
+  judged: 'issues.judged',
+  missing: 'issues.missing',
+} as const;
 
 type Translator = (payload: unknown, options: Options) => Translation;
 
@@ -21,10 +27,12 @@ const OF_WEBHOOK: ReadonlyMap<string, Translator> = new Map([
 ]);
 
 /** Pages and fetched objects were asked for, so they are in scope, also after a move to another team. */
-const OF_READ: ReadonlyMap<string, Translator> = new Map([
+const OF_READ: ReadonlyMap<string, Translator> = new Map<string, Translator>([
   [SHAPES.list, list],
   [SHAPES.issue, fetched],
   [SHAPES.gone, gone],
+  [SHAPES.judged, judged],
+  [SHAPES.missing, () => NOT_FOUND],
 ]);
 
 /** Pure. Throws `delivery_malformed` for a body that is not what its event promises. */
@@ -35,7 +43,8 @@ export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>,
   return translateIt(readJson(delivery.body), options);
 }
 
-const named = z.object({ type: z.string().min(1), action: z.string(), webhookId: z.string() });
+/** Those of before `webhookId` and `organizationId` say no more. */
+const named = z.object({ type: z.string().min(1), action: z.string(), data: z.looseObject({ id: z.string() }) });
 
 /** Pure: the body repeats what the header names. */
 export function eventOf(payload: unknown): string | undefined {
@@ -53,21 +62,38 @@ function referenceTo(key: ItemKey, issueId: string, teamId: string, identifier: 
   return { kind: 'work_item', key, locator: { issueId, teamId, identifier } };
 }
 
-function outOfScope(
-  organizationId: string,
-  team: schema.LinearIssue['team'],
-  options: Options,
-): Translation | undefined {
-  if (options.organizationId !== ANY_TENANT && organizationId !== options.organizationId)
-    return { outcome: 'ignored', reason: 'organization_not_configured' };
+function isForeign(payload: unknown, options: Options): boolean {
+  const { organizationId = options.organizationId } = read(schema.organization, payload);
+  return options.organizationId !== ANY_TENANT && organizationId !== options.organizationId;
+}
+
+const FOREIGN = { outcome: 'ignored', reason: 'organization_not_configured' } as const;
+
+function outOfScope(team: schema.LinearIssue['team'], options: Options): Translation | undefined {
   if (inScope({ id: team.id, name: team.key }, scopeOf(options))) return undefined;
   return { outcome: 'ignored', reason: 'team_not_in_scope' };
 }
 
+type Named = z.infer<typeof schema.namedIssue>['data'];
+
+/** What says no more than which issue it is about: that is fetched, and where the team is not told, judged then. */
+function namedIssue({ id, identifier, team }: Named, options: Options): Translation {
+  const key = workItemKey('linear', options.organizationId, id);
+  if (team && identifier !== undefined)
+    return (
+      outOfScope(team, options) ?? { outcome: 'references', references: [referenceTo(key, id, team.id, identifier)] }
+    );
+  const locator = { issueId: id, ...UNJUDGED };
+  return { outcome: 'references', references: [{ kind: 'work_item', key, locator }] };
+}
+
 /** Every such event carries the whole issue; one that is removed is in the trash, or no more at all. */
 function issueEvent(payload: unknown, options: Options): Translation {
-  const { action, organizationId, createdAt, data } = read(schema.issueEvent, payload);
-  const outside = outOfScope(organizationId, data.team, options);
+  if (isForeign(payload, options)) return FOREIGN;
+  const event = readable(schema.issueEvent, payload);
+  if (!event) return namedIssue(read(schema.namedIssue, payload).data, options);
+  const { action, createdAt, data } = event;
+  const outside = outOfScope(data.team, options);
   if (outside) return outside;
   const { emails: _, ...item } = fromHook(data, options);
   if (action !== 'remove') return itemsOrReferences([item], isWhole, reference);
@@ -77,13 +103,12 @@ function issueEvent(payload: unknown, options: Options): Translation {
 }
 
 function commentEvent(payload: unknown, options: Options): Translation {
-  const { organizationId, data } = read(schema.commentEvent, payload);
-  const { issue } = data;
-  if (!issue) return { outcome: 'ignored', reason: 'not_an_issue' };
-  const outside = outOfScope(organizationId, issue.team, options);
-  if (outside) return outside;
-  const { key } = identity(issue, options);
-  return { outcome: 'references', references: [referenceTo(key, issue.id, issue.team.id, issue.identifier)] };
+  if (isForeign(payload, options)) return FOREIGN;
+  const { issue, issueId } = read(schema.commentEvent, payload).data;
+  if (issue) return namedIssue(issue, options);
+  return typeof issueId === 'string'
+    ? namedIssue({ id: issueId }, options)
+    : { outcome: 'ignored', reason: 'not_an_issue' };
 }
 
 /** Taken as they are, also with fields absent: asking once more would bring the same. */
@@ -94,6 +119,12 @@ function list(payload: unknown, options: Options): Translation {
 
 function fetched(payload: unknown, options: Options): Translation {
   return { outcome: 'items', items: [fromApi(read(schema.issue, payload), options)] };
+}
+
+/** One of which an event told without naming its team. */
+function judged(payload: unknown, options: Options): Translation {
+  const issue = read(schema.issue, payload);
+  return outOfScope(issue.team, options) ?? { outcome: 'items', items: [fromApi(issue, options)] };
 }
 
 function gone(payload: unknown, options: Options): Translation {

@@ -5,6 +5,7 @@ import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { parseAnswer, writeJson } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
+import { unjudged } from '../kit/outcome.ts';
 import type { Api } from './api.ts';
 import { readProject } from './projects.ts';
 import * as schema from './schema.ts';
@@ -12,7 +13,7 @@ import type { Statuses } from './statuses.ts';
 import { SHAPES } from './translate.ts';
 
 const number = z.string().regex(/^[1-9]\d{0,15}$/);
-export const locator = z.object({ issueId: number, projectId: number, isFollowed: z.literal('unknown').optional() });
+export const locator = z.object({ issueId: number, projectId: number.optional(), isFollowed: unjudged });
 
 const found = z.object({ issue: z.looseObject({ project: z.looseObject({ id: schema.id }) }) });
 
@@ -42,6 +43,8 @@ export async function fetchIssue(
     const error = asSyncError(thrown);
     if (error.code !== 'not_found') throw error;
   }
+  // Nothing is held of it, and nobody can tell whether it is gone or hidden.
+  if (projectId === undefined) return { event: SHAPES.missing, body: writeJson({}) };
   const project = await readProject(api, projectId, signal);
   const seenAt = new Date(clock.now()).toISOString();
   const body = { id: Number(issueId), projectId: Number(projectId), seenAt, ...(isJudged ? { project } : {}) };

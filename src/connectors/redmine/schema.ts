@@ -61,7 +61,9 @@ export const gone = z.object({ id, projectId: id, project: project.optional(), s
 export const event = z.object({ type: z.string().regex(/^[a-z_]+\.[a-z_]+$/) });
 
 /** Of an event's issue only what names it: it is read anew. */
-export const issueEvent = z.object({ data: z.object({ issue: z.object({ id, project: z.object({ id }) }) }) });
+export const issueEvent = z.object({
+  data: z.object({ issue: z.object({ id, project: absent(z.object({ id }).nullable()) }) }),
+});
 
 const NAMED: Shape = { id: true, name: true };
 

@@ -3,6 +3,7 @@ import { type Item, type ItemReference, type WorkItem, workItemKey } from '../..
 import type { Translation } from '../connector.ts';
 import { present } from '../kit/fields.ts';
 import { read, readable, readJson } from '../kit/json.ts';
+import { NOT_FOUND, UNJUDGED } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
 import { baseOf, hostOf, type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
@@ -10,7 +11,12 @@ import { textOfTextile } from './textile.ts';
 import { EVENT } from './verify.ts';
 
 /** The connector's own names of what polls and fetches bring. */
-export const SHAPES = { list: 'issues.list', issue: 'issues.get', gone: 'issues.gone' } as const;
+export const SHAPES = {
+  list: 'issues.list',
+  issue: 'issues.get',
+  gone: 'issues.gone',
+  missing: 'issues.missing',
+} as const;
 
 type Translator = (payload: unknown, options: Options) => Translation;
 
@@ -21,10 +27,11 @@ const OF_WEBHOOK: ReadonlyMap<string, Translator> = new Map([
   ['issue.deleted', issueEvent],
 ]);
 
-const OF_READ: ReadonlyMap<string, Translator> = new Map([
+const OF_READ: ReadonlyMap<string, Translator> = new Map<string, Translator>([
   [SHAPES.list, list],
   [SHAPES.issue, fetched],
   [SHAPES.gone, gone],
+  [SHAPES.missing, () => NOT_FOUND],
 ]);
 
 const NOT_FOLLOWED = { outcome: 'ignored', reason: 'event_not_followed' } as const;
@@ -59,7 +66,7 @@ export function reference(item: Item): ItemReference {
 function issueEvent(payload: unknown, options: Options): Translation {
   const { id, project } = read(schema.issueEvent, payload).data.issue;
   const key = workItemKey('redmine', hostOf(options), String(id));
-  const locator = { issueId: String(id), projectId: String(project.id), isFollowed: 'unknown' };
+  const locator = { issueId: String(id), ...(project && { projectId: String(project.id) }), ...UNJUDGED };
   return { outcome: 'references', references: [{ kind: 'work_item', key, locator }] };
 }
 

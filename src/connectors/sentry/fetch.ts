@@ -5,12 +5,18 @@ import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { parseAnswer, writeJson } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
+import { unjudged } from '../kit/outcome.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 import { SHAPES } from './translate.ts';
 
-export const locator = z.object({ id: schema.id, projectId: schema.id, shortId: schema.shortId });
+export const locator = z.object({
+  id: schema.id,
+  projectId: schema.id.optional(),
+  shortId: schema.shortId.optional(),
+  isFollowed: unjudged,
+});
 
 export function pathOf({ organization }: Options, id: string): string {
   return `/organizations/${organization}/issues/${id}/`;
@@ -26,10 +32,13 @@ export async function fetchIssue(
   reference: ItemReference,
   signal: AbortSignal,
 ): Promise<Fetched> {
-  const { id, projectId, shortId } = readLocator(locator, reference);
+  const { id, projectId, shortId, isFollowed } = readLocator(locator, reference);
   const path = pathOf(options, id);
   const found = await findIssue(api, path, signal);
-  if (found?.id === id) return { event: SHAPES.issue, body: writeJson(schema.slim(found)) };
+  if (found?.id === id)
+    return { event: isFollowed ? SHAPES.judged : SHAPES.issue, body: writeJson(schema.slim(found)) };
+  // Nothing is held of it, and nobody can tell whether it is gone or hidden.
+  if (projectId === undefined || shortId === undefined) return { event: SHAPES.missing, body: writeJson({}) };
   if (!found) await api.get(`/projects/${options.organization}/${projectId}/`, signal);
   const seenAt = new Date(clock.now()).toISOString();
   return { event: SHAPES.gone, body: writeJson({ id, shortId, projectId, seenAt }) };

@@ -42,6 +42,11 @@ export type SentryIssue = z.infer<typeof issue>;
 
 export const issueEvent = z.object({ data: z.object({ issue }) });
 
+/** Which issue an event is about, as far as it says so. */
+export const namedIssue = z.object({
+  data: z.object({ issue: z.object({ id, shortId: absent(shortId), project: absent(project.nullable()) }) }),
+});
+
 /** What `fetch` writes for an issue that exists no more. */
 export const gone = z.object({ id, shortId, projectId: id, seenAt: z.iso.datetime() });
 

@@ -3,13 +3,19 @@ import { type Item, type ItemReference, type WorkItem, workItemKey } from '../..
 import type { Translation } from '../connector.ts';
 import { present } from '../kit/fields.ts';
 import { read, readable, readJson } from '../kit/json.ts';
-import { itemsOrReferences } from '../kit/outcome.ts';
+import { itemsOrReferences, NOT_FOUND, UNJUDGED } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
 import { type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
 /** The connector's own names of what polls and fetches bring. */
-export const SHAPES = { list: 'issues.list', issue: 'issues.get', gone: 'issues.gone' } as const;
+export const SHAPES = {
+  list: 'issues.list',
+  issue: 'issues.get',
+  gone: 'issues.gone',
+  judged: 'issues.judged',
+  missing: 'issues.missing',
+} as const;
 
 /** `Sentry-Hook-Resource` of what is followed. Comments change nothing that is kept of an issue. */
 const EVENT = 'issue';
@@ -17,10 +23,12 @@ const EVENT = 'issue';
 type Translator = (payload: unknown, options: Options) => Translation;
 
 /** Pages and fetched objects were asked for, so they are in scope, also after a move to another project. */
-const OF_READ: ReadonlyMap<string, Translator> = new Map([
+const OF_READ: ReadonlyMap<string, Translator> = new Map<string, Translator>([
   [SHAPES.list, list],
   [SHAPES.issue, fetched],
   [SHAPES.gone, gone],
+  [SHAPES.judged, judged],
+  [SHAPES.missing, () => NOT_FOUND],
 ]);
 
 /** Pure. Throws `delivery_malformed` for a body that is not what its event promises. */
@@ -46,10 +54,36 @@ export function reference(item: Item): ItemReference {
 
 /** Every such event carries the issue as it was at that time, whatever happened to it. */
 function issueEvent(payload: unknown, options: Options): Translation {
-  const { issue } = read(schema.issueEvent, payload).data;
-  const { id, slug } = issue.project;
-  if (!inScope({ id, name: slug }, scopeOf(options))) return { outcome: 'ignored', reason: 'project_not_in_scope' };
-  return itemsOrReferences([itemOf(issue, options)], isWhole, reference);
+  const issue = readable(schema.issueEvent, payload)?.data.issue;
+  if (!issue) return namedIssue(payload, options);
+  return outOfScope(issue.project, options) ?? itemsOrReferences([itemOf(issue, options)], isWhole, reference);
+}
+
+type Project = schema.SentryIssue['project'];
+
+function outOfScope({ id, slug }: Project, options: Options): Translation | undefined {
+  if (inScope({ id, name: slug }, scopeOf(options))) return undefined;
+  return { outcome: 'ignored', reason: 'project_not_in_scope' };
+}
+
+/** What has drifted, and still says which issue it is about: that is fetched, and judged then where need be. */
+function namedIssue(payload: unknown, options: Options): Translation {
+  const { id, shortId, project } = read(schema.namedIssue, payload).data.issue;
+  const key = workItemKey('sentry', options.host, id);
+  const isTold = project && shortId !== undefined;
+  const locator: ItemReference['locator'] = isTold ? { id, projectId: project.id, shortId } : { id, ...UNJUDGED };
+  return (
+    (project && outOfScope(project, options)) ?? {
+      outcome: 'references',
+      references: [{ kind: 'work_item', key, locator }],
+    }
+  );
+}
+
+/** One of which an event told without naming its project. */
+function judged(payload: unknown, options: Options): Translation {
+  const issue = read(schema.issue, payload);
+  return outOfScope(issue.project, options) ?? { outcome: 'items', items: [itemOf(issue, options)] };
 }
 
 /** Taken as they are, also with fields absent: asking once more would bring the same. */

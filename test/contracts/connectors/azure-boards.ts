@@ -25,6 +25,16 @@ const fixture = (name: string) =>
   readFileSync(new URL(`../../../src/connectors/azure-boards/fixtures/${name}.json`, import.meta.url), 'utf8');
 const { id, rev, fields } = JSON.parse(fixture('workitems.get')) as { id: number; rev: number; fields: object };
 
+/** As the button "Test" of a subscription sends it: the sample of Microsoft's reference. */
+const sample = (eventType: string) => ({
+  subscriptionId: '4b1f6a52-3c7e-4d21-9b50-7e2f0c9d8a11',
+  notificationId: 1,
+  id: '03c164c2-8912-4d5e-8009-3707d5f83734',
+  eventType,
+  publisherId: 'tfs',
+  resourceContainers: { project: { id: 'be9b3917-87e6-42a4-a549-2bc06a7a878f' } },
+});
+
 const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
 const sign = (_body: Buffer, secret: string) => ({ authorization: basic('worksync', secret) });
 
@@ -116,6 +126,38 @@ export const profile: ConnectorProfile = {
     { file: 'workitems.get', source: 'fetch', event: 'workitems.get', outcome: 'items' },
     { file: 'workitems.gone', source: 'fetch', event: 'workitems.gone', outcome: 'items' },
   ],
+  about: ['eventType', 'resource', 'resource.id', 'resource.workItemId'],
+  tests: [
+    {
+      name: 'the sample of an update, of work item 0',
+      event: 'webhook',
+      payload: { ...sample('workitem.updated'), resource: { id: 2, workItemId: 0, rev: 2 } },
+      reason: 'test_delivery',
+    },
+    {
+      name: 'the sample of a new work item, of the project of all samples',
+      event: 'webhook',
+      payload: { ...sample('workitem.created'), resource: { id: 5, rev: 1 } },
+      reason: 'test_delivery',
+    },
+    {
+      name: 'the sample of a comment, of no subscription',
+      event: 'webhook',
+      payload: {
+        ...sample('workitem.commented'),
+        subscriptionId: '00000000-0000-0000-0000-000000000000',
+        resource: { id: 5, rev: 4 },
+        resourceContainers: { project: { id: PROJECT } },
+      },
+      reason: 'test_delivery',
+    },
+    {
+      name: 'the sample of what is not followed',
+      event: 'webhook',
+      payload: { ...sample('git.push'), resource: { pushId: 14 } },
+      reason: 'event_not_followed',
+    },
+  ],
   poll: {
     unit: 'Website',
     watermark: '2026-03-01T00:00:00.000Z',
@@ -145,6 +187,12 @@ export const profile: ConnectorProfile = {
       { path: ITEM, query: { ...VERSION, fields: FIELDS }, status: 404, body: said('TF401232: does not exist') },
       { ...project, path: `/acme/_apis/projects/${PROJECT}`, status: 404, body: said('TF200016: does not exist') },
     ],
+    unjudged: {
+      reference: { id: '299', isFollowed: 'unknown' },
+      missing: [
+        { path: ITEM, query: { ...VERSION, fields: FIELDS }, status: 404, body: said('TF401232: does not exist') },
+      ],
+    },
   },
   limits: {
     '429 with retry-after': {

@@ -142,6 +142,10 @@ export const profile: ConnectorProfile = {
     { file: 'pullrequests.get', source: 'fetch', event: 'pullrequests.get', outcome: 'items' },
     { file: 'pullrequests.gone', source: 'fetch', event: 'pullrequests.gone', outcome: 'items' },
   ],
+  about: ['pullrequest', 'pullrequest.id'],
+  tests: [
+    { name: 'the button of a server', event: 'diagnostics:ping', payload: { test: true }, reason: 'test_delivery' },
+  ],
   poll: {
     unit: 'acme/api',
     watermark: '2026-03-01T00:00:00.000Z',

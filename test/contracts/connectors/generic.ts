@@ -94,6 +94,24 @@ export const profile: ConnectorProfile = {
     { file: 'items.get', source: 'fetch', event: 'items.get', outcome: 'items' },
     { file: 'items.gone', source: 'fetch', event: 'items.gone', outcome: 'items' },
   ],
+  about: [
+    'type',
+    'timestamp',
+    'data',
+    'data.id',
+    'data.project',
+    'data.project.id',
+    'data.identifier',
+    'data.updatedAt',
+  ],
+  tests: [
+    {
+      name: 'a sender that tries its signature',
+      event: 'webhook',
+      payload: { type: 'ping', timestamp: '2026-03-02T09:30:00Z', data: {} },
+      reason: 'event_not_followed',
+    },
+  ],
   poll: {
     unit: 'items',
     watermark: '2026-03-01T00:00:00.000Z',

@@ -110,9 +110,27 @@ export const profile: ConnectorProfile = {
     { file: 'issues.transferred', source: 'webhook', event: 'issues', outcome: 'references' },
     { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
     { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
-    { file: 'ping', source: 'webhook', event: 'ping', outcome: 'ignored', reason: 'event_not_followed' },
+    { file: 'ping', source: 'webhook', event: 'ping', outcome: 'ignored', reason: 'test_delivery' },
     { file: 'pulls.list', source: 'poll', event: 'pulls.list', outcome: 'items' },
     { file: 'pulls.get', source: 'fetch', event: 'pulls.get', outcome: 'items' },
+  ],
+  about: [
+    'pull_request',
+    'pull_request.number',
+    'issue',
+    'issue.id',
+    'issue.number',
+    'repository',
+    'repository.id',
+    'repository.full_name',
+  ],
+  tests: [
+    {
+      name: 'a new webhook',
+      event: 'ping',
+      payload: { zen: 'Keep it logically awesome.', hook_id: 1, hook: { type: 'Repository', id: 1 } },
+      reason: 'test_delivery',
+    },
   ],
   poll: {
     unit: 'acme/api',

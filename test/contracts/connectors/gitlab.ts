@@ -181,6 +181,36 @@ export const profile: ConnectorProfile = {
     { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
     { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
   ],
+  about: [
+    'object_kind',
+    'object_attributes',
+    'object_attributes.id',
+    'object_attributes.iid',
+    'merge_request',
+    'merge_request.iid',
+    'issue',
+    'issue.id',
+    'issue.iid',
+  ],
+  tests: [
+    {
+      name: 'the button for pushes, with a push that never was',
+      event: 'Push Hook',
+      payload: { object_kind: 'push', event_name: 'push', project_id: 15, total_commits_count: 4 },
+      reason: 'event_not_followed',
+    },
+    {
+      name: 'the button for merge requests, with the first one of the project as it is',
+      event: 'Merge Request Hook',
+      payload: JSON.parse(fixture('merge_request.open')) as object,
+    },
+    {
+      name: "the button of a server's own hook",
+      event: 'System Hook',
+      payload: { event_name: 'project_create', name: 'Web', path_with_namespace: 'acme/web', project_id: 74 },
+      reason: 'event_not_followed',
+    },
+  ],
   poll: {
     unit: 'acme/platform/api',
     watermark: '2026-03-01T00:00:00.000Z',
@@ -211,6 +241,13 @@ export const profile: ConnectorProfile = {
         body: said('404 Project Not Found'),
       },
     ],
+    unjudged: {
+      reference: { projectId: '80200', iid: '12', isFollowed: 'unknown' },
+      missing: [
+        { path: `${BY_NUMBER}/12`, status: 404, body: said('404 Not found') },
+        { path: BY_NUMBER, query: { state: 'all', scope: 'all', 'iids[]': '12' }, body: '[]' },
+      ],
+    },
     commits: {
       pages: [commitPage(['Three', 'Two'], `${ORIGIN}/api/v4`), commitPage(['One'])],
       foreignNext: commitPage(['Three'], 'https://evil.example/api/v4'),

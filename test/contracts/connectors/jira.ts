@@ -105,6 +105,8 @@ export const profile: ConnectorProfile = {
     { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
     { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
   ],
+  about: ['webhookEvent', 'issue', 'issue.id'],
+  tests: [],
   poll: {
     unit: 'ENG',
     watermark: '2026-03-01T00:00:00.000Z',
@@ -129,6 +131,10 @@ export const profile: ConnectorProfile = {
       { path: ISSUE, query: { fields: FIELDS }, status: 404, body: said('Issue does not exist') },
       { path: '/rest/api/3/project/10008', status: 404, body: said('No project could be found') },
     ],
+    unjudged: {
+      reference: { issueId: '10023', isFollowed: 'unknown' },
+      missing: [{ path: ISSUE, query: { fields: FIELDS }, status: 404, body: said('Issue does not exist') }],
+    },
   },
   limits: {
     '429 with retry-after': {

@@ -49,6 +49,8 @@ function page(number: number): Exchange {
 }
 
 const one = { issueId: ISSUE, teamId: TEAM };
+/** No team has that id. */
+const alone = { issueId: ISSUE, teamId: ISSUE };
 const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
 const reset = String(Date.parse(date) + 240_000);
 
@@ -110,6 +112,8 @@ export const profile: ConnectorProfile = {
     { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
     { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
   ],
+  about: ['data', 'data.id'],
+  tests: [],
   poll: {
     unit: 'ENG',
     watermark: '2026-03-01T00:00:00.000Z',
@@ -129,6 +133,11 @@ export const profile: ConnectorProfile = {
     found: [asked(one, { body: answer({ issues: { nodes: [issue] }, teams: { nodes: [{ id: TEAM }] } }) })],
     gone: [asked(one, { body: answer({ issues: { nodes: [] }, teams: { nodes: [{ id: TEAM }] } }) })],
     hidden: [asked(one, { body: answer({ issues: { nodes: [] }, teams: { nodes: [] } }) })],
+    unjudged: {
+      reference: { issueId: ISSUE, isFollowed: 'unknown' },
+      found: [asked(alone, { body: answer({ issues: { nodes: [issue] }, teams: { nodes: [] } }) })],
+      missing: [asked(alone, { body: answer({ issues: { nodes: [] }, teams: { nodes: [] } }) })],
+    },
   },
   limits: {
     '400 with its code and a reset': {

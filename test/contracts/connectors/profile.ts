@@ -25,6 +25,15 @@ export interface FixtureCase {
   readonly reason?: string;
 }
 
+/** What a vendor's button for a test, or the making of a webhook, sends. */
+export interface TestDelivery {
+  readonly name: string;
+  readonly event: string;
+  readonly payload: object;
+  /** Why it is ignored; absent where the vendor sends what really stands there. */
+  readonly reason?: string;
+}
+
 /** What the contract suite must know of a vendor to put its connector to the test. */
 export interface ConnectorProfile {
   readonly id: string;
@@ -50,6 +59,10 @@ export interface ConnectorProfile {
     forgeries(body: Buffer, secret: string): Readonly<Record<string, Readonly<Record<string, string | string[]>>>>;
   };
   readonly fixtures: readonly FixtureCase[];
+  /** Parts of webhooks that say what they are about: one without them has drifted. Any other part may be missing. */
+  readonly about: readonly string[];
+  /** Empty where the vendor has no such button. */
+  readonly tests: readonly TestDelivery[];
   readonly poll: {
     readonly unit: string;
     readonly watermark: string;
@@ -75,6 +88,15 @@ export interface ConnectorProfile {
     readonly gone: readonly Exchange[];
     /** Not there, and nothing proves that it is gone. */
     readonly hidden: readonly Exchange[];
+    /**
+     * A reference made of a webhook that did not tell whether its item is followed: found as in `found`, or not there as in
+     * `missing`. Absent where every webhook tells.
+     */
+    readonly unjudged?: {
+      readonly reference: Readonly<Record<string, string>>;
+      readonly found?: readonly Exchange[];
+      readonly missing: readonly Exchange[];
+    };
     /** Behind `found`: two pages of its commits, `One` the oldest and `Three` the newest; and a first page that leads elsewhere. */
     readonly commits?: { readonly pages: readonly Exchange[]; readonly foreignNext: Exchange };
   };

@@ -107,6 +107,8 @@ export const profile: ConnectorProfile = {
       reason: 'project_not_in_scope',
     },
   ],
+  about: ['type', 'data', 'data.issue', 'data.issue.id'],
+  tests: [],
   poll: {
     unit: 'website',
     watermark: '2026-03-01T00:00:00.000Z',
@@ -131,6 +133,14 @@ export const profile: ConnectorProfile = {
       { path: ISSUE, status: 404 },
       { path: '/projects/12.json', status: 404 },
     ],
+    unjudged: {
+      reference: { issueId: '318', isFollowed: 'unknown' },
+      found: [
+        { path: ISSUE, body: JSON.stringify({ issue }) },
+        { path: '/projects/12.json', body: JSON.stringify({ project }) },
+      ],
+      missing: [{ path: ISSUE, status: 404 }],
+    },
   },
   limits: {
     '429 with retry-after': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },

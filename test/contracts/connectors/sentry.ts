@@ -101,6 +101,21 @@ export const profile: ConnectorProfile = {
     { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
     { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
   ],
+  about: ['data', 'data.issue', 'data.issue.id'],
+  tests: [
+    {
+      name: 'a new integration',
+      event: 'installation',
+      payload: { action: 'created', data: { installation: { status: 'installed' } } },
+      reason: 'event_not_followed',
+    },
+    {
+      name: 'the button of an alert, with an event that never was',
+      event: 'event_alert',
+      payload: { action: 'triggered', data: { triggered_rule: 'Test', event: { issue_id: '1' } } },
+      reason: 'event_not_followed',
+    },
+  ],
   poll: {
     unit: '41',
     watermark: '2026-03-01T00:00:00.000Z',
@@ -123,6 +138,10 @@ export const profile: ConnectorProfile = {
       { path: ISSUE, status: 404, body: said('The requested resource does not exist') },
       { path: `${API}/projects/acme/41/`, status: 404, body: said('The requested resource does not exist') },
     ],
+    unjudged: {
+      reference: { id: '1170820242', isFollowed: 'unknown' },
+      missing: [{ path: ISSUE, status: 404, body: said('The requested resource does not exist') }],
+    },
   },
   limits: {
     '429 with retry-after': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },
