@@ -32,8 +32,10 @@ const notDone = {
 };
 const first = { filter: notDone, orderBy: 'createdAt', first: 50 };
 const nothing = { issues: { nodes: [], pageInfo: last } };
-const teamTurn = (id = TEAM, key = 'ENG'): Turn =>
-  turn(queries.TEAMS, { filter: { key: { eq: key } } }, { teams: { nodes: [{ id, key, name: key }], pageInfo: last } });
+const teamTurn = (id = TEAM, key = 'ENG', visibility = 'public'): Turn => {
+  const nodes = [{ id, key, name: key, visibility }];
+  return turn(queries.TEAMS, { filter: { key: { eq: key } } }, { teams: { nodes, pageInfo: last } });
+};
 
 describe('requests', () => {
   it.each([
@@ -328,6 +330,40 @@ describe('webhooks at Linear', () => {
     expect(outcomes?.map(({ outcome }) => outcome)).toEqual(['unchanged', 'unchanged']);
     expect(rest).toEqual([]);
   });
+
+  it.each(['private', 'restricted'])(
+    'for all public teams stand for no %s one, which is silent until it has its own',
+    async (visibility) => {
+      const ofAll = standing({ team: null, allPublicTeams: true });
+      const both = { teams: ['ENG', 'OPS'] };
+      const teams = [teamTurn(), teamTurn(OTHER_TEAM, 'OPS', visibility)];
+      const states = connect([...teams, list(ofAll)], both);
+      expect(await states.connection.hooks?.states(url, signal)).toMatchObject([
+        { subject: 'ENG', state: 'active' },
+        { subject: 'OPS', state: 'absent', message: expect.stringContaining('private team') },
+      ]);
+      const made = turn(
+        queries.CREATE_WEBHOOK,
+        { input: { ...input, label: 'worksync', url, teamId: OTHER_TEAM } },
+        done,
+      );
+      const { connection, rest } = connect(
+        [...teams, list(ofAll), turn(queries.UPDATE_WEBHOOK, { id: ISSUE, input }, done), made],
+        both,
+      );
+      expect(await connection.hooks?.install(url, 'S', signal)).toMatchObject([
+        { subject: 'ENG', outcome: 'unchanged' },
+        { subject: 'OPS', outcome: 'created' },
+      ]);
+      expect(rest).toEqual([]);
+      const own = standing({ id: OTHER_TEAM, team: { id: OTHER_TEAM } });
+      const after = connect([...teams, list(ofAll, own)], both);
+      expect(await after.connection.hooks?.states(url, signal)).toMatchObject([
+        { state: 'active' },
+        { state: 'active' },
+      ]);
+    },
+  );
 });
 
 describe('check', () => {

@@ -21,7 +21,7 @@ type Registered = z.infer<typeof hook>;
 
 const data = z.object({ webhooks: pageOf(hook) });
 
-/** A webhook for each team; one for all public teams that leads here stands for each of them. */
+/** A webhook for each team; one for all public teams that leads here stands for each of those, and for no other. */
 export function hooksOf(api: Api, units: (signal: AbortSignal) => Promise<readonly string[]>): Hooks {
   async function leadingTo(url: string, signal: AbortSignal): Promise<readonly Registered[]> {
     const all = await readAll(async (after) => {
@@ -79,15 +79,23 @@ const UNKNOWN = {
 } as const;
 
 function hookFor(standing: readonly Registered[], team: Team): Registered | undefined {
-  return standing.find((each) => each.team?.id === team.id) ?? standing.find(({ allPublicTeams }) => allPublicTeams);
+  const own = standing.find((each) => each.team?.id === team.id);
+  return own ?? (isPublic(team) ? standing.find(({ allPublicTeams }) => allPublicTeams) : undefined);
 }
 
-function stateOf({ key: subject }: Team, found: Registered | undefined): HookState {
+function isPublic({ visibility = 'public' }: Team): boolean {
+  return visibility === 'public';
+}
+
+function stateOf(team: Team, found: Registered | undefined): HookState {
+  const { key: subject } = team;
   if (!found)
     return {
       subject,
       state: 'absent',
-      message: 'no webhook leads here',
+      message: isPublic(team)
+        ? 'no webhook leads here'
+        : 'no webhook of its own leads here, and a private team is in none for all public teams',
       hint: 'Run "worksync hooks install" with a key of an administrator, or add it at Settings, API.',
     };
   if (found.enabled) return { ...ACTIVE, subject };

@@ -49,7 +49,7 @@ export const ONE_ISSUE = `${ISSUE}
 export const TEAMS = `
   query Teams($filter: TeamFilter, $after: String) {
     teams(filter: $filter, first: 100, after: $after) {
-      nodes { id key name }
+      nodes { id key name visibility }
       pageInfo { hasNextPage endCursor }
     }
   }`;

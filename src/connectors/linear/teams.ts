@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { UUID } from '../kit/fields.ts';
+import { absent, UUID } from '../kit/fields.ts';
 import { createListing } from '../kit/listing.ts';
 import { inScope, namedIn, patternsOf } from '../kit/scope.ts';
 import { type Api, pageOf, readAll } from './api.ts';
@@ -9,7 +9,8 @@ import { type Options, scopeOf } from './options.ts';
 import { TEAMS } from './queries.ts';
 import * as schema from './schema.ts';
 
-const team = z.object({ id: schema.id, key: z.string(), name: z.string() });
+/** What all members of the organisation see is public; a private or restricted team is seen by some of them. */
+const team = z.object({ id: schema.id, key: z.string(), name: z.string(), visibility: absent(z.string()) });
 
 export type Team = z.infer<typeof team>;
 
