@@ -79,7 +79,7 @@ export interface Interpolated {
   readonly problems: readonly string[];
 }
 
-const TOKEN = /\$\$|\$\{(?:([^}]*)\})?/g;
+const TOKEN = /\$\$|\$\{([^}]*)(\}?)/g;
 const REFERENCE = /^([A-Za-z_][A-Za-z0-9_]*)(?::([-?])((?:(?!\$\{).)*))?$/s;
 
 /**
@@ -88,9 +88,9 @@ const REFERENCE = /^([A-Za-z_][A-Za-z0-9_]*)(?::([-?])((?:(?!\$\{).)*))?$/s;
  */
 export function interpolate(source: string, variables: Variables): Interpolated {
   const problems: string[] = [];
-  const text = source.replace(TOKEN, (token, inner?: string) => {
+  const text = source.replace(TOKEN, (token, inner: string, end: string) => {
     if (token === '$$') return '$';
-    const found = expand(inner ?? '', variables);
+    const found = expand(end === '' ? '' : inner, variables);
     if ('value' in found) return found.value;
     problems.push(found.problem);
     return '';

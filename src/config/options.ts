@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { SyncError } from '../errors/sync-error.ts';
+import { withoutEnd } from '../lib/text.ts';
 import type { Environment } from './interpolate.ts';
 
 /** A frozen copy of the process's environment: the only one that the program reads. */
@@ -199,5 +200,5 @@ export function publicAddress(text: string): string | undefined {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol)) return undefined;
   if (url.search + url.hash + url.username + url.password !== '') return undefined;
-  return url.href.replace(/\/+$/, '');
+  return withoutEnd(url.href, '/');
 }

@@ -109,5 +109,6 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
 }
 
 function escapeCell(text: string): string {
-  return text.replace(/\s*\n\s*/g, ' ').replaceAll('|', '\\|');
+  const lines = text.split('\n').map((line) => line.trim());
+  return lines.join(' ').replaceAll('|', '\\|');
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { withoutEnd } from '../lib/text.ts';
 import { DURATION, parseDuration } from './duration.ts';
 import { parseSchedule } from './schedule.ts';
 
@@ -66,7 +67,7 @@ export function liveSecrets(description: string) {
 
 const anyAddress = z.string().transform((text, context) => {
   const problem = addressProblem(text);
-  if (problem === undefined) return text.replace(/\/+$/, '');
+  if (problem === undefined) return withoutEnd(text, '/');
   context.addIssue({ code: 'custom', message: problem });
   return z.NEVER;
 });

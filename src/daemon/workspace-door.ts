@@ -3,6 +3,7 @@ import { SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
 import type { HttpClient } from '../http/client.ts';
 import type { Clock } from '../lib/clock.ts';
+import { withoutEnd } from '../lib/text.ts';
 import type { Lane } from '../model/lane.ts';
 import type { SendContext } from '../outbox/door.ts';
 import type { Slot, SlotAnswer, Throttle } from '../throttle/throttle.ts';
@@ -127,7 +128,7 @@ export function passOn(options: DoorOptions, clock: Clock, through: Through): Pa
       const sentAt = clock.now();
       const answer = await http.request({
         method,
-        url: `${baseUrl.replace(/\/+$/, '')}${path}${query}`,
+        url: `${withoutEnd(baseUrl, '/')}${path}${query}`,
         headers: {
           [version.toLowerCase()]: API_VERSION,
           ...headers,

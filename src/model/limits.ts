@@ -2,6 +2,9 @@
 export const LONGEST_TITLE = 255;
 export const LONGEST_TEXT = 200_000;
 
+/** Of a text in a vendor's own format this much is read, UTF-16 units: what is made of it is cut to `LONGEST_TEXT` later. */
+export const LONGEST_SOURCE = 262_144;
+
 /** Cuts to `longest` UTF-16 units, ending in an ellipsis, without splitting a surrogate pair. */
 export function cut(text: string, longest: number): string {
   if (text.length <= longest) return text;

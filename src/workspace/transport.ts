@@ -1,4 +1,5 @@
 import type { HttpClient } from '../http/client.ts';
+import { withoutEnd } from '../lib/text.ts';
 import type { ApiRequest, Send } from './client.ts';
 import { API_VERSION, type ApiOverrides, VERSION_HEADER } from './contract.ts';
 
@@ -22,7 +23,7 @@ const LARGEST_ANSWER = 64 * 1024 * 1024;
 
 /** Puts requests on the wire with bearer, version and content type (sections 5 and 9). Throws what `HttpClient` throws. */
 export function createSend(options: TransportOptions): Send<Cancellable> {
-  const base = options.baseUrl.replace(/\/+$/, '');
+  const base = withoutEnd(options.baseUrl, '/');
   const versionHeader = options.api?.versionHeader ?? VERSION_HEADER;
   return (request, context) =>
     options.http.request({

@@ -15,28 +15,9 @@ import { noSteps } from '../../src/lib/steps.ts';
 import { modelProviders } from '../support/model-providers/index.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 import { documentedOnly } from '../support/vendor-requests/index.ts';
-import { profile as azureBoards } from './connectors/azure-boards.ts';
-import { profile as bitbucket } from './connectors/bitbucket.ts';
-import { profile as generic } from './connectors/generic.ts';
-import { profile as github } from './connectors/github.ts';
-import { profile as gitlab } from './connectors/gitlab.ts';
-import { profile as jira } from './connectors/jira.ts';
-import { profile as linear } from './connectors/linear.ts';
-import type { ConnectorProfile, Exchange, FixtureCase } from './connectors/profile.ts';
-import { profile as redmine } from './connectors/redmine.ts';
-import { profile as sentry } from './connectors/sentry.ts';
+import { PROFILES } from './connectors/index.ts';
+import type { Exchange, FixtureCase } from './connectors/profile.ts';
 
-const PROFILES: readonly ConnectorProfile[] = [
-  azureBoards,
-  bitbucket,
-  generic,
-  github,
-  gitlab,
-  jira,
-  linear,
-  redmine,
-  sentry,
-];
 const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
 const http = documentedOnly(createHttpClient({ steps: noSteps, meter: silentMeter }));

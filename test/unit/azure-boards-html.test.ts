@@ -98,3 +98,21 @@ describe('HTML of text', () => {
       expect(textOfHtml(htmlOfText(given))).toBe(given);
   });
 });
+
+describe('the caps of a document', () => {
+  it('length: what is beyond is left out', () => {
+    expect(textOfHtml(`<p>${'a'.repeat(300_000)}</p>`)).toBe(`${'a'.repeat(262_140)}…`);
+  });
+
+  it('nesting: the document ends where it goes deeper', () => {
+    const deep = (depth: number) => textOfHtml(`begin ${'<b>'.repeat(depth)}inside${'</b>'.repeat(depth)} end`);
+    expect(deep(200)).toMatch(/^begin \*+inside\*+ end$/);
+    expect(deep(300)).toMatch(/^begin \*+$/);
+  });
+
+  it('links do not nest', () => {
+    expect(textOfHtml('<a href="https://a.example">one <a href="https://b.example">two</a> three</a>')).toBe(
+      '[one](https://a.example)[two](https://b.example) three',
+    );
+  });
+});

@@ -215,3 +215,30 @@ describe('a document of text', () => {
     );
   });
 });
+
+describe('the caps of a document', () => {
+  const inside = (content: object[]) => textOfAdf({ type: 'doc', version: 1, content });
+  const text = (value: string) => ({ type: 'paragraph', content: [{ type: 'text', text: value }] });
+
+  it('length: what is beyond is left out', () => {
+    expect(inside([text('a'.repeat(300_000)), text('b')])).toBe('a'.repeat(262_144));
+  });
+
+  it('nodes', () => {
+    const nodes = Array.from({ length: 60_000 }, () => ({ type: 'text', text: 'a' }));
+    expect(inside([{ type: 'paragraph', content: nodes }])).toBe('a'.repeat(49_998));
+  });
+
+  it('runs of backticks in code, however many', () => {
+    const code = '` '.repeat(131_000);
+    expect(inside([{ type: 'codeBlock', content: [{ type: 'text', text: `${code}\`\`\`\`` }] }])).toMatch(/^`{5}\n/);
+  });
+
+  it('indentation: deeper quotes stand at the same depth', () => {
+    const quoted = Array.from({ length: 20 }).reduce<object>(
+      (within) => ({ type: 'blockquote', content: [within] }),
+      text('a\nb'),
+    );
+    expect(inside([quoted])).toBe(['a', 'b'].map((line) => '> '.repeat(8) + line).join('\n'));
+  });
+});

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createBell } from '../../src/lib/bell.ts';
 import { sleep, systemClock } from '../../src/lib/clock.ts';
 import { backoff, type Random, systemRandom } from '../../src/lib/random.ts';
+import { withoutEnd } from '../../src/lib/text.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 
 const fixed = (value: number): Random => ({ ...systemRandom(), float: () => value });
@@ -17,6 +18,17 @@ async function isDone(promise: Promise<unknown>): Promise<boolean> {
   await new Promise((resolve) => setImmediate(resolve));
   return done;
 }
+
+describe('the text without its end', () => {
+  it.each([
+    ['a/', '/', 'a'],
+    ['/a//', '/', '/a'],
+    ['a.b.,', '.,', 'a.b'],
+    ['//', '/', ''],
+    ['', '/', ''],
+    ['a', '/', 'a'],
+  ])('%s without %s', (text, signs, expected) => expect(withoutEnd(text, signs)).toBe(expected));
+});
 
 describe('back-off', () => {
   it.each([

@@ -55,36 +55,4 @@ describe('whatever is typed', () => {
       { numRuns: 5_000 },
     );
   });
-
-  it.each([
-    '*',
-    '-',
-    '+',
-    '@',
-    '!',
-    '%{',
-    '"',
-    '"a":http://',
-    '|',
-    '<pre',
-    '<pre>',
-    'a*',
-    ' *a',
-    ' -a',
-    '@a',
-    '"a',
-    ' !a',
-    '<code',
-  ])('takes time that grows with its length: %s', (sign) => {
-    const timed = (length: number) => {
-      const text = sign.repeat(length / sign.length);
-      const begin = performance.now();
-      textOfTextile(text);
-      return performance.now() - begin;
-    };
-    timed(20_000);
-    const [short, long] = [20_000, 320_000].map((length) => Math.min(...[1, 2, 3].map(() => timed(length))));
-    // Sixteen times the length; a square would be 256 times the time.
-    expect(long).toBeLessThan(Math.max((short as number) * 80, 250));
-  });
 });

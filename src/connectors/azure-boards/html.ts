@@ -1,14 +1,18 @@
 import { Parser } from 'htmlparser2';
+import { cut, LONGEST_SOURCE } from '../../model/limits.ts';
 
 /**
  * HTML, which Azure Boards keeps descriptions and comments in, as Markdown-like plain text, and back.
  *
- * Pure, and made for hostile documents: nothing is run or followed, what is no text contributes nothing, and how far
- * quotes and lists indent ends somewhere. Text is not escaped: people and link rules are to find what was typed.
+ * Pure, and made for hostile documents: nothing is run or followed, what is no text contributes nothing, and length,
+ * nesting, and how far quotes and lists indent end somewhere. Text is not escaped: people and link rules are to find what
+ * was typed.
  */
 
 /** Deeper quotes and lists are written as if they stood at this depth. */
 const DEEPEST = 12;
+/** The document ends where it nests deeper: for each tag the parser looks through those that are open. */
+const MOST_OPEN = 256;
 
 const SILENT = new Set(['script', 'style', 'head', 'title', 'template', 'noscript', 'textarea', 'svg', 'math']);
 /** Stand apart from what is around them. */
@@ -38,7 +42,8 @@ const MARKS: Readonly<Record<string, string>> = {
   code: '`',
 };
 
-export function textOfHtml(html: string): string {
+export function textOfHtml(given: string): string {
+  const html = cut(given, LONGEST_SOURCE);
   // What people type without any markup keeps its lines.
   if (!/<[a-z!/]/i.test(html)) return decoded(html).trim();
   const writer = new Writer();
@@ -50,9 +55,15 @@ export function textOfHtml(html: string): string {
     },
     { decodeEntities: true },
   );
-  parser.end(html);
+  try {
+    parser.end(html);
+  } catch (thrown) {
+    if (!(thrown instanceof TooDeep)) throw thrown;
+  }
   return writer.finish();
 }
+
+class TooDeep extends Error {}
 
 function decoded(text: string): string {
   const parts: string[] = [];
@@ -69,17 +80,20 @@ interface List {
 class Writer {
   readonly #lines: string[] = [];
   readonly #lists: List[] = [];
-  /** What links lead to, by how deep they are nested; empty where it is not to be told. */
-  readonly #links: { readonly href: string; readonly from: number }[] = [];
-  #line = '';
+  /** Where the link that is open leads, and the piece of the line it begins with. Links do not nest. */
+  #link: { readonly href: string; readonly from: number } | undefined;
+  /** Pieces, none of them empty: a line that is put together and looked into again and again takes the square of its length. */
+  #line: string[] = [];
   #quotes = 0;
   #silent = 0;
+  #open = 0;
   #code = 0;
   #apart = false;
   /** Before the line that is being written: the bullet, once. */
   #bullet = '';
 
   open(name: string, attributes: Readonly<Record<string, string>>): void {
+    if (++this.#open > MOST_OPEN) throw new TooDeep();
     if (SILENT.has(name)) this.#silent++;
     if (this.#silent > 0) return;
     this.#begin(name);
@@ -87,20 +101,21 @@ class Writer {
     if (name === 'li') this.#item();
     if (name === 'blockquote') this.#quotes++;
     if (name === 'pre') this.#fence(1);
-    if (name === 'td' || name === 'th') this.#line += this.#line === '' ? '| ' : ' | ';
-    if (name === 'img') this.#line += attributes['alt'] ?? '';
-    if (name === 'a') this.#links.push({ href: targetOf(attributes['href']), from: this.#line.length });
+    if (name === 'td' || name === 'th') this.#write(this.#line.length === 0 ? '| ' : ' | ');
+    if (name === 'img') this.#write(attributes['alt'] ?? '');
+    if (name === 'a') this.#beginLink(targetOf(attributes['href']));
     this.#mark(name);
   }
 
   close(name: string): void {
+    this.#open--;
     if (this.#silent > 0) {
       if (SILENT.has(name)) this.#silent--;
       return;
     }
     this.#mark(name);
     if (name === 'a') this.#endLink();
-    if (name === 'tr' && this.#line !== '') this.#line += ' |';
+    if (name === 'tr' && this.#line.length > 0) this.#write(' |');
     if (LINES.has(name) || PARAGRAPHS.has(name)) this.#flush();
     if (name === 'pre') this.#fence(-1);
     if (isList(name)) this.#lists.pop();
@@ -112,16 +127,16 @@ class Writer {
     if (this.#silent > 0) return;
     if (this.#code > 0) {
       const [first = '', ...rest] = text.split(/\r?\n/);
-      this.#line += first;
+      this.#write(first);
       for (const line of rest) {
         this.#flush(true);
-        this.#line = line;
+        this.#write(line);
       }
       return;
     }
     // A no-break space is how editors keep a space at the end of a line.
     const collapsed = text.replace(/[\s\u00a0]+/g, ' ');
-    this.#line += this.#line === '' || this.#line.endsWith(' ') ? collapsed.trimStart() : collapsed;
+    this.#write((this.#line.at(-1) ?? ' ').endsWith(' ') ? collapsed.trimStart() : collapsed);
   }
 
   finish(): string {
@@ -132,13 +147,17 @@ class Writer {
       .trim();
   }
 
+  #write(text: string): void {
+    if (text !== '') this.#line.push(text);
+  }
+
   /** A list within a list does not stand apart. */
   #begin(name: string): void {
     if (PARAGRAPHS.has(name) && !(isList(name) && this.#lists.length > 0)) this.#paragraph();
     else if (LINES.has(name) || isList(name)) this.#flush();
     if (name === 'br') this.#flush(true);
-    if (name === 'hr') this.#line = '---';
-    if (/^h[1-6]$/.test(name)) this.#line = `${'#'.repeat(Number(name[1]))} `;
+    if (name === 'hr') this.#line = ['---'];
+    if (/^h[1-6]$/.test(name)) this.#line = [`${'#'.repeat(Number(name[1]))} `];
   }
 
   #paragraph(): void {
@@ -148,9 +167,9 @@ class Writer {
 
   /** Ends the line; an empty one is written only where somebody asked for it. */
   #flush(always = false): void {
-    const line = this.#line.trimEnd();
-    this.#line = '';
-    this.#links.length = 0;
+    const line = this.#line.join('').trimEnd();
+    this.#line = [];
+    this.#link = undefined;
     if (line === '' && !always) return;
     const quote = '> '.repeat(Math.min(this.#quotes, DEEPEST));
     const indent = '  '.repeat(Math.min(Math.max(0, this.#lists.length - 1), DEEPEST));
@@ -169,19 +188,25 @@ class Writer {
 
   #fence(by: 1 | -1): void {
     this.#code = Math.max(0, this.#code + by);
-    this.#line = '```';
+    this.#line = ['```'];
     this.#flush();
   }
 
   #mark(name: string): void {
-    if (this.#code === 0 && Object.hasOwn(MARKS, name)) this.#line += MARKS[name];
+    if (this.#code === 0 && Object.hasOwn(MARKS, name)) this.#write(MARKS[name] ?? '');
+  }
+
+  #beginLink(href: string): void {
+    this.#endLink();
+    if (href !== '') this.#link = { href, from: this.#line.length };
   }
 
   #endLink(): void {
-    const link = this.#links.pop();
-    const words = link ? this.#line.slice(link.from).trim() : '';
-    if (!link || link.href === '' || link.href === words) return;
-    this.#line = `${this.#line.slice(0, link.from)}${words === '' ? link.href : `[${words}](${link.href})`}`;
+    const link = this.#link;
+    this.#link = undefined;
+    if (!link) return;
+    const words = this.#line.splice(link.from).join('').trim();
+    this.#write(words === '' || words === link.href ? link.href : `[${words}](${link.href})`);
   }
 }
 

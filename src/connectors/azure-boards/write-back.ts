@@ -4,6 +4,7 @@ import type { ItemReference } from '../../model/item.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
+import { wordsOfMarker } from '../kit/marker.ts';
 import { type Api, malformed } from './api.ts';
 import { whoAmI } from './check.ts';
 import { categoryOf } from './enrich.ts';
@@ -26,7 +27,7 @@ export async function comment(
 ): Promise<void> {
   const { id, projectId } = readLocator(heldLocator, reference);
   const path = `/${projectId}/_apis/wit/workItems/${id}/comments`;
-  const words = given.marker.replace(/^<!--\s*|\s*-->$/g, '');
+  const words = wordsOfMarker(given.marker);
   const text = htmlOfText(`${given.text}\n\n${words}`);
   const standing = await findOwn(api, path, words, signal);
   if (!standing) await api.send({ method: 'POST', path, query: PREVIEW, body: { text } }, signal);

@@ -1,52 +1,103 @@
+import { cut, LONGEST_SOURCE } from '../../model/limits.ts';
+
 /**
  * Atlassian Document Format, which Jira writes descriptions and comments in, as Markdown-like plain text, and back.
  *
- * Pure, and made for hostile documents: what has another shape than expected contributes nothing, and nesting ends
- * somewhere. Text is not escaped: people and link rules are to find what was typed.
+ * Pure, and made for hostile documents: what has another shape than expected contributes nothing, and length, the number
+ * of nodes, nesting and indentation end somewhere. Text is not escaped: people and link rules are to find what was typed.
  */
 
 /** Deeper nesting than Jira's editor allows; what lies deeper is left out. */
 const DEEPEST = 48;
+/** Jira takes 32 767 characters of text, so this is more than any document of its own has; the rest is left out. */
+const MOST_NODES = 50_000;
+/** Quotes and lists within more of their kind are written as if they stood at this depth: each writes all its lines anew. */
+const DEEPEST_INDENT = 8;
 
 interface Node {
   readonly type: string;
   readonly text: string;
-  readonly attrs: Readonly<Record<string, unknown>>;
+  readonly attrs: Readonly<Record<string, string>>;
   readonly marks: readonly Node[];
   readonly content: readonly Node[];
 }
 
 /** Text of a document; empty for what is no document. */
 export function textOfAdf(document: unknown): string {
-  const root = nodeOf(document, 0);
-  return root ? blocks(root.content).trim() : '';
+  const root = nodeOf(document, { nodes: MOST_NODES, text: LONGEST_SOURCE, depth: 0 });
+  return root ? cut(withoutLineEnds(blocks(root.content)).trim(), LONGEST_SOURCE) : '';
 }
 
-function nodeOf(value: unknown, depth: number): Node | undefined {
-  if (typeof value !== 'object' || value === null || depth > DEEPEST) return undefined;
+/** What may still be read of a document. */
+interface Room {
+  nodes: number;
+  text: number;
+  depth: number;
+}
+
+function nodeOf(value: unknown, room: Room): Node | undefined {
+  if (typeof value !== 'object' || value === null || room.depth > DEEPEST || room.nodes-- <= 0) return undefined;
   const { type, text, attrs, marks, content } = value as Readonly<Record<string, unknown>>;
   if (typeof type !== 'string') return undefined;
   return {
     type,
-    text: typeof text === 'string' ? text : '',
-    attrs: typeof attrs === 'object' && attrs !== null ? (attrs as Node['attrs']) : {},
-    marks: nodesOf(marks, depth),
-    content: nodesOf(content, depth),
+    text: typeof text === 'string' ? withinRoom(text, room) : '',
+    attrs: attributesOf(attrs, room),
+    marks: nodesOf(marks, room),
+    content: nodesOf(content, room),
   };
 }
 
-function nodesOf(value: unknown, depth: number): readonly Node[] {
-  if (!Array.isArray(value)) return [];
-  return value.flatMap((each: unknown) => nodeOf(each, depth + 1) ?? []);
+function nodesOf(value: unknown, room: Room): readonly Node[] {
+  const nodes: Node[] = [];
+  if (!Array.isArray(value)) return nodes;
+  room.depth++;
+  for (const each of value as readonly unknown[]) {
+    if (room.nodes <= 0) break;
+    const node = nodeOf(each, room);
+    if (node) nodes.push(node);
+  }
+  room.depth--;
+  return nodes;
+}
+
+/** Those that are rendered somewhere. */
+const ATTRIBUTES = [
+  'text',
+  'url',
+  'alt',
+  'href',
+  'title',
+  'state',
+  'level',
+  'order',
+  'language',
+  'timestamp',
+  'shortName',
+];
+
+function attributesOf(given: unknown, room: Room): Node['attrs'] {
+  const attrs: Record<string, string> = {};
+  if (typeof given !== 'object' || given === null) return attrs;
+  for (const name of ATTRIBUTES) {
+    const value = Object.hasOwn(given, name) ? (given as Readonly<Record<string, unknown>>)[name] : undefined;
+    if (typeof value === 'string' || typeof value === 'number') attrs[name] = withinRoom(String(value), room);
+  }
+  return attrs;
+}
+
+function withinRoom(text: string, room: Room): string {
+  const within = text.slice(0, Math.max(0, room.text));
+  room.text -= within.length;
+  return within;
 }
 
 function attribute({ attrs }: Node, name: string): string {
-  const value = Object.hasOwn(attrs, name) ? attrs[name] : undefined;
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
+  return attrs[name] ?? '';
 }
 
 /** Inline nodes that stand beside blocks, in documents that some client wrote, make a paragraph of their own. */
-function blocks(nodes: readonly Node[], separator = '\n\n'): string {
+function blocks(nodes: readonly Node[], separator = '\n\n', indent = 0): string {
   const texts: string[] = [];
   let line: Node[] = [];
   const endLine = () => {
@@ -60,23 +111,25 @@ function blocks(nodes: readonly Node[], separator = '\n\n'): string {
       continue;
     }
     endLine();
-    texts.push(render ? render(node) : blocks(node.content));
+    texts.push(render ? render(node, indent) : blocks(node.content, '\n\n', indent));
   }
   endLine();
   return texts.filter((text) => text.trim() !== '').join(separator);
 }
 
-type Render = (node: Node) => string;
+/** `indent`: how many quotes and lists it stands in. */
+type Render = (node: Node, indent: number) => string;
 
 const BLOCKS: Readonly<Record<string, Render>> = {
   paragraph: (node) => node.content.map(inline).join(''),
   heading: (node) => `${'#'.repeat(level(node))} ${node.content.map(inline).join('')}`,
-  bulletList: (node) => list(node, () => '- '),
-  orderedList: (node) => list(node, (at) => `${firstNumber(node) + at}. `),
-  taskList: (node) => list(node, (_, item) => (attribute(item, 'state') === 'DONE' ? '- [x] ' : '- [ ] ')),
-  decisionList: (node) => list(node, () => '- '),
+  bulletList: (node, indent) => list(node, indent, () => '- '),
+  orderedList: (node, indent) => list(node, indent, (at) => `${firstNumber(node) + at}. `),
+  taskList: (node, indent) =>
+    list(node, indent, (_, item) => (attribute(item, 'state') === 'DONE' ? '- [x] ' : '- [ ] ')),
+  decisionList: (node, indent) => list(node, indent, () => '- '),
   codeBlock: fenced,
-  blockquote: (node) => prefixed(blocks(node.content), '> ', '> '),
+  blockquote: (node, indent) => prefixed(blocks(node.content, '\n\n', indent + 1), '> ', '> ', indent),
   rule: () => '---',
   blockCard: (node) => attribute(node, 'url'),
   embedCard: (node) => attribute(node, 'url'),
@@ -102,7 +155,7 @@ const INLINES: Readonly<Record<string, Render>> = {
 
 function inline(node: Node): string {
   const render = Object.hasOwn(INLINES, node.type) ? INLINES[node.type] : undefined;
-  return render ? render(node) : node.content.map(inline).join('');
+  return render ? render(node, 0) : node.content.map(inline).join('');
 }
 
 function marked({ text, marks }: Node): string {
@@ -127,12 +180,12 @@ function firstNumber(node: Node): number {
 }
 
 /** A list may stand directly in a list, between its items: then it is indented like a part of the item before. */
-function list(node: Node, bullet: (at: number, item: Node) => string): string {
+function list(node: Node, indent: number, bullet: (at: number, item: Node) => string): string {
   let at = 0;
   const lines = node.content.map((item) => {
-    if (item.type.endsWith('List')) return prefixed(blocks([item]), '  ', '  ');
+    if (item.type.endsWith('List')) return prefixed(blocks([item], '\n\n', indent + 1), '  ', '  ', indent);
     const mark = bullet(at++, item);
-    return prefixed(blocks(item.content, '\n'), mark, ' '.repeat(mark.length));
+    return prefixed(blocks(item.content, '\n', indent + 1), mark, ' '.repeat(mark.length), indent);
   });
   return lines.join('\n');
 }
@@ -140,19 +193,26 @@ function list(node: Node, bullet: (at: number, item: Node) => string): string {
 /** The fence is longer than any in the code, so that nothing in it ends the block. */
 function fenced(node: Node): string {
   const code = node.content.map(({ text }) => text).join('');
-  const longest = Math.max(2, ...[...code.matchAll(/`+/g)].map(([run]) => run.length));
-  const fence = '`'.repeat(longest + 1);
+  let fence = '```';
+  for (const [run] of code.matchAll(/`+/g)) if (run.length >= fence.length) fence = `${run}\``;
   return `${fence}${attribute(node, 'language').replace(/[\s`]/g, '')}\n${code}\n${fence}`;
 }
 
-function titled(node: Node): string {
+function titled(node: Node, indent: number): string {
   const title = attribute(node, 'title');
-  return [title === '' ? '' : `**${title}**`, blocks(node.content)].filter((text) => text !== '').join('\n\n');
+  return [title === '' ? '' : `**${title}**`, blocks(node.content, '\n\n', indent)]
+    .filter((text) => text !== '')
+    .join('\n\n');
 }
 
 function row(node: Node): string {
-  const cells = node.content.map((cell) => blocks(cell.content, ' ').replace(/\s*\n\s*/g, ' '));
+  const cells = node.content.map((cell) => onOneLine(blocks(cell.content, ' ')));
   return `| ${cells.join(' | ')} |`;
+}
+
+function onOneLine(text: string): string {
+  const lines = text.split('\n').map((line) => line.trim());
+  return lines.filter((line) => line !== '').join(' ');
 }
 
 function day(timestamp: string): string {
@@ -160,10 +220,15 @@ function day(timestamp: string): string {
   return Number.isNaN(time.getTime()) ? '' : time.toISOString().slice(0, 10);
 }
 
-function prefixed(text: string, first: string, rest: string): string {
+function prefixed(text: string, first: string, rest: string, indent: number): string {
+  return indent < DEEPEST_INDENT ? first + text.replaceAll('\n', `\n${rest}`) : text;
+}
+
+/** Prefixes stand before empty lines too. */
+function withoutLineEnds(text: string): string {
   return text
     .split('\n')
-    .map((line, at) => ((at === 0 ? first : rest) + line).trimEnd())
+    .map((line) => line.trimEnd())
     .join('\n');
 }
 

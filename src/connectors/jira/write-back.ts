@@ -4,6 +4,7 @@ import type { ItemReference } from '../../model/item.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
+import { wordsOfMarker } from '../kit/marker.ts';
 import { adfOfText, textOfAdf } from './adf.ts';
 import type { Api } from './api.ts';
 import { locator } from './fetch.ts';
@@ -21,7 +22,7 @@ interface Comment {
 export async function comment(api: Api, reference: ItemReference, given: Comment, signal: AbortSignal): Promise<void> {
   const { issueId } = readLocator(locator, reference);
   const path = `/rest/api/3/issue/${issueId}/comment`;
-  const words = given.marker.replace(/^<!--\s*|\s*-->$/g, '');
+  const words = wordsOfMarker(given.marker);
   const body = adfOfText(`${given.text}\n\n${words}`);
   const standing = await findOwn(api, path, words, signal);
   if (!standing) await api.send('POST', path, { body }, signal);

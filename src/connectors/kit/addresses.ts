@@ -1,3 +1,5 @@
+import { withoutEnd } from '../../lib/text.ts';
+
 /** A host name alone, in lower case. */
 export const HOST = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 
@@ -13,7 +15,7 @@ export function isApiUrl(text: string): boolean {
 
 /** Without a slash at its end, so that a path can follow. */
 export function asBase(apiUrl: string): string {
-  return apiUrl.replace(/\/+$/, '');
+  return withoutEnd(apiUrl, '/');
 }
 
 /** The URL below one of our own bases that a text means, or undefined when it leads elsewhere. */

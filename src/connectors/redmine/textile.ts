@@ -1,11 +1,14 @@
+import { withoutEnd } from '../../lib/text.ts';
+import { cut, LONGEST_SOURCE } from '../../model/limits.ts';
+
 /**
  * Textile, which Redmine writes texts in unless it is told otherwise, as Markdown-like plain text.
  *
- * Pure, and made for hostile texts: every pattern stops at the next sign of its kind, so time grows with the length. What is
+ * Pure, and made for hostile texts: length has a cap, every pattern stops at the next sign of its kind, so time grows with the length. What is
  * not understood stays as it was typed, for people and link rules to find.
  */
 export function textOfTextile(textile: string): string {
-  const lines = textile.replace(/\r\n?/g, '\n').split('\n');
+  const lines = cut(textile, LONGEST_SOURCE).replace(/\r\n?/g, '\n').split('\n');
   const out: string[] = [];
   let isCode = false;
   for (const line of lines) {
@@ -18,7 +21,8 @@ export function textOfTextile(textile: string): string {
 
 const FENCE = '```';
 const OPENING = /<pre(?:\s[^<>]*)?>/i;
-const CODE = /^\s*<code(?:\s+class="([\w+-]{1,40})[^"]*")?\s*>/i;
+const CODE = /^<code(?:\s+class="([\w+-]{1,40})(?:[^\w+"-][^"]*)?")?\s*>$/i;
+const LONGEST_TAG = 200;
 
 /** Whether the line begins a block of code that goes on. What stands before the block is prose. */
 function beginCode(line: string, out: string[]): boolean {
@@ -30,10 +34,18 @@ function beginCode(line: string, out: string[]): boolean {
   const before = line.slice(0, opening.index);
   if (before.trim() !== '') out.push(proseLine(before));
   const rest = line.slice(opening.index + opening[0].length);
-  const code = CODE.exec(rest);
-  out.push(FENCE + (code?.[1] ?? ''));
-  const inside = code ? rest.slice(code[0].length) : rest;
+  const code = codeTag(rest);
+  out.push(FENCE + (code?.language ?? ''));
+  const inside = code ? code.rest : rest;
   return inside === '' || !endCode(inside, out);
+}
+
+/** What a line begins with, where that is the tag of code, and what stands behind it. */
+function codeTag(line: string): { readonly language: string; readonly rest: string } | undefined {
+  const text = line.trimStart();
+  const end = text.slice(0, LONGEST_TAG).indexOf('>') + 1;
+  const tag = CODE.exec(text.slice(0, end));
+  return tag ? { language: tag[1] ?? '', rest: text.slice(end) } : undefined;
 }
 
 /** Whether the line ends the block of code. Nothing in the code can end it otherwise: signs of a fence are broken up. */
@@ -88,7 +100,6 @@ function inline(text: string): string {
 }
 
 const LINK = /"([^"\n]+)":((?:https?:\/\/|mailto:)[^\s"<>|]+)/g;
-const ADDRESS_END = /[.,;:!?)]+$/;
 const IMAGE = /(?<![\w!])!([^!\s]+)!(?![\w!])/g;
 const BOLD = /(?<![\w*])\*(?![\s*])([^*\n]+)(?<!\s)\*(?![\w*])/g;
 const STRUCK = /(?<![\w-])-(?![\s-])([^-\n]+)(?<!\s)-(?![\w-])/g;
@@ -103,7 +114,7 @@ function spans(text: string): string {
     .replace(INSERTED, '$1')
     .replace(IMAGE, '![]($1)')
     .replace(LINK, (_, label: string, address: string) => {
-      const end = ADDRESS_END.exec(address)?.[0] ?? '';
-      return `[${label}](${address.slice(0, address.length - end.length)})${end}`;
+      const target = withoutEnd(address, '.,;:!?)');
+      return `[${label}](${target})${address.slice(target.length)}`;
     });
 }

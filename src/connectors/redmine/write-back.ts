@@ -5,6 +5,7 @@ import type { Connection } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
+import { wordsOfMarker } from '../kit/marker.ts';
 import type { Api } from './api.ts';
 import { locator } from './fetch.ts';
 import type { Options } from './options.ts';
@@ -25,7 +26,7 @@ export async function comment(
   signal: AbortSignal,
 ): Promise<void> {
   const { issueId } = readLocator(locator, reference);
-  const words = marker.replace(/^<!--\s*|\s*-->$/g, '');
+  const words = wordsOfMarker(marker);
   const notes = `${text}\n\n${formatting === 'markdown' ? marker : words}`;
   const standing = await findOwn(api, issueId, words, signal);
   if (!standing) await api.put(`/issues/${issueId}.json`, { issue: { notes } }, signal);

@@ -116,7 +116,7 @@ function itemOf(found: schema.SentryIssue, options: Options): WorkItem {
     updatedAt: Date.parse(found.lastSeen),
     containerName: project.slug,
     ...present({
-      url: (found.permalink ?? found.web_url)?.replace(/[?#].*$/, ''),
+      url: (found.permalink ?? found.web_url)?.split(/[?#]/, 1)[0],
       title: found.title,
       description: culprit === undefined ? undefined : culprit || null,
       state: status === undefined ? undefined : STATES.get(status),

@@ -4,6 +4,7 @@ import type { ItemReference } from '../../model/item.ts';
 import type { Connection } from '../connector.ts';
 import { parseAnswer, readable } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
+import { wordsOfMarker } from '../kit/marker.ts';
 import type { Api } from './api.ts';
 import { locator, pathOf } from './fetch.ts';
 import type { Options } from './options.ts';
@@ -21,7 +22,7 @@ export async function comment(
   signal: AbortSignal,
 ): Promise<void> {
   const path = `${pathOf(options, readLocator(locator, reference).id)}comments/`;
-  const words = marker.replace(/^<!--\s*|\s*-->$/g, '');
+  const words = wordsOfMarker(marker);
   const whole = `${text}\n\n${words}`;
   const standing = await findNotes(api, path, words, signal);
   for (const { id, data } of standing) {

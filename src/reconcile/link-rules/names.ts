@@ -1,3 +1,4 @@
+import { withoutEnd } from '../../lib/text.ts';
 import type { Grammar } from '../../model/grammar.ts';
 import type { WorkItem } from '../../model/item.ts';
 
@@ -29,7 +30,7 @@ export function namesOfItem(item: WorkItem, grammar: Grammar): string[] {
   const url = item.url === undefined ? undefined : normalUrl(item.url);
   if (url !== undefined) names.add(nameOf.url(url));
   const { identifier } = item;
-  const number = /[1-9][0-9]*$/.exec(identifier)?.[0];
+  const number = /(?<![0-9])0*([1-9][0-9]*)$/.exec(identifier)?.[1];
   for (const form of grammar.names) {
     if (form === 'key' || form === 'short-id') {
       if (SHORT_ID.test(identifier)) names.add(identifier.toUpperCase());
@@ -49,5 +50,5 @@ export const LONGEST_NAME = 512;
 export function normalUrl(text: string): string | undefined {
   const url = text.length <= 2_048 ? URL.parse(text) : null;
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) return undefined;
-  return `${url.host}${url.pathname.replace(/\/+$/, '')}`;
+  return `${url.host}${withoutEnd(url.pathname, '/')}`;
 }

@@ -118,10 +118,14 @@ function wordBefore(text: string, index: number, words: RegExp): Pick<Token, 'wo
   return word === undefined ? { isFirst: false } : { word, isFirst: true };
 }
 
-/** Finds one of the words at the end of a text, with what may stand between it and a name. */
+/**
+ * Finds one of the words at the end of a text, with what may stand between it and a name. It looks backwards from the end:
+ * forwards it would try all words from each place.
+ */
 export function wordPattern(words: Iterable<string>): RegExp {
   const longestFirst = [...new Set(words)].sort((left, right) => right.length - left.length);
   const alternatives = longestFirst.map((word) => RegExp.escape(word).replaceAll('\\x20', '[ \\t]+'));
   const phrase = alternatives.length === 0 ? '(?!)' : alternatives.join('|');
-  return new RegExp(`[^\\p{L}\\p{N}_](${phrase})(?:[ \\t]*:)?[ \\t]+(?:issues?[ \\t]+)?[#\\["'(*_]{0,3}$`, 'iu');
+  const between = `(?:[ \\t]*:)?[ \\t]+(?:issues?[ \\t]+)?[#\\["'(*_]{0,3}`;
+  return new RegExp(`$(?<=[^\\p{L}\\p{N}_](${phrase})${between})`, 'iu');
 }

@@ -1,0 +1,98 @@
+import { globSync, readFileSync } from 'node:fs';
+import { parseSync, Visitor } from 'oxc-parser';
+import { analyse } from 'scslre';
+import { describe, expect, it } from 'vitest';
+import { attacksOn } from '../support/steps/attacks.ts';
+import { createMatcher } from '../support/steps/matcher.ts';
+
+/**
+ * Law: no pattern in the sources goes back over what it has read, so that its time grows with the length of the text. Each
+ * literal is looked at twice: by an analyser that reasons about its structure, and by counting the steps that a backtracking
+ * search takes over texts made from the pattern itself.
+ */
+
+/** Patterns that would take more than linear time over a long text, and why they never see one. */
+const ONLY_SHORT_TEXTS: Readonly<Record<string, string>> = {
+  '^[\\])"\'*_]{0,3}[ \\t]*(?:,[ \\t]*(?:and|or|&)?|and|or|&|\\+)[ \\t]*\\n?[ \\t]*[[("\'*_]{0,3}$':
+    'the gap between two names in a text: 24 characters at most (LONGEST_GAP in link-rules/scan.ts)',
+};
+
+/** Files that put patterns together while they run, and of what. */
+const MADE_WHILE_RUNNING: Readonly<Record<string, string>> = {
+  'src/observe/scrubber.ts': 'values of secrets, escaped, as alternatives',
+  'src/reconcile/link-rules/scan.ts': "words of connectors' grammars; counted in linear-cost.test.ts",
+  'src/workspace-service/routing.ts': 'paths of the contract: each variable ends at a slash',
+};
+
+interface Literal {
+  readonly file: string;
+  readonly pattern: string;
+  readonly flags: string;
+}
+
+const literals: Literal[] = [];
+const makers = new Set<string>();
+
+for (const file of globSync('src/**/*.ts').toSorted()) {
+  const { program, errors } = parseSync(file, readFileSync(file, 'utf8'));
+  if (errors.length > 0) throw new Error(`${file} cannot be parsed`);
+  new Visitor({
+    Literal(node) {
+      if ('regex' in node) literals.push({ file, ...node.regex });
+    },
+    NewExpression: ({ callee }) => void (callee.type === 'Identifier' && callee.name === 'RegExp' && makers.add(file)),
+    CallExpression: ({ callee }) => void (callee.type === 'Identifier' && callee.name === 'RegExp' && makers.add(file)),
+  }).visit(program);
+}
+
+/** The square of it is far more than any loop with a bound takes. */
+const LENGTH = 500;
+const MOST_PER_CHARACTER = 60;
+const MOST_MATCHES = 5_000;
+
+/** Steps for each character of the hardest of the texts. */
+function hardest(literal: RegExp): { readonly text: string; readonly cost: number } {
+  const costs = attacksOn(literal, LENGTH).map((text) => ({ text, cost: stepsOver(literal, text) / text.length }));
+  return costs.reduce((worst, each) => (each.cost > worst.cost ? each : worst), { text: '', cost: 0 });
+}
+
+function stepsOver(literal: RegExp, text: string): number {
+  const matcher = createMatcher(literal);
+  for (let from = 0, matches = 0; from <= text.length && matches < MOST_MATCHES; matches++) {
+    const found = matcher.find(text, from, false);
+    if (!found || !literal.global) break;
+    from = Math.max(found.end, found.start + 1);
+  }
+  return matcher.steps;
+}
+
+it('the sources are read', () => {
+  expect(literals.length).toBeGreaterThan(200);
+  expect([...makers].toSorted()).toEqual(Object.keys(MADE_WHILE_RUNNING).toSorted());
+  const unused = Object.keys(ONLY_SHORT_TEXTS).filter((pattern) => !literals.some((each) => each.pattern === pattern));
+  expect(unused).toEqual([]);
+});
+
+it('finds those that go back', () => {
+  for (const pattern of [/[.]+$/, /\s*\n/, /(a|a)*b/, /a*a*b/, /^(\w+\s?)+$/, /["a][^x]*x/]) {
+    const isFound = analyse(pattern).reports.length > 0 || hardest(pattern).cost >= MOST_PER_CHARACTER;
+    expect({ pattern, isFound }).toEqual({ pattern, isFound: true });
+  }
+});
+
+describe.each(
+  Map.groupBy(literals, ({ file }) => file)
+    .entries()
+    .toArray(),
+)('%s', (_file, found) => {
+  const long = found.filter(({ pattern }) => !Object.hasOwn(ONLY_SHORT_TEXTS, pattern));
+
+  it.each(long.map(({ pattern, flags }) => [`/${pattern}/${flags}`, pattern, flags]))('%s', (_, pattern, flags) => {
+    const literal = new RegExp(pattern, flags);
+    expect(
+      analyse(literal).reports.map(({ type, character }) => ({ type, character: String(character.pick) })),
+    ).toEqual([]);
+    const { text, cost } = hardest(literal);
+    expect(cost < MOST_PER_CHARACTER ? '' : `${cost}: ${text.slice(0, 80)}`).toBe('');
+  });
+});
