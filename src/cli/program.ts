@@ -206,7 +206,7 @@ function addWorkspace(program: Command, setting: Setting, exit: (code: number) =
       if (key) setting.scrubber.add(key.text);
       const options = { ...given, file, quota: { requests, burst }, allowPrivateWebhooks, secretKey: key?.key };
       const { serveWorkspace } = await import('./workspace-serve.ts');
-      const served = await serveWorkspace(options, systemParts(logger, setting.version));
+      const served = await serveWorkspace(options, systemParts(logger, setting.version, setting.scrubber));
       const people = `The workspace service listens at ${served.url}\n  key    ${served.apiKey}\n  token  ${served.oauthToken}`;
       print(json ? JSON.stringify(served) : people);
     });

@@ -6,6 +6,7 @@ import { type ConfiguredToken, configuredTokens } from '../config/tokens.ts';
 import { connectors } from '../connectors/registry.ts';
 import type { Parts } from '../daemon/parts.ts';
 import { systemParts } from '../daemon/system-parts.ts';
+import { cleanErrorsWith } from '../errors/secrets.ts';
 import { createLogger } from '../observe/logger.ts';
 import { createScrubber, type Scrubber } from '../observe/scrubber.ts';
 import { apiOverrides } from '../workspace/contract.ts';
@@ -55,7 +56,7 @@ export function openSession(input: SessionInput): Session {
     tokens,
     scrubber: input.scrubber,
     secretKey: secretKey?.key,
-    parts: systemParts(logger, input.version),
+    parts: systemParts(logger, input.version, input.scrubber),
   };
 }
 
@@ -68,6 +69,9 @@ function unknownWorkspaces(tokens: readonly ConfiguredToken[], { workspaces }: L
     .map((name) => `WORKSYNC_TOKENS: a token is limited to "${name}", and there is no such workspace`);
 }
 
+/** The scrubber of this process, which every error is cleaned with from now on. */
 export function newScrubber(): Scrubber {
-  return createScrubber();
+  const scrubber = createScrubber();
+  cleanErrorsWith(scrubber.scrub);
+  return scrubber;
 }

@@ -7,10 +7,11 @@ import { systemRandom } from '../lib/random.ts';
 import { noSteps } from '../lib/steps.ts';
 import { createHealth } from '../observe/health.ts';
 import { createMetrics } from '../observe/metrics.ts';
+import type { Scrubber } from '../observe/scrubber.ts';
 import type { Parts } from './parts.ts';
 
 /** The real clock, chance, network and vendors. */
-export function systemParts(logger: Logger, version: string): Parts {
+export function systemParts(logger: Logger, version: string, scrubber: Scrubber): Parts {
   const clock = systemClock();
   const metrics = createMetrics({
     version,
@@ -24,6 +25,11 @@ export function systemParts(logger: Logger, version: string): Parts {
     metrics,
     health: createHealth(),
     connectors,
-    http: createHttpClient({ clock, steps: noSteps, meter: metrics.meter }),
+    http: createHttpClient({
+      clock,
+      steps: noSteps,
+      meter: metrics.meter,
+      onSecret: (secret) => scrubber.addForNow(secret),
+    }),
   };
 }

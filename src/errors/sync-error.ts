@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import { CODES, type ErrorCode, type Verdict } from './codes.ts';
+import { causeWithoutSecrets, withoutSecrets } from './secrets.ts';
 
 export interface ErrorDetails {
   readonly cause?: unknown;
@@ -13,7 +14,10 @@ export interface ErrorDetails {
   readonly hint?: string;
 }
 
-/** Every failure that a caller can act on: a stable code, a verdict, a hint, and the cause. */
+/**
+ * Every failure that a caller can act on: a stable code, a verdict, a hint, and the cause. Values of secrets are replaced
+ * here, in all its texts: what is an error can be stored and shown.
+ */
 export class SyncError extends Error {
   override readonly name = 'SyncError';
   readonly code: ErrorCode;
@@ -24,12 +28,13 @@ export class SyncError extends Error {
   readonly retryAfter: number | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    const cause = causeWithoutSecrets(details.cause);
+    super(withoutSecrets(message), cause === undefined ? undefined : { cause });
     this.code = code;
     this.verdict = CODES[code].verdict;
-    this.hint = details.hint ?? CODES[code].hint;
+    this.hint = details.hint === undefined ? CODES[code].hint : withoutSecrets(details.hint);
     this.status = details.status;
-    this.errorCode = details.errorCode;
+    this.errorCode = details.errorCode === undefined ? undefined : withoutSecrets(details.errorCode);
     this.retryAfter = details.retryAfter;
   }
 }

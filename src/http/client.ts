@@ -16,6 +16,8 @@ export interface HttpRequest {
   readonly largestAnswer?: number;
   /** What metrics call the other side: `workspace`, or the connection's name. */
   readonly target: string;
+  /** Values in the body that must never be shown; those of credentials in headers are known without it. */
+  readonly secrets?: readonly string[];
 }
 
 export interface HttpAnswer {
@@ -54,6 +56,8 @@ export interface HttpClientOptions {
   readonly clock?: Clock;
   readonly steps: Steps;
   readonly meter: Meter;
+  /** Told every credential before it is sent: the other side may repeat it in what it answers. */
+  readonly onSecret?: (secret: string) => void;
   /** Further address ranges to refuse, in CIDR notation, for example `10.0.0.0/8`. */
   readonly blockedRanges?: readonly string[];
   readonly timeouts?: Partial<Timeouts>;
@@ -81,6 +85,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       const started = clock.monotonic();
       let status = 'none';
       options.steps.reached('request', 'before');
+      if (options.onSecret) for (const secret of secretsOf(request)) options.onSecret(secret);
       try {
         const answer = await exchange(agent, request, clock, timeouts.total);
         status = String(answer.status);
@@ -131,6 +136,25 @@ function exchange(agent: Agent, request: HttpRequest, clock: Clock, total: numbe
       receiver.onResponseError(undefined, error as Error);
     }
   });
+}
+
+/** Names of headers that carry credentials, at every vendor. */
+const CREDENTIAL = /(?:^|-)(?:authorization|token|api-?key|secret|password|cookie)$/i;
+/** Less is no credential, and stands in ordinary words. */
+const SHORTEST_CREDENTIAL = 8;
+
+/** What the request proves itself with: each value, what follows its scheme, and the password of HTTP Basic. */
+function secretsOf({ headers = {}, secrets = [] }: HttpRequest): readonly string[] {
+  const given = Object.entries(headers).flatMap(([name, value]) => (CREDENTIAL.test(name) ? credentialsIn(value) : []));
+  return [...given, ...secrets].filter((secret) => secret.length >= SHORTEST_CREDENTIAL);
+}
+
+function credentialsIn(value: string): readonly string[] {
+  const [scheme = '', credential] = value.split(' ', 2);
+  if (credential === undefined) return [value];
+  if (scheme.toLowerCase() !== 'basic') return [credential];
+  const decoded = Buffer.from(credential, 'base64').toString();
+  return [credential, decoded.slice(decoded.indexOf(':') + 1)];
 }
 
 interface Outcome {

@@ -16,8 +16,16 @@ export function parseJson(bytes: Uint8Array): unknown {
       constructorAction: 'error',
     });
   } catch (error) {
-    throw new JsonError(error instanceof Error ? error.message : 'not valid JSON', { cause: error });
+    throw new JsonError(withoutExcerpt((error as Error).message));
   }
+}
+
+/**
+ * The parser shows a few characters of the text, cut anywhere: half a secret that the other side repeated would not be
+ * known for one. So neither the excerpt is told, nor the parser's own error.
+ */
+function withoutExcerpt(message: string): string {
+  return message.replace(/, (?:\.{3})?".*"(?:\.{3})? is not valid JSON$/s, ': not valid JSON');
 }
 
 function decode(bytes: Uint8Array): string {

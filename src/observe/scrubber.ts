@@ -2,6 +2,8 @@
 export interface Scrubber {
   /** From now on this value is replaced too. A value of several lines is also known by its lines. */
   add(secret: string): void;
+  /** The same for a value that is in use just now, as a token that is renewed every hour: the last ones are known. */
+  addForNow(secret: string): void;
   scrub(text: string): string;
 }
 
@@ -14,26 +16,102 @@ const SHORTEST = 4;
 /** A fragment of an encoded form that is shorter than this may appear by chance. */
 const SHORTEST_FRAGMENT = 8;
 
+/** Values that are known for now: more than all that a process uses between two renewals. */
+const MOST_FOR_NOW = 1_000;
+
 /**
  * Knows each secret as it is, as JSON (up to thrice: a body within a message within the line), URL-encoded, in hexadecimal, and in base64 and base64url at all
  * three alignments, since a secret inside `user:secret` is encoded from another byte on.
  */
 export function createScrubber(secrets: readonly string[] = []): Scrubber {
-  const forms = new Set<string>();
-  let pattern: RegExp | undefined;
+  const forms = createForms();
+  const known = new Set<string>();
+  const forNow = new Set<string>();
+  const allForms = (secret: string) => new Set(partsOf(secret).flatMap(formsOf));
   const add = (secret: string) => {
-    for (const part of partsOf(secret)) for (const form of formsOf(part)) forms.add(form);
-    pattern = undefined;
+    if (known.has(secret)) return;
+    known.add(secret);
+    for (const form of allForms(secret)) forms.add(form);
   };
   for (const secret of secrets) add(secret);
   return {
     add,
-    scrub(text) {
-      if (forms.size === 0) return text;
-      pattern ??= anyOf(forms);
-      return text.replace(pattern, MARK);
+    addForNow(secret) {
+      const isNew = !forNow.delete(secret);
+      forNow.add(secret);
+      if (isNew) for (const form of allForms(secret)) forms.add(form);
+      if (forNow.size <= MOST_FOR_NOW) return;
+      const [oldest = ''] = forNow;
+      forNow.delete(oldest);
+      for (const form of allForms(oldest)) forms.remove(form);
+    },
+    scrub: (text) => forms.replaceIn(text),
+  };
+}
+
+/**
+ * Texts to be found in other texts: the time of looking does not grow with how many they are, and one more costs nothing but
+ * itself. (One regular expression of all of them took seconds to make where there are thousands.)
+ */
+function createForms() {
+  /** By their first characters; the longest first, so that no form leaves the tail of a longer one behind. */
+  const byStart = new Map<string, { readonly form: string; uses: number }[]>();
+  /** Whether one may begin with these two characters, and with these four: says no at once for nearly every place. */
+  const pairs = new Uint8Array(2 ** 14);
+  const starts = new Uint8Array(2 ** 18);
+
+  return {
+    add(form: string): void {
+      const start = form.slice(0, SHORTEST);
+      const found = byStart.get(start) ?? [];
+      const same = found.find((each) => each.form === form);
+      if (same) same.uses++;
+      else
+        byStart.set(
+          start,
+          [...found, { form, uses: 1 }].sort((a, b) => b.form.length - a.form.length),
+        );
+      pairs[pairOf(form.charCodeAt(0), form.charCodeAt(1))] = 1;
+      starts[hashAt(form, 0)] = 1;
+    },
+    remove(form: string): void {
+      const start = form.slice(0, SHORTEST);
+      const found = byStart.get(start) ?? [];
+      for (const each of found) if (each.form === form) each.uses--;
+      const left = found.filter(({ uses }) => uses > 0);
+      if (left.length > 0) byStart.set(start, left);
+      else byStart.delete(start);
+    },
+    replaceIn(text: string): string {
+      if (byStart.size === 0) return text;
+      let clean = '';
+      let from = 0;
+      let next = text.charCodeAt(0);
+      for (let at = 0; at <= text.length - SHORTEST; at++) {
+        const code = next;
+        next = text.charCodeAt(at + 1);
+        if (pairs[pairOf(code, next)] === 0 || starts[hashAt(text, at)] === 0) continue;
+        const found = byStart.get(text.slice(at, at + SHORTEST))?.find(({ form }) => text.startsWith(form, at));
+        if (found === undefined) continue;
+        clean += text.slice(from, at) + MARK;
+        from = at + found.form.length;
+        at = from - 1;
+        next = text.charCodeAt(from);
+      }
+      return from === 0 ? text : clean + text.slice(from);
     },
   };
+}
+
+function pairOf(first: number, second: number): number {
+  return ((first << 7) ^ second) & (2 ** 14 - 1);
+}
+
+/** Of the characters from here on that make a start. */
+function hashAt(text: string, at: number): number {
+  let hash = 0;
+  for (let offset = 0; offset < SHORTEST; offset++) hash = Math.imul(hash ^ text.charCodeAt(at + offset), 0x9e3779b1);
+  return hash >>> 14;
 }
 
 /** A private key is one secret, and so is every line of it that is not its frame. */
@@ -75,10 +153,4 @@ function inBase64(secret: string): string[] {
     return text.slice(first, Math.floor(((shift + bytes.length) * 8) / 6));
   });
   return [whole, ...aligned].flatMap((text) => [text, text.replaceAll('+', '-').replaceAll('/', '_')]);
-}
-
-/** Longest first, so that no form leaves the tail of a longer one behind. */
-function anyOf(forms: ReadonlySet<string>): RegExp {
-  const longestFirst = [...forms].sort((a, b) => b.length - a.length);
-  return new RegExp(longestFirst.map((form) => RegExp.escape(form)).join('|'), 'g');
 }

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DAEMON_OPTIONS } from '../../src/config/options.ts';
 import { systemParts } from '../../src/daemon/system-parts.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
+import { createScrubber } from '../../src/observe/scrubber.ts';
 import { createWorkspaceService } from '../../src/workspace-service/service.ts';
 import { type Running, type StartOptions, startWorksync, TOP, worksync } from '../support/processes.ts';
 
@@ -211,7 +212,7 @@ describe('workspace serve', () => {
   }, 30_000);
 
   it('starts 25 times on one file', async () => {
-    const parts = systemParts(silentLogger, 'test');
+    const parts = systemParts(silentLogger, 'test', createScrubber());
     const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };
     const keys = new Set<string>();
     for (let starts = 0; starts < 25; starts++) {

@@ -9,6 +9,7 @@ const NOW = Date.UTC(2026, 10, 20, 12);
 describe('the client with nock', () => {
   const reached: string[] = [];
   const metrics = createMetrics({ version: 'test' });
+  const told: string[] = [];
   let client: HttpClient;
 
   beforeAll(() => {
@@ -16,9 +17,13 @@ describe('the client with nock', () => {
     client = createHttpClient({
       steps: { reached: (kind, edge) => void reached.push(`${kind} ${edge}`) },
       meter: metrics.meter,
+      onSecret: (secret) => void told.push(secret),
     });
   });
-  afterEach(() => nock.cleanAll());
+  afterEach(() => {
+    told.length = 0;
+    nock.cleanAll();
+  });
   afterAll(async () => {
     await client.close();
     nock.enableNetConnect();
@@ -45,6 +50,32 @@ describe('the client with nock', () => {
     nock('http://api.example.com:8080').get('/x').reply(status, 'text');
     const answer = await client.request({ method: 'GET', url: 'http://api.example.com:8080/x', target: 'gh' });
     expect(answer.status).toBe(status);
+  });
+
+  it.each([
+    [{ authorization: 'Bearer a-token-of-some-kind' }, ['a-token-of-some-kind']],
+    [{ Authorization: 'a-key-without-a-scheme' }, ['a-key-without-a-scheme']],
+    [{ authorization: `Basic ${btoa('user:the password')}` }, [btoa('user:the password'), 'the password']],
+    [{ authorization: `Basic ${btoa(':a:b:cdefgh')}` }, [btoa(':a:b:cdefgh'), 'a:b:cdefgh']],
+    [{ 'private-token': 'glpat-1234567', 'x-redmine-api-key': '0123456789' }, ['glpat-1234567', '0123456789']],
+    [{ authorization: 'Bearer short', 'x-api-version': '12345678', 'user-agent': 'worksync-1.0' }, []],
+  ])('tells the credentials of a request before it is sent: %j', async (headers, secrets) => {
+    let before: string[] = [];
+    nock('https://api.example.com')
+      .get('/')
+      .reply(() => {
+        before = [...told];
+        return [200, ''];
+      });
+    await client.request({ method: 'GET', url: 'https://api.example.com/', headers, target: 'gh' });
+    expect(before).toEqual(secrets);
+  });
+
+  it('tells the secrets that a body is said to hold', async () => {
+    nock('https://api.example.com').post('/').reply(200);
+    const [body, secrets] = ['refresh_token=rt-1234567890', ['rt-1234567890']];
+    await client.request({ method: 'POST', url: 'https://api.example.com/', body, secrets, target: 'gh' });
+    expect(told).toEqual(secrets);
   });
 
   it('joins a repeated header', async () => {

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { JsonError, parseJson } from '../../src/http/json.ts';
@@ -31,6 +32,18 @@ describe('parseJson', () => {
     expect(() => parseJson(bytes(text))).toThrow(JsonError);
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });
+
+  it.each(['Bearer ghp_16C7e42F292c', '{"message": ghp_16C7e42F292c and more than that}', '{"a":1} ghp_16C7e42F292c'])(
+    'repeats nothing of what it cannot read: %s',
+    (text) => {
+      expect(() => parseJson(bytes(text))).toThrow(JsonError);
+      try {
+        parseJson(bytes(text));
+      } catch (error) {
+        expect(inspect(error)).not.toMatch(/ghp_/);
+      }
+    },
+  );
 
   it.each([
     ['a lone continuation byte', [0x22, 0x80, 0x22]],

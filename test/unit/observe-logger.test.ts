@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { createLogger } from '../../src/observe/logger.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
+import { holds } from '../support/canaries.ts';
 
 const KEY = [
   '-----BEGIN PRIVATE KEY-----',
@@ -42,19 +43,6 @@ function recorder(secrets: readonly string[], level: 'debug' | 'info' = 'debug')
   const scrubber = createScrubber(secrets);
   const logger = createLogger({ level, scrubber, destination: { write: (line: string) => void lines.push(line) } });
   return { logger, lines, scrubber };
-}
-
-/** What is left of a line when every way of decoding it has been tried. */
-function holds(text: string, secret: string): boolean {
-  const core = secret.trim();
-  const decoded = [text, ...[...text.matchAll(/[A-Za-z0-9+/_=-]{12,}/g)].flatMap(([run]) => everyAlignment(run))];
-  return decoded.some((each) => each.includes(core));
-}
-
-function everyAlignment(run: string): string[] {
-  return [0, 1, 2, 3].flatMap((skip) =>
-    (['base64', 'hex'] as const).map((encoding) => Buffer.from(run.slice(skip), encoding).toString()),
-  );
 }
 
 describe('a canary never reaches a log line', () => {
@@ -110,6 +98,35 @@ describe('a canary never reaches a log line', () => {
     scrubber.add('the');
     scrubber.add('');
     expect(scrubber.scrub('the token-made-later')).toBe('the [secret]');
+  });
+});
+
+describe('the scrubber', () => {
+  it('finds what a plain search finds, whatever the secrets and the text', () => {
+    const secret = fc.string({ minLength: 4, maxLength: 12, unit: fc.constantFrom('a', 'b', 'ä', '"', '😀') });
+    const text = fc.array(fc.oneof(secret, fc.string({ maxLength: 5 })), { maxLength: 6 });
+    fc.assert(
+      fc.property(fc.array(secret, { maxLength: 4 }), text, (secrets, parts) => {
+        const whole = [...parts, ...secrets].join('x');
+        const clean = createScrubber(secrets).scrub(whole);
+        for (const each of secrets) expect(clean).not.toContain(each);
+        if (!secrets.some((each) => whole.includes(each) || whole.includes(each.trim()))) expect(clean).toBe(whole);
+      }),
+    );
+  });
+
+  it('forgets of the values that are known for now the one that was not seen for longest', () => {
+    const scrubber = createScrubber(['shared with one for now']);
+    scrubber.addForNow('shared with one for now');
+    for (let each = 0; each < 1_000; each++) {
+      scrubber.addForNow(`token number ${each} of an hour`);
+      scrubber.addForNow('token that is in use all the time');
+    }
+    const knows = (text: string) => !scrubber.scrub(text).includes(text);
+    expect(knows('token number 0 of an hour')).toBe(false);
+    expect(knows('token number 999 of an hour')).toBe(true);
+    expect(knows('token that is in use all the time')).toBe(true);
+    expect(knows('shared with one for now')).toBe(true);
   });
 });
 

@@ -1,3 +1,4 @@
+import { withoutSecrets } from '../../errors/secrets.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import { parseJson } from '../../http/json.ts';
 
@@ -7,9 +8,11 @@ export function providerTime(answer: Pick<HttpAnswer, 'headers'>): number | unde
   return Number.isNaN(time) ? undefined : time;
 }
 
-/** A text of the other side, fit for a log: short and on one line. */
+/** A text of the other side, fit for a log: short, on one line, and without our secrets, whole ones and halves. */
 export function onOneLine(text: string, longest = 200): string {
-  return text.replace(/[\s\p{C}]+/gu, ' ').slice(0, longest);
+  return withoutSecrets(text)
+    .replace(/[\s\p{C}]+/gu, ' ')
+    .slice(0, longest);
 }
 
 /**
