@@ -2,6 +2,9 @@ import { z } from 'zod';
 import { SyncError } from '../errors/sync-error.ts';
 import { JsonError, parseJson } from '../http/json.ts';
 import type { ServerRequest } from '../http/server.ts';
+import type { ApiRequest } from '../workspace/client.ts';
+import { ROUTES, type RouteName } from '../workspace/contract.ts';
+import type { Asked, Question } from './questions.ts';
 
 /** The body of a question to the daemon. Throws `body_invalid`, which names every place that is wrong. */
 export function bodyOf<Body>({ body }: Pick<ServerRequest, 'body'>, schema: z.ZodType<Body>): Body {
@@ -22,7 +25,7 @@ function read(body: unknown): unknown {
   }
 }
 
-const text = z.string().min(1).max(1_000);
+const text = z.string().min(1).max(4_000);
 
 export const nothing = z.strictObject({});
 
@@ -35,5 +38,54 @@ export const loginWish = z.strictObject({
 export const newGatewayToken = z.strictObject({ description: text });
 export const gatewayTokenId = z.strictObject({ id: text });
 
-/** Whatever there is, unchecked. */
-export const anything = z.unknown();
+const count = z.int().min(0).max(1_000_000);
+const wishOfHooks = { publicUrl: text.optional() };
+
+/** What each question takes. */
+export const QUESTION_BODIES: { readonly [Name in Question]: z.ZodType<Asked<Name>> } = {
+  held: z.strictObject({ samples: count }),
+  release: z.strictObject({
+    classes: z.array(z.enum(['removals', 'creations', 'refused'])).optional(),
+    entities: z.array(text).max(100_000).optional(),
+  }),
+  plan: z.strictObject({ limit: count }),
+  apply: z.strictObject({ id: text }),
+  backfill: z.strictObject({ connection: text, since: text.nullable() }),
+  'backfill-progress': z.strictObject({ connection: text }),
+  'backfill-stop': z.strictObject({ connection: text }),
+  hooks: z.strictObject({ connection: text.optional(), ...wishOfHooks }),
+  'hooks-install': z.strictObject({ connection: text, ...wishOfHooks }),
+  explain: z.strictObject({ target: text }),
+  'link-target': z.strictObject({ target: text }),
+  'link-added': z.strictObject({
+    taskId: text,
+    workItem: z.looseObject({ workItemId: text, url: z.string() }),
+    item: text.nullable(),
+  }),
+  'link-to-remove': z.strictObject({ taskId: text, link: text }),
+  'link-removed': z.strictObject({ taskId: text, link: text }),
+  quota: nothing,
+};
+
+/** Below the base address of the workspace, and nowhere else: no host, no step upwards, however it is spelled. */
+const PATH = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~!'()*-]|%(?!2[eEfF]|5[cC]|25|00)[0-9A-Fa-f]{2})+)+$/;
+
+/** A request that a command sends to the workspace. */
+export const apiRequest: z.ZodType<ApiRequest> = z.strictObject({
+  method: z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']),
+  path: z.string().max(4_000).regex(PATH, 'expected a path below the base address of the API'),
+  query: z
+    .string()
+    .max(16_000)
+    .regex(/^[^#\s]*$/, 'expected an encoded query')
+    .optional(),
+  headers: z.record(
+    z.string().regex(/^[\w-]{1,100}$/),
+    z
+      .string()
+      .max(4_000)
+      .regex(/^[^\r\n]*$/),
+  ),
+  body: z.unknown().optional(),
+  route: z.custom<RouteName>((name) => typeof name === 'string' && Object.hasOwn(ROUTES, name), 'expected a route'),
+});

@@ -7,11 +7,19 @@ import { callerOf } from '../web/door.ts';
 import { linkPath } from '../web/login.ts';
 import type { Sessions } from '../web/sessions.ts';
 import type { ApiRequest, ApiResponse } from '../workspace/client.ts';
-import { anything, bodyOf, gatewayTokenId, loginWish, newGatewayToken, nothing } from './admin-bodies.ts';
+import {
+  apiRequest,
+  bodyOf,
+  gatewayTokenId,
+  loginWish,
+  newGatewayToken,
+  nothing,
+  QUESTION_BODIES,
+} from './admin-bodies.ts';
 import { checkAll } from './check.ts';
 import { pollOnce } from './once.ts';
 import type { Partition } from './partition.ts';
-import { answerQuestion } from './questions.ts';
+import { answerQuestion, isQuestion } from './questions.ts';
 
 /**
  * What commands beside a running daemon ask of it, so that they spend its quota and not their own. They show the token
@@ -56,15 +64,17 @@ function addRoutes(server: Server, { partitions, sessions, clock }: AdminOptions
   };
   server.post('/admin/workspaces/:workspace/requests', async (request, reply) => {
     const partition = named(request, reply);
-    return partition ? forward(partition, bodyOf(request, anything) as ApiRequest, patienceOf(request)) : reply;
+    return partition ? forward(partition, bodyOf(request, apiRequest), patienceOf(request)) : reply;
   });
   server.post('/admin/workspaces/:workspace/questions/:question', async (request, reply) => {
     const partition = named(request, reply);
     if (!partition) return reply;
     const { question } = request.params as { question: string };
-    const answer = answerQuestion(question, partition, bodyOf(request, anything), clock);
-    if (answer === undefined) return reply.code(404).send({ error: 'not_found' });
-    return answer.catch((error: unknown) => reply.code(REFUSED).send(failureOf(error)));
+    if (!isQuestion(question)) return reply.code(404).send({ error: 'not_found' });
+    const asked = bodyOf(request, QUESTION_BODIES[question]);
+    return answerQuestion(question, partition, asked, clock).catch((error: unknown) =>
+      reply.code(REFUSED).send(failureOf(error)),
+    );
   });
   const tokens = '/admin/workspaces/:workspace/gateway-tokens';
   server.get(tokens, async (request, reply) => named(request, reply)?.passage.tokens.list() ?? reply);

@@ -68,14 +68,11 @@ export function longestAnswer(question: Question): number {
   return (LONGEST_ANSWERS[question] ?? 0) + 30_000;
 }
 
-/** Undefined where there is no such question. */
-export function answerQuestion(
-  name: string,
-  partition: Partition,
-  asked: unknown,
-  clock: Clock,
-): Promise<unknown> | undefined {
-  if (!Object.hasOwn(QUESTIONS, name)) return undefined;
-  const answer = QUESTIONS[name as Question] as (...given: unknown[]) => Promise<unknown>;
+export function isQuestion(name: string): name is Question {
+  return Object.hasOwn(QUESTIONS, name);
+}
+
+export function answerQuestion(name: Question, partition: Partition, asked: unknown, clock: Clock): Promise<unknown> {
+  const answer = QUESTIONS[name] as (...given: unknown[]) => Promise<unknown>;
   return answer(partition, asked, clock);
 }

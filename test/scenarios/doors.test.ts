@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { QUESTION_BODIES } from '../../src/daemon/admin-bodies.ts';
 import type { GuardedRoute } from '../../src/web/door.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 
@@ -174,5 +175,78 @@ describe('every route', () => {
         expect([url, type, answer.status]).toEqual([url, type, 415]);
       }
     }
+  });
+});
+
+describe('a body that is none of those that are expected', () => {
+  const post = async (path: string, body: string) => {
+    const headers = { ...bearer(ADMIN).headers, 'content-type': 'application/json' };
+    const answer = await fetch(origin + path, { method: 'POST', headers, body });
+    return { status: answer.status, ...((await answer.json()) as object) };
+  };
+  const paths = () => [
+    ...world
+      .daemon()
+      .routes()
+      .filter(({ method, url }) => method === 'POST' && url.startsWith('/admin/') && !url.includes(':question'))
+      .map(({ url }) => url.replace(':workspace', 'test')),
+    ...Object.keys(QUESTION_BODIES).map((question) => `/admin/workspaces/test/questions/${question}`),
+  ];
+
+  it.each([
+    '{',
+    '[]',
+    'null',
+    '7',
+    '"text"',
+    '{"nobody":"knows this"}',
+    '{"__proto__":{"a":1}}',
+    '{"connection":7,"id":[],"target":{},"taskId":null,"samples":"x","limit":-1,"description":0,"classes":"all","role":"owner"}',
+    `${'['.repeat(100)}${']'.repeat(100)}`,
+  ])('is refused, and every wrong place is named: %s', async (body) => {
+    expect(paths().length).toBeGreaterThan(20);
+    for (const path of paths()) {
+      const refusal = { code: 'body_invalid', message: expect.stringMatching(/: /), hint: expect.any(String) };
+      expect([path, await post(path, body)]).toEqual([path, { status: 400, failure: refusal }]);
+    }
+  });
+
+  it.each([
+    '//evil.example.org/x',
+    '@evil.example.org/',
+    '.evil.example.org',
+    ':80@evil.example.org/',
+    '/a/../b',
+    '/a/./b',
+    '/a/%2e%2e/b',
+    '/a%2fb',
+    '/a%5cb',
+    '/a?b',
+    '/a#b',
+    '/a b',
+    'http://evil.example.org/',
+    '',
+    '/',
+  ])('sends no request to another place than the workspace: %j', async (path) => {
+    const request = { method: 'GET', path, headers: {}, route: 'listTasks' };
+    const answer = await post('/admin/workspaces/test/requests?patience=1', JSON.stringify(request));
+    expect(answer).toMatchObject({
+      status: 400,
+      failure: { code: 'body_invalid', message: expect.stringMatching(/^path: /) },
+    });
+  });
+
+  it('is shown by a command with every place', async () => {
+    const { status, failure } = (await post(
+      '/admin/workspaces/test/questions/release',
+      '{"classes":["x"],"entities":[7],"y":1}',
+    )) as {
+      status: number;
+      failure: { message: string };
+    };
+    expect([status, failure.message.split('\n').map((line) => line.split(':')[0])]).toEqual([
+      400,
+      ['classes.0', 'entities.0', 'the body'],
+    ]);
   });
 });
