@@ -1,9 +1,9 @@
-import { type Command, InvalidArgumentError } from 'commander';
-import { daemonOptions, environment, type Flags, publicAddress } from '../config/options.ts';
+import type { Command } from 'commander';
+import { daemonOptions, environment, type Flags } from '../config/options.ts';
 import { findOwner } from '../daemon/data-folder.ts';
 import { endAllSessions } from '../daemon/end-sessions.ts';
 import { askOwner, hasOwner } from './owner.ts';
-import { type Exit, OF_QUESTIONS, print, say, withDaemonOptions } from './setting.ts';
+import { type Exit, likeOption, OF_QUESTIONS, print, say, withDaemonOptions } from './setting.ts';
 import { plural } from './words.ts';
 
 /** `worksync login` and `worksync logout`. */
@@ -12,7 +12,11 @@ export function addLogin(program: Command, exit: Exit): void {
     .description('print a link that logs one browser in, once, within ten minutes')
     .option('--read', 'let the browser look only')
     .option('--workspace <name...>', 'limit it to these workspaces')
-    .option('--address <address>', 'where the browser reaches the daemon, if not where the daemon listens', addressOf)
+    .option(
+      '--address <address>',
+      'where the browser reaches the daemon, if not where the daemon listens',
+      likeOption('publicUrl'),
+    )
     .addHelpText('after', '\nExample: worksync login --read --workspace team --address https://sync.example.com')
     .action(async ({ read, workspace, address, ...flags }: LoginFlags) => {
       const { data } = daemonOptions(flags, environment());
@@ -31,12 +35,6 @@ export function addLogin(program: Command, exit: Exit): void {
       print(`logged out: ${plural(ended, 'browser')}`);
       exit(0);
     });
-}
-
-function addressOf(text: string): string {
-  const address = publicAddress(text);
-  if (address === undefined) throw new InvalidArgumentError('expected an address that begins with https:// or http://');
-  return address;
 }
 
 type LoginFlags = Flags & { readonly read?: boolean; readonly workspace?: string[]; readonly address?: string };

@@ -7,6 +7,7 @@ import { systemRandom } from '../lib/random.ts';
 import { createLogger } from '../observe/logger.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import type { Status } from '../web/status.ts';
+import type { Reached } from '../workspace-service/service.ts';
 import { addBackfill } from './backfill.ts';
 import { check, describeFindings } from './check.ts';
 import { addConnectors } from './connectors.ts';
@@ -28,6 +29,7 @@ import { reportError } from './report-error.ts';
 import { run } from './run.ts';
 import type { Session } from './session.ts';
 import {
+  likeOption,
   OF_HOOKS,
   OF_QUESTIONS,
   OF_WORK,
@@ -197,14 +199,23 @@ function addWorkspace(program: Command, setting: Setting, exit: (code: number) =
     .option('--quota <requests>', 'requests per 15 minutes for all API keys; 0 lifts the limit', wholeNumber, 200)
     .option('--burst <requests>', 'requests per minute for all API keys; 0 lifts the limit', wholeNumber, 40)
     .option('--allow-private-webhooks', 'let webhooks go to this machine and to private networks')
+    .option('--public-url <address>', 'where clients reach it, for addresses of files', likeOption('publicUrl'))
+    .option(
+      '--allowed-hosts <names>',
+      'names beside localhost under which clients reach it',
+      likeOption('allowedHosts'),
+    )
+    .option('--trusted-proxies <ranges>', 'addresses of your reverse proxies', likeOption('trustedProxies'))
     .option('--json', 'print one JSON line when it listens')
     .addHelpText('after', '\nExample: worksync workspace serve --port 8090 --db data/workspace.service.db --json')
     .exitOverride()
-    .action(async ({ json, db: file, quota: requests, burst, allowPrivateWebhooks = false, ...given }: ServeFlags) => {
+    .action(async ({ json, db: file, port, host, quota: requests, burst, ...given }: ServeFlags) => {
+      const { allowPrivateWebhooks = false, ...reached } = given;
       const logger = createLogger({ level: 'warn', scrubber: setting.scrubber });
       const key = secretKeyOf(environment());
       if (key) setting.scrubber.add(key.text);
-      const options = { ...given, file, quota: { requests, burst }, allowPrivateWebhooks, secretKey: key?.key };
+      const own = { file, quota: { requests, burst }, secretKey: key?.key };
+      const options = { ...own, port, host, allowPrivateWebhooks, reached };
       const { serveWorkspace } = await import('./workspace-serve.ts');
       const served = await serveWorkspace(options, systemParts(logger, setting.version, setting.scrubber));
       const people = `The workspace service listens at ${served.url}\n  key    ${served.apiKey}\n  token  ${served.oauthToken}`;
@@ -214,7 +225,7 @@ function addWorkspace(program: Command, setting: Setting, exit: (code: number) =
   addConnectProvider(workspace, setting, exit);
 }
 
-interface ServeFlags {
+interface ServeFlags extends Reached {
   readonly port: number;
   readonly host: string;
   readonly db: string;

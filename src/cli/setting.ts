@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { DAEMON_OPTIONS, type Flags } from '../config/options.ts';
+import { DAEMON_OPTIONS, type Flags, optionValue } from '../config/options.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import { openSession, type Session, type SessionInput } from './session.ts';
 
@@ -37,6 +37,15 @@ export function withDaemonOptions(command: Command, shown?: readonly OptionKey[]
 export function sessionOf(setting: Setting, flags: Flags, logLevel: SessionInput['logLevel']): Session {
   const { version, scrubber, demoSecret } = setting;
   return openSession({ version, scrubber, flags, logLevel, supplied: { WORKSYNC_DEMO_SECRET: demoSecret } });
+}
+
+/** For an option of a command that takes what an option of the daemon takes. */
+export function likeOption<Key extends OptionKey>(key: Key) {
+  return (text: string) => {
+    const read = optionValue(key, text);
+    if ('value' in read) return read.value;
+    throw new InvalidArgumentError(read.expected);
+  };
 }
 
 export function wholeNumber(text: string): number {

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import closeWithGrace from 'close-with-grace';
 import { gitProviders } from '../daemon/git-providers.ts';
 import type { Parts } from '../daemon/parts.ts';
-import { createWorkspaceService } from '../workspace-service/service.ts';
+import { createWorkspaceService, type Reached } from '../workspace-service/service.ts';
 
 export interface ServeOptions {
   readonly port: number;
@@ -13,6 +13,8 @@ export interface ServeOptions {
   readonly quota: { readonly requests: number; readonly burst: number };
   readonly allowPrivateWebhooks: boolean;
   readonly secretKey?: Buffer;
+  /** How clients reach it. */
+  readonly reached: Reached;
 }
 
 /** What a client needs; with `--json` the one line that is printed. */
@@ -34,7 +36,7 @@ export async function serveWorkspace(options: ServeOptions, parts: Parts): Promi
   const { clock, random, logger } = parts;
   mkdirSync(dirname(options.file), { recursive: true });
   const quota = { ...options.quota, window: WINDOW, burstWindow: BURST_WINDOW };
-  const { file, secretKey, allowPrivateWebhooks } = options;
+  const { file, secretKey, allowPrivateWebhooks, reached } = options;
   const service = await createWorkspaceService({
     file,
     quota,
@@ -43,6 +45,7 @@ export async function serveWorkspace(options: ServeOptions, parts: Parts): Promi
     logger,
     secretKey,
     allowPrivateWebhooks,
+    reached,
     meter: parts.metrics.meter,
     providers: gitProviders(parts),
   });

@@ -162,6 +162,16 @@ function readOption(option: DaemonOption, flags: Flags, env: Environment): Read 
   return { problem: `${origin}: expected ${EXPECTED[option.type]}, got "${text}"`, isFlag: flag !== undefined };
 }
 
+/** What a text means as the value of an option, for commands that are told the same in another place. */
+export function optionValue<Key extends keyof DaemonOptions>(
+  key: Key,
+  text: string,
+): { readonly value: NonNullable<DaemonOptions[Key]> } | { readonly expected: string } {
+  const { type } = DAEMON_OPTIONS.find((option) => option.key === key) as DaemonOption;
+  const value = PARSERS[type](text) as NonNullable<DaemonOptions[Key]> | undefined;
+  return value === undefined ? { expected: `expected ${EXPECTED[type]}` } : { value };
+}
+
 const EXPECTED = {
   path: 'a path',
   host: 'an address without a port',
@@ -195,8 +205,7 @@ function isRange(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 }
 
-/** An address of this daemon, without a slash at the end; undefined where the text is none. */
-export function publicAddress(text: string): string | undefined {
+function publicAddress(text: string): string | undefined {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol)) return undefined;
   if (url.search + url.hash + url.username + url.password !== '') return undefined;

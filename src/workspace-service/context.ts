@@ -35,7 +35,7 @@ export type Query = Database<ServiceTables>['query'] | Write;
 /** One request after authentication, quota, version, workspace and schemas have been checked. */
 export interface Call<Name extends RouteName> {
   readonly caller: Caller;
-  /** How the client addressed the service: `http://host:port`. */
+  /** What addresses of the service begin with for this client: `http://host:port`. */
   readonly origin: string;
   readonly workspaceId: string;
   readonly ids: Omit<Parameters<Routes[Name]>, 'query' | 'body'>;

@@ -25,6 +25,9 @@ export interface PipelineDeps {
   readonly quotaLog: QuotaLog;
   readonly statistics: Statistics;
   readonly faults?: Faults;
+  /** What addresses of the service begin with for the sender of this request, without a slash at the end. */
+  readonly originFor: (request: ServerRequest) => string;
+  readonly trustedProxies?: readonly string[];
 }
 
 interface Admission {
@@ -50,6 +53,7 @@ export function createPipeline(deps: PipelineDeps): Server {
   const server = createServer({
     bodyLimit: LIMITS.jsonBody,
     requestTimeout: REQUEST_TIMEOUT,
+    trustedProxies: deps.trustedProxies,
     failureBody: (status, message) => errorBody(status, message, 'bad_request'),
   });
   if (deps.faults) addFaults(server, deps.faults);
@@ -102,7 +106,7 @@ function addRoute(server: Server, deps: PipelineDeps, { name, route, url }: Serv
       }
       const query = checkQuery(route, request.query);
       const body = checkBody(route, request.body, request.headers['content-type']);
-      const origin = `${request.protocol}://${request.host}`;
+      const origin = deps.originFor(request);
       const before = deps.service.commits.count();
       const answer = await handler({ ...entered, origin, query, body });
       await counted;

@@ -1,8 +1,9 @@
 import type { AddressInfo } from 'node:net';
 import { SyncError } from '../errors/sync-error.ts';
 import { createHttpClient } from '../http/client.ts';
+import { createOrigins } from '../http/origin.ts';
 import { PRIVATE_RANGES } from '../http/private-ranges.ts';
-import { listen } from '../http/server.ts';
+import { listen, type ServerRequest } from '../http/server.ts';
 import { createBell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -42,10 +43,22 @@ export interface WorkspaceServiceOptions {
   readonly providers?: Service['providers'];
   /** Whether webhooks may go to this machine and to private networks. */
   readonly allowPrivateWebhooks?: boolean;
+  /** How clients reach it, where they do not under the address it listens on. */
+  readonly reached?: Reached;
   readonly meter?: Meter;
   /** Tests only: the network between client and service. */
   readonly faults?: Faults;
   readonly steps?: Steps;
+}
+
+/** Addresses of uploads and files are answers, so they begin with a name of ours and never with what a client makes up. */
+export interface Reached {
+  /** All of them begin with it. */
+  readonly publicUrl?: string;
+  /** Otherwise with the name that the client used, where it is one of these, or of loopback. */
+  readonly allowedHosts?: readonly string[];
+  /** Proxies that may say that a request came over TLS. */
+  readonly trustedProxies?: readonly string[];
 }
 
 /** What the service holds and has received, counted from its rows and its own door. */
@@ -120,7 +133,12 @@ async function assemble(
   const delivery = createWebhookDelivery({ database, commits, secrets, clock, logger, http, bell });
   const quotaLog = await openQuotaLog({ database, commits, clock, quota });
   const statistics = createStatistics();
-  const server = createPipeline({ service, handlers: createHandlers(service), quotaLog, statistics, faults });
+  const { publicUrl, allowedHosts, trustedProxies } = options.reached ?? {};
+  const addressed = createOrigins({ allowedHosts });
+  const originFor = (request: ServerRequest) =>
+    publicUrl ?? addressed(request).origin ?? originOf(server.server.address() as AddressInfo);
+  const deps = { service, handlers: createHandlers(service), quotaLog, statistics, faults, originFor, trustedProxies };
+  const server = createPipeline(deps);
   let closing: Promise<void> | undefined;
   const close = async () => {
     const cancel = clock.after(GRACE, () => ending.abort());
@@ -136,7 +154,7 @@ async function assemble(
     ...createAdministration(service),
     async listen({ host, port }) {
       await listen(server, { host, port });
-      return baseAddress(server.server.address() as AddressInfo);
+      return originOf(server.server.address() as AddressInfo) + BASE_PATH;
     },
     statistics: async () => ({ ...(await countRows(database)), requests: statistics.byKey() }),
     close: () => (closing ??= close()),
@@ -155,8 +173,8 @@ function webhookClient({ steps = noSteps, meter = silentMeter, allowPrivateWebho
   return createHttpClient({ steps, meter, timeouts, blockedRanges });
 }
 
-function baseAddress({ address, family, port }: AddressInfo): string {
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}${BASE_PATH}`;
+function originOf({ address, family, port }: AddressInfo): string {
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
 async function countRows({ query }: Database<ServiceTables>) {

@@ -3,10 +3,10 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { createWorkspaceService } from '../../src/workspace-service/service.ts';
+import { createWorkspaceService, type Reached } from '../../src/workspace-service/service.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 import { NO_QUOTA, startWorkspaceService } from '../support/workspace-service.ts';
 
@@ -187,4 +187,71 @@ it('a video of 100 MB goes to disk while it comes, and is given as it was', asyn
   for await (const one of (await download(running, assetUrl)).body!) digest.update(one);
   for (let sent = 0; sent < 100; sent++) whole.update(piece);
   expect(digest.digest('hex')).toBe(whole.digest('hex'));
+});
+
+describe('addresses of files', () => {
+  /** What they begin with, for a client that sends these headers. */
+  async function originFor(reached: Reached | undefined, headers: Record<string, string>) {
+    const service = await createWorkspaceService({
+      ...{ file: await temporaryFile(), clock: createTravellingClock(), random: systemRandom() },
+      ...{ logger: silentLogger, quota: NO_QUOTA, reached },
+    });
+    onTestFinished(() => service.close());
+    const { port } = new URL(await service.listen({ host: '127.0.0.1', port: 0 }));
+    const { apiKey } = await service.mintStartCredentials();
+    const options = { port, method: 'POST', path: '/api/v1/workspaces/current/files/upload-url' };
+    const all = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', ...headers };
+    const answer = await new Promise<string>((resolve) => {
+      httpRequest({ ...options, headers: all }, (response) => {
+        void response.toArray().then((pieces) => resolve(Buffer.concat(pieces).toString()));
+      }).end(JSON.stringify({ filename: 'a.png', contentType: 'image/png', size: 7 }));
+    });
+    const { uploadUrl, assetUrl } = JSON.parse(answer) as { uploadUrl: string; assetUrl: string };
+    const origins = [uploadUrl, assetUrl].map((url) => url.split('/api/v1/')[0]?.replace(port, 'PORT'));
+    expect(origins[0]).toBe(origins[1]);
+    return origins[0];
+  }
+
+  it.each<[string, Reached | undefined, Record<string, string>, string]>([
+    ['as the client addressed us', undefined, { host: 'localhost:4711' }, 'http://localhost:4711'],
+    [
+      'where we listen, for a name that is none of ours',
+      undefined,
+      { host: 'evil.example.org' },
+      'http://127.0.0.1:PORT',
+    ],
+    ['where we listen, for no name at all', undefined, { host: 'a b@c' }, 'http://127.0.0.1:PORT'],
+    [
+      'under a name that is allowed',
+      { allowedHosts: ['files.example.com'] },
+      { host: 'files.example.com' },
+      'http://files.example.com',
+    ],
+    [
+      'no TLS because a stranger says so',
+      undefined,
+      { host: 'localhost', 'x-forwarded-proto': 'https' },
+      'http://localhost',
+    ],
+    [
+      'no name because a stranger says so',
+      { allowedHosts: ['files.example.com'] },
+      { host: 'localhost', 'x-forwarded-host': 'files.example.com' },
+      'http://localhost',
+    ],
+    [
+      'TLS where a trusted proxy says so',
+      { allowedHosts: ['files.example.com'], trustedProxies: ['127.0.0.1'] },
+      { host: 'files.example.com', 'x-forwarded-proto': 'https' },
+      'https://files.example.com',
+    ],
+    [
+      'the public address, whatever a client says',
+      { publicUrl: 'https://files.example.com/ws' },
+      { host: 'evil.example.org' },
+      'https://files.example.com/ws',
+    ],
+  ])('begin %s', async (_name, reached, headers, origin) => {
+    expect(await originFor(reached, headers)).toBe(origin);
+  });
 });
