@@ -26,6 +26,8 @@ export interface StartOptions {
   /** Another user than that of the tests, who must be root then. */
   readonly uid?: number;
   readonly gid?: number;
+  /** Whether something is to be typed in; otherwise its standard input is empty. */
+  readonly isTyped?: boolean;
 }
 
 /** The variables that a process may take from the tests; none that would configure worksync. */
@@ -51,15 +53,16 @@ export function startNode(args: readonly string[], options: StartOptions = {}): 
 export function startProgram(
   program: string,
   args: readonly string[],
-  { env = {}, cwd = TOP, uid, gid }: StartOptions = {},
+  { env = {}, cwd = TOP, uid, gid, isTyped }: StartOptions = {},
 ): Running {
   const child = spawn(program, args, {
     cwd,
     env: { ...baseEnvironment(), ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
     ...(uid !== undefined && { uid }),
     ...(gid !== undefined && { gid }),
   });
+  if (!isTyped) child.stdin.end();
   let stdout = '';
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
