@@ -24,7 +24,7 @@ const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 const ANY_ADDRESS = ['0.0.0.0', '::', ''];
 const HOST = /^(\[[\da-f:.]{2,45}\]|[a-z\d](?:[a-z\d.-]{0,252}[a-z\d])?)(?::(\d{1,5}))?$/;
 
-/** Sent by reverse proxies. From one that is not trusted they prove nothing, but that there is one. */
+/** Sent by reverse proxies: whatever they say, there is one. */
 const FORWARDED = [
   'forwarded',
   'via',
@@ -63,9 +63,9 @@ function originOf(address: string): string | undefined {
   return URL.parse(address)?.origin;
 }
 
-function isOwnMachine({ ip, headers, socket }: ServerRequest): boolean {
-  const isDirect = ip === socket.remoteAddress;
-  return isLoopback(ip) && !(isDirect && FORWARDED.some((name) => headers[name] !== undefined));
+/** What any proxy passed on came from elsewhere, whoever it says. */
+function isOwnMachine({ headers, socket }: ServerRequest): boolean {
+  return isLoopback(socket.remoteAddress) && !FORWARDED.some((name) => headers[name] !== undefined);
 }
 
 function isLoopback(address: string | undefined): boolean {

@@ -178,6 +178,28 @@ describe('every route', () => {
   });
 });
 
+describe('a link for a browser', () => {
+  const linkFor = async (token: string, wish: object) => {
+    const headers = { ...bearer(token).headers, 'content-type': 'application/json' };
+    const answer = await fetch(`${origin}/admin/login-links`, { method: 'POST', headers, body: JSON.stringify(wish) });
+    return (await answer.json()) as { path?: string; failure?: { message: string } };
+  };
+
+  it('opens no more than its maker may', async () => {
+    const beyond = await linkFor(OURS, { role: 'read', workspaces: ['other'] });
+    expect(beyond.failure?.message).toBe('workspaces: there is no workspace "other"');
+    const { path = '' } = await linkFor(OURS, { role: 'admin', workspaces: null });
+    const link = new URL(path, origin).searchParams.get('link') ?? '';
+    const headers = { origin, 'content-type': 'application/x-www-form-urlencoded' };
+    const body = new URLSearchParams({ link });
+    const answer = await fetch(`${origin}/login`, { method: 'POST', redirect: 'manual', headers, body });
+    const cookie = answer.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+    const look = async (url: string) => (await fetch(origin + url, { headers: { cookie } })).status;
+    expect(await look('/admin/workspaces/test/gateway-tokens')).toBe(200);
+    expect(await look('/admin/workspaces/other/gateway-tokens')).toBe(403);
+  });
+});
+
 describe('a body that is none of those that are expected', () => {
   const post = async (path: string, body: string) => {
     const headers = { ...bearer(ADMIN).headers, 'content-type': 'application/json' };

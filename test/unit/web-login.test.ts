@@ -175,8 +175,16 @@ describe('who may log in', () => {
     const host = { host: 'sync.example.com' };
     const tls = { ...host, 'x-forwarded-for': '203.0.113.9', 'x-forwarded-proto': 'https' };
     const link = await doors.sessions.makeLink(ALL);
-    const plain = { ...tls, 'x-forwarded-proto': 'http', origin: 'http://sync.example.com' };
-    expect((await post(doors, { link }, { headers: plain })).statusCode).toBe(403);
+    // Nor where somebody behind the proxy claims to be this machine.
+    for (const from of ['203.0.113.9', '127.0.0.1', '::1']) {
+      const plain = {
+        ...host,
+        'x-forwarded-for': from,
+        'x-forwarded-proto': 'http',
+        origin: 'http://sync.example.com',
+      };
+      expect((await post(doors, { link }, { headers: plain })).statusCode).toBe(403);
+    }
     expect((await post(doors, { link }, { headers: { ...tls, origin: 'http://sync.example.com' } })).statusCode).toBe(
       403,
     );
