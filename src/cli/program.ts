@@ -10,6 +10,7 @@ import type { Status } from '../web/status.ts';
 import type { Reached } from '../workspace-service/service.ts';
 import { addBackfill } from './backfill.ts';
 import { check, describeFindings } from './check.ts';
+import { addConnections } from './connections.ts';
 import { addConnectors } from './connectors.ts';
 import { addDocs } from './docs.ts';
 import { addFiles } from './files.ts';
@@ -88,7 +89,7 @@ function build(setting: Setting, exit: (code: number) => void): Command {
   addStatus(program, exit);
   addCheck(program, setting, exit);
   addLogin(program, exit);
-  for (const add of [addPlan, addQuota, addHeld, addBackfill, addHooks]) add(program, setting, exit);
+  for (const add of [addPlan, addQuota, addHeld, addBackfill, addHooks, addConnections]) add(program, setting, exit);
   for (const add of [addConnectors, addTranslate]) add(program, setting, exit);
   for (const add of [addTasks, addLinks, addDocs, addPullRequests, addFiles, addKeys, addGateway])
     add(program, setting, exit);

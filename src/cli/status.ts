@@ -52,7 +52,8 @@ function describeConnections({ connections }: WorkspaceStatus, now: number): str
   const failures = connections.flatMap(({ name, failure }) =>
     failure ? [`    ${name}: ${failure.message}${failure.hint ? ` (${failure.hint})` : ''}`] : [],
   );
-  const silent = connections.flatMap(({ name, hooks, missingUnits }) => [
+  const silent = connections.flatMap(({ name, names, hooks, missingUnits }) => [
+    ...names.map((each) => `    ${name}: ${describeName(name, each)}`),
     ...(hooks?.silent ?? []).map(
       ({ subject, state, message, hint }) =>
         `    ${name}: webhook ${state} at ${subject}: ${message}${hint ? ` (${hint})` : ''}`,
@@ -65,6 +66,17 @@ function describeConnections({ connections }: WorkspaceStatus, now: number): str
     ),
   ]);
   return ['  connections', ...table(rows).split('\n'), ...failures, ...silent];
+}
+
+function describeName(
+  connection: string,
+  { name, id, called, elsewhere }: WorkspaceStatus['connections'][number]['names'][number],
+): string {
+  if (elsewhere === null) return `${name} is called ${called} now; it is followed by its id ${id}`;
+  return (
+    `scope_rebound: ${name} leads to ${elsewhere}, and led to ${id} before; nothing is taken from ${elsewhere} ` +
+    `(if it is the one you mean, run "worksync connections rebind ${connection}")`
+  );
 }
 
 function describePoll(schedule: string | null, lastPollAt: number | null, now: number): string {

@@ -6,6 +6,7 @@ import type { Logger } from '../lib/logger.ts';
 import type { Delivery } from '../model/delivery.ts';
 import type { Grammar } from '../model/grammar.ts';
 import type { Item, ItemKey, ItemReference, PullRequest, PullRequestState } from '../model/item.ts';
+import type { Seen } from '../model/names.ts';
 
 /**
  * What a vendor can do. Every flag is false unless the connector says otherwise. The core asks the flag, never the
@@ -180,6 +181,11 @@ export interface Connection {
   poll(position: PollPosition, signal: AbortSignal): Promise<PollPage>;
   /** Gets the object; an object that is gone comes back as a body that translates to a gone item. */
   fetch(reference: ItemReference, signal: AbortSignal): Promise<Fetched>;
+  /**
+   * What a name of the configuration leads to now, as the vendor says it at this moment: a renamed thing may still be found
+   * by its name of before. Throws `not_found` where it leads to nothing.
+   */
+  identify?(name: string, signal: AbortSignal): Promise<Seen>;
   /** Proves credentials, rights and scope; used by `worksync check`. */
   check(signal: AbortSignal): Promise<readonly Finding[]>;
   /** One page of a backfill. */
@@ -309,6 +315,10 @@ export interface Connector<Options = never> {
   unrestricted?(host?: string): Options;
   /** Pure: the webhook event that a payload of this shape belongs to, where its headers are not at hand. */
   eventOf?(payload: unknown): string | undefined;
+  /** Pure: the names of single repositories, projects or teams in these options, as they are configured. */
+  namesIn?(options: Options): readonly string[];
+  /** Pure: how a unit is called that is asked for by its id; the id itself unless told. */
+  unitOf?(seen: Seen): string;
   /** Pure: what `fetch` needs to get this item, when its deliveries cannot be ordered. Equal for equal items. */
   reference(item: Item): ItemReference;
   connect(options: Options, deps: ConnectionDeps): Connection;

@@ -72,13 +72,28 @@ async function checkConnections({ name, connections, config }: Partition): Promi
         level: schedule === 'off' && each.level === 'error' ? ('warning' as const) : each.level,
       }));
       const own = config.connections.find((each) => each.name === connection);
-      return [...softened, ...(await checkHooks(active)), ...checkWriteBack(active, own)].map((each) => ({
+      const names = await checkNames(active);
+      return [...softened, ...names, ...(await checkHooks(active)), ...checkWriteBack(active, own)].map((each) => ({
         ...each,
         subject: each.subject === '' ? subject : `${subject}: ${each.subject}`,
       }));
     }),
   );
   return found.flat();
+}
+
+/** Names that lead to something else than before. */
+async function checkNames({ name, names, connection }: Partition['connections'][number]): Promise<Finding[]> {
+  if (!names) return [];
+  names.doubt();
+  await names.refresh(connection, AbortSignal.timeout(LONGEST_CHECK));
+  const rebound = names.bindings().filter(({ elsewhere }) => elsewhere !== undefined);
+  return rebound.map(({ entry, id, elsewhere }) => ({
+    level: 'error',
+    subject: entry,
+    message: `scope_rebound: it leads to ${elsewhere}, and led to ${id} before; nothing is taken from ${elsewhere}`,
+    hint: `If it is the one you mean, run "worksync connections rebind ${name}"; else correct the name.`,
+  }));
 }
 
 /** What is switched on and cannot be done. */

@@ -18,6 +18,7 @@ import { createBell } from '../lib/bell.ts';
 import type { Random } from '../lib/random.ts';
 import type { Job, Scheduler } from '../lib/scheduler.ts';
 import type { Stage } from '../lib/stage.ts';
+import type { Binding } from '../model/names.ts';
 import { createOutbox, type Outbox } from '../outbox/outbox.ts';
 import type { Sources } from '../reconcile/context.ts';
 import { createReconcile, type Reconcile } from '../reconcile/reconcile.ts';
@@ -35,7 +36,7 @@ import { apiOverrides } from '../workspace/contract.ts';
 import { createWriteBack } from '../write-back/write-back.ts';
 import { noteKey } from './known-key.ts';
 import type { Parts } from './parts.ts';
-import { activeConnections, rulesOf, sourcesOf, webhookUrlOf, writableOf } from './sources.ts';
+import { activeConnections, openNameBooks, rulesOf, sourcesOf, webhookUrlOf, writableOf } from './sources.ts';
 import { clientOver, type DirectContext, directSend, outboxClient, passOn, throughThrottle } from './workspace-door.ts';
 import { workspaceReceiver } from './workspace-webhooks.ts';
 
@@ -142,7 +143,8 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     }
   };
   const bells = { inbox: createBell(), outbox: createBell() };
-  const connections = activeConnections(config.connections, parts, logger, (connection) =>
+  const books = await openNameBooks(config.connections, parts, { store, logger, meter });
+  const connections = activeConnections(config.connections, parts, { logger, books }, (connection) =>
     options.publicUrl === undefined ? undefined : webhookUrlOf(options.publicUrl, config.name, connection),
   );
   const collector = createCollector({ store, clock, bell: bells.inbox });
@@ -152,7 +154,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   const fetches = createFetches(intake);
   const backfills = createBackfills(intake);
   const hooks = createHookWatch(intake);
-  const sources = sourcesOf(config.connections, parts.connectors);
+  const sources = sourcesOf(config.connections, parts.connectors, books);
   const rules = rulesOf(config, address.baseUrl, parts.connectors);
   const triaged = rules.triage.isOn ? config.connections.map(({ name }) => name) : [];
   await store.commit((transaction) => switchTriage(transaction, triaged, clock.now()));
@@ -223,6 +225,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     await Promise.all([timetable.stop(), polls.stop()]);
     for (const stage of stages.toReversed()) await stage.stop();
     await throttle.stop();
+    for (const book of books.values()) await book.settled();
     cancel();
     await store.close();
   }
@@ -273,6 +276,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
         connections: config.connections.map((connection) => ({
           ...describeConnection(config.name, connection),
           hooks: hooks.report(connection.name) ?? null,
+          names: describeNames(books.get(connection.name)?.bindings() ?? []),
         })),
         stored: await readStatus(store.query, now),
         quota: throttle.snapshot(),
@@ -299,13 +303,24 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   };
 }
 
+/** Names that lead elsewhere than they are written, or than before. */
+function describeNames(bindings: readonly Binding[]): ConfiguredConnection['names'] {
+  const isRenamed = ({ entry, id, called }: Binding) => called.toLowerCase() !== entry && id.toLowerCase() !== entry;
+  return bindings
+    .filter((each) => each.elsewhere !== undefined || isRenamed(each))
+    .map(({ entry, id, called, elsewhere }) => ({ name: entry, id, called, elsewhere: elsewhere ?? null }));
+}
+
 /** As it is configured, else as the workspace told it. */
 function workspaceIdOf({ workspace: { id } }: WorkspaceConfig, store: Store): Passage['workspaceId'] {
   let known = id === 'current' ? undefined : id;
   return async () => (known ??= await readMeta(store.query, WORKSPACE_ID));
 }
 
-function describeConnection(workspace: string, config: ConnectionConfig): Omit<ConfiguredConnection, 'hooks'> {
+function describeConnection(
+  workspace: string,
+  config: ConnectionConfig,
+): Omit<ConfiguredConnection, 'hooks' | 'names'> {
   const { name, connector, webhookSecrets, poll } = config;
   const webhookPath = webhookSecrets.length > 0 ? `/webhooks/${workspace}/${name}` : null;
   return { name, connector, webhookPath, schedule: describeSchedule(poll) };

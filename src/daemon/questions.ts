@@ -3,6 +3,7 @@ import { type HeldClass, heldChanges, releaseHeld } from '../store/guard.ts';
 import { backfillProgress, endBackfill, startBackfill } from './backfill.ts';
 import { hookStates, installHooks, LONGEST_INSTALL, LONGEST_LOOK } from './hooks.ts';
 import { explainLinks, linkAdded, linkRemoved, linkTarget, linkToRemove } from './links.ts';
+import { rebindNames } from './names.ts';
 import type { Partition } from './partition.ts';
 import { applyPlan, showPlan } from './plan.ts';
 import { describeQuota } from './quota.ts';
@@ -38,6 +39,8 @@ const QUESTIONS = {
   hooks: hookStates,
 
   'hooks-install': installHooks,
+
+  rebind: rebindNames,
 
   explain: explainLinks,
 

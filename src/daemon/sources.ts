@@ -3,9 +3,12 @@ import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
 import type { Connector } from '../connectors/connector.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
+import { byId, type NameBook, openNameBook } from '../intake/name-book.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { Meter } from '../lib/meter.ts';
 import type { Source, Sources } from '../reconcile/context.ts';
 import { createRules, type Rules } from '../reconcile/rules.ts';
+import type { Store } from '../store/database.ts';
 import type { WritableConnection } from '../write-back/write-back.ts';
 import type { Parts } from './parts.ts';
 
@@ -14,28 +17,61 @@ export function webhookUrlOf(publicUrl: string, workspace: string, connection: s
   return `${publicUrl}/webhooks/${workspace}/${connection}`;
 }
 
+/** What the names in each connection's configuration lead to, by the name of the connection. */
+export type NameBooks = ReadonlyMap<string, NameBook>;
+
+export async function openNameBooks(
+  configs: readonly ConnectionConfig[],
+  { clock, connectors }: Pick<Parts, 'clock' | 'connectors'>,
+  deps: { readonly store: Store; readonly logger: Logger; readonly meter: Meter },
+): Promise<NameBooks> {
+  const books = new Map<string, NameBook>();
+  for (const { name, connector: id, options } of configs) {
+    const { namesIn, unitOf } = connectorOf(id, connectors);
+    const entries = namesIn?.(options) ?? [];
+    if (entries.length > 0)
+      books.set(name, await openNameBook({ ...deps, clock }, { connection: name, entries, unitOf }));
+  }
+  return books;
+}
+
+/** The options as connectors get them: with what is known of the names in them. */
+function namedOptions({ name, options }: ConnectionConfig, books: NameBooks): unknown {
+  const names = books.get(name);
+  return names === undefined ? options : { ...(options as object), names };
+}
+
 /** The configured connections, ready for intake. */
 export function activeConnections(
   configs: readonly ConnectionConfig[],
   { http, clock, connectors }: Pick<Parts, 'http' | 'clock' | 'connectors'>,
-  logger: Logger,
+  { logger, books }: { readonly logger: Logger; readonly books: NameBooks },
   webhookUrl: (connection: string) => string | undefined,
 ): ActiveConnection[] {
-  return configs.map(({ name, connector: id, options, webhookSecrets: secrets, poll, sweep }) => {
+  return configs.map((config) => {
+    const { name, connector: id, webhookSecrets: secrets, poll, sweep } = config;
     const connector = connectorOf(id, connectors);
-    const connection = connector.connect(options, { http, clock, logger: logger.child({ connection: name }) });
+    const options = namedOptions(config, books);
+    const names = books.get(name);
+    const own = connector.connect(options, { http, clock, logger: logger.child({ connection: name }) });
+    const connection = names === undefined ? own : byId(own, names);
     const url = secrets.length > 0 ? webhookUrl(name) : undefined;
-    return { name, connector, options, connection, secrets, schedule: poll, sweep, webhookUrl: url };
+    return { name, connector, options, connection, names, secrets, schedule: poll, sweep, webhookUrl: url };
   });
 }
 
 /** The same connections as reconcile sees them: pure functions only. */
-export function sourcesOf(configs: readonly ConnectionConfig[], connectors: Parts['connectors']): Sources {
-  return new Map(configs.map((config) => [config.name, sourceOf(config, connectors)]));
+export function sourcesOf(
+  configs: readonly ConnectionConfig[],
+  connectors: Parts['connectors'],
+  books: NameBooks,
+): Sources {
+  return new Map(configs.map((config) => [config.name, sourceOf(config, connectors, books)]));
 }
 
-function sourceOf(config: ConnectionConfig, connectors: Parts['connectors']): Source {
-  const { name, connector: id, options, mirror, writeBack } = config;
+function sourceOf(config: ConnectionConfig, connectors: Parts['connectors'], books: NameBooks): Source {
+  const { name, connector: id, mirror, writeBack } = config;
+  const options = namedOptions(config, books);
   const connector = connectorOf(id, connectors);
   return {
     connection: name,

@@ -133,6 +133,10 @@ export const CODES = {
     verdict: 'wait-until',
     hint: 'More deliveries wait than are kept; they are taken again as the waiting ones are worked off.',
   },
+  scope_rebound: {
+    verdict: 'wait-until',
+    hint: 'If the new one is meant, run "worksync connections rebind" with the connection; else correct the name in the configuration.',
+  },
   // changes to be sent
   guard_held: {
     verdict: 'wait-until',

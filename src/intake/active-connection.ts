@@ -1,5 +1,6 @@
 import type { Connection, Connector } from '../connectors/connector.ts';
 import type { Schedule } from '../lib/scheduler.ts';
+import type { NameBook } from './name-book.ts';
 
 /** A configured connection, ready for use. The composition root builds these. */
 export interface ActiveConnection {
@@ -8,6 +9,8 @@ export interface ActiveConnection {
   /** Already parsed by `connector.options`. */
   readonly options: unknown;
   readonly connection: Connection;
+  /** What the names in its configuration lead to. Absent where it names nothing. */
+  readonly names?: NameBook;
   /** Live webhook secrets. Without one the connection takes no webhooks. */
   readonly secrets: readonly string[];
   readonly schedule: Schedule;

@@ -155,6 +155,7 @@ async function unitsOf(
   only?: ReadonlySet<string>,
 ): Promise<readonly string[] | SyncError> {
   try {
+    await active.names?.refresh(active.connection, signal);
     const units = await active.connection.units(signal);
     await clearConnectionFailure(deps.store.query, active.name);
     return only === undefined || only.has(ALL_UNITS) ? units : units.filter((unit) => only.has(unit));
@@ -189,6 +190,7 @@ async function failed(
 ): Promise<SyncError> {
   const error = asSyncError(storeError(thrown, deps.store.file));
   if (signal.aborted) return error;
+  if (error.code === 'not_found' || error.code === 'refused') active.names?.doubt();
   const connection = active.name;
   const pause = deps.pauses.note(connection, error, 'poll');
   deps.meter.count('polls_total', { connection, outcome: pause > 0 ? 'limited' : 'failed' });

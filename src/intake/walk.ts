@@ -32,9 +32,12 @@ export async function walkUnit(
   for (;;) {
     const state = await loadPollState(deps.store.query, active.name, unit);
     const walk = walkOf(state, deps.clock.now());
+    const version = active.names?.version();
     const page = await active.connection.poll(positionOf(unit, state, walk), signal);
     const next = take(state, walk, page, deps.clock.now());
-    await save(deps, active.name, unit, next);
+    // What was read under a name that was bound anew meanwhile is of something else.
+    const isStill = () => active.names?.version() === version;
+    if (!(await save(deps, active.name, { unit, taken: next, isStill }))) continue;
     if (next.isLast) return next.page ? 'complete' : 'unchanged';
     signal.throwIfAborted();
   }
@@ -55,15 +58,29 @@ function take(state: PollState, walk: Walk, page: PollPage, now: number): Taken 
   return isSamePage(state, walk, page, digest) ? { state: after, isLast } : { state: after, isLast, page };
 }
 
-async function save(deps: WalkDeps, connection: string, unit: string, { state, isLast, page }: Taken): Promise<void> {
+interface Saved {
+  readonly unit: string;
+  readonly taken: Taken;
+  isStill(): boolean;
+}
+
+/** @returns whether it was kept */
+async function save(
+  deps: WalkDeps,
+  connection: string,
+  { unit, taken: { state, isLast, page }, isStill }: Saved,
+): Promise<boolean> {
   const now = deps.clock.now();
-  await deps.store.commit(async (transaction) => {
+  const isKept = await deps.store.commit(async (transaction) => {
+    if (!isStill()) return false;
     if (page) {
       const key = `poll:${deps.random.uuid()}`;
       const delivery = { connection, key, source: 'poll' as const, event: page.event, body: page.body };
       await appendDeliveries(transaction, [delivery], now);
     }
     await savePollState(transaction, connection, unit, state, isLast ? now : undefined);
+    return true;
   });
-  if (page) deps.inbox.ring();
+  if (page && isKept) deps.inbox.ring();
+  return isKept;
 }

@@ -50,6 +50,12 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     help: 'Repositories and projects that the provider does not know, or does not show us, any more.',
     labels: ['connection'],
   },
+  scope_rebound: {
+    kind: 'gauge',
+    perWorkspace: true,
+    help: 'Names in the configuration that lead to another repository, project or team than before.',
+    labels: ['connection'],
+  },
   hook_disabled: {
     kind: 'gauge',
     perWorkspace: true,

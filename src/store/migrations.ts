@@ -254,4 +254,18 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
       await sql`delete from meta where name like 'swept.%'`.execute(db);
     },
   },
+  '007_scope_names': {
+    async up(db) {
+      await db.schema
+        .createTable('scope_names')
+        .addColumn('connection', 'text', (column) => column.notNull())
+        .addColumn('entry', 'text', (column) => column.notNull())
+        .addColumn('id', 'text', (column) => column.notNull())
+        .addColumn('called', 'text', (column) => column.notNull())
+        .addColumn('elsewhere', 'text')
+        .addColumn('asked_at', 'integer')
+        .addPrimaryKeyConstraint('scope_names_key', ['connection', 'entry'])
+        .execute();
+    },
+  },
 };

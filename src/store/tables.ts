@@ -171,6 +171,17 @@ export interface Tables {
     failed_at: number | null;
   };
 
+  /** What the names in a connection's configuration lead to; see `model/names.ts`. */
+  scope_names: {
+    connection: string;
+    /** In lower case. */
+    entry: string;
+    id: string;
+    called: string;
+    elsewhere: string | null;
+    asked_at: number | null;
+  };
+
   /** One row per unit of a backfill, see `backfills.ts`. */
   backfills: {
     connection: string;

@@ -207,10 +207,17 @@ function failingWords({ failure: latest, failingUnits }: ConnectionStatus): Mark
   return place || others ? html`<div class="hint">${place}${others}</div>` : null;
 }
 
+/** A name that leads to something else than it says. */
+function nameWords({ name, id, called, elsewhere }: ConnectionStatus['names'][number]): Markup {
+  if (elsewhere === null) return html`<div>${name} is called ${called} now</div>`;
+  return html`<div><span class="wait">scope_rebound</span> ${name} leads to ${elsewhere}, and led to ${id} before</div>`;
+}
+
 /** What is wrong with its webhooks at the vendor, and which of its units are not there. */
-function hookWords({ hooks, missingUnits }: ConnectionStatus): readonly Markup[] {
+function hookWords({ hooks, names, missingUnits }: ConnectionStatus): readonly Markup[] {
   const failures = [hooks?.failure, hooks?.redeliveryFailure].filter((each) => typeof each === 'string');
   return [
+    ...names.map(nameWords),
     ...(hooks?.silent ?? []).map(
       ({
         subject,

@@ -61,6 +61,19 @@ export interface ConfiguredConnection {
   readonly schedule: string | null;
   /** Its webhooks at the vendor; null where they are not looked at. */
   readonly hooks: HookStatus | null;
+  /** Names in its configuration that lead to something else than they say. */
+  readonly names: readonly NameStatus[];
+}
+
+/** A repository, project or team that the configuration names. */
+interface NameStatus {
+  readonly name: string;
+  /** The vendor's id of what is followed. */
+  readonly id: string;
+  /** What that is called now. */
+  readonly called: string;
+  /** Another id that the name leads to: nothing is taken from it (`scope_rebound`). Null where it leads to nothing else. */
+  readonly elsewhere: string | null;
 }
 
 /** What intake's watch reports fits it. */

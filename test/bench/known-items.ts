@@ -39,7 +39,7 @@ export async function openReconcile(folder: string): Promise<{ store: Store; sou
   const path = writeConfiguration(folder, NOWHERE.url, NOWHERE.apiKey);
   const [config] = loadConfig({ path, env: {}, connectors, apiOverrides }).workspaces;
   if (!config) throw new Error('no workspace is configured');
-  const sources = sourcesOf(config.connections, connectors);
+  const sources = sourcesOf(config.connections, connectors, new Map());
   const store = await openStore({ file: databaseFile(folder) });
   const outside = { clock: systemClock(), random: systemRandom(), logger: silentLogger, meter: silentMeter };
   const bells = { inbox: createBell(), outbox: createBell(), fetches: createBell() };

@@ -46,6 +46,7 @@ export function statusWith(parts: Partial<WorkspaceParts> = {}, more: Partial<St
             webhookPath: '/webhooks/acme/github',
             schedule: 'every 5 minutes',
             hooks: null,
+            names: [],
           },
         ],
         stored: EMPTY,

@@ -82,3 +82,35 @@ describe('inScope', () => {
     expect(namedIn({ ...scope, exclude: ['tools/*', '42'] })).toEqual([]);
   });
 });
+
+describe('a name that is bound', () => {
+  const bound = new Map([['acme/api', '1']]);
+  const told: string[] = [];
+  const names = {
+    idOf: (entry: string) => bound.get(entry.toLowerCase()),
+    told: ({ id, name }: { id: string; name: string }) => void told.push(`${id} ${name}`),
+  };
+  const scope = (include: readonly string[], exclude: readonly string[] = []): Scope => ({
+    ...{ include, exclude, archived: false, forks: false, names },
+  });
+
+  it.each([
+    ['1', 'acme/api', ['Acme/API'], true],
+    ['1', 'acme/core', ['acme/api'], true],
+    ['1', 'other/core', ['acme/api'], true],
+    ['2', 'acme/api', ['acme/api'], false],
+    // What was not bound yet is meant by its name.
+    ['3', 'acme/web', ['acme/web'], true],
+    // A pattern goes by present names.
+    ['2', 'acme/api', ['acme/api', 'acme/*'], true],
+    ['2', 'acme/api', ['2'], true],
+  ])('%s %s in %j: %s', (id, name, include, expected) => {
+    expect(inScope({ id, name }, scope(include))).toBe(expected);
+  });
+
+  it('is left out by its present name, and tells of all that is judged', () => {
+    told.length = 0;
+    expect(inScope({ id: '1', name: 'acme/secret' }, scope(['acme/api'], ['acme/secret']))).toBe(false);
+    expect(told).toEqual(['1 acme/secret']);
+  });
+});

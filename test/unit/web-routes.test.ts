@@ -60,7 +60,16 @@ function everywhere(text: string): Status {
       address: text,
       halt: new SyncError('unauthorized', text, { hint: text }),
       quota: { ...QUOTA, paused: { until: NOW + 1, reason: text } },
-      connections: [{ name: text, connector: text, webhookPath: text, schedule: text, hooks }],
+      connections: [
+        {
+          name: text,
+          connector: text,
+          webhookPath: text,
+          schedule: text,
+          hooks,
+          names: [{ name: text, id: text, called: text, elsewhere: text }],
+        },
+      ],
       stored: {
         ...EMPTY,
         deliveries: {

@@ -1,13 +1,14 @@
 import type { Connector } from '../connector.ts';
+import { namedIn } from '../kit/scope.ts';
 import { readTenant } from '../kit/tenants.ts';
 import { createApi } from './api.ts';
 import { checkAzure } from './check.ts';
 import { fetchWorkItem } from './fetch.ts';
 import { grammar } from './grammar.ts';
 import { hooksOf } from './hooks.ts';
-import { type Options, options } from './options.ts';
+import { type Options, options, scopeOf } from './options.ts';
 import { historyOfWorkItems, pollWorkItems, sweepWorkItems } from './poll.ts';
-import { createDirectory } from './projects.ts';
+import { createDirectory, readProject } from './projects.ts';
 import { eventOf, reference, translate } from './translate.ts';
 import { verify } from './verify.ts';
 import { close, comment } from './write-back.ts';
@@ -38,6 +39,7 @@ export const azureBoards: Connector<Options> = {
     return options.parse({ organization: 'any', organizationId, projects: ['*'] });
   },
   reference,
+  namesIn: (given) => namedIn(scopeOf(given)),
   connect(given, deps) {
     const api = createApi(given, deps);
     const directory = createDirectory(api, given, deps.clock);
@@ -45,6 +47,7 @@ export const azureBoards: Connector<Options> = {
     return {
       units: (signal) => directory.units(signal),
       poll: (position, signal) => pollWorkItems(api, directory, position, signal),
+      identify: (name, signal) => readProject(api, name, signal),
       fetch: (wanted, signal) => fetchWorkItem(api, directory, deps.clock, wanted, signal),
       check: (signal) => checkAzure(api, given, directory, signal),
       history: (position, signal) => historyOfWorkItems(api, directory, position, signal),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { asBase, isApiUrl } from '../kit/addresses.ts';
 import { UUID } from '../kit/fields.ts';
-import type { Scope } from '../kit/scope.ts';
+import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** No character that Azure forbids in names of projects. */
 const PROJECT = /^(?!\.)[^\p{C}\\/:?"<>|#$%&+@;,=[\]{}']{1,64}(?<![.\s])$/u;
@@ -65,6 +65,6 @@ export function apiBase(given: Options): string {
   return given.apiUrl === undefined ? webBase(given) : asBase(given.apiUrl);
 }
 
-export function scopeOf({ projects, exclude }: Options): Scope {
-  return { include: projects, exclude, archived: true, forks: true };
+export function scopeOf({ projects, exclude, names }: Options & WithNames): Scope {
+  return { include: projects, exclude, archived: true, forks: true, names };
 }

@@ -66,7 +66,8 @@ function keptAt<Kept>(kept: Map<string, Kept>, name: string, make: () => Kept): 
   return made;
 }
 
-async function readProject(api: Api, unit: string, signal: AbortSignal): Promise<Project> {
+/** A project by its name or id, as it is at this moment. */
+export async function readProject(api: Api, unit: string, signal: AbortSignal): Promise<Project> {
   const path = `/_apis/projects/${encodeURIComponent(unit)}`;
   const data = parseAnswer(schema.project, (await api.get(path, {}, signal)).content, `GET ${path}`);
   return data;

@@ -64,7 +64,7 @@ function describeRepository(name: string, answer: HttpAnswer): Finding {
   return {
     level: 'warning',
     subject: name,
-    message: `is called ${present} now; its webhooks are ignored under the old name`,
+    message: `is called ${present} now; worksync follows it by its id`,
     hint: `Write ${present} in the configuration.`,
   };
 }

@@ -1,5 +1,6 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { Connector } from '../connector.ts';
+import { namedIn } from '../kit/scope.ts';
 import { createApi } from './api.ts';
 import { checkBitbucket } from './check.ts';
 import { createComment } from './comments.ts';
@@ -7,9 +8,9 @@ import { eventOf } from './event-of.ts';
 import { fetchPull } from './fetch.ts';
 import { grammar } from './grammar.ts';
 import { createHooks } from './hooks.ts';
-import { HOST, type Options, options, shortestPoll, unrestricted } from './options.ts';
+import { HOST, type Options, options, scopeOf, shortestPoll, unrestricted } from './options.ts';
 import { pollPulls, readHistory, sweepPulls } from './poll.ts';
-import { createRepositories } from './repositories.ts';
+import { createRepositories, unitOf } from './repositories.ts';
 import { reference, translate } from './translate.ts';
 import { verify } from './verify.ts';
 import { createGit } from './write.ts';
@@ -39,6 +40,8 @@ export const bitbucket: Connector<Options> = {
   unrestricted,
   eventOf,
   reference,
+  namesIn: (given) => namedIn(scopeOf(given)),
+  unitOf,
   git: createGit,
   connect(given, deps) {
     const api = createApi(given, deps);
@@ -46,6 +49,7 @@ export const bitbucket: Connector<Options> = {
     return {
       units: repositories.units,
       poll: (position, signal) => pollPulls(api, position, signal),
+      identify: (name, signal) => repositories.present(name, signal),
       fetch: (wanted, signal) => fetchPull({ api, clock: deps.clock, commits: given.commits, signal }, wanted),
       check: (signal) => checkBitbucket(api, given, repositories, signal),
       history: (position, signal) => readHistory(api, position, signal),

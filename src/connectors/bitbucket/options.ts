@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { asBase, isApiUrl } from '../kit/addresses.ts';
 import { commitsOption } from '../kit/commits.ts';
 import { isPattern } from '../kit/patterns.ts';
-import type { Scope } from '../kit/scope.ts';
+import type { Scope, WithNames } from '../kit/scope.ts';
 
 export const HOST = 'bitbucket.org';
 export const PUBLIC_API = 'https://api.bitbucket.org/2.0';
@@ -70,8 +70,14 @@ export function unrestricted(): Options {
 }
 
 /** Pure: the options as one scope. Bitbucket knows no archived repositories. */
-export function scopeOf({ repositories: named, workspaces, exclude, forks }: Options): Scope {
-  return { include: [...named, ...workspaces.map((workspace) => `${workspace}/*`)], exclude, archived: true, forks };
+export function scopeOf({ repositories: named, workspaces, exclude, forks, names }: Options & WithNames): Scope {
+  return {
+    include: [...named, ...workspaces.map((workspace) => `${workspace}/*`)],
+    exclude,
+    archived: true,
+    forks,
+    names,
+  };
 }
 
 /** Base of the REST API, without a slash at its end (providers' facts §3.6). */

@@ -6,7 +6,7 @@ import { createListing } from '../kit/listing.ts';
 import { type Candidate, inScope, namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
-import { repository } from './schema.ts';
+import { repository, uuid } from './schema.ts';
 
 /** What the scope of a connection takes in at the moment. */
 export interface Repositories {
@@ -15,6 +15,8 @@ export interface Repositories {
    * known of it stays with it under a new name. Costs nothing where there are no patterns.
    */
   units(signal: AbortSignal): Promise<readonly string[]>;
+  /** What a name leads to at this moment. */
+  present(name: string, signal: AbortSignal): Promise<Candidate>;
   /** What the patterns take in beside what is named. */
   listed(signal: AbortSignal): Promise<readonly Candidate[]>;
 }
@@ -49,10 +51,17 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
 
   return {
     listed,
+    async present(name, signal) {
+      const path = repositoryPath(name);
+      const answer = await api.read(path, { query: 'fields=uuid,full_name', signal, use: 'poll' });
+      const found = parseAnswer(one, answer, `GET ${path}`);
+      return { id: found.uuid, name: found.full_name };
+    },
     units: async (signal) => (workspaces.length === 0 ? named : [...named, ...(await listed(signal)).map(unitOf)]),
   };
 }
 
+const one = z.object({ uuid, full_name: z.string() });
 const page = z.object({ values: z.array(repository), next: z.unknown().optional() });
 type Page = z.infer<typeof page>;
 

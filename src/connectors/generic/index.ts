@@ -1,8 +1,9 @@
 import type { Connector } from '../connector.ts';
+import { namedIn } from '../kit/scope.ts';
 import { checkGeneric } from './check.ts';
 import { createFeed } from './feed.ts';
 import { fetchItem } from './fetch.ts';
-import { type Options, options } from './options.ts';
+import { type Options, options, scopeOf } from './options.ts';
 import { historyOfItems, pollItems, sweepItems, UNIT } from './poll.ts';
 import { eventOf, reference, translate } from './translate.ts';
 import { verify } from './verify.ts';
@@ -30,6 +31,7 @@ export const generic: Connector<Options> = {
   eventOf,
   unrestricted: (host = 'generic') => options.parse({ system: host }),
   reference,
+  namesIn: (given) => namedIn(scopeOf(given)),
   connect(given, deps) {
     const feed = createFeed(given, deps);
     return {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { asBase, isApiUrl } from '../kit/addresses.ts';
-import type { Scope } from '../kit/scope.ts';
+import type { Scope, WithNames } from '../kit/scope.ts';
 
 const project = z
   .string()
@@ -36,6 +36,6 @@ export function feedBase({ feedUrl }: Options): string | undefined {
   return feedUrl === undefined ? undefined : asBase(feedUrl);
 }
 
-export function scopeOf({ projects, exclude }: Options): Scope {
-  return { include: projects, exclude, archived: true, forks: true };
+export function scopeOf({ projects, exclude, names }: Options & WithNames): Scope {
+  return { include: projects, exclude, archived: true, forks: true, names };
 }

@@ -103,7 +103,7 @@ function describeRepository(name: string, answer: HttpAnswer): Finding {
     return {
       level: 'warning',
       subject: name,
-      message: `is called ${full_name} now; its webhooks are ignored under the old name`,
+      message: `is called ${full_name} now; worksync follows it by its id`,
       hint: `Write ${full_name}, or the repository's id, in the configuration.`,
     };
   if (archived) return { level: 'warning', subject: name, message: 'is archived: nothing changes there any more' };

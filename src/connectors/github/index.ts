@@ -1,4 +1,5 @@
 import type { Connector } from '../connector.ts';
+import { namedIn } from '../kit/scope.ts';
 import { createApi } from './api.ts';
 import { createAppAuth, createAuth } from './auth.ts';
 import { checkGithub } from './check.ts';
@@ -7,7 +8,7 @@ import { fetchItem } from './fetch.ts';
 import { grammar } from './grammar.ts';
 import { createHistory } from './history.ts';
 import { createHooks } from './hooks.ts';
-import { type Options, options, shortestPoll, unrestricted } from './options.ts';
+import { type Options, options, scopeOf, shortestPoll, unrestricted } from './options.ts';
 import { createFindHook } from './places.ts';
 import { pollIssues, pollPulls } from './poll.ts';
 import { createRedeliver } from './redeliver.ts';
@@ -48,6 +49,7 @@ export const github: Connector<Options> = {
   unrestricted,
   eventOf,
   reference,
+  namesIn: (given) => namedIn(scopeOf(given)),
   git: createGit,
   connect(given, deps) {
     const { clock } = deps;
@@ -63,6 +65,7 @@ export const github: Connector<Options> = {
         if (list === 'pulls') return pollPulls(api, repository, position, signal);
         return pollIssues(api, repositories, repository, position, signal);
       },
+      identify: (name, signal) => repositories.present(name, signal),
       fetch: (wanted, signal) => fetchItem({ api, clock, commits: given.commits, signal }, wanted),
       check: (signal) => checkGithub({ api, appApi, options: given, repositories }, signal),
       history: createHistory(api, repositories),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
 import { commitsOption } from '../kit/commits.ts';
 import { isPattern } from '../kit/patterns.ts';
-import type { Scope } from '../kit/scope.ts';
+import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** `owner/name`; neither part may be `.` or `..`, so a path built from it stays where it belongs. */
 export const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
@@ -100,10 +100,10 @@ export function unrestricted(host = 'github.com'): Options {
 }
 
 /** Pure: the options as one scope. */
-export function scopeOf(given: Options): Scope {
-  const { repositories, organizations, exclude, archived, forks } = given;
+export function scopeOf(given: Options & WithNames): Scope {
+  const { repositories, organizations, exclude, archived, forks, names } = given;
   const named = [...repositories, ...organizations.map((owner) => `${owner}/*`)];
-  return { include: named.length === 0 ? ['*/*'] : named, exclude, archived, forks };
+  return { include: named.length === 0 ? ['*/*'] : named, exclude, archived, forks, names };
 }
 
 function hasCredential({ token, app }: { readonly token?: unknown; readonly app?: unknown }): boolean {

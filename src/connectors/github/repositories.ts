@@ -27,6 +27,8 @@ export interface Repositories {
   units(signal: AbortSignal): Promise<readonly string[]>;
   /** The repository of a unit, as it was some minutes ago at the latest. */
   find(unit: string, signal: AbortSignal, use?: Use): Promise<Repository>;
+  /** What a name leads to at this moment. */
+  present(name: string, signal: AbortSignal): Promise<Repository>;
   /** What the patterns take in beside what is named. */
   listed(signal: AbortSignal): Promise<readonly Repository[]>;
 }
@@ -93,6 +95,10 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
     async units(signal) {
       if (lists.length === 0) return named;
       return [...named, ...(await listed(signal)).map(({ id }) => id)];
+    },
+    async present(name, signal) {
+      const path = repositoryPath(name);
+      return asRepository(readAnswer(await api.get(path, { signal, use: 'poll' }), `GET ${path}`), path);
     },
     async find(unit, signal, use = 'poll') {
       const known = found.get(unit);

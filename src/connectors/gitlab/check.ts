@@ -98,7 +98,7 @@ function describe({ kind, name }: Place, answer: HttpAnswer): Finding {
     return {
       level: 'warning',
       subject: name,
-      message: `is called ${path} now; its webhooks are ignored under the old name`,
+      message: `is called ${path} now; worksync follows it by its id`,
       hint: `Write ${path}${kind === 'project' ? ", or the project's number," : ''} in the configuration.`,
     };
   if (said.archived) return { level: 'warning', subject: name, message: 'is archived: nothing changes there any more' };

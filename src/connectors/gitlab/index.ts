@@ -1,4 +1,5 @@
 import type { Connector } from '../connector.ts';
+import { namedIn } from '../kit/scope.ts';
 import { createApi } from './api.ts';
 import { checkGitlab } from './check.ts';
 import { eventOf } from './event-of.ts';
@@ -7,7 +8,7 @@ import { grammar } from './grammar.ts';
 import { readHistory, sweepUnit } from './history.ts';
 import { createHooks } from './hooks.ts';
 import { createLists } from './lists.ts';
-import { type Options, options, PUBLIC_HOST, unrestricted } from './options.ts';
+import { type Options, options, PUBLIC_HOST, scopeOf, unrestricted } from './options.ts';
 import { pollUnit } from './poll.ts';
 import { createProjects } from './projects.ts';
 import { redeliver } from './redeliver.ts';
@@ -44,6 +45,7 @@ export const gitlab: Connector<Options> = {
   translate,
   eventOf,
   reference,
+  namesIn: (given) => namedIn(scopeOf(given)),
   git: createGit,
   unrestricted,
   connect(given, deps) {
@@ -53,6 +55,7 @@ export const gitlab: Connector<Options> = {
     return {
       units: async () => unitsOf(given),
       poll: (position, signal) => pollUnit(lists, position, signal),
+      identify: (name, signal) => projects.present(name, signal),
       fetch: (wanted, signal) => fetchItem({ api, clock: deps.clock, commits: given.commits, signal }, wanted),
       check: (signal) => checkGitlab(api, given, deps.clock.now(), signal),
       history: (position, signal) => readHistory(lists, position, signal),

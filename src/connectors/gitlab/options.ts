@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
 import { commitsOption } from '../kit/commits.ts';
-import type { Scope } from '../kit/scope.ts';
+import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A project's number, or its path `group/…/project`; no part may be `.` or `..`, so a URL stays where it belongs. */
 export const PROJECT = /^(?:[1-9]\d{0,15}|(?:(?!\.{1,2}\/)[\w.-]{1,255}\/){1,21}(?!\.{1,2}$)[\w.-]{1,255})$/;
@@ -93,6 +93,6 @@ export function unrestricted(host = PUBLIC_HOST): Options {
 }
 
 /** Pure: the options as one scope. */
-export function scopeOf({ projects, groups, exclude, archived, forks }: Options): Scope {
-  return { include: [...projects, ...groups.map((group) => `${group}/**`)], exclude, archived, forks };
+export function scopeOf({ projects, groups, exclude, archived, forks, names }: Options & WithNames): Scope {
+  return { include: [...projects, ...groups.map((group) => `${group}/**`)], exclude, archived, forks, names };
 }

@@ -26,6 +26,8 @@ export interface Projects {
   keepFollowed(group: string, page: readonly unknown[], signal: AbortSignal): Promise<readonly unknown[]>;
   /** Leaves out of a page of a project's list what is excluded. */
   keepNamed(page: readonly unknown[]): readonly unknown[];
+  /** What a path leads to at this moment. */
+  present(name: string, signal: AbortSignal): Promise<Project & { readonly name: string }>;
   /** The number of a project that may be named by its path. */
   numberOf(name: string, signal: AbortSignal): Promise<string>;
 }
@@ -65,6 +67,10 @@ export function createProjects(api: Api, options: Options, clock: Clock): Projec
         const { id, name } = placeIn(element);
         return name === undefined || inScope({ id, name }, { ...scope, include: [id] });
       });
+    },
+    async present(name, signal) {
+      const path = pathOf({ kind: 'project', name });
+      return asProject(readAnswer(await api.get(path, { use: 'poll', signal }), `GET ${path}`), path);
     },
     async numberOf(name, signal) {
       if (/^\d+$/.test(name)) return name;

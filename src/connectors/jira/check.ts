@@ -88,7 +88,7 @@ async function projectOf(api: Api, unit: string, signal: AbortSignal): Promise<F
     return {
       level: 'warning',
       subject: unit,
-      message: `is called ${key} now; its webhooks are ignored under the old key`,
+      message: `is called ${key} now; worksync follows it by its id`,
       hint: `Write ${key}, or the project's number ${id}, in the configuration.`,
     };
   } catch (thrown) {

@@ -1,12 +1,13 @@
 import type { Connector } from '../connector.ts';
+import { namedIn } from '../kit/scope.ts';
 import { readTenant } from '../kit/tenants.ts';
 import { createApi } from './api.ts';
 import { checkJira } from './check.ts';
 import { fetchIssue } from './fetch.ts';
 import { hooksOf } from './hooks.ts';
-import { type Options, options } from './options.ts';
+import { type Options, options, scopeOf } from './options.ts';
 import { historyOfIssues, pollIssues, sweepIssues } from './poll.ts';
-import { unitsOf } from './projects.ts';
+import { readProject, unitsOf } from './projects.ts';
 import { eventOf, reference, translate } from './translate.ts';
 import { verify } from './verify.ts';
 import { close, comment } from './write-back.ts';
@@ -35,12 +36,17 @@ export const jira: Connector<Options> = {
   unrestricted: (host) =>
     options.parse({ site: 'jira.invalid', cloudId: readTenant(host, 'cloud id'), projects: ['*'] }),
   reference,
+  namesIn: (given) => namedIn(scopeOf(given)),
   connect(given, deps) {
     const api = createApi(given, deps);
     const units = unitsOf(api, given, deps.clock);
     return {
       units,
       poll: (position, signal) => pollIssues(api, position, signal),
+      identify: async (name, signal) => {
+        const { id, key } = await readProject(api, name, signal);
+        return { id, name: key };
+      },
       fetch: (wanted, signal) => fetchIssue(api, deps.clock, wanted, signal),
       check: (signal) => checkJira(api, given, units, signal),
       history: (position, signal) => historyOfIssues(api, position, signal),

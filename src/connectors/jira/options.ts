@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
 import { UUID } from '../kit/fields.ts';
-import type { Scope } from '../kit/scope.ts';
+import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A project's key, its number, or a pattern over keys. */
 const PROJECT = /^(?:[1-9]\d{0,15}|[A-Z*][A-Z0-9_*]{0,254})$/;
@@ -75,6 +75,6 @@ export function siteBase({ site }: Pick<Options, 'site'>): string {
   return `https://${site}`;
 }
 
-export function scopeOf({ projects, exclude }: Options): Scope {
-  return { include: projects, exclude, archived: false, forks: false };
+export function scopeOf({ projects, exclude, names }: Options & WithNames): Scope {
+  return { include: projects, exclude, archived: false, forks: false, names };
 }

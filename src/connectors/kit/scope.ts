@@ -1,3 +1,4 @@
+import type { Names } from '../../model/names.ts';
 import { isPattern, matches } from './patterns.ts';
 
 /** Which repositories or projects of a vendor a connection follows. Names are paths: `acme/api`. */
@@ -10,6 +11,13 @@ export interface Scope {
   readonly archived: boolean;
   /** Whether patterns take in forks. */
   readonly forks: boolean;
+  /** What the names among the entries are bound to; absent: to nothing. */
+  readonly names?: Names | undefined;
+}
+
+/** Options as a connector gets them from the daemon: as configured, and with what is known of the names in them. */
+export interface WithNames {
+  readonly names?: Names | undefined;
 }
 
 /** A repository or project as a payload tells of it; what it does not tell counts as not so. */
@@ -20,10 +28,14 @@ export interface Candidate {
   readonly fork?: boolean | undefined;
 }
 
-/** Pure, so that webhooks are judged by what they carry alone, now and when they are looked at again. */
+/**
+ * Webhooks are judged by what they carry and by what names are bound to, now and when they are looked at again. What is
+ * judged is also news of what a name leads to.
+ */
 export function inScope(candidate: Candidate, scope: Scope): boolean {
-  if (scope.exclude.some((entry) => isMeant(entry, candidate))) return false;
-  return scope.include.some((entry) => isMeant(entry, candidate) && (!isPattern(entry) || isWanted(candidate, scope)));
+  scope.names?.told(candidate);
+  if (scope.exclude.some((entry) => isExcluded(entry, candidate))) return false;
+  return scope.include.some((entry) => isMeant(entry, candidate, scope));
 }
 
 /** Entries that need the vendor's list before they can be polled. */
@@ -37,8 +49,17 @@ export function namedIn({ include, exclude }: Scope): readonly string[] {
   return named.filter((entry) => !exclude.some((other) => matches(other, entry)));
 }
 
-function isMeant(entry: string, { id, name }: Candidate): boolean {
+function isExcluded(entry: string, { id, name }: Candidate): boolean {
   return entry === id || matches(entry, name);
+}
+
+/** A name that is bound means what has that id, whatever it is called, and nothing else. */
+function isMeant(entry: string, candidate: Candidate, scope: Scope): boolean {
+  const { id, name } = candidate;
+  if (entry === id) return true;
+  if (isPattern(entry)) return matches(entry, name) && isWanted(candidate, scope);
+  const bound = scope.names?.idOf(entry);
+  return bound === undefined ? matches(entry, name) : bound === id;
 }
 
 function isWanted({ archived, fork }: Candidate, scope: Scope): boolean {

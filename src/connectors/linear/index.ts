@@ -1,13 +1,14 @@
 import type { Connector } from '../connector.ts';
+import { namedIn } from '../kit/scope.ts';
 import { readTenant } from '../kit/tenants.ts';
 import { createApi } from './api.ts';
 import { checkLinear } from './check.ts';
 import { fetchIssue } from './fetch.ts';
 import { grammar } from './grammar.ts';
 import { hooksOf } from './hooks.ts';
-import { type Options, options } from './options.ts';
+import { type Options, options, scopeOf } from './options.ts';
 import { historyOfIssues, pollIssues, sweepIssues } from './poll.ts';
-import { unitsOf } from './teams.ts';
+import { readTeam, unitsOf } from './teams.ts';
 import { eventOf, reference, translate } from './translate.ts';
 import { verify } from './verify.ts';
 import { close, comment } from './write-back.ts';
@@ -36,12 +37,17 @@ export const linear: Connector<Options> = {
   eventOf,
   unrestricted: (host) => options.parse({ organizationId: readTenant(host, "organisation's id"), teams: ['*'] }),
   reference,
+  namesIn: (given) => namedIn(scopeOf(given)),
   connect(given, deps) {
     const api = createApi(given, deps);
     const units = unitsOf(api, given, deps.clock);
     return {
       units,
       poll: (position, signal) => pollIssues(api, position, signal),
+      identify: async (name, signal) => {
+        const { id, key } = await readTeam(api, name, signal);
+        return { id, name: key };
+      },
       fetch: (wanted, signal) => fetchIssue(api, deps.clock, wanted, signal),
       check: (signal) => checkLinear(api, given, units, signal),
       history: (position, signal) => historyOfIssues(api, position, signal),

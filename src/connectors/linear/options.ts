@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isApiUrl } from '../kit/addresses.ts';
 import { UUID } from '../kit/fields.ts';
-import type { Scope } from '../kit/scope.ts';
+import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A team's key or a pattern over keys. */
 const KEY = /^[A-Z*][A-Z0-9*]{0,20}$/;
@@ -53,6 +53,6 @@ export const options = z
 
 export type Options = z.infer<typeof options>;
 
-export function scopeOf({ teams, exclude }: Options): Scope {
-  return { include: teams, exclude, archived: true, forks: true };
+export function scopeOf({ teams, exclude, names }: Options & WithNames): Scope {
+  return { include: teams, exclude, archived: true, forks: true, names };
 }

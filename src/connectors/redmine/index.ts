@@ -1,11 +1,12 @@
 import type { Connector } from '../connector.ts';
+import { namedIn } from '../kit/scope.ts';
 import { createApi } from './api.ts';
 import { checkRedmine } from './check.ts';
 import { fetchIssue } from './fetch.ts';
 import { grammar } from './grammar.ts';
-import { hostOf, type Options, options } from './options.ts';
+import { hostOf, type Options, options, scopeOf } from './options.ts';
 import { historyOfIssues, pollIssues, sweepIssues } from './poll.ts';
-import { unitsOf } from './projects.ts';
+import { readProject, unitsOf } from './projects.ts';
 import { createStatuses } from './statuses.ts';
 import { eventOf, reference, translate } from './translate.ts';
 import { verify } from './verify.ts';
@@ -35,6 +36,7 @@ export const redmine: Connector<Options> = {
   eventOf,
   unrestricted: (host = ANY_HOST) => options.parse({ url: `https://${host}`, projects: ['*'] }),
   reference,
+  namesIn: (given) => namedIn(scopeOf(given)),
   connect(given, deps) {
     const api = createApi(given, deps);
     const units = unitsOf(api, given, deps.clock);
@@ -43,6 +45,10 @@ export const redmine: Connector<Options> = {
     return {
       units,
       poll: (position, signal) => pollIssues(api, statuses, position, signal),
+      identify: async (name, signal) => {
+        const { id, identifier } = await readProject(api, name, signal);
+        return { id: String(id), name: identifier };
+      },
       fetch: (wanted, signal) => fetchIssue(api, { statuses, clock }, wanted, signal),
       check: (signal) => checkRedmine(api, given, units, signal),
       history: (position, signal) => historyOfIssues(api, statuses, position, signal),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
-import type { Scope } from '../kit/scope.ts';
+import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A project's number, its identifier, or a pattern over identifiers. */
 const PROJECT = /^(?:[1-9]\d{0,15}|[a-z0-9_*-]{1,100})$/;
@@ -65,6 +65,6 @@ export function hostOf({ url, host }: Pick<Options, 'url' | 'host'>): string {
   return host ?? new URL(url).hostname;
 }
 
-export function scopeOf({ projects, exclude }: Options): Scope {
-  return { include: projects, exclude, archived: false, forks: false };
+export function scopeOf({ projects, exclude, names }: Options & WithNames): Scope {
+  return { include: projects, exclude, archived: false, forks: false, names };
 }

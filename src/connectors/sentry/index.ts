@@ -1,11 +1,12 @@
 import type { Connector } from '../connector.ts';
+import { namedIn } from '../kit/scope.ts';
 import { createApi } from './api.ts';
 import { checkSentry } from './check.ts';
 import { fetchIssue } from './fetch.ts';
 import { grammar } from './grammar.ts';
-import { type Options, options, PUBLIC_HOST } from './options.ts';
+import { type Options, options, PUBLIC_HOST, scopeOf } from './options.ts';
 import { historyOfIssues, pollIssues, sweepIssues, unitsOf } from './poll.ts';
-import { createDirectory } from './projects.ts';
+import { createDirectory, presentProject } from './projects.ts';
 import { eventOf, reference, translate } from './translate.ts';
 import { verify } from './verify.ts';
 import { close, comment } from './write-back.ts';
@@ -27,6 +28,7 @@ export const sentry: Connector<Options> = {
   eventOf,
   unrestricted: (host = PUBLIC_HOST) => options.parse({ host, organization: 'any', projects: ['*'] }),
   reference,
+  namesIn: (given) => namedIn(scopeOf(given)),
   connect(given, deps) {
     const api = createApi(given, deps);
     const directory = createDirectory(api, given, deps.clock);
@@ -34,6 +36,7 @@ export const sentry: Connector<Options> = {
     return {
       units: (signal) => unitsOf(directory, signal),
       poll: (position, signal) => pollIssues(lists, position, signal),
+      identify: (name, signal) => presentProject(api, given, name, signal),
       fetch: (wanted, signal) => fetchIssue(api, { options: given, clock: deps.clock }, wanted, signal),
       check: (signal) => checkSentry(lists, signal),
       history: (position, signal) => historyOfIssues(lists, position, signal),

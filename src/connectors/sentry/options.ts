@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
-import type { Scope } from '../kit/scope.ts';
+import type { Scope, WithNames } from '../kit/scope.ts';
 
 export const PUBLIC_HOST = 'sentry.io';
 
@@ -50,6 +50,6 @@ export function baseOf({ host, apiUrl }: Pick<Options, 'host' | 'apiUrl'>): stri
   return asBase(apiUrl ?? `https://${host}/api/0`);
 }
 
-export function scopeOf({ projects, exclude }: Options): Scope {
-  return { include: projects, exclude, archived: false, forks: false };
+export function scopeOf({ projects, exclude, names }: Options & WithNames): Scope {
+  return { include: projects, exclude, archived: false, forks: false, names };
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Seen } from '../../model/names.ts';
 import { parseAnswer } from '../kit/json.ts';
 import { createListing } from '../kit/listing.ts';
 import { inScope, namedIn, patternsOf } from '../kit/scope.ts';
@@ -38,6 +39,18 @@ export function createDirectory(api: Api, options: Options, clock: Clock): Direc
       throw new SyncError('not_found', `there is no project ${project} that the token can see`);
     },
   };
+}
+
+/** What a slug leads to at this moment. */
+export async function presentProject(
+  api: Api,
+  { organization }: Options,
+  slug: string,
+  signal: AbortSignal,
+): Promise<Seen> {
+  const path = `/projects/${organization}/${slug}/`;
+  const found = parseAnswer(schema.project, (await api.get(path, signal)).content, `GET ${path}`);
+  return { id: found.id, name: found.slug };
 }
 
 async function allProjects(api: Api, { organization }: Options, signal: AbortSignal): Promise<readonly Project[]> {

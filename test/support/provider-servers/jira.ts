@@ -74,7 +74,7 @@ function answer({ url }: Asked, { issues }: Held): VendorAnswer | undefined {
 function found(url: URL, issues: readonly HeldIssue[]): VendorAnswer | undefined {
   const query = url.searchParams.get('jql') ?? '';
   const [, condition, by, order] =
-    /^project = "ENG"(?: AND (.+?))? ORDER BY (created|updated) (ASC|DESC)$/.exec(query) ?? [];
+    /^project = (?:"ENG"|10008)(?: AND (.+?))? ORDER BY (created|updated) (ASC|DESC)$/.exec(query) ?? [];
   if (by === undefined) return undefined;
   const since = Number(/updated >= (\d+)/.exec(condition ?? '')?.[1] ?? 0);
   const orOpen = condition?.includes('statusCategory != Done') ?? false;

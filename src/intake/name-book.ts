@@ -1,0 +1,209 @@
+import type { Connection, Connector } from '../connectors/connector.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Meter } from '../lib/meter.ts';
+import { afterAsked, afterTold, type Binding, type Names, type Seen } from '../model/names.ts';
+import { type Store, storeError } from '../store/database.ts';
+import { keptUnits, loadNames, restartUnits, type StoredName, saveName } from '../store/scope-names.ts';
+
+/** What is known of the names in one connection's configuration, kept in the store; the rule is `model/names.ts`. */
+export interface NameBook extends Names {
+  /** By the names as they are configured, in lower case. */
+  bindings(): readonly Binding[];
+  /** Another one after each rebind: what was read before it is not to be kept. */
+  version(): number;
+  /** The unit as its vendor is asked for it: by the id that its name is bound to. */
+  addressOf(unit: string): string;
+  /** Asks the vendor what the names lead to that it was not asked for lately. Never throws: polls tell what is wrong. */
+  refresh(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<void>;
+  /** Something speaks for asking again soon: a name that is not found, a delivery from elsewhere. */
+  doubt(): void;
+  /** Takes what the names lead to now for what is meant. @returns what was bound anew */
+  rebind(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<readonly Binding[]>;
+  /** Resolves when what was told is stored. */
+  settled(): Promise<void>;
+}
+
+export interface NameBookDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly meter: Meter;
+}
+
+/** How long what the vendor said of a name holds, and how soon it is asked again where something speaks for it. Milliseconds. */
+const HOLDS = 24 * 60 * 60_000;
+const DOUBTED = 15 * 60_000;
+
+interface Held {
+  readonly binding: Binding;
+  readonly askedAt: number | null;
+}
+
+/**
+ * @param entries the names in the connection's scope, as they are configured
+ * @param unitOf how the connector's units name a thing by its id
+ */
+export async function openNameBook(
+  deps: NameBookDeps,
+  { connection, entries, unitOf }: { connection: string; entries: readonly string[]; unitOf?: Connector['unitOf'] },
+): Promise<NameBook> {
+  const { store, clock, meter } = deps;
+  const logger = deps.logger.child({ connection });
+  const spelling = new Map(entries.map((entry) => [entry.toLowerCase(), entry]));
+  const names = [...spelling.keys()];
+  const stored = await loadNames(store.query, connection, names);
+  const held = new Map(stored.map((row) => [row.entry, heldOf(row)]));
+  let version = 0;
+  let isDoubted = false;
+  let writing: Promise<void> = Promise.resolve();
+  gauge();
+
+  function gauge(): void {
+    const rebound = [...held.values()].filter(({ binding }) => binding.elsewhere !== undefined);
+    meter.gauge('scope_rebound', rebound.length, { connection });
+  }
+
+  /** In memory at once, so that the next delivery is judged by it; in the store soon. */
+  function keep(entry: string, binding: Binding, askedAt: number | null): void {
+    const before = held.get(entry);
+    held.set(entry, { binding, askedAt });
+    if (before?.binding !== binding) tell(before?.binding, binding);
+    writing = writing.then(async () => {
+      try {
+        await saveName(store.query, connection, rowOf(binding, askedAt));
+      } catch (error) {
+        logger.error({ error: storeError(error, store.file) }, 'what a name leads to was not stored');
+      }
+    });
+  }
+
+  function tell(before: Binding | undefined, { entry, id, called, elsewhere }: Binding): void {
+    gauge();
+    if (elsewhere !== undefined && elsewhere !== before?.elsewhere) {
+      const code = 'scope_rebound';
+      logger.warn({ code, name: entry, id, other: elsewhere }, 'a name leads to something else than before');
+    } else if (before && before.called !== called) logger.info({ name: entry, id, called }, 'a thing was renamed');
+  }
+
+  function isDue(entry: string): boolean {
+    const askedAt = held.get(entry)?.askedAt ?? null;
+    if (askedAt === null) return true;
+    // A time ahead of ours is of a clock that was set back.
+    const age = clock.now() - askedAt;
+    return age < 0 || age >= (isDoubted ? DOUBTED : HOLDS);
+  }
+
+  /** Undefined: the name leads to nothing. */
+  async function ask(
+    { identify }: Pick<Connection, 'identify'>,
+    entry: string,
+    signal: AbortSignal,
+  ): Promise<Seen | undefined> {
+    if (!identify) throw new SyncError('refused', 'this connection cannot ask its vendor for a name');
+    try {
+      return await identify(spelling.get(entry) ?? entry, signal);
+    } catch (thrown) {
+      const error = asSyncError(thrown);
+      if (error.code !== 'not_found') throw error;
+      return undefined;
+    }
+  }
+
+  return {
+    idOf: (entry) => held.get(entry.toLowerCase())?.binding.id,
+    bindings: () => [...held.values()].map(({ binding }) => binding),
+    version: () => version,
+    told(seen) {
+      for (const entry of names) {
+        const before = held.get(entry);
+        const after = afterTold(entry, before?.binding, seen);
+        if (!after || after === before?.binding) continue;
+        if (after.elsewhere !== before?.binding.elsewhere) isDoubted = true;
+        keep(entry, after, before?.askedAt ?? null);
+      }
+    },
+    addressOf(unit) {
+      const [, list = '', name = unit] = /^([a-z]+:)?(.*)$/s.exec(unit) ?? [];
+      const binding = held.get(name.toLowerCase())?.binding;
+      if (!binding || binding.entry === binding.id.toLowerCase()) return unit;
+      return list + (unitOf?.({ id: binding.id, name: binding.called }) ?? binding.id);
+    },
+    async refresh(vendor, signal) {
+      if (!vendor.identify) return;
+      for (const entry of names.filter(isDue)) {
+        try {
+          const found = await ask(vendor, entry, signal);
+          const after = afterAsked(entry, held.get(entry)?.binding, found);
+          if (after) keep(entry, after, clock.now());
+        } catch (thrown) {
+          logger.debug({ name: entry, error: asSyncError(thrown) }, 'a name could not be asked for');
+          return;
+        }
+      }
+      isDoubted = false;
+      await writing;
+    },
+    doubt() {
+      isDoubted = true;
+    },
+    async rebind(vendor, signal) {
+      const waiting = [...held.values()].filter(({ binding }) => binding.elsewhere !== undefined);
+      const bound: Binding[] = [];
+      for (const { binding } of waiting) {
+        const { entry, elsewhere = '' } = binding;
+        // Where the vendor cannot be asked, what deliveries told is all there is.
+        const found = vendor.identify ? await ask(vendor, entry, signal) : { id: elsewhere, name: entry };
+        if (found && found.id !== binding.id) bound.push({ entry, id: found.id, called: found.name });
+        else keep(entry, afterAsked(entry, binding, found) ?? binding, clock.now());
+      }
+      if (bound.length === 0) return bound;
+      await writing;
+      version++;
+      const now = clock.now();
+      const entries = new Set(bound.map(({ entry }) => entry));
+      await store.commit(async (transaction) => {
+        const kept = await keptUnits(transaction, connection);
+        const units = kept.filter((unit) => entries.has(unit.replace(/^[a-z]+:/, '').toLowerCase()));
+        await restartUnits(transaction, connection, units, { now, reason: 'scope_rebound: the name was bound anew' });
+        for (const binding of bound) await saveName(transaction, connection, rowOf(binding, now));
+      });
+      for (const binding of bound) held.set(binding.entry, { binding, askedAt: now });
+      gauge();
+      logger.info({ bound }, 'names were bound anew');
+      return bound;
+    },
+    settled: () => writing,
+  };
+}
+
+function heldOf({ entry, id, called, elsewhere, askedAt }: StoredName): Held {
+  return { binding: { entry, id, called, ...(elsewhere === null ? {} : { elsewhere }) }, askedAt };
+}
+
+function rowOf({ entry, id, called, elsewhere }: Binding, askedAt: number | null): StoredName {
+  return { entry, id, called, elsewhere: elsewhere ?? null, askedAt };
+}
+
+/** The connection as stages use it: its units keep their names, and its vendor is asked by ids. */
+export function byId(connection: Connection, book: NameBook): Connection {
+  const { history, sweep } = connection;
+  return {
+    ...connection,
+    async units(signal) {
+      const seen = new Set<string>();
+      const units = await connection.units(signal);
+      // What is named and then renamed may be listed a second time by its id.
+      return units.filter((unit) => {
+        const address = book.addressOf(unit);
+        return !seen.has(address) && seen.add(address);
+      });
+    },
+    poll: (position, signal) => connection.poll({ ...position, unit: book.addressOf(position.unit) }, signal),
+    ...(history && {
+      history: (position, signal) => history({ ...position, unit: book.addressOf(position.unit) }, signal),
+    }),
+    ...(sweep && { sweep: (unit, page, signal) => sweep(book.addressOf(unit), page, signal) }),
+  };
+}

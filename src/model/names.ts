@@ -1,0 +1,55 @@
+/**
+ * Names lead to things only for a while: a repository, a project or a team is renamed, and another one may take its name.
+ * So each name of a configuration is bound to the vendor's id of what it led to first. From then on the id counts:
+ *
+ *   unbound  the name was never looked up; what carries it is meant
+ *   bound    what has this id is meant, whatever it is called now
+ *   rebound  the name leads to another id: still what has the bound id is meant, and nothing is taken from the other,
+ *            until a person says that the other one is meant
+ *
+ * What the vendor answers when it is asked for the name decides between `bound` and `rebound`. What deliveries tell is
+ * taken for a hint where it says that the name went elsewhere, since they may be late.
+ */
+export interface Binding {
+  /** The name as the configuration has it, in lower case: case does not count. */
+  readonly entry: string;
+  readonly id: string;
+  /** What the thing is called now. */
+  readonly called: string;
+  /** The other id that the name leads to. */
+  readonly elsewhere?: string;
+}
+
+/** A repository, project or team as somebody tells of it. */
+export interface Seen {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** What is known of the names of one connection, as it is at the moment. */
+export interface Names {
+  /** The id that a name is bound to. */
+  idOf(entry: string): string | undefined;
+  /** Somebody told of a thing, by a delivery that was proved or an answer. */
+  told(seen: Seen): void;
+}
+
+function bindingOf(entry: string, { id, name }: Seen): Binding {
+  return { entry, id, called: name };
+}
+
+/** After a delivery told of something. The same object where it says nothing new. */
+export function afterTold(entry: string, held: Binding | undefined, seen: Seen): Binding | undefined {
+  const carriesName = seen.name.toLowerCase() === entry;
+  if (!held) return carriesName ? bindingOf(entry, seen) : undefined;
+  if (held.id === seen.id) return held.called === seen.name ? held : { ...held, called: seen.name };
+  return !carriesName || held.elsewhere === seen.id ? held : { ...held, elsewhere: seen.id };
+}
+
+/** After the vendor was asked what the name leads to; undefined: to nothing. */
+export function afterAsked(entry: string, held: Binding | undefined, found: Seen | undefined): Binding | undefined {
+  if (!held) return found && bindingOf(entry, found);
+  const { elsewhere: _, ...bound } = held;
+  if (!found) return bound;
+  return found.id === held.id ? { ...bound, called: found.name } : { ...bound, elsewhere: found.id };
+}
