@@ -53,7 +53,7 @@ const VARIABLES = [
   ),
   'Each variable may be given as `NAME`, or as `NAME_FILE` with the path of a file; one line break at the end of the file is dropped, and a file that everybody may read is a warning. Both at once are an error. A value with line breaks must come from a file. Inside `[ ]` and `{ }` a variable needs quotes.',
   'Who may see pages and metrics and use the commands over HTTP: `WORKSYNC_ADMIN_TOKEN` is a token for everything, `WORKSYNC_READ_TOKEN` one that changes nothing, `WORKSYNC_TOKENS` a list of tokens, a line for each (or `;` between them): what it may do (`read` or `admin`), the workspaces it is limited to, the token, as `read:acme,beta 6f1c…`. A token has at least 16 characters; make one with `openssl rand -hex 32`.',
-  'The program itself reads `WORKSYNC_SECRET_KEY` the same way: 32 bytes in base64 or hex. A workspace service encrypts with it what it must store and show to others again: provider tokens, the secrets of webhooks. Where it is not set, a key is made at the first start, beside the database (`<database>.key`, mode 0600): back up both.',
+  'The program itself reads `WORKSYNC_SECRET_KEY` the same way: 32 bytes in base64 or hex. What must be stored and read again is encrypted with it: refresh tokens of `oauth`, and in a workspace service provider tokens and the secrets of webhooks. Where it is not set, a key is made when it is first needed, beside the database (`<database>.key`, mode 0600): back up both.',
 ].join('\n\n');
 
 const CODES_NOTE = `A code never changes its meaning. \`retry\`: may succeed when repeated later. \`wait-until\`: succeeds only after

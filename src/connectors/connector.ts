@@ -167,11 +167,32 @@ export interface Finding {
   readonly hint?: string;
 }
 
+/** A grant of OAuth 2.0 whose access tokens end soon and are renewed. */
+export interface OAuthGrant {
+  readonly tokenUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** As somebody's consent brought it; what came after it is kept by the daemon. */
+  readonly refreshToken: string;
+  /** How the token endpoint takes its parameters. */
+  readonly encoding: 'json' | 'form';
+}
+
+/** The access tokens of a grant. */
+export interface AccessTokens {
+  /** One that is good for some minutes. Throws `consent_needed`, `secret_key_wrong`, and what requests throw. */
+  get(signal: AbortSignal): Promise<string>;
+  /** The vendor refused this one, though it should be good. */
+  refused(token: string): void;
+}
+
 /** What a connection needs from outside; nothing else is reachable from a connector. */
 export interface ConnectionDeps {
   readonly http: HttpClient;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Of the grant that `oauth` names. */
+  readonly accessTokens?: AccessTokens;
 }
 
 /** One configured use of a connector, with its credentials. Every method throws `SyncError`. */
@@ -321,6 +342,8 @@ export interface Connector<Options = never> {
   unitOf?(seen: Seen): string;
   /** Pure: what `fetch` needs to get this item, when its deliveries cannot be ordered. Equal for equal items. */
   reference(item: Item): ItemReference;
+  /** Pure: the grant by which these options get their access tokens, where they do. */
+  oauth?(options: Options): OAuthGrant | undefined;
   connect(options: Options, deps: ConnectionDeps): Connection;
   /** Where the vendor is a git provider: what members may write there. */
   git?(deps: ConnectionDeps): GitProvider;

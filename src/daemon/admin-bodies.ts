@@ -55,6 +55,7 @@ export const QUESTION_BODIES: { readonly [Name in Question]: z.ZodType<Asked<Nam
   'backfill-stop': z.strictObject({ connection: text }),
   hooks: z.strictObject({ connection: text.optional(), ...wishOfHooks }),
   'hooks-install': z.strictObject({ connection: text, ...wishOfHooks }),
+  rebind: z.strictObject({ connection: text }),
   explain: z.strictObject({ target: text }),
   'link-target': z.strictObject({ target: text }),
   'link-added': z.strictObject({

@@ -2,6 +2,7 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { DaemonOptions } from '../config/options.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import { SyncError } from '../errors/sync-error.ts';
+import { createGrants } from '../intake/oauth.ts';
 import { createScheduler } from '../lib/scheduler.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import { type Installation, openInstallation } from '../store/installation.ts';
@@ -11,6 +12,7 @@ import { type DataFolder, ownDataFolder } from './data-folder.ts';
 import type { Embedded } from './embedded.ts';
 import { openPartition, type Partition, type WorkspaceAddress } from './partition.ts';
 import type { Parts } from './parts.ts';
+import { secretBoxBeside } from './secret-box.ts';
 
 /** Everything open and wired, nothing running yet. */
 export interface Composition {
@@ -33,7 +35,7 @@ export interface ComposeInput {
   readonly version: string;
   /** For pages, metrics and admin actions; the daemon makes one more for the commands beside it. */
   readonly tokens?: readonly Token[];
-  /** For what embedded services store encrypted; absent: each has a key of its own beside its database. */
+  /** For what is stored encrypted; absent: each database has a key of its own beside it. */
   readonly secretKey?: Buffer;
   readonly onLag?: (milliseconds: number) => void;
   /** Sees every statement of the workspace databases; for tests that count independently. */
@@ -58,13 +60,16 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
       onStatement,
     });
     undo.push(() => installation.close());
+    const { http, clock, logger, random } = parts;
+    const box = secretBoxBeside(installation.file, input.secretKey, random);
+    const grants = createGrants({ installation, http, clock, logger, box, keepSecret: input.scrubber.addForNow });
     for (const config of input.config.workspaces) {
       const address = await addressOf({ config, folder: folder.path, secretKey: input.secretKey }, parts, (service) => {
         embedded.set(config.name, service);
         undo.push(() => service.close());
       });
       const { publicUrl } = input.options;
-      const opening = { config, address, dataFolder: folder.path, scheduler, publicUrl, onLag, onStatement };
+      const opening = { config, address, dataFolder: folder.path, grants, scheduler, publicUrl, onLag, onStatement };
       const partition = await openPartition(opening, parts);
       partitions.push(partition);
       undo.push(() => partition.stop());

@@ -9,6 +9,7 @@ import { createBackfills } from '../intake/backfill.ts';
 import { createCollector } from '../intake/collector.ts';
 import { createFetches } from '../intake/fetches.ts';
 import { createHookWatch, type HookWatch } from '../intake/hook-watch.ts';
+import type { Grants } from '../intake/oauth.ts';
 import { createPauses } from '../intake/pauses.ts';
 import { createPolls, type Polls } from '../intake/polls.ts';
 import { retentionJob } from '../intake/retention.ts';
@@ -95,6 +96,8 @@ export interface PartitionOptions {
   readonly config: WorkspaceConfig;
   readonly address: WorkspaceAddress;
   readonly dataFolder: string;
+  /** Of the whole process: workspaces may share a grant. */
+  readonly grants: Grants;
   /** The process's. */
   readonly scheduler: Scheduler;
   /** Where vendors reach the daemon from outside, where somebody said. */
@@ -144,7 +147,8 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   };
   const bells = { inbox: createBell(), outbox: createBell() };
   const books = await openNameBooks(config.connections, parts, { store, logger, meter });
-  const connections = activeConnections(config.connections, parts, { logger, books }, (connection) =>
+  const given = { logger, books, grants: options.grants };
+  const connections = activeConnections(config.connections, parts, given, (connection) =>
     options.publicUrl === undefined ? undefined : webhookUrlOf(options.publicUrl, config.name, connection),
   );
   const collector = createCollector({ store, clock, bell: bells.inbox });

@@ -4,6 +4,7 @@ import type { Connector } from '../connectors/connector.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import { byId, type NameBook, openNameBook } from '../intake/name-book.ts';
+import type { Grants } from '../intake/oauth.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Source, Sources } from '../reconcile/context.ts';
@@ -45,7 +46,7 @@ function namedOptions({ name, options }: ConnectionConfig, books: NameBooks): un
 export function activeConnections(
   configs: readonly ConnectionConfig[],
   { http, clock, connectors }: Pick<Parts, 'http' | 'clock' | 'connectors'>,
-  { logger, books }: { readonly logger: Logger; readonly books: NameBooks },
+  { logger, books, grants }: { readonly logger: Logger; readonly books: NameBooks; readonly grants: Grants },
   webhookUrl: (connection: string) => string | undefined,
 ): ActiveConnection[] {
   return configs.map((config) => {
@@ -53,7 +54,11 @@ export function activeConnections(
     const connector = connectorOf(id, connectors);
     const options = namedOptions(config, books);
     const names = books.get(name);
-    const own = connector.connect(options, { http, clock, logger: logger.child({ connection: name }) });
+    const grant = connector.oauth?.(options);
+    const own = connector.connect(options, {
+      ...{ http, clock, logger: logger.child({ connection: name }) },
+      ...(grant && { accessTokens: grants.tokensOf(grant, id) }),
+    });
     const connection = names === undefined ? own : byId(own, names);
     const url = secrets.length > 0 ? webhookUrl(name) : undefined;
     return { name, connector, options, connection, names, secrets, schedule: poll, sweep, webhookUrl: url };

@@ -160,6 +160,11 @@ export const CODES = {
     hint: 'The credential is wrong or revoked: set a new one.',
     exit: 77,
   },
+  consent_needed: {
+    verdict: 'wait-until',
+    hint: "Consent to your app anew, put the refresh token that this brings into the configuration, and restart: the connector's README says how.",
+    exit: 77,
+  },
   forbidden: {
     verdict: 'wait-until',
     hint: 'The credential lacks the right for this: widen its scope.',

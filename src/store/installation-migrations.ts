@@ -28,4 +28,17 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
         .execute();
     },
   },
+  '002_oauth_credentials': {
+    async up(db) {
+      await db.schema
+        .createTable('oauth_credentials')
+        .addColumn('id', 'text', (column) => column.primaryKey())
+        .addColumn('refresh', 'text', (column) => column.notNull())
+        .addColumn('previous', 'text')
+        .addColumn('access', 'text', (column) => column.notNull())
+        .addColumn('access_expires_at', 'integer', (column) => column.notNull())
+        .addColumn('renewed_at', 'integer', (column) => column.notNull())
+        .execute();
+    },
+  },
 };

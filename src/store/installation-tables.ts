@@ -29,4 +29,15 @@ export interface InstallationTables {
     seen_at: number;
     expires_at: number;
   };
+
+  /** Grants of OAuth 2.0, by a digest of what the configuration says of them. Tokens are sealed. */
+  oauth_credentials: {
+    id: string;
+    refresh: string;
+    /** The refresh token before, until this one was used. */
+    previous: string | null;
+    access: string;
+    access_expires_at: number;
+    renewed_at: number;
+  };
 }

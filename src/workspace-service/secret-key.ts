@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { closeSync, constants, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
 import { SyncError } from '../errors/sync-error.ts';
+import { KeyFileError, makeKeyFile, readKeyFile } from '../lib/key-file.ts';
 import type { Random } from '../lib/random.ts';
-import { createSecretBox, parseSecretKey, SECRET_KEY_BYTES, type SecretBox } from '../lib/secret-box.ts';
+import { createSecretBox, type SecretBox } from '../lib/secret-box.ts';
 import type { Database } from '../lib/sqlite.ts';
 import type { ServiceTables } from './tables.ts';
 
@@ -61,31 +61,16 @@ async function isAnythingSealed({ query }: Database<ServiceTables>): Promise<boo
 }
 
 function readKey(file: string): Buffer | undefined {
-  const text = readText(file);
-  if (text === undefined) return undefined;
-  const key = parseSecretKey(text);
-  if (key !== undefined) return key;
-  throw new SyncError('secret_key_wrong', `${file} does not hold a key of 32 bytes in base64`);
-}
-
-function readText(file: string): string | undefined {
   try {
-    return readFileSync(file, 'utf8');
+    return readKeyFile(file);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new SyncError('secret_key_missing', `${file} cannot be read`, { cause: error });
+    if (!(error instanceof KeyFileError)) throw error;
+    const code = error.why === 'unreadable' ? 'secret_key_missing' : 'secret_key_wrong';
+    throw new SyncError(code, error.message, { cause: error.cause });
   }
 }
 
-/** Readable by this user only; whole or not there at all. */
 function makeKey(file: string, random: Random, fixed: boolean): Buffer {
   if (fixed) throw new SyncError('secret_key_missing', `${file} is missing, and secrets are encrypted with its key`);
-  const key = random.bytes(SECRET_KEY_BYTES);
-  // Written through to the disk: a later sync is forbidden under Node's permission model.
-  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_DSYNC;
-  const draft = openSync(`${file}.new`, flags, 0o600);
-  writeSync(draft, `${key.toString('base64')}\n`);
-  closeSync(draft);
-  renameSync(`${file}.new`, file);
-  return key;
+  return makeKeyFile(file, random);
 }

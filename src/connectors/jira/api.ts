@@ -2,6 +2,7 @@ import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer, HttpRequest } from '../../http/client.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { readAnswer } from '../kit/json.ts';
+import { withAccessToken } from '../kit/oauth.ts';
 import { refusal } from './answers.ts';
 import { apiBase, type Options, tenantBase } from './options.ts';
 
@@ -27,8 +28,22 @@ export interface Answered {
 
 export function createApi(options: Options, deps: ConnectionDeps): Api {
   const base = apiBase(options);
-  async function ask(request: Omit<HttpRequest, 'target'>): Promise<HttpAnswer> {
-    const answer = await deps.http.request({ ...request, target: 'jira' });
+  const { accessTokens } = deps;
+
+  /** With the credential of the moment. */
+  async function authorised(request: Omit<HttpRequest, 'target'> & { readonly signal: AbortSignal }) {
+    const send = (authorization: Record<string, string>) =>
+      deps.http.request({ ...request, headers: { ...request.headers, ...authorization }, target: 'jira' });
+    if (accessTokens === undefined) return send(fixedCredential(options));
+    const bearer = (token: string) => send({ authorization: `Bearer ${token}` });
+    return withAccessToken(accessTokens, bearer, ({ status }) => status === 401, request.signal);
+  }
+
+  async function ask(request: Parameters<typeof authorised>[0]): Promise<HttpAnswer> {
+    return taken(await authorised(request), request);
+  }
+
+  function taken(answer: HttpAnswer, request: Pick<HttpRequest, 'method' | 'url'>): HttpAnswer {
     if (answer.status === 200 || answer.status === 201 || answer.status === 204) return answer;
     throw refusal(answer, `${request.method} ${new URL(request.url).pathname}`, deps.clock.now());
   }
@@ -39,31 +54,35 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
       const answer = await ask({
         method: 'GET',
         url,
-        headers: headersOf(options),
+        headers: PLAIN,
         signal,
         largestAnswer: LARGEST_ANSWER,
       });
       return { content: readAnswer(answer, `GET ${path}`), answer };
     },
     async send(method, path, body, signal) {
-      const headers = { ...headersOf(options), 'content-type': 'application/json' };
+      const headers = { ...PLAIN, 'content-type': 'application/json' };
       const answer = await ask({ method, url: base + path, headers, body: JSON.stringify(body), signal });
       return answer.body.length === 0 ? undefined : readAnswer(answer, `${method} ${path}`);
     },
     async tenant(signal) {
       const url = `${tenantBase(options)}/_edge/tenant_info`;
-      return readAnswer(await ask({ method: 'GET', url, headers: PLAIN, signal }), 'GET /_edge/tenant_info');
+      const request = { method: 'GET', url, headers: PLAIN, signal } as const;
+      return readAnswer(
+        taken(await deps.http.request({ ...request, target: 'jira' }), request),
+        'GET /_edge/tenant_info',
+      );
     },
   };
 }
 
 const PLAIN = { accept: 'application/json', 'user-agent': 'worksync' };
 
-function headersOf({ email, token }: Options): Record<string, string> {
-  if (token === undefined) return PLAIN;
+function fixedCredential({ email, token }: Options): Record<string, string> {
+  if (token === undefined) return {};
   const authorization =
     email === undefined ? `Bearer ${token}` : `Basic ${Buffer.from(`${email}:${token}`).toString('base64')}`;
-  return { ...PLAIN, authorization };
+  return { authorization };
 }
 
 /** For answers that are not what Jira's reference promises. */

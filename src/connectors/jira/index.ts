@@ -37,6 +37,7 @@ export const jira: Connector<Options> = {
     options.parse({ site: 'jira.invalid', cloudId: readTenant(host, 'cloud id'), projects: ['*'] }),
   reference,
   namesIn: (given) => namedIn(scopeOf(given)),
+  oauth: ({ oauth }) => oauth && { ...oauth, encoding: 'json' },
   connect(given, deps) {
     const api = createApi(given, deps);
     const units = unitsOf(api, given, deps.clock);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
 import { UUID } from '../kit/fields.ts';
+import { oauthOption } from '../kit/oauth.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A project's key, its number, or a pattern over keys. */
@@ -14,7 +15,7 @@ const project = z
 
 const word = z.string().regex(/^[\x21-\x7e]{1,4000}$/, 'must be one word of printable characters');
 
-export const options = z.strictObject({
+const fields = z.strictObject({
   site: z
     .string()
     .toLowerCase()
@@ -35,6 +36,9 @@ export const options = z.strictObject({
   token: word
     .optional()
     .describe('API token of that account, or an OAuth 2.0 access token. Without one only what anybody may see.'),
+  oauth: oauthOption('https://auth.atlassian.com/oauth/token').describe(
+    'An OAuth 2.0 (3LO) app whose access tokens worksync renews, in place of `email` and `token`.',
+  ),
   apiUrl: z
     .string()
     .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
@@ -57,12 +61,18 @@ export const options = z.strictObject({
     ),
 });
 
+export const options = fields.refine(
+  ({ oauth, email, token }) => oauth === undefined || (email === undefined && token === undefined),
+  { path: ['oauth'], message: 'cannot stand beside email and token: give one of them' },
+);
+
 export type Options = z.infer<typeof options>;
 
 /** Base of the API, without a slash at its end (providers' facts §5). */
-export function apiBase({ site, cloudId, email, token, apiUrl }: Options): string {
+export function apiBase({ site, cloudId, email, token, oauth, apiUrl }: Options): string {
   if (apiUrl !== undefined) return asBase(apiUrl);
-  return email === undefined && token !== undefined ? `${GATEWAY}${cloudId}` : siteBase({ site });
+  const isOAuth = oauth !== undefined || (email === undefined && token !== undefined);
+  return isOAuth ? `${GATEWAY}${cloudId}` : siteBase({ site });
 }
 
 /** Where the site answers what needs no credential; a proxy or a test stands in for it too. */

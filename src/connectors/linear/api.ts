@@ -5,6 +5,7 @@ import type { ConnectionDeps } from '../connector.ts';
 import { createBudget, type Use } from '../kit/budget.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer, readAnswer } from '../kit/json.ts';
+import { withAccessToken } from '../kit/oauth.ts';
 import { rateOf, refusal } from './answers.ts';
 import type { Options } from './options.ts';
 
@@ -41,15 +42,20 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
     const { document, variables, data: expected, use, signal } = question;
     const what = `asking Linear for ${/(?:query|mutation) (\w+)/.exec(document)?.[1]}`;
     budget.require(use);
-    const answer = await deps.http.request({
-      method: 'POST',
-      url: options.apiUrl,
-      headers: headersOf(options),
-      body: JSON.stringify({ query: document, variables }),
-      signal,
-      largestAnswer: LARGEST_ANSWER,
-      target: 'linear',
-    });
+    const send = (headers: Record<string, string>) =>
+      deps.http.request({
+        method: 'POST',
+        url: options.apiUrl,
+        headers,
+        body: JSON.stringify({ query: document, variables }),
+        signal,
+        largestAnswer: LARGEST_ANSWER,
+        target: 'linear',
+      });
+    const isRefused = (given: HttpAnswer) => refusal(given, what, deps.clock.now())?.code === 'unauthorized';
+    const answer = deps.accessTokens
+      ? await withAccessToken(deps.accessTokens, (token) => send(headersOf({ accessToken: token })), isRefused, signal)
+      : await send(headersOf(options));
     budget.learn(answer);
     const error = refusal(answer, what, deps.clock.now());
     if (error) throw error;
@@ -67,7 +73,7 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
 }
 
 /** A personal key stands alone; only a token of OAuth 2.0 is a bearer's. */
-function headersOf({ apiKey, accessToken }: Options): Record<string, string> {
+function headersOf({ apiKey, accessToken }: Pick<Options, 'apiKey' | 'accessToken'>): Record<string, string> {
   const authorization = apiKey ?? (accessToken === undefined ? undefined : `Bearer ${accessToken}`);
   return {
     accept: 'application/json',

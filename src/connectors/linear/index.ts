@@ -38,6 +38,7 @@ export const linear: Connector<Options> = {
   unrestricted: (host) => options.parse({ organizationId: readTenant(host, "organisation's id"), teams: ['*'] }),
   reference,
   namesIn: (given) => namedIn(scopeOf(given)),
+  oauth: ({ oauth }) => oauth && { ...oauth, encoding: 'form' },
   connect(given, deps) {
     const api = createApi(given, deps);
     const units = unitsOf(api, given, deps.clock);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isApiUrl } from '../kit/addresses.ts';
 import { UUID } from '../kit/fields.ts';
+import { oauthOption } from '../kit/oauth.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A team's key or a pattern over keys. */
@@ -27,6 +28,9 @@ export const options = z
       ),
     apiKey: word.optional().describe('Personal API key of a member, with the permission Read. Excludes `accessToken`.'),
     accessToken: word.optional().describe('OAuth 2.0 access token with the scope `read`. Excludes `apiKey`.'),
+    oauth: oauthOption('https://api.linear.app/oauth/token').describe(
+      'An OAuth 2.0 app whose access tokens worksync renews, in place of `apiKey` and `accessToken`.',
+    ),
     apiUrl: z
       .string()
       .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
@@ -49,6 +53,10 @@ export const options = z
   .refine(({ apiKey, accessToken }) => apiKey === undefined || accessToken === undefined, {
     path: ['accessToken'],
     message: 'cannot stand beside apiKey: give one of them',
+  })
+  .refine(({ oauth, apiKey, accessToken }) => oauth === undefined || (apiKey ?? accessToken) === undefined, {
+    path: ['oauth'],
+    message: 'cannot stand beside apiKey and accessToken: give one of them',
   });
 
 export type Options = z.infer<typeof options>;

@@ -32,6 +32,17 @@ const webhook = fields({
 });
 
 const operations: readonly Operation[] = [
+  // developer.atlassian.com/cloud/oauth/getting-started/refresh-tokens
+  {
+    method: 'POST',
+    path: '/oauth/token',
+    body: fields({
+      grant_type: z.literal('refresh_token'),
+      client_id: z.string(),
+      client_secret: z.string(),
+      refresh_token: z.string(),
+    }),
+  },
   { method: 'GET', path: '/_edge/tenant_info' },
   { method: 'GET', path: '/rest/api/3/myself', query: query(texts('expand')) },
   { method: 'GET', path: '/rest/webhooks/1.0/webhook' },

@@ -79,8 +79,11 @@ function single(values: readonly string[]): string | readonly string[] {
   return values.length === 1 ? (values[0] as string) : values;
 }
 
-function bodyOf({ body }: HttpRequest): unknown {
-  return body === undefined ? undefined : (JSON.parse(body.toString()) as unknown);
+/** JSON, or a form where the request says so. */
+function bodyOf({ body, headers }: HttpRequest): unknown {
+  if (body === undefined) return undefined;
+  const isForm = headers?.['content-type'] === 'application/x-www-form-urlencoded';
+  return isForm ? Object.fromEntries(new URLSearchParams(body.toString())) : (JSON.parse(body.toString()) as unknown);
 }
 
 /** Parameters of a query, each of which may be left out. */

@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import type { HttpAnswer } from '../../http/client.ts';
+import type { AccessTokens } from '../connector.ts';
+import { isApiUrl } from './addresses.ts';
+
+const word = z.string().regex(/^[\x21-\x7e]{1,8000}$/, 'must be one word of printable characters');
+
+/** A grant of OAuth 2.0 as people configure it. */
+export function oauthOption(tokenUrl: string) {
+  return z
+    .strictObject({
+      clientId: word.describe("Client id of your app, as the vendor's console shows it."),
+      clientSecret: word.describe("The app's client secret."),
+      refreshToken: word.describe(
+        'The refresh token that your consent brought. Consent anew, and put the new one here.',
+      ),
+      tokenUrl: z
+        .string()
+        .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+        .default(tokenUrl)
+        .describe('Address that renews tokens, where a proxy or a test stands in for it.'),
+    })
+    .optional();
+}
+
+/**
+ * Sends with the access token of the moment, and once more with a new one where the vendor refuses it: it may have ended
+ * before its time.
+ *
+ * @param isRefused whether an answer says that the token is no good
+ */
+export async function withAccessToken(
+  tokens: AccessTokens,
+  send: (token: string) => Promise<HttpAnswer>,
+  isRefused: (answer: HttpAnswer) => boolean,
+  signal: AbortSignal,
+): Promise<HttpAnswer> {
+  const token = await tokens.get(signal);
+  const answer = await send(token);
+  if (!isRefused(answer)) return answer;
+  tokens.refused(token);
+  return send(await tokens.get(signal));
+}

@@ -1,0 +1,38 @@
+import type { InstallationQuery } from './installation.ts';
+
+/** A grant of OAuth 2.0 as it stands now. All tokens are sealed; times are epoch milliseconds. */
+export interface StoredCredential {
+  /** The refresh token to use next. */
+  readonly refresh: string;
+  /** The one before it, until this one was used. */
+  readonly previous: string | null;
+  readonly access: string;
+  readonly accessExpiresAt: number;
+  readonly renewedAt: number;
+}
+
+/** Vendors forget a grant that was not used for a year. */
+const FORGOTTEN_AFTER = 400 * 24 * 60 * 60_000;
+
+export async function loadCredential(query: InstallationQuery, id: string): Promise<StoredCredential | undefined> {
+  return query
+    .selectFrom('oauth_credentials')
+    .select(['refresh', 'previous', 'access', 'access_expires_at as accessExpiresAt', 'renewed_at as renewedAt'])
+    .where('id', '=', id)
+    .executeTakeFirst();
+}
+
+/** Those that nobody has used for longer than a vendor keeps them go away. */
+export async function saveCredential(query: InstallationQuery, id: string, held: StoredCredential): Promise<void> {
+  const { accessExpiresAt, renewedAt, ...rest } = held;
+  const row = { ...rest, access_expires_at: accessExpiresAt, renewed_at: renewedAt };
+  await query
+    .insertInto('oauth_credentials')
+    .values({ id, ...row })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet(row))
+    .execute();
+  await query
+    .deleteFrom('oauth_credentials')
+    .where('renewed_at', '<', renewedAt - FORGOTTEN_AFTER)
+    .execute();
+}
