@@ -153,6 +153,18 @@ export interface SweepPage {
   readonly next?: string;
 }
 
+/** One round of asking for what did not arrive. */
+export interface Redelivery {
+  /** How many deliveries were asked for. */
+  readonly asked: number;
+  /** For the next round; opaque to the core, at most some 100 kB for each hook. */
+  readonly cursor: string;
+  /** Why not every delivery was looked at, for people. */
+  readonly cut?: string;
+  /** What ended the round early. */
+  readonly failure?: SyncError;
+}
+
 export interface Fetched {
   readonly event: string;
   readonly body: Buffer;
@@ -214,13 +226,12 @@ export interface Connection {
   /** One page of everything that exists in a unit, whatever its state. Throws where it cannot be read whole. */
   sweep?(unit: string, page: string | undefined, signal: AbortSignal): Promise<SweepPage>;
   /**
-   * Asks the vendor to send again the deliveries to this address that failed since then. Needs no memory: what was asked for
-   * often enough is seen in the vendor's own list.
+   * Asks the vendor to send again the deliveries to this address that failed since the last round. Never rejects, so that what
+   * was done until a failure is kept.
    *
-   * @param since RFC 3339
-   * @returns how many were asked for
+   * @param cursor of the last round; undefined on the first one
    */
-  redeliver?(url: string, since: string, signal: AbortSignal): Promise<number>;
+  redeliver?(url: string, cursor: string | undefined, signal: AbortSignal): Promise<Redelivery>;
   readonly hooks?: Hooks;
   /**
    * Posts the text once; where a comment of this credential with the marker stands already, that one is updated. The marker

@@ -28,6 +28,7 @@ import { WORKSPACE } from '../store/answers.ts';
 import { openStore, type Store } from '../store/database.ts';
 import { jobRuns } from '../store/job-runs.ts';
 import { readMeta, switchTriage, WORKSPACE_ID } from '../store/meta.ts';
+import { keepRedeliveryCursors } from '../store/redeliveries.ts';
 import { readStatus } from '../store/status.ts';
 import { holdsTask } from '../store/tasks.ts';
 import { createThrottle, type Throttle } from '../throttle/throttle.ts';
@@ -161,7 +162,13 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   const sources = sourcesOf(config.connections, parts.connectors, books);
   const rules = rulesOf(config, address.baseUrl, parts.connectors);
   const triaged = rules.triage.isOn ? config.connections.map(({ name }) => name) : [];
-  await store.commit((transaction) => switchTriage(transaction, triaged, clock.now()));
+  await store.commit(async (transaction) => {
+    await switchTriage(transaction, triaged, clock.now());
+    await keepRedeliveryCursors(
+      transaction,
+      config.connections.map(({ name }) => name),
+    );
+  });
   const writeBack = createWriteBack({
     ...{ store, clock, random, logger, outbox: bells.outbox },
     connections: writableOf(config.connections, connections),

@@ -48,6 +48,53 @@ function refuseDeep(text: string): void {
   }
 }
 
+/** Digits that every number holds exactly. */
+const EXACT_DIGITS = 15;
+
+/**
+ * JSON whose whole numbers of more than 15 digits stand in quotation marks, so that none of their digits is lost. Strings,
+ * fractions and exponents stay as they are; what is no JSON stays none.
+ */
+export function longNumbersAsTexts(bytes: Buffer): Buffer {
+  const text = bytes.toString('latin1');
+  const pieces: string[] = [];
+  let from = 0;
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] === '"') at = endOfString(text, at);
+    else if (isNumeric(text, at)) {
+      const end = endOfNumber(text, at);
+      if (end - at > EXACT_DIGITS && isWhole(text, at, end)) {
+        pieces.push(text.slice(from, at), '"', text.slice(at, end), '"');
+        from = end;
+      }
+      at = end - 1;
+    }
+  }
+  return pieces.length === 0 ? bytes : Buffer.from(pieces.join('') + text.slice(from), 'latin1');
+}
+
+/** A digit, or a character that may stand beside one in a number. */
+function isNumeric(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return (
+    (code >= 0x30 && code <= 0x39) || code === 0x2b || code === 0x2d || code === 0x2e || code === 0x45 || code === 0x65
+  );
+}
+
+function endOfNumber(text: string, start: number): number {
+  let at = start;
+  while (at < text.length && isNumeric(text, at)) at++;
+  return at;
+}
+
+function isWhole(text: string, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const code = text.charCodeAt(at);
+    if (code < 0x30 || code > 0x39) return false;
+  }
+  return true;
+}
+
 function endOfString(text: string, start: number): number {
   let at = text.indexOf('"', start + 1);
   while (at !== -1 && isEscaped(text, at)) at = text.indexOf('"', at + 1);

@@ -4,10 +4,13 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Job } from '../lib/scheduler.ts';
+import { type Store, storeError } from '../store/database.ts';
+import { redeliveryCursor, saveRedeliveryCursor } from '../store/redeliveries.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
 
 export interface HookWatchDeps {
+  readonly store: Store;
   readonly connections: readonly ActiveConnection[];
   readonly pauses: Pauses;
   readonly clock: Clock;
@@ -38,8 +41,6 @@ const MINUTE = 60_000;
 /** How often hooks are looked at, and how often failed deliveries are asked for. */
 const LOOK_EVERY = 60 * MINUTE;
 const REDELIVER_EVERY = 15 * MINUTE;
-/** Failed deliveries older than this are not asked for: vendors keep about as much. */
-const REDELIVER_SINCE = 3 * 24 * 60 * MINUTE;
 /** From the start on, so that the first polls go first, milliseconds. */
 const FIRST = 10_000;
 
@@ -54,6 +55,8 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
     ({ webhookUrl, connection }) => webhookUrl !== undefined && (connection.hooks || connection.redeliver),
   );
   const reports = new Map<string, HookReport>(watched.map(({ name }) => [name, NOTHING_KNOWN]));
+  /** What was said last of deliveries that are not looked at: it is said once. */
+  const cuts = new Map<string, string | undefined>();
 
   function note(name: string, news: Partial<HookReport>): void {
     reports.set(name, { ...(reports.get(name) ?? NOTHING_KNOWN), ...news });
@@ -79,11 +82,16 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
   async function redeliver({ name, connection, webhookUrl }: ActiveConnection, signal: AbortSignal): Promise<void> {
     if (!connection.redeliver || webhookUrl === undefined || deps.pauses.left(name, 'background') > 0) return;
     try {
-      const since = new Date(deps.clock.now() - REDELIVER_SINCE).toISOString();
-      const asked = await connection.redeliver(webhookUrl, since, signal);
-      note(name, { redeliveryFailure: null });
+      const before = await redeliveryCursor(deps.store.query, name);
+      const { asked, cursor, cut, failure } = await connection.redeliver(webhookUrl, before, signal);
+      await saveRedeliveryCursor(deps.store.query, name, cursor);
       deps.meter.count('redeliveries_asked_total', { connection: name }, asked);
       if (asked > 0) deps.logger.info({ connection: name, asked }, 'failed deliveries asked for again');
+      if (cut !== undefined && cut !== cuts.get(name))
+        deps.logger.warn({ connection: name, reason: cut }, 'not every failed delivery is asked for');
+      cuts.set(name, cut);
+      if (failure) throw failure;
+      note(name, { redeliveryFailure: null });
     } catch (thrown) {
       if (signal.aborted) return;
       const about = 'failed deliveries could not be asked for';
@@ -92,7 +100,7 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
   }
 
   function onFailure(name: string, thrown: unknown, about: string, keep: (failure: string) => void): void {
-    const error: SyncError = asSyncError(thrown);
+    const error: SyncError = asSyncError(storeError(thrown, deps.store.file));
     deps.pauses.note(name, error, 'background');
     keep(`${error.code}: ${error.message}`);
     deps.logger.warn({ connection: name, code: error.code, error }, about);

@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import type { Connection } from '../../src/connectors/connector.ts';
 import { github } from '../../src/connectors/github/index.ts';
 import type { SyncError } from '../../src/errors/sync-error.ts';
 import type { Item, ItemReference } from '../../src/model/item.ts';
@@ -772,7 +773,6 @@ describe('hooks', () => {
 });
 
 describe('redelivery', () => {
-  const DAY = 86_400_000;
   const LIST = '/repos/acme/api/hooks/31/deliveries?per_page=100';
   const HOOKS: Exchange = { request: 'GET /repos/acme/api/hooks?per_page=100', answer: [hook()] };
   let ids = 0;
@@ -786,8 +786,12 @@ describe('redelivery', () => {
     event: 'pull_request',
     ...more,
   });
-  const since = new Date(Date.UTC(2026, 0, 5, 9) - 30 * DAY).toISOString();
-  const again = (id: number, status = 202): Exchange => ({
+  const asked = async (connection: Pick<Connection, 'redeliver'>, cursor?: string) => {
+    const told = await connection.redeliver?.(URL_OF_HOOK, cursor, signal);
+    if (told?.failure) throw told.failure;
+    return told?.asked;
+  };
+  const again = (id: number | string, status = 202): Exchange => ({
     request: `POST /repos/acme/api/hooks/31/deliveries/${id}/attempts`,
     status,
     answer: status === 202 ? {} : said('no'),
@@ -808,30 +812,67 @@ describe('redelivery', () => {
           lost,
           twice[1],
           attempt('fine', 'OK', 7),
+          attempt('taken by its code', 'Accepted', 8, { status_code: 202 }),
           attempt('another event', 'timed out', 8, { event: 'push' }),
           ...[9, 10, 11].map((hour) => attempt('hopeless', 'timed out', hour)),
         ],
       },
-      again(twice[1]!.id),
+      again(twice[0]!.id),
       again(lost.id),
     ]);
-    expect(await connection.redeliver(URL_OF_HOOK, since, signal)).toBe(2);
+    expect(await asked(connection)).toBe(2);
   });
 
-  it('reads along the cursors, and no further back than deliveries are kept', async () => {
+  const FAILED = '/repos/acme/api/hooks/31/deliveries?status=failure&per_page=100';
+
+  it("finds what failed by GitHub's own filter where one page does not reach back far enough", async () => {
     const { connection } = connect();
-    const lost = attempt('lost', 'timed out', 70);
-    const cursor = (count: number) => (count === 1 ? LIST : `${LIST}&cursor=v1_${count}`);
+    const [lost, early] = [attempt('lost', 'Invalid HTTP Response: 503', 2), attempt('early', 'timed out', 70)];
+    const next = linkTo(`${FAILED}&cursor=v1_2`);
     script([
       HOOKS,
-      ...[1, 2, 3, 4].map((count) => ({
-        request: `GET ${cursor(count)}`,
-        answer: count === 4 ? [lost, attempt('too old', 'timed out', 80)] : [attempt(`fine ${count}`, 'OK', count)],
-        answerHeaders: linkTo(cursor(count + 1)),
-      })),
+      { request: `GET ${LIST}`, answer: [attempt('fine', 'OK', 1)], answerHeaders: linkTo(`${LIST}&cursor=v1_2`) },
+      { request: `GET ${FAILED}`, answer: [lost], answerHeaders: next },
+      {
+        request: `GET ${FAILED}&cursor=v1_2`,
+        answer: [early, attempt('too old', 'timed out', 80)],
+        answerHeaders: next,
+      },
+      again(early.id),
       again(lost.id),
     ]);
-    expect(await connection.redeliver(URL_OF_HOOK, since, signal)).toBe(1);
+    expect(await asked(connection)).toBe(2);
+  });
+
+  it('reads the whole list where a failure has no code, which the filter goes by', async () => {
+    const { connection } = connect();
+    const [now, before] = [1, 2].map((hour) => attempt(`lost ${hour}`, 'timed out', hour, { status_code: 0 }));
+    script([
+      HOOKS,
+      { request: `GET ${LIST}`, answer: [now], answerHeaders: linkTo(`${LIST}&cursor=v1_2`) },
+      { request: `GET ${FAILED}`, answer: [] },
+      { request: `GET ${LIST}&cursor=v1_2`, answer: [attempt('fine', 'OK', 1), before] },
+      again(before!.id),
+      again(now!.id),
+    ]);
+    expect(await asked(connection)).toBe(2);
+  });
+
+  it('takes ids that are larger than a number holds exactly', async () => {
+    const { connection } = connect();
+    const id = '3804004623172239366';
+    const [lost] = [JSON.stringify([attempt('lost', 'timed out', 2, { id: 7 })]).replace('"id":7', `"id":${id}`)];
+    script([HOOKS, { request: `GET ${LIST}`, answer: lost }, again(id)]);
+    expect(await asked(connection)).toBe(1);
+  });
+
+  it('goes on where it ended, and not to what it asked for already', async () => {
+    const { connection } = connect();
+    const [lost, later] = [attempt('lost', 'timed out', 2), attempt('later', 'timed out', 1)];
+    script([HOOKS, { request: `GET ${LIST}`, answer: [lost] }, again(lost.id)]);
+    const { cursor } = await connection.redeliver(URL_OF_HOOK, undefined, signal);
+    script([{ request: `GET ${LIST}`, answer: [later, lost] }, again(later.id)]);
+    expect(await asked(connection, cursor)).toBe(1);
   });
 
   it('goes back seven days on a server of one’s own', async () => {
@@ -842,21 +883,14 @@ describe('redelivery', () => {
       { request: `GET ${LIST}`, answer: [lost, attempt('too old', 'timed out', 8 * 24)] },
       again(lost.id),
     ]);
-    expect(await connection.redeliver(URL_OF_HOOK, since, signal)).toBe(1);
-  });
-
-  it('goes no further back than it is told', async () => {
-    const { connection } = connect();
-    script([HOOKS, { request: `GET ${LIST}`, answer: [attempt('lost', 'timed out', 2)] }]);
-    const anHourAgo = new Date(Date.UTC(2026, 0, 5, 8)).toISOString();
-    expect(await connection.redeliver(URL_OF_HOOK, anHourAgo, signal)).toBe(0);
+    expect(await asked(connection)).toBe(1);
   });
 
   it.each([400, 404, 422])('leaves what GitHub will not send again, %i', async (status) => {
     const { connection } = connect();
     const [old, lost] = [attempt('old', 'timed out', 5), attempt('lost', 'timed out', 4)];
     script([HOOKS, { request: `GET ${LIST}`, answer: [lost, old] }, again(old.id, status), again(lost.id)]);
-    expect(await connection.redeliver(URL_OF_HOOK, since, signal)).toBe(1);
+    expect(await asked(connection)).toBe(1);
   });
 
   it('ends with a limit', async () => {
@@ -864,7 +898,10 @@ describe('redelivery', () => {
     const lost = attempt('lost', 'timed out', 5);
     const limited = { ...again(lost.id, 403), answer: said('You have exceeded a secondary rate limit.') };
     script([HOOKS, { request: `GET ${LIST}`, answer: [lost] }, limited]);
-    expect((await failure(connection.redeliver(URL_OF_HOOK, since, signal))).code).toBe('rate_limited');
+    expect(await connection.redeliver(URL_OF_HOOK, undefined, signal)).toMatchObject({
+      asked: 0,
+      failure: { code: 'rate_limited' },
+    });
   });
 
   it('asks for a bounded number at a time, oldest first', async () => {
@@ -878,7 +915,7 @@ describe('redelivery', () => {
         .slice(0, 60)
         .map(({ id }) => again(id)),
     ]);
-    expect(await connection.redeliver(URL_OF_HOOK, since, signal)).toBe(60);
+    expect(await asked(connection)).toBe(60);
   });
 
   it.each([
@@ -887,7 +924,7 @@ describe('redelivery', () => {
   ])('does nothing where %s', async (_, answer) => {
     const { connection } = connect();
     script([{ ...HOOKS, ...answer }]);
-    expect(await connection.redeliver(URL_OF_HOOK, since, signal)).toBe(0);
+    expect(await asked(connection)).toBe(0);
   });
 
   it('of an App speaks as the App', async () => {
@@ -899,7 +936,7 @@ describe('redelivery', () => {
       { request: 'GET /app/hook/deliveries?per_page=100', headers, answer: [lost] },
       { request: `POST /app/hook/deliveries/${lost.id}/attempts`, headers, status: 202, answer: {} },
     ]);
-    expect(await connection.redeliver(URL_OF_HOOK, since, signal)).toBe(1);
+    expect(await asked(connection)).toBe(1);
   });
 
   it('of an App leaves its other installations alone', async () => {
@@ -913,7 +950,7 @@ describe('redelivery', () => {
       },
       { request: `POST /app/hook/deliveries/${ours.id}/attempts`, status: 202, answer: {} },
     ]);
-    expect(await connection.redeliver(URL_OF_HOOK, since, signal)).toBe(1);
+    expect(await asked(connection)).toBe(1);
   });
 
   it('costs nothing while nothing is delivered', async () => {
@@ -923,18 +960,15 @@ describe('redelivery', () => {
       { ...HOOKS, answerHeaders: { etag: '"hooks"' } },
       { ...list, answerHeaders: { etag: '"list"' } },
     ]);
-    expect(await connection.redeliver(URL_OF_HOOK, since, signal)).toBe(0);
-    script([
-      { ...HOOKS, status: 304, answer: '', headers: { 'if-none-match': '"hooks"' } },
-      { ...list, status: 304, answer: '', headers: { 'if-none-match': '"list"' } },
-    ]);
-    expect(await connection.redeliver(URL_OF_HOOK, since, signal)).toBe(0);
+    expect(await asked(connection)).toBe(0);
+    script([{ ...list, status: 304, answer: '', headers: { 'if-none-match': '"list"' } }]);
+    expect(await asked(connection)).toBe(0);
   });
 
   it('of an App whose webhook goes elsewhere is not ours', async () => {
     const { connection } = connect({ token: undefined, app });
     script([{ request: 'GET /app/hook/config', answer: { ...hook().config, url: 'https://elsewhere.example' } }]);
-    expect(await connection.redeliver(URL_OF_HOOK, since, signal)).toBe(0);
+    expect(await asked(connection)).toBe(0);
   });
 });
 

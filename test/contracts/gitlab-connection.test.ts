@@ -683,14 +683,17 @@ describe('hooks', () => {
 describe('redelivery', () => {
   const EVENTS_OF = `${PROJECT}/hooks/31/events`;
   const pageOf = (number: number) => ({ per_page: '20', page: String(number) });
-  const since = '2026-01-05T00:00:00Z';
-  const eventOf = (id: number, status: string, key: string | undefined, at = '2026-01-05T08:00:00.000Z') => ({
+  const eventOf = (id: number, status: string, key: string | undefined) => ({
     id,
     response_status: status,
     request_headers: key === undefined ? {} : { 'Idempotency-Key': key },
-    created_at: at,
+    request_data: { object_kind: 'merge_request' },
   });
-  const redeliver = () => connectionOf({ projects: ['acme/web'] }).connection.redeliver!(HERE, since, signal);
+  const redeliver = async (cursor?: string) => {
+    const told = await connectionOf({ projects: ['acme/web'] }).connection.redeliver!(HERE, cursor, signal);
+    if (told.failure) throw told.failure;
+    return told;
+  };
   const atHook = () => gitLab().get(`${PROJECT}/hooks`).query(FIRST).reply(200, [HOOK]);
 
   it('asks for what no attempt was taken of, time-outs too, and for the newest attempt of each', async () => {
@@ -713,7 +716,7 @@ describe('redelivery', () => {
       .reply(201, { response_status: 200 })
       .post(`${EVENTS_OF}/7/resend`)
       .reply(201, { response_status: 200 });
-    expect(await redeliver()).toBe(2);
+    expect(await redeliver()).toMatchObject({ asked: 2 });
   });
 
   it('leaves what was asked for often enough', async () => {
@@ -724,31 +727,50 @@ describe('redelivery', () => {
         200,
         [4, 3, 2, 1].map((id) => eventOf(id, '500', 'a')),
       );
-    expect(await redeliver()).toBe(0);
+    expect(await redeliver()).toMatchObject({ asked: 0 });
   });
 
-  it('reads back to the time that was asked for, however that is told', async () => {
-    const signed = { ...eventOf(2, '500', 'x'), created_at: undefined };
+  it("finds what failed by GitLab's own filters where one page does not reach back far enough", async () => {
+    const fine = Array.from({ length: 20 }, (_, at) => eventOf(90 - at, '200', `fine ${at}`));
     atHook()
       .get(EVENTS_OF)
       .query(pageOf(1))
-      .reply(200, [eventOf(3, '500', 'a')], { 'x-next-page': '2' })
+      .reply(200, fine, { 'x-next-page': '2' })
+      .get(EVENTS_OF)
+      .query({ ...pageOf(1), status: 'client_failure' })
+      .reply(200, [eventOf(60, '404', 'a')], { 'x-next-page': '' })
+      .get(EVENTS_OF)
+      .query({ ...pageOf(1), status: 'server_failure' })
+      .reply(200, [eventOf(50, '503', 'b'), eventOf(3, '503', 'seen before')], { 'x-next-page': '2' })
+      .post(`${EVENTS_OF}/50/resend`)
+      .reply(201, {})
+      .post(`${EVENTS_OF}/60/resend`)
+      .reply(201, {});
+    const cursor = JSON.stringify([{ name: EVENTS_OF.slice(API.length), upTo: '3', open: [] }]);
+    expect(await redeliver(cursor)).toMatchObject({ asked: 2 });
+  });
+
+  it('reads the whole list where a delivery got no status, which no filter knows', async () => {
+    const late = Array.from({ length: 20 }, (_, at) => eventOf(90 - at, at === 3 ? 'internal error' : '200', `${at}`));
+    const none = ['client_failure', 'server_failure'];
+    const scope = atHook().get(EVENTS_OF).query(pageOf(1)).reply(200, late, { 'x-next-page': '2' });
+    for (const status of none)
+      scope
+        .get(EVENTS_OF)
+        .query({ ...pageOf(1), status })
+        .reply(200, [], { 'x-next-page': '' });
+    scope
+      .get(EVENTS_OF)
+      .query(pageOf(1))
+      .reply(200, late, { 'x-next-page': '2' })
       .get(EVENTS_OF)
       .query(pageOf(2))
-      .reply(
-        200,
-        [
-          {
-            ...signed,
-            request_headers: { 'idempotency-key': 'b', 'webhook-timestamp': String(Date.parse(since) / 1_000 - 1) },
-          },
-          { ...signed, id: 1, response_headers: { Date: 'Sun, 04 Jan 2026 23:59:00 GMT' } },
-        ],
-        { 'x-next-page': '3' },
-      )
-      .post(`${EVENTS_OF}/3/resend`)
+      .reply(200, [eventOf(70, 'internal error', 'early')], { 'x-next-page': '' })
+      .post(`${EVENTS_OF}/70/resend`)
+      .reply(201, {})
+      .post(`${EVENTS_OF}/87/resend`)
       .reply(201, {});
-    expect(await redeliver()).toBe(1);
+    expect(await redeliver()).toMatchObject({ asked: 2 });
   });
 
   it('asks for five at once, since GitLab takes no more in a minute, and stops at a limit', async () => {
@@ -757,12 +779,12 @@ describe('redelivery', () => {
       for (const id of ids) scope.post(`${EVENTS_OF}/${id}/resend`).reply(201, {});
       return scope;
     };
-    resend(atHook().get(EVENTS_OF).query(pageOf(1)).reply(200, failed), [9, 8, 7, 6, 5]);
-    expect(await redeliver()).toBe(5);
-    resend(atHook().get(EVENTS_OF).query(pageOf(1)).reply(200, failed), [9, 8])
-      .post(`${EVENTS_OF}/7/resend`)
+    resend(atHook().get(EVENTS_OF).query(pageOf(1)).reply(200, failed), [3, 4, 5, 6, 7]);
+    expect(await redeliver()).toMatchObject({ asked: 5 });
+    resend(atHook().get(EVENTS_OF).query(pageOf(1)).reply(200, failed), [3, 4])
+      .post(`${EVENTS_OF}/5/resend`)
       .reply(429, 'Retry later');
-    expect(await redeliver()).toBe(2);
+    expect(await redeliver()).toMatchObject({ asked: 2 });
   });
 
   it('passes over what cannot be sent again', async () => {
@@ -774,12 +796,12 @@ describe('redelivery', () => {
       .reply(422, { message: 'The hook URL has changed' })
       .post(`${EVENTS_OF}/8/resend`)
       .reply(201, {});
-    expect(await redeliver()).toBe(1);
+    expect(await redeliver()).toMatchObject({ asked: 1 });
   });
 
   it('without a hook here there is nothing to ask for; without the right it says so', async () => {
     gitLab().get(`${PROJECT}/hooks`).query(FIRST).reply(200, []);
-    expect(await redeliver()).toBe(0);
+    expect(await redeliver()).toMatchObject({ asked: 0 });
     gitLab().get(`${PROJECT}/hooks`).query(FIRST).reply(403);
     await expect(redeliver()).rejects.toEqual(failing('forbidden'));
   });

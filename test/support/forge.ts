@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Connection, Connector, HistoryPosition, HookState } from '../../src/connectors/connector.ts';
-import { SyncError } from '../../src/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../src/errors/sync-error.ts';
 import { type PullRequest, type PullRequestState, pullRequestKey } from '../../src/model/item.ts';
 
 export interface ForgePull {
@@ -136,9 +136,14 @@ function connectionOf(forge: Forge): Connection {
         ...(from + PAGE >= found.length ? {} : { next: String(Number(page) + 1) }),
       };
     },
-    async redeliver(url, since) {
-      ask(`redeliver ${url} since ${since}`);
-      return forge.failedDeliveries;
+    async redeliver(url, cursor) {
+      const round = Number(cursor ?? 0) + 1;
+      try {
+        ask(`redeliver ${url} behind ${cursor}`);
+        return { asked: forge.failedDeliveries, cursor: String(round) };
+      } catch (thrown) {
+        return { asked: 1, cursor: String(round), failure: asSyncError(thrown) };
+      }
     },
     hooks: {
       async states(url) {

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { JsonError, parseJson } from '../../src/http/json.ts';
+import { JsonError, longNumbersAsTexts, parseJson } from '../../src/http/json.ts';
 
 const bytes = (text: string) => Buffer.from(text);
 
@@ -86,5 +86,36 @@ describe('parseJson', () => {
       }),
       { numRuns: 2_000 },
     );
+  });
+});
+
+describe('longNumbersAsTexts', () => {
+  const read = (text: string) => parseJson(longNumbersAsTexts(bytes(text)));
+
+  it.each<[string, unknown]>([
+    ['[3804004623172239366,1]', ['3804004623172239366', 1]],
+    ['{"id":1234567890123456}', { id: '1234567890123456' }],
+    ['[123456789012345]', [123_456_789_012_345]],
+    [
+      '{"3804004623172239366":"3804004623172239366 \\" 3804004623172239366"}',
+      { '3804004623172239366': '3804004623172239366 " 3804004623172239366' },
+    ],
+    ['[12345678.00000000001, 1e10, -1234567890123456]', [JSON.parse('12345678.00000000001'), 1e10, -1234567890123456]],
+    ['["ü", 3804004623172239366]', ['ü', '3804004623172239366']],
+  ])('%s', (text, expected) => {
+    expect(read(text)).toEqual(expected);
+  });
+
+  it('changes nothing where there is none', () => {
+    const same = fc.property(fc.jsonValue(), (value) => {
+      const text = JSON.stringify(value);
+      return /\d{16}/.test(text) || longNumbersAsTexts(bytes(text)).toString() === text;
+    });
+    expect(fc.check(same).failed).toBe(false);
+  });
+
+  it('makes no JSON of what is none', () => {
+    for (const text of ['1234567890123456 7', '{1234567890123456', '"', ''])
+      expect(() => read(text)).toThrow(JsonError);
   });
 });

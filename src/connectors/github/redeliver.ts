@@ -3,8 +3,9 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Connection } from '../connector.ts';
-import { parseAnswer, readAnswer } from '../kit/json.ts';
-import { createMemory } from '../kit/listing.ts';
+import { parseAnswer, readExactly } from '../kit/json.ts';
+import { createListing, createMemory } from '../kit/listing.ts';
+import { askForFailed, type DeliveryList, type Seen } from '../kit/redelivery.ts';
 import type { Api } from './api.ts';
 import { appHook, eventsOf } from './hooks.ts';
 import type { Options } from './options.ts';
@@ -13,14 +14,17 @@ import type { Repositories } from './repositories.ts';
 
 type Redeliver = NonNullable<Connection['redeliver']>;
 
-const DAY = 86_400_000;
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
 /** How long GitHub keeps deliveries (providers' facts §1.2). */
 const KEPT = { public: 3 * DAY, own: 7 * DAY };
-/** What still fails after so many attempts is not asked for again. */
-const MOST_ATTEMPTS = 3;
-/** Pages of the list of one hook, and deliveries asked for at a time; the rest has its turn the next time. */
-const MOST_PAGES = 50;
-const MOST_AT_ONCE = 60;
+const LIMITS = { mostAttempts: 3, mostOfList: 60, mostAtOnce: 60 };
+/** A delivery may be listed some minutes after it was sent, behind others that are there already. */
+const LATE = 10 * MINUTE;
+/** Pages of 100 that are read of one list in a round at most. */
+const MOST_PAGES = 10;
+/** Which hooks there are is asked for so often. */
+const HOOKS_KEPT_FOR = 60 * MINUTE;
 
 interface RedeliverDeps {
   readonly api: Api;
@@ -31,36 +35,38 @@ interface RedeliverDeps {
   readonly clock: Clock;
 }
 
-/** GitHub repeats nothing by itself. What was asked for often enough is seen in its own list of deliveries. */
+/** GitHub repeats nothing by itself. */
 export function createRedeliver(deps: RedeliverDeps): Redeliver {
-  const readSince = createReader(deps.options);
-  return async (url, since, signal) => {
-    const { options, clock } = deps;
-    const kept = options.host === 'github.com' || options.host.endsWith('.ghe.com') ? KEPT.public : KEPT.own;
-    const from = Math.max(Date.parse(since), clock.now() - kept);
-    let asked = 0;
-    for (const { api, path } of await listsOf(deps, url, signal)) {
-      const failed = failedIn(await readSince({ api, path }, from, signal), eventsOf(options));
-      for (const id of failed.slice(0, MOST_AT_ONCE - asked))
-        if (await askAgain(api, `${path}/${id}/attempts`, signal)) asked++;
-    }
-    return asked;
+  const { options, clock } = deps;
+  const isPublic = options.host === 'github.com' || options.host.endsWith('.ghe.com');
+  const keptFor = isPublic ? KEPT.public : KEPT.own;
+  const asList = createLists(options, clock, keptFor);
+  const known = new Map<string, (signal: AbortSignal) => Promise<readonly DeliveryList[]>>();
+  return async (url, cursor, signal) => {
+    const load = async (given: AbortSignal) => (await listsOf(deps, url, given)).map(asList);
+    const lists = known.get(url) ?? createListing(clock, load, HOOKS_KEPT_FOR);
+    known.set(url, lists);
+    const told = await askForFailed(lists, cursor, { ...LIMITS, keptFor }, clock.now(), signal);
+    // A hook may have been made anew meanwhile.
+    if (told.failure) known.delete(url);
+    return told;
   };
 }
 
-interface DeliveryList {
+/** Where the deliveries of one hook are listed, and with which credential. */
+interface Deliveries {
   readonly api: Api;
   readonly path: string;
 }
 
 /** The deliveries of the hooks that go to this address, as far as they may be looked at. */
-async function listsOf(deps: RedeliverDeps, url: string, signal: AbortSignal): Promise<readonly DeliveryList[]> {
+async function listsOf(deps: RedeliverDeps, url: string, signal: AbortSignal): Promise<readonly Deliveries[]> {
   const { api, appApi, options, repositories, findHook } = deps;
   if (appApi) {
     const config = await appHook(appApi, signal);
     return config?.url === url ? [{ api: appApi, path: '/app/hook/deliveries' }] : [];
   }
-  const lists: DeliveryList[] = [];
+  const lists: Deliveries[] = [];
   for (const { path } of await placesOf(options, repositories, signal)) {
     const found = await orUndefined(findHook(path, url, signal));
     if (found) lists.push({ api, path: `${path}/${found.id}/deliveries` });
@@ -69,67 +75,136 @@ async function listsOf(deps: RedeliverDeps, url: string, signal: AbortSignal): P
 }
 
 const attempt = z.object({
-  id: z.int().positive(),
+  /** Of 64 bits: beyond what a number holds exactly, it comes as a text. */
+  id: z.union([z.int().positive(), z.string().regex(/^\d{16,20}$/)]).transform(String),
   guid: z.string().min(1),
-  delivered_at: z.iso.datetime({ offset: true }),
+  delivered_at: z.iso.datetime({ offset: true }).transform((text) => Date.parse(text)),
   status: z.string(),
+  status_code: z.int().nullish().catch(undefined),
   event: z.string(),
   installation_id: z.int().nullish().catch(undefined),
 });
 type Attempt = z.infer<typeof attempt>;
 
-type ReadSince = (list: DeliveryList, from: number, signal: AbortSignal) => Promise<readonly Attempt[]>;
-
-/** Newest first, until the list reaches back beyond the time. A hook that was quiet since the last time costs nothing. */
-function createReader({ app }: Options): ReadSince {
-  const pages = createMemory<AttemptPage>();
-  // The webhook of an App has the deliveries of all its installations.
-  const isOurs = ({ installation_id: id }: Attempt) => !app || id == null || String(id) === app.installationId;
-  return async ({ api, path }, from, signal) => {
-    const attempts: Attempt[] = [];
-    let query: string | undefined = 'per_page=100';
-    for (let count = 0; query !== undefined && count < MOST_PAGES; count++) {
-      const present: string = query;
-      const ask = (etag?: string) => api.get(path, { query: present, etag, signal, use: 'poll' });
-      const parse = (answer: HttpAnswer) => readAttempts(api, answer, path);
-      // Cursors are new each time: only the first page is worth remembering.
-      const page: AttemptPage = count === 0 ? await pages.read(path, ask, parse) : parse(await ask());
-      const recent = page.attempts.filter(({ delivered_at }) => Date.parse(delivered_at) >= from);
-      attempts.push(...recent.filter(isOurs));
-      query = recent.length < page.attempts.length ? undefined : page.next;
-    }
-    return attempts;
-  };
-}
-
-interface AttemptPage {
+interface Page {
   readonly attempts: readonly Attempt[];
   readonly next: string | undefined;
 }
 
-function readAttempts(api: Api, answer: HttpAnswer, path: string): AttemptPage {
-  const attempts = parseAnswer(z.array(attempt), readAnswer(answer, `GET ${path}`), `GET ${path}`);
+/** What lies behind the first page, as far as it was read, and why that may not be all. */
+interface Found {
+  readonly attempts: readonly Attempt[];
+  readonly isWhole: boolean;
+  readonly cut: string;
+}
+
+const NOTHING: Found = { attempts: [], isWhole: true, cut: '' };
+
+const NEWEST = 'per_page=100';
+const FAILED = 'status=failure&per_page=100';
+
+/**
+ * The list of a hook, newest first, from where the last look ended. Where the first page reaches back so far, that is all;
+ * else the vendor's own filter finds what failed among the rest. The filter goes by the code of the answer: a failure without
+ * one, which the first page shows, makes the whole list be read; so does a server that knows no filter.
+ */
+function createLists({ app, issues }: Options, clock: Clock, keptFor: number): (of: Deliveries) => DeliveryList {
+  const pages = createMemory<Page>();
+  const events = eventsOf({ issues });
+  // The webhook of an App has the deliveries of all its installations.
+  const isOurs = ({ installation_id: id, event }: Attempt) =>
+    events.includes(event) && (!app || id == null || String(id) === app.installationId);
+
+  /** What is unchanged costs nothing; cursors are new each time, so only first pages are worth remembering. */
+  async function read({ api, path }: Deliveries, query: string, signal: AbortSignal): Promise<Page> {
+    const ask = (etag?: string) => api.get(path, { query, etag, signal, use: 'poll' });
+    const parse = (answer: HttpAnswer) => readAttempts(api, answer, path);
+    return query === NEWEST || query === FAILED ? pages.read(`${path}?${query}`, ask, parse) : parse(await ask());
+  }
+
+  /** Along the pages, as far back as that time and as there may be pages. */
+  async function walk(of: Deliveries, from: string | undefined, oldest: number, signal: AbortSignal) {
+    const attempts: Attempt[] = [];
+    let query = from;
+    for (let count = 0; query !== undefined && count < MOST_PAGES; count++) {
+      const page: Page = await read(of, query, signal);
+      const recent = page.attempts.filter((each) => each.delivered_at >= oldest);
+      attempts.push(...recent);
+      query = recent.length < page.attempts.length ? undefined : page.next;
+    }
+    return { attempts, isWhole: query === undefined };
+  }
+
+  /** What a first page that does not reach back far enough leaves to be found. */
+  async function findRest(of: Deliveries, first: Page, oldest: number, signal: AbortSignal): Promise<Found> {
+    const failed = await walk(of, FAILED, oldest, signal);
+    if (failed.attempts.some(hasArrived)) return { ...failed, cut: NO_FILTER };
+    const recent = first.attempts.filter((each) => each.delivered_at >= oldest);
+    if (recent.every((each) => hasArrived(each) || hasCode(each))) return { ...failed, cut: CUT };
+    const rest = await walk(of, first.next, oldest, signal);
+    const attempts = [...failed.attempts, ...rest.attempts];
+    return { attempts, isWhole: failed.isWhole && rest.isWhole, cut: CUT };
+  }
+
+  async function look(of: Deliveries, from: string | undefined, signal: AbortSignal): Promise<Seen> {
+    const last = from === undefined ? 0 : Date.parse(from);
+    const oldest = Math.max(clock.now() - keptFor, last - LATE);
+    const first = await read(of, NEWEST, signal);
+    const isBeyond = first.next === undefined || first.attempts.some((each) => each.delivered_at < oldest);
+    const rest = isBeyond ? NOTHING : await findRest(of, first, oldest, signal);
+    const attempts = [...first.attempts, ...rest.attempts].filter(
+      (each) => each.delivered_at >= oldest && isOurs(each),
+    );
+    const newest = Math.max(last, ...first.attempts.map((each) => each.delivered_at));
+    return {
+      ...sortedOut(attempts),
+      upTo: newest === 0 ? undefined : new Date(newest).toISOString(),
+      ...(rest.isWhole ? {} : { cut: rest.cut }),
+    };
+  }
+
+  return (of) => ({
+    name: of.path,
+    look: (from, signal) => look(of, from, signal),
+    ask: (id, signal) => askAgain(of.api, `${of.path}/${id}/attempts`, signal),
+  });
+}
+
+const CUT = `only the newest ${MOST_PAGES * 100} failed deliveries of a round are looked at, and polls bring the rest`;
+const NO_FILTER = `this server does not filter deliveries by status: only the newest ${MOST_PAGES * 100} of a round are looked at, and polls bring the rest`;
+
+function readAttempts(api: Api, answer: HttpAnswer, path: string): Page {
+  const attempts = parseAnswer(z.array(attempt), readExactly(answer, `GET ${path}`), `GET ${path}`);
   return { attempts, next: api.nextQuery(answer, path) };
 }
 
-/** Pure: one id for each delivery that never arrived, oldest first. All attempts at one delivery share its guid. */
-function failedIn(attempts: readonly Attempt[], events: readonly string[]): readonly number[] {
-  const groups = Map.groupBy(attempts, ({ guid }) => guid);
-  return [...groups.values()]
-    .filter((group) => group.length < MOST_ATTEMPTS && group.every(({ status }) => status !== 'OK'))
-    .filter(([first]) => first !== undefined && events.includes(first.event))
-    .map((group) => group.toSorted((a, b) => Date.parse(a.delivered_at) - Date.parse(b.delivered_at))[0] as Attempt)
-    .toSorted((a, b) => Date.parse(a.delivered_at) - Date.parse(b.delivered_at))
-    .map(({ id }) => id);
+function hasArrived({ status, status_code: code }: Attempt): boolean {
+  return status === 'OK' || (typeof code === 'number' && code >= 200 && code <= 299);
+}
+
+/** Whether the vendor's filter for failures finds it. */
+function hasCode({ status_code: code }: Attempt): boolean {
+  return typeof code === 'number' && code >= 400 && code <= 599;
+}
+
+/** The same attempt may come by both lists. */
+function sortedOut(attempts: readonly Attempt[]): Pick<Seen, 'failed' | 'arrived'> {
+  const each = [...new Map(attempts.map((one) => [one.id, one])).values()].sort(
+    (a, b) => b.delivered_at - a.delivered_at,
+  );
+  return {
+    failed: each.filter((one) => !hasArrived(one)).map(({ id, guid }) => ({ attempt: id, delivery: guid })),
+    arrived: new Set(each.filter(hasArrived).map(({ guid }) => guid)),
+  };
 }
 
 /** One that is too old by now, or was switched off, is none of ours any more. */
-async function askAgain(api: Api, path: string, signal: AbortSignal): Promise<boolean> {
+async function askAgain(api: Api, path: string, signal: AbortSignal): Promise<'asked' | 'gone'> {
   try {
-    return (await api.write('POST', path, { signal })).status !== 422;
+    return (await api.write('POST', path, { signal })).status === 422 ? 'gone' : 'asked';
   } catch (thrown) {
     const error = asSyncError(thrown);
-    if (error.code === 'not_found' || error.status === 400) return false;
+    if (error.code === 'not_found' || error.status === 400) return 'gone';
     throw error;
   }
 }

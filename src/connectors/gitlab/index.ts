@@ -11,7 +11,7 @@ import { createLists } from './lists.ts';
 import { type Options, options, PUBLIC_HOST, scopeOf, unrestricted } from './options.ts';
 import { pollUnit } from './poll.ts';
 import { createProjects } from './projects.ts';
-import { redeliver } from './redeliver.ts';
+import { createRedeliver } from './redeliver.ts';
 import { reference, translate } from './translate.ts';
 import { unitsOf } from './units.ts';
 import { verify } from './verify.ts';
@@ -60,7 +60,7 @@ export const gitlab: Connector<Options> = {
       check: (signal) => checkGitlab(api, given, deps.clock.now(), signal),
       history: (position, signal) => readHistory(lists, position, signal),
       sweep: (unit, page, signal) => sweepUnit(lists, projects, given, { unit, page }, signal),
-      redeliver: (url, since, signal) => redeliver(api, projects, given, { url, since }, signal),
+      redeliver: createRedeliver({ api, projects, options: given, clock: deps.clock }),
       hooks: createHooks(api, projects, given),
       comment: (wanted, comment, signal) => writeComment(api, wanted, comment, signal),
       close: (wanted, signal) => closeIssue(api, wanted, signal),

@@ -1,97 +1,131 @@
 import { z } from 'zod';
-import { absent, instant } from '../kit/fields.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Connection } from '../connector.ts';
+import { absent } from '../kit/fields.ts';
 import { parseAnswer } from '../kit/json.ts';
+import { createListing } from '../kit/listing.ts';
+import { askForFailed, type DeliveryList, type FailedAttempt, type Seen } from '../kit/redelivery.ts';
 import type { Api } from './api.ts';
-import { type Hooked, hookedAt } from './hooks.ts';
+import { hookedAt } from './hooks.ts';
 import type { Options } from './options.ts';
 import type { Projects } from './projects.ts';
 
-/** GitLab lists at most 20 events on a page. */
-const PAGE = 20;
-/** How often one delivery is sent, the first time counted in: what fails so often fails for a reason. */
-const MOST_ATTEMPTS = 4;
-/** GitLab takes 5 a minute for each hook (providers' facts §2.2); what is left is asked for the next time. */
-const MOST_AT_ONCE = 5;
+type Redeliver = NonNullable<Connection['redeliver']>;
 
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+/** GitLab takes 5 a minute for each hook (providers' facts §2.2); what is left is asked for the next time. */
+const LIMITS = { mostAttempts: 4, mostOfList: 5, mostAtOnce: Number.POSITIVE_INFINITY, keptFor: 3 * DAY };
+/** GitLab lists at most 20 events on a page, each with all that was sent. */
+const PAGE = 20;
+/** Pages that are read of one list in a round at most: of what failed with a status, and of everything. */
+const MOST_PAGES = { failed: 10, all: 50 };
+/** Which hooks there are is asked for so often. */
+const HOOKS_KEPT_FOR = 60 * MINUTE;
+
+interface RedeliverDeps {
+  readonly api: Api;
+  readonly projects: Projects;
+  readonly options: Options;
+  readonly clock: Clock;
+}
+
+/** GitLab repeats nothing by itself, as far as its senders of today are known. */
+export function createRedeliver({ api, projects, options, clock }: RedeliverDeps): Redeliver {
+  const known = new Map<string, (signal: AbortSignal) => Promise<readonly DeliveryList[]>>();
+  return async (url, cursor, signal) => {
+    const load = async (given: AbortSignal) => {
+      const all = await hookedAt(api, projects, options, url, given);
+      const refused = all.find((each) => 'error' in each);
+      const lists = all.flatMap((each) =>
+        'error' in each ? [] : each.hooks.map(({ id }) => `${each.path}/${id}/events`),
+      );
+      if (lists.length === 0 && refused) throw refused.error;
+      return lists.map((path) => listAt(api, path));
+    };
+    const lists = known.get(url) ?? createListing(clock, load, HOOKS_KEPT_FOR);
+    known.set(url, lists);
+    const told = await askForFailed(lists, cursor, LIMITS, clock.now(), signal);
+    // A hook may have been made anew meanwhile.
+    if (told.failure) known.delete(url);
+    return told;
+  };
+}
+
+/** Of an event no more is kept than this: what was sent is dropped page by page. */
 const event = z.object({
   id: z.int().positive(),
   request_headers: absent(z.record(z.string(), z.unknown())),
-  response_headers: absent(z.record(z.string(), z.unknown())),
   response_status: z.union([z.string(), z.int()]).transform(String).catch(''),
-  created_at: absent(instant),
 });
 type Event = z.infer<typeof event>;
 
-/** Asks GitLab to send again what failed since then. Its own list tells how often that was done already. */
-export async function redeliver(
-  api: Api,
-  projects: Projects,
-  options: Options,
-  { url, since }: { readonly url: string; readonly since: string },
-  signal: AbortSignal,
-): Promise<number> {
-  const all = await hookedAt(api, projects, options, url, signal);
-  let asked = 0;
-  for (const each of all) if (!('error' in each)) asked += await redeliverAt(api, each, since, signal);
-  const refused = all.find((each) => 'error' in each);
-  if (asked === 0 && refused) throw refused.error;
-  return asked;
-}
-
-async function redeliverAt(api: Api, { path, hooks }: Hooked, since: string, signal: AbortSignal): Promise<number> {
-  let asked = 0;
-  for (const { id } of hooks) {
-    const list = `${path}/${id}/events`;
-    const failed = failedIn(await eventsSince(api, list, Date.parse(since), signal));
-    for (const each of failed.slice(0, MOST_AT_ONCE)) {
-      const { status } = await api.send('POST', `${list}/${each.id}/resend`, { explained: [422, 429], signal });
-      if (status === 429) break;
-      if (status < 300) asked += 1;
+/**
+ * The events of a hook, newest first, from where the last look ended. Where the first page reaches back so far, that is all;
+ * else GitLab's own filters find what failed among the rest. They go by the status of the answer: a delivery that got none (it
+ * stands there as `internal error`), which the first page shows, makes the whole list be read.
+ */
+function listAt(api: Api, path: string): DeliveryList {
+  async function walk(query: string | undefined, last: number, most: number, signal: AbortSignal) {
+    const events: Event[] = [];
+    let count = 0;
+    for await (const page of api.pages(path, { query, use: 'background', signal }, PAGE)) {
+      const read = page.map((each) => parseAnswer(event, each, `GET ${path}`));
+      const recent = read.filter(({ id }) => id > last);
+      events.push(...recent);
+      if (recent.length < read.length || read.length < PAGE) return { events, isWhole: true };
+      if (++count === most) return { events, isWhole: false };
     }
+    return { events, isWhole: true };
   }
-  return asked;
-}
 
-/** Newest first, up to the first that is older. */
-async function eventsSince(api: Api, path: string, since: number, signal: AbortSignal): Promise<readonly Event[]> {
-  const isOlder = (found: unknown) => {
-    const time = timeOf(read(found, path));
-    return time !== undefined && time < since;
+  async function look(from: string | undefined, signal: AbortSignal): Promise<Seen> {
+    const last = Number(from ?? 0);
+    const first = await walk(undefined, last, 1, signal);
+    const newest = Math.max(last, ...first.events.map(({ id }) => id));
+    const upTo = newest === 0 ? undefined : String(newest);
+    if (first.isWhole) return { ...sortedOut(first.events), upTo };
+    const found = [first];
+    for (const status of ['client_failure', 'server_failure'])
+      found.push(await walk(`status=${status}`, last, MOST_PAGES.failed, signal));
+    if (first.events.some(hasNoStatus)) found.push(await walk(undefined, last, MOST_PAGES.all, signal));
+    const isWhole = found.slice(1).every((each) => each.isWhole);
+    return { ...sortedOut(found.flatMap(({ events }) => events)), upTo, ...(isWhole ? {} : { cut: CUT }) };
+  }
+
+  return {
+    name: path,
+    look,
+    async ask(id, signal) {
+      const { status } = await api.send('POST', `${path}/${id}/resend`, { explained: [422, 429], signal });
+      if (status === 429) return 'later';
+      return status < 300 ? 'asked' : 'gone';
+    },
   };
-  const options = { use: 'background', signal } as const;
-  const found = await api.list(path, options, { size: PAGE, isEnough: (page) => page.some(isOlder) });
-  return found.filter((each) => !isOlder(each)).map((each) => read(each, path));
 }
 
-function read(found: unknown, path: string): Event {
-  return parseAnswer(event, found, `GET ${path}`);
+const CUT = `only the newest ${MOST_PAGES.failed * PAGE} failed deliveries of a round are looked at, and polls bring the rest`;
+
+/** The same event may come by several lists. */
+function sortedOut(events: readonly Event[]): Pick<Seen, 'failed' | 'arrived'> {
+  const each = [...new Map(events.map((one) => [one.id, one])).values()].sort((a, b) => b.id - a.id);
+  return {
+    failed: each.filter((one) => !hasArrived(one)).map(attemptOf),
+    arrived: new Set(each.filter(hasArrived).map((one) => attemptOf(one).delivery)),
+  };
 }
 
-/** Only newer servers tell when it was. Older ones: what was signed says it, and so does our own answer. */
-function timeOf({ created_at, request_headers, response_headers }: Event): number | undefined {
-  const signed = Number(headerOf(request_headers, 'webhook-timestamp')) * 1_000;
-  const times = [Date.parse(created_at ?? ''), signed, Date.parse(headerOf(response_headers, 'date') ?? '')];
-  return times.find((time) => time > 0);
+/** Servers before 17.4 name no delivery: each event is one, and cannot be sent again there either. */
+function attemptOf({ id, request_headers: headers }: Event): FailedAttempt {
+  const key = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === 'idempotency-key')?.[1];
+  return { attempt: String(id), delivery: typeof key === 'string' ? key : `event ${id}` };
 }
 
-function headerOf(headers: Event['request_headers'], name: string): string | undefined {
-  const value = Object.entries(headers ?? {}).find(([given]) => given.toLowerCase() === name)?.[1];
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
-}
-
-/** One event for each delivery of which no attempt was taken: the newest, so that the list is read once. */
-function failedIn(events: readonly Event[]): readonly Event[] {
-  const attempts = new Map<string, Event[]>();
-  for (const each of events) {
-    // Servers before 17.4 name no delivery: each event is one, and cannot be sent again there either.
-    const name = headerOf(each.request_headers, 'idempotency-key') ?? `event ${each.id}`;
-    attempts.set(name, [...(attempts.get(name) ?? []), each]);
-  }
-  const open = [...attempts.values()].filter((all) => all.length < MOST_ATTEMPTS && !all.some(isTaken));
-  return open.flatMap((all) => all[0] ?? []);
-}
-
-/** Time-outs stand there as `internal error`. */
-function isTaken({ response_status: status }: Event): boolean {
+function hasArrived({ response_status: status }: Event): boolean {
   return /^[23]\d\d$/.test(status);
+}
+
+/** A time-out, or nobody there. */
+function hasNoStatus({ response_status: status }: Event): boolean {
+  return !/^\d{3}$/.test(status);
 }

@@ -1,7 +1,7 @@
 import type { ZodType } from 'zod';
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
-import { JsonError, parseJson } from '../../http/json.ts';
+import { JsonError, longNumbersAsTexts, parseJson } from '../../http/json.ts';
 
 /** Reads the body of a delivery. Throws `delivery_malformed`. */
 export function readJson(body: Uint8Array): unknown {
@@ -29,6 +29,11 @@ export function readAnswer(answer: Pick<HttpAnswer, 'status' | 'body'>, what: st
     if (!(error instanceof JsonError)) throw error;
     throw new SyncError('answer_malformed', `${what}: ${error.message}`, { cause: error, status: answer.status });
   }
+}
+
+/** The same where whole numbers may be larger than a number holds exactly: those become texts. Throws `answer_malformed`. */
+export function readExactly(answer: Pick<HttpAnswer, 'status' | 'body'>, what: string): unknown {
+  return readAnswer({ ...answer, body: longNumbersAsTexts(answer.body) }, what);
 }
 
 /**

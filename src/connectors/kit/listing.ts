@@ -2,7 +2,7 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 
-/** What patterns take in changes seldom. */
+/** What patterns take in changes seldom, milliseconds. */
 const REFRESH_AFTER = 12 * 60_000;
 
 /**
@@ -12,12 +12,13 @@ const REFRESH_AFTER = 12 * 60_000;
 export function createListing<Element>(
   clock: Clock,
   load: (signal: AbortSignal) => Promise<readonly Element[]>,
+  refreshAfter = REFRESH_AFTER,
 ): (signal: AbortSignal) => Promise<readonly Element[]> {
   let held: { list: readonly Element[]; until: number } | undefined;
   return async (signal) => {
     if (held && clock.monotonic() < held.until) return held.list;
     try {
-      held = { list: await load(signal), until: clock.monotonic() + REFRESH_AFTER };
+      held = { list: await load(signal), until: clock.monotonic() + refreshAfter };
     } catch (thrown) {
       if (!held || asSyncError(thrown).verdict !== 'retry' || signal.aborted) throw thrown;
     }

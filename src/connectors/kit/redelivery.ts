@@ -1,0 +1,164 @@
+import { z } from 'zod';
+import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
+import type { Redelivery } from '../connector.ts';
+
+/** One attempt at a delivery that did not arrive. All attempts at a delivery share its name. */
+export interface FailedAttempt {
+  readonly delivery: string;
+  /** What the vendor calls this attempt, by which it is asked for again. */
+  readonly attempt: string;
+}
+
+/** What a look at a list of deliveries found behind the place where the last look ended. */
+export interface Seen {
+  /** Newest first. */
+  readonly failed: readonly FailedAttempt[];
+  /** Deliveries of which an attempt arrived, as far as they were seen. */
+  readonly arrived: ReadonlySet<string>;
+  /** Where the next look goes on; undefined where there is nothing yet. */
+  readonly upTo: string | undefined;
+  /** Why not all of them were seen, for people. */
+  readonly cut?: string;
+}
+
+/** The deliveries of one hook, as its vendor lists them. */
+export interface DeliveryList {
+  /** The same in each round. */
+  readonly name: string;
+  /** @param from where the last look ended; undefined on the first one */
+  look(from: string | undefined, signal: AbortSignal): Promise<Seen>;
+  /** `gone`: it is not sent again any more; `later`: the vendor takes no more of this list for now. */
+  ask(attempt: string, signal: AbortSignal): Promise<'asked' | 'gone' | 'later'>;
+}
+
+export interface RedeliveryLimits {
+  /** How often one delivery is sent, the first time counted in: what fails so often fails for a reason. */
+  readonly mostAttempts: number;
+  /** Deliveries asked for in one round: of one list, and of all. */
+  readonly mostOfList: number;
+  readonly mostAtOnce: number;
+  /** How long the vendor keeps deliveries, milliseconds. */
+  readonly keptFor: number;
+}
+
+/** Failed deliveries that are remembered of one list. */
+const MOST_OPEN = 500;
+
+/** A delivery that did not arrive. */
+const open = z.object({
+  delivery: z.string(),
+  /** The newest attempt that is known, and the one that was asked for last. */
+  attempt: z.string(),
+  last: z.string().nullable(),
+  /** How often it was asked for. */
+  asked: z.int().min(0),
+  /** When it was found, epoch milliseconds. */
+  since: z.number(),
+});
+type Open = z.infer<typeof open>;
+
+/** What is kept of a list between two rounds; the oldest that are open come first. */
+const place = z.object({ name: z.string(), upTo: z.string().optional(), open: z.array(open) });
+type Place = z.infer<typeof place>;
+
+/**
+ * Asks for what did not arrive. What is kept from round to round is where each list was read up to, and which deliveries are
+ * still open: a round costs by what failed, not by what was sent. What ends a round early is told beside what was done.
+ *
+ * @param before the cursor of the last round
+ * @param now wall clock, epoch milliseconds
+ */
+export async function askForFailed(
+  listsOf: (signal: AbortSignal) => Promise<readonly DeliveryList[]>,
+  before: string | undefined,
+  limits: RedeliveryLimits,
+  now: number,
+  signal: AbortSignal,
+): Promise<Redelivery> {
+  const round: Round = { limits, now, signal, places: new Map(), cuts: new Set(), asked: 0 };
+  try {
+    const known = new Map(readCursor(before).map((each) => [each.name, each]));
+    const lists = await listsOf(signal);
+    for (const { name } of lists) round.places.set(name, known.get(name) ?? { name, open: [] });
+    for (const list of lists) await visit(list, round);
+  } catch (thrown) {
+    round.failure = asSyncError(thrown);
+  }
+  const { asked, places, cuts, failure } = round;
+  return {
+    asked,
+    // Where not even the lists are known, all is kept as it was.
+    cursor: places.size === 0 ? (before ?? '[]') : JSON.stringify([...places.values()]),
+    ...(cuts.size === 0 ? {} : { cut: [...cuts].join('; ') }),
+    ...(failure ? { failure } : {}),
+  };
+}
+
+/** One round over all lists, as far as it has come. */
+interface Round {
+  readonly limits: RedeliveryLimits;
+  readonly now: number;
+  readonly signal: AbortSignal;
+  readonly places: Map<string, Place>;
+  readonly cuts: Set<string>;
+  asked: number;
+  failure?: SyncError;
+}
+
+/** A hook that is no more says nothing of the others; a limit would meet each of them, and is thrown. */
+async function visit(list: DeliveryList, round: Round): Promise<void> {
+  try {
+    await look(list, round);
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    if (error.code !== 'not_found' && error.code !== 'forbidden') throw error;
+    round.failure = error;
+  }
+}
+
+async function look(list: DeliveryList, round: Round): Promise<void> {
+  const { places, cuts, limits, now, signal } = round;
+  const was = places.get(list.name) as Place;
+  const seen = await list.look(was.upTo, signal);
+  const next = merged(was, seen, now - limits.keptFor, now);
+  places.set(list.name, next);
+  if (seen.cut !== undefined) cuts.add(seen.cut);
+  if (next.open.length === MOST_OPEN) cuts.add(TOO_MANY);
+  for (const each of due(next, limits).slice(0, Math.min(limits.mostOfList, limits.mostAtOnce - round.asked))) {
+    const outcome = await list.ask(each.attempt, signal);
+    if (outcome === 'later') return;
+    if (outcome === 'asked') round.asked++;
+    // Written into the place at once: it is kept, whatever the next one meets. What is gone is not asked for again.
+    each.last = each.attempt;
+    each.asked += outcome === 'asked' ? 1 : limits.mostAttempts;
+  }
+}
+
+/** Those of which an attempt failed that nothing was asked for since, and that were not sent often enough. */
+function due({ open: all }: Place, { mostAttempts }: RedeliveryLimits): readonly Open[] {
+  return all.filter(({ attempt, last, asked }) => attempt !== last && asked + 1 < mostAttempts);
+}
+
+const TOO_MANY = `more than ${MOST_OPEN} deliveries failed: only the newest are asked for, and polls bring the rest`;
+
+/** A cursor that cannot be read is that of another version: the lists are looked at as on the first day. */
+function readCursor(text: string | undefined): readonly Place[] {
+  try {
+    return z.array(place).parse(JSON.parse(text ?? '[]'));
+  } catch {
+    return [];
+  }
+}
+
+function merged(was: Place, { failed, arrived, upTo = was.upTo }: Seen, oldest: number, now: number): Place {
+  const all = new Map(was.open.map((each) => [each.delivery, { ...each }]));
+  for (const [delivery, attempts] of [...Map.groupBy(failed, (each) => each.delivery)].toReversed()) {
+    const before: Open = all.get(delivery) ?? { delivery, attempt: '', last: null, asked: 0, since: now };
+    const { attempt } = attempts[0] as FailedAttempt;
+    // Without a memory of it, the attempts that are listed tell how often it was sent.
+    all.set(delivery, { ...before, attempt, asked: Math.max(before.asked, attempts.length - 1) });
+  }
+  const kept = [...all.values()].filter(({ delivery, since }) => since >= oldest && !arrived.has(delivery));
+  const next = { name: was.name, open: kept.slice(-MOST_OPEN) };
+  return upTo === undefined ? next : { ...next, upTo };
+}
