@@ -6,6 +6,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts', 'src/**/*.test.ts'],
     exclude: ['test/browser/**', 'test/redmine/**', 'node_modules/**'],
     pool: 'forks',
+    setupFiles: ['test/support/vendor-requests/setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     env: { TZ: 'UTC' },

@@ -4,6 +4,7 @@ import { type Bench, isAskedFor, type Shared } from './bench.ts';
 import { gateway } from './gateway.ts';
 import { ingest } from './ingest.ts';
 import { createKnownItems, type KnownItems } from './known-items.ts';
+import { providerCalls } from './provider-calls.ts';
 import { backfill } from './quota/backfill.ts';
 import { calls } from './quota/calls.ts';
 import { clock } from './quota/clock.ts';
@@ -37,6 +38,7 @@ const BENCHES: readonly Bench[] = [
   clock,
   tenant,
   backfill,
+  providerCalls,
 ];
 
 const { positionals: names, values } = parseArgs({

@@ -1,6 +1,15 @@
 import { createHmac } from 'node:crypto';
 import type { Fields } from '../../bench/quota/references/trace.ts';
-import { type Asked, type Held, type HeldPull, listed, mirrored, type Vendor, type VendorAnswer } from './provider.ts';
+import {
+  type Asked,
+  type Held,
+  type HeldPull,
+  listed,
+  messageOf,
+  mirrored,
+  type Vendor,
+  type VendorAnswer,
+} from './provider.ts';
 
 const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
 const REPOSITORY = { uuid: UUID, full_name: 'acme/app', name: 'app' };
@@ -63,6 +72,8 @@ function answer({ url }: Asked, { pulls }: Held): VendorAnswer | undefined {
   const list = '/repositories/acme/app/pullrequests';
   const one = path.startsWith(`${list}/`) ? pulls.get(Number(path.slice(list.length + 1))) : undefined;
   if (one) return { body: ofPull(one), shown: [one] };
+  const commits = pulls.get(Number(new RegExp(`^${list}/(\\d+)/commits$`).exec(path)?.[1]));
+  if (commits) return { body: { values: [{ message: messageOf(commits) }] } };
   if (path !== list) return undefined;
   const query = url.searchParams;
   const page = Number(query.get('page') ?? 1);

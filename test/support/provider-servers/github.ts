@@ -11,6 +11,7 @@ import {
   isPull,
   linkHeader,
   listed,
+  messageOf,
   mirrored,
   present,
   type Tracker,
@@ -140,6 +141,8 @@ function answer({ url }: Asked, held: Held, withIssues: boolean): VendorAnswer |
   if (path === '/repos/acme/app') return { body: { ...REPOSITORY, has_issues: withIssues } };
   const one = held.pulls.get(Number(/^\/repos\/acme\/app\/pulls\/(\d+)$/.exec(path)?.[1]));
   if (one) return { body: { ...ofList(one), merged: one.fields.state === 'merged' }, shown: [one] };
+  const ofCommits = held.pulls.get(Number(/^\/repos\/acme\/app\/pulls\/(\d+)\/commits$/.exec(path)?.[1]));
+  if (ofCommits) return { body: [{ sha: ofCommits.fields.head, commit: { message: messageOf(ofCommits) } }] };
   if (path === '/repos/acme/app/pulls') return pageOf(url, [...held.pulls.values()], ofList);
   return withIssues ? answerOfIssues(url, path, held) : undefined;
 }

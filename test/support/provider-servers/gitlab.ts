@@ -10,6 +10,7 @@ import {
   isPull,
   linkHeader,
   listed,
+  messageOf,
   mirrored,
   NO_MORE,
   present,
@@ -165,6 +166,10 @@ function answer({ url }: Asked, { pulls, issues }: Held): VendorAnswer | undefin
   const path = url.pathname.replace(BY_NAME, `/projects/${PROJECT.id}`);
   if (path === `/projects/${PROJECT.id}`) return { body: { ...PROJECT, archived: false } };
   const [, list, number] = new RegExp(`^/projects/${PROJECT.id}/(merge_requests|issues)(?:/(\\d+))?$`).exec(path) ?? [];
+  const commits = pulls.get(
+    Number(new RegExp(`^/projects/${PROJECT.id}/merge_requests/(\\d+)/commits$`).exec(path)?.[1]),
+  );
+  if (commits) return { body: [{ id: commits.fields.head, message: messageOf(commits) }] };
   if (list === undefined) return undefined;
   if (number === undefined)
     return list === 'issues' ? pageOf(url, present(issues), ofIssue) : pageOf(url, [...pulls.values()], ofRest);

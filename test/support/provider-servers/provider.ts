@@ -186,6 +186,11 @@ export async function openProvider<Shown extends Api>(
 
 const BLANK: IssueFields = { title: '', description: '', state: 'open', labels: [] };
 
+/** What its newest commit says: something else after each push. */
+export function messageOf({ fields }: HeldPull): string {
+  return `Work up to ${fields.head}`;
+}
+
 /** The fields that every vendor has, and says everywhere. */
 export function mirrored({ title, description, state, draft, reviewers }: Fields) {
   return { title, description, state, draft, reviewers: reviewers.toSorted() };

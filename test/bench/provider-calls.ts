@@ -1,0 +1,141 @@
+import { createWorld, type World } from '../support/daemon.ts';
+import { bitbucketVendor } from '../support/provider-servers/bitbucket.ts';
+import { githubVendor } from '../support/provider-servers/github.ts';
+import { gitlabVendor } from '../support/provider-servers/gitlab.ts';
+import { type Asked, openProvider, type Provider } from '../support/provider-servers/provider.ts';
+import type { Bench } from './bench.ts';
+import { generateDay } from './quota/references/day.ts';
+import { eventsOf, type Line } from './quota/references/trace.ts';
+import { fewestWrites } from './quota/references/visibility.ts';
+import { figure, type Measured } from './report.ts';
+
+const SECRET = 'a webhook secret for the bench only';
+const VENDORS = [githubVendor(SECRET), gitlabVendor(SECRET), bitbucketVendor(SECRET)];
+const VISIBILITY = 60;
+/** Events in working hours per request of the workspace's quota. */
+const LOAD = 0.03;
+/** A push costs its pull request and a page of its commits. */
+const PER_PUSH = 2;
+const MINUTE = 60_000;
+
+/**
+ * Requests at the providers for each distinct state of an item, after states that follow within the promised visibility are
+ * merged: days of three git providers whose webhooks all come, in order. What polls and sweeps ask for themselves is left out.
+ * With `commits`, the requests that read them are allowed: two for each push, after pushes are merged likewise.
+ */
+export const providerCalls: Bench = {
+  figures: ['provider.calls'],
+  async run({ split }) {
+    const figures: Measured[] = [];
+    for (const commits of [false, true]) {
+      const played: Played[] = [];
+      for (const seed of split.seeds) played.push(await playDay(seed, commits));
+      const name = commits ? 'provider.calls.commits' : 'provider.calls';
+      const detail = played.map(
+        ({ asked, states, pushes }) => `${asked}/${states}${commits ? ` ${pushes} pushes` : ''}`,
+      );
+      const meaning = { name, unit: 'per state', better: 'lower', aim: 1.2, everyRun: true } as const;
+      const allowed = ({ pushes }: Played) => (commits ? PER_PUSH * pushes : 0);
+      figures.push(
+        figure(
+          { ...meaning, note: `requests/states by seed: ${detail.join(', ')}` },
+          played.map((day) => Math.max(0, day.asked - allowed(day)) / day.states),
+        ),
+      );
+    }
+    return figures;
+  },
+};
+
+interface Played {
+  /** Beyond what polls and sweeps ask for. */
+  readonly asked: number;
+  readonly states: number;
+  readonly pushes: number;
+}
+
+async function playDay(seed: number, commits: boolean): Promise<Played> {
+  // The providers stand before the daemon knows their addresses, on the clock that the world brings.
+  const world = await createWorld({});
+  const asked: Asked[] = [];
+  const providers: Provider[] = [];
+  try {
+    const given = { clock: world.clock, asked: (question: Asked) => void asked.push(question) };
+    for (const vendor of VENDORS) providers.push(await openProvider(vendor, given));
+    const connections = providers.map(({ vendor, url }) => [
+      vendor.id,
+      { connector: vendor.id, ...vendor.options(url), commits, webhookSecrets: SECRET, poll: '2h', sweep: 'off' },
+    ]);
+    const quota = {
+      requests: 200,
+      window: '15m',
+      burst: 40,
+      burstWindow: '1m',
+      share: 1,
+      visibility: `${VISIBILITY}s`,
+    };
+    await world.restart({ config: { connections: Object.fromEntries(connections) as object, quota } });
+    // Names are looked up, and lists read for the first time.
+    await until(world, world.clock.now() + 11 * MINUTE);
+    await world.settled();
+    asked.length = 0;
+    const lines = await deliver(world, providers, seed);
+    const refused = providers.flatMap(({ unanswered }) => unanswered);
+    if (refused.length > 0) throw new Error(`asked for what the vendors do not know: ${refused.join(', ')}`);
+    const events = eventsOf(lines);
+    const heads = lines.map(({ at, item, fields }) => ({ at, item, state: fields.head, finished: false }));
+    return {
+      asked: asked.filter((each) => !isOfPolls(each)).length,
+      states: fewestWrites(events, VISIBILITY),
+      pushes: fewestWrites(changes(heads), VISIBILITY),
+    };
+  } finally {
+    await world.close();
+    for (const provider of providers) await provider.close();
+  }
+}
+
+/** The whole day, each webhook a second after its event. */
+async function deliver(world: World, providers: readonly Provider[], seed: number): Promise<readonly Line[]> {
+  const lines = generateDay(seed, LOAD).lines.filter(({ event }) => event !== 'replay' && event !== 'poll');
+  const day = world.clock.now();
+  for (const [index, line] of lines.entries()) {
+    await until(world, day + line.at * 1_000);
+    const provider = providers[Number(line.item.split('/')[1]) % providers.length] as Provider;
+    const pull = provider.happen(line, day);
+    await until(world, world.clock.now() + 1_000);
+    const status = await world.post(provider.vendor.id, provider.vendor.hook(pull, line.event, `delivery-${index}`));
+    if (status !== 202) throw new Error(`a webhook was answered with ${status}`);
+  }
+  await until(world, world.clock.now() + 30 * MINUTE);
+  await world.settled();
+  return lines;
+}
+
+/** The daemon at work in between: what it asks is answered before the clock goes on. */
+async function until(world: World, at: number): Promise<void> {
+  const wait = at - world.clock.now();
+  if (wait <= 0) return;
+  let isOver = false;
+  world.clock.after(wait, () => {
+    isOver = true;
+  });
+  await world.until(() => isOver, 2 * wait);
+}
+
+/** Lists that polls walk, and what a name leads to. */
+function isOfPolls({ method, url }: Asked): boolean {
+  if (method !== 'GET') return false;
+  return /\/(pulls|merge_requests|pullrequests)$|^\/(repos|repositories)\/[^/]+\/[^/]+$|^\/projects\/[^/]+$/.test(
+    url.pathname,
+  );
+}
+
+function changes<Entry extends { readonly item: string; readonly state: string }>(entries: readonly Entry[]): Entry[] {
+  const last = new Map<string, string>();
+  return entries.filter(({ item, state }) => {
+    const isNew = last.get(item) !== state;
+    last.set(item, state);
+    return isNew;
+  });
+}
