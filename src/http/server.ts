@@ -2,11 +2,26 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { SyncError } from '../errors/sync-error.ts';
+import { systemClock } from '../lib/clock.ts';
+import { groupOfAddress } from './address-group.ts';
+import type { BodyHolder } from './body-budget.ts';
+import { readBody } from './read-body.ts';
+import { createTraffic, type Traffic, type TrafficLimits } from './traffic.ts';
 
 /** For folders that add routes: fastify is named here only. */
 export type Server = FastifyInstance;
 export type ServerRequest = FastifyRequest;
 export type ServerReply = FastifyReply;
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    readonly traffic: Traffic;
+  }
+  interface FastifyRequest {
+    /** What its body takes of the budget. */
+    heldBody: BodyHolder | undefined;
+  }
+}
 
 export interface ServerOptions {
   /** Largest body accepted, bytes; a route may raise its own. */
@@ -18,25 +33,24 @@ export interface ServerOptions {
    * `X-Forwarded-For` and `X-Forwarded-Proto` say. Absent: those headers are not read.
    */
   readonly trustedProxies?: readonly string[];
+  /** What all requests may take together. */
+  readonly limits?: TrafficLimits;
   /** Body of an answer to what never reaches a route or hook: malformed HTTP, an address that cannot be decoded. */
   readonly failureBody?: (status: number, message: string) => object;
 }
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Open connections: each costs memory, and one that stays silent is closed after 10 s. */
-const MOST_CONNECTIONS = 2_000;
-
 /**
  * The only maker of HTTP servers. Bodies reach the handlers as raw bytes (`Buffer`): signatures are checked over them,
- * and `parseJson` reads them afterwards. Slow senders are cut off, compressed bodies are refused, and nothing of a
- * request is logged here.
+ * and `parseJson` reads them afterwards. Slow senders are cut off, compressed bodies are refused, what all requests take
+ * together is bounded (`traffic.ts`), and nothing of a request is logged here.
  */
 export function createServer(options: ServerOptions = {}): Server {
-  const requestTimeout = options.requestTimeout ?? 30_000;
+  const { requestTimeout = 30_000, bodyLimit = MEBIBYTE } = options;
   const server = fastify({
     logger: false,
-    bodyLimit: options.bodyLimit ?? MEBIBYTE,
+    bodyLimit,
     requestTimeout,
     keepAliveTimeout: 72_000,
     http: {
@@ -54,8 +68,19 @@ export function createServer(options: ServerOptions = {}): Server {
     ...(options.failureBody && describeFailures(options.failureBody)),
   });
   server.removeAllContentTypeParsers();
-  server.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-  server.server.maxConnections = MOST_CONNECTIONS;
+  // Network time is real time.
+  const traffic = createTraffic(server.server, systemClock(), options.limits);
+  server.decorate('traffic', traffic);
+  server.decorateRequest('heldBody', undefined);
+  server.addContentTypeParser('*', (request, payload, done) => {
+    const limit = request.routeOptions.bodyLimit ?? bodyLimit;
+    request.heldBody = readBody({ payload, limit, budget: traffic.bodies, group: groupOfAddress(request.ip) }, done);
+  });
+  server.addHook('preHandler', ({ socket, heldBody }, { raw }, done) => {
+    traffic.connections.arrived(socket);
+    if (heldBody) raw.once('close', () => heldBody.leave());
+    done();
+  });
   server.addHook('onRequest', (request, _reply, done) => {
     if (repeatsHeader(request.raw.rawHeaders)) return done(new RepeatedHeader());
     // Unpacking what nobody has authenticated is how a small body fills the memory.

@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto';
 import type { VerifiedRequest } from '../connectors/connector.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
-import { createAddressGuard } from '../http/address-guard.ts';
-import type { createServer } from '../http/server.ts';
+import type { Server } from '../http/server.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
@@ -11,8 +10,6 @@ import type { Appended } from '../store/append-deliveries.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Collector } from './collector.ts';
 import { createQuietWarnings } from './refusals.ts';
-
-type Server = ReturnType<typeof createServer>;
 
 /** Where the webhooks of one connection go. */
 export interface Receiver {
@@ -48,15 +45,15 @@ const RETRY_AFTER = 30;
  * 202 `{"delivery":"new"|"repeated"|"revived"}` once the delivery is durable, whatever its body says (200 for a vendor
  * that takes nothing else for success);
  * 401 `{"error":"signature_missing"|"signature_mismatch"}`, the first also where no secret is configured, and 400 where
- * a signed request does not name its event or id: nothing is stored; 404 for what is not configured; 413; 415 for a compressed body; 429 where an address keeps failing;
- * 503 with `Retry-After` where the delivery could not be stored.
+ * a signed request does not name its event or id: nothing is stored; 404 for what is not configured; 413; 415 for a compressed body; 503 with `Retry-After`
+ * where the delivery could not be stored. Where more comes in than can be held or looked at, the worst address is refused
+ * first: 429 with `Retry-After` where it is one that keeps failing, else 503.
  */
 export function webhookRoutes(server: Server, deps: WebhookDeps): void {
-  const guard = createAddressGuard(deps.clock, { burst: 60, perSecond: 1 });
   const warn = createQuietWarnings(deps.clock);
   const receiverOf = ({ workspace, connection }: Path['Params']) => deps.find(workspace, connection);
   const refuse = (receiver: Receiver, address: string, error: string) => {
-    guard.failed(address);
+    server.traffic.failed(address);
     const connection = receiver.active.name;
     receiver.meter.count('deliveries_total', { connection, outcome: 'refused' });
     warn(receiver.logger, `${connection} ${error}`, { connection, code: error, address });
@@ -71,8 +68,6 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
       const receiver = receiverOf(request.params);
       if (!receiver) return reply.code(404).send(NOT_FOUND);
       if (receiver.active.secrets.length === 0) return reply.code(401).send(errorBody('signature_missing'));
-      if (!guard.admits(request.ip))
-        return reply.code(429).header('retry-after', RETRY_AFTER).send(errorBody('refused'));
       if (request.headers['content-encoding']) return reply.code(415).send(errorBody('refused'));
       const length = Number(request.headers['content-length'] ?? 0);
       if (length > receiver.active.connector.largestDelivery)
@@ -80,6 +75,7 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
     },
     errorHandler: (thrown, _request, reply) => {
       const status = (thrown as { statusCode?: number }).statusCode ?? 500;
+      if (status === 429 || status === 503) reply.header('retry-after', RETRY_AFTER);
       reply
         .code(status)
         .type(JSON_TYPE)
@@ -92,12 +88,12 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
       // Known only here where the sender named no length.
       if (body.length > receiver.active.connector.largestDelivery)
         return reply.code(413).send(errorBody('payload_too_large'));
+      await server.traffic.turn(request.ip, body.length);
       const verified = await verify(receiver, { headers: request.headers, body }, deps.clock.now());
       if (verified.error) {
         refuse(receiver, request.ip, verified.error.code);
         return reply.code(statusOf(verified.error)).send(errorBody(verified.error.code));
       }
-      guard.proved(request.ip);
       const appended = await append(receiver, verified, body);
       const { accepted = 202 } = receiver.active.connector;
       if (typeof appended === 'string') return reply.code(accepted).send(ACCEPTED[appended]);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Connection, Connector } from '../../src/connectors/connector.ts';
-import { createServer } from '../../src/http/server.ts';
+import { createServer, type ServerOptions } from '../../src/http/server.ts';
 import type { ActiveConnection } from '../../src/intake/active-connection.ts';
 import { createCollector } from '../../src/intake/collector.ts';
 import { type Receiver, webhookRoutes } from '../../src/intake/webhooks.ts';
@@ -67,6 +67,10 @@ export interface Endpoint {
   /** Counted deliveries, by connection and outcome. */
   readonly counts: Map<string, number>;
   readonly warnings: LogFields[];
+  /** Whether others go before what comes from this machine. */
+  isSuspect(): boolean;
+  /** Bytes of bodies that are held now. */
+  held(): number;
   post(path: string, body: string | Buffer, headers: Record<string, string>): Promise<Answer>;
 }
 
@@ -80,7 +84,7 @@ interface Answer {
 export async function openEndpoint(
   store: Store,
   connections: readonly ActiveConnection[],
-  options: { readonly mostPending?: number; readonly requestTimeout?: number } = {},
+  options: { readonly mostPending?: number } & Pick<ServerOptions, 'requestTimeout' | 'limits' | 'trustedProxies'> = {},
 ): Promise<Endpoint> {
   const clock = createTravellingClock();
   const counts = new Map<string, number>();
@@ -97,7 +101,7 @@ export async function openEndpoint(
   const receivers = new Map(
     connections.map((active): [string, Receiver] => [`main/${active.name}`, { active, collector, meter, logger }]),
   );
-  const server = createServer({ requestTimeout: options.requestTimeout });
+  const server = createServer(options);
   webhookRoutes(server, {
     find: (workspace, connection) => receivers.get(`${workspace}/${connection}`),
     clock,
@@ -111,6 +115,8 @@ export async function openEndpoint(
     clock,
     counts,
     warnings,
+    held: () => server.traffic.bodies.held(),
+    isSuspect: () => server.traffic.isSuspect('127.0.0.1'),
     async post(path, body, headers) {
       const answer = await fetch(url + path, { method: 'POST', body, headers });
       return { status: answer.status, headers: answer.headers, body: await answer.text() };

@@ -21,10 +21,12 @@ test('an address that keeps failing is turned away, the others are not, and it g
   expect(guard.admits('192.0.2.1')).toBe(true);
 });
 
-test('an address that proved itself once is never turned away: senders behind a proxy share it', () => {
-  const guard = createAddressGuard(createTravellingClock(), PATIENCE);
-  guard.proved('192.0.2.1');
+test('what an address did long ago is forgotten, however much it was', async () => {
+  const clock = createTravellingClock();
+  const guard = createAddressGuard(clock, PATIENCE);
   for (let index = 0; index < 1_000; index++) guard.failed('192.0.2.1');
+  expect([guard.admits('192.0.2.1'), guard.left('192.0.2.1')]).toEqual([false, 0]);
+  await clock.advance(61_000);
   expect(guard.admits('192.0.2.1')).toBe(true);
 });
 

@@ -1,0 +1,224 @@
+import type { Cancel, Clock } from '../lib/clock.ts';
+
+/**
+ * The memory that bodies may take while nothing proves who sent them, shared by all requests of a server. Bytes count as
+ * they arrive: a sender that announces 25 MB and sends nothing holds nothing.
+ *
+ * Nothing is refused while there is room. When there is none, requests wait: those of addresses that are not suspect go
+ * first, then those whose address holds least, then those that hold least themselves. Room is made by giving up the worst:
+ * requests that came to a halt, and those of suspects where somebody else waits.
+ *
+ * The first part of a body is taken byte by byte; what goes beyond it needs the promise of room for the whole body. So large
+ * bodies come in one after the other, and never wait for each other half received.
+ */
+export interface BodyBudget {
+  /**
+   * A request whose body begins to come in. `leave` must follow.
+   *
+   * @param announced bytes that it will have, or the largest number that is accepted
+   * @param giveUp called where it has to make room: it must end now
+   */
+  enter(group: string, announced: number, giveUp: (isSuspect: boolean) => void): BodyHolder;
+  /** Bytes that are held now. */
+  held(): number;
+}
+
+export interface BodyHolder {
+  /** Asks for room for bytes that came in. Undefined where there is some; else resolves when there is. */
+  take(bytes: number): Promise<void> | undefined;
+  /** The whole body is here: it makes no room any more until it was looked at. */
+  complete(): void;
+  /** Gives everything back. Idempotent. */
+  leave(): void;
+}
+
+interface BodyBudgetOptions {
+  readonly clock: Clock;
+  /** Whether requests of this group failed so often that others go first. */
+  readonly isSuspect: (group: string) => boolean;
+  /** Bytes; 64 MiB unless told. */
+  readonly total?: number | undefined;
+}
+
+const TOTAL = 64 * 1024 * 1024;
+/** As much of each body needs no promise: most deliveries are smaller. */
+const FIRST_PART = 256 * 1024;
+/** The share of the total that large bodies leave to first parts. */
+const FOR_FIRST_PARTS = 1 / 8;
+/** Requests that wait for room, at most: each holds a piece that it has read already. */
+const MOST_WAITING = 256;
+/** Milliseconds in which a request must bring `PROGRESS` bytes, or end, to count as moving. */
+const PATIENCE = 500;
+const PROGRESS = 64 * 1024;
+
+interface Holder {
+  readonly group: string;
+  readonly announced: number;
+  readonly giveUp: (isSuspect: boolean) => void;
+  readonly since: number;
+  held: number;
+  /** Promised room for the rest. */
+  isPromised: boolean;
+  isComplete: boolean;
+  /** When it last had brought `PROGRESS` bytes more, and how many it had then. */
+  movedAt: number;
+  movedWith: number;
+  waiting?: Waiting | undefined;
+}
+
+interface Waiting {
+  readonly bytes: number;
+  readonly since: number;
+  readonly tell: () => void;
+}
+
+export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudgetOptions): BodyBudget {
+  const holders = new Set<Holder>();
+  const waiting = new Set<Holder>();
+  const byGroup = new Map<string, number>();
+  let held = 0;
+  let promised = 0;
+  let cancelLook: Cancel | undefined;
+
+  const rest = (holder: Holder) => Math.max(0, holder.announced - holder.held);
+  const add = (holder: Holder, bytes: number) => {
+    if (holder.isPromised) promised -= rest(holder);
+    holder.held += bytes;
+    if (holder.isPromised) promised += rest(holder);
+    held += bytes;
+    const ofGroup = (byGroup.get(holder.group) ?? 0) + bytes;
+    if (ofGroup === 0) byGroup.delete(holder.group);
+    else byGroup.set(holder.group, ofGroup);
+  };
+
+  function hasRoom(holder: Holder, bytes: number): boolean {
+    if (holder.isPromised && bytes <= rest(holder)) return true;
+    // Whoever is alone may have all, also what is more than all.
+    if (held === holder.held) return true;
+    if (isFirstPart(holder, bytes)) return held + promised + bytes <= total;
+    return held + promised + Math.max(bytes, rest(holder)) <= total * (1 - FOR_FIRST_PARTS);
+  }
+
+  function grant(holder: Holder, bytes: number): void {
+    if (!holder.isPromised && !isFirstPart(holder, bytes)) {
+      holder.isPromised = true;
+      promised += rest(holder);
+    }
+    add(holder, bytes);
+    if (holder.held - holder.movedWith < PROGRESS) return;
+    holder.movedAt = clock.monotonic();
+    holder.movedWith = holder.held;
+  }
+
+  const groupHolds = ({ group }: Holder) => byGroup.get(group) ?? 0;
+  const suspicion = ({ group }: Holder) => (isSuspect(group) ? 1 : 0);
+
+  /** Who waits and is next. */
+  const byTurn = (a: Holder, b: Holder) =>
+    suspicion(a) - suspicion(b) || groupHolds(a) - groupHolds(b) || a.held - b.held || a.since - b.since;
+
+  const hasStalled = (holder: Holder) => !holder.waiting && clock.monotonic() - holder.movedAt >= PATIENCE;
+
+  /** Who is given up first: memory times the time that it was held. */
+  const byCost = (a: Holder, b: Holder) => {
+    const cost = ({ held: bytes, since }: Holder) => bytes * (clock.monotonic() - since + 1);
+    return suspicion(b) - suspicion(a) || groupHolds(b) - groupHolds(a) || cost(b) - cost(a);
+  };
+
+  const isFirstPart = (holder: Holder, bytes: number) => holder.held + bytes <= FIRST_PART;
+
+  function victimFor(next: Holder, { bytes, since }: Waiting): Holder | undefined {
+    // A large body waits for those that are coming in, but not for others that wait like itself.
+    const mayPress = isFirstPart(next, bytes) || !holders.values().some(({ isPromised }) => isPromised);
+    const isImpatient = mayPress && clock.monotonic() - since >= PATIENCE;
+    let victim: Holder | undefined;
+    for (const holder of holders) {
+      if (holder === next || holder.isComplete || holder.held === 0) continue;
+      const mayGo = isImpatient || hasStalled(holder) || suspicion(holder) > suspicion(next);
+      if (mayGo && (!victim || byCost(holder, victim) < 0)) victim = holder;
+    }
+    return victim;
+  }
+
+  function drop(holder: Holder): void {
+    if (!holders.delete(holder)) return;
+    waiting.delete(holder);
+    if (holder.isPromised) promised -= rest(holder);
+    holder.isPromised = false;
+    add(holder, -holder.held);
+  }
+
+  function giveUp(holder: Holder): void {
+    drop(holder);
+    holder.giveUp(isSuspect(holder.group));
+  }
+
+  /** Lets in whoever waits, in their order; makes room where it may be made. */
+  function settle(): void {
+    for (let isMoving = true; isMoving; ) {
+      const inTurn = waiting.values().toArray().toSorted(byTurn);
+      const stuck = inTurn.filter((holder) => !letIn(holder));
+      isMoving = stuck.some((holder) => makeRoom(holder));
+    }
+    cancelLook?.();
+    cancelLook = waiting.size === 0 ? undefined : clock.after(PATIENCE / 2, settle);
+  }
+
+  function letIn(holder: Holder): boolean {
+    const asked = holder.waiting;
+    if (!asked) return true;
+    if (!hasRoom(holder, asked.bytes)) return false;
+    waiting.delete(holder);
+    holder.waiting = undefined;
+    // It could bring nothing while it waited.
+    holder.movedAt = clock.monotonic();
+    grant(holder, asked.bytes);
+    asked.tell();
+    return true;
+  }
+
+  function makeRoom(holder: Holder): boolean {
+    const victim = holder.waiting && victimFor(holder, holder.waiting);
+    if (victim) giveUp(victim);
+    return victim !== undefined;
+  }
+
+  function wait(holder: Holder, bytes: number): Promise<void> {
+    return new Promise((resolve) => {
+      holder.waiting = { bytes, tell: resolve, since: clock.monotonic() };
+      waiting.add(holder);
+      if (waiting.size > MOST_WAITING) giveUp(waiting.values().toArray().toSorted(byTurn).at(-1) as Holder);
+      settle();
+    });
+  }
+
+  return {
+    enter(group, announced, giveUpNow) {
+      const now = clock.monotonic();
+      const holder: Holder = {
+        ...{ group, announced, giveUp: giveUpNow, since: now, held: 0, isPromised: false, isComplete: false },
+        ...{ movedAt: now, movedWith: 0 },
+      };
+      holders.add(holder);
+      return {
+        take(bytes) {
+          const isNext = waiting.size === 0 || holder.isPromised || isFirstPart(holder, bytes);
+          if (!isNext || !hasRoom(holder, bytes)) return wait(holder, bytes);
+          grant(holder, bytes);
+          return undefined;
+        },
+        complete() {
+          if (holder.isPromised) promised -= rest(holder);
+          holder.isPromised = false;
+          holder.isComplete = true;
+          if (waiting.size > 0) settle();
+        },
+        leave() {
+          drop(holder);
+          if (waiting.size > 0) settle();
+        },
+      };
+    },
+    held: () => held,
+  };
+}

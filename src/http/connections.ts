@@ -1,0 +1,93 @@
+import type { Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { groupOfAddress } from './address-group.ts';
+
+/**
+ * The connections of a server. When there are too many, one is given up that waits for its sender: idle ones first, then
+ * those whose request is still coming in; of these one of the address that has most, and there the one that said nothing for
+ * longest. A connection whose sender waits for us is never given up.
+ */
+export interface Connections {
+  /** A request is here whole: now its sender waits for us. */
+  arrived(socket: Socket): void;
+}
+
+/** Open connections; each takes some memory. */
+const MOST = 2_000;
+/** Accepted beyond them, for the moment in which others are given up. */
+const SLACK = 500;
+
+type State = 'idle' | 'receiving' | 'answering';
+
+interface Connection {
+  readonly socket: Socket;
+  readonly group: string;
+  state: State;
+}
+
+export function limitConnections(server: Server, most = MOST): Connections {
+  const known = new Map<Socket, Connection>();
+  const idle = createLine();
+  const receiving = createLine();
+  server.maxConnections = most + SLACK;
+
+  const enter = (connection: Connection, state: State) => {
+    idle.remove(connection);
+    receiving.remove(connection);
+    connection.state = state;
+    if (state === 'idle') idle.add(connection);
+    if (state === 'receiving') receiving.add(connection);
+  };
+  const forget = (connection: Connection) => {
+    idle.remove(connection);
+    receiving.remove(connection);
+    known.delete(connection.socket);
+  };
+  const giveUp = (connection: Connection) => {
+    forget(connection);
+    connection.socket.destroy();
+  };
+
+  server.on('connection', (socket: Socket) => {
+    const connection: Connection = { socket, group: groupOfAddress(socket.remoteAddress ?? ''), state: 'idle' };
+    known.set(socket, connection);
+    socket.once('close', () => forget(connection));
+    if (known.size > most) giveUp(idle.worst() ?? receiving.worst() ?? connection);
+    if (known.has(socket)) idle.add(connection);
+  });
+  server.on('request', ({ socket }, response: ServerResponse) => {
+    const connection = known.get(socket);
+    if (!connection) return;
+    enter(connection, 'receiving');
+    response.once('close', () => {
+      if (known.has(socket)) enter(connection, 'idle');
+    });
+  });
+  return {
+    arrived(socket) {
+      const connection = known.get(socket);
+      if (connection?.state === 'receiving') enter(connection, 'answering');
+    },
+  };
+}
+
+/** Connections by their addresses, each address's in the order in which they came to wait. */
+function createLine() {
+  const groups = new Map<string, Set<Connection>>();
+  return {
+    add(connection: Connection): void {
+      const group = groups.get(connection.group);
+      if (group) group.add(connection);
+      else groups.set(connection.group, new Set([connection]));
+    },
+    remove(connection: Connection): void {
+      const group = groups.get(connection.group);
+      if (group?.delete(connection) && group.size === 0) groups.delete(connection.group);
+    },
+    worst(): Connection | undefined {
+      let largest: Set<Connection> | undefined;
+      for (const group of groups.values()) if (!largest || group.size > largest.size) largest = group;
+      return largest?.values().next().value;
+    },
+  };
+}

@@ -1,0 +1,107 @@
+import type { IncomingMessage } from 'node:http';
+import type { BodyBudget, BodyHolder } from './body-budget.ts';
+import { crowdedOut, RequestError } from './request-error.ts';
+
+interface Reading {
+  readonly payload: IncomingMessage;
+  /** Largest body accepted, bytes. */
+  readonly limit: number;
+  readonly budget: BodyBudget;
+  /** Whose share of the budget it takes. */
+  readonly group: string;
+}
+
+/**
+ * Reads a whole body within the budget. Its bytes are copied into one buffer: what arrives in many small pieces would take
+ * many times its length.
+ *
+ * @returns what it takes of the budget: `leave` it when the request was answered
+ */
+export function readBody(
+  { payload, limit, budget, group }: Reading,
+  done: (error: Error | null, body?: Buffer) => void,
+): BodyHolder | undefined {
+  const announced = Number(payload.headers['content-length'] ?? Number.NaN);
+  if (announced > limit) {
+    done(tooLarge());
+    return undefined;
+  }
+  const body = createPieces(Number.isNaN(announced) ? limit : announced);
+  let isOver = false;
+  const end = (error: Error | null) => {
+    if (isOver) return;
+    isOver = true;
+    payload.off('data', take).off('end', finish).off('error', fail);
+    if (!error) return done(null, body.whole());
+    holder.leave();
+    body.free();
+    done(error);
+  };
+  const holder = budget.enter(group, Number.isNaN(announced) ? limit : announced, (isSuspect) =>
+    end(crowdedOut(isSuspect)),
+  );
+  const take = (piece: Buffer) => {
+    if (body.length() + piece.length > limit) return end(tooLarge());
+    const room = holder.take(piece.length);
+    if (!room) return body.add(piece);
+    payload.pause();
+    void room.then(() => {
+      if (isOver) return;
+      body.add(piece);
+      payload.resume();
+    });
+  };
+  const finish = () => {
+    if (!Number.isNaN(announced) && announced !== body.length())
+      return end(new RequestError(400, 'the body is shorter than announced'));
+    holder.complete();
+    end(null);
+  };
+  const fail = () => end(new RequestError(400, 'the body was cut off'));
+  payload.on('data', take).on('end', finish).on('error', fail);
+  payload.resume();
+  return holder;
+}
+
+function tooLarge(): RequestError {
+  return new RequestError(413, 'the body is too large');
+}
+
+interface Pieces {
+  add(piece: Buffer): void;
+  length(): number;
+  whole(): Buffer;
+  free(): void;
+}
+
+const SMALLEST = 64 * 1024;
+const GROWTH = 4;
+
+/** One buffer that grows, and gives what it outgrew back at once: garbage of this size waits long for its collection. */
+function createPieces(most: number): Pieces {
+  let buffer = Buffer.alloc(0);
+  let length = 0;
+  const grow = (needed: number) => {
+    const capacity = Math.min(most, Math.max(SMALLEST, buffer.length * GROWTH, needed));
+    // Memory that was never written to takes none.
+    const larger = Buffer.allocUnsafeSlow(capacity);
+    buffer.copy(larger, 0, 0, length);
+    free(buffer);
+    buffer = larger;
+  };
+  return {
+    add(piece) {
+      if (length + piece.length > buffer.length) grow(length + piece.length);
+      piece.copy(buffer, length);
+      length += piece.length;
+    },
+    length: () => length,
+    whole: () => buffer.subarray(0, length),
+    free: () => free(buffer),
+  };
+}
+
+/** Only for buffers that nobody else has seen, and that are no part of another. */
+function free(buffer: Buffer): void {
+  if (buffer.length > 0) (buffer.buffer as ArrayBuffer).transfer(0);
+}

@@ -1,0 +1,45 @@
+import type { Server } from 'node:http';
+import type { Clock } from '../lib/clock.ts';
+import { groupOfAddress } from './address-group.ts';
+import { createAddressGuard } from './address-guard.ts';
+import { type BodyBudget, createBodyBudget } from './body-budget.ts';
+import { type Connections, limitConnections } from './connections.ts';
+import { createTurns } from './turns.ts';
+
+/**
+ * What the requests of one server may take together, and who goes first when that is not enough. Nothing here refuses a
+ * request while there is room and time for it: senders of one vendor share addresses, and behind a proxy everybody does.
+ */
+export interface Traffic {
+  readonly bodies: BodyBudget;
+  readonly connections: Connections;
+  /** Whether this address sent much lately that had to be refused. */
+  isSuspect(address: string): boolean;
+  /** A request from there was refused for what it said of itself. */
+  failed(address: string): void;
+  /** Waits for the turn of a request whose body is here. Undefined: now. Rejects with a `RequestError`. */
+  turn(address: string, bytes: number): Promise<void> | undefined;
+}
+
+/** Refused requests after which others go first, and how many are forgiven each second. */
+const PATIENCE = { burst: 60, perSecond: 1 };
+
+export interface TrafficLimits {
+  /** Bytes of bodies at a time; 64 MiB unless told. */
+  readonly bytes?: number;
+  /** Open connections; 2 000 unless told. */
+  readonly connections?: number;
+}
+
+export function createTraffic(server: Server, clock: Clock, limits: TrafficLimits = {}): Traffic {
+  const guard = createAddressGuard(clock, PATIENCE);
+  const isSuspect = (group: string) => !guard.admits(group);
+  const turns = createTurns(isSuspect);
+  return {
+    bodies: createBodyBudget({ clock, isSuspect, total: limits.bytes }),
+    connections: limitConnections(server, limits.connections),
+    isSuspect: (address) => isSuspect(groupOfAddress(address)),
+    failed: (address) => guard.failed(groupOfAddress(address)),
+    turn: (address, bytes) => turns.enter(groupOfAddress(address), bytes),
+  };
+}
