@@ -16,8 +16,6 @@ export interface HttpRequest {
   readonly largestAnswer?: number;
   /** What metrics call the other side: `workspace`, or the connection's name. */
   readonly target: string;
-  /** Values in the body that must never be shown; those of credentials in headers are known without it. */
-  readonly secrets?: readonly string[];
 }
 
 export interface HttpAnswer {
@@ -144,9 +142,9 @@ const CREDENTIAL = /(?:^|-)(?:authorization|token|api-?key|secret|password|cooki
 const SHORTEST_CREDENTIAL = 8;
 
 /** What the request proves itself with: each value, what follows its scheme, and the password of HTTP Basic. */
-function secretsOf({ headers = {}, secrets = [] }: HttpRequest): readonly string[] {
+function secretsOf({ headers = {} }: HttpRequest): readonly string[] {
   const given = Object.entries(headers).flatMap(([name, value]) => (CREDENTIAL.test(name) ? credentialsIn(value) : []));
-  return [...given, ...secrets].filter((secret) => secret.length >= SHORTEST_CREDENTIAL);
+  return given.filter((secret) => secret.length >= SHORTEST_CREDENTIAL);
 }
 
 function credentialsIn(value: string): readonly string[] {

@@ -71,13 +71,6 @@ describe('the client with nock', () => {
     expect(before).toEqual(secrets);
   });
 
-  it('tells the secrets that a body is said to hold', async () => {
-    nock('https://api.example.com').post('/').reply(200);
-    const [body, secrets] = ['refresh_token=rt-1234567890', ['rt-1234567890']];
-    await client.request({ method: 'POST', url: 'https://api.example.com/', body, secrets, target: 'gh' });
-    expect(told).toEqual(secrets);
-  });
-
   it('joins a repeated header', async () => {
     nock('https://api.example.com')
       .get('/')
