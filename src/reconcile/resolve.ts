@@ -7,6 +7,7 @@ import type { Work } from './changes.ts';
 import { intentOf, PLAIN } from './link-rules/intent.ts';
 import type { Mention } from './link-rules/link-rules.ts';
 import { nameOf } from './link-rules/names.ts';
+import { readingsOf } from './link-rules/scan.ts';
 import { standingTasks } from './links.ts';
 
 /** What became of one thing that an item's text names. */
@@ -66,7 +67,17 @@ async function resolveAll(
     else if (taskId !== undefined) resolved.push({ ...about, outcome: 'linked', intent, tasks: [taskId] });
     else resolved.push(...(await throughItems(work, { ...about, intent }, items.get(mention.name) ?? [])));
   }
-  return resolved;
+  return withoutMisreadings(resolved);
+}
+
+/** Of several readings of one place, what exists is what was meant. */
+function withoutMisreadings(resolved: readonly Resolved[]): Resolved[] {
+  const isRead = new Set(resolved.filter(({ outcome }) => outcome !== 'unknown').map(({ name }) => shortest(name)));
+  return resolved.filter(({ name, outcome }) => outcome !== 'unknown' || !isRead.has(shortest(name)));
+}
+
+function shortest(name: string): string {
+  return readingsOf(name).at(-1) as string;
 }
 
 /** Tasks by the names that mention them. */

@@ -6,7 +6,7 @@ import { type Address, addressOf, pathOf } from './addresses.ts';
 import { PLAIN, type Word, wordsOf } from './intent.ts';
 import { LONGEST_NAME, nameOf, normalUrl, type Place } from './names.ts';
 import { proseOf } from './prose.ts';
-import { type ScanWish, scan, type Token, wordPattern } from './scan.ts';
+import { readingsOf, type ScanWish, scan, type Token, wordPattern } from './scan.ts';
 
 /** Something that an item's text names: a task, an item of a tracker, or a document. Whether it exists is not known here. */
 export interface Mention {
@@ -171,7 +171,7 @@ function namesOf(token: Token, { place }: Source, around: Circumstances): Named[
     case 'key':
       return [{ name: token.text, rule: place === 'trailer' ? 'trailer' : 'task-key' }];
     case 'url':
-      return namesOfUrl(token.text, around);
+      return readingsOf(token.text).flatMap((text) => namesOfUrl(text, around));
     case 'short-id':
       return isPull && token.word !== undefined ? [{ name: token.text, rule: 'item-key' }] : [];
     case 'prefix-number':
@@ -186,7 +186,10 @@ function namesOfNumber(token: Token, item: PullRequest, { reader, shared }: Circ
   const at = token.text.lastIndexOf('#');
   const [path, number] = [token.text.slice(0, at), token.text.slice(at + 1)];
   const names: string[] = [];
-  if (reader.grammar?.names.includes('number')) names.push(nameOf.number(item, path || item.repoId, number));
+  // A path may begin with the underscores of emphasis.
+  const paths = path === '' ? [item.repoId] : [...new Set([path, path.replace(/^_{1,3}/, '')])];
+  if (reader.grammar?.names.includes('number'))
+    names.push(...paths.map((project) => nameOf.number(item, project, number)));
   if (path === '' && token.word !== undefined)
     names.push(...shared.hostNumbers.map((place) => nameOf.hostNumber(place, number)));
   return names.map((name) => ({ name, rule: 'item-number' }));
@@ -245,11 +248,16 @@ function numbersOfUrl(url: string, item: PullRequest, { grammar }: Reader): stri
 function idsOf({ text }: Source): { readonly named: Named; readonly text: string; readonly index: number }[] {
   const value = TRAILER.exec(text)?.[2] ?? '';
   return value
-    .split(/[\s,]+/)
+    .split(/[\s,;、]+/)
+    .flatMap((word) => readingsOf(WORD_OF_ID.exec(word)?.[1] ?? ''))
+    .flatMap((word) => ['', '_', '__', '___'].flatMap((sign) => (word.startsWith(sign) ? word.slice(sign.length) : [])))
     .filter((word) => ID.test(word) && word.includes('_'))
     .slice(0, MOST_NAMES)
     .map((word) => ({ named: { name: nameOf.taskId(word), rule: 'trailer' }, text: word, index: text.indexOf(word) }));
 }
+
+/** An id, with what emphasis, quotes and sentences put around it. */
+const WORD_OF_ID = /^(?:[^A-Za-z0-9-]{0,8}[^A-Za-z0-9_-])?([A-Za-z0-9_-]{1,80})(?:[^A-Za-z0-9_-][^A-Za-z0-9-]{0,8})?$/;
 
 function branchNumber(item: PullRequest, { grammar }: Reader, found: Found): void {
   const number = grammar?.branchNumbers ? /^([1-9][0-9]{0,8})-/.exec(item.headBranch ?? '')?.[1] : undefined;

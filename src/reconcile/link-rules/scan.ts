@@ -5,7 +5,7 @@
 export interface Token {
   /** `path-number` is `group/project#12`, `prefix-number` is `AB#12`. */
   readonly kind: 'key' | 'short-id' | 'number' | 'path-number' | 'prefix-number' | 'url';
-  /** As it is searched for: keys in upper case where the place folds them. */
+  /** As it is searched for: keys in upper case where the place folds them. Of an address the longest reading. */
   readonly text: string;
   readonly index: number;
   /** In lower case, with single spaces. */
@@ -20,10 +20,28 @@ export interface Token {
  * keeps matching linear: a run of letters has one place to start. So it does in the patterns below.
  */
 const KEY = /(?<![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])[A-Z][A-Z0-9]*-[1-9][0-9]{0,8}(?![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])/gu;
-const SHORT_ID = /(?<![A-Za-z0-9_-])[A-Z][A-Z0-9_-]{0,60}-[A-Z0-9]{1,10}(?![A-Za-z0-9_-])/g;
-const NUMBER =
-  /(?:(?<![\w./-])(?:[\w.-]{1,100}\/){1,20}[\w.-]{1,100}|(?<![\w&/#.-])[A-Z]{2,10}|(?<![\w&/#.-]))#[1-9][0-9]{0,8}(?!\w)/g;
-const URL_START = /(?<![A-Za-z0-9])https?:\/\/[^\s<>()[\]{}"'`\\|]+/gi;
+const SHORT_ID = new RegExp(
+  `${notBehind('A-Za-z0-9-')}[A-Z][A-Z0-9_-]{0,60}-[A-Z0-9]{1,10}${notBefore('A-Za-z0-9-')}`,
+  'g',
+);
+const PATH = String.raw`(?<![\w./-])(?:[\w.-]{1,100}\/){1,20}[\w.-]{1,100}`;
+const PLAIN = notBehind(String.raw`A-Za-z0-9&/#.\-`);
+const NUMBER = new RegExp(`(?:${PATH}|${PLAIN}[A-Z]{2,10}|${PLAIN})#[1-9][0-9]{0,8}${notBefore('A-Za-z0-9')}`, 'g');
+/**
+ * Signs of another script than ASCII end an address, as do letters of scripts that are written without spaces; so does
+ * the next address of a list.
+ */
+const URL_START =
+  /(?<![A-Za-z0-9])https?:\/\/(?:(?![,;]https?:\/\/)[\w!#$%&*+,\-./:;=?@^~\p{Lu}\p{Ll}\p{Lt}\p{M}\p{Nd}])+/giu;
+
+/** Underscores that stand between a name and what surrounds it are emphasis. */
+function notBehind(characters: string): string {
+  return `(?<![${characters}])(?<![${characters}]_{1,3})`;
+}
+
+function notBefore(characters: string): string {
+  return `(?![${characters}]|_{1,3}[${characters}])`;
+}
 
 /** The beginning of a text that holds more names than this is enough of it. */
 const MOST_TOKENS = 5_000;
@@ -38,7 +56,7 @@ export interface ScanWish {
 export function scan(text: string, { words, shortIds }: ScanWish): Token[] {
   const urls = first(text.matchAll(URL_START)).map(({ 0: found, index }) => ({
     kind: 'url' as const,
-    text: found.replace(/[.,;:!?*_~]{1,20}$/, ''),
+    text: withoutEnd(found),
     index,
   }));
   const outside = blankOut(text, urls);
@@ -61,6 +79,25 @@ export function scan(text: string, { words, shortIds }: ScanWish): Token[] {
       }))
     : [];
   return [...withWords(text, all, words), ...withWords(text, short, words)];
+}
+
+/** Signs that end sentences and emphasis, and that no id has. */
+function withoutEnd(text: string): string {
+  return text.replace(/(?<![.,;:!?*~])[.,;:!?*~]{1,20}$/, '');
+}
+
+/** More signs than this at the end of a name are no emphasis. */
+const MOST_SIGNS = 3;
+
+/**
+ * Ids may end in the signs that emphasis and dashes are written with, and only who knows which there are can tell one
+ * from the other: all readings of what was found, the longest first.
+ */
+export function readingsOf(text: string): string[] {
+  const readings = [text];
+  for (let rest = text; /[_-]$/.test(rest) && readings.length <= MOST_SIGNS; readings.push(rest))
+    rest = withoutEnd(rest.slice(0, -1));
+  return readings;
 }
 
 type Found = Pick<Token, 'kind' | 'text' | 'index'>;
@@ -127,5 +164,5 @@ export function wordPattern(words: Iterable<string>): RegExp {
   const alternatives = longestFirst.map((word) => RegExp.escape(word).replaceAll('\\x20', '[ \\t]+'));
   const phrase = alternatives.length === 0 ? '(?!)' : alternatives.join('|');
   const between = `(?:[ \\t]*:)?[ \\t]+(?:issues?[ \\t]+)?[#\\["'(*_]{0,3}`;
-  return new RegExp(`$(?<=[^\\p{L}\\p{N}_](${phrase})${between})`, 'iu');
+  return new RegExp(`$(?<=[^\\p{L}\\p{N}_]_{0,3}(${phrase})${between})`, 'iu');
 }
