@@ -6,7 +6,7 @@ import type { Logger } from '../lib/logger.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
 import { appendDeliveries } from '../store/append-deliveries.ts';
-import { type Store, storeError } from '../store/database.ts';
+import { type Query, type Store, storeError } from '../store/database.ts';
 import {
   dropOrphanFetches,
   dueFetches,
@@ -15,6 +15,7 @@ import {
   settleFetch,
   type WantedFetch,
 } from '../store/fetches.ts';
+import { findItem } from '../store/items.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
 
@@ -180,10 +181,16 @@ async function postpone({ store, clock, random, logger }: FetchDeps, wanted: Wan
   const longest = error.verdict === 'retry' ? LONGEST_RETRY : LONGEST_WAIT;
   const pause = error.code === 'rate_limited' ? 0 : backoff(random, wanted.attempts + 1, undefined, longest);
   try {
-    await postponeFetch(store.query, wanted.key, `${error.code}: ${error.message}`, clock.now() + pause);
+    if (error.code === 'not_found' && (await isHeldAsGone(store.query, wanted))) await settleFetch(store.query, wanted);
+    else await postponeFetch(store.query, wanted.key, `${error.code}: ${error.message}`, clock.now() + pause);
   } catch (failure) {
     logger.error({ ...about(wanted), error: failure }, 'fetch failure not recorded');
   }
+}
+
+/** Some vendors prove no more than that the thing cannot be seen: that contradicts nothing. */
+async function isHeldAsGone(query: Query, { reference }: WantedFetch): Promise<boolean> {
+  return (await findItem(query, reference.key))?.gone === 1;
 }
 
 function isOutage({ code }: SyncError): boolean {

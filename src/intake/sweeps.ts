@@ -40,8 +40,8 @@ const MOST_DUE = 100;
 const NO_DELIVERY = 0;
 
 /**
- * Finds what was deleted and no event told: lists everything that exists in a unit, and asks to fetch what is held and was
- * not listed. The fetch tells whether it is gone; the list decides nothing. What the list did not reach to the end says nothing
+ * Finds what was deleted or restored and no event told: lists everything that exists in a unit, and asks to fetch what is held
+ * and was not listed, and what is held as gone and was. The fetch tells whether it is gone; the list decides nothing. What the list did not reach to the end says nothing
  * at all, and neither does a unit that is not there any more.
  */
 export function sweepJobs(deps: SweepDeps): Job[] {
@@ -94,7 +94,7 @@ async function sweepUnit(deps: SweepDeps, active: ActiveConnection, unit: string
   const { store, clock, meter, logger } = deps;
   const startedAt = clock.now();
   const listing = await listAll(deps, active, unit, signal);
-  const asked = await askForMissing(deps, active, { ...listing, startedAt }, signal);
+  const asked = await askForDoubtful(deps, active, { ...listing, startedAt }, signal);
   signal.throwIfAborted();
   const result = { at: clock.now(), listed: listing.keys.size, asked };
   await recordSweep(store.query, { connection: active.name, unit }, result);
@@ -163,7 +163,7 @@ async function patiently<Result>(
  *
  * @returns how many were asked for
  */
-async function askForMissing(
+async function askForDoubtful(
   deps: SweepDeps,
   active: ActiveConnection,
   { keys, containers, startedAt }: Listing & { readonly startedAt: number },
@@ -172,10 +172,10 @@ async function askForMissing(
   let asked = 0;
   for (let after: ItemKey | undefined = ''; after !== undefined && !signal.aborted; ) {
     const part = await heldPart(deps.store.query, { connection: active.name, seenBefore: startedAt }, after);
-    const missing = part.keys.filter((key) => !keys.has(key));
-    for (let at = 0; at < missing.length && !signal.aborted; at += ASKED_AT_ONCE) {
+    const doubtful = part.items.filter(({ key, isGone }) => keys.has(key) === isGone).map(({ key }) => key);
+    for (let at = 0; at < doubtful.length && !signal.aborted; at += ASKED_AT_ONCE) {
       await waitForRoom(deps, active, signal);
-      asked += await askFor(deps, active, missing.slice(at, at + ASKED_AT_ONCE), containers);
+      asked += await askFor(deps, active, doubtful.slice(at, at + ASKED_AT_ONCE), { keys, containers });
     }
     after = part.after;
     await nextTurn();
@@ -196,16 +196,17 @@ async function waitForRoom(
 async function askFor(
   { store, clock, fetches }: SweepDeps,
   { name: connection, connector }: ActiveConnection,
-  keys: readonly ItemKey[],
-  containers: ReadonlySet<string>,
+  doubtful: readonly ItemKey[],
+  { keys, containers }: Listing,
 ): Promise<number> {
   const now = clock.now();
   const asked = await store.commit(async (transaction) => {
     let count = 0;
-    for (const key of keys) {
+    for (const key of doubtful) {
       const row = await findItem(transaction, key);
       const item = row && readFields(row).item;
-      if (!item || !containers.has(containerOf(item))) continue;
+      // Of what it does not speak for, a list cannot lack anything.
+      if (!item || !(keys.has(key) || containers.has(containerOf(item)))) continue;
       await requestFetch(transaction, {
         connection,
         reference: connector.reference(item),

@@ -21,7 +21,10 @@ interface ItemBase {
   readonly updatedAt: number;
   /** Orders states that share a time, where the vendor has such a number. */
   readonly version?: number;
-  /** True when the provider says that the thing no longer exists. Gone items write nothing; their links stay. */
+  /**
+   * True when the provider says that the thing no longer exists, or does not show it to this credential any more, which looks
+   * the same. Gone items write nothing; what stands for them in the workspace stays. Goes by no time: see `reconcile/newest.ts`.
+   */
   readonly gone?: boolean;
   readonly url?: string;
   readonly title?: string;

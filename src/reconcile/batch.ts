@@ -206,13 +206,14 @@ class Batch implements BatchResult {
     const completes = source.fetchesCommits && delivery.source === 'backfill';
     if (mark?.provider_time === item.updatedAt && mark.hash === hash && !completes) return true;
     const held = await this.#heldItem(item.key, mark);
+    // Of an event an older one may follow; what else says so of something that nobody knows would only fill rows.
+    if (!held && item.gone && delivery.source !== 'webhook') return true;
     const judgement = judge(held, item, delivery.source);
-    if (judgement.outcome === 'superseded') return false;
     const applied = judgement.outcome === 'applied' ? judgement : undefined;
     const looked = applied?.held ?? (completes ? held : undefined);
     const lacks = source.fetchesCommits && looked && lacksCommits(held?.item, looked.item, delivery.source);
-    if (lacks || applied?.doubtful) await this.#ask(delivery, source.reference(item));
-    if (!applied) return true;
+    if (lacks || judgement.doubtful) await this.#ask(delivery, source.reference(item));
+    if (!applied) return judgement.outcome !== 'superseded';
     // A guess may hold less than the delivery said: the fetched object must be judged, also where it says the same.
     await this.#hold(delivery, source, applied.held, applied.doubtful ? '' : hash);
     return true;

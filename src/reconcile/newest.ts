@@ -8,6 +8,10 @@ import type { Item } from '../model/item.ts';
  * A delivery carries some fields of an item at one time of the provider's clock. Each field held remembers the time it
  * is from, so that an older delivery may still fill a field that newer ones do not carry, and never more than that.
  * Two contents of one time cannot be ordered: the object is fetched, and what was fetched wins its tie.
+ *
+ * Whether the thing exists goes by no time, since removing and restoring need not move any: a fetch is the authority. What else
+ * says that it is gone is a guess, unless it is older than what is held; what says that a gone thing exists is no more than a
+ * reason to fetch it.
  */
 export interface Held {
   readonly item: Item;
@@ -18,18 +22,19 @@ export interface Held {
 /** What orders two states of an item. Where one of them has no version, their times alone decide. */
 type Stamp = Pick<Item, 'updatedAt' | 'version'>;
 
+/** `doubtful`: only the object itself can tell, so it is to be fetched; what is held until then is a guess. */
 export type Judgement =
   /** Nothing that is held changes. */
-  | { readonly outcome: 'unchanged' }
-  | { readonly outcome: 'superseded' }
-  /** `held` is the new state; `doubtful`: it is a guess until the object has been fetched. */
+  | { readonly outcome: 'unchanged'; readonly doubtful: boolean }
+  | { readonly outcome: 'superseded'; readonly doubtful: boolean }
+  /** `held` is the new state. */
   | { readonly outcome: 'applied'; readonly held: Held; readonly doubtful: boolean };
 
 /** A provider's clock may run ahead of ours by this much before we stop believing it. */
 const BELIEVED_AHEAD = 5 * 60_000;
 
-/** Fields that name the item or order its states: not content. */
-const NOT_CONTENT: ReadonlySet<string> = new Set(['key', 'kind', 'connector', 'host', 'updatedAt', 'version']);
+/** Fields that name the item, order its states, or go by no time: not content. */
+const NOT_CONTENT: ReadonlySet<string> = new Set(['key', 'kind', 'connector', 'host', 'updatedAt', 'version', 'gone']);
 
 const NEVER: Stamp = { updatedAt: Number.NEGATIVE_INFINITY };
 
@@ -43,13 +48,31 @@ export function clampTime<Any extends Item>(item: Any, receivedAt: number): Any 
 export function judge(held: Held | undefined, incoming: Item, source: DeliverySource): Judgement {
   const said = sayingOf(incoming);
   if (held === undefined) return { outcome: 'applied', held: { item: said, older: {} }, doubtful: false };
+  if (said.gone) return judgeGone(held, said, source);
+  const judgement = judgeContent(held, said, source);
+  if (!held.item.gone) return judgement;
+  if (source !== 'fetch') return { ...judgement, doubtful: true };
+  const { item, older } = judgement.outcome === 'applied' ? judgement.held : held;
+  return { outcome: 'applied', held: { item: { ...item, gone: false }, older }, doubtful: false };
+}
+
+/** Nothing else is taken from it: the time that it tells is that of its removal, or of our look. */
+function judgeGone(held: Held, said: Item, source: DeliverySource): Judgement {
+  if (held.item.gone) return { outcome: 'unchanged', doubtful: false };
+  const doubtful = source !== 'fetch';
+  if (doubtful && compare(said, held.item) < 0) return { outcome: 'superseded', doubtful };
+  return { outcome: 'applied', held: { ...held, item: { ...held.item, gone: true } }, doubtful };
+}
+
+function judgeContent(held: Held, said: Item, source: DeliverySource): Judgement {
   const order = compare(said, held.item);
   const fields = contentFields(said);
   const newer = fields.filter((field) => compare(said, timeOf(held, field)) > 0);
   const contested = fields.filter(
     (field) => compare(said, timeOf(held, field)) === 0 && !same(fieldOf(said, field), fieldOf(held.item, field)),
   );
-  if (order <= 0 && newer.length + contested.length === 0) return { outcome: order < 0 ? 'superseded' : 'unchanged' };
+  if (order <= 0 && newer.length + contested.length === 0)
+    return { outcome: order < 0 ? 'superseded' : 'unchanged', doubtful: false };
   const doubtful = contested.length > 0 && source !== 'fetch';
   // The later arrival is the better guess, except that nothing is taken back from being finished on a guess.
   const kept = doubtful && contested.includes('state') && reopens(held.item, said);

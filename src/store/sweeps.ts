@@ -43,14 +43,14 @@ export async function keepSweepsOf(query: Query, connection: string, units: read
 /** Keys read in one statement: few enough that nobody waits for it. */
 const LOOKED_AT = 1_000;
 
-/** A part of all items: those of the connection that are not gone and were there before, and where to go on. */
-export interface ItemPart {
-  readonly keys: readonly ItemKey[];
+/** A part of all items: those of the connection that were there before, and where to go on. */
+interface ItemPart {
+  readonly items: readonly { readonly key: ItemKey; readonly isGone: boolean }[];
   /** Absent after the last part. */
   readonly after?: ItemKey;
 }
 
-/** The keys of what a connection holds, part by part, in the order of keys. */
+/** What a connection holds, part by part, in the order of keys. */
 export async function heldPart(
   query: Query,
   { connection, seenBefore }: { readonly connection: string; readonly seenBefore: number },
@@ -63,9 +63,9 @@ export async function heldPart(
     .orderBy('key')
     .limit(LOOKED_AT)
     .execute();
-  const keys = rows
-    .filter((row) => row.connection === connection && row.gone === 0 && row.seen_at < seenBefore)
-    .map(({ key }) => key);
+  const items = rows
+    .filter((row) => row.connection === connection && row.seen_at < seenBefore)
+    .map(({ key, gone }) => ({ key, isGone: gone === 1 }));
   const last = rows.at(-1)?.key;
-  return rows.length < LOOKED_AT || last === undefined ? { keys } : { keys, after: last };
+  return rows.length < LOOKED_AT || last === undefined ? { items } : { items, after: last };
 }

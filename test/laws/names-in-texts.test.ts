@@ -24,7 +24,7 @@ const namesIn = (parts: Parameters<typeof pull>[0]) =>
     .mentionsOf(pull({ url: 'https://github.com/acme/app/pull/1', ...parts }), { connection: 'main', grammar: github })
     .map(({ name }) => name);
 
-const ALPHABET = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-'];
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-'.split('');
 /** As the reference service makes them, and any other that its contract allows. */
 const id = fc.oneof(
   fc.string({ unit: fc.constantFrom(...ALPHABET), minLength: 16, maxLength: 16 }).map((rest) => `tsk_${rest}`),

@@ -19,9 +19,12 @@ type Step =
   /** Somebody comments: the item is told of, with the time of its last change. */
   | { readonly do: 'tell'; readonly pick: number }
   | { readonly do: 'deliver' | 'repeat'; readonly pick: number }
-  | { readonly do: 'poll' | 'fetch' };
+  /** Between the look of a fetch at the provider and its answer the thing may be removed or restored. */
+  | { readonly do: 'poll' | 'fetch' | 'answer' }
+  /** It is removed, or brought back; nobody need be told of it, and no time of it need move. */
+  | { readonly do: 'remove' | 'restore'; readonly later: number; readonly isTold: boolean };
 
-function stepsOf({ values, others }: ModelProvider): fc.Arbitrary<Step[]> {
+function stepsOf({ values, others }: ModelProvider, mayVanish = false): fc.Arbitrary<Step[]> {
   const edit = fc.uniqueArray(
     fc
       .constantFrom(...Object.entries(values))
@@ -38,8 +41,17 @@ function stepsOf({ values, others }: ModelProvider): fc.Arbitrary<Step[]> {
   const arbitraries: fc.WeightedArbitrary<Step>[] = [
     { weight: 4, arbitrary: change },
     { weight: 6, arbitrary: fc.record({ do: fc.constantFrom('deliver' as const, 'repeat' as const), pick }) },
-    { weight: 2, arbitrary: fc.constantFrom<Step>({ do: 'poll' }, { do: 'fetch' }) },
+    { weight: 3, arbitrary: fc.constantFrom<Step>({ do: 'poll' }, { do: 'fetch' }, { do: 'answer' }) },
   ];
+  if (mayVanish)
+    arbitraries.push({
+      weight: 4,
+      arbitrary: fc.record({
+        do: fc.constantFrom('remove' as const, 'restore' as const),
+        later: fc.constantFrom(0, 400, 1_000, 60_000),
+        isTold: fc.boolean(),
+      }),
+    });
   if (others.length > 0)
     arbitraries.push({
       weight: 1,
@@ -57,8 +69,10 @@ class World {
   readonly #unsent: Rendered[] = [];
   readonly #made: Rendered[] = [];
   #held: Held | undefined;
-  /** Whether the object is to be fetched. */
-  #asked = false;
+  /** How often the object was asked for since a fetch began that has been answered; 0: it is not to be fetched. */
+  #asks = 0;
+  #reading: { readonly exists: boolean; readonly asks: number } | undefined;
+  exists = true;
 
   constructor(provider: ModelProvider) {
     this.#provider = provider;
@@ -70,17 +84,30 @@ class World {
 
   step(step: Step): void {
     const { page, others } = this.#provider;
-    if (step.do === 'change') this.#change(step.later, step.edit);
-    if (step.do === 'tell') this.#say((others[step.pick] as ModelProvider['page'])(this.state, this.#at));
+    if (step.do === 'change' && this.exists) this.#change(step.later, step.edit);
+    if (step.do === 'remove' || step.do === 'restore') this.#vanish(step.do === 'remove', step.later, step.isTold);
+    if (step.do === 'tell' && this.exists)
+      this.#say((others[step.pick] as ModelProvider['page'])(this.state, this.#at));
     if (step.do === 'deliver') for (const one of this.#picked(this.#unsent, step.pick)) this.#take('webhook', one);
     if (step.do === 'repeat') this.#take('webhook', this.#made[step.pick % this.#made.length] as Rendered);
-    if (step.do === 'poll') this.#take('poll', page(this.state, this.#at));
-    if (step.do === 'fetch') this.#fetch();
+    if (step.do === 'poll' && this.exists) this.#take('poll', page(this.state, this.#at));
+    if (step.do === 'fetch') this.#read();
+    if (step.do === 'answer') this.#answer();
   }
 
   deliverRest(): void {
     for (const one of this.#unsent.splice(0)) this.#take('webhook', one);
     this.#fetch();
+  }
+
+  /** The list of what exists: what is held otherwise is fetched. */
+  sweep(): void {
+    if (this.#held && this.isHeld !== this.exists) this.#asks++;
+    this.#fetch();
+  }
+
+  get isHeld(): boolean {
+    return this.#held !== undefined && this.#held.item.gone !== true;
   }
 
   /** What is lost is lost. */
@@ -105,6 +132,14 @@ class World {
     this.#say(this.#provider.webhook(next, this.#at));
   }
 
+  #vanish(isRemoval: boolean, later: number, isTold: boolean): void {
+    if (this.exists !== isRemoval) return;
+    this.exists = !isRemoval;
+    this.#at += isRemoval ? 0 : later;
+    const told = isRemoval ? this.#provider.removed?.(this.#at + later) : this.#provider.webhook(this.state, this.#at);
+    if (isTold && told) this.#say(told);
+  }
+
   #say(rendered: Rendered): void {
     this.#unsent.push(rendered);
     this.#made.push(rendered);
@@ -114,24 +149,42 @@ class World {
     return list.length === 0 ? [] : list.splice(pick % list.length, 1);
   }
 
+  /** Until nobody asks for it any more. */
   #fetch(): void {
-    if (!this.#asked) return;
-    this.#asked = false;
-    this.#take('fetch', this.#provider.fetched(this.state, this.#at));
+    while (this.#asks > 0) {
+      this.#read();
+      this.#answer();
+    }
+  }
+
+  #read(): void {
+    if (this.#asks === 0 || this.#reading) return;
+    this.#reading = { exists: this.exists, asks: this.#asks };
+  }
+
+  /** Whoever asked meanwhile may mean something newer. */
+  #answer(): void {
+    if (!this.#reading) return;
+    const { exists, asks } = this.#reading;
+    this.#reading = undefined;
+    if (this.#asks === asks) this.#asks = 0;
+    const { fetched, gone } = this.#provider;
+    // By our clock: later than whatever was seen.
+    this.#take('fetch', exists ? fetched(this.state, this.#at) : gone(this.#at + 100_000));
   }
 
   #take(source: DeliverySource, { event, payload }: Rendered): void {
     const body = Buffer.from(JSON.stringify(payload));
     const translation = this.#connector.translate({ source, event, body }, this.#options);
     if (translation.outcome === 'ignored') throw new Error(`${event}: ${translation.reason}`);
-    if (translation.references) this.#asked = true;
+    if (translation.references) this.#asks++;
     if (translation.outcome !== 'items') return;
     if (translation.items.length !== 1) throw new Error(`${event}: ${translation.items.length} items`);
     for (const item of translation.items) {
+      if (this.#held && item.key !== this.#held.item.key) throw new Error(`${event}: another item`);
       const judgement = judge(this.#held, item, source);
-      if (judgement.outcome !== 'applied') continue;
-      this.#held = judgement.held;
-      if (judgement.doubtful) this.#asked = true;
+      if (judgement.doubtful) this.#asks++;
+      if (judgement.outcome === 'applied') this.#held = judgement.held;
     }
   }
 }
@@ -158,6 +211,20 @@ describe.each(modelProviders)('$id', (provider) => {
         for (const step of steps) world.step(step);
         world.pollInstead();
         expect(world.wrong).toEqual([]);
+      }),
+      runs,
+    );
+  });
+
+  it('exists where it exists at the provider, removed and restored in any order, by the next sweep', () => {
+    fc.assert(
+      fc.property(stepsOf(provider, true), (steps) => {
+        const world = new World(provider);
+        for (const step of steps) world.step(step);
+        world.deliverRest();
+        world.sweep();
+        expect(world.isHeld).toBe(world.exists);
+        if (world.exists) expect(world.wrong).toEqual([]);
       }),
       runs,
     );

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
-import { createForge, type Forge, pulls } from '../support/forge.ts';
+import { createForge, type Forge, type ForgePull, forgeItem, pulls } from '../support/forge.ts';
 
 const HOUR = 3_600_000;
 const THEN = Date.UTC(2026, 0, 4, 9);
@@ -30,6 +30,16 @@ async function swept(): Promise<void> {
   const before = (await status()).lastSweepAt;
   await world.until(async () => (await status()).lastSweepAt !== before, 3 * HOUR);
   await world.settled();
+}
+
+let delivered = 0;
+function forgeWebhook(pull: ForgePull, more: object = {}) {
+  const headers = {
+    'x-forge-secret': 'a webhook secret for tests only',
+    'x-forge-delivery': String(++delivered),
+    'content-type': 'application/json',
+  };
+  return { headers, body: JSON.stringify([{ ...forgeItem('app', pull), ...more }]) };
 }
 
 const gone = async () => (await world.partition().status()).gone.map(({ key }) => key.split(':').slice(2).join(' '));
@@ -71,6 +81,44 @@ describe('a sweep', () => {
     forge.asked.length = 0;
     await swept();
     expect(forge.asked.filter((each) => each.startsWith('fetch'))).toEqual([]);
+  });
+
+  it('finds what came back, though no time of it moved, and mirrors it again', async () => {
+    const forge = createForge({ app: pulls(4, THEN) });
+    await open(forge);
+    const [, second] = pulls(4, THEN) as [unknown, ForgePull];
+    forge.repositories.set(
+      'app',
+      pulls(4, THEN).filter(({ number }) => number !== 2),
+    );
+    await swept();
+    expect(await gone()).toEqual(['app pull 2']);
+
+    forge.repositories.set('app', pulls(4, THEN));
+    forge.asked.length = 0;
+    await swept();
+    expect(forge.asked.filter((each) => each.startsWith('fetch'))).toEqual(['fetch app 2']);
+    expect(await gone()).toEqual([]);
+
+    await world.post('forge', forgeWebhook({ ...second, state: 'closed', updatedAt: second.updatedAt + 1 }));
+    await world.settled();
+    expect(await states()).toContain('2 closed');
+  });
+
+  it('makes nobody ask again for what is held as gone and proves nothing', async () => {
+    const forge = createForge({ app: pulls(4, THEN) });
+    await open(forge);
+    const [first] = pulls(4, THEN) as [ForgePull];
+    forge.repositories.set('app', pulls(3, THEN, 2));
+    forge.onAsk = (what) => {
+      if (what === 'fetch app 1') throw new SyncError('not_found', 'there is nothing to be seen', { status: 404 });
+    };
+    await world.post('forge', forgeWebhook(first, { updatedAt: first.updatedAt + 1, gone: true }));
+    await world.settled();
+    await world.clock.advance(3 * HOUR);
+    expect(forge.asked.filter((each) => each === 'fetch app 1')).toEqual(['fetch app 1']);
+    expect(await gone()).toEqual(['app pull 1']);
+    expect((await status()).fetches).toBe(0);
   });
 
   it('that does not reach its end asks for nothing', async () => {

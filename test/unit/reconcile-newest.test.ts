@@ -16,10 +16,8 @@ function take(...deliveries: readonly (Item | Fetched)[]) {
     const source: DeliverySource = 'fetched' in delivery ? 'fetch' : 'webhook';
     const item = 'fetched' in delivery ? delivery.fetched : delivery;
     const judgement = judge(held, item, source);
-    outcome = judgement.outcome;
-    if (judgement.outcome !== 'applied') continue;
-    held = judgement.held;
-    if (judgement.doubtful) outcome = 'doubtful';
+    outcome = judgement.doubtful ? 'doubtful' : judgement.outcome;
+    if (judgement.outcome === 'applied') held = judgement.held;
   }
   return { outcome, item: (held as Held).item as PullRequest, older: (held as Held).older };
 }
@@ -149,29 +147,58 @@ const TABLE: readonly Row[] = [
     outcome: 'applied',
     holds: { state: 'open' },
   },
-  { rule: 'gone', deliveries: [bare(5, A), bare(6, { gone: true })], outcome: 'applied', holds: { ...A, gone: true } },
   {
-    rule: 'seen again is back',
-    deliveries: [bare(5, A), bare(6, { gone: true }), bare(7, A)],
+    rule: 'gone is a guess',
+    deliveries: [bare(5, A), bare(6, { gone: true })],
+    outcome: 'doubtful',
+    holds: { ...A, gone: true, updatedAt: 5 },
+  },
+  {
+    rule: 'gone, as it was fetched, whatever time the look was at',
+    deliveries: [bare(5, A), fetched(bare(4, { gone: true }))],
+    outcome: 'applied',
+    holds: { ...A, gone: true, updatedAt: 5 },
+  },
+  {
+    rule: 'seen again is to be fetched',
+    deliveries: [bare(5, A), fetched(bare(6, { gone: true })), bare(7, B)],
+    outcome: 'doubtful',
+    holds: { ...B, gone: true },
+  },
+  {
+    rule: 'an old event of a gone item is to be fetched as well',
+    deliveries: [bare(5, A), fetched(bare(6, { gone: true })), bare(4, A)],
+    outcome: 'doubtful',
+    holds: { ...A, gone: true },
+  },
+  {
+    rule: 'seen again by a fetch is back, though no time moved',
+    deliveries: [bare(5, A), fetched(bare(9, { gone: true })), fetched(bare(5, A))],
     outcome: 'applied',
     holds: { ...A, gone: false },
   },
   {
+    rule: 'what is back is filled with what changed meanwhile',
+    deliveries: [bare(5, A), fetched(bare(9, { gone: true })), fetched(bare(6, B))],
+    outcome: 'applied',
+    holds: { ...B, gone: false, updatedAt: 6 },
+  },
+  {
     rule: 'what was seen later was not gone before',
     deliveries: [bare(7, A), bare(6, { gone: true })],
-    outcome: 'superseded',
+    outcome: 'doubtful',
     holds: { ...A, gone: false },
   },
   {
     rule: 'a deletion of the time between does not hide what is back',
-    deliveries: [bare(4, { gone: true }), bare(7, A), bare(6, { gone: true })],
-    outcome: 'superseded',
+    deliveries: [bare(4, { gone: true }), fetched(bare(7, A)), bare(6, { gone: true })],
+    outcome: 'doubtful',
     holds: { ...A, gone: false },
   },
   {
     rule: 'a gone item is filled from before, and stays gone',
     deliveries: [bare(6, { gone: true }), bare(5, A)],
-    outcome: 'applied',
+    outcome: 'doubtful',
     holds: { ...A, gone: true },
   },
   {

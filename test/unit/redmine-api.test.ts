@@ -208,8 +208,16 @@ describe('a fetch', () => {
     expect(await translated(course, asked)).toMatchObject({ items: [{ key: reference.key, gone: true }] });
   });
 
-  it.each([401, 403])('that is answered with %s tells nothing', async (status) => {
-    const { connection } = connect([['GET /issues/318.json', { status }]]);
+  it('of an issue that may not be seen any more tells the same, where its project may', async () => {
+    const course: Turn[] = [['GET /issues/318.json', { status: 403 }], project('12')];
+    expect(await translated(course, asked)).toMatchObject({ items: [{ key: reference.key, gone: true }] });
+  });
+
+  it.each([401, 403])('that is answered with %s everywhere tells nothing', async (status) => {
+    const { connection } = connect([
+      ['GET /issues/318.json', { status }],
+      ['GET /projects/12.json', { status }],
+    ]);
     const error = await failure(connection.fetch(reference, signal));
     expect(error?.code).toBe(status === 401 ? 'unauthorized' : 'forbidden');
     expect(error?.hint).toMatch(/apiKey/);

@@ -91,10 +91,14 @@ it('who is left out is nobody, and who cannot be read is absent', () => {
   expect(unreadable).not.toHaveProperty('author');
 });
 
-it('private issues are left out of pages and fetches, unless they are wanted', () => {
+it('private issues are gone, and nothing of them is taken, unless they are wanted', () => {
   const page = fixture('issues.list');
-  expect(items(ofRead('issues.list', page)).map(({ identifier }) => identifier)).toEqual(['#318', '#319']);
-  expect(items(ofRead('issues.list', page, { private: true }))).toHaveLength(3);
+  const shown = items(ofRead('issues.list', page)).filter(({ gone }) => !gone);
+  expect(shown.map(({ identifier }) => identifier)).toEqual(['#318', '#319']);
+  expect(items(ofRead('issues.list', page, { private: true })).filter(({ gone }) => !gone)).toHaveLength(3);
+  const [hidden] = items(ofRead('issues.get', fixture('issues.private')));
+  expect(hidden).toMatchObject({ gone: true });
+  expect(hidden).not.toHaveProperty('title');
   expect(items(ofRead('issues.get', fixture('issues.private'), { private: true }))).toHaveLength(1);
 });
 

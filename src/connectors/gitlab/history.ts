@@ -1,7 +1,7 @@
 import type { Connection } from '../connector.ts';
 import { parseAnswer } from '../kit/json.ts';
 import { nextTurn, readTurn } from '../kit/turns.ts';
-import { issueKey } from './issues.ts';
+import { isHidden, issueKey } from './issues.ts';
 import type { Lists } from './lists.ts';
 import { mergeRequestKey } from './merge-requests.ts';
 import type { Options } from './options.ts';
@@ -37,7 +37,7 @@ export async function readHistory(
 export async function sweepUnit(
   lists: Lists,
   projects: Projects,
-  { host }: Options,
+  options: Options,
   { unit, page }: { readonly unit: string; readonly page: string | undefined },
   signal: AbortSignal,
 ): ReturnType<Sweep> {
@@ -45,8 +45,10 @@ export async function sweepUnit(
   const turn = readTurn(page);
   const query = `${EVERYTHING}&order_by=created_at&sort=asc`;
   const { found, pageOf, what } = await lists.read({ unit, query, page: turn?.page, use: 'background' }, signal);
+  const { host } = options;
   // One that cannot be told would look gone.
-  const keys = parseAnswer(identities, found, what).map(({ id, project_id, iid }) => {
+  const shown = parseAnswer(identities, found, what).filter((each) => list !== 'issues' || !isHidden(each, options));
+  const keys = shown.map(({ id, project_id, iid }) => {
     return list === 'issues' ? issueKey(host, id) : mergeRequestKey(host, String(project_id), String(iid));
   });
   const containers =

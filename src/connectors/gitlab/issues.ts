@@ -43,7 +43,9 @@ function ofHook(payload: unknown, named: Named, hook: schema.IssueHook | undefin
   if (!project) return { outcome: 'ignored', reason: 'not_in_a_project' };
   const followed = isFollowed(project, options);
   if (followed === false) return { outcome: 'ignored', reason: 'project_not_in_scope' };
-  if (hook && isHidden(hook.object_attributes, options)) return { outcome: 'ignored', reason: 'confidential' };
+  const attributes = hook?.object_attributes;
+  if (attributes && followed && isHidden(attributes, options))
+    return { outcome: 'items', items: [hidden({ ...attributes, project_id: project.id }, options.host)] };
   if (hook && followed) return itemsOrReferences([fromHook(project, hook, options.host)], isWhole, referenceOf);
   const { key, locator } = referenceOf(identity(options.host, named.id, project.id, named.iid));
   const reference = { kind: 'work_item' as const, key, locator: followed ? locator : { ...locator, ...UNJUDGED } };
@@ -51,10 +53,10 @@ function ofHook(payload: unknown, named: Named, hook: schema.IssueHook | undefin
 }
 
 export function issueList(payload: unknown, options: Options): Translation {
-  const found = read(schema.issue.array(), payload).filter((each) => !isHidden(each, options));
+  const found = read(schema.issue.array(), payload);
   return itemsOrReferences(
-    found.map((each) => fromRest(each, options.host)),
-    isWhole,
+    found.map((each) => (isHidden(each, options) ? hidden(each, options.host) : fromRest(each, options.host))),
+    (item) => item.gone === true || isWhole(item),
     referenceOf,
   );
 }
@@ -62,18 +64,16 @@ export function issueList(payload: unknown, options: Options): Translation {
 /** Taken as it is, also with fields absent: fetching once more would bring the same. */
 export function fetchedIssue(payload: unknown, options: Options): Translation {
   const found = read(schema.issue, payload);
-  if (isHidden(found, options)) return { outcome: 'ignored', reason: 'confidential' };
-  return { outcome: 'items', items: [fromRest(found, options.host)] };
+  const item = isHidden(found, options) ? hidden(found, options.host) : fromRest(found, options.host);
+  return { outcome: 'items', items: [item] };
 }
 
 /** One that a webhook told of without telling whether its project is followed. */
 export function judgedIssue(payload: unknown, options: Options): Translation {
   const found = read(schema.issue, payload);
-  if (isHidden(found, options)) return { outcome: 'ignored', reason: 'confidential' };
-  const item = fromRest(found, options.host);
-  const project = { id: found.project_id, path_with_namespace: item.containerName };
+  const project = { id: found.project_id, path_with_namespace: fromRest(found, options.host).containerName };
   if (isFollowed(project, options) !== true) return { outcome: 'ignored', reason: 'project_not_in_scope' };
-  return { outcome: 'items', items: [item] };
+  return fetchedIssue(payload, options);
 }
 
 export function goneIssue(payload: unknown, options: Options): Translation {
@@ -96,8 +96,16 @@ export function issueKey(host: string, id: number) {
   return workItemKey('gitlab', host, String(id));
 }
 
+/** What became confidential is not shown any more: here it is gone, and nothing of it is taken. */
+function hidden(
+  { id, project_id, iid, updated_at }: Pick<schema.GitlabIssue, 'id' | 'project_id' | 'iid' | 'updated_at'>,
+  host: string,
+): WorkItem {
+  return { ...identity(host, id, project_id, iid), updatedAt: wholeSeconds(updated_at), gone: true };
+}
+
 /** What is confidential there would be read by everybody here. */
-function isHidden({ confidential }: { confidential?: boolean | undefined }, options: Options): boolean {
+export function isHidden({ confidential }: { confidential?: boolean | undefined }, options: Options): boolean {
   return confidential === true && !options.confidential;
 }
 

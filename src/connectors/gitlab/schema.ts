@@ -167,7 +167,7 @@ export const namedIssue = z.object({ object_attributes: namedAttributes });
 export const issueOfNote = z.object({ issue: namedAttributes });
 
 /** What tells elements of either list apart. */
-export const identities = z.array(z.object({ id, project_id: id, iid: id }));
+export const identities = z.array(z.object({ id, project_id: id, iid: id, confidential: commonOfIssues.confidential }));
 
 /** What tells webhooks apart where their headers are not at hand. */
 export const kindOfHook = z.object({

@@ -18,8 +18,8 @@ export const locator = z.object({ issueId: number, projectId: number.optional(),
 const found = z.object({ issue: z.looseObject({ project: z.looseObject({ id: schema.id }) }) });
 
 /**
- * Gets one issue. What may not be seen is 403 here, and 404 does not exist; it is called gone only where its project can be
- * read, since something else may answer at a wrong address.
+ * Gets one issue. What may not be seen is 403 here, and 404 does not exist; either is called gone only where its project can be
+ * read, since a lost right, or something else at a wrong address, answers so too.
  */
 export async function fetchIssue(
   api: Api,
@@ -41,7 +41,7 @@ export async function fetchIssue(
     return { event: SHAPES.issue, body: writeJson(body) };
   } catch (thrown) {
     const error = asSyncError(thrown);
-    if (error.code !== 'not_found') throw error;
+    if (error.code !== 'not_found' && error.code !== 'forbidden') throw error;
   }
   // Nothing is held of it, and nobody can tell whether it is gone or hidden.
   if (projectId === undefined) return { event: SHAPES.missing, body: writeJson({}) };

@@ -52,7 +52,7 @@ export const redmine: Connector<Options> = {
       fetch: (wanted, signal) => fetchIssue(api, { statuses, clock }, wanted, signal),
       check: (signal) => checkRedmine(api, given, units, signal),
       history: (position, signal) => historyOfIssues(api, statuses, position, signal),
-      sweep: (unit, page, signal) => sweepIssues(api, hostOf(given), { unit, page }, signal),
+      sweep: (unit, page, signal) => sweepIssues(api, given, { unit, page }, signal),
       comment: (wanted, text, signal) => comment(api, given, wanted, text, signal),
       close: (wanted, signal) => close(api, given, wanted, signal),
     };

@@ -1,14 +1,15 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import { workItemKey } from '../../model/item.ts';
 import type { HistoryPage, HistoryPosition, PollPage, PollPosition, SweepPage } from '../connector.ts';
-import { writeJson } from '../kit/json.ts';
+import { parseAnswer, writeJson } from '../kit/json.ts';
 import { firstWalkStart, newest, OVERLAP, timeOf } from '../kit/turns.ts';
 import type { Api } from './api.ts';
 import { listIssues } from './listing.ts';
+import { hostOf, type Options } from './options.ts';
 import { readProject } from './projects.ts';
 import * as schema from './schema.ts';
 import type { Statuses } from './statuses.ts';
-import { SHAPES } from './translate.ts';
+import { isHidden, SHAPES } from './translate.ts';
 
 /** Redmine lists open issues only, unless it is told otherwise. */
 const OPEN = { status_id: 'open' };
@@ -84,16 +85,18 @@ export async function historyOfIssues(
   };
 }
 
-/** One page of the numbers of all issues of a project. */
+/** One page of the numbers of all issues of a project that are shown. */
 export async function sweepIssues(
   api: Api,
-  host: string,
+  options: Options,
   { unit, page }: { readonly unit: string; readonly page: string | undefined },
   signal: AbortSignal,
 ): Promise<SweepPage> {
   const project = await readProject(api, unit, signal);
   const from = readPlace(page)?.from;
-  const { ids, next } = await listIssues(api, { unit, filter: ALL, order: 'up', from }, signal);
-  const keys = ids.map((id) => workItemKey('redmine', host, String(id)));
+  const { issues, ids, next } = await listIssues(api, { unit, filter: ALL, order: 'up', from }, signal);
+  const what = `the issues of ${unit}`;
+  const shown = ids.filter((_id, at) => !isHidden(parseAnswer(schema.privacy, issues[at], what), options));
+  const keys = shown.map((id) => workItemKey('redmine', hostOf(options), String(id)));
   return { keys, containers: [String(project.id)], ...(next === undefined ? {} : { next: String(next) }) };
 }

@@ -15,6 +15,8 @@ const named = absent(z.object({ name }).nullable());
 /** Redmine leaves out who is not there: a person that is missing is nobody, and one that cannot be read is absent. */
 const person = z.object({ id: z.int() }).nullable().default(null).or(z.undefined()).catch(undefined);
 
+export const privacy = z.object({ is_private: absent(z.boolean()) });
+
 export const issue = z.object({
   id,
   project: z.object({ id, name: absent(name) }),
@@ -27,7 +29,7 @@ export const issue = z.object({
   assigned_to: person,
   subject: absent(z.string()),
   description: absent(z.string().nullable()),
-  is_private: absent(z.boolean()),
+  ...privacy.shape,
   created_on: absent(instant),
 });
 

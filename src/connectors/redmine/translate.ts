@@ -73,15 +73,13 @@ function issueEvent(payload: unknown, options: Options): Translation {
 /** Pages were asked for, so they are in scope. */
 function list(payload: unknown, options: Options): Translation {
   const { issues, statuses } = read(schema.list, payload);
-  const seen = issues.filter((each) => !isHidden(each, options));
-  return { outcome: 'items', items: seen.map((each) => itemOf(each, statuses, options)) };
+  return { outcome: 'items', items: issues.map((each) => shown(each, statuses, options)) };
 }
 
 function fetched(payload: unknown, options: Options): Translation {
   const { issue, statuses, project } = read(schema.fetched, payload);
   if (!isFollowed(project, options)) return { outcome: 'ignored', reason: 'project_not_in_scope' };
-  if (isHidden(issue, options)) return { outcome: 'ignored', reason: 'private' };
-  return { outcome: 'items', items: [itemOf(issue, statuses, options)] };
+  return { outcome: 'items', items: [shown(issue, statuses, options)] };
 }
 
 function gone(payload: unknown, options: Options): Translation {
@@ -96,8 +94,14 @@ function isFollowed(project: schema.Project | undefined, options: Options): bool
   return project === undefined || inScope({ id: String(project.id), name: project.identifier }, scopeOf(options));
 }
 
+/** What became private is not shown any more: here it is gone, and nothing of it is taken. */
+function shown(found: schema.RedmineIssue, statuses: readonly schema.Status[] | undefined, options: Options): WorkItem {
+  if (!isHidden(found, options)) return itemOf(found, statuses, options);
+  return { ...identity(found.id, found.project.id, options), updatedAt: Date.parse(found.updated_on), gone: true };
+}
+
 /** What is private there would be read by everybody here. */
-function isHidden({ is_private }: schema.RedmineIssue, options: Options): boolean {
+export function isHidden({ is_private }: Pick<schema.RedmineIssue, 'is_private'>, options: Options): boolean {
   return is_private === true && !options.private;
 }
 

@@ -82,8 +82,12 @@ export function scan(text: string, { words, shortIds }: ScanWish): Token[] {
 }
 
 /** Signs that end sentences and emphasis, and that no id has. */
+const ENDINGS = '.,;:!?*~';
+
 function withoutEnd(text: string): string {
-  return text.replace(/(?<![.,;:!?*~])[.,;:!?*~]{1,20}$/, '');
+  let end = text.length;
+  while (end > 0 && ENDINGS.includes(text.charAt(end - 1))) end--;
+  return text.slice(0, end);
 }
 
 /** More signs than this at the end of a name are no emphasis. */

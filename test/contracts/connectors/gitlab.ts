@@ -157,8 +157,7 @@ export const profile: ConnectorProfile = {
       file: 'issue.confidential',
       source: 'webhook',
       event: 'Confidential Issue Hook',
-      outcome: 'ignored',
-      reason: 'confidential',
+      outcome: 'items',
     },
     {
       file: 'issue.other-project',

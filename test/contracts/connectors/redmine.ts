@@ -97,7 +97,7 @@ export const profile: ConnectorProfile = {
       outcome: 'ignored',
       reason: 'project_not_in_scope',
     },
-    { file: 'issues.private', source: 'fetch', event: 'issues.get', outcome: 'ignored', reason: 'private' },
+    { file: 'issues.private', source: 'fetch', event: 'issues.get', outcome: 'items' },
     { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
     {
       file: 'issues.gone.other-project',

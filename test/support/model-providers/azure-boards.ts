@@ -2,6 +2,8 @@ import { altered, fixture, type ModelProvider, type State } from './provider.ts'
 
 const UPDATED = fixture('azure-boards', 'workitem.updated');
 const COMMENT = fixture('azure-boards', 'workitem.commented');
+const GONE = fixture('azure-boards', 'workitems.gone');
+const DELETED = fixture('azure-boards', 'workitem.deleted');
 const ITEM = fixture('azure-boards', 'workitems.get') as { fields: object };
 const BEN = '74a0ab46-8b2b-6e1d-a3b2-5c3f9d0e1f2a';
 
@@ -46,4 +48,6 @@ export const azureBoards: ModelProvider = {
   others: [() => ({ event: 'webhook', payload: COMMENT })],
   page: (state, at) => ({ event: 'workitems.list', payload: [itemOf(state, at)] }),
   fetched: (state, at) => ({ event: 'workitems.get', payload: itemOf(state, at) }),
+  gone: (at) => ({ event: 'workitems.gone', payload: altered(GONE, { seenAt: new Date(at).toISOString() }) }),
+  removed: () => ({ event: 'webhook', payload: DELETED }),
 };

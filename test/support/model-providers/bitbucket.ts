@@ -2,6 +2,7 @@ import { altered, fixture, type ModelProvider, type State } from './provider.ts'
 
 const CREATED = fixture('bitbucket', 'pullrequest.created') as { pullrequest: object };
 const COMMENT = fixture('bitbucket', 'pullrequest.comment_created');
+const GONE = fixture('bitbucket', 'pullrequests.gone');
 const WORDS: Readonly<Record<string, string>> = { open: 'OPEN', merged: 'MERGED', declined: 'DECLINED' };
 const [BEN, CHO] = ['{b2c0ffee-0002-4a5b-8c9d-000000000002}', '{c3c0ffee-0003-4a5b-8c9d-000000000003}'];
 
@@ -43,4 +44,5 @@ export const bitbucket: ModelProvider = {
   ],
   page: (state, at) => ({ event: 'pullrequests.list', payload: { values: [pullOf(state, at)] } }),
   fetched: (state, at) => ({ event: 'pullrequests.get', payload: pullOf(state, at) }),
+  gone: (at) => ({ event: 'pullrequests.gone', payload: altered(GONE, { seen_at: new Date(at).toISOString() }) }),
 };

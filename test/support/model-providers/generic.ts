@@ -2,6 +2,8 @@ import { altered, fixture, type ModelProvider, type State } from './provider.ts'
 
 const UPDATED = fixture('generic', 'item.updated');
 const ITEM = fixture('generic', 'items.get');
+const GONE = fixture('generic', 'items.gone');
+const DELETED = fixture('generic', 'item.deleted');
 const FIELDS = ['title', 'description', 'state', 'rawState', 'priority', 'labels', 'assignees'];
 
 /** The version of the fixture stands for a sender that counts none. */
@@ -32,4 +34,6 @@ export const generic: ModelProvider = {
   others: [],
   page: (state, at) => ({ event: 'items.list', payload: [item(state, at)] }),
   fetched: (state, at) => ({ event: 'items.get', payload: item(state, at) }),
+  gone: (at) => ({ event: 'items.gone', payload: altered(GONE, { seenAt: new Date(at).toISOString() }) }),
+  removed: (at) => ({ event: 'webhook', payload: altered(DELETED, { timestamp: new Date(at).toISOString() }) }),
 };

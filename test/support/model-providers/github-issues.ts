@@ -1,6 +1,6 @@
 import { altered, fixture, type ModelProvider, type State, seconds } from './provider.ts';
 
-const CLOSED = fixture('github', 'issues.closed') as { issue: object };
+const CLOSED = fixture('github', 'issues.closed') as { issue: { id: unknown; number: unknown }; repository: unknown };
 const LIST = fixture('github', 'issues.list') as object;
 const ONE = fixture('github', 'issues.get') as object;
 
@@ -46,4 +46,9 @@ export const githubIssues: ModelProvider = {
   ],
   page: (state, at) => ({ event: 'issues.list', payload: altered(LIST, { issues: [issueOf(state, at)] }) }),
   fetched: (state, at) => ({ event: 'issues.get', payload: altered(ONE, { issue: issueOf(state, at) }) }),
+  gone: (at) => {
+    const { repository, issue } = CLOSED;
+    return { event: 'issues.gone', payload: { repository, number: issue.number, id: issue.id, seen_at: seconds(at) } };
+  },
+  removed: () => ({ event: 'issues', payload: altered(CLOSED, { action: 'deleted' }) }),
 };

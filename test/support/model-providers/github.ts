@@ -1,6 +1,10 @@
 import { altered, fixture, type ModelProvider, type State, seconds } from './provider.ts';
 
-const OPENED = fixture('github', 'pull_request.opened') as { pull_request: object };
+const OPENED = fixture('github', 'pull_request.opened') as {
+  pull_request: object;
+  repository: unknown;
+  number: unknown;
+};
 const COMMENT = fixture('github', 'issue_comment.on-pull-request');
 
 const people = (logins: unknown) => (logins as string[]).map((login) => ({ login }));
@@ -54,4 +58,8 @@ export const github: ModelProvider = {
   ],
   page: (state, at) => ({ event: 'pulls.list', payload: [altered(pullOf(state, at), { merged: undefined })] }),
   fetched: (state, at) => ({ event: 'pulls.get', payload: pullOf(state, at) }),
+  gone: (at) => ({
+    event: 'pulls.gone',
+    payload: { repository: OPENED.repository, number: OPENED.number, seen_at: seconds(at) },
+  }),
 };

@@ -3,6 +3,7 @@ import { altered, fixture, type ModelProvider, type State, seconds } from './pro
 const HOOK = fixture('gitlab', 'issue.open');
 const NOTE = fixture('gitlab', 'note.on-issue');
 const REST = fixture('gitlab', 'issues.get');
+const GONE = fixture('gitlab', 'issues.gone');
 
 const WORDS: Readonly<Record<string, string>> = { open: 'opened', done: 'closed' };
 const people = (names: unknown) => (names as string[]).map((username) => ({ username }));
@@ -59,4 +60,13 @@ export const gitlabIssues: ModelProvider = {
   ],
   page: (state, at) => ({ event: 'issues.list', payload: [restOf(state, at)] }),
   fetched: (state, at) => ({ event: 'issues.get', payload: restOf(state, at) }),
+  gone: (at) => ({ event: 'issues.gone', payload: altered(GONE, { seen_at: new Date(at).toISOString() }) }),
+  // As one that was made confidential is told of.
+  removed: (at) => ({
+    event: 'Confidential Issue Hook',
+    payload: altered(HOOK, {
+      'object_attributes.confidential': true,
+      'object_attributes.updated_at': new Date(at).toISOString(),
+    }),
+  }),
 };

@@ -2,7 +2,7 @@ import { altered, fixture, type ModelProvider, type State, seconds } from './pro
 
 const HOOK = fixture('gitlab', 'merge_request.open');
 const NOTE = fixture('gitlab', 'note.on-merge-request');
-const REST = fixture('gitlab', 'merge_requests.get');
+const REST = fixture('gitlab', 'merge_requests.get') as { project_id: unknown; iid: unknown };
 
 const WORDS: Readonly<Record<string, string>> = { open: 'opened', closed: 'closed', merged: 'merged' };
 const people = (names: unknown) => (names as string[]).map((username) => ({ username }));
@@ -82,4 +82,8 @@ export const gitlab: ModelProvider = {
   ],
   page: (state, at) => ({ event: 'merge_requests.list', payload: [restOf(state, at)] }),
   fetched: (state, at) => ({ event: 'merge_requests.get', payload: restOf(state, at) }),
+  gone: (at) => {
+    const { project_id, iid } = REST;
+    return { event: 'merge_requests.gone', payload: { project_id, iid, seen_at: new Date(at).toISOString() } };
+  },
 };

@@ -3,6 +3,8 @@ import { altered, fixture, type ModelProvider, type State } from './provider.ts'
 const UPDATED = fixture('jira', 'issue_updated.described') as object;
 const COMMENT = fixture('jira', 'comment_created');
 const REST = fixture('jira', 'issues.get');
+const GONE = fixture('jira', 'issues.gone');
+const DELETED = fixture('jira', 'issue_deleted');
 
 const CATEGORIES: Readonly<Record<string, string>> = { open: 'new', in_progress: 'indeterminate', done: 'done' };
 
@@ -52,4 +54,6 @@ export const jira: ModelProvider = {
   others: [() => ({ event: 'webhook', payload: COMMENT })],
   page: (state, at) => ({ event: 'issues.list', payload: [restOf(state, at)] }),
   fetched: (state, at) => ({ event: 'issues.get', payload: restOf(state, at) }),
+  gone: (at) => ({ event: 'issues.gone', payload: altered(GONE, { seenAt: new Date(at).toISOString() }) }),
+  removed: (at) => ({ event: 'webhook', payload: altered(DELETED, { timestamp: at }) }),
 };

@@ -3,6 +3,8 @@ import { altered, fixture, type ModelProvider, type State } from './provider.ts'
 const UPDATED = fixture('linear', 'issue.update');
 const COMMENT = fixture('linear', 'comment.create');
 const NODE = fixture('linear', 'issues.get');
+const GONE = fixture('linear', 'issues.gone');
+const REMOVED = fixture('linear', 'issue.remove');
 const BEN = 'aacdca22-6266-4c0a-ab3c-8fa70a26765c';
 
 const TYPES: Readonly<Record<string, string>> = { open: 'unstarted', in_progress: 'started', done: 'completed' };
@@ -55,4 +57,7 @@ export const linear: ModelProvider = {
   others: [() => ({ event: 'Comment', payload: COMMENT })],
   page: (state, at) => ({ event: 'issues.list', payload: [nodeOf(state, at)] }),
   fetched: (state, at) => ({ event: 'issues.get', payload: nodeOf(state, at) }),
+  gone: (at) => ({ event: 'issues.gone', payload: altered(GONE, { seenAt: new Date(at).toISOString() }) }),
+  // Taking it away moves no time of the issue, nor does bringing it back.
+  removed: (at) => ({ event: 'Issue', payload: altered(REMOVED, { createdAt: new Date(at).toISOString() }) }),
 };

@@ -31,6 +31,10 @@ export interface ModelProvider {
   /** A page of a poll that holds it, and what a fetch brings. */
   readonly page: Render;
   readonly fetched: Render;
+  /** What a fetch brings when it does not exist any more, at the moment of the look. */
+  readonly gone: (at: number) => Rendered;
+  /** What is told when it is removed, where anything is. */
+  readonly removed?: (at: number) => Rendered;
 }
 
 /** The content of a fixture, anew each time. */

@@ -2,6 +2,8 @@ import { altered, fixture, type ModelProvider, type State, seconds } from './pro
 
 const UPDATED = fixture('redmine', 'issue.updated');
 const ISSUE = (fixture('redmine', 'issues.get') as { issue: object }).issue;
+const GONE = fixture('redmine', 'issues.gone');
+const DELETED = fixture('redmine', 'issue.deleted');
 
 const STATUSES: Readonly<Record<string, object>> = {
   open: { id: 1, name: 'New', is_closed: false },
@@ -38,4 +40,6 @@ export const redmine: ModelProvider = {
   others: [],
   page: (state, at) => ({ event: 'issues.list', payload: { issues: [issueOf(state, at)] } }),
   fetched: (state, at) => ({ event: 'issues.get', payload: { issue: issueOf(state, at) } }),
+  gone: (at) => ({ event: 'issues.gone', payload: altered(GONE, { seenAt: new Date(at).toISOString() }) }),
+  removed: () => ({ event: 'webhook', payload: DELETED }),
 };

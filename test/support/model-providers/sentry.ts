@@ -2,6 +2,7 @@ import { altered, fixture, type ModelProvider, type State } from './provider.ts'
 
 const HOOK = fixture('sentry', 'issue.created');
 const ISSUE = fixture('sentry', 'issues.get');
+const GONE = fixture('sentry', 'issues.gone');
 
 const STATUSES: Readonly<Record<string, string>> = { open: 'unresolved', done: 'resolved' };
 
@@ -32,4 +33,5 @@ export const sentry: ModelProvider = {
   others: [],
   page: (state, at) => ({ event: 'issues.list', payload: [altered(ISSUE, fieldsOf('', state, at))] }),
   fetched: (state, at) => ({ event: 'issues.get', payload: altered(ISSUE, fieldsOf('', state, at)) }),
+  gone: (at) => ({ event: 'issues.gone', payload: altered(GONE, { seenAt: new Date(at).toISOString() }) }),
 };
