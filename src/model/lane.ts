@@ -6,22 +6,40 @@ const SECOND = 1_000;
 /** What is left of a promised visibility for the request itself. */
 const TO_SEND = SECOND / 2;
 
+/** How long a change waits for events that may still come, so that a burst of them is one write. Milliseconds. */
+export interface Patience {
+  /** After the last event. */
+  readonly quiet: number;
+  /** After the first event, however many follow. */
+  readonly longest: number;
+}
+
 /**
- * Milliseconds that a change of this lane may wait after its first unsent difference. Backfills go after all others
- * whatever this says, and at the pace that the throttle gives them.
+ * The patience with a change of this lane. Backfills go after all others whatever this says, and at the pace that the
+ * throttle gives them.
  *
- * Live lanes wait `2 + 6u²` seconds, so that a burst merges into one write. Seconds, never minutes: when the quota
- * is poor the queue itself is the delay. Counted from the first event; later events never push it back.
+ * Live lanes wait until nothing has come for `2.4 + 6u²` seconds, and `6 + 9u²` in all. Seconds, never minutes: when the
+ * quota is poor the queue itself is the delay. The numbers are the best of some hundred on the tuning days of
+ * `quota.fresh`: shorter ones write what is overtaken at once, longer ones keep people waiting.
  *
  * Where a visibility is promised, they wait until just before it: the fewest writes that keep the promise.
  *
  * @param usedShare u, the used share of the long quota window, 0..1
  * @param visibility milliseconds within which every change is to be seen in the workspace, while the quota suffices
  */
-export function allowance(lane: Lane, usedShare: number, visibility?: number): number {
-  if (lane === 'interactive') return 0;
-  if (lane === 'read') return 60 * SECOND;
-  if (visibility !== undefined) return Math.max(0, visibility - TO_SEND);
+export function patience(lane: Lane, usedShare: number, visibility?: number): Patience {
+  if (lane === 'interactive') return always(0);
+  if (lane === 'read') return always(60 * SECOND);
+  if (visibility !== undefined) return always(Math.max(0, visibility - TO_SEND));
   const u = Math.min(1, Math.max(0, usedShare));
-  return (2 + 6 * u * u) * SECOND;
+  return { quiet: (2.4 + 6 * u * u) * SECOND, longest: (6 + 9 * u * u) * SECOND };
+}
+
+function always(wait: number): Patience {
+  return { quiet: wait, longest: wait };
+}
+
+/** When a change is due that differs since its first event. Epoch milliseconds. */
+export function dueAfter(first: number, last: number, { quiet, longest }: Patience): number {
+  return Math.min(first + longest, last + quiet);
 }

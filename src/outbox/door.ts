@@ -2,6 +2,7 @@ import type { ErrorCode } from '../errors/codes.ts';
 import type { Lane } from '../model/lane.ts';
 import type { Query } from '../store/database.ts';
 import type { WorkspaceClient } from '../workspace/client.ts';
+import type { Pace } from './deadlines.ts';
 
 /** The right to send one request. The throttle gives it; see there for what each method promises. */
 export interface Slot {
@@ -21,6 +22,8 @@ interface SlotAnswer {
 export interface Slots {
   acquire(wish: { lane: Lane; due: number; signal?: AbortSignal }): Promise<Slot>;
   usedShare(): number;
+  /** How many requests of the background each window takes at present. */
+  paces(): readonly Pace[];
   /** Our key was refused, and no answer has shown yet that it is accepted again. */
   isHalted(): boolean;
 }

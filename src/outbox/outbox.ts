@@ -8,8 +8,9 @@ import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
 import type { Store } from '../store/database.ts';
 import { firstReadsDone, wishFirstReads } from '../store/list-reads.ts';
-import { type Due, type Eligible, nextDue, nextLive } from '../store/outbox.ts';
+import { type Due, type Eligible, firstDues, nextDue, nextLive, redateFuture } from '../store/next-change.ts';
 import { createBreaker } from './breaker.ts';
+import { headStart } from './deadlines.ts';
 import type { Client, Slot, Slots } from './door.ts';
 import { type Prepared, prepareNext } from './prepare.ts';
 import { send } from './send.ts';
@@ -44,6 +45,13 @@ export interface Outbox extends Stage {
   startWrites(): void;
 }
 
+/** Windows of which the due times are looked at ahead. */
+const LOOK_AHEAD = 2;
+/** A clock that is put right by less was not set back, milliseconds. */
+const SET_BACK = 1_000;
+/** What was next so short a time ago is still next, milliseconds, where no bell was rung. */
+const AT_ONCE = 50;
+
 /**
  * The stage that sends. It waits until a change is due and a slot is free; one transaction then takes the change,
  * stores the request and writes the ledger row; the request is sent; another transaction settles it. The next change
@@ -57,6 +65,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
   let running: Promise<void> | undefined;
   let mayWrite = false;
   let onlyWrites = false;
+  /** The wall clock less the monotonic one. */
+  let wallOffset = Number.NEGATIVE_INFINITY;
 
   async function run(signal: AbortSignal): Promise<void> {
     await untilSettled(prepareStart);
@@ -77,6 +87,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
 
   async function prepareStart(): Promise<void> {
     const recovered = await store.commit(async (transaction) => {
+      await redateFuture(transaction, clock.now());
       await wishFirstReads(transaction, clock.now());
       return recover(transaction, context());
     });
@@ -89,7 +100,23 @@ export function createOutbox(options: OutboxOptions): Outbox {
 
   async function eligible(): Promise<Eligible> {
     mayWrite ||= await firstReadsDone(store.query);
-    return { now: clock.now(), onlyReads: !mayWrite, onlyWrites, inTurn: isProbing() };
+    return { now: clock.now(), onlyReads: !mayWrite, onlyWrites, inTurn: isProbing(), ahead: await ahead() };
+  }
+
+  /** A promise that the quota cannot keep at the last moment is kept before. */
+  async function ahead(): Promise<number> {
+    if (options.visibility === undefined) return 0;
+    const paces = throttle.paces();
+    const most = LOOK_AHEAD * Math.max(0, ...paces.map(({ slots }) => slots));
+    return headStart(await firstDues(store.query, most), paces);
+  }
+
+  /** What waits is dated by the wall clock. One that was set back must not make it wait until the old time has come again. */
+  async function mindTheClock(): Promise<void> {
+    const offset = clock.now() - clock.monotonic();
+    const wasSetBack = offset < wallOffset - SET_BACK;
+    if (wasSetBack) await store.commit((transaction) => redateFuture(transaction, clock.now()));
+    wallOffset = offset;
   }
 
   /** What a request brings is not known before its answer: they go one by one, each change in its turn. */
@@ -100,6 +127,12 @@ export function createOutbox(options: OutboxOptions): Outbox {
   async function takeNext(signal: AbortSignal): Promise<void> {
     // Before looking: a ring that comes from now on may tell of what the look did not see.
     const news = options.outbox.next();
+    let hasNews = false;
+    void news.then(() => {
+      hasNews = true;
+    });
+    await mindTheClock();
+    const lookedAt = clock.monotonic();
     const next = await nextDue(store.query, await eligible());
     if (next === undefined) return news;
     const wait = next.at - clock.now();
@@ -112,7 +145,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
     if (slot === undefined) return;
     // Others failed while this one waited for its slot: now one probes, after those that are on their way.
     if (isProbing() && working.size > 0) return slot.release();
-    const prepared = await prepare(slot);
+    const isStillNext = !hasNews && clock.monotonic() - lookedAt < AT_ONCE;
+    const prepared = await prepare(slot, isStillNext ? next.entity : undefined);
     if (prepared) track(deliver(prepared, slot));
   }
 
@@ -142,11 +176,11 @@ export function createOutbox(options: OutboxOptions): Outbox {
     woken.abort();
   }
 
-  async function prepare(slot: Slot): Promise<Prepared | undefined> {
+  async function prepare(slot: Slot, chosen: string | undefined): Promise<Prepared | undefined> {
     try {
       const taken = await eligible();
       const prepared = await store.commit(async (transaction) => {
-        const next = await prepareNext(transaction, taken);
+        const next = await prepareNext(transaction, taken, chosen);
         if (next) await slot.record(transaction);
         return next;
       });

@@ -2,7 +2,8 @@ import { entity as entityName } from '../model/change.ts';
 import type { Action } from '../store/answers.ts';
 import type { Query } from '../store/database.ts';
 import { type EntityRow, findEntity, forgetEntity, json, saveEntity } from '../store/entities.ts';
-import { type Eligible, nextChange, type OutboxRow, removeChange, updateChange } from '../store/outbox.ts';
+import { type Eligible, nextChange } from '../store/next-change.ts';
+import { findChange, type OutboxRow, removeChange, updateChange } from '../store/outbox.ts';
 import { taskOfSource } from '../store/tasks.ts';
 
 /** A request that is about to be sent, as it stands in the outbox row while it is in flight. */
@@ -29,11 +30,14 @@ export interface Prepared {
  * it as in flight. Changes whose difference has vanished are removed in passing. Runs in the transaction that also
  * writes the ledger row.
  *
+ * @param chosen the change that was found to be next a moment ago, and nothing has happened since
  * @returns undefined when nothing is to be sent
  */
-export async function prepareNext(query: Query, eligible: Eligible): Promise<Prepared | undefined> {
+export async function prepareNext(query: Query, eligible: Eligible, chosen?: string): Promise<Prepared | undefined> {
+  let known = chosen === undefined ? undefined : await waitingChange(query, chosen);
   for (;;) {
-    const row = await nextChange(query, eligible);
+    const row = known ?? (await nextChange(query, eligible));
+    known = undefined;
     if (row === undefined) return undefined;
     const held = row.kind === 'read' ? undefined : await findEntity(query, row.entity);
     const request = row.kind === 'read' ? readOf(row) : held && (await writeOnce(query, row, held));
@@ -50,6 +54,11 @@ export async function prepareNext(query: Query, eligible: Eligible): Promise<Pre
     await updateChange(query, entity, { state: 'sending', sent: JSON.stringify(prepared), sent_at: eligible.now });
     return prepared;
   }
+}
+
+async function waitingChange(query: Query, entity: string): Promise<OutboxRow | undefined> {
+  const row = await findChange(query, entity);
+  return row?.state === 'pending' ? row : undefined;
 }
 
 /** What a write would send; nothing for a task that the workspace holds already, whoever made it. */

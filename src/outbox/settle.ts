@@ -1,12 +1,19 @@
 import type { SyncError } from '../errors/sync-error.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import { effectOf, entity as entityName, SETTLE_AFTER, settlement } from '../model/change.ts';
-import { allowance } from '../model/lane.ts';
+import { patience } from '../model/lane.ts';
 import { appendAnswer } from '../store/answers.ts';
 import type { Query } from '../store/database.ts';
 import { type EntityRow, findEntity, json, saveEntity } from '../store/entities.ts';
 import { wishTaskList } from '../store/list-reads.ts';
-import { findChange, type OutboxRow, readWaiting, removeChange, updateChange } from '../store/outbox.ts';
+import {
+  findChange,
+  type OutboxRow,
+  type OutboxUpdate,
+  readWaiting,
+  removeChange,
+  updateChange,
+} from '../store/outbox.ts';
 import { PROBE_EVERY } from './breaker.ts';
 import type { Prepared } from './prepare.ts';
 
@@ -80,7 +87,7 @@ async function settleWrite(
   await saveEntity(query, { ...held, known, known_at: context.now, written, ...lostId(prepared) });
   if (!differs(held, prepared)) return removeChange(query, row.entity);
   const since = row.next_since ?? context.now;
-  const due = since + allowance(row.lane, context.usedShare, context.visibility);
+  const due = since + patience(row.lane, context.usedShare, context.visibility).quiet;
   const effect = effectOf(row.kind, json(held.desired), json(prepared.known));
   await updateChange(query, row.entity, { ...REST, state: 'pending', since, due, waiting, effect });
 }
@@ -176,7 +183,7 @@ function isUnknownFate({ code }: SyncError): boolean {
 }
 
 /** The row as it waits again. A list read keeps its place, and a write of open fate its request. */
-function back(prepared: Prepared, open = prepared.open): Partial<OutboxRow> {
+function back(prepared: Prepared, open = prepared.open): OutboxUpdate {
   const place = prepared.action === 'read-pull-requests' ? JSON.stringify(prepared.body) : null;
   const isOpenWrite = open && prepared.kind !== 'read';
   return { state: 'pending', sent: isOpenWrite ? JSON.stringify(prepared) : place, sent_at: null };

@@ -248,7 +248,7 @@ class Batch implements BatchResult {
     const own = delivery.source === 'backfill' ? [] : [{ id: delivery.id, at: delivery.receivedAt }];
     const waiting = [...(before?.waiting ?? []), ...own];
     const since = before?.since ?? delivery.receivedAt;
-    const cause = { since, waiting, isBackfill, delivery: delivery.id };
+    const cause = { since, latest: delivery.receivedAt, waiting, isBackfill, delivery: delivery.id };
     this.#changed.set(item.key, { source, cause });
   }
 

@@ -1,6 +1,6 @@
 import type { Effect, EntityKind } from '../model/change.ts';
 import { type Item, isFinished } from '../model/item.ts';
-import { allowance, type Lane } from '../model/lane.ts';
+import { dueAfter, type Lane, patience } from '../model/lane.ts';
 import type { Query } from '../store/database.ts';
 import { addDifference, dropDifference, type Waiting } from '../store/outbox.ts';
 import type { Moment, Source, Sources } from './context.ts';
@@ -9,6 +9,8 @@ import type { Rules } from './rules.ts';
 /** Why an item is looked at: the deliveries that changed it, and since when. */
 export interface Cause {
   readonly since: number;
+  /** When the last of them came; absent: `since`. */
+  readonly latest?: number;
   readonly waiting: readonly Waiting[];
   /** Nothing but a backfill brought it: it waits behind everything else, and a person has asked for it. */
   readonly isBackfill?: boolean;
@@ -51,12 +53,14 @@ export async function setDifference(
 export async function addChange(work: Work, { name, kind, lane }: Target, outcome: Outcome): Promise<void> {
   const { query, item, cause, moment } = work;
   const own = cause.isBackfill ? 'backfill' : lane;
+  const wait = patience(own, moment.usedShare, moment.visibility);
   await addDifference(query, {
     entity: name,
     kind,
     lane: own,
     since: cause.since,
-    due: cause.since + allowance(own, moment.usedShare, moment.visibility),
+    due: dueAfter(cause.since, cause.latest ?? cause.since, wait),
+    longest: wait.longest,
     weight: isFinished(item) ? 2 : 1,
     // Nobody who asks for old items thereby asks for new tasks: those the guard counts whatever brought them.
     confirmed: cause.isBackfill === true && kind !== 'task',

@@ -7,13 +7,13 @@ const LONGEST_HOLD = 900_000;
 
 /**
  * Tasks that are to be made of these items wait for the next list of tasks: they name one that may have been made by
- * hand, and then need none.
+ * hand, and then need none. They are due no earlier, so that they stand in nobody's way meanwhile.
  *
  * @returns whether there are any
  */
 export async function holdCreates(query: Query, items: readonly ItemKey[], now: number): Promise<boolean> {
   const { numUpdatedRows } = await waitingCreates(query)
-    .set({ not_before: now + LONGEST_HOLD })
+    .set({ not_before: now + LONGEST_HOLD, due: now + LONGEST_HOLD })
     .where('entity', 'in', items.map(entity.task))
     .executeTakeFirst();
   return numUpdatedRows > 0n;
@@ -22,7 +22,8 @@ export async function holdCreates(query: Query, items: readonly ItemKey[], now: 
 /** A list has come: what waited since before it was asked for waits no longer. */
 export async function releaseCreates(query: Query, sentAt: number): Promise<void> {
   await waitingCreates(query)
-    .set({ not_before: 0 })
+    .set(({ ref }) => ({ not_before: 0, due: ref('since') }))
+    .where('not_before', '>', 0)
     .where('not_before', '<=', sentAt + LONGEST_HOLD)
     .execute();
 }

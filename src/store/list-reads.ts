@@ -1,5 +1,5 @@
 import { entity } from '../model/change.ts';
-import { allowance, type Lane } from '../model/lane.ts';
+import { type Lane, patience } from '../model/lane.ts';
 import type { Query } from './database.ts';
 import { readMeta } from './meta.ts';
 import { addDifference } from './outbox.ts';
@@ -44,7 +44,7 @@ export interface ListWish {
 
 /** Asks for one complete read of the task list; a read that waits already serves this wish too. */
 export async function wishTaskList(query: Query, { now, usedShare, lane, notBefore }: ListWish): Promise<void> {
-  const due = now + allowance(lane, usedShare);
+  const due = now + patience(lane, usedShare).quiet;
   await addDifference(query, {
     entity: entity.readTasks,
     kind: 'read',

@@ -1,9 +1,10 @@
-import { type Selectable, sql } from 'kysely';
+import type { Selectable, Updateable } from 'kysely';
 import type { Effect } from '../model/change.ts';
 import type { Query } from './database.ts';
 import type { Tables } from './tables.ts';
 
 export type OutboxRow = Selectable<Tables['outbox']>;
+export type OutboxUpdate = Updateable<Tables['outbox']>;
 
 /** A delivery that waits for a change: for lag, and to follow one delivery through the log. */
 export interface Waiting {
@@ -19,6 +20,8 @@ export interface Difference {
   /** When the first unsent difference came in. */
   readonly since: number;
   readonly due: number;
+  /** What would be sent has changed: that may push a change back which waits, to so much after its first event, milliseconds. */
+  readonly longest?: number;
   readonly weight: number;
   readonly notBefore?: number;
   /** What would be sent is no longer what it was: then a held change gets a new chance. */
@@ -38,7 +41,7 @@ export async function findChange(query: Query, entity: string): Promise<OutboxRo
 }
 
 /**
- * Says that desired and known differ. A change that waits is never put off; one in flight is told that it is not the
+ * Says that desired and known differ. A change that waits is put off only by what changes it, and not for long; one in flight is told that it is not the
  * end; a held one gets a new chance where what it would send has changed, and one that the guard holds also where it is no
  * longer what the guard held it for. A change of a backfill goes to the lane of the live delivery that says it too.
  */
@@ -52,7 +55,7 @@ export async function addDifference(query: Query, difference: Difference): Promi
   const update = query.updateTable('outbox').where('entity', '=', difference.entity);
   if (present.state === 'pending') {
     const guard = present.effect === effect ? present.guard : freshGuard(difference);
-    await update.set({ due: Math.min(present.due, difference.due), ...merged, guard }).execute();
+    await update.set({ due: dueOf(present, difference), ...merged, guard }).execute();
   } else if (present.state === 'held' && !isRenewed(present, difference)) {
     await update.set(merged).execute();
   } else if (present.state === 'held') {
@@ -64,12 +67,18 @@ export async function addDifference(query: Query, difference: Difference): Promi
   }
 }
 
+/** Never later than the patience with it lasts, and never pulled back from where an earlier event has put it. */
+function dueOf(present: OutboxRow, { due, longest, renewed = false }: Difference): number {
+  if (!renewed || longest === undefined) return Math.min(present.due, due);
+  return Math.max(present.due, Math.min(present.since + longest, due));
+}
+
 function isRenewed(present: OutboxRow, { renewed = false, effect = null }: Difference): boolean {
   return renewed || (present.guard === 'held' && present.effect !== effect);
 }
 
 /** What somebody waits for leaves the lane of backfills, as new as what brought it, and never goes back there. */
-function lift(present: OutboxRow, { lane, waiting, since, due }: Difference): Partial<OutboxRow> {
+function lift(present: OutboxRow, { lane, waiting, since, due }: Difference): OutboxUpdate {
   return present.lane === 'backfill' && waiting.length > 0 ? { lane, since, due } : {};
 }
 
@@ -78,7 +87,7 @@ function freshGuard({ confirmed }: Difference): OutboxRow['guard'] {
 }
 
 async function insert(query: Query, difference: Difference): Promise<void> {
-  const { notBefore, renewed: _, confirmed: __, waiting, ...columns } = difference;
+  const { notBefore, renewed: _, confirmed: __, longest: ___, waiting, ...columns } = difference;
   const guard = freshGuard(difference);
   await query
     .insertInto('outbox')
@@ -94,76 +103,6 @@ export async function dropDifference(query: Query, entity: string): Promise<void
     .where('state', 'in', ['pending', 'held'])
     .where('sent', 'is', null)
     .execute();
-}
-
-export interface Eligible {
-  readonly now: number;
-  /** Only the first reads may go while the workspace's present content is not known. */
-  readonly onlyReads: boolean;
-  readonly onlyWrites?: boolean;
-  /** Nothing gets through at present: those that failed last go last, so that none stands in the way of the others. */
-  readonly inTurn?: boolean;
-}
-
-/** No change is made to wait longer than this, milliseconds: `creates.ts` makes them wait longest. */
-const LONGEST_PAUSE = 1_000_000;
-
-/**
- * The change that is to be sent now: the one waiting longest, a finished item's wait counting double; those of a backfill
- * only where nothing else is due. What came in the
- * future, or waits further ahead than anything is made to wait, can only come from a clock that has since been set
- * back, and counts as due.
- */
-export async function nextChange(
-  query: Query,
-  { inTurn = false, ...eligibility }: Eligible,
-): Promise<OutboxRow | undefined> {
-  const { now } = eligibility;
-  return eligible(query, eligibility)
-    .selectAll()
-    .where(({ or, eb }) => or([eb('due', '<=', now), eb('since', '>', now)]))
-    .where(({ or, eb }) => or([eb('not_before', '<=', now), eb('not_before', '>', now + LONGEST_PAUSE)]))
-    .orderBy(sql`lane = 'backfill'`)
-    .$if(inTurn, (ready) => ready.orderBy('not_before'))
-    .orderBy(sql`(${now} - since) * weight - (due - since)`, 'desc')
-    .orderBy('entity')
-    .limit(1)
-    .executeTakeFirst();
-}
-
-export interface Due {
-  readonly at: number;
-  readonly due: number;
-  readonly lane: OutboxRow['lane'];
-}
-
-/** When the next change may be sent, and how urgent it is; undefined when none waits. */
-export async function nextDue(query: Query, eligibility: Eligible): Promise<Due | undefined> {
-  const { now } = eligibility;
-  const ready = await nextChange(query, eligibility);
-  if (ready) return { at: now, due: ready.due, lane: ready.lane };
-  return later(eligible(query, eligibility));
-}
-
-/** When the first change that goes before all backfills may be sent. */
-export async function nextLive(query: Query, eligibility: Eligible): Promise<Due | undefined> {
-  return later(eligible(query, eligibility).where('lane', '!=', 'backfill'));
-}
-
-async function later(waiting: ReturnType<typeof eligible>): Promise<Due | undefined> {
-  return waiting
-    .select(['lane', 'due', sql<number>`case when due > not_before then due else not_before end`.as('at')])
-    .orderBy('at')
-    .limit(1)
-    .executeTakeFirst();
-}
-
-function eligible(query: Query, { onlyReads, onlyWrites = false }: Eligible) {
-  return query
-    .selectFrom('outbox')
-    .where('state', '=', 'pending')
-    .$if(onlyReads, (waiting) => waiting.where('kind', '=', 'read'))
-    .$if(onlyWrites, (waiting) => waiting.where('kind', '!=', 'read'));
 }
 
 /** Requests that wait or are on the wire. */
@@ -218,7 +157,7 @@ export async function hurry(query: Query, entities: readonly string[]): Promise<
   }
 }
 
-export async function updateChange(query: Query, entity: string, set: Partial<OutboxRow>): Promise<void> {
+export async function updateChange(query: Query, entity: string, set: OutboxUpdate): Promise<void> {
   await query.updateTable('outbox').set(set).where('entity', '=', entity).execute();
 }
 

@@ -1,8 +1,11 @@
-import type { Generated } from 'kysely';
+import type { Generated, GeneratedAlways } from 'kysely';
 import type { ChangeState, Effect, EntityKind } from '../model/change.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
 import type { Item } from '../model/item.ts';
 import type { Lane } from '../model/lane.ts';
+
+/** What of the outbox goes in the order of due times. */
+export type Queue = 'read' | 'live' | 'finished' | 'backfill';
 
 /** The rows of a workspace's database. Times are epoch milliseconds by the wall clock unless they say otherwise. */
 export interface Tables {
@@ -119,10 +122,12 @@ export interface Tables {
     lane: Lane;
     /** First unsent difference, from the delivery that brought it. */
     since: number;
-    /** `since` plus the lane's allowance. Later events never push it back. */
+    /** When it may go, and its place among those that may. Later events push it back a little: see `model/lane.ts`. */
     due: number;
-    /** 2 for a finished item, whose age counts double; otherwise 1. */
+    /** 2 for a finished item, which goes a little before others; otherwise 1. */
     weight: number;
+    /** Made of kind, lane and weight: within one queue the order of due times is the order of sending. */
+    queue: GeneratedAlways<Queue>;
     /** Not tried before this time: a back-off, or `settleAfter`. */
     not_before: number;
     attempts: Generated<number>;

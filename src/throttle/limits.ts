@@ -78,6 +78,8 @@ export interface Limits {
   peopleServedAt(facts: Facts, from: number, requests: number): number;
   /** The used part, 0..1, of what may be used in the long window. Backfills do not count: they make room. */
   usedShare(facts: Facts): number;
+  /** Requests of the background that each window takes at the present share; `hold` in milliseconds. */
+  paces(facts: Facts): { slots: number; hold: number }[];
   /** When the last of so many background requests can start, at the present share; not before `from`. */
   drainedAt(facts: Facts, from: number, requests: number): number;
   /** Whether nothing is in flight and nothing counts any more. */
@@ -150,6 +152,7 @@ export function createLimits(quota: QuotaOptions): Limits {
       const ofShare = (usedByBackground - usedByBackfill) / (backgroundLimit ?? 1);
       return Math.min(1, Math.max((used - usedByBackfill) / long.cap, ofShare));
     },
+    paces: (facts) => windows.map(({ cap, hold }) => ({ slots: backgroundSlots(cap, facts), hold })),
     drainedAt: (facts, from, requests) =>
       lastStart(
         constraintsOf(windows, facts.book, (cap) => backgroundSlots(cap, facts)),

@@ -51,6 +51,8 @@ export interface Throttle {
   acquire(wish: Wish): Promise<Slot>;
   /** u, the used part, 0..1, of what may be used in the long window, of the cap or of the background's share; without backfills. */
   usedShare(): number;
+  /** How many requests of the background each window takes at the present share. */
+  paces(): readonly { readonly slots: number; readonly hold: number }[];
   snapshot(): QuotaSnapshot;
   /** When the last of so many more background requests can start, at the present share: epoch milliseconds. */
   drainedAt(requests: number): number;
@@ -314,6 +316,7 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
     },
 
     usedShare: () => limits.usedShare(facts()),
+    paces: () => limits.paces(facts()),
 
     isHalted: () => brake.halt !== null,
 

@@ -6,8 +6,7 @@ import {
   type Difference,
   dropDifference,
   findChange,
-  nextChange,
-  nextDue,
+  hurry,
   readWaiting,
   removeChange,
   updateChange,
@@ -15,7 +14,6 @@ import {
 import { openTestStore } from '../support/intake.ts';
 
 const NOW = 1_000_000;
-const EVERY = { now: NOW, onlyReads: false };
 
 const difference = (fields: Partial<Difference> = {}): Difference => ({
   entity: 'pull_request:a',
@@ -60,10 +58,35 @@ describe('saying that desired and known differ', () => {
       effect: null,
       guard: null,
       waiting: '[{"id":1,"at":10}]',
+      queue: 'live',
     });
   });
 
-  it('never puts off a change that waits, nor its back-off, nor makes it lighter', async () => {
+  it('puts off a change that waits only where what it would send has changed, and only until its patience ends', async () => {
+    const { query } = await openTestStore();
+    const due = async () => (await findChange(query, 'pull_request:a'))?.due;
+    await addDifference(query, difference({ since: NOW, due: NOW + 2_000, longest: 6_000 }));
+    await addDifference(query, difference({ since: NOW + 1_000, due: NOW + 3_000, longest: 6_000 }));
+    expect(await due()).toBe(NOW + 2_000);
+    const renewed = (since: number) =>
+      addDifference(query, difference({ since, due: since + 2_000, longest: 6_000, renewed: true }));
+    await renewed(NOW + 1_500);
+    expect(await due()).toBe(NOW + 3_500);
+    await renewed(NOW + 4_900);
+    expect(await due()).toBe(NOW + 6_000);
+    await renewed(NOW + 90_000);
+    expect(await due()).toBe(NOW + 6_000);
+  });
+
+  it('never puts off what a person has hurried', async () => {
+    const { query } = await openTestStore();
+    await addDifference(query, difference({ since: NOW - 9_000, due: NOW - 7_000, longest: 6_000 }));
+    await hurry(query, ['pull_request:a']);
+    await addDifference(query, difference({ since: NOW, due: NOW + 2_000, longest: 6_000, renewed: true }));
+    expect((await findChange(query, 'pull_request:a'))?.due).toBeLessThanOrEqual(NOW);
+  });
+
+  it('never puts off a change that says the same again, nor its back-off, nor makes it lighter', async () => {
     const store = await openTestStore();
     await changeIn(store, 'pending');
     await addDifference(store.query, difference({ weight: 2 }));
@@ -153,110 +176,5 @@ describe('a difference that vanished', () => {
     await dropDifference(query, 'pull_request:b');
     await removeChange(query, 'pull_request:c');
     expect(await findChange(query, 'pull_request:a')).toBeDefined();
-  });
-});
-
-describe('the change to be sent next', () => {
-  interface Row {
-    readonly rule: string;
-    readonly rows: readonly Partial<Difference>[];
-    readonly next: string | undefined;
-  }
-  const S = 1_000;
-  const at = (since: number, due: number, weight = 1) => ({ since: NOW - since * S, due: NOW - due * S, weight });
-  it.each<Row>([
-    { rule: 'nothing', rows: [], next: undefined },
-    { rule: 'nothing is due', rows: [{ entity: 'a', ...at(1, -1) }], next: undefined },
-    { rule: 'due at this very moment', rows: [{ entity: 'a', ...at(2, 0) }], next: 'a' },
-    {
-      rule: 'overdue the longest',
-      rows: [
-        { entity: 'a', ...at(5, 3) },
-        { entity: 'b', ...at(9, 7) },
-        { entity: 'c', ...at(6, 4) },
-      ],
-      next: 'b',
-    },
-    {
-      rule: 'due first, though another differs for longer',
-      rows: [
-        { entity: 'a', ...at(20, 5) },
-        { entity: 'b', ...at(9, 7) },
-      ],
-      next: 'b',
-    },
-    {
-      rule: 'the age of a finished item counts double',
-      rows: [
-        { entity: 'a', ...at(9, 7) },
-        { entity: 'b', ...at(6, 4, 2) },
-      ],
-      next: 'b',
-    },
-    {
-      rule: 'but no more than double',
-      rows: [
-        { entity: 'a', ...at(20, 18) },
-        { entity: 'b', ...at(9, 7, 2) },
-      ],
-      next: 'a',
-    },
-    {
-      rule: 'by name where all is equal',
-      rows: [
-        { entity: 'b', ...at(5, 3) },
-        { entity: 'a', ...at(5, 3) },
-      ],
-      next: 'a',
-    },
-    { rule: 'not before its time', rows: [{ entity: 'a', ...at(5, 3), notBefore: NOW + 1 }], next: undefined },
-    { rule: 'from its time on', rows: [{ entity: 'a', ...at(5, 3), notBefore: NOW }], next: 'a' },
-  ])('$rule', async ({ rows, next }) => {
-    const { query } = await openTestStore();
-    for (const row of rows) await addDifference(query, difference(row));
-    expect((await nextChange(query, EVERY))?.entity).toBe(next);
-  });
-
-  it.each(['sending', 'unknown', 'held'] as const)('is none that is %s', async (state) => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference());
-    await updateChange(query, 'pull_request:a', { state });
-    expect(await nextChange(query, EVERY)).toBeUndefined();
-    expect(await nextDue(query, EVERY)).toBeUndefined();
-  });
-
-  it('is a read while the content of the workspace is not known', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference({ ...at(99, 97) }));
-    await addDifference(query, difference({ entity: 'read:tasks', kind: 'read', lane: 'read' }));
-    expect((await nextChange(query, { now: NOW, onlyReads: true }))?.entity).toBe('read:tasks');
-    expect((await nextChange(query, EVERY))?.entity).toBe('pull_request:a');
-  });
-});
-
-describe('when the next change may be sent', () => {
-  it('is never, where none waits', async () => {
-    const { query } = await openTestStore();
-    expect(await nextDue(query, EVERY)).toBeUndefined();
-  });
-
-  it('is now, with the urgency of the one that goes', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference());
-    expect(await nextDue(query, EVERY)).toEqual({ at: NOW, due: NOW - 3_000, lane: 'mirror' });
-  });
-
-  it('is the earliest of due times and pauses', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference({ entity: 'a', due: NOW + 9_000 }));
-    await addDifference(query, difference({ entity: 'b', due: NOW + 1_000, notBefore: NOW + 7_000, lane: 'link' }));
-    expect(await nextDue(query, EVERY)).toEqual({ at: NOW + 7_000, due: NOW + 1_000, lane: 'link' });
-  });
-
-  it('heeds reads only, while only they may go', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference());
-    await addDifference(query, difference({ entity: 'read:tasks', kind: 'read', lane: 'read', due: NOW + 4_000 }));
-    expect(await nextDue(query, { now: NOW, onlyReads: true })).toMatchObject({ at: NOW + 4_000, lane: 'read' });
   });
 });

@@ -1,0 +1,26 @@
+/** At most so many requests start within `hold` milliseconds. */
+export interface Pace {
+  readonly slots: number;
+  readonly hold: number;
+}
+
+/** A request takes some time, and others come meanwhile: so much earlier than needed, milliseconds. */
+const MARGIN = 2_000;
+
+/**
+ * By how much the first of these must go ahead of its due time, so that all of them can go in time: where more are due
+ * within a window than it takes, the slot of the first must be free again when the last is due. Milliseconds.
+ *
+ * @param dues when each is due, ascending
+ */
+export function headStart(dues: readonly number[], paces: readonly Pace[]): number {
+  const latest = [...dues];
+  for (let index = latest.length - 1; index >= 0; index--) {
+    for (const { slots, hold } of paces) {
+      const reuses = latest[index + slots];
+      if (reuses !== undefined) latest[index] = Math.min(latest[index] as number, reuses - hold - MARGIN);
+    }
+  }
+  const [due] = dues;
+  return due === undefined ? 0 : due - (latest[0] as number);
+}

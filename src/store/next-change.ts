@@ -1,0 +1,164 @@
+import { sql } from 'kysely';
+import type { Query } from './database.ts';
+import { findChange, type OutboxRow } from './outbox.ts';
+import type { Queue } from './tables.ts';
+
+/** What may go at present. */
+export interface Eligible {
+  readonly now: number;
+  /** Only the first reads may go while the workspace's present content is not known. */
+  readonly onlyReads: boolean;
+  readonly onlyWrites?: boolean;
+  /** Nothing gets through at present: those that failed last go last, so that none stands in the way of the others. */
+  readonly inTurn?: boolean;
+  /** By how much changes go ahead of their due time, milliseconds: the quota could not serve all of them in time. */
+  readonly ahead?: number;
+}
+
+/** A change and when it may be sent, epoch milliseconds. */
+export interface Due {
+  readonly entity: string;
+  readonly at: number;
+  readonly due: number;
+  readonly lane: OutboxRow['lane'];
+}
+
+const LIVE: readonly Queue[] = ['read', 'live', 'finished'];
+
+/** The age of a finished item counts a tenth more: what is written of it stays true. */
+const FINISHED = 1.1;
+
+/**
+ * The change that is to be sent now: the one that has been due longest, of finished items a little earlier; those of a
+ * backfill only where nothing else is due.
+ *
+ * Within one queue the order does not depend on the time, so that an index answers; the first of each are compared here.
+ */
+export async function readyChange(query: Query, eligible: Eligible): Promise<Due | undefined> {
+  const firsts = await firstOfEach(query, eligible, queuesOf(eligible));
+  return best(firsts, eligible);
+}
+
+function best(firsts: readonly First[], eligible: Eligible): Due | undefined {
+  const live = firsts.filter(({ queue }) => queue !== 'backfill');
+  const [next] = (live.length > 0 ? live : firsts).toSorted((a, b) => before(a, b, eligible));
+  return next && { entity: next.entity, at: eligible.now, due: next.due, lane: next.lane };
+}
+
+type First = Pick<OutboxRow, 'entity' | 'queue' | 'lane' | 'due' | 'not_before'>;
+
+function before(a: First, b: First, { now, inTurn }: Eligible): number {
+  const age = ({ queue, due }: First) => (now - due) * (queue === 'finished' ? FINISHED : 1);
+  return (inTurn ? a.not_before - b.not_before : 0) || age(b) - age(a) || (a.entity < b.entity ? -1 : 1);
+}
+
+async function firstOfEach(query: Query, eligible: Eligible, queues: readonly Queue[]): Promise<First[]> {
+  const { now, ahead = 0, inTurn = false } = eligible;
+  const first = (queue: Queue) => {
+    const ready = waitingIn(query, queue)
+      .where('due', '<=', now + ahead)
+      .where('not_before', '<=', now)
+      .$if(inTurn, (rows) => rows.orderBy('not_before'))
+      .orderBy('due')
+      .orderBy('entity')
+      .limit(1);
+    return query.selectFrom(ready.as(queue)).selectAll();
+  };
+  return unionOf(queues.map(first)).execute();
+}
+
+/** The whole row of the change that is to be sent now. */
+export async function nextChange(query: Query, eligible: Eligible): Promise<OutboxRow | undefined> {
+  const ready = await readyChange(query, eligible);
+  return ready && findChange(query, ready.entity);
+}
+
+/** When the next change may be sent, and how urgent it is; undefined when none waits. */
+export async function nextDue(query: Query, eligible: Eligible): Promise<Due | undefined> {
+  return (await readyChange(query, eligible)) ?? earliest(query, eligible, queuesOf(eligible));
+}
+
+/** When the first change that goes before all backfills may be sent. */
+export async function nextLive(query: Query, eligible: Eligible): Promise<Due | undefined> {
+  const live = queuesOf(eligible).filter((queue) => queue !== 'backfill');
+  return best(await firstOfEach(query, eligible, live), eligible) ?? earliest(query, eligible, live);
+}
+
+/** Where nothing is ready: of those that are not yet due the first, and of those that failed the first whose pause ends. */
+async function earliest(
+  query: Query,
+  { now, ahead = 0 }: Eligible,
+  queues: readonly Queue[],
+): Promise<Due | undefined> {
+  const soonest = (queue: Queue) => {
+    const later = waitingIn(query, queue)
+      .where('due', '>', now + ahead)
+      .where('not_before', '<=', now);
+    const rows = later.orderBy('due').orderBy('entity').limit(1);
+    return query.selectFrom(rows.as(queue)).selectAll();
+  };
+  const resumed = (queue: Queue) => {
+    const rows = waitingIn(query, queue).where('not_before', '>', now).orderBy('not_before').limit(1);
+    return query.selectFrom(rows.as(queue)).selectAll();
+  };
+  const rows = await unionOf([...queues.map(soonest), ...queues.map(resumed)]).execute();
+  const times = rows.map(({ entity, due, lane, not_before }) => {
+    return { entity, due, lane, at: Math.max(due - ahead, not_before) };
+  });
+  return times.toSorted((a, b) => a.at - b.at)[0];
+}
+
+/** When the first so many live changes are due, ascending. */
+export async function firstDues(query: Query, count: number): Promise<number[]> {
+  const rows = await unionOf(
+    LIVE.map((queue) => {
+      const first = waitingIn(query, queue).orderBy('due').orderBy('entity').limit(count);
+      return query.selectFrom(first.as(queue)).selectAll();
+    }),
+  ).execute();
+  return rows
+    .map(({ due }) => due)
+    .toSorted((a, b) => a - b)
+    .slice(0, count);
+}
+
+/** No change is made to wait longer than this, milliseconds: `creates.ts` makes them wait longest. */
+const LONGEST_PAUSE = 1_000_000;
+
+/**
+ * What came in the future, or waits further ahead than anything is made to wait, is from a clock that has since been set
+ * back: it counts as come just now. @returns how many there were
+ */
+export async function redateFuture(query: Query, now: number): Promise<number> {
+  const waiting = query
+    .updateTable('outbox')
+    .where('state', '=', 'pending')
+    .where('queue', 'in', [...LIVE, 'backfill']);
+  // A change is due no earlier than it came, and the index knows due times.
+  const came = await waiting
+    .set({ since: now, due: now })
+    .where('due', '>', now)
+    .where('since', '>', now)
+    .executeTakeFirst();
+  const paused = await waiting
+    .set({ not_before: 0 })
+    .where('not_before', '>', now + LONGEST_PAUSE)
+    .executeTakeFirst();
+  return Number(came.numUpdatedRows + paused.numUpdatedRows);
+}
+
+const COLUMNS = ['entity', 'queue', 'lane', 'due', 'not_before'] as const;
+
+function waitingIn(query: Query, queue: Queue) {
+  return query.selectFrom('outbox').select(COLUMNS).where('state', '=', 'pending').where('queue', '=', sql.lit(queue));
+}
+
+function queuesOf({ onlyReads, onlyWrites = false }: Eligible): readonly Queue[] {
+  if (onlyReads) return ['read'];
+  return onlyWrites ? ['live', 'finished', 'backfill'] : [...LIVE, 'backfill'];
+}
+
+function unionOf<Part extends { unionAll(other: Part): Part }>([first, ...others]: readonly Part[]): Part {
+  if (first === undefined) throw new Error('a union of nothing');
+  return others.reduce((all, other) => all.unionAll(other), first);
+}
