@@ -95,7 +95,7 @@ export function workItemKey(connector: string, host: string, id: string): ItemKe
   return `${connector}:${host}:issue:${id}`;
 }
 
-/** A finished item's age counts double in the due order: people wait for it most. */
+/** A finished item goes a little before others: what is written of it stays true. */
 export function isFinished(item: Item): boolean {
   return item.kind === 'pull_request' ? item.state !== undefined && item.state !== 'open' : item.state === 'done';
 }

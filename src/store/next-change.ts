@@ -34,7 +34,7 @@ const FINISHED = 1.1;
  *
  * Within one queue the order does not depend on the time, so that an index answers; the first of each are compared here.
  */
-export async function readyChange(query: Query, eligible: Eligible): Promise<Due | undefined> {
+async function readyChange(query: Query, eligible: Eligible): Promise<Due | undefined> {
   const firsts = await firstOfEach(query, eligible, queuesOf(eligible));
   return best(firsts, eligible);
 }
