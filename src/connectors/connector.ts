@@ -165,6 +165,12 @@ export interface Redelivery {
   readonly failure?: SyncError;
 }
 
+/** What is held of an item that is fetched, and need not be read again. */
+export interface Known {
+  /** The head of the pull request whose commits were read. */
+  readonly commitsSha?: string;
+}
+
 export interface Fetched {
   readonly event: string;
   readonly body: Buffer;
@@ -212,13 +218,13 @@ export interface Connection {
   /** The units that a poll walks, one after the other. */
   units(signal: AbortSignal): Promise<readonly string[]>;
   poll(position: PollPosition, signal: AbortSignal): Promise<PollPage>;
-  /** Gets the object; an object that is gone comes back as a body that translates to a gone item. */
-  fetch(reference: ItemReference, signal: AbortSignal): Promise<Fetched>;
   /**
    * What a name of the configuration leads to now, as the vendor says it at this moment: a renamed thing may still be found
    * by its name of before. Throws `not_found` where it leads to nothing.
    */
   identify?(name: string, signal: AbortSignal): Promise<Seen>;
+  /** Gets the object; an object that is gone comes back as a body that translates to a gone item. */
+  fetch(reference: ItemReference, signal: AbortSignal, known?: Known): Promise<Fetched>;
   /** Proves credentials, rights and scope; used by `worksync check`. */
   check(signal: AbortSignal): Promise<readonly Finding[]>;
   /** One page of a backfill. */

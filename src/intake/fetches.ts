@@ -1,4 +1,4 @@
-import type { Fetched } from '../connectors/connector.ts';
+import type { Fetched, Known } from '../connectors/connector.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import { type Bell, createBell } from '../lib/bell.ts';
 import type { Cancel, Clock } from '../lib/clock.ts';
@@ -15,7 +15,7 @@ import {
   settleFetch,
   type WantedFetch,
 } from '../store/fetches.ts';
-import { findItem } from '../store/items.ts';
+import { findItem, readFields } from '../store/items.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
 
@@ -130,7 +130,8 @@ function createLine(deps: FetchDeps, active: ActiveConnection, signal: AbortSign
 
   async function run(wanted: WantedFetch): Promise<void> {
     try {
-      await keep(deps, wanted, await active.connection.fetch(wanted.reference, signal));
+      const known = await knownOf(deps, active, wanted);
+      await keep(deps, wanted, await active.connection.fetch(wanted.reference, signal, known));
       outages = 0;
     } catch (thrown) {
       if (!signal.aborted) await onFailure(wanted, asSyncError(storeError(thrown, deps.store.file)));
@@ -161,6 +162,14 @@ function createLine(deps: FetchDeps, active: ActiveConnection, signal: AbortSign
     isIdle: () => underWay.size === 0,
     finish: async () => void (await Promise.all(underWay.values())),
   };
+}
+
+/** The commits of a head never change: those that were read are not read again. */
+async function knownOf({ store }: FetchDeps, active: ActiveConnection, { reference }: WantedFetch): Promise<Known> {
+  if (reference.kind !== 'pull_request' || !active.connector.fetchesCommits?.(active.options)) return {};
+  const row = await findItem(store.query, reference.key);
+  const item = row && readFields(row).item;
+  return item?.kind === 'pull_request' && item.commitsSha !== undefined ? { commitsSha: item.commitsSha } : {};
 }
 
 /** The object goes to the inbox and the wish goes away in one transaction, unless it was wished for again. */

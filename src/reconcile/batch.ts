@@ -12,7 +12,7 @@ import { findItem, type ItemMark, itemMarks, readFields, saveItem } from '../sto
 import { wishTaskList } from '../store/list-reads.ts';
 import { applyAnswer } from './answers.ts';
 import type { Cause } from './changes.ts';
-import { lacksCommits } from './commits.ts';
+import { comeWithEarlierFetch, lacksCommits } from './commits.ts';
 import type { Moment, Source, Sources } from './context.ts';
 import { type Evaluated, evaluate } from './evaluate.ts';
 import { type GuardLimits, guardChanges } from './guard.ts';
@@ -211,8 +211,9 @@ class Batch implements BatchResult {
     const judgement = judge(held, item, delivery.source);
     const applied = judgement.outcome === 'applied' ? judgement : undefined;
     const looked = applied?.held ?? (completes ? held : undefined);
-    const lacks = source.fetchesCommits && looked && lacksCommits(held?.item, looked.item, delivery.source);
-    if (lacks || judgement.doubtful) await this.#ask(delivery, source.reference(item));
+    const lacks = source.fetchesCommits && looked && lacksCommits(held?.item, looked.item, delivery.source, item);
+    const isCovered = !judgement.doubtful && looked !== undefined && comeWithEarlierFetch(looked.item, delivery.source);
+    if (lacks || judgement.doubtful) await this.#ask(delivery, source.reference(item), isCovered);
     if (!applied) return judgement.outcome !== 'superseded';
     // A guess may hold less than the delivery said: the fetched object must be judged, also where it says the same.
     await this.#hold(delivery, source, applied.held, applied.doubtful ? '' : hash);
@@ -252,10 +253,11 @@ class Batch implements BatchResult {
     this.#changed.set(item.key, { source, cause });
   }
 
-  async #ask(delivery: PendingDelivery, reference: ItemReference): Promise<void> {
+  /** @param isCovered a fetch that waits, or is under way, brings what is wanted, or shows that it must be asked for anew */
+  async #ask(delivery: PendingDelivery, reference: ItemReference, isCovered = false): Promise<void> {
     this.fetchesAsked++;
     const { connection, id } = delivery;
-    await requestFetch(this.#query, { connection, reference, deliveryId: id, now: this.#moment.now });
+    await requestFetch(this.#query, { connection, reference, deliveryId: id, now: this.#moment.now, isCovered });
   }
 
   /** Items that name what may be a new task. An id says nothing of that: one named for the first time is looked for once. */

@@ -22,6 +22,8 @@ export interface FetchRequest {
   /** The delivery that asks, for correlation. */
   readonly deliveryId: number;
   readonly now: number;
+  /** Whether a fetch that was asked for already is enough. */
+  readonly isCovered?: boolean;
 }
 
 /** Asks for an object. Asked again, the earliest time stays and a back-off goes on; the object is fetched once more. */
@@ -36,15 +38,17 @@ export async function requestFetch(query: Query, request: FetchRequest): Promise
       delivery_id: request.deliveryId,
     })
     .onConflict((conflict) =>
-      conflict.column('reference').doUpdateSet(({ eb, ref }) => ({
-        asks: eb('fetches.asks', '+', 1),
-        since: eb
-          .case()
-          .when('fetches.since', '<=', ref('excluded.since'))
-          .then(ref('fetches.since'))
-          .else(ref('excluded.since'))
-          .end(),
-      })),
+      request.isCovered
+        ? conflict.column('reference').doNothing()
+        : conflict.column('reference').doUpdateSet(({ eb, ref }) => ({
+            asks: eb('fetches.asks', '+', 1),
+            since: eb
+              .case()
+              .when('fetches.since', '<=', ref('excluded.since'))
+              .then(ref('fetches.since'))
+              .else(ref('excluded.since'))
+              .end(),
+          })),
     )
     .execute();
 }

@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { answerQuestion } from '../../src/daemon/questions.ts';
@@ -11,14 +11,24 @@ let apiUrl: string;
 /** What GitHub holds of the pull request, and what it was asked. */
 let held: { head: string; updated: string; messages: readonly string[] };
 let asked: string[];
+/** What happens while the next request for the pull request is answered, with what GitHub held before. */
+let whileAnswering: () => Promise<unknown>;
+/** And when its commits were answered. */
+let afterCommits: () => void;
 
 beforeEach(async () => {
   asked = [];
+  whileAnswering = async () => undefined;
+  afterCommits = () => undefined;
   held = { head: 'a', updated: '2026-01-05T09:00:00Z', messages: [] };
-  const server = createServer(({ url = '' }, response) => {
+  const respond = async (url: string, response: ServerResponse) => {
     asked.push(url);
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer(url)));
-  });
+    const body = JSON.stringify(answer(url));
+    if (url.endsWith('/pulls/1')) await whileAnswering();
+    if (url.includes('/commits?')) afterCommits();
+    response.writeHead(200, { 'content-type': 'application/json' }).end(body);
+  };
+  const server = createServer(({ url = '' }, response) => void respond(url, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   close = () => {
     server.closeAllConnections();
@@ -120,4 +130,69 @@ it('switched on later, a backfill brings those of open pull requests, once', asy
   }
   expect(await linked()).toBe(true);
   expect(asked.filter((url) => url.includes('/commits?'))).toHaveLength(1);
+});
+
+it('a comment on a pull request that is held asks for nothing, and its text is taken', async () => {
+  await push(['Begin'], 'opened');
+  const before = asked.length;
+  const issue = { id: 1, number: 1, title: 'Mend BUG-1', state: 'open', updated_at: '2026-01-05T09:00:40Z' };
+  for (const action of ['created', 'edited', 'deleted']) {
+    const comment = { id: 5, body: 'Looks good', user: { login: 'mona', id: 7 } };
+    const about = { issue: { ...issue, pull_request: { merged_at: null } }, comment };
+    await world.deliver('issue_comment', { action, ...about, repository: { id: 5_001, full_name: 'acme/app' } });
+    await world.settled();
+  }
+  expect(asked.length).toBe(before);
+  expect(await linked()).toBe(true);
+});
+
+it('a comment on one that nobody has heard of asks for it', async () => {
+  held = { ...held, messages: ['Mend it\n\nTask: bug-1'] };
+  const issue = { id: 1, number: 1, title: 'A change', state: 'open', updated_at: '2026-01-05T09:00:40Z' };
+  const repository = { id: 5_001, full_name: 'acme/app' };
+  await world.deliver('issue_comment', { action: 'created', issue: { ...issue, pull_request: {} }, repository });
+  await world.settled();
+  expect(asked).toEqual(['/repos/acme/app/pulls/1', '/repos/acme/app/pulls/1/commits?per_page=100']);
+  expect(await linked()).toBe(true);
+});
+
+it('the commits of one head are read once, whatever asks for the pull request', async () => {
+  await push(['Begin'], 'opened');
+  for (let second = 10; second < 15; second++) {
+    held = { ...held, updated: `2026-01-05T09:00:${second}Z` };
+    // It has drifted: what it says can only be fetched.
+    await world.deliver('pull_request', { ...pullEvent({}, 'edited'), pull_request: { ...pull(), title: 7 } });
+    await world.settled();
+  }
+  expect(asked.filter((url) => url.includes('/commits?'))).toHaveLength(1);
+  expect(asked.filter((url) => url.endsWith('/pulls/1'))).toHaveLength(6);
+});
+
+it('a push while the one before is still being read is read too', async () => {
+  const first = { ...held, head: 'b', messages: ['Begin'], updated: '2026-01-05T09:00:01Z' };
+  const second = { ...held, head: 'c', messages: ['Mend it\n\nTask: bug-1'], updated: '2026-01-05T09:00:02Z' };
+  held = first;
+  // It comes between the pull request and its commits, which are those of before.
+  whileAnswering = async () => {
+    whileAnswering = async () => undefined;
+    held = second;
+    await world.deliver('pull_request', { ...pullEvent({}, 'synchronize'), pull_request: pull() });
+    held = first;
+    afterCommits = () => void (held = second);
+  };
+  await tell('opened');
+  expect(await linked()).toBe(true);
+});
+
+it('a push while the pull request is read for another reason is read too', async () => {
+  await push(['Begin'], 'opened');
+  const pushed = { ...held, head: 'c', messages: ['Mend it\n\nTask: bug-1'], updated: '2026-01-05T09:00:02Z' };
+  whileAnswering = async () => {
+    whileAnswering = async () => undefined;
+    held = pushed;
+    await world.deliver('pull_request', { ...pullEvent({}, 'synchronize'), pull_request: pull() });
+  };
+  await world.deliver('pull_request', { ...pullEvent({}, 'edited'), pull_request: { ...pull(), title: 7 } });
+  await world.settled();
+  expect(await linked()).toBe(true);
 });

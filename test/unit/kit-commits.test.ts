@@ -5,6 +5,7 @@ import type { Connector } from '../../src/connectors/connector.ts';
 import { github } from '../../src/connectors/github/index.ts';
 import { gitlab } from '../../src/connectors/gitlab/index.ts';
 import { fitting } from '../../src/connectors/kit/commits.ts';
+import type { PullRequest } from '../../src/model/item.ts';
 
 describe('messages that are kept', () => {
   it('are the newest that fit, each of them whole', () => {
@@ -34,7 +35,9 @@ describe.each([
     ['that are no list', 'Fix', undefined],
   ])('brings messages %s', (_, commit_messages, expected) => {
     const found = item(translated('fetch', one, { ...whole, commit_messages }));
-    expect(found).toEqual({ ...item(translated('fetch', one, whole)), ...(expected && { commitMessages: expected }) });
+    const plain = item(translated('fetch', one, whole)) as PullRequest;
+    const read = expected && { commitMessages: expected, commitsSha: plain.headSha };
+    expect(found).toEqual({ ...plain, ...read });
   });
 
   it('brings none where none were read', () => {

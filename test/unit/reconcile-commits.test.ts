@@ -14,6 +14,8 @@ const issue: Item = {
   ...{ updatedAt: 1, state: 'open' },
 };
 
+const ofHead = (commitsSha: string, headSha = 'a'): PullRequest => ({ ...read, commitsSha, headSha });
+
 it.each<[string, DeliverySource, Item | undefined, Item, boolean]>([
   ['a new one', 'poll', undefined, bare, true],
   ['a new head', 'poll', read, pushed, true],
@@ -27,7 +29,18 @@ it.each<[string, DeliverySource, Item | undefined, Item, boolean]>([
   ['the past, in a list', 'backfill', undefined, { ...bare, state: 'merged' }, false],
   ['what was fetched without them', 'fetch', read, { ...bare, headSha: 'b' }, false],
   ['one that is gone', 'poll', read, { ...pushed, gone: true }, false],
+  ['a head whose commits were read', 'webhook', ofHead('a', 'b'), ofHead('a'), false],
+  ['a head whose commits are being read', 'webhook', ofHead('a', 'b'), ofHead('a', 'b'), false],
+  ['another head than the one that was read', 'webhook', ofHead('a'), ofHead('a', 'b'), true],
   ['an issue', 'webhook', undefined, issue, false],
 ])('%s by %s', (_, source, before, now, expected) => {
   expect(lacksCommits(before, now, source)).toBe(expected);
+});
+
+it('what was fetched asks anew where it brought the commits of a head that is not the newest any more', () => {
+  const asks = (said: PullRequest, now: PullRequest) => lacksCommits(undefined, now, 'fetch', said);
+  expect(asks(ofHead('a'), ofHead('a', 'b'))).toBe(true);
+  expect(asks(ofHead('b', 'b'), ofHead('b', 'b'))).toBe(false);
+  // They cannot be read, or were known.
+  expect(asks({ ...bare, headSha: 'b' }, ofHead('a', 'b'))).toBe(false);
 });

@@ -3,7 +3,7 @@ import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
-import { fitting, readMessages, withMessages } from '../kit/commits.ts';
+import { fitting, isNewHead, readMessages, withMessages } from '../kit/commits.ts';
 import { readable, writeJson } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
@@ -25,6 +25,8 @@ interface Ask {
   readonly clock: Clock;
   /** Whether a pull request comes with the messages of its commits. */
   readonly commits: boolean;
+  /** The head whose commits are known. */
+  readonly commitsSha?: string | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -51,9 +53,12 @@ async function fetchFrom(ask: Ask, workspace: string, wanted: Locator): Promise<
   const path = pullPath(workspace, wanted);
   const read = await ask.api.read(path, { query: `fields=${FIELDS_OF_ONE}`, signal: ask.signal });
   const pull = ofRepository(read, wanted);
-  const messages = ask.commits ? await messagesOf(ask, `${path}/commits`) : undefined;
+  const head = readable(withHead, pull)?.source.commit.hash;
+  const messages = ask.commits && isNewHead(head, ask) ? await messagesOf(ask, `${path}/commits`) : undefined;
   return { event: SHAPES.pull, body: writeJson(withMessages(pull, messages)) };
 }
+
+const withHead = z.object({ source: z.object({ commit: z.object({ hash: z.string() }) }) });
 
 const message = z.object({ message: z.string() }).transform((commit) => commit.message);
 

@@ -50,7 +50,8 @@ export const bitbucket: Connector<Options> = {
       units: repositories.units,
       poll: (position, signal) => pollPulls(api, position, signal),
       identify: (name, signal) => repositories.present(name, signal),
-      fetch: (wanted, signal) => fetchPull({ api, clock: deps.clock, commits: given.commits, signal }, wanted),
+      fetch: (wanted, signal, known) =>
+        fetchPull({ api, clock: deps.clock, commits: given.commits, signal, ...known }, wanted),
       check: (signal) => checkBitbucket(api, given, repositories, signal),
       history: (position, signal) => readHistory(api, position, signal),
       sweep: (unit, page, signal) => sweepPulls(api, unit, page, signal),

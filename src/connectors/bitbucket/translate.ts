@@ -124,6 +124,7 @@ function toItem(pull: schema.BitbucketPullRequest, eventRepository?: schema.Bitb
       headBranch: pull.source?.branch?.name,
       headSha: pull.source?.commit?.hash,
       commitMessages: pull.commit_messages,
+      commitsSha: pull.commit_messages && pull.source?.commit?.hash,
       baseBranch: pull.destination?.branch?.name,
     }),
   };

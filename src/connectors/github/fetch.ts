@@ -3,8 +3,8 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
-import { fitting, readMessages, withMessages } from '../kit/commits.ts';
-import { parseAnswer, readAnswer, readList, writeJson } from '../kit/json.ts';
+import { fitting, isNewHead, readMessages, withMessages } from '../kit/commits.ts';
+import { parseAnswer, readAnswer, readable, readList, writeJson } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
 import { REPOSITORY } from './options.ts';
@@ -28,6 +28,8 @@ interface Ask {
   readonly clock: Clock;
   /** Whether a pull request comes with the messages of its commits. */
   readonly commits: boolean;
+  /** The head whose commits are known. */
+  readonly commitsSha?: string | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -41,7 +43,7 @@ async function fetchPull(ask: Ask, wanted: Locator): Promise<Fetched> {
   try {
     const named = await get(ask, byName);
     const [path, pull] = repositoryId(named) === wanted.repoId ? [byName, named] : [byId, await get(ask, byId)];
-    const messages = ask.commits ? await messagesOf(ask, `${path}/commits`) : undefined;
+    const messages = ask.commits && isNewHead(headOf(pull), ask) ? await messagesOf(ask, `${path}/commits`) : undefined;
     return { event: SHAPES.pull, body: writeJson(withMessages(slim(pull), messages)) };
   } catch (thrown) {
     const error = asSyncError(thrown);
@@ -89,6 +91,12 @@ async function fetchIssue(ask: Ask, wanted: IssueLocator): Promise<Fetched> {
 
 async function get({ api, signal }: Ask, path: string): Promise<unknown> {
   return readAnswer(await api.get(path, { signal }), `GET ${path}`);
+}
+
+const withHead = z.object({ head: z.object({ sha: z.string() }) });
+
+function headOf(pull: unknown): string | undefined {
+  return readable(withHead, pull)?.head.sha;
 }
 
 const withRepository = z.object({ base: z.object({ repo: z.object({ id: z.int() }) }) });

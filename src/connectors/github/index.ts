@@ -66,7 +66,7 @@ export const github: Connector<Options> = {
         return pollIssues(api, repositories, repository, position, signal);
       },
       identify: (name, signal) => repositories.present(name, signal),
-      fetch: (wanted, signal) => fetchItem({ api, clock, commits: given.commits, signal }, wanted),
+      fetch: (wanted, signal, known) => fetchItem({ api, clock, commits: given.commits, signal, ...known }, wanted),
       check: (signal) => checkGithub({ api, appApi, options: given, repositories }, signal),
       history: createHistory(api, repositories),
       sweep: createSweep(api, repositories, given),

@@ -221,6 +221,7 @@ function toPull(pull: schema.GithubPullRequest, host: string, eventRepository?: 
       headBranch: pull.head?.ref,
       headSha: pull.head?.sha,
       commitMessages: pull.commit_messages,
+      commitsSha: pull.commit_messages && pull.head?.sha,
       baseBranch: pull.base?.ref,
       mergedAt: pull.merged_at,
     }),

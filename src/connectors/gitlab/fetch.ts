@@ -3,7 +3,7 @@ import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
-import { fitting, readMessages, withMessages } from '../kit/commits.ts';
+import { fitting, isNewHead, readMessages, withMessages } from '../kit/commits.ts';
 import { readAnswer, readable, writeJson } from '../kit/json.ts';
 import { unjudged } from '../kit/outcome.ts';
 import type { Api } from './api.ts';
@@ -45,6 +45,8 @@ interface Ask {
   readonly clock: Clock;
   /** Whether a merge request comes with the messages of its commits. */
   readonly commits: boolean;
+  /** The head whose commits are known. */
+  readonly commitsSha?: string | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -52,13 +54,16 @@ interface Ask {
  * Gets one merge request or issue. It is called gone only where the project's list can be read without it: a lost right
  * also looks like 404.
  */
-export async function fetchItem({ api, clock, commits, signal }: Ask, reference: ItemReference): Promise<Fetched> {
+export async function fetchItem(
+  { api, clock, commits, commitsSha, signal }: Ask,
+  reference: ItemReference,
+): Promise<Fetched> {
   const place = placeOfItem(reference);
   const { list, path } = place;
   try {
     const found = readAnswer(await api.get(path, { signal }), `GET ${path}`);
-    const messages =
-      commits && list === 'merge_requests' ? await messagesOf(api, `${path}/commits`, signal) : undefined;
+    const isWanted = commits && list === 'merge_requests' && isNewHead(readable(withHead, found)?.sha, { commitsSha });
+    const messages = isWanted ? await messagesOf(api, `${path}/commits`, signal) : undefined;
     const event = place.isFollowed ? SHAPES[list].judged : SHAPES[list].one;
     return { event, body: writeJson(withMessages(slim(found), messages)) };
   } catch (thrown) {
@@ -67,6 +72,8 @@ export async function fetchItem({ api, clock, commits, signal }: Ask, reference:
     throw error;
   }
 }
+
+const withHead = z.object({ sha: z.string() });
 
 const message = z.object({ message: z.string() }).transform((commit) => commit.message);
 

@@ -56,7 +56,8 @@ export const gitlab: Connector<Options> = {
       units: async () => unitsOf(given),
       poll: (position, signal) => pollUnit(lists, position, signal),
       identify: (name, signal) => projects.present(name, signal),
-      fetch: (wanted, signal) => fetchItem({ api, clock: deps.clock, commits: given.commits, signal }, wanted),
+      fetch: (wanted, signal, known) =>
+        fetchItem({ api, clock: deps.clock, commits: given.commits, signal, ...known }, wanted),
       check: (signal) => checkGitlab(api, given, deps.clock.now(), signal),
       history: (position, signal) => readHistory(lists, position, signal),
       sweep: (unit, page, signal) => sweepUnit(lists, projects, given, { unit, page }, signal),

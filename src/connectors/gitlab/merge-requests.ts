@@ -103,6 +103,7 @@ function fromRest(found: schema.GitlabMergeRequest, host: string): PullRequest {
       reviewers: usernames(found.reviewers),
       headSha: found.sha,
       commitMessages: found.commit_messages,
+      commitsSha: found.commit_messages && found.sha,
       url: found.web_url,
       mergedAt: found.merged_at,
     }),

@@ -55,6 +55,14 @@ export function fitting(newestFirst: readonly string[]): readonly string[] {
   });
 }
 
+/** Whether the commits of a pull request are to be read; those of a head that cannot be told are. */
+export function isNewHead(
+  head: string | undefined,
+  { commitsSha }: { readonly commitsSha?: string | undefined },
+): boolean {
+  return head === undefined || head !== commitsSha;
+}
+
 /** The body of a fetched pull request, with the messages where they are known. */
 export function withMessages(pull: unknown, messages: readonly string[] | undefined): unknown {
   return messages === undefined ? pull : { ...(pull as object), commit_messages: messages };
