@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/errors/sync-error.ts';
+import { jobRuns } from '../../src/store/job-runs.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { createForge, type Forge, type ForgePull, forgeItem, pulls } from '../support/forge.ts';
 
@@ -9,8 +10,15 @@ const THEN = Date.UTC(2026, 0, 4, 9);
 let world: World;
 afterEach(() => world.close());
 
+/** A daemon that has polled and swept everything once: the first sweep comes at a random part of its interval. */
+async function openSwept(forge: Forge, options: Partial<WorldOptions> = {}): Promise<void> {
+  await open(forge, '1h', options);
+  await swept();
+  forge.asked.length = 0;
+}
+
 /** A daemon that has polled everything once. */
-async function open(forge: Forge, sweep = '1h', options: Partial<WorldOptions> = {}): Promise<void> {
+async function open(forge: Forge, sweep: string, options: Partial<WorldOptions> = {}): Promise<void> {
   const connections = {
     forge: { connector: 'gitlab', webhookSecrets: 'a webhook secret for tests only', poll: '30d', sweep },
   };
@@ -26,10 +34,15 @@ async function status() {
   return connection;
 }
 
+/** Waits for the end of the next sweep of all units, or of the one that runs. */
 async function swept(): Promise<void> {
-  const before = (await status()).lastSweepAt;
-  await world.until(async () => (await status()).lastSweepAt !== before, 3 * HOUR);
+  const before = await lastRun();
+  await world.until(async () => (await lastRun()) !== before, 3 * HOUR);
   await world.settled();
+}
+
+async function lastRun(): Promise<number | undefined> {
+  return (await jobRuns(world.partition().store).read()).get('sweep.forge');
 }
 
 let delivered = 0;
@@ -65,7 +78,7 @@ describe('a sweep', () => {
 
   it('finds what was deleted without an event, by asking for it, and writes nothing about it', async () => {
     const forge = createForge({ app: pulls(8, THEN), web: pulls(2, THEN, 101) });
-    await open(forge);
+    await openSwept(forge);
     const before = await states();
     forge.repositories.set(
       'app',
@@ -85,7 +98,7 @@ describe('a sweep', () => {
 
   it('finds what came back, though no time of it moved, and mirrors it again', async () => {
     const forge = createForge({ app: pulls(4, THEN) });
-    await open(forge);
+    await openSwept(forge);
     const [, second] = pulls(4, THEN) as [unknown, ForgePull];
     forge.repositories.set(
       'app',
@@ -107,7 +120,7 @@ describe('a sweep', () => {
 
   it('makes nobody ask again for what is held as gone and proves nothing', async () => {
     const forge = createForge({ app: pulls(4, THEN) });
-    await open(forge);
+    await openSwept(forge);
     const [first] = pulls(4, THEN) as [ForgePull];
     forge.repositories.set('app', pulls(3, THEN, 2));
     forge.onAsk = (what) => {
@@ -123,7 +136,8 @@ describe('a sweep', () => {
 
   it('that does not reach its end asks for nothing', async () => {
     const forge = createForge({ app: pulls(8, THEN) });
-    await open(forge);
+    await openSwept(forge);
+    const before = await status();
     forge.repositories.set('app', pulls(5, THEN, 4));
     forge.onAsk = (what) => {
       if (what === 'sweep app 2') throw new SyncError('forbidden', 'no more');
@@ -134,12 +148,12 @@ describe('a sweep', () => {
     expect(forge.asked).toEqual(['units', 'sweep app 1', 'sweep app 2']);
     expect(await gone()).toEqual([]);
     const rows = await world.partition().store.query.selectFrom('sweeps').selectAll().execute();
-    expect(rows).toMatchObject([{ unit: 'app', completed_at: null, error: 'forbidden: no more' }]);
+    expect(rows).toMatchObject([{ unit: 'app', completed_at: before.lastSweepAt, error: 'forbidden: no more' }]);
   });
 
   it('of a unit that is not there closes nothing and is shown', async () => {
     const forge = createForge({ app: pulls(3, THEN), web: pulls(3, THEN, 101) });
-    await open(forge);
+    await openSwept(forge);
     forge.onAsk = (what) => {
       if (what === 'sweep app 1') throw new SyncError('not_found', 'there is no app');
     };
@@ -156,7 +170,7 @@ describe('a sweep', () => {
 
   it('waits for what time mends, and shares the pause of a limit', async () => {
     const forge = createForge({ app: pulls(8, THEN) });
-    await open(forge);
+    await openSwept(forge);
     forge.repositories.set('app', pulls(7, THEN, 2));
     const answers = [
       new SyncError('server_failed', 'a bad day'),
