@@ -25,7 +25,9 @@ export function parseJson(bytes: Uint8Array): unknown {
  * known for one. So neither the excerpt is told, nor the parser's own error.
  */
 function withoutExcerpt(message: string): string {
-  return message.replace(/, (?:\.{3})?".*"(?:\.{3})? is not valid JSON$/s, ': not valid JSON');
+  if (!message.endsWith(' is not valid JSON')) return message;
+  const excerpt = message.search(/, (?:\.{3})?"/);
+  return excerpt === -1 ? 'not valid JSON' : `${message.slice(0, excerpt)}: not valid JSON`;
 }
 
 function decode(bytes: Uint8Array): string {

@@ -27,12 +27,11 @@ const SHORT_ID = new RegExp(
 const PATH = String.raw`(?<![\w./-])(?:[\w.-]{1,100}\/){1,20}[\w.-]{1,100}`;
 const PLAIN = notBehind(String.raw`A-Za-z0-9&/#.\-`);
 const NUMBER = new RegExp(`(?:${PATH}|${PLAIN}[A-Z]{2,10}|${PLAIN})#[1-9][0-9]{0,8}${notBefore('A-Za-z0-9')}`, 'g');
-/**
- * Signs of another script than ASCII end an address, as do letters of scripts that are written without spaces; so does
- * the next address of a list.
- */
-const URL_START =
-  /(?<![A-Za-z0-9])https?:\/\/(?:(?![,;]https?:\/\/)[\w!#$%&*+,\-./:;=?@^~\p{Lu}\p{Ll}\p{Lt}\p{M}\p{Nd}])+/giu;
+/** Signs of another script than ASCII end an address, as do letters of scripts that are written without spaces. */
+const ADDRESSES = /(?<![A-Za-z0-9])https?:\/\/[\w!#$%&*+,\-./:;=?@^~\p{Lu}\p{Ll}\p{Lt}\p{M}\p{Nd}]+/giu;
+/** Between two addresses of a list without spaces. Looked for apart: within the other pattern it would cost a stack. */
+const NEXT_ADDRESS = /[,;](?=https?:\/\/)/giu;
+const NO_MORE_THAN_SCHEME = /^https?:\/\/$/iu;
 
 /** Underscores that stand between a name and what surrounds it are emphasis. */
 function notBehind(characters: string): string {
@@ -54,11 +53,7 @@ export interface ScanWish {
 
 /** The names in a text, from left to right; short ids, which may overlap them, come last. */
 export function scan(text: string, { words, shortIds }: ScanWish): Token[] {
-  const urls = first(text.matchAll(URL_START)).map(({ 0: found, index }) => ({
-    kind: 'url' as const,
-    text: withoutEnd(found),
-    index,
-  }));
+  const urls = [...Iterator.from(addressesIn(text)).take(MOST_TOKENS)];
   const outside = blankOut(text, urls);
   const keys = first(outside.matchAll(KEY)).map(({ 0: found, index }) => ({
     kind: 'key' as const,
@@ -79,6 +74,16 @@ export function scan(text: string, { words, shortIds }: ScanWish): Token[] {
       }))
     : [];
   return [...withWords(text, all, words), ...withWords(text, short, words)];
+}
+
+function* addressesIn(text: string): Iterable<Found & { readonly kind: 'url' }> {
+  for (const { 0: list, index: start } of text.matchAll(ADDRESSES)) {
+    let index = start;
+    for (const address of list.split(NEXT_ADDRESS)) {
+      if (!NO_MORE_THAN_SCHEME.test(address)) yield { kind: 'url', text: withoutEnd(address), index };
+      index += address.length + 1;
+    }
+  }
 }
 
 /** Signs that end sentences and emphasis, and that no id has. */
