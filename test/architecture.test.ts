@@ -47,7 +47,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   zod: ['config', 'connectors', 'workspace', 'workspace-service', 'reconcile', 'daemon/admin-bodies.ts'],
   re2js: ['lib/pattern.ts'],
   yaml: ['config'],
-  'fastest-levenshtein': ['config'],
+  'fastest-levenshtein': ['lib'],
   commander: ['cli'],
   'close-with-grace': ['cli'],
 };

@@ -6,7 +6,7 @@ import { SyncError } from '../errors/sync-error.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import { audibly, type PatienceFlags, patienceOf, patiently } from './patience.ts';
 import type { Session } from './session.ts';
-import { type CommandClient, chooseWorkspace, sendThroughOwner } from './workspace-client.ts';
+import { type CommandClient, chooseWorkspace, onlyOf, sendThroughOwner } from './workspace-client.ts';
 
 /** How a command asks one workspace. */
 export interface Asking {
@@ -24,7 +24,7 @@ export async function askingWorkspace<Result>(
   { workspace: name, ...patience }: { readonly workspace?: string } & PatienceFlags,
   work: (asking: Asking) => Promise<Result>,
 ): Promise<Result> {
-  const config = chooseWorkspace(session.config.workspaces, name);
+  const config = chooseWorkspace(session.config, name);
   const { data } = session.options;
   const door = { workspaceId: config.workspace.id, api: config.workspace.api };
   const clientOf = (send: Parameters<typeof patiently>[2]) =>
@@ -36,7 +36,7 @@ export async function askingWorkspace<Result>(
       askOwner(data, 'POST', path(question), asked, longestAnswer(question));
     return work({ workspace: config.name, ask, client });
   }
-  const composition = await compose({ ...session, config: { ...session.config, workspaces: [config] } }, session.parts);
+  const composition = await compose(onlyOf(session, config), session.parts);
   try {
     const [partition] = composition.partitions;
     if (!partition) throw new SyncError('internal', 'the workspace did not open');

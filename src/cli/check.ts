@@ -1,3 +1,4 @@
+import type { BrokenConfig } from '../config/load.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import type { Finding } from '../connectors/connector.ts';
 import { checkAll } from '../daemon/check.ts';
@@ -14,13 +15,13 @@ const PATIENCE = 180_000;
 export async function check(session: Session): Promise<Finding[]> {
   const { config, options, parts } = session;
   const findings = config.warnings.map((message): Finding => ({ level: 'warning', subject: 'configuration', message }));
-  findings.push(...config.workspaces.map(describeConfig));
+  findings.push(...config.workspaces.map(describeConfig), ...config.broken.flatMap(describeBroken));
   if (await hasOwner(options.data)) {
     return [...findings, ...(await askOwner<Finding[]>(options.data, 'POST', '/admin/check', undefined, PATIENCE))];
   }
   const composition = await compose(session, parts);
   try {
-    const ask = () => checkAll(composition.partitions);
+    const ask = () => checkAll(composition);
     findings.push(...(await audibly('the workspace and the providers', PATIENCE, ask)));
   } finally {
     await composition.close();
@@ -30,6 +31,11 @@ export async function check(session: Session): Promise<Finding[]> {
 
 function describeConfig({ name, file, connections }: WorkspaceConfig): Finding {
   return { level: 'ok', subject: name, message: `${file} is valid; connections: ${connections.length}` };
+}
+
+/** Each place on a line of its own. */
+function describeBroken({ name, error: { code, message, hint } }: BrokenConfig): Finding[] {
+  return message.split('\n').map((line) => ({ level: 'error', subject: name, message: `${code}: ${line}`, hint }));
 }
 
 const MARKS = { ok: 'ok     ', warning: 'warning', error: 'ERROR  ' } as const;

@@ -6,7 +6,7 @@ import { askOwner, hasOwner } from './owner.ts';
 import type { Session } from './session.ts';
 import { type Exit, type Setting, say, sessionOf } from './setting.ts';
 import { printable, table } from './words.ts';
-import { chooseWorkspace } from './workspace-client.ts';
+import { chooseWorkspace, onlyOf } from './workspace-client.ts';
 import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
 /** `worksync gateway token`. */
@@ -88,10 +88,10 @@ async function runOnTokens(
   work: (tokens: TokenDesk) => Promise<void>,
 ): Promise<void> {
   const session = sessionOf(setting, flags, () => 'warn');
-  const config = chooseWorkspace(session.config.workspaces, flags.workspace);
+  const config = chooseWorkspace(session.config, flags.workspace);
   const { data } = session.options;
   if (await hasOwner(data)) await work(tokensOfOwner(data, config.name));
-  else await withOwnTokens({ ...session, config: { ...session.config, workspaces: [config] } }, work);
+  else await withOwnTokens(onlyOf(session, config), work);
   exit(0);
 }
 

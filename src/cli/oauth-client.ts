@@ -18,7 +18,7 @@ export async function withOAuth<Result>(
   { name, url }: { name: string | undefined; url: string | undefined },
   work: (client: CommandClient) => Promise<Result>,
 ): Promise<Result> {
-  const { workspace } = chooseWorkspace(session.config.workspaces, name);
+  const { workspace } = chooseWorkspace(session.config, name);
   const baseUrl = url ?? workspace.url;
   if (baseUrl === undefined) {
     throw new SyncError('usage', 'this workspace is the embedded one, whose address changes with each start', {

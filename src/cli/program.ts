@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { daemonOptions, environment, type Flags } from '../config/options.ts';
 import { secretKeyOf } from '../config/secret-key.ts';
 import { systemParts } from '../daemon/system-parts.ts';
+import { CODES } from '../errors/codes.ts';
 import { keepAlive } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
 import { createLogger } from '../observe/logger.ts';
@@ -105,9 +106,10 @@ Exit codes:
   1   failed
   2   wrong usage
   3   done in part: something is left to do
+  74  the disk did not read or write a file
   75  try again later: the data folder is in use, no daemon runs, the disk is full, the quota is used up
   77  a credential was refused
-  78  the configuration is wrong`;
+  78  the configuration is wrong, or the data folder cannot be used`;
 
 function addRun(program: Command, setting: Setting): void {
   withDaemonOptions(program.command('run', { isDefault: true }))
@@ -173,9 +175,11 @@ function addCheck(program: Command, setting: Setting, exit: (code: number) => vo
     .description('check the configuration, the workspace and the providers; costs one request')
     .option('--json', 'print one JSON object per finding')
     .action(async ({ json, ...flags }: Flags & { json?: boolean }) => {
-      const findings = await check(sessionOf(setting, flags, () => 'error'));
+      const session = sessionOf(setting, flags, () => 'error');
+      const findings = await check(session);
       print(json ? findings.map((finding) => JSON.stringify(finding)).join('\n') : describeFindings(findings));
-      exit(findings.some(({ level }) => level === 'error') ? FAILED : 0);
+      if (session.config.broken.length > 0) exit(CODES.config_invalid.exit);
+      else exit(findings.some(({ level }) => level === 'error') ? FAILED : 0);
     });
 }
 

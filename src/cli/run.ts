@@ -1,8 +1,7 @@
 import closeWithGrace from 'close-with-grace';
-import { compose } from '../daemon/compose.ts';
+import { type Composition, compose } from '../daemon/compose.ts';
 import type { Daemon } from '../daemon/daemon.ts';
 import { drained } from '../daemon/drain.ts';
-import type { Partition } from '../daemon/partition.ts';
 import { findStage, playDeliveries, seedTasks } from './demo-play.ts';
 import type { Session } from './session.ts';
 import { plural } from './words.ts';
@@ -27,7 +26,7 @@ export async function run(session: Session, demoSecret: string): Promise<void> {
   if (stage) await seedTasks(stage, parts);
   const daemon = await composition.serve();
   parts.logger.info({ address: daemon.address, version: session.version }, 'the daemon runs');
-  print(greeting(daemon, composition.partitions));
+  print(greeting(daemon, composition));
   print(await howToLogIn(daemon));
   if (!stage) return;
   const { sent, fresh } = await playDeliveries(stage, daemon.address, demoSecret, parts);
@@ -43,7 +42,7 @@ export async function run(session: Session, demoSecret: string): Promise<void> {
   print('Stop with Ctrl-C. Your own workspace: copy a file of config/examples/ to config/workspaces/.');
 }
 
-function greeting(daemon: Daemon, partitions: readonly Partition[]): string {
+function greeting(daemon: Daemon, { partitions, broken }: Composition): string {
   const lines = [`worksync runs. Status page: ${daemon.adminAddress}/`];
   for (const { name, config, connections } of partitions) {
     lines.push(`\nworkspace ${name}: ${config.workspace.url ?? 'the embedded reference service'}`);
@@ -53,6 +52,7 @@ function greeting(daemon: Daemon, partitions: readonly Partition[]): string {
       lines.push(`  ${connection.name} (${connection.connector.title}): ${hook}, ${poll}`);
     }
   }
+  for (const [name, { code, message }] of broken) lines.push(`\nworkspace ${name}: DID NOT START: ${code}: ${message}`);
   return lines.join('\n');
 }
 

@@ -1,20 +1,35 @@
 import type { BackfillStatus } from '../store/backfills.ts';
-import type { Status, WindowStatus, WorkspaceState, WorkspaceStatus } from '../web/status.ts';
+import type { BrokenWorkspace, Status, WindowStatus, WorkspaceStatus } from '../web/status.ts';
+import { partOf } from '../web/verdict.ts';
 import { plural, printable, span, table } from './words.ts';
 
 /** `worksync status` for people: first whether it works, then what does not. */
 export function describeStatus(status: Status): string {
-  const head = `worksync ${status.version}, ${status.ready ? 'ready' : 'NOT READY'}, up for ${span(status.at - status.startedAt)}`;
-  return [head, ...status.workspaces.map((workspace) => describeWorkspace(workspace, status.at))].join('\n\n');
+  const head = `worksync ${status.version}, ${describeWhole(status)}, up for ${span(status.at - status.startedAt)}`;
+  const whole = status.workspaces.map((workspace) => describeWorkspace(workspace, status.at));
+  return [head, ...whole, ...status.broken.map(describeBroken)].join('\n\n');
+}
+
+/** Never ready or not without a reason. */
+function describeWhole({ ready, components, verdict }: Status): string {
+  if (ready) return verdict === 'ok' ? 'ok' : verdict.toUpperCase();
+  const reasons = Object.entries(components).filter(([, reason]) => reason !== 'ok');
+  return `NOT READY (${reasons.map(([component, reason]) => `${component}: ${reason}`).join(', ') || 'starting'})`;
+}
+
+function describeBroken({ name, code, message, hint }: BrokenWorkspace): string {
+  const reasons = message.split('\n').map((line) => `    ${line}`);
+  return [`workspace ${name}`, `  state       BLOCKED ${code}: ${hint}`, ...reasons].map(printable).join('\n');
 }
 
 function describeWorkspace(workspace: WorkspaceStatus, now: number): string {
   const { quota, deliveries, changes, pullRequests, links } = workspace;
   const lines = [
     `workspace ${workspace.name}  ${workspace.address}`,
-    `  state       ${describeState(workspace.state, now)}`,
+    `  state       ${describeState(workspace, now)}`,
+    ...workspace.causes.map(({ message, hint }) => `    ${message}. ${hint}`),
     `  quota       ${describeWindow(quota.long)}; ${describeWindow(quota.burst)}; share ${percent(quota.effectiveShare)}`,
-    `  mirrored    ${plural(pullRequests.total, 'pull request')}, ${plural(links.total, 'link')}`,
+    `  synced      ${partOf(pullRequests, 'pull request')}, ${partOf(links, 'link')}`,
     `  deliveries  ${deliveries.pending} pending, ${deliveries.quarantined} in quarantine`,
     `  changes     ${changes.byState.pending} pending, ${changes.byState.sending} on the wire, ` +
       `${changes.byState.unknown} of unknown fate, ${changes.byState.held} held`,
@@ -84,10 +99,11 @@ function describePoll(schedule: string | null, lastPollAt: number | null, now: n
   return `polled ${schedule}, ${lastPollAt === null ? 'not finished yet' : `last ${span(now - lastPollAt)} ago`}`;
 }
 
-function describeState(state: WorkspaceState, now: number): string {
-  if (state.kind === 'running') return 'running';
-  if (state.kind === 'waiting') return `waiting for ${span(state.until - now)}: ${state.reason}`;
-  return `HALTED ${state.code}: ${state.message}. ${state.hint}`;
+/** `ok` only where nothing is wrong. */
+function describeState({ verdict, state }: WorkspaceStatus, now: number): string {
+  if (state.kind === 'halted') return `BLOCKED ${state.code}`;
+  const work = state.kind === 'running' ? 'running' : `waiting for ${span(state.until - now)}: ${state.reason}`;
+  return `${verdict === 'ok' ? 'ok' : verdict.toUpperCase()}, ${work}`;
 }
 
 function describeWindow({ window, used, cap, backgroundLimit }: WindowStatus): string {

@@ -1,6 +1,8 @@
+import type { LoadedConfig } from '../config/load.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import type { Forwarded } from '../daemon/admin.ts';
 import { compose } from '../daemon/compose.ts';
+import { unknownName } from '../daemon/unknown-name.ts';
 import { clientOver } from '../daemon/workspace-door.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { WorkspaceClient } from '../workspace/client.ts';
@@ -26,13 +28,13 @@ export async function withWorkspace<Result>(
   { workspace: name, ...patience }: { readonly workspace?: string } & PatienceFlags,
   work: (client: CommandClient) => Promise<Result>,
 ): Promise<Result> {
-  const config = chooseWorkspace(session.config.workspaces, name);
+  const config = chooseWorkspace(session.config, name);
   const { data } = session.options;
   const door = { workspaceId: config.workspace.id, api: config.workspace.api };
   const clientOf = (send: Parameters<typeof patiently>[2]) =>
     clientOver<object>(patiently(session.parts.clock, patienceOf(patience), send), door);
   if (await hasOwner(data)) return work(clientOf(sendThroughOwner(data, config.name)));
-  const composition = await compose({ ...session, config: { ...session.config, workspaces: [config] } }, session.parts);
+  const composition = await compose(onlyOf(session, config), session.parts);
   try {
     const send = composition.partitions[0]?.send;
     if (!send) throw new SyncError('internal', 'the workspace did not open');
@@ -54,13 +56,20 @@ export function sendThroughOwner(dataFolder: string, workspace: string): Paramet
   };
 }
 
-/** The workspace with this name, or the only one. Throws `usage`. */
-export function chooseWorkspace(workspaces: readonly WorkspaceConfig[], name: string | undefined): WorkspaceConfig {
-  const found = name === undefined ? workspaces[0] : workspaces.find((workspace) => workspace.name === name);
-  const names = workspaces.map((workspace) => workspace.name).join(', ');
-  if (name === undefined && workspaces.length > 1) {
-    throw new SyncError('usage', `several workspaces are configured (${names}): name one with --workspace`);
+/** The workspace with this name, or the only one. Throws `usage`, or what is wrong with its file. */
+export function chooseWorkspace({ workspaces, broken }: LoadedConfig, name: string | undefined): WorkspaceConfig {
+  const names = [...workspaces, ...broken].map((each) => each.name);
+  const [only] = names.length === 1 ? names : [];
+  const wanted = name ?? only;
+  if (wanted === undefined) {
+    throw new SyncError('usage', `several workspaces are configured (${names.join(', ')}): name one with --workspace`);
   }
-  if (!found) throw new SyncError('usage', `there is no workspace "${name}"; configured: ${names}`);
-  return found;
+  const found = workspaces.find((workspace) => workspace.name === wanted);
+  if (found) return found;
+  throw broken.find((each) => each.name === wanted)?.error ?? unknownName('workspace', wanted, names);
+}
+
+/** What a command opens: this workspace and no other. */
+export function onlyOf(session: Session, workspace: WorkspaceConfig): Session {
+  return { ...session, config: { ...session.config, workspaces: [workspace], broken: [] } };
 }

@@ -1,7 +1,8 @@
+import { nearest } from '../lib/nearest.ts';
 import type { Schedule } from '../lib/scheduler.ts';
 import type { ConfigDocument, Path } from './document.ts';
 import { durationText } from './duration.ts';
-import { nearest, type Problem } from './problems.ts';
+import type { Problem } from './problems.ts';
 import { shortestPause } from './schedule.ts';
 import { type ConnectionConfig, type ConnectorOptions, connectionKeys } from './schema.ts';
 import { type Validated, validate } from './validate.ts';

@@ -18,8 +18,10 @@ export type Path = readonly PropertyKey[];
 /** One YAML file, with variables put in, that knows where everything stands. */
 export interface ConfigDocument {
   readonly file: string;
-  /** Plain data; undefined where the file cannot be read as YAML. */
+  /** Plain data, as far as the file can be read as YAML; undefined where nothing of it can. */
   readonly data: unknown;
+  /** Lines that are no sound YAML: what stands there, or seems to be missing, may be another thing than was meant. */
+  readonly unsound: ReadonlySet<number>;
   readonly problems: readonly Problem[];
   /** Where the value stands, or its key where it spans lines; the nearest thing around it where it is missing. */
   place(path: Path): Place;
@@ -45,8 +47,9 @@ export function readDocument(file: string, source: string, variables: Variables)
   const lines = new LineCounter();
   const document = parseDocument(source, { lineCounter: lines, prettyErrors: false });
   const filled = fillVariables(document, variables);
-  const syntax = [...syntaxFaults(document, source), ...forbidden(document)];
-  const content = syntax.length === 0 ? toData(document) : { faults: [] };
+  const syntax = syntaxFaults(document, source);
+  const refused = forbidden(document);
+  const content = refused.length === 0 ? toData(document) : { faults: [] };
   const placeAt = (offset: number): Place => {
     const { line, col } = lines.linePos(offset);
     return { file, line, column: col };
@@ -54,7 +57,8 @@ export function readDocument(file: string, source: string, variables: Variables)
   return {
     file,
     data: content.data,
-    problems: [...syntax, ...filled.faults, ...content.faults].map(({ offset, message }) => ({
+    unsound: new Set(syntax.map(({ offset }) => placeAt(offset).line)),
+    problems: [...syntax, ...refused, ...filled.faults, ...content.faults].map(({ offset, message }) => ({
       ...placeAt(offset),
       message,
     })),

@@ -2,11 +2,12 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, extname, isAbsolute, join, relative } from 'node:path';
 import type { ZodType } from 'zod';
 import { SyncError } from '../errors/sync-error.ts';
+import { nearest } from '../lib/nearest.ts';
 import { connectionConfig } from './connection.ts';
 import { type ConfigDocument, readDocument } from './document.ts';
-import { createVariables, type Environment } from './interpolate.ts';
+import { createVariables, type Environment, type Variables } from './interpolate.ts';
 import { literalSecrets } from './literal-secrets.ts';
-import { nearest, type Problem, problemLines } from './problems.ts';
+import { type Problem, problemLines } from './problems.ts';
 import { type ConnectorOptions, type WorkspaceConfig, workspaceFile } from './schema.ts';
 import { validate } from './validate.ts';
 import { name as workspaceName } from './values.ts';
@@ -24,6 +25,8 @@ export interface LoadInput {
 
 export interface LoadedConfig {
   readonly workspaces: readonly WorkspaceConfig[];
+  /** Those whose file cannot be read or is wrong. They keep nobody else from starting. */
+  readonly broken: readonly BrokenConfig[];
   /** Values that must never be shown: what variables brought in, and literal keys and tokens. */
   readonly secrets: readonly string[];
   /** Files that secrets were read from. */
@@ -31,28 +34,52 @@ export interface LoadedConfig {
   readonly warnings: readonly string[];
 }
 
+export interface BrokenConfig {
+  /** As far as it is known: what the file calls it, else the file's own name. */
+  readonly name: string;
+  readonly file: string;
+  /** `config_invalid` with one line per problem, or `config_unreadable`. */
+  readonly error: SyncError;
+}
+
 /** The project's `config/`. */
 export const CONFIG_FOLDER = join(import.meta.dirname, '../../config');
 const LARGEST_FILE = 1_048_576;
 
 /**
- * Reads and checks every workspace file.
- * Throws `config_invalid` with one line per problem, over all files: `file:line:column: message (did you mean "x"?)`;
- * `config_unreadable` where the path cannot be read or holds no file.
+ * Reads and checks every workspace file: each line of a problem is `file:line:column: message (did you mean "x"?)`.
+ * Throws `config_invalid` where none is right, with the problems of all; `config_unreadable` where the path cannot be
+ * read or holds no file.
  */
 export function loadConfig(input: LoadInput): LoadedConfig {
   const variables = createVariables(input.env);
-  const documents = configFiles(input).map((file) => readDocument(displayName(file), readSource(file), variables));
-  const read = documents.map((document) => readWorkspace(document, input));
+  const read = configFiles(input).map((file) => readFile(file, variables, input));
   const problems = [...read.flatMap((workspace) => workspace.problems), ...reservedNames(read), ...repeatedNames(read)];
-  const workspaces = read.flatMap(({ config }) => config ?? []);
-  if (problems.length > 0) throw new SyncError('config_invalid', problemLines(problems).join('\n'));
+  const broken = read.flatMap((workspace) => brokenBy(workspace, problems));
+  const workspaces = read.flatMap(({ file, config }) =>
+    broken.some((each) => each.file === file) ? [] : (config ?? []),
+  );
+  if (workspaces.length === 0) throw together(broken);
   return {
     workspaces,
-    secrets: [...new Set([...variables.secrets, ...documents.flatMap(({ data }) => literalSecrets(data))])],
+    broken,
+    secrets: [...new Set([...variables.secrets, ...read.flatMap(({ document }) => literalSecrets(document?.data))])],
     secretSources: [...variables.files],
     warnings: [...variables.warnings, ...workspaces.flatMap(clearTextWarning)],
   };
+}
+
+/** All that is wrong with several files, as one error. */
+function together(broken: readonly BrokenConfig[]): SyncError {
+  const errors = broken.map(({ error }) => error);
+  const code = errors.every((error) => error.code === 'config_unreadable') ? 'config_unreadable' : 'config_invalid';
+  return new SyncError(code, errors.map(({ message }) => message).join('\n'));
+}
+
+function brokenBy({ file, name, error }: ReadWorkspace, problems: readonly Problem[]): BrokenConfig[] {
+  const own = problems.filter((problem) => problem.file === file);
+  const found = error ?? (own.length > 0 ? new SyncError('config_invalid', problemLines(own).join('\n')) : undefined);
+  return found ? [{ name: name ?? basename(file, extname(file)), file, error: found }] : [];
 }
 
 function configFiles(input: LoadInput): readonly string[] {
@@ -82,12 +109,12 @@ function yamlFiles(folder: string): readonly string[] {
     .map((file) => join(folder, file));
 }
 
-function readSource(file: string): string {
+function readSource(file: string): string | SyncError {
   try {
     if (statSync(file).size > LARGEST_FILE) throw new Error('larger than 1 MiB');
     return readFileSync(file, 'utf8');
   } catch (error) {
-    throw new SyncError('config_unreadable', `${file}: ${(error as Error).message}`, { cause: error });
+    return new SyncError('config_unreadable', `${file}: ${(error as Error).message}`, { cause: error });
   }
 }
 
@@ -98,13 +125,24 @@ function displayName(file: string): string {
 }
 
 interface ReadWorkspace {
-  readonly document: ConfigDocument;
+  /** As people would type it. */
+  readonly file: string;
   readonly name?: string;
+  readonly document?: ConfigDocument;
+  /** Why the file could not be read at all. */
+  readonly error?: SyncError;
   readonly config?: WorkspaceConfig;
   readonly problems: readonly Problem[];
 }
 
-function readWorkspace(document: ConfigDocument, input: LoadInput): ReadWorkspace {
+function readFile(path: string, variables: Variables, input: LoadInput): ReadWorkspace {
+  const file = displayName(path);
+  const source = readSource(path);
+  if (source instanceof SyncError) return { file, problems: [], error: source };
+  return { file, ...readWorkspace(readDocument(file, source, variables), input) };
+}
+
+function readWorkspace(document: ConfigDocument, input: LoadInput): Omit<ReadWorkspace, 'file'> {
   if (document.data === undefined) return { document, problems: document.problems };
   if (document.data === null)
     return { document, problems: [...document.problems, { ...document.place([]), message: 'the file is empty' }] };
@@ -121,7 +159,9 @@ function readWorkspace(document: ConfigDocument, input: LoadInput): ReadWorkspac
     ...unknownUsers(document, input.connectors),
     ...connections.flatMap((connection) => connection.problems),
   ];
-  if (problems.length > 0 || !whole.data || !own.name) return { document, name: own.name, problems };
+  if (problems.length > 0 || !whole.data || !own.name) {
+    return { document, name: own.name, problems: problems.filter((problem) => isMeant(problem, document)) };
+  }
   const { workspace, quota, retention, guard, gateway, rules, users } = whole.data;
   const config: WorkspaceConfig = {
     name: own.name,
@@ -137,6 +177,13 @@ function readWorkspace(document: ConfigDocument, input: LoadInput): ReadWorkspac
     connections: connections.flatMap(({ config: connection }) => connection ?? []),
   };
   return { document, name: own.name, config, problems };
+}
+
+/** Beside a line that is no sound YAML only what is there for certain can be judged. */
+function isMeant({ isAbsence, line, ...problem }: Problem, { unsound, problems }: ConfigDocument): boolean {
+  if (unsound.size === 0) return true;
+  const isOfYaml = problems.some((own) => own.line === line && own.message === problem.message);
+  return isOfYaml || (!isAbsence && !unsound.has(line));
 }
 
 /** The connections as they stand, valid or not, so that each can be checked whatever else is wrong. */
@@ -182,16 +229,16 @@ function reservedNames(read: readonly ReadWorkspace[]): readonly Problem[] {
   const message =
     `a workspace cannot be called "${RESERVED_NAME}", since the data folder has a database of that name for itself: ` +
     `choose another name, and if there is a ${RESERVED_NAME}.db of this workspace, rename that file too`;
-  return read
-    .filter(({ name }) => name === RESERVED_NAME)
-    .map(({ document }) => ({ ...document.place(['name']), message }));
+  return read.flatMap(({ name, document }) =>
+    name === RESERVED_NAME && document ? [{ ...document.place(['name']), message }] : [],
+  );
 }
 
 function repeatedNames(read: readonly ReadWorkspace[]): readonly Problem[] {
   return read.flatMap(({ name, document }, at) => {
     const first = read.slice(0, at).find((other) => name !== undefined && other.name === name);
-    if (!first) return [];
-    const message = `the workspace name "${name}" is already used by ${first.document.file}`;
+    if (!first || !document) return [];
+    const message = `the workspace name "${name}" is already used by ${first.file}`;
     return [{ ...document.place(['name']), message }];
   });
 }

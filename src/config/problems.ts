@@ -1,10 +1,10 @@
-import { closest, distance } from 'fastest-levenshtein';
-
 /** Something that is wrong at a place of a file. Lines and columns count from 1. */
 export interface Problem extends Place {
   readonly message: string;
   /** What was probably meant. */
   readonly suggestion?: string;
+  /** It says that something is not there. */
+  readonly isAbsence?: boolean;
 }
 
 export interface Place {
@@ -27,11 +27,4 @@ export function problemLines(problems: readonly Problem[]): readonly string[] {
     (a, b) => files.indexOf(a.file) - files.indexOf(b.file) || a.line - b.line || a.column - b.column,
   );
   return [...new Set(sorted.map(problemText))];
-}
-
-/** The candidate that was probably meant: at most a third of its letters differ. */
-export function nearest(word: string, candidates: readonly string[]): string | undefined {
-  if (candidates.length === 0) return undefined;
-  const best = closest(word, candidates);
-  return distance(word, best) <= Math.ceil(best.length / 3) ? best : undefined;
 }

@@ -1,6 +1,7 @@
 import { type ZodType, z } from 'zod';
+import { nearest } from '../lib/nearest.ts';
 import type { ConfigDocument, Path } from './document.ts';
-import { nearest, type Problem } from './problems.ts';
+import type { Problem } from './problems.ts';
 
 /** The part of a document that a schema is held against. */
 export interface Part {
@@ -63,8 +64,10 @@ function describe(issue: Issue, context: Context): readonly Problem[] {
   if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(key, issue.path, context));
   if (issue.code === 'invalid_union') return describeUnion(issue, context);
   if (issue.code === 'invalid_key') return [invalidKey(issue, context)];
-  if (isMissing(issue, context)) return [{ ...context.document.keyPlace(path), message: missing(path) }];
-  return [{ ...context.document.place(path), message: `${label(path)}${sentence(issue, context)}` }];
+  if (isMissing(issue, context))
+    return [{ ...context.document.keyPlace(path), message: missing(path), isAbsence: true }];
+  const isAbsence = valueAt(context.value, issue.path) == null;
+  return [{ ...context.document.place(path), message: `${label(path)}${sentence(issue, context)}`, isAbsence }];
 }
 
 function unknownKey(key: string, path: Path, context: Context): Problem {

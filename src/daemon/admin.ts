@@ -47,19 +47,25 @@ export function adminRoutes(server: Server, options: AdminOptions): void {
 
 interface AdminOptions {
   readonly partitions: readonly Partition[];
+  /** Workspaces that did not start, and why. */
+  readonly broken: ReadonlyMap<string, SyncError>;
   readonly sessions: Sessions;
   readonly clock: Clock;
 }
 
-function addRoutes(server: Server, { partitions, sessions, clock }: AdminOptions): void {
+function addRoutes(server: Server, { partitions, broken, sessions, clock }: AdminOptions): void {
   const reached = (request: ServerRequest) => partitions.filter(({ name }) => reaches(callerOf(request), name));
   server.post('/admin/check', { config: { filters: true } }, async (request) => {
     bodyOf(request, nothing);
-    return checkAll(reached(request));
+    const lost = new Map([...broken].filter(([name]) => reaches(callerOf(request), name)));
+    return checkAll({ partitions: reached(request), broken: lost });
   });
   const named = (request: ServerRequest, reply: ServerReply) => {
-    const partition = partitions.find(({ name }) => name === (request.params as { workspace: string }).workspace);
-    if (!partition) void reply.code(404).send({ error: 'not_found' });
+    const { workspace } = request.params as { workspace: string };
+    const partition = partitions.find(({ name }) => name === workspace);
+    const reason = broken.get(workspace);
+    if (reason) void reply.code(REFUSED).send(failureOf(reason));
+    else if (!partition) void reply.code(404).send({ error: 'not_found' });
     return partition;
   };
   server.post('/admin/workspaces/:workspace/requests', async (request, reply) => {

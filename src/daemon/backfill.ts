@@ -4,6 +4,7 @@ import { askBackfill, type BackfillStatus, readBackfills, stopBackfill } from '.
 import { countBackfilled } from '../store/outbox.ts';
 import type { Partition } from './partition.ts';
 import { type Admission, admissionOf } from './quota.ts';
+import { unknownName } from './unknown-name.ts';
 
 /**
  * reading  pages are read; nothing may have been sent yet
@@ -46,8 +47,8 @@ export async function startBackfill(
 
 function checkConnection({ connections }: Partition, name: string): void {
   const found = connections.find((each) => each.name === name);
-  const names = connections.map((each) => each.name).join(', ');
-  if (!found) throw new SyncError('usage', `there is no connection "${name}"; configured: ${names}`);
+  const names = connections.map((each) => each.name);
+  if (!found) throw unknownName('connection', name, names);
   if (!found.connection.history) throw new SyncError('usage', `${found.connector.title} offers no backfill`);
 }
 

@@ -1,5 +1,5 @@
 import type { Finding } from '../connectors/connector.ts';
-import { asSyncError } from '../errors/sync-error.ts';
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import { checkHooks } from './hooks.ts';
 import type { Partition } from './partition.ts';
 
@@ -9,8 +9,15 @@ const LONGEST_WAIT = 10_000;
 const LONGEST_CHECK = 30_000;
 
 /** All workspaces and their providers, each with its remedy. Costs one request of each workspace's quota. */
-export async function checkAll(partitions: readonly Partition[]): Promise<Finding[]> {
-  return [...(await Promise.all(partitions.map(checkPartition))).flat(), ...shared(partitions)];
+export async function checkAll({ partitions, broken }: Checked): Promise<Finding[]> {
+  const lost = [...broken].map(([name, error]) => failed(name, error));
+  return [...lost, ...(await Promise.all(partitions.map(checkPartition))).flat(), ...shared(partitions)];
+}
+
+interface Checked {
+  readonly partitions: readonly Partition[];
+  /** Workspaces that did not start, and why. */
+  readonly broken: ReadonlyMap<string, SyncError>;
 }
 
 /** Connections, of one workspace or of several, that have what only one should have. */

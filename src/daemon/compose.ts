@@ -1,7 +1,7 @@
 import type { LoadedConfig } from '../config/load.ts';
 import type { DaemonOptions } from '../config/options.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
-import { SyncError } from '../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { createGrants } from '../intake/oauth.ts';
 import { createScheduler } from '../lib/scheduler.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
@@ -13,6 +13,7 @@ import type { Embedded } from './embedded.ts';
 import { openPartition, type Partition, type WorkspaceAddress } from './partition.ts';
 import type { Parts } from './parts.ts';
 import { secretBoxBeside } from './secret-box.ts';
+import { createStoreWatch } from './store-watch.ts';
 
 /** Everything open and wired, nothing running yet. */
 export interface Composition {
@@ -20,6 +21,8 @@ export interface Composition {
   /** What belongs to the data folder and to no workspace. */
   readonly installation: Installation;
   readonly partitions: readonly Partition[];
+  /** Workspaces that did not start, and why. */
+  readonly broken: ReadonlyMap<string, SyncError>;
   /** The reference services that this process runs itself, by workspace name. */
   readonly embedded: ReadonlyMap<string, Embedded>;
   /** Opens the server and starts the stages. */
@@ -42,15 +45,23 @@ export interface ComposeInput {
   readonly onStatement?: (sql: string) => void;
 }
 
-/** Takes the data folder and opens every configured workspace. What is open when one fails is closed again. */
+/**
+ * Takes the data folder and opens every configured workspace. One that cannot be opened keeps no other from starting.
+ * Throws where none can, with the reason of the first; what is open then is closed again.
+ */
 export async function compose(input: ComposeInput, parts: Parts): Promise<Composition> {
   const folder = ownDataFolder(input.options.data);
   const undo: (() => Promise<void> | void)[] = [() => folder.release(), () => parts.http.close()];
   const embedded = new Map<string, Embedded>();
   const partitions: Partition[] = [];
+  const broken = new Map<string, SyncError>();
   const scheduler = createScheduler(parts);
-  const unwind = async () => {
-    for (const step of undo.splice(0).toReversed()) await step();
+  const stores = createStoreWatch({ ...parts, meter: parts.metrics.meter });
+  const unwind = () => undoAll(undo.splice(0).toReversed());
+  const lose = (workspace: string, error: SyncError) => {
+    broken.set(workspace, error);
+    stores.lost(workspace, error);
+    parts.logger.error({ workspace, error }, 'a workspace does not start');
   };
   try {
     const { onLag, onStatement } = input;
@@ -60,30 +71,44 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
       onStatement,
     });
     undo.push(() => installation.close());
+    for (const { name, error } of input.config.broken) lose(name, error);
+    const { publicUrl } = input.options;
     const { http, clock, logger, random } = parts;
     const box = secretBoxBeside(installation.file, input.secretKey, random);
     const grants = createGrants({ installation, http, clock, logger, box, keepSecret: input.scrubber.addForNow });
+    const common = { dataFolder: folder.path, grants, scheduler, stores, publicUrl, onLag, onStatement };
     for (const config of input.config.workspaces) {
-      const address = await addressOf({ config, folder: folder.path, secretKey: input.secretKey }, parts, (service) => {
-        embedded.set(config.name, service);
-        undo.push(() => service.close());
-      });
-      const { publicUrl } = input.options;
-      const opening = { config, address, dataFolder: folder.path, grants, scheduler, publicUrl, onLag, onStatement };
-      const partition = await openPartition(opening, parts);
-      partitions.push(partition);
-      undo.push(() => partition.stop());
+      let service: Embedded | undefined;
+      try {
+        service = await embeddedOf({ config, folder: folder.path, secretKey: input.secretKey }, parts);
+        const partition = await openPartition({ ...common, config, address: addressOf(config, service) }, parts);
+        partitions.push(partition);
+        if (service) embedded.set(config.name, service);
+        undo.push(
+          () => service?.close(),
+          () => partition.stop(),
+        );
+      } catch (error) {
+        await service?.close();
+        lose(config.name, asSyncError(error));
+      }
     }
+    if (partitions.length === 0) throw noneStarted(broken);
     const { options, scrubber, version, tokens = [] } = input;
     return {
       folder,
       installation,
       partitions,
+      broken,
       embedded,
       async serve() {
-        const whole = { version, options, tokens, folder, installation, partitions, scrubber };
+        const whole = { version, options, tokens, folder, installation, partitions, broken, scrubber };
         const daemon = await startDaemon(whole, parts);
-        undo.push(() => daemon.stop());
+        stores.start();
+        undo.push(
+          () => stores.stop(),
+          () => daemon.stop(),
+        );
         return daemon;
       },
       close: unwind,
@@ -94,22 +119,46 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
   }
 }
 
-async function addressOf(
+/** One step that fails keeps no other from being done: else the lock would stay, or a file stay open. */
+async function undoAll(steps: readonly (() => Promise<void> | void)[]): Promise<void> {
+  const failures: unknown[] = [];
+  for (const step of steps) {
+    try {
+      await step();
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+}
+
+/** Each workspace has its reason; the code, and with it the exit code, is that of the first. */
+function noneStarted(broken: ReadonlyMap<string, SyncError>): SyncError {
+  const [first] = broken.values();
+  if (first === undefined) return new SyncError('internal', 'there is no workspace to start');
+  if (broken.size === 1) return first;
+  const reasons = [...broken].map(([workspace, { message }]) => `${workspace}: ${message}`);
+  return new SyncError(first.code, reasons.join('\n'), { cause: first, hint: first.hint });
+}
+
+/** Its own service, where the workspace is nowhere else. */
+async function embeddedOf(
   place: { config: WorkspaceConfig; folder: string; secretKey?: Buffer },
   parts: Parts,
-  opened: (service: Embedded) => void,
-): Promise<WorkspaceAddress> {
-  const { config } = place;
-  const { url, apiKey } = config.workspace;
-  if (url === undefined) {
-    // A whole server, which a daemon with workspaces elsewhere never needs.
-    const { startEmbedded } = await import('./embedded.ts');
-    const service = await startEmbedded(place, parts);
-    opened(service);
-    return { baseUrl: service.url, apiKey: () => service.apiKey };
-  }
-  if (apiKey === undefined) {
-    throw new SyncError('secret_missing', `${config.file}: workspace.apiKey is needed beside workspace.url`);
+): Promise<Embedded | undefined> {
+  if (place.config.workspace.url !== undefined) return undefined;
+  // A whole server, which a daemon with workspaces elsewhere never needs.
+  const { startEmbedded } = await import('./embedded.ts');
+  return startEmbedded(place, parts);
+}
+
+function addressOf(
+  { workspace: { url, apiKey }, file }: WorkspaceConfig,
+  service: Embedded | undefined,
+): WorkspaceAddress {
+  if (service) return { baseUrl: service.url, apiKey: () => service.apiKey };
+  if (url === undefined || apiKey === undefined) {
+    throw new SyncError('secret_missing', `${file}: workspace.apiKey is needed beside workspace.url`);
   }
   return { baseUrl: url, apiKey: () => apiKey };
 }

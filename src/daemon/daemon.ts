@@ -1,4 +1,5 @@
 import type { DaemonOptions } from '../config/options.ts';
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
 import { createOrigins } from '../http/origin.ts';
 import { createServer, listen, type Server } from '../http/server.ts';
@@ -11,7 +12,7 @@ import { type GuardedRoute, guardDoors } from '../web/door.ts';
 import { linkPath, loginRoutes } from '../web/login.ts';
 import { probeRoutes, webRoutes } from '../web/routes.ts';
 import { createSessions } from '../web/sessions.ts';
-import type { Status } from '../web/status.ts';
+import { type BrokenWorkspace, type Status, verdictOf, type WorkspaceStatus } from '../web/status.ts';
 import { adminRoutes } from './admin.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Partition } from './partition.ts';
@@ -38,13 +39,15 @@ export interface DaemonInput {
   readonly folder: DataFolder;
   readonly installation: Installation;
   readonly partitions: readonly Partition[];
+  /** Workspaces that did not start, and why. */
+  readonly broken: ReadonlyMap<string, SyncError>;
   readonly scrubber: Scrubber;
   /** For pages, metrics and admin actions. */
   readonly tokens: readonly Token[];
 }
 
 export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Daemon> {
-  const { options, partitions, folder, scrubber } = input;
+  const { options, partitions, broken, folder, scrubber } = input;
   const { clock, random, health, metrics, logger, connectors } = parts;
   const startedAt = clock.now();
   // For the commands beside this process, and for as long as it lives: a configured one is written to no file.
@@ -53,8 +56,12 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
 
   async function status(): Promise<Status> {
     const { ready, components } = health.report();
-    const workspaces = await Promise.all(partitions.map((partition) => partition.status()));
-    return { version: input.version, startedAt, at: clock.now(), ready, components, workspaces };
+    const told = await Promise.all(partitions.map(statusOf));
+    const workspaces = told.filter((each) => 'verdict' in each);
+    const unread = told.filter((each): each is BrokenWorkspace => !('verdict' in each));
+    const lost = [...[...broken].map(([name, error]) => brokenOf(name, error)), ...unread];
+    const verdict = verdictOf({ ready, workspaces, broken: lost });
+    return { version: input.version, startedAt, at: clock.now(), ready, components, verdict, workspaces, broken: lost };
   }
 
   const web = { health, metrics, status, scrub: (text: string) => scrubber.scrub(text) };
@@ -68,6 +75,7 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   const routes = [...new Set([server, admin])].map((each) => guardDoors(each, doors));
   webhookRoutes(server, {
     find: (workspace, connection) => partitions.find(({ name }) => name === workspace)?.receiver(connection),
+    isBroken: (workspace) => broken.has(workspace),
     clock,
     largestDelivery: Math.max(...connectors.map(({ largestDelivery }) => largestDelivery)),
   });
@@ -80,7 +88,7 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   for (const partition of partitions) partition.onWrite(() => gateway.changed(partition.name));
   webRoutes(admin, web);
   loginRoutes(admin, doors);
-  adminRoutes(admin, { partitions, sessions, clock });
+  adminRoutes(admin, { partitions, broken, sessions, clock });
   if (admin !== server) probeRoutes(server, web);
 
   const address = await listen(server, { host: options.host, port: options.port });
@@ -103,6 +111,19 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
     loginLink: async () => `${adminAddress}${linkPath(await sessions.makeLink({ role: 'admin', workspaces: null }))}`,
     stop: () => (stopped ??= stop()),
   };
+}
+
+/** Whatever a database says: what is wrong with one workspace hides nothing of the others. */
+async function statusOf(partition: Partition): Promise<WorkspaceStatus | BrokenWorkspace> {
+  try {
+    return await partition.status();
+  } catch (error) {
+    return brokenOf(partition.name, asSyncError(error));
+  }
+}
+
+function brokenOf(name: string, { code, message, hint }: SyncError): BrokenWorkspace {
+  return { name, code, message, hint };
 }
 
 /** What is no sound HTTP belongs to no address: told in the form of the workspace API, whose clients come most often. */

@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { SyncError } from '../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { type Lock, takeLock } from '../lib/sqlite.ts';
 
 /** How a command finds the daemon that owns a data folder. */
@@ -47,7 +47,9 @@ function lockFolder(path: string): Lock {
     mkdirSync(path, { recursive: true, mode: 0o700 });
     lock = takeLock(join(path, 'worksync.lock'));
   } catch (error) {
-    throw new SyncError('data_folder_unusable', `${path}: ${(error as Error).message}`, { cause: error });
+    const known = asSyncError(error);
+    if (known.code !== 'internal') throw known;
+    throw new SyncError('data_folder_unusable', `${path}: ${known.message}`, { cause: error });
   }
   if (!lock) throw new SyncError('locked', `the data folder ${path} is in use by another worksync process`);
   return lock;

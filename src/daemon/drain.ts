@@ -1,3 +1,4 @@
+import { asSyncError } from '../errors/sync-error.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import type { WorkspaceStatus } from '../web/status.ts';
 import type { Partition } from './partition.ts';
@@ -12,9 +13,12 @@ const MARGIN = 5_000;
  * more through for longer than its short window, or nothing gets through to the workspace at all.
  *
  * @returns how many deliveries and changes are left
+ * Throws what is wrong with the database, where that keeps everything from being taken over.
  */
 export async function drained(partition: Partition, clock: Clock, signal?: AbortSignal): Promise<number> {
   for (;;) {
+    const fault = partition.store.fault();
+    if (fault) throw asSyncError(fault);
     const status = await partition.status();
     const { deliveries, changes, connections } = status;
     const fetches = connections.reduce((sum, connection) => sum + connection.fetches, 0);

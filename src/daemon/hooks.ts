@@ -4,6 +4,7 @@ import type { ActiveConnection } from '../intake/active-connection.ts';
 import { isSilent } from '../intake/hook-watch.ts';
 import type { Partition } from './partition.ts';
 import { webhookUrlOf } from './sources.ts';
+import { unknownName } from './unknown-name.ts';
 
 /** Milliseconds that a vendor may take over all hooks of a connection. */
 export const LONGEST_LOOK = 120_000;
@@ -67,8 +68,8 @@ export async function installHooks(
 function connectionOf({ connections }: Partition, name: string): ActiveConnection {
   const found = connections.find((each) => each.name === name);
   if (found) return found;
-  const names = connections.map((each) => each.name).join(', ');
-  throw new SyncError('usage', `there is no connection "${name}"; configured: ${names}`);
+  const names = connections.map((each) => each.name);
+  throw unknownName('connection', name, names);
 }
 
 function hooksOf({ connection, connector }: ActiveConnection) {

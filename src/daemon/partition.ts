@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
-import type { SyncError } from '../errors/sync-error.ts';
+import { CODES } from '../errors/codes.ts';
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
 import { createRouteOf } from '../gateway/route-of.ts';
 import { createTokens } from '../gateway/tokens.ts';
@@ -16,6 +17,8 @@ import { retentionJob } from '../intake/retention.ts';
 import { sweepJobs } from '../intake/sweeps.ts';
 import type { Receiver } from '../intake/webhooks.ts';
 import { createBell } from '../lib/bell.ts';
+import type { DatabaseFault } from '../lib/database-fault.ts';
+import type { Logger } from '../lib/logger.ts';
 import type { Random } from '../lib/random.ts';
 import type { Job, Scheduler } from '../lib/scheduler.ts';
 import type { Stage } from '../lib/stage.ts';
@@ -31,14 +34,21 @@ import { readMeta, switchTriage, WORKSPACE_ID } from '../store/meta.ts';
 import { keepRedeliveryCursors } from '../store/redeliveries.ts';
 import { readStatus } from '../store/status.ts';
 import { holdsTask } from '../store/tasks.ts';
-import { createThrottle, type Throttle } from '../throttle/throttle.ts';
-import { type ConfiguredConnection, describeWorkspace, type WorkspaceStatus } from '../web/status.ts';
+import { createThrottle, type KeyRefusal, type Throttle } from '../throttle/throttle.ts';
+import {
+  type ConfiguredConnection,
+  describeWorkspace,
+  type WorkspaceParts,
+  type WorkspaceStatus,
+} from '../web/status.ts';
 import type { Send, WorkspaceClient } from '../workspace/client.ts';
 import { apiOverrides } from '../workspace/contract.ts';
 import { createWriteBack } from '../write-back/write-back.ts';
+import { integrityJob } from './integrity.ts';
 import { noteKey } from './known-key.ts';
 import type { Parts } from './parts.ts';
 import { activeConnections, openNameBooks, rulesOf, sourcesOf, webhookUrlOf, writableOf } from './sources.ts';
+import type { StoreWatch } from './store-watch.ts';
 import { clientOver, type DirectContext, directSend, outboxClient, passOn, throughThrottle } from './workspace-door.ts';
 import { workspaceReceiver } from './workspace-webhooks.ts';
 
@@ -101,6 +111,7 @@ export interface PartitionOptions {
   readonly grants: Grants;
   /** The process's. */
   readonly scheduler: Scheduler;
+  readonly stores: StoreWatch;
   /** Where vendors reach the daemon from outside, where somebody said. */
   readonly publicUrl?: string;
   /** Told of each delivery's lag, milliseconds. */
@@ -109,22 +120,30 @@ export interface PartitionOptions {
   readonly onStatement?: (sql: string) => void;
 }
 
+/** Throws what keeps its database from being opened or used; nothing of it is open then. */
 export async function openPartition(options: PartitionOptions, parts: Parts): Promise<Partition> {
+  const { config, stores, onStatement } = options;
+  const { steps, checkFile } = parts;
+  const logger = parts.logger.child({ workspace: config.name });
+  const file = join(options.dataFolder, `${config.name}.db`);
+  const onFault = (fault: DatabaseFault | undefined) => stores.tell(config.name, logger, fault);
+  const store = await openStore({ file, steps, onFault, checkFile, onStatement });
+  try {
+    const partition = await wire(options, parts, store, logger);
+    stores.add(config.name, store);
+    return partition;
+  } catch (error) {
+    await store.close();
+    throw asSyncError(error);
+  }
+}
+
+async function wire(options: PartitionOptions, parts: Parts, store: Store, logger: Logger): Promise<Partition> {
   const { config, address } = options;
-  const { clock, random, steps, health } = parts;
-  const component = `workspace:${config.name}`;
+  const { clock, random, checkFile } = parts;
+  const meter = parts.metrics.forWorkspace(config.name);
   let trouble: SyncError | undefined;
   let tellWritten: () => void = () => undefined;
-  const logger = parts.logger.child({ workspace: config.name });
-  const meter = parts.metrics.forWorkspace(config.name);
-  const file = join(options.dataFolder, `${config.name}.db`);
-  const onDiskFull = (full: boolean) => {
-    parts.metrics.meter.gauge('disk_full', full ? 1 : 0);
-    health.set('disk', !full, 'disk_full');
-    logger[full ? 'error' : 'info']({ full }, 'space on the data volume');
-  };
-  const store = await openStore({ file, steps, onDiskFull, onStatement: options.onStatement });
-  health.set('disk', true);
   const throttle = await createThrottle({ store, clock, random, logger, meter, quota: config.quota });
   await noteKey(store, throttle, address.apiKey());
 
@@ -207,7 +226,6 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     onWrite: () => tellWritten(),
     onTrouble(next) {
       trouble = next;
-      health.set(component, next === undefined, next?.code);
     },
     onLag: options.onLag,
   });
@@ -217,12 +235,12 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
     ...hooks.jobs,
     ...writeBack.jobs,
     retentionJob({ store, clock, logger, retention: config.retention }),
+    integrityJob({ store, checkFile, logger }),
   ];
   const timetable = options.scheduler.open(jobs, jobRuns(store), logger);
   const stages: readonly Stage[] = [outbox, reconcile, fetches, writeBack, backfills];
 
   function startStages(): void {
-    health.set(component, true);
     for (const stage of stages) stage.start();
   }
 
@@ -292,7 +310,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
         stored: await readStatus(store.query, now),
         quota: throttle.snapshot(),
         databaseBytes: store.size(),
-        halt: trouble,
+        halt: haltOf(store.fault(), trouble, throttle.snapshot().halt),
         now,
       });
     },
@@ -306,10 +324,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
       timetable.start();
     },
     startUnscheduled: startStages,
-    startWrites() {
-      health.set(component, true);
-      outbox.startWrites();
-    },
+    startWrites: () => outbox.startWrites(),
     stop: () => (stopped ??= stop()),
   };
 }
@@ -320,6 +335,17 @@ function describeNames(bindings: readonly Binding[]): ConfiguredConnection['name
   return bindings
     .filter((each) => each.elsewhere !== undefined || isRenamed(each))
     .map(({ entry, id, called, elsewhere }) => ({ name: entry, id, called, elsewhere: elsewhere ?? null }));
+}
+
+/** Why nothing is stored or sent: what the present process met, else what is remembered from before. */
+function haltOf(
+  fault: DatabaseFault | undefined,
+  trouble: SyncError | undefined,
+  kept: KeyRefusal | null,
+): WorkspaceParts['halt'] {
+  if (fault) return asSyncError(fault);
+  if (trouble) return trouble;
+  return kept ? { ...kept, message: 'the workspace refused the key', hint: CODES[kept.code].hint } : undefined;
 }
 
 /** As it is configured, else as the workspace told it. */

@@ -1,6 +1,7 @@
 import type { Connector } from '../connectors/connector.ts';
 import type { HttpClient } from '../http/client.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { CheckFile } from '../lib/integrity.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Random } from '../lib/random.ts';
 import type { Steps } from '../lib/steps.ts';
@@ -16,6 +17,8 @@ export interface Parts {
   readonly metrics: Metrics;
   readonly health: Health;
   readonly http: HttpClient;
+  /** Reads whole databases, away from the event loop. */
+  readonly checkFile: CheckFile;
   /** Every vendor there is. */
   readonly connectors: readonly Connector<unknown>[];
 }

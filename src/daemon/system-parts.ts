@@ -2,6 +2,7 @@ import { connectors } from '../connectors/registry.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { createHttpClient } from '../http/client.ts';
 import { systemClock } from '../lib/clock.ts';
+import { checkInWorker } from '../lib/integrity.ts';
 import type { Logger } from '../lib/logger.ts';
 import { systemRandom } from '../lib/random.ts';
 import { noSteps } from '../lib/steps.ts';
@@ -25,6 +26,7 @@ export function systemParts(logger: Logger, version: string, scrubber: Scrubber)
     metrics,
     health: createHealth(),
     connectors,
+    checkFile: checkInWorker,
     http: createHttpClient({
       clock,
       steps: noSteps,

@@ -63,8 +63,8 @@ export const CODES = {
     exit: 78,
   },
   data_folder_unusable: {
-    verdict: 'never',
-    hint: 'Name a folder that exists or can be made and written: --data or WORKSYNC_DATA.',
+    verdict: 'wait-until',
+    hint: 'Let the user of the daemon write the named file and its folder, or name another folder: --data or WORKSYNC_DATA.',
     exit: 78,
   },
   address_in_use: {
@@ -106,7 +106,8 @@ export const CODES = {
   },
   database_failed: {
     verdict: 'retry',
-    hint: 'See the cause; check the disk and the permissions of the data folder.',
+    hint: 'The disk does not read or write it: see the cause, the log of the system, and the health of the disk.',
+    exit: 74,
   },
   // intake
   signature_missing: {

@@ -39,10 +39,29 @@ export class SyncError extends Error {
   }
 }
 
-/** Anything thrown, as a SyncError. What is not one already is a fault of ours. */
+/**
+ * Anything thrown, as a SyncError. What lies below this registry names its code itself (`lib/database-fault.ts`), or is
+ * what the file system says of a file. Everything else is a fault of ours.
+ */
 export function asSyncError(thrown: unknown): SyncError {
   if (thrown instanceof SyncError) return thrown;
-  return new SyncError('internal', textOf(thrown), { cause: thrown });
+  const { code, hint } = (thrown ?? {}) as { code?: unknown; hint?: unknown };
+  const known = thrown instanceof Error ? knownCode(code) : undefined;
+  const details = { cause: thrown, hint: typeof hint === 'string' ? hint : undefined };
+  return new SyncError(known ?? 'internal', textOf(thrown), details);
+}
+
+/** What the file system says, wherever a file is made or written. */
+const OF_FILES: Readonly<Record<string, ErrorCode>> = {
+  ENOSPC: 'disk_full',
+  EDQUOT: 'disk_full',
+  EROFS: 'data_folder_unusable',
+};
+
+function knownCode(code: unknown): ErrorCode | undefined {
+  if (typeof code !== 'string') return undefined;
+  if (Object.hasOwn(OF_FILES, code)) return OF_FILES[code];
+  return Object.hasOwn(CODES, code) ? (code as ErrorCode) : undefined;
 }
 
 /** Never throws, though an object may refuse to become a text. */

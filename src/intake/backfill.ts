@@ -17,7 +17,6 @@ import {
   postponeBackfill,
   spreadBackfill,
 } from '../store/backfills.ts';
-import { storeError } from '../store/database.ts';
 import { ALL_UNITS } from '../store/polls.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
@@ -86,7 +85,7 @@ function createReader(deps: BackfillDeps, active: ActiveConnection): Stage & { r
     try {
       return await readNext(deps, active, stopping.signal);
     } catch (error) {
-      deps.logger.error({ error: storeError(error, deps.store.file) }, 'backfill cannot read or write its state');
+      deps.logger.error({ error: asSyncError(error) }, 'backfill cannot read or write its state');
       return STORE_PAUSE;
     }
   }
@@ -125,7 +124,7 @@ async function readNext(
     return PACE;
   } catch (thrown) {
     if (signal.aborted) return undefined;
-    return onFailure(deps, unit, asSyncError(storeError(thrown, store.file)));
+    return onFailure(deps, unit, asSyncError(thrown));
   }
 }
 

@@ -1,9 +1,9 @@
-import { SyncError } from '../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Bell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
 import { nextTurn } from '../lib/turn.ts';
 import { type Appended, appendDeliveries, countPending, type NewDelivery } from '../store/append-deliveries.ts';
-import { type Store, storeError } from '../store/database.ts';
+import type { Store } from '../store/database.ts';
 
 export interface Collector {
   /**
@@ -30,6 +30,9 @@ const MOST_BYTES_IN_COMMIT = 4 * 1024 * 1024;
 /** Turns of the event loop that a delivery waits at most for others to share its commit. */
 const MOST_TURNS = 8;
 
+/** A commit into a file that is gone is a promise to nobody: how old the last look at it may be, milliseconds. */
+const LOOKED_LATELY = 1_000;
+
 /** A crowd has passed when no two deliveries shared a commit for this time, milliseconds: longer than a busy machine stalls. */
 const CROWD = 250;
 
@@ -48,6 +51,7 @@ export function createCollector(deps: CollectorDeps): Collector {
   const waiting: Waiting[] = [];
   let running = false;
   let crowdedAt = Number.NEGATIVE_INFINITY;
+  let lookedAt = Number.NEGATIVE_INFINITY;
 
   async function run(): Promise<void> {
     running = true;
@@ -74,15 +78,25 @@ export function createCollector(deps: CollectorDeps): Collector {
     try {
       const deliveries = batch.map(({ delivery }) => delivery);
       const appended = await appendDeliveries(deps.store.query, deliveries, deps.clock.now());
+      checkPlace();
       const fresh = appended.filter((outcome) => outcome !== 'repeated').length;
       gate.entered(fresh);
       for (const [index, { resolve }] of batch.entries()) resolve(appended[index] as Appended);
       if (fresh > 0) deps.bell.ring();
     } catch (error) {
-      for (const { reject } of batch) reject(storeError(error, deps.store.file));
+      for (const { reject } of batch) reject(asSyncError(error));
     }
     // After the commit: a slow one must not look like the end of the crowd.
     if (batch.length > 1) crowdedAt = deps.clock.monotonic();
+  }
+
+  /** Throws where the file that was written to is no longer the one that will be read. */
+  function checkPlace(): void {
+    const now = deps.clock.monotonic();
+    if (now - lookedAt < LOOKED_LATELY) return;
+    lookedAt = now;
+    const fault = deps.store.look();
+    if (fault) throw fault;
   }
 
   return {
@@ -134,7 +148,7 @@ function createGate({ store, clock, mostPending = DEFAULT_MOST_PENDING }: Collec
       estimate = count;
       countedAt = clock.monotonic();
     } catch (error) {
-      throw storeError(error, store.file);
+      throw asSyncError(error);
     } finally {
       counting = undefined;
     }

@@ -6,7 +6,7 @@ import type { Logger } from '../lib/logger.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
 import { appendDeliveries } from '../store/append-deliveries.ts';
-import { type Query, type Store, storeError } from '../store/database.ts';
+import type { Query, Store } from '../store/database.ts';
 import {
   dropOrphanFetches,
   dueFetches,
@@ -80,7 +80,7 @@ export function createFetches(deps: FetchDeps): Fetches {
       for (const line of lines) await line.fill();
       return await untilNext();
     } catch (error) {
-      deps.logger.error({ error: storeError(error, deps.store.file) }, 'fetches could not be read');
+      deps.logger.error({ error: asSyncError(error) }, 'fetches could not be read');
       return STORE_PAUSE;
     }
   }
@@ -134,7 +134,7 @@ function createLine(deps: FetchDeps, active: ActiveConnection, signal: AbortSign
       await keep(deps, wanted, await active.connection.fetch(wanted.reference, signal, known));
       outages = 0;
     } catch (thrown) {
-      if (!signal.aborted) await onFailure(wanted, asSyncError(storeError(thrown, deps.store.file)));
+      if (!signal.aborted) await onFailure(wanted, asSyncError(thrown));
     } finally {
       underWay.delete(wanted.key);
       onDone();

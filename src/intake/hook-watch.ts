@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Job } from '../lib/scheduler.ts';
-import { type Store, storeError } from '../store/database.ts';
+import type { Store } from '../store/database.ts';
 import { redeliveryCursor, saveRedeliveryCursor } from '../store/redeliveries.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
@@ -100,7 +100,7 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
   }
 
   function onFailure(name: string, thrown: unknown, about: string, keep: (failure: string) => void): void {
-    const error: SyncError = asSyncError(storeError(thrown, deps.store.file));
+    const error: SyncError = asSyncError(thrown);
     deps.pauses.note(name, error, 'background');
     keep(`${error.code}: ${error.message}`);
     deps.logger.warn({ connection: name, code: error.code, error }, about);

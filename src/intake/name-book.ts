@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { afterAsked, afterTold, type Binding, type Names, type Seen } from '../model/names.ts';
-import { type Store, storeError } from '../store/database.ts';
+import type { Store } from '../store/database.ts';
 import { keptUnits, loadNames, restartUnits, type StoredName, saveName } from '../store/scope-names.ts';
 
 /** What is known of the names in one connection's configuration, kept in the store; the rule is `model/names.ts`. */
@@ -74,7 +74,7 @@ export async function openNameBook(
       try {
         await saveName(store.query, connection, rowOf(binding, askedAt));
       } catch (error) {
-        logger.error({ error: storeError(error, store.file) }, 'what a name leads to was not stored');
+        logger.error({ error: asSyncError(error) }, 'what a name leads to was not stored');
       }
     });
   }

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { AccessTokens, OAuthGrant } from '../connectors/connector.ts';
-import { SyncError } from '../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { HttpAnswer, HttpClient } from '../http/client.ts';
 import { parseJson } from '../http/json.ts';
 import { errorOfStatus } from '../http/provider-errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { SealError, type SecretBox } from '../lib/secret-box.ts';
-import { storeError } from '../store/database.ts';
 import type { Installation } from '../store/installation.ts';
 import { loadCredential, type StoredCredential, saveCredential } from '../store/oauth-credentials.ts';
 
@@ -88,7 +87,7 @@ function createTokens(deps: GrantDeps, { id, grant, target }: Identified): Acces
   async function load(): Promise<Held> {
     if (held) return held;
     const row = await loadCredential(installation.query, id).catch((error: unknown) => {
-      throw storeError(error, installation.file);
+      throw asSyncError(error);
     });
     held = row ? opened(row) : { refresh: grant.refreshToken, accessEnds: 0 };
     for (const token of tokensIn(held)) keepSecret(token);
@@ -129,7 +128,7 @@ function createTokens(deps: GrantDeps, { id, grant, target }: Identified): Acces
     await installation
       .commit((transaction) => saveCredential(transaction, id, row))
       .catch((error: unknown) => {
-        throw storeError(error, installation.file);
+        throw asSyncError(error);
       });
     held = next;
   }

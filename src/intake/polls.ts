@@ -4,7 +4,6 @@ import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
-import { storeError } from '../store/database.ts';
 import { ALL_UNITS, clearConnectionFailure, recordPollFailure } from '../store/polls.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
@@ -188,7 +187,7 @@ async function failed(
   thrown: unknown,
   signal: AbortSignal,
 ): Promise<SyncError> {
-  const error = asSyncError(storeError(thrown, deps.store.file));
+  const error = asSyncError(thrown);
   if (signal.aborted) return error;
   if (error.code === 'not_found' || error.code === 'refused') active.names?.doubt();
   const connection = active.name;

@@ -1,8 +1,9 @@
+import { asSyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Job } from '../lib/scheduler.ts';
 import { nextTurn } from '../lib/turn.ts';
-import { type Store, storeError } from '../store/database.ts';
+import type { Store } from '../store/database.ts';
 import { deleteDeliveries, purgeBodies } from '../store/retention.ts';
 
 export interface RetentionDeps {
@@ -30,7 +31,7 @@ export function retentionJob({ store, clock, retention, logger }: RetentionDeps)
       );
       if (bodies + deliveries > 0) logger.info({ bodies, deliveries }, 'old deliveries purged');
     } catch (error) {
-      logger.error({ error: storeError(error, store.file) }, 'purge failed');
+      logger.error({ error: asSyncError(error) }, 'purge failed');
     }
   }
 }

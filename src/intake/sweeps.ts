@@ -6,7 +6,7 @@ import { backoff, type Random } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
 import { nextTurn } from '../lib/turn.ts';
 import type { Item, ItemKey } from '../model/item.ts';
-import { type Store, storeError } from '../store/database.ts';
+import type { Store } from '../store/database.ts';
 import { dueFetches, requestFetch } from '../store/fetches.ts';
 import { findItem, readFields } from '../store/items.ts';
 import { ALL_UNITS } from '../store/polls.ts';
@@ -79,7 +79,7 @@ async function attempt<Result>(
     return await work();
   } catch (thrown) {
     if (signal.aborted) return undefined;
-    const error = asSyncError(storeError(thrown, store.file));
+    const error = asSyncError(thrown);
     meter.count('sweeps_total', { connection, outcome: 'failed' });
     logger.warn({ connection, unit, code: error.code, error }, 'sweep came to no end');
     const text = `${error.code}: ${error.message}`;

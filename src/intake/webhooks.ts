@@ -26,6 +26,8 @@ export interface Receiver {
 export interface WebhookDeps {
   /** Undefined where there is no such workspace or connection. Called for each request. */
   readonly find: (workspace: string, connection: string) => Receiver | undefined;
+  /** Whether it is configured and did not start: its senders are told to come again. */
+  readonly isBroken: (workspace: string) => boolean;
   readonly clock: Clock;
   /** The largest `largestDelivery` of all connectors, bytes. */
   readonly largestDelivery: number;
@@ -46,8 +48,8 @@ const RETRY_AFTER = 30;
  * that takes nothing else for success);
  * 401 `{"error":"signature_missing"|"signature_mismatch"}`, the first also where no secret is configured, and 400 where
  * a signed request does not name its event or id: nothing is stored; 404 for what is not configured; 413; 415 for a compressed body; 503 with `Retry-After`
- * where the delivery could not be stored. Where more comes in than can be held or looked at, the worst address is refused
- * first: 429 with `Retry-After` where it is one that keeps failing, else 503.
+ * where the delivery could not be stored, or the workspace did not start. Where more comes in than can be held or looked
+ * at, the worst address is refused first: 429 with `Retry-After` where it is one that keeps failing, else 503.
  */
 export function webhookRoutes(server: Server, deps: WebhookDeps): void {
   const warn = createQuietWarnings(deps.clock);
@@ -66,6 +68,8 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
     onRequest: async (request, reply) => {
       reply.type(JSON_TYPE);
       const receiver = receiverOf(request.params);
+      if (!receiver && deps.isBroken(request.params.workspace))
+        return reply.code(503).header('retry-after', RETRY_AFTER).send(errorBody('workspace_unavailable'));
       if (!receiver) return reply.code(404).send(NOT_FOUND);
       if (receiver.active.secrets.length === 0) return reply.code(401).send(errorBody('signature_missing'));
       if (request.headers['content-encoding']) return reply.code(415).send(errorBody('refused'));

@@ -1,7 +1,9 @@
-import { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs';
+import { accessSync, chmodSync, closeSync, constants, existsSync, openSync, statSync } from 'node:fs';
 import BetterSqlite, { type Statement } from 'better-sqlite3';
 import { Kysely, SqliteAdapter, type SqliteDatabase, SqliteDialect, type Transaction } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
+import { DatabaseFault, type FaultWatch, faultOf, placeOf, watchFaults } from './database-fault.ts';
+import type { CheckFile } from './integrity.ts';
 import { noSteps, type Steps } from './steps.ts';
 
 /**
@@ -10,6 +12,8 @@ import { noSteps, type Steps } from './steps.ts';
  * Every file is opened with WAL and `synchronous=FULL`: what was committed survives a power failure. (better-sqlite3
  * would default to NORMAL in WAL mode.) Transactions begin IMMEDIATE. There is one connection per file, and Kysely
  * serialises its use, so a transaction must await nothing but queries.
+ *
+ * Every statement passes through here, and with it every failure of the file: see `database-fault.ts`.
  */
 export interface Database<Tables> {
   readonly file: string;
@@ -18,7 +22,15 @@ export interface Database<Tables> {
   commit<Result>(work: (transaction: Transaction<Tables>) => Promise<Result>): Promise<Result>;
   /** Bytes of the database as SQLite counts them. */
   size(): number;
-  /** A consistent copy, while others go on writing. */
+  /** What is wrong with the file, as far as a statement or a look has shown. */
+  fault(): DatabaseFault | undefined;
+  /** Looks whether the file is still the one that was opened, which no statement shows. Cheap: two looks at the folder. */
+  look(): DatabaseFault | undefined;
+  /** Where a fault stands that may pass: writes, to see whether it has. */
+  probe(): void;
+  /** A check of the whole file found it damaged. */
+  condemn(complaint: string): void;
+  /** A consistent copy, made in small steps while others go on writing. */
   backup(destination: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -27,42 +39,107 @@ export interface OpenOptions {
   readonly file: string;
   readonly migrations: Readonly<Record<string, Migration>>;
   readonly steps?: Steps;
-  /** Told that a write found no space left, and that one succeeded again. */
-  readonly onDiskFull?: (full: boolean) => void;
+  /** Told of each new kind of fault, and with undefined when one that may pass has passed. */
+  readonly onFault?: (fault: DatabaseFault | undefined) => void;
+  /** Reads the whole file before its tables are changed: what is damaged is not to be rewritten. */
+  readonly checkFile?: CheckFile;
   /** Sees the text of every statement that runs; for tests that count independently. */
   readonly onStatement?: (sql: string) => void;
 }
 
 /** The file was written by a newer version of the program. */
-export class NewerDatabaseError extends Error {}
-/** The file is damaged, or is no database. */
-export class CorruptDatabaseError extends Error {}
+export class NewerDatabaseError extends Error {
+  readonly code = 'database_newer';
+}
 
-/** Refuses a database that is damaged or newer than this program; brings an older one up to date. */
+/**
+ * Brings an older database up to date. Throws `DatabaseFault` for a file that cannot be used, `NewerDatabaseError` for
+ * one that is newer than this program.
+ */
 export async function openDatabase<Tables>(options: OpenOptions): Promise<Database<Tables>> {
+  const { file, onFault = () => undefined } = options;
+  const watch = watchFaults(file, onFault);
   const raw = openFile(options);
   const query = new Kysely<Tables>({
-    dialect: new TransactionalDialect({
-      database: withSteps(raw, options.steps ?? noSteps, watchDisk(options.onDiskFull)),
-    }),
+    dialect: new TransactionalDialect({ database: withSteps(raw, options.steps ?? noSteps, watch) }),
   });
   try {
-    await migrate(query as Kysely<unknown>, options.migrations);
+    await migrate(query as Kysely<unknown>, options);
   } catch (error) {
     await query.destroy();
     throw error;
   }
+  const pragma = (source: string) => Number(watch.during(() => raw.pragma(source, { simple: true })));
   return {
-    file: options.file,
+    file,
     query,
     commit: (work) => query.transaction().execute(work),
-    size: () => Number(raw.pragma('page_count', { simple: true })) * Number(raw.pragma('page_size', { simple: true })),
-    backup: async (destination) => void (await raw.backup(destination)),
+    size: () => pragma('page_count') * pragma('page_size'),
+    fault: watch.present,
+    look: createLook(file, watch),
+    probe() {
+      if (!watch.present()?.mayPass || raw.inTransaction) return;
+      try {
+        // Writes the same number over itself: the smallest commit there is.
+        watch.during(() => raw.pragma(`user_version = ${pragma('user_version')}`));
+        watch.wrote();
+      } catch {
+        // It stands, and was told before.
+      }
+    },
+    condemn: (complaint) => watch.note(new DatabaseFault('corrupt', file, complaint)),
+    backup: (destination) => backUp(raw, destination, watch),
     close: () => query.destroy(),
   };
 }
 
+/** What belongs to the database beside its file: what is not in the file yet. */
+const LOG = '-wal';
+
+/** Tells when the file, or its log, is no longer what was opened: then commits go where nobody will look for them. */
+function createLook(file: string, watch: FaultWatch): () => DatabaseFault | undefined {
+  if (file === ':memory:') return watch.present;
+  const places = [file, file + LOG].map((path) => ({ path, place: placeOf(path) }));
+  return () => {
+    try {
+      const lost = places.find(({ path, place }) => place !== undefined && placeOf(path) !== place);
+      if (lost) watch.note(new DatabaseFault('gone', file, `${lost.path} was deleted or replaced while it was open`));
+    } catch (error) {
+      const fault = faultOf(error, file);
+      if (fault === undefined) throw error;
+      watch.note(fault);
+    }
+    return watch.present();
+  };
+}
+
+/** Pages of one step: a millisecond or less. */
+const PAGES_OF_STEP = 64;
+
+async function backUp(raw: BetterSqlite.Database, destination: string, watch: FaultWatch): Promise<void> {
+  try {
+    await raw.backup(destination, { progress: () => PAGES_OF_STEP });
+  } catch (error) {
+    throw backupError(error, destination, watch);
+  }
+}
+
+/** Where the file itself is damaged that is known from now on; what is wrong with the copy is the copy's affair. */
+function backupError(error: unknown, destination: string, watch: FaultWatch): unknown {
+  const fault = faultOf(error, destination);
+  if (fault?.kind === 'corrupt') watch.note(fault);
+  return fault ?? error;
+}
+
 function openFile(options: OpenOptions): BetterSqlite.Database {
+  try {
+    return openSound(options);
+  } catch (error) {
+    throw faultOf(error, options.file) ?? error;
+  }
+}
+
+function openSound(options: OpenOptions): BetterSqlite.Database {
   const existed = existsSync(options.file);
   // Readable by this user only, from its first byte; SQLite gives its side files the same mode.
   if (!existed && options.file !== ':memory:') closeSync(openSync(options.file, 'a', 0o600));
@@ -80,8 +157,6 @@ function openFile(options: OpenOptions): BetterSqlite.Database {
     if (existed) checkIntegrity(raw);
   } catch (error) {
     raw.close();
-    if (isCorruption(error))
-      throw new CorruptDatabaseError(`${options.file} is not a sound database`, { cause: error });
     throw error;
   }
   return raw;
@@ -93,16 +168,13 @@ function checkIntegrity(raw: BetterSqlite.Database): void {
   raw.prepare('SELECT count(*) FROM sqlite_schema').get();
 }
 
-function isCorruption(error: unknown): boolean {
-  const code = (error as { code?: string }).code ?? '';
-  return code.startsWith('SQLITE_CORRUPT') || code.startsWith('SQLITE_NOTADB');
-}
-
-async function migrate(query: Kysely<unknown>, migrations: Readonly<Record<string, Migration>>): Promise<void> {
+async function migrate(query: Kysely<unknown>, { migrations, file, checkFile }: OpenOptions): Promise<void> {
   const applied = await appliedMigrations(query);
   const newer = applied.filter((name) => !(name in migrations));
   if (newer.length > 0) throw new NewerDatabaseError(`the database has migrations unknown here: ${newer.join(', ')}`);
   if (applied.length === Object.keys(migrations).length) return;
+  const [complaint] = applied.length > 0 && checkFile ? await checkFile(file) : [];
+  if (complaint !== undefined) throw new DatabaseFault('corrupt', file, complaint);
   await query.transaction().execute(async (transaction) => {
     const provider = { getMigrations: async () => ({ ...migrations }) };
     const { error } = await new Migrator({ db: transaction, provider }).migrateToLatest();
@@ -148,64 +220,97 @@ const STATEMENTS_KEPT = 256;
 /**
  * The connection as Kysely sees it: statements stay prepared, transactions begin IMMEDIATE, and every durable commit
  * (a `commit`, or a single write outside a transaction) is reported as a step.
+ *
+ * SQLite ends a transaction by itself where the disk fails in the middle of it. Then the failure that ended it is what
+ * every further statement of that transaction answers, or they would be commits of their own; and rolling it back, which
+ * Kysely does, finds nothing left to do.
  */
-function withSteps(raw: BetterSqlite.Database, steps: Steps, disk: DiskWatch): SqliteDatabase {
+function withSteps(raw: BetterSqlite.Database, steps: Steps, watch: FaultWatch): SqliteDatabase {
   const kept = new Map<string, Statement<unknown[]>>();
   const prepare = (sql: string): Statement<unknown[]> => {
     const found = kept.get(sql);
     if (found) return found;
-    const statement = raw.prepare<unknown[]>(sql === 'begin' ? 'begin immediate' : sql);
+    const statement = watch.during(() => raw.prepare<unknown[]>(sql === 'begin' ? 'begin immediate' : sql));
     if (kept.size >= STATEMENTS_KEPT) kept.delete(kept.keys().next().value as string);
     kept.set(sql, statement);
     return statement;
   };
-  const durably = <Result>(isCommit: boolean, run: () => Result): Result => {
-    if (!isCommit) return disk.during(run);
+  /** Whether Kysely is within a transaction, whether that has written, and what ended it before Kysely did. */
+  let within = false;
+  let hasWritten = false;
+  let ended: unknown;
+
+  const inTurn = <Result>(sql: string, run: () => Result): Result => {
+    if (ended !== undefined && sql !== 'begin') throw ended;
+    try {
+      const result = watch.during(run);
+      within = raw.inTransaction;
+      return result;
+    } catch (error) {
+      if (within && !raw.inTransaction) ended = error;
+      throw error;
+    }
+  };
+  const durably = <Result>(sql: string, writes: boolean, run: () => Result): Result => {
     steps.reached('commit', 'before');
-    const result = disk.during(run);
-    disk.wrote();
+    const result = inTurn(sql, run);
+    // Only then: a transaction that only read proves nothing of the disk.
+    if (writes || hasWritten) watch.wrote();
+    hasWritten = false;
     steps.reached('commit', 'after');
+    return result;
+  };
+  const rollBack = (statement: Statement<unknown[]>) => {
+    ended = undefined;
+    within = false;
+    hasWritten = false;
+    return raw.inTransaction ? watch.during(() => statement.run()) : { changes: 0, lastInsertRowid: 0 };
+  };
+  const guarded = <Result>(sql: string, statement: Statement<unknown[]>, run: () => Result): Result => {
+    const isLone = !raw.inTransaction && !within;
+    const writes = !statement.readonly && sql !== 'begin';
+    if (sql === 'begin' || (writes && isLone)) watch.refuse();
+    if (sql === 'commit' || (writes && isLone)) return durably(sql, writes, run);
+    const result = inTurn(sql, run);
+    hasWritten ||= writes;
     return result;
   };
   return {
     close: () => raw.close(),
     prepare(sql) {
       const statement = prepare(sql);
-      const commits = () => sql === 'commit' || (!statement.readonly && !raw.inTransaction && sql !== 'begin');
       return {
         reader: statement.reader,
-        all: (parameters) => durably(commits(), () => statement.all(...parameters)),
-        run: (parameters) => durably(commits(), () => statement.run(...parameters)),
-        iterate: (parameters) => statement.iterate(...parameters),
+        all: (parameters) => guarded(sql, statement, () => statement.all(...parameters)),
+        run: (parameters) =>
+          sql === 'rollback' ? rollBack(statement) : guarded(sql, statement, () => statement.run(...parameters)),
+        iterate: (parameters) => guarded(sql, statement, () => statement.iterate(...parameters)),
       };
     },
   };
 }
 
-interface DiskWatch {
-  during<Result>(run: () => Result): Result;
-  /** A commit succeeded. */
-  wrote(): void;
-}
+/** Enough to tell what is wrong; a damaged file may have thousands. */
+const MOST_COMPLAINTS = 10;
 
-/** Tells when the disk becomes full and when it no longer is, each once. */
-function watchDisk(tell: (full: boolean) => void = () => undefined): DiskWatch {
-  let full = false;
-  const set = (next: boolean) => {
-    if (full !== next) tell(next);
-    full = next;
-  };
-  return {
-    during(run) {
-      try {
-        return run();
-      } catch (error) {
-        if ((error as { code?: string }).code === 'SQLITE_FULL') set(true);
-        throw error;
-      }
-    },
-    wrote: () => set(false),
-  };
+/**
+ * Reads a whole file, which takes seconds of CPU where it is large, and answers what is wrong with it; nothing where it is
+ * sound. Throws `DatabaseFault` where it cannot be read at all.
+ */
+export function complaintsOf(file: string): readonly string[] {
+  try {
+    const raw = new BetterSqlite(file, { fileMustExist: true });
+    try {
+      const rows = raw.pragma(`integrity_check(${MOST_COMPLAINTS})`) as { readonly integrity_check: string }[];
+      return rows.map((row) => row.integrity_check).filter((text) => text !== 'ok');
+    } finally {
+      raw.close();
+    }
+  } catch (error) {
+    const fault = faultOf(error, file);
+    if (fault?.kind !== 'corrupt') throw fault ?? error;
+    return [fault.message];
+  }
 }
 
 /** Held until released; kept here because a handle that is collected as garbage would drop its lock silently. */
@@ -230,18 +335,21 @@ function keepPrivate(file: string): void {
 }
 
 /**
- * Takes the lock that makes this process the only owner, or returns undefined when another process has it.
- * The kernel releases it when the process ends, however it ends: no stale lock can remain.
+ * Takes the lock that makes this process the only owner, or returns undefined when another process has it. Throws
+ * `DatabaseFault` where the file cannot be made or written. The kernel releases it when the process ends, however it ends: no stale lock can remain.
  */
 export function takeLock(file: string): Lock | undefined {
-  keepPrivate(file);
-  const raw = new BetterSqlite(file, { timeout: 0 });
+  let raw: BetterSqlite.Database | undefined;
   try {
+    keepPrivate(file);
+    // On a file that it may only read SQLite would answer that it has the lock, and have none.
+    accessSync(file, constants.W_OK);
+    raw = new BetterSqlite(file, { timeout: 0 });
     raw.exec('BEGIN EXCLUSIVE');
   } catch (error) {
-    raw.close();
+    raw?.close();
     if ((error as { code?: string }).code?.startsWith('SQLITE_BUSY')) return undefined;
-    throw error;
+    throw faultOf(error, file) ?? error;
   }
   heldLocks.add(raw);
   return {

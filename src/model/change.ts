@@ -15,7 +15,8 @@
  *   pending → sending → (settled: the row is removed | pending | unknown | held);  unknown → pending | settled;
  *   held → pending (someone released it, or what it would send changed).
  */
-export type ChangeState = 'pending' | 'sending' | 'unknown' | 'held';
+export const CHANGE_STATES = ['pending', 'sending', 'unknown', 'held'] as const;
+export type ChangeState = (typeof CHANGE_STATES)[number];
 
 /**
  * What a change does to the workspace's stock, where the mass-change guard counts it.

@@ -1,83 +1,118 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Labels, Meter } from '../lib/meter.ts';
+import { CHANGE_STATES } from '../model/change.ts';
+import { LANES } from '../model/lane.ts';
 
 const PREFIX = 'worksync_';
 
 interface Declaration {
   readonly kind: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
-  readonly labels?: readonly string[];
+  /** Names, each with every value it may have; null where that depends on the configuration or on others. */
+  readonly labels?: Readonly<Record<string, readonly string[] | null>>;
   /** Measured per workspace: the label `workspace` is added by `forWorkspace`. */
   readonly perWorkspace?: boolean;
+  /** Set from the status with each scrape: where the status tells nothing of it any more, there is no sample. */
+  readonly isFresh?: boolean;
   /** Upper bounds of a histogram's buckets, in the unit of its name. */
   readonly buckets?: readonly number[];
 }
 
+const OUTCOMES = ['new', 'repeated', 'revived', 'refused', 'failed', 'applied', 'superseded', 'ignored', 'quarantined'];
+const WINDOWS = ['long', 'burst'];
+
 /**
- * Every metric there is, without its prefix. Base units. Labels take few values: no item, task or delivery ids.
+ * Every metric there is, without its prefix. Base units. Labels take few values: no item, task or delivery ids. The values
+ * that stand here are told in the help text, and no others are taken.
  */
 const METRICS: Readonly<Record<string, Declaration>> = {
-  up: { kind: 'gauge', help: '1 while the daemon is ready, else 0.' },
-  build_info: { kind: 'gauge', help: 'Always 1; the labels tell the versions.', labels: ['version', 'node'] },
+  up: { kind: 'gauge', help: '1 while webhooks are stored and no workspace is blocked, else 0.' },
+  workspace_up: {
+    kind: 'gauge',
+    perWorkspace: true,
+    isFresh: true,
+    help: '1 while nothing blocks the workspace: what comes in is stored, what is due is sent; else 0.',
+  },
+  problems: {
+    kind: 'gauge',
+    perWorkspace: true,
+    isFresh: true,
+    help: 'How many things are wrong, by the code that worksync status shows; an error code where it blocks the workspace.',
+    labels: { code: null },
+  },
+  build_info: { kind: 'gauge', help: 'Always 1; the labels tell the versions.', labels: { version: null, node: null } },
 
   deliveries_total: {
     kind: 'counter',
     perWorkspace: true,
-    help: 'Deliveries by what became of them: accepted, duplicate, refused, applied, superseded, ignored, quarantined.',
-    labels: ['connection', 'outcome'],
+    help: 'Deliveries by what became of them.',
+    labels: { connection: null, outcome: OUTCOMES },
   },
   polls_total: {
     kind: 'counter',
     perWorkspace: true,
-    help: 'Polled units by outcome: complete, unchanged, limited, failed.',
-    labels: ['connection', 'outcome'],
+    help: 'Polled units by outcome.',
+    labels: { connection: null, outcome: ['complete', 'unchanged', 'limited', 'failed'] },
   },
   backfill_pages_total: {
     kind: 'counter',
     perWorkspace: true,
-    help: 'Pages of backfills by outcome: read, limited, failed.',
-    labels: ['connection', 'outcome'],
+    help: 'Pages of backfills by outcome.',
+    labels: { connection: null, outcome: ['read', 'limited', 'failed'] },
   },
   sweeps_total: {
     kind: 'counter',
     perWorkspace: true,
-    help: 'Swept units by outcome: complete, failed.',
-    labels: ['connection', 'outcome'],
+    help: 'Swept units by outcome.',
+    labels: { connection: null, outcome: ['complete', 'failed'] },
   },
   missing_units: {
     kind: 'gauge',
     perWorkspace: true,
+    isFresh: true,
     help: 'Repositories and projects that the provider does not know, or does not show us, any more.',
-    labels: ['connection'],
+    labels: { connection: null },
   },
   scope_rebound: {
     kind: 'gauge',
     perWorkspace: true,
     help: 'Names in the configuration that lead to another repository, project or team than before.',
-    labels: ['connection'],
+    labels: { connection: null },
   },
   hook_disabled: {
     kind: 'gauge',
     perWorkspace: true,
     help: 'Webhooks at the vendor that are switched off or absent.',
-    labels: ['connection'],
+    labels: { connection: null },
   },
   redeliveries_asked_total: {
     kind: 'counter',
     perWorkspace: true,
     help: 'Failed deliveries that the vendor was asked to send again.',
-    labels: ['connection'],
+    labels: { connection: null },
   },
-  inbox_pending: { kind: 'gauge', perWorkspace: true, help: 'Deliveries that wait for reconcile.' },
-  quarantined_deliveries: { kind: 'gauge', perWorkspace: true, help: 'Deliveries that could not be read or applied.' },
+  inbox_pending: { kind: 'gauge', perWorkspace: true, isFresh: true, help: 'Deliveries that wait for reconcile.' },
+  quarantined_deliveries: {
+    kind: 'gauge',
+    perWorkspace: true,
+    isFresh: true,
+    help: 'Deliveries that could not be read or applied.',
+  },
 
-  outbox_depth: { kind: 'gauge', perWorkspace: true, help: 'Changes in the outbox by state.', labels: ['state'] },
-  held_changes: { kind: 'gauge', perWorkspace: true, help: 'Changes that wait for a person.' },
+  outbox_depth: {
+    kind: 'gauge',
+    perWorkspace: true,
+    isFresh: true,
+    help: 'Changes in the outbox by state.',
+    labels: { state: CHANGE_STATES },
+  },
+  held_changes: { kind: 'gauge', perWorkspace: true, isFresh: true, help: 'Changes that wait for a person.' },
   oldest_pending_seconds: {
     kind: 'gauge',
     perWorkspace: true,
+    isFresh: true,
     help: 'Age of the oldest unsent change.',
-    labels: ['lane'],
+    labels: { lane: LANES },
   },
   sync_lag_seconds: {
     kind: 'histogram',
@@ -85,56 +120,68 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     help: "From a delivery's 2xx to the answer of its write.",
     buckets: [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600],
   },
-  last_success_timestamp_seconds: {
-    kind: 'gauge',
-    perWorkspace: true,
-    help: 'When the job last succeeded, Unix time.',
-    labels: ['job'],
-  },
 
   workspace_requests_total: {
     kind: 'counter',
     perWorkspace: true,
     help: 'Requests to the workspace by route and status.',
-    labels: ['route', 'status'],
+    labels: { route: null, status: null },
   },
-  quota_requests_total: { kind: 'counter', perWorkspace: true, help: 'Quota slots taken.', labels: ['lane'] },
-  quota_refusals_total: { kind: 'counter', perWorkspace: true, help: 'Requests refused with 429.', labels: ['lane'] },
+  quota_requests_total: { kind: 'counter', perWorkspace: true, help: 'Quota slots taken.', labels: { lane: LANES } },
+  quota_refusals_total: {
+    kind: 'counter',
+    perWorkspace: true,
+    help: 'Requests refused with 429.',
+    labels: { lane: LANES },
+  },
   quota_wait_seconds: {
     kind: 'histogram',
     perWorkspace: true,
     help: 'How long a request waited for its slot.',
-    labels: ['lane'],
+    labels: { lane: LANES },
     buckets: [0.01, 0.1, 1, 5, 30, 60, 300, 900],
   },
-  quota_limit: { kind: 'gauge', perWorkspace: true, help: 'Requests that the window allows us.', labels: ['window'] },
-  quota_used: { kind: 'gauge', perWorkspace: true, help: 'Requests that count in the window now.', labels: ['window'] },
-  quota_share: { kind: 'gauge', perWorkspace: true, help: 'Our share of the workspace quota, 0 to 1.' },
+  quota_limit: {
+    kind: 'gauge',
+    perWorkspace: true,
+    isFresh: true,
+    help: 'Requests that the window allows us.',
+    labels: { window: WINDOWS },
+  },
+  quota_used: {
+    kind: 'gauge',
+    perWorkspace: true,
+    isFresh: true,
+    help: 'Requests that count in the window now.',
+    labels: { window: WINDOWS },
+  },
+  quota_share: { kind: 'gauge', perWorkspace: true, isFresh: true, help: 'Our share of the workspace quota, 0 to 1.' },
   quota_paused_seconds: {
     kind: 'gauge',
     perWorkspace: true,
+    isFresh: true,
     help: 'How long nothing is sent because of the quota; 0 when running.',
   },
 
   gateway_requests_total: {
     kind: 'counter',
-    help: 'Requests at the gateway: cached, passed, refused (429 from us), failed.',
-    labels: ['outcome'],
+    help: 'Requests at the gateway; refused is 429 from us.',
+    labels: { outcome: ['cached', 'passed', 'refused', 'failed'] },
   },
 
   http_requests_total: {
     kind: 'counter',
     help: 'Outgoing HTTP requests by status, or by error code where no answer came.',
-    labels: ['target', 'status'],
+    labels: { target: null, status: null },
   },
   http_request_seconds: {
     kind: 'histogram',
     help: 'Time of an outgoing HTTP request.',
-    labels: ['target'],
+    labels: { target: null },
     buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 30],
   },
 
-  database_bytes: { kind: 'gauge', perWorkspace: true, help: "Size of the workspace's database." },
+  database_bytes: { kind: 'gauge', perWorkspace: true, isFresh: true, help: "Size of the workspace's database." },
   disk_full: { kind: 'gauge', help: '1 while the data volume is full, else 0.' },
 };
 
@@ -152,6 +199,8 @@ export interface Metrics {
   readonly meter: Meter;
   /** For the stages of one workspace: the same, with the workspace's name on what is measured per workspace. */
   forWorkspace(workspace: string): Meter;
+  /** Drops the samples of what each scrape sets anew. */
+  freshen(): void;
   /** Text for Prometheus. */
   /** @param workspaces names: the samples of these workspaces and no others; null: everything */
   expose(workspaces?: readonly string[] | null): Promise<string>;
@@ -168,9 +217,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const metersOf = (workspace?: string) => createMeter(made, workspace, options.onMisuse ?? rethrow);
   const meter = metersOf();
   meter.gauge('build_info', 1, { version: options.version, node: process.versions.node });
+  const freshen = () => {
+    for (const [name, metric] of made) if (METRICS[name]?.isFresh) metric.reset();
+  };
   return {
     meter,
     forWorkspace: metersOf,
+    freshen,
     expose: async (workspaces = null) => samplesOf(await registry.metrics(), workspaces),
     contentType: registry.contentType,
   };
@@ -205,8 +258,8 @@ function createMeter(
   ) => {
     const labels = METRICS[name]?.perWorkspace && workspace !== undefined ? { workspace, ...given } : given;
     const metric = made.get(name);
-    if (metric instanceof kind && sameNames(labelsOf(METRICS[name]), Object.keys(labels))) return call(metric, labels);
-    onMisuse(new Error(`no ${kind.name} ${name} with labels [${Object.keys(labels).join(', ')}] is declared`));
+    if (metric instanceof kind && isDeclared(METRICS[name], labels)) return call(metric, labels);
+    onMisuse(new Error(`no ${kind.name} ${name} with labels ${JSON.stringify(labels)} is declared`));
   };
   return {
     count: (name, labels = {}, by = 1) => report(Counter, name, labels, (metric, all) => metric.inc(all, by)),
@@ -222,7 +275,7 @@ function rethrow(error: Error): never {
 function create(registry: Registry, name: string, declaration: Declaration): Metric {
   const common = {
     name: PREFIX + name,
-    help: declaration.help,
+    help: helpOf(declaration),
     labelNames: labelsOf(declaration),
     registers: [registry],
   };
@@ -231,10 +284,24 @@ function create(registry: Registry, name: string, declaration: Declaration): Met
   return new Histogram({ ...common, buckets: [...(declaration.buckets ?? [])] });
 }
 
-function labelsOf(declaration: Declaration | undefined): string[] {
-  return [...(declaration?.perWorkspace ? ['workspace'] : []), ...(declaration?.labels ?? [])];
+/** What a label may say is told where it is looked up. */
+function helpOf({ help, labels = {} }: Declaration): string {
+  const listed = Object.entries(labels).flatMap(([name, values]) =>
+    values ? [` ${name}: ${values.join(', ')}.`] : [],
+  );
+  return help + listed.join('');
 }
 
-function sameNames(wanted: readonly string[], given: readonly string[]): boolean {
-  return wanted.length === given.length && wanted.every((name) => given.includes(name));
+function labelsOf(declaration: Declaration | undefined): string[] {
+  return [...(declaration?.perWorkspace ? ['workspace'] : []), ...Object.keys(declaration?.labels ?? {})];
+}
+
+/** Exactly the names that are declared, each with a value that is. */
+function isDeclared(declaration: Declaration | undefined, given: Labels): boolean {
+  const wanted = labelsOf(declaration);
+  if (wanted.length !== Object.keys(given).length) return false;
+  return wanted.every((name) => {
+    const value = given[name];
+    return value !== undefined && (declaration?.labels?.[name]?.includes(value) ?? true);
+  });
 }

@@ -1,6 +1,7 @@
 import { asSyncError } from '../errors/sync-error.ts';
 import type { Bell } from '../lib/bell.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
+import { DatabaseFault } from '../lib/database-fault.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff, type Random } from '../lib/random.ts';
@@ -200,6 +201,5 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
 
 /** A database that cannot write fails every delivery alike: then none of them is at fault. */
 function isFaultOfDelivery(error: unknown): boolean {
-  const code = (error as { code?: string }).code ?? '';
-  return !/^(disk_full|database_|SQLITE_(FULL|IOERR|BUSY|READONLY|CANTOPEN|NOMEM))/.test(code);
+  return !(error instanceof DatabaseFault);
 }

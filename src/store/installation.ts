@@ -1,9 +1,8 @@
 import { join } from 'node:path';
 import type { Kysely, Transaction } from 'kysely';
-import { SyncError } from '../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Random } from '../lib/random.ts';
 import { type Database, type OpenOptions, openDatabase } from '../lib/sqlite.ts';
-import { storeError } from './database.ts';
 import { INSTALLATION_MIGRATIONS } from './installation-migrations.ts';
 import type { InstallationTables } from './installation-tables.ts';
 
@@ -39,7 +38,7 @@ export async function openInstallation(
       throw error;
     }
   } catch (error) {
-    throw withHint(storeError(error, file), file);
+    throw withHint(asSyncError(error), file);
   }
 }
 
@@ -52,8 +51,7 @@ async function readId(query: InstallationQuery, random: Random): Promise<string>
 }
 
 /** The registry's remedies are those of a workspace's database. */
-function withHint(error: unknown, file: string): unknown {
-  if (!(error instanceof SyncError)) return error;
+function withHint(error: SyncError, file: string): SyncError {
   const { code, message, cause } = error;
   if (code === 'database_newer') {
     const hint =

@@ -284,4 +284,16 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
       await db.schema.createIndex('outbox_turn').on('outbox').columns(turn).execute();
     },
   },
+  '009_status_reads': {
+    async up(db) {
+      // The oldest of each lane, and links that a person removed: found without a look at all rows.
+      await db.schema.createIndex('outbox_age').on('outbox').columns(['state', 'lane', 'since']).execute();
+      await db.schema
+        .createIndex('entities_removed')
+        .on('entities')
+        .column('entity')
+        .where(sql.ref('hand'), '=', 'removed')
+        .execute();
+    },
+  },
 };

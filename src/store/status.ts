@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { CODES } from '../errors/codes.ts';
 import type { ChangeState, EntityKind } from '../model/change.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
-import type { Lane } from '../model/lane.ts';
+import { LANES, type Lane } from '../model/lane.ts';
 import { type BackfillStatus, readBackfills } from './backfills.ts';
 import type { Query } from './database.ts';
 import { ALL_UNITS } from './polls.ts';
@@ -73,7 +73,7 @@ export interface GoneItem {
   readonly at: number;
 }
 
-/** How many the workspace should hold, and how many of them wait for a request. */
+/** How many the workspace should hold, and how many of them wait for a request: the others are synced. */
 interface Tally {
   readonly total: number;
   readonly waiting: number;
@@ -92,8 +92,8 @@ export interface StoredStatus {
   };
   readonly changes: {
     readonly byState: Readonly<Record<ChangeState, number>>;
-    /** First unsent difference among the changes that are due first; null where none waits. */
-    readonly oldestSince: number | null;
+    /** When the oldest unsent difference of each lane appeared; lanes where none waits are left out. */
+    readonly oldest: Readonly<Partial<Record<Lane, number>>>;
     /** Changes that wait for a person, or whose fate is not known. */
     readonly stuck: readonly ChangeRow[];
     /** Due first. */
@@ -180,10 +180,27 @@ async function readChanges(query: Query): Promise<StoredStatus['changes']> {
       held: 0,
       ...Object.fromEntries(counted.map((row) => [row.state, row.count])),
     },
-    oldestSince: next.reduce<number | null>((oldest, row) => Math.min(oldest ?? row.since, row.since), null),
+    oldest: await oldestOfLanes(query),
     stuck: stuck.map(toChange),
     next: next.map(toChange),
   };
+}
+
+/** Over all rows, not those due first: what waits longest may be due last. One look at an index for each lane. */
+async function oldestOfLanes(query: Query): Promise<Partial<Record<Lane, number>>> {
+  const oldest: Partial<Record<Lane, number>> = {};
+  for (const lane of LANES) {
+    const row = await query
+      .selectFrom('outbox')
+      .select('since')
+      .where('state', '=', 'pending')
+      .where('lane', '=', lane)
+      .orderBy('since')
+      .limit(1)
+      .executeTakeFirst();
+    if (row) oldest[lane] = row.since;
+  }
+  return oldest;
 }
 
 /** One state at a time: then the index is in due order already, however many there are. */
@@ -299,7 +316,20 @@ async function countRows(query: Query, table: 'items' | 'tasks'): Promise<number
 }
 
 async function tally(query: Query, kind: EntityKind): Promise<Tally> {
-  return { total: await countKind(query, 'entities', kind), waiting: await countKind(query, 'outbox', kind) };
+  const total = (await countKind(query, 'entities', kind)) - (await countRemoved(query, kind));
+  return { total, waiting: await countKind(query, 'outbox', kind) };
+}
+
+/** Links that a person removed: wanted by their item, and added by nobody. */
+async function countRemoved(query: Query, kind: EntityKind): Promise<number> {
+  const row = await query
+    .selectFrom('entities')
+    .select((build) => build.fn.countAll<number>().as('count'))
+    .where('entity', '>=', `${kind}:`)
+    .where('entity', '<', `${kind};`)
+    .where('hand', '=', sql.lit('removed'))
+    .executeTakeFirstOrThrow();
+  return row.count;
 }
 
 /** The kind is the prefix of the key, so the key's own index answers; `;` follows `:` in the order of characters. */

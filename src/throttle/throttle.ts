@@ -1,11 +1,11 @@
 import type { ErrorCode } from '../errors/codes.ts';
-import { SyncError } from '../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Lane } from '../model/lane.ts';
-import { type Query, type Store, storeError } from '../store/database.ts';
+import type { Query, Store } from '../store/database.ts';
 import { createAlarm } from './alarm.ts';
 import { type Book, type Entry, openBook } from './book.ts';
 import {
@@ -129,7 +129,7 @@ const SLOW = 1_000;
 /** With a refused key one request in this time is spent to see whether it has been put right, milliseconds. */
 const HALT = 5 * 60_000;
 
-/** Reads ledger and brake, re-dating what comes from another boot. Throws what `storeError` makes of a failure. */
+/** Reads ledger and brake, re-dating what comes from another boot. Throws what keeps the database from being read or written. */
 export async function createThrottle(options: ThrottleOptions): Promise<Throttle> {
   const { clock, store, quota } = options;
   const limits = createLimits(quota);
@@ -369,7 +369,7 @@ async function durably<Result>(store: Store, work: (query: Query) => Promise<Res
   try {
     return await store.commit(work);
   } catch (error) {
-    throw storeError(error, store.file);
+    throw asSyncError(error);
   }
 }
 

@@ -4,18 +4,26 @@ import type { QuotaStatus, WorkspaceStatus } from './status.ts';
 
 /** Sets the gauges of one workspace from its status, so that a scrape tells the same as the page. */
 export function setGauges(meter: Meter, workspace: WorkspaceStatus, now: number): void {
+  meter.gauge('workspace_up', workspace.verdict === 'blocked' ? 0 : 1);
+  for (const { code, count } of workspace.causes) meter.gauge('problems', count, { code });
   meter.gauge('inbox_pending', workspace.deliveries.pending);
   meter.gauge('quarantined_deliveries', workspace.deliveries.quarantined);
   for (const [state, count] of Object.entries(workspace.changes.byState)) meter.gauge('outbox_depth', count, { state });
   meter.gauge('held_changes', workspace.changes.byState.held);
   for (const lane of LANES) {
-    const ages = workspace.changes.next.filter((row) => row.lane === lane).map((row) => (now - row.since) / 1_000);
-    meter.gauge('oldest_pending_seconds', Math.max(0, ...ages), { lane });
+    const since = workspace.changes.oldest[lane] ?? now;
+    meter.gauge('oldest_pending_seconds', Math.max(0, (now - since) / 1_000), { lane });
   }
   for (const { name, missingUnits } of workspace.connections)
     meter.gauge('missing_units', missingUnits.length, { connection: name });
   meter.gauge('database_bytes', workspace.databaseBytes);
   setQuotaGauges(meter, workspace.quota, now);
+}
+
+/** Of a workspace of which nothing else can be said. */
+export function setBroken(meter: Meter, code: string): void {
+  meter.gauge('workspace_up', 0);
+  meter.gauge('problems', 1, { code });
 }
 
 function setQuotaGauges(meter: Meter, quota: QuotaStatus, now: number): void {

@@ -2,7 +2,15 @@ import type { BackfillStatus } from '../store/backfills.ts';
 import type { ChangeRow, DeliveryRow, Failure, GoneItem } from '../store/status.ts';
 import { documentOf } from './document.ts';
 import { html, type Markup } from './html.ts';
-import type { ConnectionStatus, Status, WindowStatus, WorkspaceState, WorkspaceStatus } from './status.ts';
+import type {
+  BrokenWorkspace,
+  ConnectionStatus,
+  Status,
+  WindowStatus,
+  WorkspaceState,
+  WorkspaceStatus,
+} from './status.ts';
+import type { Verdict } from './verdict.ts';
 import { bytes, count, counted, duration, when } from './words.ts';
 
 /** Seconds between two loads of the page. */
@@ -13,6 +21,7 @@ export function statusPage(status: Status, refreshes: boolean, pageToken?: strin
   const body = html`${heading(status, refreshes, pageToken)}
 <main>
 ${notReady(status)}
+${status.broken.map(brokenSection)}
 ${status.workspaces.map((workspace) => workspaceSection(workspace, status.at))}
 </main>`;
   return documentOf(titleOf(status), body, refreshes ? html`<meta http-equiv="refresh" content="${REFRESH}">` : null);
@@ -20,14 +29,13 @@ ${status.workspaces.map((workspace) => workspaceSection(workspace, status.at))}
 
 function titleOf(status: Status): string {
   if (!status.ready) return 'not ready – worksync';
-  const halted = status.workspaces.filter(({ state }) => state.kind === 'halted').length;
-  return halted > 0 ? `${halted} halted – worksync` : 'worksync';
+  return status.verdict === 'ok' ? 'worksync' : `${status.verdict} – worksync`;
 }
 
 function heading(status: Status, refreshes: boolean, pageToken: string | undefined): Markup {
   return html`<header>
 <h1>worksync</h1>
-${status.ready ? html`<span class="state good">● ready</span>` : html`<span class="state bad">■ not ready</span>`}
+${status.ready ? verdictWords(status.verdict) : html`<span class="state bad">■ not ready</span>`}
 <span class="soft">version ${status.version}, running for ${duration(status.at - status.startedAt)}</span>
 <span class="soft">as of ${new Date(status.at).toISOString().slice(0, 19).replace('T', ' ')} UTC,
 ${refreshes ? html`loads again every ${REFRESH} s (<a href="/?refresh=off">stop</a>)` : html`<a href="/">load again every ${REFRESH} s</a>`}</span>
@@ -52,6 +60,7 @@ function workspaceSection(workspace: WorkspaceStatus, now: number): Markup {
 <h2>${workspace.name}</h2>
 <p class="soft">${stateWords(workspace.state, now)} · <code>${workspace.address}</code></p>
 ${haltBanner(workspace.state)}
+${warnings(workspace)}
 <div class="cards">
 ${quotaCard(workspace, now)}
 ${deliveriesCard(workspace, now)}
@@ -66,6 +75,35 @@ ${goneTable(workspace.gone, now)}
 ${nextTable(workspace, now)}
 ${latestTable(workspace.deliveries.latest, now)}
 </section>`;
+}
+
+const VERDICTS: Readonly<Record<Verdict, readonly [tone: string, words: string]>> = {
+  ok: ['good', '● ok'],
+  degraded: ['wait', '◆ degraded'],
+  blocked: ['bad', '■ blocked'],
+};
+
+function verdictWords(verdict: Verdict): Markup {
+  const [tone, words] = VERDICTS[verdict];
+  return html`<span class="state ${tone}">${words}</span>`;
+}
+
+/** A workspace of which nothing else can be said. */
+function brokenSection({ name, code, message, hint }: BrokenWorkspace): Markup {
+  return html`<section>
+<h2>${name}</h2>
+<p class="soft"><span class="state bad">■ blocked: ${code}</span></p>
+<div class="banner bad" role="status"><strong>Nothing is taken or sent</strong>
+<p class="text">${message}</p><p>${hint}</p></div>
+</section>`;
+}
+
+/** What does not block, and needs a person nevertheless. */
+function warnings({ causes }: WorkspaceStatus): Markup | null {
+  const degrading = causes.filter(({ verdict }) => verdict === 'degraded');
+  if (degrading.length === 0) return null;
+  return html`<div class="banner wait" role="status"><strong>Degraded</strong>
+${degrading.map(({ message, hint }) => html`<p class="text">${message}. ${hint}</p>`)}</div>`;
 }
 
 function stateWords(state: WorkspaceState, now: number): Markup {
@@ -135,11 +173,16 @@ function deliveriesCard({ deliveries }: WorkspaceStatus, now: number): Markup {
 function changesCard({ changes }: WorkspaceStatus, now: number): Markup {
   return card('Changes to send', [
     ['waiting', count(changes.byState.pending)],
-    ['oldest since', when(changes.oldestSince, now)],
+    ['oldest since', when(oldestOf(changes), now)],
     ['being sent', count(changes.byState.sending)],
     ['fate unknown', alarm(changes.byState.unknown, 'wait')],
     ['held for a person', alarm(changes.byState.held, 'bad')],
   ]);
+}
+
+function oldestOf({ oldest }: WorkspaceStatus['changes']): number | null {
+  const times = Object.values(oldest);
+  return times.length === 0 ? null : Math.min(...times);
 }
 
 function holdingsCard(workspace: WorkspaceStatus): Markup {

@@ -3,9 +3,9 @@ import type { Meter } from '../lib/meter.ts';
 import { type Access, reaches } from '../model/access.ts';
 import { sendPage } from './document.ts';
 import { callerOf } from './door.ts';
-import { setGauges } from './gauges.ts';
+import { setBroken, setGauges } from './gauges.ts';
 import { statusPage } from './page.ts';
-import type { Status } from './status.ts';
+import { type Status, verdictOf } from './status.ts';
 
 export interface WebDeps {
   /** Names of components and reason codes: all that `/readyz` tells. */
@@ -13,6 +13,7 @@ export interface WebDeps {
   readonly metrics: {
     readonly meter: Meter;
     forWorkspace(workspace: string): Meter;
+    freshen(): void;
     /** @param workspaces names; null: everything */
     expose(workspaces: readonly string[] | null): Promise<string>;
     readonly contentType: string;
@@ -32,9 +33,11 @@ export function webRoutes(server: Server, deps: WebDeps): void {
   probeRoutes(server, deps);
   server.get('/metrics', { config: { door: 'metrics', filters: true } }, async (request, reply) => {
     const status = await deps.status();
-    deps.metrics.meter.gauge('up', status.ready ? 1 : 0);
+    deps.metrics.freshen();
+    deps.metrics.meter.gauge('up', status.verdict === 'blocked' ? 0 : 1);
     for (const workspace of status.workspaces)
       setGauges(deps.metrics.forWorkspace(workspace.name), workspace, status.at);
+    for (const { name, code } of status.broken) setBroken(deps.metrics.forWorkspace(name), code);
     const { workspaces } = callerOf(request);
     return reply.type(deps.metrics.contentType).send(await deps.metrics.expose(workspaces));
   });
@@ -50,13 +53,9 @@ const READ = { door: 'read', filters: true } as const;
 
 /** What the caller may know of. */
 function visibleTo(caller: Access, status: Status): Status {
-  const isHidden = (component: string) =>
-    status.workspaces.some(({ name }) => component === `workspace:${name}` && !reaches(caller, name));
-  return {
-    ...status,
-    components: Object.fromEntries(Object.entries(status.components).filter(([name]) => !isHidden(name))),
-    workspaces: status.workspaces.filter(({ name }) => reaches(caller, name)),
-  };
+  const isVisible = ({ name }: { readonly name: string }) => reaches(caller, name);
+  const seen = { workspaces: status.workspaces.filter(isVisible), broken: status.broken.filter(isVisible) };
+  return { ...status, ...seen, verdict: verdictOf({ ...status, ...seen }) };
 }
 
 /** The public probes alone: for the port of the webhooks, where the pages have a port of their own. */

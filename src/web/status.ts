@@ -1,5 +1,5 @@
-import type { SyncError } from '../errors/sync-error.ts';
 import type { ConnectionActivity, StoredStatus } from '../store/status.ts';
+import { type Judgement, judge, type Verdict, worst } from './verdict.ts';
 
 /**
  * What the daemon says about itself: plain JSON, served at `/status.json` and shown by the status page and by
@@ -10,10 +10,25 @@ export interface Status {
   readonly startedAt: number;
   /** When this was put together. */
   readonly at: number;
+  /** Whether this process can store webhooks, and if not, why: component → `ok`, or a reason code. */
   readonly ready: boolean;
-  /** Component → `ok`, or a reason code. */
   readonly components: Readonly<Record<string, string>>;
+  /** The worst of all workspaces; blocked while the process is not ready. */
+  readonly verdict: Verdict;
   readonly workspaces: readonly WorkspaceStatus[];
+  /** Workspaces of which nothing else can be said: they did not open, or their database cannot be read. */
+  readonly broken: readonly BrokenWorkspace[];
+}
+
+export interface BrokenWorkspace extends Failure {
+  readonly name: string;
+}
+
+/** Code, words and remedy. */
+interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string;
 }
 
 /**
@@ -94,7 +109,7 @@ interface HookStatus {
 
 export interface ConnectionStatus extends ConfiguredConnection, Omit<ConnectionActivity, 'connection'> {}
 
-export interface WorkspaceStatus extends Omit<StoredStatus, 'connections'> {
+export interface WorkspaceStatus extends Omit<StoredStatus, 'connections'>, Judgement {
   readonly name: string;
   /** Base address of its API. */
   readonly address: string;
@@ -111,8 +126,8 @@ export interface WorkspaceParts {
   readonly stored: StoredStatus;
   readonly quota: QuotaStatus;
   readonly databaseBytes: number;
-  /** Why the lane to the workspace stands still, where it does. */
-  readonly halt?: SyncError;
+  /** Why nothing is sent or stored, where that is so. */
+  readonly halt?: Failure;
   readonly now: number;
 }
 
@@ -132,6 +147,7 @@ const IDLE: Omit<ConnectionActivity, 'connection'> = {
 export function describeWorkspace(parts: WorkspaceParts): WorkspaceStatus {
   const { name, address, quota, stored, databaseBytes } = parts;
   const activity = new Map(stored.connections.map(({ connection, ...rest }) => [connection, rest]));
+  const connections = parts.connections.map((each) => ({ ...each, ...(activity.get(each.name) ?? IDLE) }));
   return {
     ...stored,
     name,
@@ -139,8 +155,17 @@ export function describeWorkspace(parts: WorkspaceParts): WorkspaceStatus {
     quota,
     databaseBytes,
     state: stateOf(parts),
-    connections: parts.connections.map((each) => ({ ...each, ...(activity.get(each.name) ?? IDLE) })),
+    connections,
+    ...judge({ ...stored, connections, halt: parts.halt ?? null }),
   };
+}
+
+/** Of all workspaces together. A process that cannot store webhooks blocks them all. */
+export function verdictOf({ ready, workspaces, broken }: Pick<Status, 'ready' | 'workspaces' | 'broken'>): Verdict {
+  return worst([
+    ...workspaces.map(({ verdict }) => verdict),
+    ...(ready && broken.length === 0 ? [] : ['blocked' as const]),
+  ]);
 }
 
 /** A slot that is due within this time is no news: a burst passes through the short window like that all day. */

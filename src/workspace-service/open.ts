@@ -1,10 +1,10 @@
-import { SyncError } from '../errors/sync-error.ts';
-import { CorruptDatabaseError, type Database, NewerDatabaseError, openDatabase } from '../lib/sqlite.ts';
+import { asSyncError } from '../errors/sync-error.ts';
+import { type Database, openDatabase } from '../lib/sqlite.ts';
 import type { Steps } from '../lib/steps.ts';
 import { MIGRATIONS } from './migrations.ts';
 import type { ServiceTables } from './tables.ts';
 
-/** Opens a service's database. Throws `database_newer`, `database_corrupt`. */
+/** Opens a service's database. Throws `database_newer`, and what a `DatabaseFault` says. */
 export async function openServiceDatabase({
   file,
   steps,
@@ -15,8 +15,6 @@ export async function openServiceDatabase({
   try {
     return await openDatabase<ServiceTables>({ file, steps, migrations: MIGRATIONS });
   } catch (error) {
-    if (error instanceof NewerDatabaseError) throw new SyncError('database_newer', error.message, { cause: error });
-    if (error instanceof CorruptDatabaseError) throw new SyncError('database_corrupt', error.message, { cause: error });
-    throw error;
+    throw asSyncError(error);
   }
 }

@@ -7,7 +7,7 @@ import { backoff, type Random } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
 import type { Stage } from '../lib/stage.ts';
 import type { Item, ItemReference } from '../model/item.ts';
-import { type Store, storeError } from '../store/database.ts';
+import type { Store } from '../store/database.ts';
 import { findItem, readFields } from '../store/items.ts';
 import { wishTaskList } from '../store/list-reads.ts';
 import { dueNotices, type NoticeRow, nextNotice, retryRefused, settleNotice, updateNotice } from '../store/notices.ts';
@@ -73,7 +73,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     try {
       return await work();
     } catch (error) {
-      logger.error({ error: storeError(error, store.file) }, 'what vendors are to be told could not be read or kept');
+      logger.error({ error: asSyncError(error) }, 'what vendors are to be told could not be read or kept');
       return undefined;
     }
   }

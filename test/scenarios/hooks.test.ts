@@ -63,7 +63,9 @@ describe('webhooks at the vendor', () => {
     await open();
     forge.hooks.set('app', { url: URL_OF_HOOKS, secret: SECRET, isOn: true });
     const findings = async () =>
-      (await checkAll([world.partition()])).filter(({ subject }) => subject.includes('forge'));
+      (await checkAll({ partitions: [world.partition()], broken: new Map() })).filter(({ subject }) =>
+        subject.includes('forge'),
+      );
     expect(await findings()).toEqual([
       { level: 'ok', subject: 'test: forge', message: 'webhooks on: 1' },
       {
@@ -79,7 +81,9 @@ describe('webhooks at the vendor', () => {
     await open({}, { poll: '5m' });
     for (const name of ['app', 'web'])
       forge.hooks.set(name, { url: URL_OF_HOOKS, secret: SECRET, isOn: true, ...(name === 'web' && { flaw: 'deaf' }) });
-    const findings = (await checkAll([world.partition()])).filter(({ message }) => message.includes('webhook'));
+    const findings = (await checkAll({ partitions: [world.partition()], broken: new Map() })).filter(({ message }) =>
+      message.includes('webhook'),
+    );
     expect(findings).toEqual([
       { level: 'ok', subject: 'test: forge', message: 'webhooks on: 2' },
       { level: 'warning', subject: 'test: forge: web', message: 'webhook active: deaf', hint: 'mend it' },
@@ -169,7 +173,9 @@ describe('what only one connection should have', () => {
     world = await createWorld({ connectors: [forgeOf(exclusive)], config });
   };
   const findings = async () =>
-    (await checkAll([world.partition()])).filter(({ message }) => message.includes('serves'));
+    (await checkAll({ partitions: [world.partition()], broken: new Map() })).filter(({ message }) =>
+      message.includes('serves'),
+    );
 
   it('is told where two have it', async () => {
     await open('Forge App 7');

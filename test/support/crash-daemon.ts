@@ -48,6 +48,7 @@ export async function startFastDaemon(options: FastDaemonOptions): Promise<FastD
       random: systemRandom(),
       logger: silentLogger,
       health: createHealth(),
+      checkFile: async () => [],
       steps,
       metrics,
       connectors,

@@ -12,6 +12,7 @@ import { gitProviders } from '../../src/daemon/git-providers.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { createHttpClient, type HttpClient } from '../../src/http/client.ts';
+import type { CheckFile } from '../../src/lib/integrity.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { type Random, systemRandom } from '../../src/lib/random.ts';
 import { noSteps, type Steps } from '../../src/lib/steps.ts';
@@ -51,6 +52,8 @@ export interface WorldOptions {
   readonly memberTokens?: Readonly<Record<string, string>>;
   /** What the clock shows at first, epoch milliseconds; needed beside a real vendor. */
   readonly startAt?: number;
+  /** Of whole databases; finds nothing unless told. */
+  readonly checkFile?: CheckFile;
   /** Vendors beside the real ones, or in the place of those with the same id. */
   readonly connectors?: readonly Connector<unknown>[];
 }
@@ -63,6 +66,8 @@ export interface World {
   readonly people: WorkspaceClient<object>;
   daemon(): Daemon;
   partition(): Partition;
+  /** A page, with the read token. */
+  read(path: string): Promise<Response>;
   /** What `/metrics` answers. */
   metrics(): Promise<string>;
   /** Requests that the daemon's key has had at the service, and how many of them were refused. */
@@ -139,6 +144,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     const inside = countInFlight(vendorClient(options.steps ?? noSteps, metrics));
     const parts = {
       ...{ clock, random, metrics, connectors, logger: silentLogger, health: createHealth(), http: inside.http },
+      checkFile: options.checkFile ?? (async () => []),
       steps: options.steps ?? noSteps,
     };
     const composition = await compose(
@@ -218,6 +224,9 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     return copy;
   }
 
+  const read: World['read'] = (path) =>
+    fetch(`${running.daemon.adminAddress}${path}`, { headers: { authorization: `Bearer ${READ_TOKEN}` } });
+
   let deliveries = 0;
   return {
     clock,
@@ -225,10 +234,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     people,
     daemon: () => running.daemon,
     partition: () => running.partition,
-    async metrics() {
-      const headers = { authorization: `Bearer ${READ_TOKEN}` };
-      return (await fetch(`${running.daemon.adminAddress}/metrics`, { headers })).text();
-    },
+    read,
+    metrics: async () => (await read('/metrics')).text(),
     async requests() {
       const { requests } = await service.statistics();
       return requests.get(credentials.apiKeyId) ?? { received: 0, refused: 0 };

@@ -103,6 +103,7 @@ export async function openEndpoint(
   );
   const server = createServer(options);
   webhookRoutes(server, {
+    isBroken: () => false,
     find: (workspace, connection) => receivers.get(`${workspace}/${connection}`),
     clock,
     largestDelivery: Math.max(...connections.map(({ connector }) => connector.largestDelivery)),

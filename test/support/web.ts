@@ -1,12 +1,18 @@
 import type { StoredStatus } from '../../src/store/status.ts';
-import { describeWorkspace, type QuotaStatus, type Status, type WorkspaceParts } from '../../src/web/status.ts';
+import {
+  describeWorkspace,
+  type QuotaStatus,
+  type Status,
+  verdictOf,
+  type WorkspaceParts,
+} from '../../src/web/status.ts';
 
 export const NOW = Date.UTC(2026, 10, 20, 12, 0, 0);
 const MINUTE = 60_000;
 
 export const EMPTY: StoredStatus = {
   deliveries: { lastReceivedAt: null, lastDay: 0, pending: 0, quarantined: 0, quarantine: [], latest: [] },
-  changes: { byState: { pending: 0, sending: 0, unknown: 0, held: 0 }, oldestSince: null, stuck: [], next: [] },
+  changes: { byState: { pending: 0, sending: 0, unknown: 0, held: 0 }, oldest: {}, stuck: [], next: [] },
   connections: [],
   items: 0,
   backfills: [],
@@ -29,7 +35,7 @@ export const QUOTA: QuotaStatus = {
 
 /** A status with one workspace; `parts` says what is not idle. */
 export function statusWith(parts: Partial<WorkspaceParts> = {}, more: Partial<Status> = {}): Status {
-  return {
+  const status = {
     version: '0.1.0',
     startedAt: NOW - 90 * MINUTE,
     at: NOW,
@@ -56,6 +62,8 @@ export function statusWith(parts: Partial<WorkspaceParts> = {}, more: Partial<St
         ...parts,
       }),
     ],
+    broken: [],
     ...more,
   };
+  return { ...status, verdict: verdictOf(status) };
 }

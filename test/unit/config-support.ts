@@ -72,7 +72,17 @@ export function refusal(call: () => unknown): SyncError {
 /** The problems of the files, with the folder's own name taken away. */
 export function problemsOf(files: Readonly<Record<string, string>>, env: Environment = {}): readonly string[] {
   const folder = folderOf(files);
-  const error = refusal(() => load(folder, env));
-  if (error.code !== 'config_invalid') throw error;
-  return error.message.split('\n').map((line) => line.replace(`${folder}/`, ''));
+  const lines = linesOf(() => load(folder, env)).map((line) => line.replace(`${folder}/`, ''));
+  if (lines.length === 0) throw new Error('nothing was refused');
+  return lines;
+}
+
+/** Of the files that are wrong, whether others are right or not. */
+function linesOf(read: () => LoadedConfig): readonly string[] {
+  try {
+    return read().broken.flatMap(({ error }) => error.message.split('\n'));
+  } catch (error) {
+    if (error instanceof SyncError && error.code === 'config_invalid') return error.message.split('\n');
+    throw error;
+  }
 }

@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { durationText, parseDuration } from '../../src/config/duration.ts';
 import { literalSecrets } from '../../src/config/literal-secrets.ts';
-import { nearest, problemLines } from '../../src/config/problems.ts';
+import { problemLines } from '../../src/config/problems.ts';
 import { parseSchedule, shortestPause } from '../../src/config/schedule.ts';
+import { nearest } from '../../src/lib/nearest.ts';
 
 describe('durations', () => {
   test.each([

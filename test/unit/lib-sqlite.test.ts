@@ -5,14 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Migration } from 'kysely/migration';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import {
-  CorruptDatabaseError,
-  type Database,
-  NewerDatabaseError,
-  type OpenOptions,
-  openDatabase,
-  takeLock,
-} from '../../src/lib/sqlite.ts';
+import { type Database, NewerDatabaseError, type OpenOptions, openDatabase, takeLock } from '../../src/lib/sqlite.ts';
 
 interface Notes {
   notes: { id: number; text: string };
@@ -200,7 +193,10 @@ describe('a file that is no sound database', () => {
   ])('%s is refused, and left as it was', async (_, bytes) => {
     const file = join(tempFolder(), 'test.db');
     writeFileSync(file, bytes);
-    await expect(openDatabase({ file, migrations: {} })).rejects.toThrow(CorruptDatabaseError);
+    await expect(openDatabase({ file, migrations: {} })).rejects.toMatchObject({
+      kind: 'corrupt',
+      code: 'database_corrupt',
+    });
     expect(statSync(file).size).toBe(bytes.length);
   });
 

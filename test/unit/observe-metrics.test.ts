@@ -60,6 +60,23 @@ describe('metrics', () => {
     expect(lines).toContain(`worksync_build_info{version="1.2.3",node="${process.versions.node}"} 1`);
   });
 
+  it('the help text of a label that takes few values tells them all, and no other value is taken', async () => {
+    const text = await createMetrics({ version: '1' }).expose();
+    expect(text).toContain(
+      '# HELP worksync_deliveries_total Deliveries by what became of them. outcome: new, repeated, revived, refused, ' +
+        'failed, applied, superseded, ignored, quarantined.\n',
+    );
+    const { count } = createMetrics({ version: '1' }).forWorkspace('acme');
+    expect(() => count('deliveries_total', { connection: 'a', outcome: 'accepted' })).toThrow('is declared');
+  });
+
+  it('none is declared that nobody reports', async () => {
+    const reported = new Set(calls().map(({ name }) => name));
+    const declared = [...(await createMetrics({ version: '1' }).expose()).matchAll(/^# TYPE worksync_(\S+) /gm)];
+    const ours = declared.map(([, name = '']) => name).filter((name) => !/^(process|nodejs)_/.test(name));
+    expect(ours.filter((name) => !reported.has(name))).toEqual([]);
+  });
+
   it.each([
     ['an unknown name', () => createMetrics({ version: '1' }).meter.count('no_such_total')],
     ['another kind', () => createMetrics({ version: '1' }).meter.count('up')],
@@ -83,7 +100,8 @@ describe('metrics', () => {
     for (const connection of connections) {
       for (const outcome of ['new', 'repeated', 'refused', 'applied', 'superseded', 'ignored', 'quarantined', 'failed'])
         meter.count('deliveries_total', { connection, outcome });
-      for (const outcome of ['page', 'unchanged', 'failed']) meter.count('polls_total', { connection, outcome });
+      for (const outcome of ['complete', 'unchanged', 'limited', 'failed'])
+        meter.count('polls_total', { connection, outcome });
       for (const status of [
         '200',
         '201',

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { appendAnswer, readAnswer, WORKSPACE } from '../../src/store/answers.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
-import { storeError } from '../../src/store/database.ts';
 import {
   blankEntity,
   findEntity,
@@ -338,26 +337,5 @@ describe('single facts', () => {
     await writeMeta(query, 'a', '1');
     await writeMeta(query, 'a', '');
     expect(await readMeta(query, 'a')).toBe('');
-  });
-});
-
-describe('what went wrong with a database', () => {
-  const failing = (code: string) => Object.assign(new Error('x'), { code });
-  it.each([
-    ['SQLITE_FULL', 'disk_full'],
-    ['SQLITE_CORRUPT', 'database_corrupt'],
-    ['SQLITE_CORRUPT_INDEX', 'database_corrupt'],
-    ['SQLITE_NOTADB', 'database_corrupt'],
-    ['SQLITE_IOERR_WRITE', 'database_failed'],
-    ['SQLITE_READONLY', 'database_failed'],
-  ])('%s is %s', (code, expected) => {
-    const cause = failing(code);
-    expect(storeError(cause, 'f.db')).toMatchObject({ code: expected, cause });
-  });
-
-  it('everything else passes through', () => {
-    const error = failing('ECONNRESET');
-    expect(storeError(error, 'f.db')).toBe(error);
-    expect(storeError('text', 'f.db')).toBe('text');
   });
 });

@@ -16,14 +16,19 @@ afterEach(async () => {
   for (const server of closing.splice(0)) await server.close();
 });
 
-function serve(status: Status, secrets: string[] = [], caller: Partial<Caller> = {}) {
+function serve(status: Status | (() => Status), secrets: string[] = [], caller: Partial<Caller> = {}) {
   const server = createServer();
   const health = createHealth();
   const metrics = createMetrics({ version: 'test' });
   const readers: Access = { role: 'read', workspaces: null };
   server.decorateRequest('caller', null);
   server.addHook('onRequest', async (request) => request.setDecorator('caller', { ...readers, ...caller }));
-  webRoutes(server, { health, metrics, status: async () => status, scrub: createScrubber(secrets).scrub });
+  webRoutes(server, {
+    health,
+    metrics,
+    status: async () => (typeof status === 'function' ? status() : status),
+    scrub: createScrubber(secrets).scrub,
+  });
   closing.push(server);
   return {
     health,
@@ -96,7 +101,10 @@ function everywhere(text: string): Status {
         ],
       },
     },
-    { version: text, ready: false, components: { [text]: text } },
+    {
+      ...{ version: text, ready: false, components: { [text]: text } },
+      broken: [{ name: text, code: text, message: text, hint: text }],
+    },
   );
 }
 
@@ -128,18 +136,8 @@ describe('/metrics', () => {
       changes: {
         ...EMPTY.changes,
         byState: { pending: 7, sending: 1, unknown: 0, held: 3 },
-        next: [
-          {
-            entity: 'link:a>b',
-            kind: 'link',
-            lane: 'link',
-            state: 'pending',
-            since: NOW - 9_000,
-            notBefore: 0,
-            attempts: 0,
-            failure: null,
-          },
-        ],
+        // Older than anything that is due first.
+        oldest: { link: NOW - 3 * 86_400_000 },
       },
     } as const;
     const quota = { ...QUOTA, long: { ...QUOTA.long, used: 118 }, paused: { until: NOW + 30_000, reason: 'refused' } };
@@ -151,24 +149,41 @@ describe('/metrics', () => {
       'worksync_quarantined_deliveries{workspace="acme"} 2',
       'worksync_outbox_depth{workspace="acme",state="pending"} 7',
       'worksync_held_changes{workspace="acme"} 3',
-      'worksync_oldest_pending_seconds{workspace="acme",lane="link"} 9',
+      'worksync_oldest_pending_seconds{workspace="acme",lane="link"} 259200',
       'worksync_oldest_pending_seconds{workspace="acme",lane="mirror"} 0',
       'worksync_quota_limit{workspace="acme",window="long"} 200',
       'worksync_quota_used{workspace="acme",window="long"} 118',
       'worksync_quota_paused_seconds{workspace="acme"} 30',
       'worksync_database_bytes{workspace="acme"} 81920',
+      'worksync_workspace_up{workspace="acme"} 1',
+      'worksync_problems{workspace="acme",code="changes_held"} 3',
+      'worksync_problems{workspace="acme",code="deliveries_quarantined"} 2',
     ])
       expect(answer.body).toContain(`${line}\n`);
+  });
+
+  it('says of a workspace that cannot be read so much and no more, also where it told more before', async () => {
+    const server = { status: statusWith() };
+    const { get } = serve(() => server.status);
+    expect((await get('/metrics')).body).toContain('worksync_inbox_pending{workspace="acme"} 0\n');
+    const broken = [{ name: 'acme', code: 'database_corrupt', message: 'damaged', hint: 'restore it' }];
+    server.status = statusWith({}, { workspaces: [], broken });
+    const { body } = await get('/metrics');
+    expect(body.split('\n').filter((line) => line.includes('workspace="acme"'))).toEqual([
+      'worksync_workspace_up{workspace="acme"} 0',
+      'worksync_problems{workspace="acme",code="database_corrupt"} 1',
+    ]);
+    expect(body).toContain('worksync_up 0\n');
   });
 });
 
 describe('who is limited to some workspaces', () => {
   const two = (): Status => {
     const [acme, beta] = [statusWith({ name: 'acme' }), statusWith({ name: 'beta' })];
-    const components = { store: 'ok', 'workspace:acme': 'unauthorized', 'workspace:beta': 'unauthorized' };
-    return { ...acme, components, ready: false, workspaces: [...acme.workspaces, ...beta.workspaces] };
+    const broken = ['acme-two', 'beta-two'].map((name) => ({ name, code: 'config_invalid', message: 'm', hint: 'h' }));
+    return { ...acme, broken, workspaces: [...acme.workspaces, ...beta.workspaces] };
   };
-  const limited = { role: 'read', workspaces: ['acme'] } as const;
+  const limited = { role: 'read', workspaces: ['acme', 'acme-two'] } as const;
 
   it.each(['/', '/status.json', '/metrics'])('sees nothing of the others: %s', async (url) => {
     const all = await serve(two()).get(url);
@@ -182,7 +197,7 @@ describe('who is limited to some workspaces', () => {
     const { body } = await serve(two(), [], limited).get('/metrics');
     const samples = body.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
     expect(samples.length).toBeGreaterThan(10);
-    expect(samples.filter((line) => !line.includes('{workspace="acme"'))).toEqual([]);
+    expect(samples.filter((line) => !/\{workspace="acme(-two)?"/.test(line))).toEqual([]);
   });
 });
 
@@ -238,6 +253,11 @@ describe('the page', () => {
   it.each([
     ['running', {}, 'running'],
     ['halted', { halt: new SyncError('unauthorized', 'the key was refused') }, 'halted: unauthorized'],
+    [
+      'degraded',
+      { stored: { ...EMPTY, deliveries: { ...EMPTY.deliveries, quarantined: 3 } } },
+      '3 deliveries quarantined',
+    ],
     ['paused', { quota: { ...QUOTA, paused: { until: NOW + 120_000, reason: 'refused with 429' } } }, 'in 2 min'],
   ])('says that a workspace is %s', async (_name, parts, words) => {
     const { body } = await serve(statusWith(parts)).get('/');

@@ -26,7 +26,7 @@ describe('readStatus', () => {
   it('is all zeros and nulls for a new database', async () => {
     expect(await readStatus(store.query, NOW)).toEqual({
       deliveries: { lastReceivedAt: null, lastDay: 0, pending: 0, quarantined: 0, quarantine: [], latest: [] },
-      changes: { byState: { pending: 0, sending: 0, unknown: 0, held: 0 }, oldestSince: null, stuck: [], next: [] },
+      changes: { byState: { pending: 0, sending: 0, unknown: 0, held: 0 }, oldest: {}, stuck: [], next: [] },
       connections: [],
       backfills: [],
       items: 0,
@@ -52,7 +52,7 @@ describe('readStatus', () => {
     expect(status.changes.byState).toEqual({ pending: 24, sending: 0, unknown: 1, held: 1 });
     expect(status.changes.next).toHaveLength(20);
     expect(status.changes.next[0]).toMatchObject({ entity: 'pull_request:github/1/2', attempts: 0, failure: null });
-    expect(status.changes.oldestSince).toBe(NOW - 100_000 + 2);
+    expect(status.changes.oldest).toEqual({ mirror: NOW - 100_000 + 2 });
     expect(status.changes.stuck).toMatchObject([
       {
         entity: 'link:i>1',

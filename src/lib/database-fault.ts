@@ -1,0 +1,138 @@
+import { statfsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/**
+ * What keeps a database from being read or written, whatever statement meets it.
+ *
+ * full     the volume has no space left,
+ * denied   this process may not write the file, and
+ * failed   the disk does not read or write it: these may pass, and a write that succeeds proves it.
+ * busy     another process holds it, or memory is short: nothing of the file, and gone at the next try.
+ * corrupt  its content is damaged, and
+ * gone     the file is no longer where it was opened, so what is written is found by nobody: both stay until somebody
+ *          has put the file right and the database is opened anew. Nothing is written meanwhile: a commit would
+ *          promise what cannot be kept, or damage more.
+ */
+export type FaultKind = 'full' | 'denied' | 'failed' | 'busy' | 'corrupt' | 'gone';
+
+const CODES = {
+  full: 'disk_full',
+  denied: 'data_folder_unusable',
+  failed: 'database_failed',
+  busy: 'database_failed',
+  corrupt: 'database_corrupt',
+  gone: 'database_corrupt',
+} as const satisfies Record<FaultKind, string>;
+
+const GONE_HINT =
+  'Stop the daemon, put the file back or restore a backup, and start it again. Nothing is taken or sent meanwhile.';
+
+/** Thrown in place of what SQLite says. Its own error is the cause; the message names the file. */
+export class DatabaseFault extends Error {
+  readonly kind: FaultKind;
+  /** Of the registry of errors. */
+  readonly code: (typeof CODES)[FaultKind];
+  /** The remedy, where it is not that of the code. */
+  readonly hint: string | undefined;
+
+  constructor(kind: FaultKind, file: string, reason: string, cause?: unknown) {
+    super(`${file}: ${reason}`, cause === undefined ? undefined : { cause });
+    this.kind = kind;
+    this.code = CODES[kind];
+    this.hint = kind === 'gone' ? GONE_HINT : undefined;
+  }
+
+  /** Whether it may pass by itself. */
+  get mayPass(): boolean {
+    return this.kind !== 'corrupt' && this.kind !== 'gone';
+  }
+}
+
+/** Knows the fault of one database, from the failure of any of its statements on. */
+export interface FaultWatch {
+  /** Runs a statement. What its failure says of the file is noted, told once, and thrown. */
+  during<Result>(run: () => Result): Result;
+  /** A commit succeeded. */
+  wrote(): void;
+  /** Throws the fault that stands against every write. */
+  refuse(): void;
+  note(fault: DatabaseFault): void;
+  present(): DatabaseFault | undefined;
+}
+
+/** @param tell called with each new kind of fault, and with undefined when a passing one has passed */
+export function watchFaults(file: string, tell: (fault: DatabaseFault | undefined) => void): FaultWatch {
+  let present: DatabaseFault | undefined;
+  const set = (next: DatabaseFault | undefined) => {
+    const isNews = next?.kind !== present?.kind;
+    present = next;
+    if (isNews) tell(next);
+  };
+  const note = (fault: DatabaseFault) => {
+    if (fault.kind !== 'busy' && (present === undefined || present.mayPass)) set(fault);
+  };
+  return {
+    during(run) {
+      try {
+        return run();
+      } catch (error) {
+        const fault = faultOf(error, file);
+        if (fault === undefined) throw error;
+        note(fault);
+        throw fault;
+      }
+    },
+    wrote() {
+      if (present?.mayPass) set(undefined);
+    },
+    refuse() {
+      if (present !== undefined && !present.mayPass) throw present;
+    },
+    note,
+    present: () => present,
+  };
+}
+
+/** What an error of SQLite, or of the file system below it, says of the file; undefined where it says nothing. */
+export function faultOf(error: unknown, file: string): DatabaseFault | undefined {
+  if (error instanceof DatabaseFault) return error;
+  const { code = '', message = '' } = error as { code?: string; message?: string };
+  const kind = kindOf(code, file);
+  return kind && new DatabaseFault(kind, file, `${message} (${code})`, error);
+}
+
+const CORRUPT = /^SQLITE_(CORRUPT|NOTADB)/;
+const FULL = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
+const DENIED = /^(SQLITE_(CANTOPEN|READONLY|PERM|AUTH)|E(ROFS|ACCES|PERM|ISDIR|NOTDIR|NOENT)$)/;
+const BUSY = /^SQLITE_(BUSY|LOCKED|NOMEM|PROTOCOL|INTERRUPT)/;
+const FAILED = /^(SQLITE_(IOERR|NOLFS)|E(IO|NFILE|MFILE)$)/;
+
+function kindOf(code: string, file: string): FaultKind | undefined {
+  if (CORRUPT.test(code)) return 'corrupt';
+  if (FULL.test(code)) return 'full';
+  if (BUSY.test(code)) return 'busy';
+  const kind = DENIED.test(code) ? 'denied' : FAILED.test(code) ? 'failed' : undefined;
+  // SQLite names a full disk only where it writes to the file itself; its side files just fail.
+  return kind !== undefined && isVolumeFull(file) ? 'full' : kind;
+}
+
+/** Less than this is no space for a page and its place in the log, bytes. */
+const LEAST_SPACE = 16_384;
+
+function isVolumeFull(file: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(dirname(file));
+    return bavail * bsize < LEAST_SPACE;
+  } catch {
+    return false;
+  }
+}
+
+/** Where a file is, for as long as it is the same file. */
+export type Place = string;
+
+/** Undefined where there is none, or nobody may look. */
+export function placeOf(file: string): Place | undefined {
+  const stats = statSync(file, { throwIfNoEntry: false, bigint: true });
+  return stats && `${stats.dev}:${stats.ino}`;
+}

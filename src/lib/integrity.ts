@@ -1,0 +1,16 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+
+/** Reads a whole database file. What it complains of; nothing where the file is sound. Throws where it cannot be read. */
+export type CheckFile = (file: string) => Promise<readonly string[]>;
+
+/** In a thread of its own, which ends with the answer: the check of a large file takes seconds of CPU. */
+export const checkInWorker: CheckFile = async (file) => {
+  const worker = new Worker(new URL('./integrity-worker.ts', import.meta.url), { workerData: { file } });
+  try {
+    const [complaints] = (await once(worker, 'message')) as [readonly string[]];
+    return complaints;
+  } finally {
+    await worker.terminate();
+  }
+};

@@ -1,0 +1,8 @@
+import { closest, distance } from 'fastest-levenshtein';
+
+/** The candidate that was probably meant: at most a third of its letters differ. */
+export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  if (candidates.length === 0) return undefined;
+  const best = closest(word, candidates);
+  return distance(word, best) <= Math.ceil(best.length / 3) ? best : undefined;
+}

@@ -1,0 +1,175 @@
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Webhooks } from '@octokit/webhooks';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { pullEvent } from '../support/github-payloads.ts';
+import { type Running, startWorksync, worksync } from '../support/processes.ts';
+import { CAN_MOUNT, mountSmallVolume } from '../support/small-volume.ts';
+
+/** Starts that cannot succeed end with their documented code; those that can in part succeed in part. */
+
+const SECRET = 'a-secret-of-sixteen-or-more';
+const GOOD = `connections:\n  hooks: { connector: github, repositories: [acme/app], webhookSecrets: ${SECRET}, poll: off }\n`;
+
+let scratch = '';
+let data = '';
+const running: Running[] = [];
+const undo: (() => void)[] = [];
+
+beforeEach(() => {
+  scratch = mkdtempSync(join(tmpdir(), 'worksync-start-'));
+  data = join(scratch, 'data');
+});
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((process) => process.end('SIGKILL')));
+  for (const step of undo.splice(0).toReversed()) step();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+function workspaces(files: Readonly<Record<string, string>>): string {
+  const folder = join(scratch, 'workspaces');
+  mkdirSync(folder, { recursive: true });
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  return folder;
+}
+
+const flags = (config: string) => ['--config', config, '--data', data, '--port', '0'];
+
+async function startDaemon(config: string): Promise<{ address: string; said: string }> {
+  const daemon = startWorksync(['run', ...flags(config)]);
+  running.push(daemon);
+  const said = await daemon.says('Status page');
+  return { address: /Status page: (\S+)\//.exec(said)?.[1] ?? '', said };
+}
+
+async function post(address: string, workspace: string): Promise<number> {
+  const body = JSON.stringify(pullEvent({ number: 1 }));
+  const headers = {
+    'content-type': 'application/json',
+    'x-github-event': 'pull_request',
+    'x-github-delivery': 'delivery-1',
+    'x-hub-signature-256': await new Webhooks({ secret: SECRET }).sign(body),
+  };
+  return (await fetch(`${address}/webhooks/${workspace}/hooks`, { method: 'POST', headers, body })).status;
+}
+
+describe('one bad workspace', () => {
+  it('keeps no other from starting: it is shown, and its webhooks are told to come again', async () => {
+    const unset = GOOD.replace(SECRET, `"$\{WEBHOOK_SECRET_THAT_NOBODY_SET}"`);
+    const config = workspaces({
+      'bad.yaml': unset,
+      'broken.yaml': GOOD,
+      'good.yaml': GOOD,
+      'no.yaml': 'connections: [',
+    });
+    mkdirSync(data, { mode: 0o700 });
+    writeFileSync(join(data, 'broken.db'), 'this is no database, and long enough to be looked at as one'.repeat(100));
+    const { address, said } = await startDaemon(config);
+    expect(said).toContain('workspace bad: DID NOT START: config_invalid: ');
+    expect(said).toContain('workspace broken: DID NOT START: database_corrupt: ');
+    const answers = await Promise.all(['good', 'bad', 'broken', 'no', 'never'].map((name) => post(address, name)));
+    expect(answers).toEqual([202, 503, 503, 503, 404]);
+    expect((await fetch(`${address}/readyz`)).status).toBe(200);
+
+    const { code, stdout } = await worksync(['status', ...flags(config)]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^worksync \S+, BLOCKED, /);
+    expect(stdout).toContain('workspace good');
+    expect(stdout).toMatch(
+      /workspace bad\n {2}state {7}BLOCKED config_invalid: .*\n {4}\S+bad\.yaml:2:\d+: .*WEBHOOK_SECRET/,
+    );
+    expect(stdout).toMatch(/workspace broken\n {2}state {7}BLOCKED database_corrupt: /);
+
+    const checked = await worksync(['check', ...flags(config)]);
+    expect(checked.code).toBe(78);
+    expect(checked.stdout).toMatch(
+      /ERROR {4}bad: config_invalid: \S+bad\.yaml:2:\d+: variable WEBHOOK_SECRET_THAT_NOBODY_SET/,
+    );
+    expect(checked.stdout).toMatch(/ERROR {4}broken: database_corrupt: /);
+
+    const command = await worksync(['held', '--workspace', 'broken', ...flags(config)]);
+    expect([command.code, command.stderr]).toEqual([78, expect.stringContaining('database_corrupt')]);
+    const other = await worksync(['held', '--workspace', 'bad', ...flags(config)]);
+    expect([other.code, other.stderr]).toEqual([78, expect.stringContaining('bad.yaml:2:')]);
+    expect((await worksync(['held', '--workspace', 'good', ...flags(config)])).code).toBe(0);
+  }, 90_000);
+
+  it('is the end where there is no other, with every reason', async () => {
+    const config = workspaces({ 'a.yaml': `qota: {}\n${GOOD}`, 'b.yaml': 'connections: {}\n' });
+    const { code, stderr } = await worksync(['run', ...flags(config)]);
+    expect(code).toBe(78);
+    expect(stderr).toContain('a.yaml:1:1: unknown key "qota" (did you mean "quota"?)');
+    expect(stderr).toContain('b.yaml:1:1: connections: nothing would ever come in');
+  });
+
+  it('whose database is damaged is the end where there is no other', async () => {
+    mkdirSync(data, { mode: 0o700 });
+    writeFileSync(join(data, 'only.db'), 'this is no database, and long enough to be looked at as one'.repeat(100));
+    const { code, stderr } = await worksync(['run', ...flags(workspaces({ 'only.yaml': GOOD }))]);
+    expect([code, stderr]).toEqual([78, expect.stringContaining('code:   database_corrupt')]);
+  });
+});
+
+/** A volume with so many bytes left. */
+function fullVolume(left: number): string {
+  const volume = mountSmallVolume(1_048_576);
+  undo.push(volume.remove);
+  volume.fill(left);
+  return volume.path;
+}
+
+describe.runIf(CAN_MOUNT)('a full disk at the start', () => {
+  // From not even a place for the lock to one for everything but the last table.
+  it.each([0, 4_096, 16_384, 65_536, 131_072, 262_144])(
+    'ends with 75, also with %d bytes left',
+    async (left) => {
+      data = join(fullVolume(left), 'data');
+      const { code, stderr } = await worksync(['run', ...flags(workspaces({ 'one.yaml': GOOD }))]);
+      expect([code, stderr]).toEqual([75, expect.stringContaining('code:   disk_full')]);
+      expect(stderr).not.toMatch(/internal|no transaction is active/);
+    },
+    60_000,
+  );
+
+  it.each([0, 65_536, 262_144, 524_288])(
+    'ends the demo with 75, with %d bytes left for its data',
+    async (left) => {
+      const { code, stderr } = await worksync(['demo'], { env: { TMPDIR: fullVolume(left) } });
+      expect([code, stderr]).toEqual([75, expect.stringContaining('code:   disk_full')]);
+      expect(stderr).not.toMatch(/internal|no transaction is active/);
+    },
+    90_000,
+  );
+});
+
+describe.runIf(process.getuid?.() === 0)('files that the daemon may not write', () => {
+  const NOBODY = 65_534;
+  /** The start of another user, who may read everything here. */
+  const asNobody = (config: string) => worksync(['run', ...flags(config)], { uid: NOBODY });
+
+  beforeEach(() => chmodSync(scratch, 0o755));
+
+  it.each(['one.db', 'worksync.db', 'worksync.lock', 'one.service.db'])(
+    '%s: ends with 78 and names it',
+    async (name) => {
+      const config = workspaces({ 'one.yaml': GOOD });
+      mkdirSync(data, { mode: 0o755 });
+      chownSync(data, NOBODY, NOBODY);
+      writeFileSync(join(data, name), '');
+      chmodSync(join(data, name), 0o444);
+      const { code, stderr } = await asNobody(config);
+      expect([code, stderr]).toEqual([78, expect.stringContaining('code:   data_folder_unusable')]);
+      expect(stderr).toContain(name);
+    },
+    60_000,
+  );
+
+  it('the folder itself: ends with 78 and names it', async () => {
+    mkdirSync(data, { mode: 0o555 });
+    const { code, stderr } = await asNobody(workspaces({ 'one.yaml': GOOD }));
+    expect([code, stderr]).toEqual([78, expect.stringContaining('code:   data_folder_unusable')]);
+    expect(stderr).toContain(data);
+  }, 60_000);
+});
