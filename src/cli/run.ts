@@ -1,13 +1,10 @@
-import closeWithGrace from 'close-with-grace';
 import { type Composition, compose } from '../daemon/compose.ts';
 import type { Daemon } from '../daemon/daemon.ts';
 import { drained } from '../daemon/drain.ts';
 import { findStage, playDeliveries, seedTasks } from './demo-play.ts';
 import type { Session } from './session.ts';
+import { endOnSignals } from './signals.ts';
 import { plural } from './words.ts';
-
-/** Longest orderly end, milliseconds: container engines kill after 10 s. */
-const LONGEST_END = 8_000;
 
 /**
  * `worksync run`: the daemon, until a signal ends it. On the embedded default it also plays the bundled deliveries.
@@ -16,12 +13,10 @@ const LONGEST_END = 8_000;
  */
 export async function run(session: Session, demoSecret: string): Promise<void> {
   const { parts } = session;
-  const composition = await compose(session, parts);
-  closeWithGrace({ delay: LONGEST_END, logger: false }, async ({ err, signal }) => {
-    if (err) parts.logger.error({ error: err }, 'the daemon ends because of a fault');
-    else parts.logger.info({ signal }, 'the daemon ends');
-    await composition.close();
-  });
+  const composing = compose(session, parts);
+  // From the begin: a signal that comes while it starts ends it in order too.
+  endOnSignals({ ...parts, close: () => composing.then((composition) => composition.close()) });
+  const composition = await composing;
   const stage = findStage(composition, demoSecret);
   if (stage) await seedTasks(stage, parts);
   const daemon = await composition.serve();

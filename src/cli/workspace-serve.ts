@@ -1,9 +1,9 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import closeWithGrace from 'close-with-grace';
 import { gitProviders } from '../daemon/git-providers.ts';
 import type { Parts } from '../daemon/parts.ts';
 import { createWorkspaceService, type Reached } from '../workspace-service/service.ts';
+import { endOnSignals } from './signals.ts';
 
 export interface ServeOptions {
   readonly port: number;
@@ -22,9 +22,10 @@ export interface Served {
   /** Ends in `/api/v1`. */
   readonly url: string;
   readonly workspaceId: string;
-  readonly apiKey: string;
-  /** Of an owner. */
-  readonly oauthToken: string;
+  /** Only where this start made it: it works on after a restart, and is not shown again. */
+  readonly apiKey: string | null;
+  /** Of an owner; shown as the key is. */
+  readonly oauthToken: string | null;
 }
 
 /** Both windows of the specification, milliseconds (section 8). */
@@ -49,11 +50,26 @@ export async function serveWorkspace(options: ServeOptions, parts: Parts): Promi
     meter: parts.metrics.meter,
     providers: gitProviders(parts),
   });
-  closeWithGrace({ delay: 8_000, logger: false }, async () => {
-    await service.close();
-    await parts.http.close();
+  endOnSignals({
+    ...parts,
+    async close() {
+      await service.close();
+      await parts.http.close();
+    },
   });
   const url = await service.listen({ host: options.host, port: options.port });
-  const { workspaceId, apiKey, oauthToken } = await service.mintStartCredentials();
-  return { url, workspaceId, apiKey, oauthToken };
+  const { workspaceId, apiKey, oauthToken, isNew } = await service.startCredentials();
+  return { url, workspaceId, apiKey: isNew ? apiKey : null, oauthToken: isNew ? oauthToken : null };
+}
+
+/** For people: the credentials while they can be shown, else how to make others. */
+export function describeServed({ url, apiKey, oauthToken }: Served, file: string): string {
+  const head = `The workspace service listens at ${url}`;
+  if (apiKey !== null && oauthToken !== null)
+    return `${head}\n  key    ${apiKey}\n  token  ${oauthToken}\nThey are shown this once, and work until they are revoked.`;
+  const token = `worksync workspace token --db ${file} --user Owner --role owner`;
+  return `${head}
+The key and the token of the first start go on to work. To make others:
+  ${token}
+  WORKSYNC_OAUTH_TOKEN="$(${token})" worksync keys create --url ${url} --description "what for"`;
 }

@@ -12,7 +12,7 @@ import { createWorkspaceService, type WorkspaceService } from '../../src/workspa
 import { createWorld } from '../support/daemon.ts';
 import { readDockerfile } from '../support/dockerfile.ts';
 import { pullEvent } from '../support/github-payloads.ts';
-import { type Ended, type Running, startNode, startWorksync, TOP } from '../support/processes.ts';
+import { type Ended, type Running, startNode, startProgram, startWorksync, TOP } from '../support/processes.ts';
 
 /** If one of these is ever printed, it is found. */
 const WEBHOOK_SECRET = 'canary-webhook-secret-4f1d';
@@ -43,7 +43,7 @@ beforeEach(async () => {
     },
   });
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
-  const { apiKey, oauthToken } = await service.mintStartCredentials();
+  const { apiKey, oauthToken } = await service.startCredentials();
   for (const secret of [apiKey, oauthToken]) secrets.add(secret);
   config = writeConfig({ workspace: { url, apiKey } });
 });
@@ -203,6 +203,65 @@ describe('SIGTERM', () => {
     await startDaemon();
     await until(async () => (await service.statistics()).pullRequests === 1);
   });
+});
+
+describe('other signals', () => {
+  it('SIGQUIT ends in order too', async () => {
+    const { running } = await startDaemon();
+    expect((await running.end('SIGQUIT')).code).toBe(0);
+  });
+
+  it.each(['SIGHUP', 'SIGUSR2'] as const)('%s is logged and ignored', async (signal) => {
+    const { running, address } = await startDaemon();
+    running.child.kill(signal);
+    for (let look = 0; look < 20; look++) expect((await fetch(`${address}/readyz`)).status).toBe(200);
+    expect(await post(address, 1)).toBe(202);
+    const { code, stderr } = await running.end('SIGTERM');
+    expect(code).toBe(0);
+    expect(stderr).toMatch(new RegExp(`"signal":"${signal}","msg":"the signal is ignored: restart the process`));
+  });
+
+  it('a second one ends at once, with the code that shells know, however long the end takes', async () => {
+    const { running, address } = await startDaemon();
+    let held = 0;
+    hold = () => {
+      held++;
+      return new Promise(() => undefined);
+    };
+    expect(await post(address, 1)).toBe(202);
+    await until(() => held > 0);
+    let ended: number | null | undefined;
+    void running.ended.then(({ code }) => {
+      ended = code;
+    });
+    // What follows the first within a moment is the same wish: npm passes on what reached the daemon itself.
+    while (ended === undefined) {
+      running.child.kill('SIGTERM');
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    expect(ended).toBe(143);
+  });
+});
+
+describe('npm start', () => {
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'passes %s on: nothing is left behind, port and lock are free',
+    async (signal) => {
+      const env = { WORKSYNC_CONFIG: config, WORKSYNC_DATA: data(), WORKSYNC_PORT: '0' };
+      const npm = startProgram('npm', ['start', '--silent'], { env });
+      started.push(npm);
+      await npm.says('worksync runs.');
+      const { address } = JSON.parse(readFileSync(join(data(), 'daemon.json'), 'utf8')) as { address: string };
+      expect(await post(address, 1)).toBe(202);
+      npm.child.kill(signal);
+      await npm.ended;
+      // The process that had them is gone, and has ended in order: it took its address back.
+      await until(async () => (await post(address, 2)) === 'refused');
+      expect(readdirSync(data())).not.toContain('daemon.json');
+      const { running } = await startDaemon();
+      expect((await running.end()).code).toBe(0);
+    },
+  );
 });
 
 describe('SIGUSR1', () => {

@@ -151,7 +151,7 @@ describe('run', () => {
       .split('\n')
       .map((line) => (JSON.parse(line) as { msg: string }).msg);
     expect(messages).toContain('the daemon runs');
-    expect(messages).toContain('the daemon ends');
+    expect(messages).toContain('the process ends');
   }, 30_000);
 
   it('keeps a second process off its data, while the other commands ask it', async () => {

@@ -1,0 +1,54 @@
+import closeWithGrace from 'close-with-grace';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+
+/** Longest orderly end, milliseconds: container engines kill after 10 s. */
+const LONGEST_END = 8_000;
+/**
+ * A second signal within this time is the first one once more, milliseconds: Ctrl-C reaches npm and the daemon, and npm
+ * passes it on.
+ */
+const SAME_SIGNAL = 500;
+
+/** Ends in order; each with the code that the shell knows for a second one, which ends at once. */
+const ENDING = { SIGINT: 130, SIGTERM: 143, SIGQUIT: 131 } as const;
+/** Nothing happens yet; their default would be to end the process. */
+const IGNORED = ['SIGHUP', 'SIGUSR2'] as const;
+
+/** What close-with-grace would take for a wish to end: a crash stays a crash. */
+const OTHERS = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
+
+interface Ending {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Resolves when everything is closed. */
+  close(): Promise<void>;
+}
+
+/**
+ * SIGTERM, SIGINT and SIGQUIT close in order and end with 0; another of them ends at once. SIGHUP and SIGUSR2 are logged
+ * and ignored. A fault that nobody caught closes in order and ends with 1; so does what takes longer than it may.
+ */
+export function endOnSignals({ clock, logger, close }: Ending): void {
+  let since: number | undefined;
+  const ending = Object.keys(ENDING) as (keyof typeof ENDING)[];
+  const skip = [...ending, ...IGNORED, ...OTHERS];
+  const grace = closeWithGrace({ delay: LONGEST_END, logger: false, skip }, async ({ err }) => {
+    if (err) logger.error({ error: err }, 'the process ends because of a fault');
+    await close();
+  });
+  for (const signal of ending) {
+    process.on(signal, () => {
+      if (since !== undefined && clock.monotonic() - since < SAME_SIGNAL) return;
+      if (since !== undefined) process.exit(ENDING[signal]);
+      since = clock.monotonic();
+      logger.info({ signal }, 'the process ends');
+      grace.close();
+    });
+  }
+  for (const signal of IGNORED) {
+    process.on(signal, () =>
+      logger.warn({ signal }, 'the signal is ignored: restart the process to change its configuration'),
+    );
+  }
+}
