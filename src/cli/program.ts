@@ -211,7 +211,7 @@ function addWorkspace(program: Command, setting: Setting, exit: (code: number) =
       likeOption('allowedHosts'),
     )
     .option('--trusted-proxies <ranges>', 'addresses of your reverse proxies', likeOption('trustedProxies'))
-    .option('--json', 'print one JSON line when it listens')
+    .option('--json', 'print one JSON line when it listens; key and token are in it at the first start only')
     .addHelpText('after', '\nExample: worksync workspace serve --port 8090 --db data/workspace.service.db --json')
     .exitOverride()
     .action(async ({ json, db: file, port, host, quota: requests, burst, ...given }: ServeFlags) => {
@@ -221,10 +221,9 @@ function addWorkspace(program: Command, setting: Setting, exit: (code: number) =
       if (key) setting.scrubber.add(key.text);
       const own = { file, quota: { requests, burst }, secretKey: key?.key };
       const options = { ...own, port, host, allowPrivateWebhooks, reached };
-      const { serveWorkspace } = await import('./workspace-serve.ts');
+      const { describeServed, serveWorkspace } = await import('./workspace-serve.ts');
       const served = await serveWorkspace(options, systemParts(logger, setting.version, setting.scrubber));
-      const people = `The workspace service listens at ${served.url}\n  key    ${served.apiKey}\n  token  ${served.oauthToken}`;
-      print(json ? JSON.stringify(served) : people);
+      print(json ? JSON.stringify(served) : describeServed(served, file));
     });
   addWorkspaceToken(workspace, exit);
   addConnectProvider(workspace, setting, exit);

@@ -8,7 +8,7 @@ import type { Parts } from './parts.ts';
 export interface Embedded {
   /** Ends in `/api/v1`. */
   readonly url: string;
-  /** The daemon's own key: made at each start, the one before is revoked. */
+  /** The daemon's own key: made at the first start, and kept encrypted. */
   readonly apiKey: string;
   /** An owner's token. */
   readonly oauthToken: string;
@@ -43,7 +43,7 @@ export async function startEmbedded(
     allowPrivateWebhooks: true,
   });
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
-  const { apiKey, apiKeyId, oauthToken } = await service.mintStartCredentials();
+  const { apiKey, apiKeyId, oauthToken } = await service.startCredentials();
   return {
     url,
     apiKey,

@@ -1,3 +1,4 @@
+import { SealError } from '../lib/secret-box.ts';
 import type { Write } from './commits.ts';
 import type { Service } from './context.ts';
 import { newId, timeNow } from './context.ts';
@@ -28,8 +29,10 @@ export interface StartCredentials {
   readonly apiKeyId: string;
   readonly apiKey: string;
   readonly tokenId: string;
-  /** An owner's; lives until the next start. */
+  /** An owner's. */
   readonly oauthToken: string;
+  /** Whether they were made just now: the only time when anybody should be shown them. */
+  readonly isNew: boolean;
 }
 
 /**
@@ -44,8 +47,11 @@ export interface Administration {
   mintToken(token: NewToken): Promise<{ tokenId: string; secret: string }>;
   /** Stores a member's token at a git provider, encrypted. */
   connectProvider(token: NewProviderToken): Promise<void>;
-  /** Revokes what the start before minted and mints anew; the first start also makes the workspace and its owner. */
-  mintStartCredentials(): Promise<StartCredentials>;
+  /**
+   * A key and an owner's token, made at the first start with the workspace and its owner, and the same at every later one:
+   * who uses them goes on after a restart.
+   */
+  startCredentials(): Promise<StartCredentials>;
 }
 
 export function createAdministration(service: Service): Administration {
@@ -61,7 +67,7 @@ export function createAdministration(service: Service): Administration {
     },
     mintToken: (token) => commits.run((write) => insertToken(write, service, token)),
     connectProvider: (token) => commits.run((write) => storeProviderToken(write, service, token)),
-    mintStartCredentials: () => mintStartCredentials(service),
+    startCredentials: () => startCredentials(service),
   };
 }
 
@@ -105,20 +111,43 @@ async function insertTeam(
 
 const START_FACT = 'start_credentials';
 
-/** What is remembered of a start; the secrets are not. */
-type StartFact = Omit<StartCredentials, 'apiKey' | 'oauthToken'>;
+/** What is remembered of a start. The secrets are sealed; before they were kept nobody could read them again. */
+interface StartFact extends Omit<StartCredentials, 'apiKey' | 'oauthToken' | 'isNew'> {
+  readonly sealedKey?: string;
+  readonly sealedToken?: string;
+}
 
-async function mintStartCredentials(service: Service): Promise<StartCredentials> {
-  const { before, minted } = await service.commits.run(async (write) => {
+async function startCredentials(service: Service): Promise<StartCredentials> {
+  const { minted, lost } = await service.commits.run(async (write) => {
     const last = await readFact(write);
-    if (last) await revokeStart(service, write, last);
-    return { before: last, minted: await mintStart(service, write, last ?? (await firstStart(service, write))) };
+    const kept = last && openSealed(service, last);
+    if (kept) return { minted: kept };
+    const unreadable = last?.sealedKey === undefined ? undefined : last;
+    if (unreadable) await revokeStart(service, write, unreadable);
+    return { minted: await mintStart(service, write, last ?? (await firstStart(service, write))), lost: unreadable };
   });
-  if (before) {
-    service.access.forget(before.apiKeyId);
-    service.access.forget(before.tokenId);
+  if (lost) {
+    service.access.forget(lost.apiKeyId);
+    service.access.forget(lost.tokenId);
   }
   return minted;
+}
+
+/** Undefined where they were never kept, or sealed with a key that is lost. */
+function openSealed({ secrets }: Service, fact: StartFact): StartCredentials | undefined {
+  const { sealedKey, sealedToken, ...ids } = fact;
+  if (sealedKey === undefined || sealedToken === undefined) return undefined;
+  try {
+    const apiKey = secrets.open(sealedKey, placeOf(fact.apiKeyId));
+    return { ...ids, apiKey, oauthToken: secrets.open(sealedToken, placeOf(fact.tokenId)), isNew: false };
+  } catch (error) {
+    if (error instanceof SealError) return undefined;
+    throw error;
+  }
+}
+
+function placeOf(id: string): string {
+  return `${START_FACT} ${id}`;
 }
 
 async function readFact(write: Write): Promise<StartFact | undefined> {
@@ -144,12 +173,14 @@ async function mintStart(
 ): Promise<StartCredentials> {
   const key = await insertKey(write, service, { workspaceId, userId, description: 'minted at start' });
   const token = await insertToken(write, service, { workspaceId, userId, role: 'owner', ttl: null });
-  const fact: StartFact = { workspaceId, userId, apiKeyId: key.row.api_key_id, tokenId: token.tokenId };
-  const value = JSON.stringify(fact);
+  const ids = { workspaceId, userId, apiKeyId: key.row.api_key_id, tokenId: token.tokenId };
+  const sealedKey = service.secrets.seal(key.secret, placeOf(ids.apiKeyId));
+  const sealedToken = service.secrets.seal(token.secret, placeOf(ids.tokenId));
+  const value = JSON.stringify({ ...ids, sealedKey, sealedToken } satisfies StartFact);
   await write
     .insertInto('facts')
     .values({ name: START_FACT, value })
     .onConflict((conflict) => conflict.column('name').doUpdateSet({ value }))
     .execute();
-  return { ...fact, apiKey: key.secret, oauthToken: token.secret };
+  return { ...ids, apiKey: key.secret, oauthToken: token.secret, isNew: true };
 }

@@ -169,7 +169,7 @@ describe('run', () => {
     expect(second.code).toBe(75);
     expect(second.stderr).toMatch(/is in use by another worksync process\n {2}remedy: .+\n {2}code: {3}locked\n$/);
     expect(status.code).toBe(0);
-    expect(status.stdout).toMatch(/^worksync \d\S*, ready, up for .+\n\nworkspace one {2}http/);
+    expect(status.stdout).toMatch(/^worksync \d\S*, ok, up for .+\n\nworkspace one {2}http/);
     expect(JSON.parse(json.stdout)).toMatchObject({ ready: true, workspaces: [{ name: 'one' }] });
     expect(health).toEqual({ code: 0, stdout: '', stderr: '' });
     expect(once.code).toBe(0);
@@ -181,7 +181,7 @@ describe('run', () => {
 });
 
 describe('workspace serve', () => {
-  it('prints what a client needs, and the next start revokes it', async () => {
+  it('prints what a client needs, once, and its clients go on after a restart', async () => {
     const first = await serve();
     expect(first.served.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/api\/v1$/);
     expect((await tasks(first.served, first.served.apiKey)).status).toBe(200);
@@ -192,12 +192,28 @@ describe('workspace serve', () => {
 
     const second = await serve();
     expect(second.served.workspaceId).toBe(first.served.workspaceId);
-    expect((await tasks(second.served, first.served.apiKey)).status).toBe(401);
-    expect((await tasks(second.served, first.served.oauthToken)).status).toBe(401);
-    expect((await tasks(second.served, second.served.apiKey)).status).toBe(200);
+    expect(second.served).toMatchObject({ apiKey: null, oauthToken: null });
+    for (const credential of [first.served.apiKey, first.served.oauthToken])
+      expect((await tasks(second.served, credential)).status).toBe(200);
     const locked = await worksync(['workspace', 'serve', '--port', '0', '--db', join(scratch, 'service.db')]);
     expect(locked.code).toBe(75);
   }, 30_000);
+
+  it('tells people at a later start how to make another key, with commands that work', async () => {
+    await (await serve()).process.end();
+    const again = start(['workspace', 'serve', '--port', '0', '--db', join(scratch, 'service.db')]);
+    const said = await again.says('--description "what for"');
+    expect(said).not.toMatch(/wsk_|wst_/);
+    const url = /listens at (\S+)/.exec(said)?.[1] ?? '';
+    const [, token = ''] = /^ {2}worksync (workspace token .*)$/m.exec(said) ?? [];
+    const minted = (await worksync(token.split(' '))).stdout.trim();
+    const made = await worksync(['keys', 'create', '--url', url, '--description', 'what for'], {
+      env: { WORKSYNC_OAUTH_TOKEN: minted },
+    });
+    expect(made.code).toBe(0);
+    const served = { url, workspaceId: '', apiKey: '', oauthToken: '' };
+    expect((await tasks(served, made.stdout.trim())).status).toBe(200);
+  }, 60_000);
 
   it('limits to 40 a minute unless told otherwise, and with 0 not at all', async () => {
     const limited = await serve();
@@ -217,10 +233,10 @@ describe('workspace serve', () => {
     const keys = new Set<string>();
     for (let starts = 0; starts < 25; starts++) {
       const service = await createWorkspaceService({ file: join(scratch, 'many.db'), quota, ...parts });
-      keys.add((await service.mintStartCredentials()).apiKey);
+      keys.add((await service.startCredentials()).apiKey);
       await service.close();
     }
-    expect(keys.size).toBe(25);
+    expect(keys.size).toBe(1);
     await parts.http.close();
   });
 });

@@ -82,7 +82,7 @@ export async function openSite(compileCache: string): Promise<Site> {
     },
   });
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
-  const credentials = await service.mintStartCredentials();
+  const credentials = await service.startCredentials();
   key = credentials.apiKey;
   const http = createHttpClient({ steps: noSteps, meter: silentMeter });
   const send = createSend({ http, baseUrl: url, apiKey: () => credentials.oauthToken });

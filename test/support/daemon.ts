@@ -127,7 +127,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     });
   let service = await openService();
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
-  const credentials = await service.mintStartCredentials();
+  const credentials = await service.startCredentials();
   for (const [provider, token] of Object.entries(options.memberTokens ?? {})) {
     const host = realConnectors.find(({ id }) => id === provider)?.publicHost as string;
     const { workspaceId, userId } = credentials;

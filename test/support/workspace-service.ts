@@ -60,7 +60,7 @@ export async function startWorkspaceService(options: TestServiceOptions = {}): P
     allowPrivateWebhooks: options.allowPrivateWebhooks ?? true,
   });
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
-  const start = await service.mintStartCredentials();
+  const start = await service.startCredentials();
   const http = createHttpClient({ steps: noSteps, meter: silentMeter });
   return {
     ...start,

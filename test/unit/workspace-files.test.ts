@@ -132,7 +132,7 @@ it('an upload whose commit fails is not acknowledged, leaves the address usable,
     return { service, url: await service.listen({ host: '127.0.0.1', port: 0 }) };
   };
   const first = await open();
-  const { apiKey } = await first.service.mintStartCredentials();
+  const { apiKey } = await first.service.startCredentials();
   const asked = await fetch(`${first.url}/files/upload-url`, {
     method: 'POST',
     headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
@@ -198,7 +198,7 @@ describe('addresses of files', () => {
     });
     onTestFinished(() => service.close());
     const { port } = new URL(await service.listen({ host: '127.0.0.1', port: 0 }));
-    const { apiKey } = await service.mintStartCredentials();
+    const { apiKey } = await service.startCredentials();
     const options = { port, method: 'POST', path: '/api/v1/workspaces/current/files/upload-url' };
     const all = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', ...headers };
     const answer = await new Promise<string>((resolve) => {
