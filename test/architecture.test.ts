@@ -24,7 +24,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   reconcile: [...PURE, 'store', 'connectors/connector.ts'],
   outbox: [...PURE, 'store', 'workspace'],
   'write-back': [...PURE, 'store', 'connectors/connector.ts'],
-  gateway: [...PURE, 'http', 'store', 'workspace'],
+  learn: [...PURE, 'http', 'store', 'workspace'],
+  gateway: [...PURE, 'http', 'store', 'workspace', 'learn'],
   web: [...PURE, 'http', 'store'],
   'workspace-service': [...PURE, 'http', 'workspace/contract.ts', 'connectors/connector.ts'],
 };

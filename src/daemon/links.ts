@@ -100,19 +100,20 @@ interface AddedLink {
   readonly item: ItemKey | null;
 }
 
-/** A person added a link: it is theirs, also where one of ours, or one that had been taken away, stood in its place. */
-export async function linkAdded(
-  { store, passage, random }: Partition,
-  { taskId, workItem, item }: AddedLink,
-  clock: Clock,
-) {
+/**
+ * A person added a link: it is theirs, also where one of ours, or one that had been taken away, stood in its place. The
+ * workspace's answer is learnt like any other; only for which item it was, it does not say.
+ */
+export async function linkAdded({ store, wakeReconcile, random }: Partition, added: AddedLink, clock: Clock) {
+  const { item } = added;
+  if (item === null) return { done: true };
   const now = clock.now();
   await store.commit(async (query) => {
-    if (item !== null) await keepManual(query, { taskId, workItem, item }, now);
-    const answer = { action: 'saw-link', entity: '', sentAt: now, body: { ...workItem, taskId } } as const;
-    await appendAnswer(query, answer, random.uuid(), now);
+    await keepManual(query, { ...added, item }, now);
+    const look = { action: 'look-again', entity: item, sentAt: now, body: null } as const;
+    await appendAnswer(query, look, random.uuid(), now);
   });
-  passage.inbox.ring();
+  wakeReconcile();
   return { done: true };
 }
 
@@ -157,7 +158,11 @@ function urlOf(row: EntityRow): string | undefined {
 }
 
 /** A person removed a link, or wants it not to be added: it is not added again while the text goes on naming the task. */
-export async function linkRemoved({ store, passage, random }: Partition, { taskId, link }: Removal, clock: Clock) {
+export async function linkRemoved(
+  { store, wakeReconcile, random }: Partition,
+  { taskId, link }: Removal,
+  clock: Clock,
+) {
   const now = clock.now();
   const marked = await store.commit(async (query) => {
     const row = await findLink(query, taskId, link);
@@ -178,6 +183,6 @@ export async function linkRemoved({ store, passage, random }: Partition, { taskI
     }
     return row.desired !== null;
   });
-  passage.inbox.ring();
+  wakeReconcile();
   return { marked };
 }

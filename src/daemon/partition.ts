@@ -3,7 +3,6 @@ import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
 import { CODES } from '../errors/codes.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
-import { createRouteOf } from '../gateway/route-of.ts';
 import { createTokens } from '../gateway/tokens.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import { createBackfills } from '../intake/backfill.ts';
@@ -16,6 +15,8 @@ import { createPolls, type Polls } from '../intake/polls.ts';
 import { retentionJob } from '../intake/retention.ts';
 import { sweepJobs } from '../intake/sweeps.ts';
 import type { Receiver } from '../intake/webhooks.ts';
+import { createLearn } from '../learn/learn.ts';
+import { createRouteOf } from '../learn/route-of.ts';
 import { createBell } from '../lib/bell.ts';
 import type { DatabaseFault } from '../lib/database-fault.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -82,6 +83,8 @@ export interface Partition {
   readonly publicUrl?: string;
   /** Tells the outbox that changes became due without reconcile's doing. */
   wakeOutbox(): void;
+  /** Tells reconcile that something came into the inbox. */
+  wakeReconcile(): void;
   /** Tells that a backfill was asked for. */
   wakeBackfills(): void;
   /** Calls when the daemon has written to the workspace. */
@@ -157,7 +160,10 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
     cut: cut.signal,
   };
   const through = throughThrottle(throttle, clock, (record) => store.commit((transaction) => record(transaction)));
-  const sendThrough = directSend(door, through);
+  const bells = { inbox: createBell(), outbox: createBell() };
+  const routeOf = createRouteOf(apiOverrides.parse(config.workspace.api ?? {}));
+  const learn = createLearn({ store, routeOf, ...bells, clock, random, logger });
+  const sendThrough = directSend(door, through, clock, learn);
   const send: typeof sendThrough = async (request, context) => {
     try {
       return await sendThrough(request, context);
@@ -165,7 +171,6 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
       if (request.method !== 'GET') tellWritten();
     }
   };
-  const bells = { inbox: createBell(), outbox: createBell() };
   const books = await openNameBooks(config.connections, parts, { store, logger, meter });
   const given = { logger, books, grants: options.grants };
   const connections = activeConnections(config.connections, parts, given, (connection) =>
@@ -269,7 +274,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
       workspaceId: workspaceIdOf(config, store),
       holdsTask: (taskId) => holdsTask(store.query, taskId),
       tokens: createTokens({ store, clock, random }),
-      routeOf: createRouteOf(apiOverrides.parse(config.workspace.api ?? {})),
+      learn,
       logger,
       settings: {
         freshFor: config.gateway.fresh,
@@ -277,7 +282,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
         keyPrefix: config.gateway.keyPrefix,
       },
       store,
-      ...bells,
+      outbox: bells.outbox,
       pass: passOn(door, clock, through),
       nextSlotAt: () => throttle.snapshot().nextForPeopleAt,
     },
@@ -293,6 +298,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
     hooks,
     publicUrl: options.publicUrl,
     wakeOutbox: () => bells.outbox.ring(),
+    wakeReconcile: () => bells.inbox.ring(),
     wakeBackfills: () => backfills.ring(),
     onWrite(call) {
       tellWritten = call;

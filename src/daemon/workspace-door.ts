@@ -1,7 +1,8 @@
 import { CODES } from '../errors/codes.ts';
-import { SyncError } from '../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
 import type { HttpClient } from '../http/client.ts';
+import type { Learn } from '../learn/learn.ts';
 import type { Clock } from '../lib/clock.ts';
 import { withoutEnd } from '../lib/text.ts';
 import type { Lane } from '../model/lane.ts';
@@ -112,11 +113,24 @@ function keyOf(status: number): SlotAnswer['key'] {
   return status < 500 && status !== 403 ? null : undefined;
 }
 
-/** How commands send. */
-export function directSend(options: DoorOptions, through: Through): Send<DirectContext> {
+/** How commands send. What they are answered is learnt. */
+export function directSend(options: DoorOptions, through: Through, clock: Clock, learn: Learn): Send<DirectContext> {
   const send = transportOf(options);
-  return (request, context) =>
-    through({ ...context, credential: 'ours' }, () => send(request, { signal: options.cut }));
+  return async (request, context) => {
+    const asked = { query: '', ...request };
+    let sentAt: number | undefined;
+    try {
+      const answer = await through({ ...context, credential: 'ours' }, () => {
+        sentAt = clock.now();
+        return send(request, { signal: options.cut });
+      });
+      await learn.answered(asked, { ...answer, sentAt: sentAt ?? clock.now() });
+      return answer;
+    } catch (error) {
+      if (sentAt !== undefined) await learn.failed(asked, asSyncError(error));
+      throw error;
+    }
+  };
 }
 
 /** How the gateway sends: as the caller spelled it, with the caller's credential or, for a gateway token, with ours. */

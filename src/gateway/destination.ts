@@ -3,7 +3,7 @@ import { BASE_PATH } from '../workspace/contract.ts';
 import type { Caller, Known, Stranger } from './callers.ts';
 import { type Outgoing, refuse } from './outgoing.ts';
 import type { Passage, PassedRequest } from './passage.ts';
-import { taskOf, workspaceOf } from './route-of.ts';
+import { taskOf, workspaceOf } from './path.ts';
 
 /** Where a request goes, and what is known of it. */
 export interface Destination {

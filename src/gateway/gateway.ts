@@ -1,13 +1,15 @@
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
+import { wasNotSent } from '../learn/learn.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Random } from '../lib/random.ts';
+import { entity } from '../model/change.ts';
+import { wishReads } from '../store/list-reads.ts';
 import { BASE_PATH } from '../workspace/contract.ts';
 import { type Cache, createCache } from './cache.ts';
 import { type Caller, type Callers, createCallers, type Known, type Stranger } from './callers.ts';
 import { type Destination, destinationOf, passedRequest, pathOf } from './destination.ts';
-import { learn, learnUnknown, wishForId } from './learn.ts';
 import { aged, type Outgoing, outgoing, refuse, tooMany, unauthorized } from './outgoing.ts';
 import type { Passage, PassedAnswer, PassedRequest } from './passage.ts';
 import { createProbation, type Probation } from './probation.ts';
@@ -174,7 +176,8 @@ class Desk {
     if (answer.status === 401 || answer.status === 403) this.#callers.refused(authorization);
     else if (answer.status < 400) this.#callers.accepted(authorization, { passage, since, isProved: isProof });
     if (!isRead(passed.method)) this.cache.forget(passage.name);
-    if (answer.status < 300) await (isProof ? this.#learn(inHand, answer) : this.#askWhoWeAre(inHand));
+    if (isProof) await passage.learn.answered(passed, answer);
+    else await this.#onUnproved(inHand, answer.status);
     return answer;
   }
 
@@ -189,14 +192,10 @@ class Desk {
     }
   }
 
-  /** The answer is the caller's, also where it cannot be kept. */
-  async #learn({ destination: { passage }, passed }: Case, answer: PassedAnswer): Promise<void> {
-    const { clock, random } = this.#options;
-    try {
-      await learn(passage, passed, answer, { now: clock.now(), random });
-    } catch (error) {
-      passage.logger.error({ error: asSyncError(error) }, 'an answer that passed through could not be stored');
-    }
+  /** What a stranger may have changed here is read with the daemon's own key, whose answers are this workspace's. */
+  async #onUnproved(inHand: Case, status: number): Promise<void> {
+    await inHand.destination.passage.learn.unproved(inHand.passed, status);
+    if (status < 300) await this.#askWhoWeAre(inHand);
   }
 
   /**
@@ -207,7 +206,9 @@ class Desk {
     if (this.#asked.has(passage.name) || !this.#callers.isKey(authorization, passage)) return;
     if ((await passage.workspaceId()) !== undefined) return;
     this.#asked.add(passage.name);
-    await wishForId(passage, this.#options.clock.now());
+    const now = this.#options.clock.now();
+    await passage.store.commit((transaction) => wishReads(transaction, [entity.readTasks], now));
+    passage.outbox.ring();
   }
 
   async #failed(inHand: Case, error: SyncError): Promise<Outgoing> {
@@ -224,7 +225,7 @@ class Desk {
       return refuse(502, 'workspace_unreachable', 'the workspace gave no usable answer');
     }
     this.cache.forget(passage.name);
-    await learnUnknown(passage, passed, clock.now());
+    await passage.learn.failed(passed, error);
     return refuse(504, 'outcome_unknown', 'no answer came: it is not known whether the request was carried out');
   }
 }
@@ -251,10 +252,6 @@ const MOST_ADDRESSES = 1_000;
 
 function spellingOf({ name }: Passage, { url, headers }: ServerRequest): string {
   return `${name} ${headers.accept ?? ''} ${url}`;
-}
-
-function wasNotSent({ code }: SyncError): boolean {
-  return code === 'unreachable' || code === 'address_blocked';
 }
 
 /** @param slotAt null where only an answer that is on its way can tell */

@@ -1,8 +1,8 @@
 import type { HttpAnswer } from '../http/client.ts';
+import type { Learn } from '../learn/learn.ts';
 import type { Bell } from '../lib/bell.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Store } from '../store/database.ts';
-import type { RouteOf } from './route-of.ts';
 import type { Tokens } from './tokens.ts';
 
 /** A request as a caller sent it to the gateway, on its way to the workspace. */
@@ -43,13 +43,11 @@ export interface Passage {
   /** Whether the workspace is known to hold this task. */
   holdsTask(taskId: string): Promise<boolean>;
   readonly tokens: Tokens;
-  /** By the contract, with the overrides of this workspace's configuration. */
-  readonly routeOf: RouteOf;
+  /** What passes through is news of the workspace. */
+  readonly learn: Learn;
   readonly settings: GatewaySettings;
   readonly store: Store;
   readonly logger: Logger;
-  /** Rung when something was appended to the inbox. */
-  readonly inbox: Bell;
   /** Rung when a read was wished for. */
   readonly outbox: Bell;
   /**

@@ -67,7 +67,18 @@ export const entity = {
   task: (itemKey: string) => `task:${itemKey}`,
   readTasks: 'read:tasks',
   readPullRequests: 'read:pull_requests',
+  /** Of one branch: the few records that one of them is looked for among. */
+  readRecords: (provider: string, repoId: string, headBranch: string) =>
+    `read:records:${JSON.stringify([provider, repoId, headBranch])}`,
   document: (documentId: string) => `document:${documentId}`,
   readLinks: (taskId: string) => `read:links:${taskId}`,
   readDocument: (documentId: string) => `read:document:${documentId}`,
 } as const;
+
+/** What a read of `entity.readRecords` asks for. */
+export function recordsWanted(name: string): { provider: string; repoId: string; headBranch: string } | undefined {
+  const prefix = 'read:records:';
+  if (!name.startsWith(prefix)) return undefined;
+  const [provider, repoId, headBranch] = JSON.parse(name.slice(prefix.length)) as [string, string, string];
+  return { provider, repoId, headBranch };
+}

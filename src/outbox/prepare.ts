@@ -1,4 +1,4 @@
-import { entity as entityName } from '../model/change.ts';
+import { entity as entityName, recordsWanted } from '../model/change.ts';
 import type { Action } from '../store/answers.ts';
 import type { Query } from '../store/database.ts';
 import { type EntityRow, findEntity, forgetEntity, json, saveEntity } from '../store/entities.ts';
@@ -87,6 +87,8 @@ function readOf(row: OutboxRow): Request {
   if (row.entity === entityName.readPullRequests) {
     return { ...none, action: 'read-pull-requests', body: json(row.sent) ?? {} };
   }
+  const records = recordsWanted(row.entity);
+  if (records) return { ...none, action: 'read-records', body: records };
   const ofDocument = entityName.readDocument('');
   if (row.entity.startsWith(ofDocument)) {
     return { ...none, action: 'read-document', body: { documentId: row.entity.slice(ofDocument.length) } };
@@ -124,7 +126,8 @@ function createOf(held: EntityRow, desired: Record<string, unknown> | undefined)
 /** Only one that is known to be attached to no task: it would be taken away from another. */
 function attachOf(held: EntityRow, desired: Record<string, unknown> | undefined): Request | undefined {
   const known = json(held.known);
-  if (desired === undefined || known === undefined || known['taskId'] !== null) return undefined;
+  if (desired === undefined || known === undefined || known['taskId'] !== null || held.hand === 'removed')
+    return undefined;
   const attached = JSON.stringify({ taskId: held.task_id, isMissing: false });
   return { action: 'attach-document', body: desired, known: attached, taskId: held.task_id };
 }

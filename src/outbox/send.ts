@@ -13,6 +13,7 @@ export function send(client: Client, prepared: Prepared, context: SendContext): 
     case 'read-tasks':
       return client.listTasks({ query: { all: true } }, context);
     case 'read-pull-requests':
+    case 'read-records':
       return client.listPullRequests({ query: { limit: PAGE, ...prepared.body } }, context);
     case 'read-links':
       return client.listWorkItems({ taskId }, context);

@@ -10,7 +10,7 @@ import { requestFetch } from '../store/fetches.ts';
 import { type PendingDelivery, settleDeliveries, type Verdict } from '../store/inbox.ts';
 import { findItem, type ItemMark, itemMarks, readFields, saveItem } from '../store/items.ts';
 import { wishTaskList } from '../store/list-reads.ts';
-import { applyAnswer } from './answers.ts';
+import { applyAnswer } from './answers/apply.ts';
 import type { Cause } from './changes.ts';
 import { comeWithEarlierFetch, lacksCommits } from './commits.ts';
 import type { Moment, Source, Sources } from './context.ts';
@@ -190,8 +190,9 @@ class Batch implements BatchResult {
   }
 
   async #takeAnswer(delivery: PendingDelivery, answer: Answer): Promise<void> {
-    const again = await applyAnswer(this.#query, answer, this.#moment);
+    const { again, edited = [] } = await applyAnswer(this.#query, answer, this.#moment);
     for (const key of again) this.#again.add(key);
+    for (const key of edited) await this.#askFor(delivery, key);
     this.answersTaken = true;
     if (TELL_TASKS.has(answer.action)) this.tasksChanged = true;
     this.verdicts.push({ id: delivery.id, state: 'applied' });
@@ -258,6 +259,13 @@ class Batch implements BatchResult {
     this.fetchesAsked++;
     const { connection, id } = delivery;
     await requestFetch(this.#query, { connection, reference, deliveryId: id, now: this.#moment.now, isCovered });
+  }
+
+  /** By the connection that it came through. */
+  async #askFor(delivery: PendingDelivery, key: ItemKey): Promise<void> {
+    const row = await findItem(this.#query, key);
+    const source = row && this.#sources.get(row.connection);
+    if (source) await this.#ask({ ...delivery, connection: row.connection }, source.reference(readFields(row).item));
   }
 
   /** Items that name what may be a new task. An id says nothing of that: one named for the first time is looked for once. */

@@ -56,7 +56,7 @@ async function wantAttached(work: Work, documentId: string, taskId: string): Pro
   if (present && present.item_key !== item.key) return;
   const row = present ?? blankEntity(name, 'document', { item_key: item.key });
   const known = json<KnownDocument>(row.known);
-  if (known?.taskId || known?.isMissing) return;
+  if (known?.taskId || known?.isMissing || row.hand === 'removed') return;
   const isRenewed = row.task_id !== taskId;
   await saveEntity(query, { ...row, task_id: taskId, desired: JSON.stringify({ documentId }) });
   if (known) {

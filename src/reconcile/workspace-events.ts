@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { SyncError } from '../errors/sync-error.ts';
 import type { Delivery } from '../model/delivery.ts';
 import type { Answer } from '../store/answers.ts';
-import { linkShape, recordShape, taskShape } from './answers.ts';
+import { linkShape, recordShape, standingDocument, taskShape } from './answers/shapes.ts';
 
 /** What a webhook of the workspace says, in the words of an answer; or why it says nothing of interest. */
 export type Told =
@@ -16,19 +16,26 @@ const dataShapes = {
   'work_item.deleted': z.object({ work_item: linkShape.extend({ taskId: z.string() }) }),
   'pull_request.created': z.object({ pull_request: recordShape }),
   'pull_request.updated': z.object({ pull_request: recordShape }),
+  'document.created': z.object({ document: standingDocument }),
+  'document.updated': z.object({ document: standingDocument }),
+  'document.deleted': z.object({ document: standingDocument }),
 };
 
-const eventShape = z.object({ type: z.string(), data: z.unknown().optional() });
+const eventShape = z.object({
+  type: z.string(),
+  data: z.unknown().optional(),
+  workspaceid: z.string().optional().catch(undefined),
+});
 
 /**
  * Reads a CloudEvent of the workspace (section 6; gaps G26). The signed body says its type, not the header. The payload
  * is whole, so nothing need be read. Throws `delivery_malformed`.
  */
 export function translateEvent({ body, receivedAt }: Pick<Delivery, 'body' | 'receivedAt'>): Told {
-  const { type, data } = parse(eventShape, readJson(body));
+  const { type, data, workspaceid: workspaceId } = parse(eventShape, readJson(body));
   const told = (action: Answer['action'], content: unknown): Told => ({
     outcome: 'answer',
-    answer: { action, entity: '', sentAt: receivedAt, body: content },
+    answer: { action, entity: '', sentAt: receivedAt, body: content, ...(workspaceId && { workspaceId }) },
   });
   switch (type) {
     case 'task.created':
@@ -42,15 +49,17 @@ export function translateEvent({ body, receivedAt }: Pick<Delivery, 'body' | 're
     case 'pull_request.updated': {
       // Its tasks are those of the moment of the event. Links have events of their own.
       const { taskIds: _, ...record } = parse(dataShapes[type], data).pull_request;
-      return told('saw-record', record);
+      return told(type === 'pull_request.created' ? 'saw-record' : 'saw-record-edit', record);
+    }
+    case 'document.created':
+    case 'document.updated':
+    case 'document.deleted': {
+      const { documentId, taskId } = parse(dataShapes[type], data).document;
+      return told('saw-documents', { documents: [{ documentId, taskId, isMissing: type === 'document.deleted' }] });
     }
     default:
-      return { outcome: 'ignored', reason: reasonOf(type) };
+      return { outcome: 'ignored', reason: 'an event of this type is not known' };
   }
-}
-
-function reasonOf(type: string): string {
-  return type.startsWith('document.') ? 'documents are not mirrored' : 'an event of this type is not known';
 }
 
 function readJson(body: Uint8Array): unknown {

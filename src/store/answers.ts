@@ -5,6 +5,7 @@ import type { Query } from './database.ts';
 export type Action =
   | 'read-tasks'
   | 'read-pull-requests'
+  | 'read-records'
   | 'read-links'
   | 'read-document'
   | 'record-pull-request'
@@ -14,16 +15,19 @@ export type Action =
   | 'attach-document';
 
 /**
- * What others asked through the gateway, or what the workspace reported by itself. `look-again` is a person's deed on the
+ * What others asked through commands or the gateway, or what the workspace reported by itself. `saw-record-edit` may have
+ * gone to the provider first. `look-again` is a person's deed on the
  * item that is the entity: what was known of it has been changed already.
  */
 type Sighting =
   | 'saw-task'
   | 'saw-tasks'
   | 'saw-record'
+  | 'saw-record-edit'
   | 'saw-records'
   | 'saw-link'
   | 'saw-link-removed'
+  | 'saw-documents'
   | 'look-again';
 
 /**
@@ -35,6 +39,8 @@ export interface Answer {
   readonly entity: string;
   readonly sentAt: number;
   readonly body: unknown;
+  /** Where the workspace told its id beside it. */
+  readonly workspaceId?: string;
 }
 
 /** Name of the connection under which the workspace's own words stand in the inbox. */

@@ -12,6 +12,17 @@ export async function linksOfItem(query: Query, itemKey: string): Promise<Entity
   return query.selectFrom('entities').selectAll().where('item_key', '=', itemKey).where('kind', '=', 'link').execute();
 }
 
+/** Which of these there are. */
+export async function existingEntities(query: Query, names: readonly string[]): Promise<Set<string>> {
+  const found = new Set<string>();
+  for (let at = 0; at < names.length; at += AT_ONCE) {
+    const some = names.slice(at, at + AT_ONCE);
+    const rows = await query.selectFrom('entities').select('entity').where('entity', 'in', some).execute();
+    for (const { entity } of rows) found.add(entity);
+  }
+  return found;
+}
+
 /** The documents that an item has claimed. */
 export async function documentsOfItem(query: Query, itemKey: string): Promise<EntityRow[]> {
   return query

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createRouteOf, taskOf, workspaceOf } from '../../src/gateway/route-of.ts';
+import { taskOf, workspaceOf } from '../../src/gateway/path.ts';
+import { createRouteOf } from '../../src/learn/route-of.ts';
 import { fillPath, ID_PATTERN, ROUTES, type RouteName } from '../../src/workspace/contract.ts';
 
 const routeOf = createRouteOf();

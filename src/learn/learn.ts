@@ -1,0 +1,138 @@
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import { JsonError, parseJson } from '../http/json.ts';
+import type { Bell } from '../lib/bell.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Random } from '../lib/random.ts';
+import { entity } from '../model/change.ts';
+import { appendAnswer } from '../store/answers.ts';
+import type { Query, Store } from '../store/database.ts';
+import { existingEntities } from '../store/entities.ts';
+import { type News, newsOf } from './news.ts';
+import type { RouteOf } from './route-of.ts';
+import { isWrite, wishFor } from './wish.ts';
+
+/** A request that somebody sent to the workspace with our help: a command, or a caller of the gateway. */
+export interface Asked {
+  readonly method: string;
+  /** Below the base address; starts with `/`. */
+  readonly path: string;
+  /** Encoded, without `?`; empty where there is none. */
+  readonly query: string;
+  /** What was sent: the bytes, or a plain JSON value. */
+  readonly body?: unknown;
+}
+
+export interface Heard {
+  readonly status: number;
+  readonly body: Buffer;
+  /** When the request left, epoch milliseconds. */
+  readonly sentAt: number;
+}
+
+/**
+ * The one way by which answers of the workspace to others than the outbox are learnt. What was answered is news: it enters the
+ * inbox like any delivery, as the outbox's own answers and the workspace's webhooks do, and only reconcile reads it. Where it is
+ * not known what became of a write, what it may have changed is read again. Never rejects: the answer is the caller's, also
+ * where it cannot be kept.
+ */
+export interface Learn {
+  /** The answer came, and is this workspace's own. */
+  answered(asked: Asked, heard: Heard): Promise<void>;
+  /** The request failed; where it may have been carried out, that is looked for. */
+  failed(asked: Asked, error: SyncError): Promise<void>;
+  /** An answer came, and may be that of another workspace: what it says proves nothing. */
+  unproved(asked: Asked, status: number): Promise<void>;
+}
+
+export interface LearnDeps {
+  readonly store: Store;
+  readonly routeOf: RouteOf;
+  /** Rung when something was appended to the inbox, and when a read was wished for. */
+  readonly inbox: Bell;
+  readonly outbox: Bell;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+export function createLearn(deps: LearnDeps): Learn {
+  const { store, routeOf, clock } = deps;
+
+  async function readAgain(asked: Asked): Promise<void> {
+    const matched = isWrite(asked.method) ? routeOf(asked.method, asked.path) : undefined;
+    if (!matched) return;
+    const now = clock.now();
+    const isWished = await store.commit((transaction) => wishFor(transaction, matched, contentOf(asked.body), now));
+    if (isWished) deps.outbox.ring();
+  }
+
+  async function take(asked: Asked, { body, sentAt }: Heard): Promise<void> {
+    const matched = routeOf(asked.method, asked.path);
+    const news = matched && (await ofInterest(store.query, newsOf(matched, asked.query, contentOf(body))));
+    if (!news) return;
+    await appendAnswer(store.query, { ...news, sentAt }, deps.random.uuid(), clock.now());
+    deps.inbox.ring();
+  }
+
+  async function quietly(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      deps.logger.error({ error: asSyncError(error) }, 'an answer of the workspace could not be kept');
+    }
+  }
+
+  return {
+    answered: (asked, heard) =>
+      quietly(async () => {
+        if (isSuccess(heard.status)) await take(asked, heard);
+        else if (mayHaveActed(heard.status)) await readAgain(asked);
+      }),
+    unproved: (asked, status) =>
+      quietly(async () => {
+        if (isSuccess(status) || mayHaveActed(status)) await readAgain(asked);
+      }),
+    failed: (asked, error) =>
+      quietly(async () => {
+        if (!wasNotSent(error)) await readAgain(asked);
+      }),
+  };
+}
+
+function isSuccess(status: number): boolean {
+  return status >= 200 && status <= 299;
+}
+
+/** A failure of the server says nothing of what it has done before. */
+function mayHaveActed(status: number): boolean {
+  return status >= 500;
+}
+
+/** Whether the request certainly never left. */
+export function wasNotSent({ code }: SyncError): boolean {
+  return code === 'unreachable' || code === 'address_blocked' || code === 'aborted';
+}
+
+/** Of documents only those that were attached here are followed. */
+async function ofInterest(query: Query, news: News | undefined): Promise<News | undefined> {
+  if (news?.action !== 'saw-documents') return news;
+  const { documents } = news.body as { documents: readonly { documentId: string }[] };
+  const held = await existingEntities(
+    query,
+    documents.map(({ documentId }) => entity.document(documentId)),
+  );
+  const followed = documents.filter(({ documentId }) => held.has(entity.document(documentId)));
+  return followed.length === 0 ? undefined : { ...news, body: { documents: followed } };
+}
+
+/** The JSON of a body; undefined where it holds none. */
+function contentOf(body: unknown): unknown {
+  if (!Buffer.isBuffer(body)) return body;
+  try {
+    return body.length === 0 ? undefined : parseJson(body);
+  } catch (error) {
+    if (error instanceof JsonError) return undefined;
+    throw error;
+  }
+}

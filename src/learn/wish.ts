@@ -1,0 +1,59 @@
+import { entity } from '../model/change.ts';
+import type { Query } from '../store/database.ts';
+import { findEntity, json } from '../store/entities.ts';
+import { wishReads } from '../store/list-reads.ts';
+import type { Matched } from './route-of.ts';
+
+export function isWrite(method: string): boolean {
+  return method !== 'GET' && method !== 'HEAD';
+}
+
+/**
+ * Wishes to read what a write may have changed.
+ *
+ * @returns whether there is anything to read
+ */
+export async function wishFor(query: Query, { route, ids }: Matched, sent: unknown, now: number): Promise<boolean> {
+  const reads = await readsFor(query, { route, ids }, sent);
+  await wishReads(query, reads, now);
+  return reads.length > 0;
+}
+
+async function readsFor(query: Query, { route, ids }: Matched, sent: unknown): Promise<string[]> {
+  switch (route) {
+    case 'addWorkItem':
+    case 'removeWorkItem':
+      return [entity.readLinks(ids['taskId'] ?? '')];
+    case 'createBug':
+    case 'createIdea':
+    case 'updateTask':
+      return [entity.readTasks];
+    case 'createPullRequest':
+    case 'updatePullRequest':
+      return readsOfRecord(query, sent);
+    case 'attachDocument':
+    case 'detachDocument':
+    case 'deleteDocument':
+      return readsOfDocument(query, ids['documentId'] ?? (sent as Fields)?.['documentId']);
+    default:
+      return [];
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>> | undefined;
+
+/** Records are found by their branch: the whole list may be long. */
+async function readsOfRecord(query: Query, sent: unknown): Promise<string[]> {
+  const { provider, repoId, identifier, headBranch } = (sent as Fields) ?? {};
+  if (typeof provider !== 'string' || (typeof repoId !== 'string' && typeof repoId !== 'number')) return [];
+  const held = await findEntity(query, entity.pullRequest(provider, String(repoId), String(identifier)));
+  const known: Fields = json(held?.known ?? null);
+  const branch = known?.['headBranch'] ?? headBranch;
+  return typeof branch === 'string' ? [entity.readRecords(provider, String(repoId), branch)] : [];
+}
+
+/** Only those that were attached here are followed. */
+async function readsOfDocument(query: Query, documentId: unknown): Promise<string[]> {
+  if (typeof documentId !== 'string' || !(await findEntity(query, entity.document(documentId)))) return [];
+  return [entity.readDocument(documentId)];
+}

@@ -1,0 +1,74 @@
+import type { Answer } from '../../store/answers.ts';
+import type { Query } from '../../store/database.ts';
+import { findEntity } from '../../store/entities.ts';
+import { WORKSPACE_ID, writeMeta } from '../../store/meta.ts';
+import type { Moment } from '../context.ts';
+import { applyDocument, applySeenDocuments } from './documents.ts';
+import { applyAddedLink, applyLinkList, applySeenLink, applySeenRemoval } from './links.ts';
+import { applyOwnRecord, applyRecordPage, applySeenRecords } from './records.ts';
+import { linkShape, recordPage, recordShape, taskList, taskShape } from './shapes.ts';
+import { applyCreatedTask, applyTaskList, applyTasks, rememberWorkspace } from './tasks.ts';
+
+/** What becomes of an answer, beside what is known. */
+interface Taken {
+  /** Items to look at again. */
+  readonly again: readonly string[];
+  /** Items that somebody edited here, and perhaps at the provider first: it is to be asked, since it is right about them. */
+  readonly edited?: readonly string[];
+}
+
+/**
+ * What the workspace said becomes known. An answer was true at some moment between its request and its receipt, so it
+ * never overrules what became known after the request had left.
+ */
+export async function applyAnswer(query: Query, answer: Answer, moment: Moment): Promise<Taken> {
+  if (answer.workspaceId !== undefined) await writeMeta(query, WORKSPACE_ID, answer.workspaceId);
+  if (answer.action !== 'saw-record-edit') return { again: await apply(query, answer, moment) };
+  return applySeenRecords(query, answer, [recordShape.parse(answer.body)], moment);
+}
+
+async function apply(query: Query, answer: Answer, moment: Moment): Promise<readonly string[]> {
+  switch (answer.action) {
+    case 'read-pull-requests':
+      return (await applyRecordPage(query, answer, moment)).again;
+    case 'saw-record':
+    case 'saw-record-edit':
+      return (await applySeenRecords(query, answer, [recordShape.parse(answer.body)], moment)).again;
+    case 'saw-records':
+    case 'read-records':
+      return (await applySeenRecords(query, answer, recordPage.parse(answer.body).pullRequests, moment)).again;
+    case 'read-tasks':
+      return applyTaskList(query, answer, moment);
+    case 'read-links':
+      return applyLinkList(query, answer, moment);
+    case 'record-pull-request':
+      return applyOwnRecord(query, answer, recordShape.parse(answer.body), moment);
+    case 'add-link':
+      return applyAddedLink(query, answer);
+    case 'create-task':
+      return applyCreatedTask(query, answer, moment);
+    case 'saw-task': {
+      const task = taskShape.parse(answer.body);
+      await rememberWorkspace(query, task);
+      return applyTasks(query, [task], moment);
+    }
+    case 'saw-tasks':
+      return applyTasks(query, taskList.parse(answer.body).tasks, moment);
+    case 'saw-link':
+      return applySeenLink(query, linkShape.parse(answer.body), moment);
+    case 'saw-link-removed':
+      return applySeenRemoval(query, answer);
+    case 'read-document':
+      return applyDocument(query, answer, moment);
+    case 'saw-documents':
+      return applySeenDocuments(query, answer, moment);
+    case 'look-again':
+      return [answer.entity];
+    case 'remove-link': {
+      const row = await findEntity(query, answer.entity);
+      return row?.item_key ? [row.item_key] : [];
+    }
+    case 'attach-document':
+      return [];
+  }
+}

@@ -1,0 +1,133 @@
+import { createHash } from 'node:crypto';
+import { entity } from '../../model/change.ts';
+import type { Answer } from '../../store/answers.ts';
+import type { Query } from '../../store/database.ts';
+import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../store/entities.ts';
+import { PULL_REQUESTS_READ } from '../../store/list-reads.ts';
+import { writeMeta } from '../../store/meta.ts';
+import { findChange } from '../../store/outbox.ts';
+import type { Moment } from '../context.ts';
+import { differingFields } from '../diff.ts';
+import { compareLinks } from './links.ts';
+import { isOlder, type ListedRecord, recordPage } from './shapes.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * Beside the fields of a known record: how the server spells it, so that the echo of our own write is recognised; and
+ * the time of its last change by the server's clock, so that an echo of an earlier one is too.
+ */
+const SPELLING = 'spelling';
+const CHANGED_AT = 'changedAt';
+
+function marksOf(record: ListedRecord): Fields {
+  return { [SPELLING]: spellingOf(record), ...(record.updatedAt ? { [CHANGED_AT]: record.updatedAt } : {}) };
+}
+
+function spellingOf({ taskIds: _taskIds, updatedAt: _updatedAt, ...fields }: ListedRecord): string {
+  const sorted = Object.entries(fields).sort(([left], [right]) => (left < right ? -1 : 1));
+  return createHash('sha256').update(JSON.stringify(sorted)).digest('base64');
+}
+
+function nameOf({ provider, repoId, identifier }: ListedRecord): string {
+  return entity.pullRequest(provider, repoId, identifier);
+}
+
+/** What we wrote is known as we wrote it: a server's own spelling of it must not look like a difference. */
+export async function applyOwnRecord(
+  query: Query,
+  answer: Answer,
+  record: ListedRecord,
+  moment: Moment,
+): Promise<string[]> {
+  const name = nameOf(record);
+  const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
+  return keep(query, { row, known: json(row.known) ?? record }, { record, sentAt: answer.sentAt, moment });
+}
+
+/** The items to look at again, and those among them whose record somebody else has changed. */
+interface Seen {
+  readonly again: readonly string[];
+  readonly edited: readonly string[];
+}
+
+const NOTHING: Seen = { again: [], edited: [] };
+
+interface Sight {
+  readonly record: ListedRecord;
+  /** When what tells of it was asked for, epoch milliseconds. */
+  readonly sentAt: number;
+  readonly moment: Moment;
+}
+
+/**
+ * A record as it stands in the workspace: the echo of our own write, or somebody else's. Theirs becomes known as it is; where
+ * it differs from what the provider says, the provider is right and the record is written again. Content decides which it is,
+ * never time; but what was asked for before our last write says nothing.
+ */
+async function see(query: Query, sight: Sight): Promise<Seen> {
+  const { record, sentAt, moment } = sight;
+  const name = nameOf(record);
+  const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
+  const known = json(row.known);
+  if (known === undefined) return { again: await keep(query, { row, known: record }, sight), edited: [] };
+  if (isOlder(record.updatedAt, known[CHANGED_AT])) return NOTHING;
+  const isOutdated = (row.known_at ?? 0) > sentAt;
+  if (isEcho(known, record)) {
+    if (isOutdated && !known[SPELLING]) return NOTHING;
+    return { again: await keep(query, { row, known }, sight), edited: [] };
+  }
+  if (isOutdated || (await isUnderWay(query, name))) return NOTHING;
+  const { taskIds = known['taskIds'] } = record;
+  await keep(query, { row: { ...row, known_at: moment.now }, known: { ...record, taskIds } }, sight);
+  const again = row.item_key === null ? [] : [row.item_key];
+  return { again, edited: again };
+}
+
+function isEcho(known: Fields, record: ListedRecord): boolean {
+  const { [SPELLING]: spelling, [CHANGED_AT]: _, taskIds: __, ...fields } = known;
+  // Written, and its answer not taken over yet.
+  if (spelling === undefined) return differingFields(fields, record).length === 0;
+  return spelling === spellingOf(record);
+}
+
+/** Our own request is on its way, or nobody knows what became of it: its answer tells what came of both. */
+async function isUnderWay(query: Query, name: string): Promise<boolean> {
+  const change = await findChange(query, name);
+  return change?.sent != null;
+}
+
+async function keep(
+  query: Query,
+  { row, known }: { readonly row: EntityRow; readonly known: Fields },
+  { record, sentAt, moment }: Sight,
+): Promise<string[]> {
+  const next = JSON.stringify({ ...known, taskIds: record.taskIds ?? known['taskIds'], ...marksOf(record) });
+  if (next !== row.known) await saveEntity(query, { ...row, known: next, known_at: row.known_at ?? moment.now });
+  if (row.item_key === null) return [];
+  if (record.taskIds) await compareLinks(query, row.item_key, record, sentAt, moment);
+  return row.known === null ? [row.item_key] : [];
+}
+
+export async function applySeenRecords(
+  query: Query,
+  { sentAt }: Answer,
+  records: readonly ListedRecord[],
+  moment: Moment,
+): Promise<Seen> {
+  const again: string[] = [];
+  const edited: string[] = [];
+  for (const record of records) {
+    const seen = await see(query, { record, sentAt, moment });
+    again.push(...seen.again);
+    edited.push(...seen.edited);
+  }
+  return { again, edited };
+}
+
+export async function applyRecordPage(query: Query, answer: Answer, moment: Moment): Promise<Seen> {
+  const page = recordPage.parse(answer.body);
+  const seen = await applySeenRecords(query, answer, page.pullRequests, moment);
+  if (!page.nextCursor) await writeMeta(query, PULL_REQUESTS_READ, String(moment.now));
+  return seen;
+}

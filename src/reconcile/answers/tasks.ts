@@ -1,0 +1,130 @@
+import { entity, SETTLE_AFTER } from '../../model/change.ts';
+import type { Answer } from '../../store/answers.ts';
+import { releaseCreates } from '../../store/creates.ts';
+import type { Query } from '../../store/database.ts';
+import { findEntity, linkedItems, saveEntity } from '../../store/entities.ts';
+import { existingItems } from '../../store/items.ts';
+import { TASKS_READ, wishTaskList } from '../../store/list-reads.ts';
+import { itemsNaming } from '../../store/mentions.ts';
+import { WORKSPACE_ID, writeMeta } from '../../store/meta.ts';
+import { findChange, removeChange, updateChange } from '../../store/outbox.ts';
+import { allTaskKeys, forgetTask, saveTask, taskOfSource, tasksByKeys } from '../../store/tasks.ts';
+import type { Moment } from '../context.ts';
+import { nameOf } from '../link-rules/names.ts';
+import { isOlder, type ListedTask, taskList, taskShape } from './shapes.ts';
+
+/** Keeps tasks, and looks at the items that name them or that they were made for. */
+export async function applyTasks(query: Query, tasks: readonly ListedTask[], moment: Moment): Promise<string[]> {
+  const changed = await keepTasks(query, tasks, moment);
+  return itemsOfTasks(query, changed);
+}
+
+/**
+ * Events and answers may overtake one another: what is older than what is held changes nothing.
+ *
+ * @returns those that are new or have another key or status than before
+ */
+async function keepTasks(query: Query, tasks: readonly ListedTask[], moment: Moment): Promise<ListedTask[]> {
+  const present = await tasksByKeys(
+    query,
+    tasks.map(({ key }) => key),
+  );
+  const changed: ListedTask[] = [];
+  for (const task of tasks) {
+    const { taskId, key, title, status, source, createdAt, updatedAt } = task;
+    const held = present.get(key);
+    const isOutdated = held?.taskId === taskId && isOlder(updatedAt, held.updatedAt);
+    await saveTask(query, isOutdated ? held : { taskId, key, title, status, source, createdAt, updatedAt }, moment.now);
+    if (held?.taskId === taskId && (isOutdated || held.status === status)) continue;
+    changed.push(task);
+    if (source.includes(':')) await adopt(query, entity.task(source), taskId, moment);
+  }
+  return changed;
+}
+
+/** The items that name these tasks, that they were made for, or that are linked to them. */
+async function itemsOfTasks(query: Query, tasks: readonly ListedTask[]): Promise<string[]> {
+  const names = tasks.flatMap(({ taskId, key }) => [key, nameOf.taskId(taskId)]);
+  const linked = await linkedItems(
+    query,
+    tasks.map(({ taskId }) => taskId),
+  );
+  const sources = await existingItems(
+    query,
+    tasks.map(({ source }) => source),
+  );
+  return [...(await itemsNaming(query, names)), ...linked, ...sources];
+}
+
+/**
+ * A task whose source is an item's key was made for that item, by us or by whoever wrote so: then none is made any more. A
+ * request that is on its way settles itself.
+ */
+async function adopt(query: Query, name: string, taskId: string, moment: Moment): Promise<void> {
+  const row = await findEntity(query, name);
+  if (!row || row.known !== null) return;
+  const change = await findChange(query, name);
+  if (change?.state === 'sending') return;
+  await saveEntity(query, { ...row, known: row.desired ?? '{}', known_at: moment.now, remote_id: taskId });
+  await removeChange(query, name);
+}
+
+export async function applyCreatedTask(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
+  const task = taskShape.parse(answer.body);
+  await rememberWorkspace(query, task);
+  const row = await findEntity(query, answer.entity);
+  if (row) await saveEntity(query, { ...row, remote_id: task.taskId });
+  const again = await applyTasks(query, [task], moment);
+  return row?.item_key ? [...again, row.item_key] : again;
+}
+
+/** Only answers to the daemon's own key, or to callers who are proved to be of this workspace, come here. */
+export async function rememberWorkspace(query: Query, task: ListedTask | undefined): Promise<void> {
+  if (task?.workspaceId) await writeMeta(query, WORKSPACE_ID, task.workspaceId);
+}
+
+/** One complete list: what it lacks is gone. It is the oracle for the key set and for creates of unknown fate. */
+export async function applyTaskList(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
+  const { tasks } = taskList.parse(answer.body);
+  const before = await allTaskKeys(query);
+  const present = new Set(tasks.map(({ taskId }) => taskId));
+  for (const taskId of before.keys()) {
+    // One that was seen after the list was asked for may be younger than the list.
+    if (!present.has(taskId)) await forgetTask(query, taskId, answer.sentAt);
+  }
+  const changed = await keepTasks(query, tasks, moment);
+  await settleCreates(query, answer.sentAt, moment);
+  await releaseCreates(query, answer.sentAt);
+  await writeMeta(query, TASKS_READ, String(moment.now));
+  await rememberWorkspace(query, tasks[0]);
+  return itemsOfTasks(query, changed);
+}
+
+/**
+ * Creates of unknown fate, all settled by one list: present → known, and of several the oldest; absent → sent again. For a
+ * create that was sent too shortly before the list was asked for, absence proves nothing: another list is wished.
+ */
+async function settleCreates(query: Query, sentAt: number, moment: Moment): Promise<void> {
+  const unknown = await query
+    .selectFrom('outbox')
+    .selectAll()
+    .where('kind', '=', 'task')
+    .where('state', '=', 'unknown')
+    .execute();
+  for (const { entity: name, not_before: provableFrom } of unknown) {
+    const row = await findEntity(query, name);
+    const made = row?.item_key && (await taskOfSource(query, row.item_key));
+    if (made) await adopt(query, name, made.taskId, moment);
+    else if (provableFrom <= sentAt)
+      await updateChange(query, name, { state: 'pending', not_before: 0, sent: null, sent_at: null });
+    else await wishLaterList(query, name, provableFrom, moment);
+  }
+}
+
+async function wishLaterList(query: Query, name: string, provableFrom: number, moment: Moment): Promise<void> {
+  const { now, usedShare } = moment;
+  // Further ahead it can only be where the clock was set back meanwhile.
+  const notBefore = Math.min(provableFrom, now + SETTLE_AFTER);
+  await updateChange(query, name, { not_before: notBefore });
+  await wishTaskList(query, { now, usedShare, lane: 'triage', notBefore });
+}
