@@ -3,6 +3,7 @@ import type { SyncError } from '../errors/sync-error.ts';
 import type { HttpClient } from '../http/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { StandingComment } from '../model/comment.ts';
 import type { Delivery } from '../model/delivery.ts';
 import type { Grammar } from '../model/grammar.ts';
 import type { Item, ItemKey, ItemReference, PullRequest, PullRequestState } from '../model/item.ts';
@@ -95,6 +96,8 @@ export type Translation =
        * nothing is fetched.
        */
       readonly told?: readonly Item[];
+      /** The comment that it tells of, on the only reference: one of ours is no news. Absent where one was taken away. */
+      readonly comment?: StandingComment;
     }
   | { readonly outcome: 'ignored'; readonly reason: string };
 
@@ -242,12 +245,14 @@ export interface Connection {
   /**
    * Posts the text once; where a comment of this credential with the marker stands already, that one is updated. The marker
    * is an HTML comment: it goes into the text as it is, or, where that would be seen or lost, in the vendor's own way.
+   *
+   * @returns what stands there now, where its webhooks tell of comments and would cost a fetch
    */
   comment?(
     reference: ItemReference,
     comment: { readonly marker: string; readonly text: string },
     signal: AbortSignal,
-  ): Promise<void>;
+  ): Promise<StandingComment | undefined>;
   /** Closes the item as done; one that is done already is left as it is. */
   close?(reference: ItemReference, signal: AbortSignal): Promise<void>;
 }

@@ -130,6 +130,24 @@ export async function settleFailure(
   error: SyncError,
   context: FailureContext,
 ): Promise<Failure> {
+  const failure = await fail(query, prepared, error, context);
+  if (failure === 'held') await lookAgain(query, prepared.entity, context);
+  return failure;
+}
+
+/** What waited for this change to be made, as a comment that names all tasks does, waits no more. */
+async function lookAgain(query: Query, entity: string, { now, random }: SettleContext): Promise<void> {
+  const row = await findEntity(query, entity);
+  if (!row?.item_key) return;
+  await appendAnswer(
+    query,
+    { action: 'look-again', entity: row.item_key, sentAt: now, body: null },
+    random.uuid(),
+    now,
+  );
+}
+
+async function fail(query: Query, prepared: Prepared, error: SyncError, context: FailureContext): Promise<Failure> {
   const text = `${error.code}: ${error.message}`.slice(0, 500);
   if (isTheirWord(error) && error.status === 404) {
     const answer = answerOfAbsence(prepared);

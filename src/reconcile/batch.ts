@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Translation } from '../connectors/connector.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Logger } from '../lib/logger.ts';
+import { isEcho } from '../model/comment.ts';
 import { type Item, type ItemKey, type ItemReference, isFinished } from '../model/item.ts';
 import { type Answer, readAnswer, WORKSPACE } from '../store/answers.ts';
 import { holdCreates } from '../store/creates.ts';
@@ -10,6 +11,7 @@ import { requestFetch } from '../store/fetches.ts';
 import { type PendingDelivery, settleDeliveries, type Verdict } from '../store/inbox.ts';
 import { findItem, type ItemMark, itemMarks, readFields, saveItem } from '../store/items.ts';
 import { wishTaskList } from '../store/list-reads.ts';
+import { standingComment } from '../store/notices.ts';
 import { applyAnswer } from './answers/apply.ts';
 import type { Cause } from './changes.ts';
 import { comeWithEarlierFetch, lacksCommits } from './commits.ts';
@@ -167,6 +169,10 @@ class Batch implements BatchResult {
       return;
     }
     if (!source || !translation) return;
+    if (await this.#tellsOwnComment(translation)) {
+      this.verdicts.push({ id: delivery.id, state: 'ignored', reason: 'own_comment' });
+      return;
+    }
     const isCarried = translation.outcome === 'items';
     const items = saidIn(translation).filter(({ key }) => isCarried || this.#marks.has(key));
     const isTaken = (key: ItemKey) => !isCarried && items.some((item) => item.key === key);
@@ -177,6 +183,13 @@ class Batch implements BatchResult {
       if (await this.#takeItem(delivery, source, item)) superseded = false;
     }
     this.verdicts.push({ id: delivery.id, state: superseded ? 'superseded' : 'applied' });
+  }
+
+  async #tellsOwnComment(translation: Translation): Promise<boolean> {
+    if (translation.outcome !== 'references' || translation.comment === undefined) return false;
+    const [on, ...others] = translation.references;
+    if (on === undefined || others.length > 0) return false;
+    return isEcho(translation.comment, await standingComment(this.#query, on.key));
   }
 
   lookAt(key: ItemKey): void {

@@ -1,6 +1,8 @@
+import { entity } from '../model/change.ts';
 import type { Item } from '../model/item.ts';
 import { linksOfItem } from '../store/entities.ts';
-import { forgetNotice, wantNotice } from '../store/notices.ts';
+import { deferComment, forgetNotice, wantNotice } from '../store/notices.ts';
+import { areUnderWay } from '../store/outbox.ts';
 import { tasksByIds } from '../store/tasks.ts';
 import type { Work } from './changes.ts';
 
@@ -15,13 +17,17 @@ const CARRIED_OUT: ReadonlySet<string> = new Set(['completed', 'merged']);
 export async function evaluateNotices({ query, item, source }: Work): Promise<void> {
   const { comment = false, close = false } = source.writeBack ?? {};
   if (!comment && !close) return;
-  const links = (await linksOfItem(query, item.key)).filter(({ known, hand }) => known !== null && hand !== 'removed');
+  const all = await linksOfItem(query, item.key);
+  const links = all.filter(({ known, hand }) => known !== null && hand !== 'removed');
   const tasks = await tasksByIds(
     query,
     links.map(({ task_id }) => task_id as string),
   );
   const about = { itemKey: item.key, connection: source.connection };
-  if (comment) await wantNotice(query, { ...about, kind: 'comment', wanted: textOf(tasks.map(({ key }) => key)) });
+  // Each writing costs its readers a mail and the vendor two requests: it waits until all links have come.
+  const isIncomplete = await areUnderWay(query, [entity.task(item.key), ...all.map((link) => link.entity)]);
+  if (comment && isIncomplete) await deferComment(query, item.key);
+  else if (comment) await wantNotice(query, { ...about, kind: 'comment', wanted: textOf(tasks.map(({ key }) => key)) });
   if (!close || item.kind !== 'work_item') return;
   const statuses = tasks.map(({ status }) => status);
   const isOver = statuses.every((status) => FINISHED.has(status)) && statuses.some((status) => CARRIED_OUT.has(status));

@@ -179,7 +179,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     }
     if (result.tasksChanged) horizon = undefined;
     if (result.evaluated > 0 || result.answersTaken) options.outbox.ring();
-    if (result.evaluated > 0) options.writeBack?.ring();
+    if (result.evaluated > 0 || result.answersTaken) options.writeBack?.ring();
     if (result.fetchesAsked > 0) options.fetches.ring();
   }
 

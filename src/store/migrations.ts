@@ -296,4 +296,9 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
         .execute();
     },
   },
+  '009_standing_comments': {
+    async up(db) {
+      await db.schema.alterTable('notices').addColumn('standing', 'text').execute();
+    },
+  },
 };

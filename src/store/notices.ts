@@ -1,6 +1,10 @@
 import type { Selectable } from 'kysely';
+import { entity } from '../model/change.ts';
+import type { StandingComment } from '../model/comment.ts';
 import type { ItemKey } from '../model/item.ts';
 import type { Query } from './database.ts';
+import { json } from './entities.ts';
+import { areUnderWay } from './outbox.ts';
 import type { Tables } from './tables.ts';
 
 /**
@@ -43,6 +47,17 @@ export async function forgetNotice(query: Query, itemKey: ItemKey, kind: NoticeR
   await query.deleteFrom('notices').where('item_key', '=', itemKey).where('kind', '=', kind).execute();
 }
 
+/** What was never written need not be until all of it is known. */
+export async function deferComment(query: Query, itemKey: ItemKey): Promise<void> {
+  await query
+    .deleteFrom('notices')
+    .where('item_key', '=', itemKey)
+    .where('kind', '=', 'comment')
+    .where('done', 'is', null)
+    .where('attempts', '=', 0)
+    .execute();
+}
+
 async function findNotice(query: Query, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<NoticeRow | undefined> {
   return query
     .selectFrom('notices')
@@ -57,9 +72,12 @@ export async function noticesOf(query: Query, itemKey: ItemKey): Promise<NoticeR
   return query.selectFrom('notices').selectAll().where('item_key', '=', itemKey).orderBy('kind').execute();
 }
 
-/** Those that may be tried, of these connections. A time over an hour ahead can only come from a clock that was set back. */
+/**
+ * Those that may be tried, of these connections. While the list of tasks is read, a first comment waits: an item may name a
+ * task that only this list brings. A time over an hour ahead can only come from a clock that was set back.
+ */
 export async function dueNotices(query: Query, connections: readonly string[], now: number): Promise<NoticeRow[]> {
-  return waiting(query, connections)
+  return waiting(query, connections, await isReadingTasks(query))
     .where(({ or, eb }) => or([eb('not_before', '<=', now), eb('not_before', '>', now + LONGEST_AHEAD)]))
     .orderBy('not_before')
     .limit(20)
@@ -70,24 +88,45 @@ const LONGEST_AHEAD = 3_600_000;
 
 /** When the next may be tried. */
 export async function nextNotice(query: Query, connections: readonly string[]): Promise<number | undefined> {
-  const row = await waiting(query, connections).orderBy('not_before').limit(1).executeTakeFirst();
+  const open = waiting(query, connections, await isReadingTasks(query));
+  const row = await open.orderBy('not_before').limit(1).executeTakeFirst();
   return row?.not_before;
 }
 
-function waiting(query: Query, connections: readonly string[]) {
-  return query
+function isReadingTasks(query: Query): Promise<boolean> {
+  return areUnderWay(query, [entity.readTasks]);
+}
+
+function waiting(query: Query, connections: readonly string[], isReading: boolean) {
+  const open = query
     .selectFrom('notices')
     .selectAll()
     .where('state', '=', 'waiting')
     .where('connection', 'in', ['', ...connections]);
+  return isReading ? open.where(({ or, eb }) => or([eb('kind', '!=', 'comment'), eb('done', 'is not', null)])) : open;
 }
 
-/** It was written as it was wanted then. */
-export async function settleNotice(query: Query, { item_key, kind }: NoticeRow, sent: string | null): Promise<void> {
-  const row = await findNotice(query, item_key, kind);
-  if (!row) return;
-  const state = row.wanted === sent ? 'done' : 'waiting';
-  await updateNotice(query, row, { done: sent, state, attempts: 0, not_before: 0, error: null });
+/** It was written as it was wanted then. A comment that was put off meanwhile stands all the same. */
+export async function settleNotice(
+  query: Query,
+  notice: NoticeRow,
+  sent: string | null,
+  comment?: StandingComment,
+): Promise<void> {
+  const row = await findNotice(query, notice.item_key, notice.kind);
+  const standing = comment && JSON.stringify(comment);
+  const settled = { done: sent, attempts: 0, not_before: 0, error: null, ...(standing && { standing }) };
+  if (row) await updateNotice(query, row, { ...settled, state: row.wanted === sent ? 'done' : 'waiting' });
+  else if (notice.kind === 'comment')
+    await query
+      .insertInto('notices')
+      .values({ ...notice, ...settled, state: 'done' })
+      .execute();
+}
+
+/** The comment that stands at the vendor; undefined where none was written, or nobody knows by whom. */
+export async function standingComment(query: Query, itemKey: ItemKey): Promise<StandingComment | undefined> {
+  return json<StandingComment>((await findNotice(query, itemKey, 'comment'))?.standing ?? null);
 }
 
 export async function updateNotice(

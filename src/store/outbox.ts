@@ -40,6 +40,18 @@ export async function findChange(query: Query, entity: string): Promise<OutboxRo
   return query.selectFrom('outbox').selectAll().where('entity', '=', entity).executeTakeFirst();
 }
 
+/** Whether one of these is to be sent, or was and nobody knows what became of it. What waits for a person is not. */
+export async function areUnderWay(query: Query, entities: readonly string[]): Promise<boolean> {
+  const row = await query
+    .selectFrom('outbox')
+    .select('entity')
+    .where('entity', 'in', entities)
+    .where('state', '!=', 'held')
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /**
  * Says that desired and known differ. A change that waits is put off only by what changes it, and not for long; one in flight is told that it is not the
  * end; a held one gets a new chance where what it would send has changed, and one that the guard holds also where it is no

@@ -114,6 +114,8 @@ export interface Tables {
     not_before: number;
     attempts: number;
     error: string | null;
+    /** Of a comment: what stands at the vendor since the last writing, as JSON: `StandingComment`. */
+    standing: Generated<string | null>;
   };
 
   outbox: {

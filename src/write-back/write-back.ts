@@ -6,6 +6,7 @@ import type { Logger } from '../lib/logger.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
 import type { Stage } from '../lib/stage.ts';
+import type { StandingComment } from '../model/comment.ts';
 import type { Item, ItemReference } from '../model/item.ts';
 import type { Store } from '../store/database.ts';
 import { findItem, readFields } from '../store/items.ts';
@@ -94,8 +95,8 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
   async function write(notice: NoticeRow, workspace: string, signal: AbortSignal): Promise<void> {
     const { item_key: item, kind, connection, wanted } = notice;
     try {
-      await send(notice, workspace, signal);
-      await settleNotice(store.query, notice, wanted);
+      const standing = await send(notice, workspace, signal);
+      await store.commit((transaction) => settleNotice(transaction, notice, wanted, standing));
       logger.info({ item, kind, connection }, 'written to the vendor');
     } catch (thrown) {
       if (signal.aborted) return;
@@ -103,17 +104,20 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     }
   }
 
-  async function send(notice: NoticeRow, workspace: string, signal: AbortSignal): Promise<void> {
+  async function send(notice: NoticeRow, workspace: string, signal: AbortSignal): Promise<StandingComment | undefined> {
     const { item_key: key, kind, wanted, done, attempts } = notice;
     // Nothing was ever written, and nothing is wanted: one that failed may have been written all the same.
-    if (wanted === null && done === null && attempts === 0) return;
+    if (wanted === null && done === null && attempts === 0) return undefined;
     const row = await findItem(store.query, key);
     const target = deps.connections.find(({ name }) => name === notice.connection);
-    if (!row || !target || row.gone === 1) return;
+    if (!row || !target || row.gone === 1) return undefined;
     const reference = target.reference(readFields(row).item);
-    if (kind === 'close') return target.connection.close?.(reference, signal);
+    if (kind === 'close') {
+      await target.connection.close?.(reference, signal);
+      return undefined;
+    }
     const comment = { marker: `<!-- worksync:${workspace}:tasks -->`, text: wanted ?? NOTHING_LINKED };
-    await target.connection.comment?.(reference, comment, signal);
+    return target.connection.comment?.(reference, comment, signal);
   }
 
   async function postpone(notice: NoticeRow, error: SyncError): Promise<void> {

@@ -980,7 +980,7 @@ describe('write-back', () => {
     key: 'github:github.com:issue:880013',
     locator: { ...locator, id: '880013' },
   };
-  const FIND: Exchange = { request: 'GET /repositories/70100', answer: REPOSITORY };
+  const FIND: Exchange = { request: 'GET /repos/acme/old-name', answer: REPOSITORY };
   const ME: Exchange = { request: 'GET /user', answer: { id: 77, login: 'worksync-bot' } };
   const COMMENTS = '/repos/acme/api/issues/13/comments';
   const marker = '<!-- worksync:acme -->';
@@ -1007,7 +1007,37 @@ describe('write-back', () => {
     const edited = { request: 'PATCH /repos/acme/api/issues/comments/2', sent: { body: text }, answer: {} };
     script([FIND, ME, list, edited]);
     await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
-    script([FIND, { ...list, answer: [comment(2, text)] }]);
+    // What the repository is called was just asked.
+    script([{ ...list, answer: [comment(2, text)] }]);
+    await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
+  });
+
+  it.each<[string, Exchange]>([
+    ['belongs to another repository now', { ...FIND, answer: { ...REPOSITORY, id: 4, full_name: 'acme/old-name' } }],
+    ['leads to nothing', { ...FIND, status: 404, answer: said('Not Found') }],
+  ])('finds the repository by its id where its name %s', async (_, named) => {
+    const { connection } = connect();
+    script([
+      named,
+      { request: 'GET /repositories/70100', answer: REPOSITORY },
+      ME,
+      { request: `GET ${COMMENTS}?per_page=100`, answer: [comment(2, text)] },
+    ]);
+    await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
+  });
+
+  it('asks for the name again after a failure, and after some minutes', async () => {
+    const { connection, clock } = connect();
+    const list: Exchange = { request: `GET ${COMMENTS}?per_page=100`, answer: [comment(2, text)] };
+    script([FIND, ME, { ...list, status: 404, answer: said('Not Found') }]);
+    expect((await failure(connection.comment(ofPull, { marker, text }, signal))).code).toBe('not_found');
+    script([FIND, list]);
+    await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
+    await clock.advance(299_000);
+    script([list]);
+    await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
+    await clock.advance(1_000);
+    script([FIND, list]);
     await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
   });
 

@@ -1,17 +1,22 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { readMeta, WORKSPACE_ID } from '../../src/store/meta.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/daemon.ts';
 import { createTracker, issue, type Tracker, tell } from '../support/tracker.ts';
 
 let world: World;
 let tracker: Tracker;
 afterEach(() => world.close());
 
-async function open(writeBack: object | undefined, rules: object = { triage: [{ create: 'bug' }] }): Promise<void> {
+async function open(
+  writeBack: object | undefined,
+  rules: object = { triage: [{ create: 'bug' }] },
+  options: Pick<WorldOptions, 'faults' | 'quota'> = {},
+): Promise<void> {
   tracker = createTracker();
   world = await createWorld({
     connectors: [tracker.connector],
+    ...options,
     config: {
       rules,
       connections: { tracker: { connector: 'tracker', webhookSecrets: WEBHOOK_SECRET, poll: 'off', writeBack } },
@@ -70,6 +75,51 @@ describe('a comment', () => {
     expect(commentOn(1).map(([, text]) => text)).toEqual(['Linked to BUG-1.']);
   });
 
+  it('is written once all links stand, also where they come one after the other', async () => {
+    const written: number[] = [];
+    await open(
+      { comment: true },
+      {},
+      {
+        quota: { burst: 3, burstWindow: 60_000 },
+        faults: {
+          async before({ method, url }) {
+            if (method === 'POST' && url.endsWith('/work-items')) written.push(tracker.writes.length);
+            return undefined;
+          },
+        },
+      },
+    );
+    const titles = ['One', 'Two', 'Three', 'Four', 'Five', 'Six'];
+    for (const title of titles) await world.people.createBug({ body: { title } }, {});
+    await say(1, { title: titles.map((_, index) => `BUG-${index + 1}`).join(', ') });
+    await noticed();
+    expect(written).toEqual([0, 0, 0, 0, 0, 0]);
+    expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
+    expect(commentOn(1)).toEqual([[expect.anything(), 'Linked to BUG-1, BUG-2, BUG-3, BUG-4, BUG-5, and BUG-6.']]);
+  });
+
+  it('does not wait for a link that the workspace refuses', async () => {
+    let links = 0;
+    await open(
+      { comment: true },
+      {},
+      {
+        faults: {
+          async before({ method, url }) {
+            if (method !== 'POST' || !url.endsWith('/work-items') || ++links === 1) return undefined;
+            return { status: 422, body: JSON.stringify({ errorCode: 'validation_failed', message: 'No more links' }) };
+          },
+        },
+      },
+    );
+    for (const title of ['One', 'Two']) await world.people.createBug({ body: { title } }, {});
+    await say(1, { title: 'BUG-1, BUG-2' });
+    await noticed();
+    expect(links).toBe(2);
+    expect(commentOn(1).map(([, text]) => text)).toEqual([expect.stringMatching(/^Linked to BUG-[12]\.$/)]);
+  });
+
   it('is tried again until it is written, and given up where it is refused', async () => {
     await open({ comment: true });
     tracker.failures.push(
@@ -88,6 +138,53 @@ describe('a comment', () => {
     await world.restart();
     await noticed();
     expect(commentOn(2)).toHaveLength(1);
+  });
+
+  describe('that comes back as a webhook', () => {
+    const comment = async (told: object = {}) => {
+      const workspace = await readMeta(world.partition().store.query, WORKSPACE_ID);
+      const text = `Linked to BUG-1. worksync:${workspace}:tasks`;
+      const item = { ...issue(1), comment: { id: '1', author: 'worksync', text, ...told } };
+      expect(await tell(world.daemon().address, item, { secret: WEBHOOK_SECRET })).toBe(202);
+      await world.clock.advance(1_000);
+    };
+    const reasons = async () =>
+      world.partition().store.query.selectFrom('inbox').select('reason').where('state', '=', 'ignored').execute();
+
+    it('asks for nothing, also after a restart', async () => {
+      await open({ comment: true });
+      await say(1);
+      await noticed();
+      await comment();
+      await world.restart();
+      await comment();
+      await world.settled();
+      expect(tracker.fetches).toEqual([]);
+      expect(await reasons()).toEqual([{ reason: 'own_comment' }, { reason: 'own_comment' }]);
+    });
+
+    it.each([
+      ['of somebody else who quotes it whole', { author: 'mona' }],
+      ['that somebody edited with our account', { text: 'Linked to BUG-1. Not any more!' }],
+      ['that names another workspace', { text: 'Linked to BUG-1. worksync:ws_other:tasks' }],
+      ['that somebody posted beside ours with our account', { id: '2' }],
+      ['of an earlier text', { text: 'Not linked to a task any more.' }],
+    ])('is heard as news where it is one %s', async (_, told) => {
+      await open({ comment: true });
+      await say(1);
+      await noticed();
+      await comment(told);
+      await world.until(() => tracker.fetches.length > 0);
+      expect(await reasons()).toEqual([]);
+    });
+
+    it('is heard where none was written', async () => {
+      await open(undefined);
+      await say(1);
+      await comment();
+      await world.until(() => tracker.fetches.length > 0);
+      expect(await reasons()).toEqual([]);
+    });
   });
 
   it('is not written where nothing says so', async () => {

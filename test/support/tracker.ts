@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Connection, Connector } from '../../src/connectors/connector.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
+import { plainComment, type StandingComment } from '../../src/model/comment.ts';
 import type { Grammar } from '../../src/model/grammar.ts';
 import { type Item, type ItemReference, type WorkItem, workItemKey } from '../../src/model/item.ts';
 
@@ -12,6 +13,8 @@ export interface Tracker {
   readonly closed: string[];
   /** Requests that wrote something, in their order. */
   readonly writes: string[];
+  /** Items that were asked for, each time. */
+  readonly fetches: string[];
   /** Thrown by the next writes, one each. */
   readonly failures: SyncError[];
 }
@@ -25,11 +28,12 @@ const GRAMMAR: Grammar = {
   names: ['key'],
 };
 
-/** A tracker whose webhooks are items as they are; each connection of it has the host of its option. */
+/** A tracker whose webhooks are items as they are, or comments on them; each connection of it has the host of its option. */
 export function createTracker(id = 'tracker'): Tracker {
   const comments: Tracker['comments'] = new Map();
   const closed: string[] = [];
   const writes: string[] = [];
+  const fetches: string[] = [];
   const failures: SyncError[] = [];
   const write = (what: string) => {
     const failure = failures.shift();
@@ -39,13 +43,15 @@ export function createTracker(id = 'tracker'): Tracker {
   const connection: Connection = {
     units: async () => [],
     poll: async () => ({ outcome: 'unchanged' }),
-    fetch: async () => {
+    fetch: async ({ key }) => {
+      fetches.push(key);
       throw new SyncError('not_found', 'this tracker is told, and never asked');
     },
     check: async () => [],
     async comment({ key }, { marker, text }) {
       write(`comment ${key}`);
       comments.set(key, (comments.get(key) ?? new Map<string, string>()).set(marker, text));
+      return { id: '1', author: 'worksync', text: plainComment(`${text} ${marker}`) };
     },
     async close({ key }) {
       write(`close ${key}`);
@@ -65,11 +71,20 @@ export function createTracker(id = 'tracker'): Tracker {
       if (!secrets.includes(String(headers[SECRET]))) throw new SyncError('signature_mismatch', 'not ours');
       return { event: 'item', deliveryId: String(headers['x-tracker-delivery']) };
     },
-    translate: ({ body }) => ({ outcome: 'items', items: [JSON.parse(Buffer.from(body).toString()) as Item] }),
-    reference: ({ kind, key }): ItemReference => ({ kind, key, locator: {} }),
+    translate: ({ body }) => {
+      const { comment, ...item } = JSON.parse(Buffer.from(body).toString()) as Item & { comment?: StandingComment };
+      return comment
+        ? { outcome: 'references', references: [reference(item)], comment }
+        : { outcome: 'items', items: [item] };
+    },
+    reference,
     connect: () => connection,
   };
-  return { connector, comments, closed, writes, failures };
+  return { connector, comments, closed, writes, fetches, failures };
+}
+
+function reference({ kind, key }: Item): ItemReference {
+  return { kind, key, locator: {} };
 }
 
 /** An issue of the tracker as a test wants it. */
@@ -93,8 +108,12 @@ export function issue(number: number, fields: Partial<WorkItem> = {}): WorkItem 
 
 let deliveries = 0;
 
-/** Posts an item as the tracker's webhook. @returns the status */
-export async function tell(address: string, item: Item, { secret = '', id = `tracker-${++deliveries}` } = {}) {
+/** Posts an item as the tracker's webhook, or a comment on it. @returns the status */
+export async function tell(
+  address: string,
+  item: Item & { readonly comment?: StandingComment },
+  { secret = '', id = `tracker-${++deliveries}` } = {},
+) {
   const answer = await fetch(`${address}/webhooks/test/tracker`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', [SECRET]: secret, 'x-tracker-delivery': id },

@@ -72,9 +72,15 @@ describe('of a webhook', () => {
   });
 
   it.each(['comment_created', 'comment_updated', 'comment_deleted'])('%s brings the issue', (webhookEvent) => {
+    const comment = {
+      id: '10501',
+      author: '557058:f58131cb-b67d-43c7-b30d-6b58d40bd077',
+      text: 'Same here with 2.5 GB.',
+    };
     expect(ofHook({ ...fixture('comment_created'), webhookEvent })).toEqual({
       outcome: 'references',
       references: [reference],
+      ...(webhookEvent !== 'comment_deleted' && { comment }),
     });
   });
 

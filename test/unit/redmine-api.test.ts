@@ -241,26 +241,26 @@ describe('a comment', () => {
   };
 
   it('is added where none is, and where only somebody else quotes it', async () => {
-    expect(await run([listed({ id: 1, notes: '' }), put])).toEqual([]);
-    expect(await run([listed(by(9, 1, '> worksync:acme')), me, put])).toEqual([]);
+    expect(await run([me, listed({ id: 1, notes: '' }), put])).toEqual([]);
+    expect(await run([me, listed(by(9, 1, '> worksync:acme')), put])).toEqual([]);
   });
 
   it('is updated in place, and left alone where it says the same', async () => {
     const edit: Turn = ['PUT /journals/4.json', { status: 204 }, { journal: { notes } }];
-    expect(await run([listed(by(3, 4, 'Tracked as BUG-11\r\n\r\nworksync:acme')), me, edit])).toEqual([]);
-    expect(await run([listed(by(3, 4, notes.replaceAll('\n', '\r\n'))), me])).toEqual([]);
+    expect(await run([me, listed(by(3, 4, 'Tracked as BUG-11\r\n\r\nworksync:acme')), edit])).toEqual([]);
+    expect(await run([me, listed(by(3, 4, notes.replaceAll('\n', '\r\n')))])).toEqual([]);
   });
 
   it('is not added twice where notes cannot be edited', async () => {
     const old = by(3, 4, 'Tracked as BUG-11\n\nworksync:acme');
-    expect(await run([listed(old), me, ['PUT /journals/4.json', { status: 404 }]])).toEqual([]);
-    const { connection } = connect([listed(old), me, ['PUT /journals/4.json', { status: 403 }]]);
+    expect(await run([me, listed(old), ['PUT /journals/4.json', { status: 404 }]])).toEqual([]);
+    const { connection } = connect([me, listed(old), ['PUT /journals/4.json', { status: 403 }]]);
     expect((await failure(connection.comment?.(reference, wanted, signal)))?.code).toBe('forbidden');
   });
 
   it('carries the marker unseen where Markdown hides it', async () => {
     const hidden = { issue: { notes: 'Tracked as BUG-12\n\n<!-- worksync:acme -->' } };
-    expect(await run([listed(), [`PUT ${path}`, { status: 204 }, hidden]], { formatting: 'markdown' })).toEqual([]);
+    expect(await run([me, listed(), [`PUT ${path}`, { status: 204 }, hidden]], { formatting: 'markdown' })).toEqual([]);
   });
 });
 

@@ -67,6 +67,33 @@ export const workItemEvent = z.object({
   resourceContainers: absent(z.object({ project: absent(z.object({ id: projectId })) })),
 });
 
+const account = z.object({ id: text });
+
+/** A comment is a revision of its work item, of which two events tell: that there is one, and what it changed. */
+export const commented = z.object({
+  resource: z.object({ fields: z.object({ 'System.History': z.string(), 'System.ChangedBy': account }) }),
+});
+export const changed = z.object({
+  resource: z.object({
+    revisedBy: account,
+    fields: z.looseObject({ 'System.History': z.object({ newValue: z.string() }) }),
+  }),
+});
+
+/** What changes with every revision. */
+export const OF_EVERY_REVISION: ReadonlySet<string> = new Set([
+  'System.AuthorizedAs',
+  'System.AuthorizedDate',
+  'System.ChangedBy',
+  'System.ChangedDate',
+  'System.CommentCount',
+  'System.History',
+  'System.PersonId',
+  'System.Rev',
+  'System.RevisedDate',
+  'System.Watermark',
+]);
+
 /** What tells the deliveries of the button "Test" from others. */
 export const testEvent = z.object({
   subscriptionId: absent(z.string()),

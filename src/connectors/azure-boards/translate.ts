@@ -1,10 +1,11 @@
 import { SyncError } from '../../errors/sync-error.ts';
+import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import { type Item, type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
 import { read, readable, readJson } from '../kit/json.ts';
-import { NOT_FOUND, UNJUDGED } from '../kit/outcome.ts';
+import { NOT_FOUND, UNJUDGED, withComment } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
 import { textOfHtml } from './html.ts';
 import { type Options, scopeOf, webBase } from './options.ts';
@@ -80,7 +81,23 @@ function workItemEvent(payload: unknown, eventType: string, options: Options): T
     return { outcome: 'ignored', reason: 'project_not_in_scope' };
   const { key } = identity(id, projectId ?? '', options);
   const locator = { id: String(id), ...(projectId === undefined ? UNJUDGED : { projectId }) };
-  return { outcome: 'references', references: [{ kind: 'work_item', key, locator }] };
+  const references = [{ kind: 'work_item', key, locator } as const];
+  return withComment({ outcome: 'references', references }, toldComment(payload, eventType));
+}
+
+/** What changed more than that a comment was written is news, whoever wrote it. */
+function toldComment(payload: unknown, eventType: string): StandingComment | undefined {
+  if (eventType === 'workitem.commented') {
+    const fields = readable(schema.commented, payload)?.resource.fields;
+    return fields && asWritten(fields['System.ChangedBy'].id, fields['System.History']);
+  }
+  const told = eventType === 'workitem.updated' ? readable(schema.changed, payload)?.resource : undefined;
+  if (!told || Object.keys(told.fields).some((field) => !schema.OF_EVERY_REVISION.has(field))) return undefined;
+  return asWritten(told.revisedBy.id, told.fields['System.History'].newValue);
+}
+
+function asWritten(author: string, html: string): StandingComment {
+  return { author, text: plainComment(textOfHtml(html)) };
 }
 
 const NIL = '00000000-0000-0000-0000-000000000000';

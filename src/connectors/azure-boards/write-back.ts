@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
+import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { ItemReference } from '../../model/item.ts';
 import { absent } from '../kit/fields.ts';
-import { parseAnswer } from '../kit/json.ts';
+import { parseAnswer, readable } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
 import { wordsOfMarker } from '../kit/marker.ts';
 import { type Api, malformed } from './api.ts';
@@ -24,16 +25,26 @@ export async function comment(
   reference: ItemReference,
   given: { readonly marker: string; readonly text: string },
   signal: AbortSignal,
-): Promise<void> {
+): Promise<StandingComment | undefined> {
   const { id, projectId } = readLocator(heldLocator, reference);
   const path = `/${projectId}/_apis/wit/workItems/${id}/comments`;
   const words = wordsOfMarker(given.marker);
   const text = htmlOfText(`${given.text}\n\n${words}`);
   const standing = await findOwn(api, path, words, signal);
-  if (!standing) await api.send({ method: 'POST', path, query: PREVIEW, body: { text } }, signal);
-  else if (textOfHtml(standing.text) !== textOfHtml(text))
-    await api.send({ method: 'PATCH', path: `${path}/${standing.id}`, query: PREVIEW, body: { text } }, signal);
+  if (!standing)
+    return asStanding(await api.send({ method: 'POST', path, query: PREVIEW, body: { text } }, signal), text);
+  if (textOfHtml(standing.text) === textOfHtml(text)) return asStanding(standing, text);
+  const edit = { method: 'PATCH', path: `${path}/${standing.id}`, query: PREVIEW, body: { text } } as const;
+  return asStanding(await api.send(edit, signal), text);
 }
+
+/** Without its id, which webhooks do not tell. */
+function asStanding(answer: unknown, html: string): StandingComment | undefined {
+  const author = readable(commented, answer)?.createdBy?.id;
+  return author === undefined ? undefined : { author, text: plainComment(textOfHtml(html)) };
+}
+
+const commented = z.object({ createdBy: absent(z.object({ id: z.string() })) });
 
 const page = z.object({
   comments: z.array(

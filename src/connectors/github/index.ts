@@ -72,7 +72,7 @@ export const github: Connector<Options> = {
       sweep: createSweep(api, repositories, given),
       redeliver: createRedeliver({ api, appApi, options: given, repositories, findHook, clock }),
       hooks: createHooks({ api, appApi, options: given, repositories, findHook }),
-      ...createWriteBack(api, appApi),
+      ...createWriteBack(api, appApi, clock),
     };
   },
 };

@@ -22,7 +22,7 @@ export async function writeComment(
   reference: ItemReference,
   { marker, text }: Comment,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<undefined> {
   const path = `${placeOfItem(reference).path}/notes`;
   const body = text.includes(marker) ? text : `${text}\n\n${marker}`;
   const present = await findNote(api, path, marker, signal);

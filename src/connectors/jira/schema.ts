@@ -72,6 +72,12 @@ export const commentEvent = z.object({
   comment: absent(z.object({ self: absent(z.string()) }).nullable()),
 });
 
+/** What a comment says and who wrote that; of one that was deleted this is what it said before. */
+export const toldComment = z.object({
+  webhookEvent: z.enum(['comment_created', 'comment_updated']),
+  comment: z.object({ id, body: z.string(), updateAuthor: z.object({ accountId: z.string() }) }),
+});
+
 /** What `fetch` writes for an issue that exists no more. */
 export const gone = z.object({ id, key, projectId: id, seenAt: z.iso.datetime() });
 

@@ -1,10 +1,11 @@
 import type { z } from 'zod';
+import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import { type Item, type ItemKey, type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
 import { read, readable, readJson } from '../kit/json.ts';
-import { itemsOrReferences, NOT_FOUND, UNJUDGED } from '../kit/outcome.ts';
+import { itemsOrReferences, NOT_FOUND, UNJUDGED, withComment } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
 import { textOfAdf } from './adf.ts';
 import { type Options, scopeOf, siteBase } from './options.ts';
@@ -92,7 +93,13 @@ const ISSUE_OF_COMMENT = /\/rest\/api\/\d\/issue\/([1-9]\d{0,15})\/comment\/\d{1
 function commentEvent(payload: unknown, options: Options): Translation {
   const { issue, comment } = read(schema.commentEvent, payload);
   const id = issue?.id ?? ISSUE_OF_COMMENT.exec(comment?.self ?? '')?.[1];
-  return id === undefined ? { outcome: 'ignored', reason: 'not_an_issue' } : namedIssue({ ...issue, id }, options);
+  if (id === undefined) return { outcome: 'ignored', reason: 'not_an_issue' };
+  return withComment(namedIssue({ ...issue, id }, options), toldComment(payload));
+}
+
+function toldComment(payload: unknown): StandingComment | undefined {
+  const told = readable(schema.toldComment, payload)?.comment;
+  return told && { id: told.id, author: told.updateAuthor.accountId, text: plainComment(told.body) };
 }
 
 function outOfScope({ id, key }: Project, options: Options): Translation | undefined {

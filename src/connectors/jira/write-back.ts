@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
+import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { ItemReference } from '../../model/item.ts';
 import { absent } from '../kit/fields.ts';
-import { parseAnswer } from '../kit/json.ts';
+import { parseAnswer, readable } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
 import { wordsOfMarker } from '../kit/marker.ts';
 import { adfOfText, textOfAdf } from './adf.ts';
@@ -19,21 +20,34 @@ interface Comment {
  * Posts a comment, or updates the one of this account that carries the marker. Jira's documents have no hidden text, so
  * the words of the marker are the comment's last line.
  */
-export async function comment(api: Api, reference: ItemReference, given: Comment, signal: AbortSignal): Promise<void> {
+export async function comment(
+  api: Api,
+  reference: ItemReference,
+  given: Comment,
+  signal: AbortSignal,
+): Promise<StandingComment | undefined> {
   const { issueId } = readLocator(locator, reference);
   const path = `/rest/api/3/issue/${issueId}/comment`;
   const words = wordsOfMarker(given.marker);
-  const body = adfOfText(`${given.text}\n\n${words}`);
+  const text = `${given.text}\n\n${words}`;
+  const body = adfOfText(text);
   const standing = await findOwn(api, path, words, signal);
-  if (!standing) await api.send('POST', path, { body }, signal);
-  else if (textOfAdf(standing.body) !== textOfAdf(body))
-    await api.send('PUT', `${path}/${standing.id}?notifyUsers=false`, { body }, signal);
+  if (!standing) return asStanding(await api.send('POST', path, { body }, signal), text);
+  if (textOfAdf(standing.body) === textOfAdf(body)) return asStanding(standing, text);
+  return asStanding(await api.send('PUT', `${path}/${standing.id}?notifyUsers=false`, { body }, signal), text);
 }
 
+function asStanding(answer: unknown, text: string): StandingComment | undefined {
+  const found = readable(commented, answer);
+  const author = found?.updateAuthor ?? found?.author;
+  return found && author ? { id: found.id, author: author.accountId, text: plainComment(text) } : undefined;
+}
+
+const account = absent(z.object({ accountId: z.string() }).nullable());
+const commented = z.object({ id: schema.id, author: account, updateAuthor: account });
+
 const page = z.object({
-  comments: z.array(
-    z.object({ id: schema.id, body: z.unknown(), author: absent(z.object({ accountId: z.string() }).nullable()) }),
-  ),
+  comments: z.array(commented.extend({ body: z.unknown() })),
   total: z.int().min(0),
 });
 

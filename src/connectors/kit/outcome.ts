@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { StandingComment } from '../../model/comment.ts';
 import type { Item, ItemReference } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 
@@ -11,6 +12,11 @@ export const unjudged = z.literal('unknown').optional();
 
 /** What a fetch becomes that found nothing, where nothing is held that could be gone. */
 export const NOT_FOUND: Translation = { outcome: 'ignored', reason: 'not_found' };
+
+/** What tells of a comment on one thing. */
+export function withComment(translation: Translation, comment: StandingComment | undefined): Translation {
+  return comment && translation.outcome === 'references' ? { ...translation, comment } : translation;
+}
 
 /** Items that can be taken as they are, and references to those that cannot. */
 export function itemsOrReferences<Some extends Item>(

@@ -24,8 +24,8 @@ interface Question<Data> {
 /** The GraphQL API of one connection. Everything but an answer without errors is thrown. */
 export interface Api {
   ask<Data>(question: Question<Data>): Promise<Answered<Data>>;
-  /** Carries out a mutation that answers with `success`. Throws `refused` where it says no. */
-  change(document: string, variables: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<void>;
+  /** Carries out a mutation that answers with `success`, and maybe more. Throws `refused` where it says no. */
+  change(document: string, variables: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Changed>;
 }
 
 interface Answered<Data> {
@@ -33,7 +33,10 @@ interface Answered<Data> {
   readonly answer: HttpAnswer;
 }
 
-const succeeded = z.record(z.string(), z.object({ success: z.boolean() }));
+const succeeded = z.record(z.string(), z.looseObject({ success: z.boolean() }));
+
+/** What a mutation answered, by its name. */
+type Changed = z.infer<typeof succeeded>;
 
 export function createApi(options: Options, deps: ConnectionDeps): Api {
   const budget = createBudget(deps.clock, rateOf);
@@ -68,6 +71,7 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
       const { data } = await ask({ document, variables, data: succeeded, use: 'fetch', signal });
       if (Object.values(data).some(({ success }) => !success))
         throw new SyncError('refused', 'Linear did not carry out a change, and does not say why');
+      return data;
     },
   };
 }

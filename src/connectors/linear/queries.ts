@@ -62,17 +62,17 @@ export const WHO = `
 
 export const COMMENT = `
   query StandingComment($id: ID!) {
-    comments(filter: { id: { eq: $id } }, first: 1) { nodes { id body } }
+    comments(filter: { id: { eq: $id } }, first: 1) { nodes { id body user { id } } }
   }`;
 
 export const CREATE_COMMENT = `
   mutation CreateComment($input: CommentCreateInput!) {
-    commentCreate(input: $input) { success }
+    commentCreate(input: $input) { success comment { id user { id } } }
   }`;
 
 export const UPDATE_COMMENT = `
   mutation UpdateComment($id: String!, $body: String!) {
-    commentUpdate(id: $id, input: { body: $body }) { success }
+    commentUpdate(id: $id, input: { body: $body }) { success comment { id user { id } } }
   }`;
 
 export const CLOSING = `

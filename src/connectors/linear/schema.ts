@@ -64,5 +64,12 @@ export const commentEvent = z.object({
   data: z.object({ issue: absent(named.nullable()), issueId: absent(id.nullable()) }),
 });
 
+/** What a comment says, and who made it say that. */
+export const toldComment = z.object({
+  action: z.enum(['create', 'update']),
+  actor: z.object({ id }),
+  data: z.object({ id, body: z.string() }),
+});
+
 /** What `fetch` writes for an issue that exists no more. */
 export const gone = z.object({ id, identifier, teamId: id, seenAt: z.iso.datetime() });

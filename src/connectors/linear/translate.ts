@@ -1,10 +1,11 @@
 import { z } from 'zod';
+import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import { type Item, type ItemKey, type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
 import { read, readable, readJson } from '../kit/json.ts';
-import { itemsOrReferences, NOT_FOUND, UNJUDGED } from '../kit/outcome.ts';
+import { itemsOrReferences, NOT_FOUND, UNJUDGED, withComment } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
 import { ANY_TENANT } from '../kit/tenants.ts';
 import { type Options, scopeOf } from './options.ts';
@@ -105,10 +106,14 @@ function issueEvent(payload: unknown, options: Options): Translation {
 function commentEvent(payload: unknown, options: Options): Translation {
   if (isForeign(payload, options)) return FOREIGN;
   const { issue, issueId } = read(schema.commentEvent, payload).data;
-  if (issue) return namedIssue(issue, options);
-  return typeof issueId === 'string'
-    ? namedIssue({ id: issueId }, options)
-    : { outcome: 'ignored', reason: 'not_an_issue' };
+  const named = issue ?? (typeof issueId === 'string' ? { id: issueId } : undefined);
+  if (!named) return { outcome: 'ignored', reason: 'not_an_issue' };
+  return withComment(namedIssue(named, options), toldComment(payload));
+}
+
+function toldComment(payload: unknown): StandingComment | undefined {
+  const told = readable(schema.toldComment, payload);
+  return told && { id: told.data.id, author: told.actor.id, text: plainComment(told.data.body) };
 }
 
 /** Taken as they are, also with fields absent: asking once more would bring the same. */

@@ -1,14 +1,21 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
+import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { ItemReference } from '../../model/item.ts';
+import { absent } from '../kit/fields.ts';
+import { readable } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
 import { locator } from './fetch.ts';
 import { CLOSING, COMMENT, CREATE_COMMENT, SET_STATE, UPDATE_COMMENT } from './queries.ts';
 import * as schema from './schema.ts';
 
-const standing = z.object({ comments: z.object({ nodes: z.array(z.object({ id: schema.id, body: z.string() })) }) });
+const user = absent(z.object({ id: schema.id }).nullable());
+const standing = z.object({
+  comments: z.object({ nodes: z.array(z.object({ id: schema.id, body: z.string(), user })) }),
+});
+const commented = z.object({ comment: z.object({ user }) });
 
 /**
  * Posts a comment, or updates it. Linear lets the writer choose a comment's id: it follows from the issue and the marker,
@@ -19,13 +26,20 @@ export async function comment(
   reference: ItemReference,
   { marker, text }: { readonly marker: string; readonly text: string },
   signal: AbortSignal,
-): Promise<void> {
+): Promise<StandingComment | undefined> {
   const { issueId } = readLocator(locator, reference);
   const id = idOf(`${issueId} ${marker}`);
   const { data } = await api.ask({ document: COMMENT, variables: { id }, data: standing, use: 'fetch', signal });
   const [found] = data.comments.nodes;
-  if (!found) await api.change(CREATE_COMMENT, { input: { id, issueId, body: text } }, signal);
-  else if (found.body !== text) await api.change(UPDATE_COMMENT, { id, body: text }, signal);
+  const author = found?.body === text ? found.user : await write();
+  return author ? { id, author: author.id, text: plainComment(text) } : undefined;
+
+  async function write() {
+    const changed = found
+      ? await api.change(UPDATE_COMMENT, { id, body: text }, signal)
+      : await api.change(CREATE_COMMENT, { input: { id, issueId, body: text } }, signal);
+    return Object.values(changed).map((each) => readable(commented, each)?.comment.user)[0];
+  }
 }
 
 /** A UUID of version 4, as Linear wants it, whose chance is a hash. */

@@ -10,7 +10,7 @@ import { readProject, unitsOf } from './projects.ts';
 import { createStatuses } from './statuses.ts';
 import { eventOf, reference, translate } from './translate.ts';
 import { verify } from './verify.ts';
-import { close, comment } from './write-back.ts';
+import { close, createComment } from './write-back.ts';
 
 const MEBIBYTE = 1024 * 1024;
 /** There is no Redmine that everybody uses: this one stands for all where a payload does not tell. */
@@ -53,7 +53,7 @@ export const redmine: Connector<Options> = {
       check: (signal) => checkRedmine(api, given, units, signal),
       history: (position, signal) => historyOfIssues(api, statuses, position, signal),
       sweep: (unit, page, signal) => sweepIssues(api, given, { unit, page }, signal),
-      comment: (wanted, text, signal) => comment(api, given, wanted, text, signal),
+      comment: createComment(api, given),
       close: (wanted, signal) => close(api, given, wanted, signal),
     };
   },

@@ -67,6 +67,13 @@ export const issueEvent = z.object({
   data: z.object({ issue: z.object({ id, project: absent(z.object({ id }).nullable()) }) }),
 });
 
+/** A note on an issue, and nothing else: `details` are what it changed. */
+export const noted = z.object({
+  data: z.object({
+    journal: z.object({ notes: z.string(), user: z.object({ id }), details: z.array(z.unknown()).length(0) }),
+  }),
+});
+
 const NAMED: Shape = { id: true, name: true };
 
 const KEPT: Shape = {

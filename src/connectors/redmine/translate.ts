@@ -1,9 +1,10 @@
+import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import { type Item, type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present } from '../kit/fields.ts';
 import { read, readable, readJson } from '../kit/json.ts';
-import { NOT_FOUND, UNJUDGED } from '../kit/outcome.ts';
+import { NOT_FOUND, UNJUDGED, withComment } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
 import { baseOf, hostOf, type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
@@ -67,7 +68,13 @@ function issueEvent(payload: unknown, options: Options): Translation {
   const { id, project } = read(schema.issueEvent, payload).data.issue;
   const key = workItemKey('redmine', hostOf(options), String(id));
   const locator = { issueId: String(id), ...(project && { projectId: String(project.id) }), ...UNJUDGED };
-  return { outcome: 'references', references: [{ kind: 'work_item', key, locator }] };
+  const references = [{ kind: 'work_item', key, locator } as const];
+  return withComment({ outcome: 'references', references }, toldNote(payload));
+}
+
+function toldNote(payload: unknown): StandingComment | undefined {
+  const journal = readable(schema.noted, payload)?.data.journal;
+  return journal && { author: String(journal.user.id), text: plainComment(journal.notes) };
 }
 
 /** Pages were asked for, so they are in scope. */

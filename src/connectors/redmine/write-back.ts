@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Connection } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
@@ -18,19 +19,28 @@ type Comment = Parameters<NonNullable<Connection['comment']>>[1];
  * Adds a note, or updates the one of this user that carries the marker. Textile shows HTML comments to people, so there the
  * words of the marker are the note's last line; Markdown hides them.
  */
-export async function comment(
+export function createComment(api: Api, { formatting }: Options): NonNullable<Connection['comment']> {
+  let known: number | undefined;
+  return async (reference, given, signal) => {
+    known ??= await whoAmI(api, signal);
+    return writeNote(api, { formatting, me: known }, reference, given, signal);
+  };
+}
+
+async function writeNote(
   api: Api,
-  { formatting }: Options,
+  { formatting, me }: Pick<Options, 'formatting'> & { readonly me: number },
   reference: ItemReference,
   { marker, text }: Comment,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<StandingComment> {
   const { issueId } = readLocator(locator, reference);
   const words = wordsOfMarker(marker);
   const notes = `${text}\n\n${formatting === 'markdown' ? marker : words}`;
-  const standing = await findOwn(api, issueId, words, signal);
+  const standing = await findOwn(api, issueId, words, me, signal);
   if (!standing) await api.put(`/issues/${issueId}.json`, { issue: { notes } }, signal);
   else if (asTyped(standing.notes) !== asTyped(notes)) await update(api, standing.id, notes, signal);
+  return { author: String(me), text: plainComment(notes) };
 }
 
 /** Redmine ends lines as forms do. */
@@ -47,14 +57,15 @@ const withJournals = z.object({ issue: z.object({ journals: z.array(journal) }) 
 const myself = z.object({ user: z.object({ id: z.int() }) });
 
 /** Somebody else may quote it: only a note of this user is ours. */
-async function findOwn(api: Api, issueId: string, words: string, signal: AbortSignal) {
+async function findOwn(api: Api, issueId: string, words: string, me: number, signal: AbortSignal) {
   const path = `/issues/${issueId}.json`;
   const data = parseAnswer(withJournals, (await api.get(path, { include: 'journals' }, signal)).content, `GET ${path}`);
-  const candidates = data.issue.journals.filter(({ notes }) => notes?.includes(words));
-  if (candidates.length === 0) return undefined;
+  return data.issue.journals.find(({ notes, user }) => notes?.includes(words) && user?.id === me);
+}
+
+async function whoAmI(api: Api, signal: AbortSignal): Promise<number> {
   const { content } = await api.get('/users/current.json', {}, signal);
-  const me = parseAnswer(myself, content, 'GET /users/current.json');
-  return candidates.find(({ user }) => user?.id === me.user.id);
+  return parseAnswer(myself, content, 'GET /users/current.json').user.id;
 }
 
 /** Before version 5 notes cannot be edited through the API: there the first one stands, and no second is added. */

@@ -20,13 +20,13 @@ export async function comment(
   reference: ItemReference,
   { marker, text }: Comment,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<undefined> {
   const path = `${pathOf(options, readLocator(locator, reference).id)}comments/`;
   const words = wordsOfMarker(marker);
   const whole = `${text}\n\n${words}`;
   const standing = await findNotes(api, path, words, signal);
   for (const { id, data } of standing) {
-    if (data.text.trim() === whole || (await isEdited(api, `${path}${id}/`, whole, signal))) return;
+    if (data.text.trim() === whole || (await isEdited(api, `${path}${id}/`, whole, signal))) return undefined;
   }
   await api.send('POST', path, { text: whole }, signal);
 }
