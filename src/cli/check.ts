@@ -11,11 +11,15 @@ import { printable } from './words.ts';
 /** The longest that workspace and providers take over the questions of a check, milliseconds. */
 const PATIENCE = 180_000;
 
-/** `worksync check`: configuration, workspace and providers. A running daemon asks in our place. */
-export async function check(session: Session): Promise<Finding[]> {
+/**
+ * `worksync check`: configuration, workspace and providers. A running daemon asks in our place. Offline: the
+ * configuration alone, which needs nothing but its files and variables.
+ */
+export async function check(session: Session, { offline = false } = {}): Promise<Finding[]> {
   const { config, options, parts } = session;
   const findings = config.warnings.map((message): Finding => ({ level: 'warning', subject: 'configuration', message }));
   findings.push(...config.workspaces.map(describeConfig), ...config.broken.flatMap(describeBroken));
+  if (offline) return findings;
   if (await hasOwner(options.data)) {
     return [...findings, ...(await askOwner<Finding[]>(options.data, 'POST', '/admin/check', undefined, PATIENCE))];
   }

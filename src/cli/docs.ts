@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import { SyncError } from '../errors/sync-error.ts';
+import { DOCUMENT_STATUSES, DOCUMENT_TYPES } from '../workspace/contract/documents.ts';
 import type { Answered, Parameters, Routes } from '../workspace/contract.ts';
 import { withOperations } from './document-operations.ts';
-import type { Exit, Setting } from './setting.ts';
+import { type Exit, eachOf, oneOf, type Setting } from './setting.ts';
 import { taskIdOf } from './tasks.ts';
 import { textOf, withText } from './text-input.ts';
 import { printable, table } from './words.ts';
 import {
-  gather,
   type ListFlags,
   listCommand,
   readPages,
@@ -45,8 +45,8 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
   };
   listCommand(group, described)
     .option('--title <text>', 'only where the title contains this, in any case')
-    .option('--type <type>', 'requirement or task; may be repeated', gather)
-    .option('--status <status>', 'draft or completed; may be repeated', gather)
+    .option('--type <type>', 'requirement or task; may be repeated', eachOf(DOCUMENT_TYPES))
+    .option('--status <status>', 'draft or completed; may be repeated', eachOf(DOCUMENT_STATUSES))
     .option('--task <task>', 'only those attached to this task (key or id; a key costs one request more)')
     .option('--creator <id>', 'only those that this user created')
     .option('--updater <id>', 'only those that this user changed last')
@@ -96,8 +96,8 @@ function addCreate(group: Command, setting: Setting, exit: Exit): void {
     example: 'docs create "Login plan" --content-file plan.md --task BUG-12',
   });
   withText(command, 'content')
-    .option('--type <type>', 'requirement or task')
-    .option('--status <status>', 'draft or completed')
+    .option('--type <type>', 'requirement or task', oneOf(DOCUMENT_TYPES))
+    .option('--status <status>', 'draft or completed', oneOf(DOCUMENT_STATUSES))
     .option('--task <task>', 'attach it to this task (key or id)')
     .action((title: string, flags: CreateFlags) => {
       const { type, status } = flags;
@@ -118,7 +118,7 @@ function addPut(group: Command, setting: Setting, exit: Exit): void {
   });
   withText(command, 'content')
     .requiredOption('--title <text>', 'the title')
-    .option('--status <status>', 'draft or completed')
+    .option('--status <status>', 'draft or completed', oneOf(DOCUMENT_STATUSES))
     .action((documentId: string, flags: WorkspaceFlags & { title: string; status?: string }) => {
       const { title, status } = flags;
       const content = textOf(flags as never, 'content');

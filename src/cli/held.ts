@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { SyncError } from '../errors/sync-error.ts';
 import type { HeldChanges, HeldClass } from '../store/guard.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';
@@ -52,12 +51,10 @@ function addRelease(group: Command, setting: Setting, exit: Exit): void {
     .option('--removals', 'links to be removed and records to be closed')
     .option('--creations', 'records, links and tasks to be created')
     .option('--refused', 'what the workspace refused')
-    .option('--all', 'everything that is held')
+    .option('--all', 'everything that is held; so where nothing is named')
     .action(async (entities: readonly string[], flags: ReleaseFlags) => {
-      const classes = CLASSES.filter((each) => flags.all || flags[each]);
-      if (classes.length + entities.length === 0) {
-        throw new SyncError('usage', 'say what to release: --removals, --creations, --refused, --all, or entities');
-      }
+      const named = CLASSES.filter((each) => flags[each]);
+      const classes = flags.all || named.length + entities.length === 0 ? CLASSES : named;
       const session = sessionOf(setting, flags, () => 'warn');
       const wish = { classes, entities };
       const answer = await askingWorkspace(session, flags, ({ ask }) => ask('release', wish));

@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
-import { type AppliedPlan, type ShownPlan, sendPlan } from '../daemon/plan.ts';
+import { type AppliedPlan, digestOfConfig, type ShownPlan, sendPlan } from '../daemon/plan.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { type Exit, type Setting, sessionOf, wholeNumber } from './setting.ts';
 import { plural, printable, span } from './words.ts';
+import { chooseWorkspace } from './workspace-client.ts';
 import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
 /** Exit code when something of the plan is left to do. */
@@ -29,9 +30,12 @@ export function addPlan(program: Command, setting: Setting, exit: Exit): void {
     .action(async (flags: PlanFlags) => {
       const session = sessionOf(setting, flags, () => 'warn');
       const { clock } = session.parts;
+      // Only where a file was named: what it would write is what is asked for.
+      const wanted = flags.config === undefined ? undefined : chooseWorkspace(session.config, flags.workspace);
+      const config = wanted && digestOfConfig(wanted);
       await askingWorkspace(session, flags, async (asking) => {
         if (flags.apply === undefined) {
-          const plan = await asking.ask('plan', { limit: flags.limit });
+          const plan = await asking.ask('plan', { limit: flags.limit, config });
           show({ text: describePlan(plan, clock.now()), json: [plan] }, flags);
           return exit(0);
         }

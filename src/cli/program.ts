@@ -36,6 +36,7 @@ import {
   OF_QUESTIONS,
   OF_WORK,
   print,
+  refusingUnknown,
   type Setting,
   sessionOf,
   wholeNumber,
@@ -112,14 +113,10 @@ Exit codes:
   78  the configuration is wrong, or the data folder cannot be used`;
 
 function addRun(program: Command, setting: Setting): void {
-  withDaemonOptions(program.command('run', { isDefault: true }))
+  refusingUnknown(withDaemonOptions(program.command('run', { isDefault: true })))
     .description('run the daemon; without a workspace of your own, the embedded one with bundled deliveries')
     .addHelpText('after', '\nExample: worksync run --config config/workspaces --data data --port 8080')
-    .allowExcessArguments()
-    .action(async (flags: Flags, command: Command) => {
-      // Whatever is no command comes here, since this one may be left out.
-      const [unknown] = command.args;
-      if (unknown !== undefined) command.error(`error: unknown command '${unknown}'`, { exitCode: 2 });
+    .action(async (flags: Flags) => {
       // The demo is a first look on a terminal: its summary is not to drown in log lines.
       const level = ({ secrets }: Session['config']) => (secrets.includes(setting.demoSecret) ? 'warn' : 'info');
       await run(sessionOf(setting, flags, level), setting.demoSecret);
@@ -173,10 +170,11 @@ function addStatus(program: Command, exit: (code: number) => void): void {
 function addCheck(program: Command, setting: Setting, exit: (code: number) => void): void {
   withDaemonOptions(program.command('check'), OF_HOOKS)
     .description('check the configuration, the workspace and the providers; costs one request')
+    .option('--offline', 'check the configuration alone: asks nobody, and needs no data folder')
     .option('--json', 'print one JSON object per finding')
-    .action(async ({ json, ...flags }: Flags & { json?: boolean }) => {
+    .action(async ({ json, offline, ...flags }: Flags & { json?: boolean; offline?: boolean }) => {
       const session = sessionOf(setting, flags, () => 'error');
-      const findings = await check(session);
+      const findings = await check(session, { offline });
       print(json ? findings.map((finding) => JSON.stringify(finding)).join('\n') : describeFindings(findings));
       if (session.config.broken.length > 0) exit(CODES.config_invalid.exit);
       else exit(findings.some(({ level }) => level === 'error') ? FAILED : 0);

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
+import { PROVIDERS, PULL_REQUEST_STATES } from '../workspace/contract/pull-requests.ts';
 import type { Answered, Parameters, Routes } from '../workspace/contract.ts';
-import type { Exit, Setting } from './setting.ts';
+import { type Exit, eachOf, oneOf, type Setting } from './setting.ts';
 import { textOf, withText } from './text-input.ts';
 import { printable, table } from './words.ts';
 import {
@@ -38,9 +39,9 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
     example: 'prs list --provider github --state open',
   };
   listCommand(group, described)
-    .option('--provider <name>', 'github, gitlab or bitbucket')
+    .option('--provider <name>', 'github, gitlab or bitbucket', oneOf(PROVIDERS))
     .option('--repo <id>', "the repository, by the provider's id")
-    .option('--state <state>', 'open, closed, merged or declined; may be repeated', gather)
+    .option('--state <state>', 'open, closed, merged or declined; may be repeated', eachOf(PULL_REQUEST_STATES))
     .option('--head <branch>', 'only with this head branch')
     .action((flags: ListOf) =>
       runOnWorkspace(setting, exit, flags, async (client) => {
@@ -74,9 +75,9 @@ interface FieldFlags extends WorkspaceFlags {
 
 function withFields(command: Command): Command {
   return withText(command, 'description')
-    .requiredOption('--provider <name>', 'github, gitlab or bitbucket')
+    .requiredOption('--provider <name>', 'github, gitlab or bitbucket', oneOf(PROVIDERS))
     .requiredOption('--repo <id>', "the repository, by the provider's id")
-    .option('--state <state>', 'open, closed, merged or declined')
+    .option('--state <state>', 'open, closed, merged or declined', oneOf(PULL_REQUEST_STATES))
     .option('--draft', 'a draft')
     .option('--no-draft', 'ready for review')
     .option('--reviewer <name>', 'a reviewer (Bitbucket: account UUID); may be repeated', gather)

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { DAEMON_OPTIONS, type Flags, optionValue } from '../config/options.ts';
+import { didYouMean } from '../lib/nearest.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import { openSession, type Session, type SessionInput } from './session.ts';
 
@@ -51,6 +52,32 @@ export function likeOption<Key extends OptionKey>(key: Key) {
 export function wholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('expected a whole number');
   return Number(text);
+}
+
+/** For an option that takes one of a few words, in any case. */
+export function oneOf<Word extends string>(words: readonly Word[]): (text: string) => Word {
+  return (text) => {
+    const wanted = text.toLowerCase();
+    const found = words.find((word) => word === wanted);
+    if (found !== undefined) return found;
+    throw new InvalidArgumentError(`expected one of ${words.join(', ')}${didYouMean(wanted, words)}`);
+  };
+}
+
+/** The same for an option that may be given several times. */
+export function eachOf<Word extends string>(words: readonly Word[]) {
+  const read = oneOf(words);
+  return (text: string, previous: readonly Word[] = []): readonly Word[] => [...previous, read(text)];
+}
+
+/** For a command that may be left out: what is no command of its group comes to it, and is refused. */
+export function refusingUnknown(command: Command): Command {
+  return command.allowExcessArguments().hook('preAction', ({ args, registeredArguments, parent }) => {
+    const unknown = args[registeredArguments.length];
+    if (unknown === undefined) return;
+    const known = parent?.commands.map((each) => each.name()) ?? [];
+    command.error(`error: unknown command '${unknown}'${didYouMean(unknown, known)}`, { exitCode: 2 });
+  });
 }
 
 /** Data: to standard output. */

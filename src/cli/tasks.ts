@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { SyncError } from '../errors/sync-error.ts';
+import { PRIORITIES, TASK_KINDS, TASK_STATUSES } from '../workspace/contract/tasks.ts';
 import type { Answered, Parameters, Routes } from '../workspace/contract.ts';
-import type { Exit, Setting } from './setting.ts';
+import { type Exit, eachOf, oneOf, type Setting } from './setting.ts';
 import { textOf, withText } from './text-input.ts';
 import { printable, table } from './words.ts';
 import type { CommandClient } from './workspace-client.ts';
@@ -37,8 +38,8 @@ type TaskListFlags = ListFlags & {
 function addList(group: Command, setting: Setting, exit: Exit): void {
   const described = { usage: 'list', description: 'list open tasks, newest first', example: 'tasks list --kind bug' };
   listCommand(group, described, 'every task, whatever its status, in one request')
-    .option('--status <status>', 'only this status; may be repeated', gather)
-    .option('--kind <kind>', 'bug or idea; may be repeated', gather)
+    .option('--status <status>', 'only this status; may be repeated', eachOf(TASK_STATUSES))
+    .option('--kind <kind>', 'bug or idea; may be repeated', eachOf(TASK_KINDS))
     .option('--team <id>', 'only tasks of this team')
     .option('--assignee <id>', 'only tasks of this user')
     .action((flags: TaskListFlags) =>
@@ -131,7 +132,7 @@ function addCreate(group: Command, kind: 'bug' | 'idea', setting: Setting, exit:
     example: `tasks ${kind} "Login fails" --priority high --label auth --description-file notes.md`,
   });
   withText(command, 'description')
-    .option('--priority <priority>', 'urgent, high, medium, low or none')
+    .option('--priority <priority>', 'urgent, high, medium, low or none', oneOf(PRIORITIES))
     .option('--source <name>', 'where it comes from (default: api)')
     .option('--reporter <id>', 'the user who reports it (default: the user of the API key)')
     .option('--reported-at <time>', 'RFC 3339 with offset (default: now)')

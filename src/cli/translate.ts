@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { type JsonSchema, schemaOf } from '../config/generate.ts';
 import type { Connector, Translation } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
+import { unknownName } from '../daemon/unknown-name.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { JsonError, parseJson } from '../http/json.ts';
 import type { DeliverySource } from '../model/delivery.ts';
 import type { Item } from '../model/item.ts';
-import { type Exit, print, type Setting, say } from './setting.ts';
+import { type Exit, oneOf, print, type Setting, say } from './setting.ts';
 import { printable } from './words.ts';
 import { gather } from './workspace-command.ts';
 
@@ -41,10 +42,11 @@ export function addTranslate(program: Command, { scrubber }: Setting, exit: Exit
     .argument('<connector>', `one of: ${connectors.map(({ id }) => id).join(', ')}`)
     .argument('<files...>', 'files that hold one payload each; - reads standard input')
     .option('--event <name>', "the event as the vendor's header names it; else what the payload looks like")
-    .addOption(
-      new Option('--source <source>', 'how it came in; polls and fetches need --event too')
-        .choices(['webhook', 'poll', 'fetch'])
-        .default('webhook'),
+    .option(
+      '--source <source>',
+      'how it came in: webhook, poll or fetch; the last two need --event too',
+      oneOf(['webhook', 'poll', 'fetch']),
+      'webhook',
     )
     .option('--host <host>', "the host it came from, where it is not the vendor's public one")
     .option('--with <option>', "switches on one of the connection's options, such as issues; may be repeated", gather)
@@ -110,7 +112,7 @@ function connectorOf(id: string): Connector<unknown> {
   const connector = connectors.find((each) => each.id === id);
   if (connector?.unrestricted && connector.eventOf) return connector;
   const known = connectors.filter(({ unrestricted, eventOf }) => unrestricted && eventOf).map((each) => each.id);
-  throw new SyncError('usage', `${id}: expected one of ${known.join(', ')}`);
+  throw unknownName('connector', id, known);
 }
 
 function asJson(file: string, translation: Translation) {

@@ -1,7 +1,16 @@
 import type { Command, CommandOptions } from 'commander';
 import type { Flags } from '../config/options.ts';
 import { type PatienceFlags, withPatience } from './patience.ts';
-import { type Exit, OF_WORK, print, type Setting, sessionOf, wholeNumber, withDaemonOptions } from './setting.ts';
+import {
+  type Exit,
+  OF_WORK,
+  print,
+  refusingUnknown,
+  type Setting,
+  sessionOf,
+  wholeNumber,
+  withDaemonOptions,
+} from './setting.ts';
 import { type CommandClient, withWorkspace } from './workspace-client.ts';
 
 /** Flags that every command on a workspace takes. */
@@ -35,6 +44,7 @@ export function workspaceCommand(
   { shown = OF_WORK, costsQuota = true, ...options }: WorkspaceCommandOptions = {},
 ): Command {
   const command = withDaemonOptions(group.command(usage, options), shown);
+  if (options.isDefault) refusingUnknown(command);
   return (costsQuota ? withPatience(command) : command)
     .description(description)
     .option('--workspace <name>', 'the workspace; may be left out where one is configured')

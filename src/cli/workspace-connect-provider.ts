@@ -3,6 +3,7 @@ import { createVariables } from '../config/interpolate.ts';
 import { environment } from '../config/options.ts';
 import { secretKeyOf } from '../config/secret-key.ts';
 import { connectors } from '../connectors/registry.ts';
+import { unknownName } from '../daemon/unknown-name.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { isPrivateHost } from '../http/private-ranges.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -68,7 +69,7 @@ function publicHostOf(provider: string): string {
   const served = servedProviders();
   const host = Object.hasOwn(served, provider) ? served[provider] : undefined;
   if (host !== undefined) return host;
-  throw new SyncError('usage', `--provider ${provider}: expected one of ${Object.keys(served).join(', ')}`);
+  throw unknownName('git provider', provider, Object.keys(served));
 }
 
 /** The token goes to this address: in clear text only where it does not leave the machine. */

@@ -1,8 +1,8 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { parseDuration } from '../config/duration.ts';
 import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
-import { type Exit, print } from './setting.ts';
+import { type Exit, oneOf, print } from './setting.ts';
 
 interface Given {
   readonly db: string;
@@ -25,7 +25,7 @@ export function addWorkspaceToken(workspace: Command, exit: Exit): void {
     .command('token')
     .description('mint an OAuth token of a member')
     .requiredOption('--user <id or name>', 'whose token it is')
-    .addOption(new Option('--role <role>', 'what it may do').choices(['owner', 'admin', 'member']).default('member'))
+    .option('--role <role>', 'what it may do: owner, admin or member', oneOf(['owner', 'admin', 'member']), 'member')
     .option('--ttl <duration>', 'how long it lives: 30m, 1h, 14d', readDuration, 3_600_000)
     .option('--db <file>', 'database file of the service', 'data/workspace.service.db')
     .option('--workspace <id>', 'may be left out where the service holds one workspace')

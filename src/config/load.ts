@@ -3,6 +3,7 @@ import { basename, extname, isAbsolute, join, relative } from 'node:path';
 import type { ZodType } from 'zod';
 import { SyncError } from '../errors/sync-error.ts';
 import { nearest } from '../lib/nearest.ts';
+import { createGlob } from '../lib/pattern.ts';
 import { connectionConfig } from './connection.ts';
 import { type ConfigDocument, readDocument } from './document.ts';
 import { createVariables, type Environment, type Variables } from './interpolate.ts';
@@ -157,6 +158,7 @@ function readWorkspace(document: ConfigDocument, input: LoadInput): Omit<ReadWor
     ...whole.problems,
     ...own.problems,
     ...unknownUsers(document, input.connectors),
+    ...unknownConnections(document, whole.data?.rules),
     ...connections.flatMap((connection) => connection.problems),
   ];
   if (problems.length > 0 || !whole.data || !own.name) {
@@ -209,6 +211,28 @@ function unknownUsers(document: ConfigDocument, connectors: readonly ConnectorOp
       const message = `users: "${key}" is no connection, no connector, and not email`;
       return { ...document.keyPlace(['users', key]), message, ...(suggestion && { suggestion }) };
     });
+}
+
+/** A rule for connections that do not exist would never do anything, and nobody would know. */
+function unknownConnections(document: ConfigDocument, rules: WorkspaceConfig['rules'] | undefined): readonly Problem[] {
+  const known = connectionsIn(document.data).map((connection) => connection.name);
+  const named = [
+    ...(rules?.links ?? []).map(({ connection }, index) => ({ path: ['links', index, 'connection'], connection })),
+    ...(rules?.triage ?? []).map(({ when }, index) => ({
+      path: ['triage', index, 'when', 'connection'],
+      connection: when.connection,
+    })),
+  ];
+  return named.flatMap(({ path, connection = [] }) =>
+    connection
+      .filter((glob) => !known.some((name) => createGlob(glob).test(name)))
+      .map((glob) => {
+        const suggestion = nearest(glob, known);
+        const place = document.place(['rules', ...path]);
+        const message = `rules.${path.join('.')}: no connection is called "${glob}"; there are: ${known.join(', ')}`;
+        return { ...place, message, ...(suggestion && { suggestion }) };
+      }),
+  );
 }
 
 /** The key `name`, else the name of the file, which must be fit for it. */

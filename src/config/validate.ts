@@ -66,8 +66,19 @@ function describe(issue: Issue, context: Context): readonly Problem[] {
   if (issue.code === 'invalid_key') return [invalidKey(issue, context)];
   if (isMissing(issue, context))
     return [{ ...context.document.keyPlace(path), message: missing(path), isAbsence: true }];
-  const isAbsence = valueAt(context.value, issue.path) == null;
-  return [{ ...context.document.place(path), message: `${label(path)}${sentence(issue, context)}`, isAbsence }];
+  const given = valueAt(context.value, issue.path);
+  const suggestion = issue.code === 'invalid_value' ? nearestOf(given, issue.values) : undefined;
+  const message = `${label(path)}${sentence(issue, context)}`;
+  return [{ ...context.document.place(path), message, isAbsence: given == null, ...(suggestion && { suggestion }) }];
+}
+
+function nearestOf(given: unknown, values: readonly unknown[]): string | undefined {
+  return typeof given === 'string'
+    ? nearest(
+        given,
+        values.filter((value) => typeof value === 'string'),
+      )
+    : undefined;
 }
 
 function unknownKey(key: string, path: Path, context: Context): Problem {

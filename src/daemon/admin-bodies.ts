@@ -48,7 +48,7 @@ export const QUESTION_BODIES: { readonly [Name in Question]: z.ZodType<Asked<Nam
     classes: z.array(z.enum(['removals', 'creations', 'refused'])).optional(),
     entities: z.array(text).max(100_000).optional(),
   }),
-  plan: z.strictObject({ limit: count }),
+  plan: z.strictObject({ limit: count, config: text.optional() }),
   apply: z.strictObject({ id: text }),
   backfill: z.strictObject({ connection: text, since: text.nullable() }),
   'backfill-progress': z.strictObject({ connection: text }),

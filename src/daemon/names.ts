@@ -1,5 +1,5 @@
-import { SyncError } from '../errors/sync-error.ts';
 import type { Partition } from './partition.ts';
+import { unknownName } from './unknown-name.ts';
 
 /** Milliseconds that a vendor may take over all names of a connection. */
 const LONGEST = 60_000;
@@ -22,8 +22,8 @@ export async function rebindNames(
 ): Promise<readonly Rebound[]> {
   const active = connections.find(({ name }) => name === wanted);
   if (!active) {
-    const known = connections.map(({ name }) => name).join(', ');
-    throw new SyncError('usage', `there is no connection "${wanted}"; configured: ${known}`);
+    const known = connections.map(({ name }) => name);
+    throw unknownName('connection', wanted, known);
   }
   const bound = (await active.names?.rebind(active.connection, AbortSignal.timeout(LONGEST))) ?? [];
   return bound.map(({ entry, id, called }) => ({ name: entry, id, called }));

@@ -1,5 +1,9 @@
+import { createHash } from 'node:crypto';
+import type { WorkspaceConfig } from '../config/schema.ts';
+import { SyncError } from '../errors/sync-error.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import { differenceOf, digestOf, type PlanDifference, type PlanDigest, readPlan } from '../outbox/plan.ts';
+import { rulesLookedBy } from '../reconcile/look-again.ts';
 import type { Action } from '../store/answers.ts';
 import type { Query } from '../store/database.ts';
 import { firstReadsDone } from '../store/list-reads.ts';
@@ -24,7 +28,33 @@ export interface ShownPlan {
 /** Name of the fact that holds the plan that was shown last, so that a difference to it can be named. */
 const SHOWN = 'plan.shown';
 
-export async function showPlan({ store, throttle }: Partition, limit: number, clock: Clock): Promise<ShownPlan> {
+/** Names a configuration, without telling anything of it. */
+export function digestOfConfig({ file: _file, ...config }: WorkspaceConfig): string {
+  return createHash('sha256').update(JSON.stringify(config)).digest('hex');
+}
+
+/**
+ * What waits comes from what was read, by the configuration of then: what another one would write is not known before it
+ * is in use. Throws `usage`.
+ */
+async function refuseOther({ store, rules, config }: Partition, wanted: string): Promise<void> {
+  const lookedBy = await rulesLookedBy(store.query);
+  if (wanted === digestOfConfig(config) && (lookedBy === undefined || lookedBy === rules.digest)) return;
+  throw new SyncError('usage', 'this configuration is not the one in use: what it would write is not known', {
+    hint: 'Leave out --config to see the plan of the one in use. What a new one wants beyond the limits of "guard" is held.',
+  });
+}
+
+/**
+ * @param config what `digestOfConfig` says of the configuration that the plan is wanted for; absent: the one in use
+ */
+export async function showPlan(
+  partition: Partition,
+  { limit, config }: { readonly limit: number; readonly config?: string },
+  clock: Clock,
+): Promise<ShownPlan> {
+  const { store, throttle } = partition;
+  if (config !== undefined) await refuseOther(partition, config);
   const { plan, digest, reads, backfills } = await store.commit(async (transaction) => {
     const present = await readPresent(transaction);
     await writeMeta(transaction, SHOWN, JSON.stringify(present.digest));

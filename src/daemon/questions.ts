@@ -24,7 +24,7 @@ const QUESTIONS = {
     return { released };
   },
 
-  plan: (partition: Partition, { limit }: { limit: number }, clock: Clock) => showPlan(partition, limit, clock),
+  plan: showPlan,
 
   apply: (partition: Partition, { id }: { id: string }) => applyPlan(partition, id, false),
 

@@ -6,3 +6,9 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   const best = closest(word, candidates);
   return distance(word, best) <= Math.ceil(best.length / 3) ? best : undefined;
 }
+
+/** ` (did you mean "x"?)`, or nothing where no candidate is near. */
+export function didYouMean(word: string, candidates: readonly string[]): string {
+  const meant = nearest(word, candidates);
+  return meant === undefined ? '' : ` (did you mean "${meant}"?)`;
+}

@@ -14,12 +14,17 @@ const BATCH = 100;
  * left as it is until it changes.
  */
 export async function nextToLookAt(query: Query, rules: string): Promise<readonly string[] | undefined> {
-  if ((await readMeta(query, LOOKED_BY)) === rules) return undefined;
+  if ((await rulesLookedBy(query)) === rules) return undefined;
   const [by, after = ''] = ((await readMeta(query, LOOKING)) ?? '').split('\n');
   const keys = await openItemsAfter(query, by === rules ? after : '', BATCH);
   if (keys.length > 0) return keys;
   await writeMeta(query, LOOKED_BY, rules);
   return undefined;
+}
+
+/** The digest of the rules that all open items were looked at by; undefined before that was ever done. */
+export function rulesLookedBy(query: Query): Promise<string | undefined> {
+  return readMeta(query, LOOKED_BY);
 }
 
 /** In the transaction that looked at them. */

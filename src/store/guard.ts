@@ -1,3 +1,4 @@
+import { SyncError } from '../errors/sync-error.ts';
 import type { Effect } from '../model/change.ts';
 import type { Query } from './database.ts';
 
@@ -85,12 +86,29 @@ export async function releaseHeld(
 ): Promise<number> {
   const { classes = [], entities = [] } = wish;
   let released = 0;
+  await refuseUnheld(query, entities);
   for (const which of classes) {
     const held = heldOf(query, which).select('entity');
     released += await letGo(query, (update) => update.where('entity', 'in', held));
   }
   for (const entity of entities) released += await letGo(query, (update) => update.where('entity', '=', entity));
   return released;
+}
+
+/** Throws `not_found` where one of them is not held. */
+async function refuseUnheld(query: Query, entities: readonly string[]): Promise<void> {
+  const unheld: string[] = [];
+  for (const entity of entities) if (!(await isHeld(query, entity))) unheld.push(entity);
+  const [first] = unheld;
+  if (first === undefined) return;
+  const more = unheld.length > 1 ? `, and ${unheld.length - 1} more of those named` : '';
+  const hint = 'Copy the names that "worksync held" shows. Nothing was released.';
+  throw new SyncError('not_found', `no change of ${first} is held${more}`, { hint });
+}
+
+async function isHeld(query: Query, entity: string): Promise<boolean> {
+  const held = query.selectFrom('outbox').select('entity').where('state', '=', 'held').where('entity', '=', entity);
+  return (await held.executeTakeFirst()) !== undefined;
 }
 
 async function letGo(query: Query, choose: (update: ReturnType<typeof updateHeld>) => ReturnType<typeof updateHeld>) {

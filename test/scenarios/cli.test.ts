@@ -1,4 +1,13 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -301,6 +310,25 @@ describe('once and check', () => {
 });
 
 describe('usage', () => {
+  it('check --offline looks at the configuration alone: no data folder, no request, nobody waited for', async () => {
+    const config = file(
+      'own.yaml',
+      `workspace: { url: "http://127.0.0.1:9/api/v1", apiKey: a-key-of-mine }\n${CONNECTIONS}`,
+    );
+    const sound = await worksync(['check', '--offline', '--config', config, '--data', data]);
+    expect(sound).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^ok {7}own: .*own\.yaml is valid/) as string,
+    });
+    expect(existsSync(data)).toBe(false);
+    file('own.yaml', `quota: { requests: many }\n${CONNECTIONS}`);
+    const wrong = await worksync(['check', '--offline', '--config', config, '--data', data]);
+    expect(wrong).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining('own.yaml:1:20: quota.requests') as string,
+    });
+  });
+
   it('run --help names every flag with its environment variable', async () => {
     const { code, stdout } = await worksync(['run', '--help']);
     expect(code).toBe(0);
@@ -312,7 +340,21 @@ describe('usage', () => {
   });
 
   it.each([
-    ['an unknown command', ['frobnicate'], /unknown command 'frobnicate'/],
+    ['an unknown command', ['frobnicate'], /unknown command 'frobnicate'\n/],
+    ['a misspelt command', ['stauts'], /unknown command 'stauts' \(did you mean "status"\?\)/],
+    ['a misspelt one of a group', ['held', 'relaese'], /unknown command 'relaese' \(did you mean "release"\?\)/],
+    [
+      'a misspelt priority',
+      ['tasks', 'bug', 'The door', '--priority', 'hihg'],
+      /--priority <priority>' argument 'hihg' is invalid\. expected one of urgent, .+ \(did you mean "high"\?\)/,
+    ],
+    [
+      'a misspelt state among others',
+      ['prs', 'list', '--state', 'open', '--state', 'mergd'],
+      /'mergd' is invalid\. expected one of open, closed, merged, declined \(did you mean "merged"\?\)/,
+    ],
+    ['a misspelt type', ['docs', 'list', '--type', 'requirment'], /\(did you mean "requirement"\?\)/],
+    ['a misspelt connector', ['translate', 'githb', '-'], /there is no connector "githb" \(did you mean "github"\?\)/],
     ['an unknown flag', ['run', '--nope'], /unknown option '--nope'/],
     ['a wrong value', ['run', '--port', 'eighty'], /--port: expected a port from 0 to 65535, got "eighty"/],
     ['a group without its command', ['workspace'], /serve \[options\]/],

@@ -86,7 +86,13 @@ describe('the mass-change guard', () => {
     await world.deliver('pull_request', pullEvent({ number: Number(first.at(-1)), updated }, 'reopened'));
     await world.settled();
     expect(await ask('held', { samples: 0 })).toMatchObject({ removals: { count: 3 } });
-    expect(await ask('release', { entities: [second, 'pull_request:none'] })).toEqual({ released: 1 });
+    const misspelt = ask('release', { entities: [second, 'pull_request:none', 'x'] });
+    await expect(misspelt).rejects.toMatchObject({
+      code: 'not_found',
+      message: 'no change of pull_request:none is held, and 1 more of those named',
+    });
+    expect(await ask('held', { samples: 0 })).toMatchObject({ removals: { count: 3 } });
+    expect(await ask('release', { entities: [second] })).toEqual({ released: 1 });
     await world.settled();
     expect(await states()).toEqual({ open: 3, closed: 3 });
   });

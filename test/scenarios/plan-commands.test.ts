@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Webhooks } from '@octokit/webhooks';
@@ -53,13 +53,19 @@ it('holds, shows, plans and applies', async () => {
 
   const daemon = start(['run', ...flags, '--port', '0']);
   const address = /Status page: (\S+)\//.exec(await daemon.says('Status page'))?.[1] ?? '';
+  for (const number of [11, 12]) expect(await deliver(address, number)).toBe(202);
+  expect(await json('once')).toMatchObject({ code: 3, left: 1 });
+  // Alone it lets everything go, as its hint says.
+  expect(await json('held', 'release')).toMatchObject({ code: 0, released: 1 });
+  expect(await json('once')).toMatchObject({ code: 0, left: 0, pullRequests: 2 });
   for (const number of [1, 2, 3, 4]) expect(await deliver(address, number)).toBe(202);
   // The command waits until all is taken over and sent; three are held.
   expect(await json('once')).toMatchObject({ code: 3, left: 3 });
   expect(await json('held')).toMatchObject({ code: 0, creations: { count: 3 }, removals: { count: 0 } });
   expect(await json('held', 'release', 'pull_request:github/5001/2')).toMatchObject({ code: 0, released: 1 });
-  expect(await json('once')).toMatchObject({ code: 3, left: 2, pullRequests: 4 });
-  expect((await worksync(['held', 'release', ...flags])).code).toBe(2);
+  expect(await json('once')).toMatchObject({ code: 3, left: 2, pullRequests: 6 });
+  const misspelt = await worksync(['held', 'release', 'nosuch', ...flags]);
+  expect(misspelt).toMatchObject({ code: 1, stderr: expect.stringContaining('no change of nosuch is held') as string });
 
   const told = await worksync(['quota', ...flags]);
   expect(told).toMatchObject({ code: 0, stderr: '' });
@@ -69,7 +75,15 @@ it('holds, shows, plans and applies', async () => {
   expect(told.stdout).toContain('others     nothing is known: no request of ours was refused\n');
   expect(told.stdout).toContain('forecast   nothing waits\n');
   const { id } = (await json('plan')) as unknown as { id: string };
+  // What other rules would write nobody knows before they are in use, with a daemon or without.
+  const changed = join(scratch, 'changed', 'own.yaml');
+  mkdirSync(join(scratch, 'changed'));
+  writeFileSync(changed, `${readFileSync(config, 'utf8')}rules: { trailers: [Fixes] }\n`);
+  const other = ['plan', '--config', changed, '--data', join(scratch, 'data')];
+  const notInUse = { code: 2, stderr: expect.stringContaining('this configuration is not the one in use') as string };
+  expect(await worksync(other)).toMatchObject(notInUse);
   expect((await daemon.end()).code).toBe(0);
+  expect(await worksync(other)).toMatchObject(notInUse);
 
   const plan = await json('plan');
   expect(plan).toMatchObject({

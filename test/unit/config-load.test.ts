@@ -165,6 +165,18 @@ connections:
     ]);
   });
 
+  test('beside a line that is no YAML, without guesses at what was meant there', () => {
+    const lines = problemsOf({
+      'work.yaml': `quota:\n  requests: many\nmirror: of\nusers:\n\tmain: {}\nconnections:\n  main:\n    connector: forje\n`,
+    });
+    expect(lines).toEqual([
+      'work.yaml:2:13: quota.requests: expected a number, got text',
+      'work.yaml:3:9: mirror: expected one of "record", "off" (did you mean "off"?)',
+      'work.yaml:5:1: indent with spaces: YAML allows no tabs',
+      'work.yaml:8:16: connections.main.connector: unknown connector "forje"; there are: forge, tracker (did you mean "forge"?)',
+    ]);
+  });
+
   const FORGE = 'connections: { main: { connector: forge, projects: [one] } }';
   const one: readonly (readonly [what: string, text: string, line: string])[] = [
     ['nothing', '# empty\n', '1:1: the file is empty'],

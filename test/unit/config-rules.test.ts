@@ -44,6 +44,18 @@ users: { main: { ann: u1 }, forge: { bo: u2 }, email: { c@x.example: u3 } }
     ['rules: { triage: [{ create: bug, since: soon }] }', 'rules.triage.0.since: '],
     ['rules: { triage: [{ create: bug, priority: { P1: soon } }] }', 'rules.triage.0.priority'],
     ['rules: { trailers: ["no spaces"] }', 'rules.trailers.0: expected letters, digits and hyphens'],
+    [
+      'rules: { triage: [{ create: buk }] }',
+      'rules.triage.0.create: expected one of "bug", "idea", "nothing" (did you mean "bug"?)',
+    ],
+    [
+      'rules: { triage: [{ create: bug }, { when: { connection: [main, mian] }, create: bug }] }',
+      'rules.triage.1.when.connection: no connection is called "mian"; there are: main (did you mean "main"?)',
+    ],
+    [
+      'rules: { links: [{ pattern: T1, task: BUG-1, connection: "jira*" }] }',
+      'rules.links.0.connection: no connection is called "jira*"; there are: main',
+    ],
     ['rules: { documents: move }', 'rules.documents: expected one of "attach", "off"'],
     [
       'users: { forg: { ann: u1 } }',

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { answered, asked, ID_PATTERN, LIMITS, openEnum, sent } from './fields.ts';
 import type { Route } from './route.ts';
 
-const DOCUMENT_TYPES = ['requirement', 'task'] as const;
-const DOCUMENT_STATUSES = ['draft', 'completed'] as const;
+export const DOCUMENT_TYPES = ['requirement', 'task'] as const;
+export const DOCUMENT_STATUSES = ['draft', 'completed'] as const;
 
 /** G11. Lists leave `content` out, which reads as null, unless `includeContent` asks for it. */
 const documentFields = z.looseObject({

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { answered, asked, openEnum, sent } from './fields.ts';
 import type { Route } from './route.ts';
 
-const PROVIDERS = ['github', 'gitlab', 'bitbucket'] as const;
-const PULL_REQUEST_STATES = ['open', 'closed', 'merged', 'declined'] as const;
+export const PROVIDERS = ['github', 'gitlab', 'bitbucket'] as const;
+export const PULL_REQUEST_STATES = ['open', 'closed', 'merged', 'declined'] as const;
 
 /** G16: a number is accepted, a string is returned. */
 const numberOrName = z.union([z.int().nonnegative().transform(String), sent.name]);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { answered, asked, ID_PATTERN, openEnum, sent } from './fields.ts';
 import type { Route } from './route.ts';
 
-const TASK_STATUSES = [
+export const TASK_STATUSES = [
   'open',
   'planned',
   'in_progress',
@@ -13,7 +13,8 @@ const TASK_STATUSES = [
   'merged',
   'idea',
 ] as const;
-const PRIORITIES = ['urgent', 'high', 'medium', 'low', 'none'] as const;
+export const PRIORITIES = ['urgent', 'high', 'medium', 'low', 'none'] as const;
+export const TASK_KINDS = ['bug', 'idea'] as const;
 
 /** G3. */
 const task = z
@@ -21,7 +22,7 @@ const task = z
     taskId: z.string(),
     key: z.string().describe('the short key that people use, for example BUG-12'),
     workspaceId: z.string().default(''),
-    kind: openEnum(['bug', 'idea']).default(''),
+    kind: openEnum(TASK_KINDS).default(''),
     title: z.string(),
     description: answered.text,
     status: openEnum(TASK_STATUSES),
@@ -71,7 +72,7 @@ const taskUpdate = z
 const taskQuery = z.object({
   all: asked.flag.optional(),
   status: asked.list.pipe(z.array(z.enum(TASK_STATUSES))).optional(),
-  kind: asked.list.pipe(z.array(z.enum(['bug', 'idea']))).optional(),
+  kind: asked.list.pipe(z.array(z.enum(TASK_KINDS))).optional(),
   teamId: asked.text.optional(),
   assigneeId: asked.text.optional(),
   limit: asked.limit.optional(),
