@@ -26,6 +26,7 @@ import { askOwner, findLiving } from './owner.ts';
 import { type PatienceFlags, withPatience } from './patience.ts';
 import { addPlan } from './plan.ts';
 import { addPullRequests } from './prs.ts';
+import { addQuarantine } from './quarantine.ts';
 import { addQuota } from './quota.ts';
 import { reportError } from './report-error.ts';
 import { run } from './run.ts';
@@ -91,7 +92,8 @@ function build(setting: Setting, exit: (code: number) => void): Command {
   addStatus(program, exit);
   addCheck(program, setting, exit);
   addLogin(program, exit);
-  for (const add of [addPlan, addQuota, addHeld, addBackfill, addHooks, addConnections]) add(program, setting, exit);
+  for (const add of [addPlan, addQuota, addHeld, addQuarantine, addBackfill, addHooks, addConnections])
+    add(program, setting, exit);
   for (const add of [addConnectors, addTranslate]) add(program, setting, exit);
   for (const add of [addTasks, addLinks, addDocs, addPullRequests, addFiles, addKeys, addGateway])
     add(program, setting, exit);

@@ -48,6 +48,8 @@ export const QUESTION_BODIES: { readonly [Name in Question]: z.ZodType<Asked<Nam
     classes: z.array(z.enum(['removals', 'creations', 'refused'])).optional(),
     entities: z.array(text).max(100_000).optional(),
   }),
+  quarantine: z.strictObject({ limit: count }),
+  retry: z.strictObject({ ids: z.array(z.int().positive()).min(1).max(10_000).optional() }),
   plan: z.strictObject({ limit: count, config: text.optional() }),
   apply: z.strictObject({ id: text }),
   backfill: z.strictObject({ connection: text, since: text.nullable() }),

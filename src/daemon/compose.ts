@@ -1,6 +1,7 @@
 import type { LoadedConfig } from '../config/load.ts';
 import type { DaemonOptions } from '../config/options.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
+import { createConverter } from '../convert/converter.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { createGrants } from '../intake/oauth.ts';
 import { createScheduler } from '../lib/scheduler.ts';
@@ -75,8 +76,14 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
     const { publicUrl } = input.options;
     const { http, clock, logger, random } = parts;
     const box = secretBoxBeside(installation.file, input.secretKey, random);
+    const converter = parts.converter ?? createConverter();
+    undo.push(() => converter.close());
     const grants = createGrants({ installation, http, clock, logger, box, keepSecret: input.scrubber.addForNow });
-    const common = { dataFolder: folder.path, grants, scheduler, stores, publicUrl, onLag, onStatement };
+    const { version } = input;
+    const common = {
+      ...{ dataFolder: folder.path, version, converter, grants, scheduler, stores },
+      ...{ publicUrl, onLag, onStatement },
+    };
     for (const config of input.config.workspaces) {
       let service: Embedded | undefined;
       try {
@@ -94,7 +101,7 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
       }
     }
     if (partitions.length === 0) throw noneStarted(broken);
-    const { options, scrubber, version, tokens = [] } = input;
+    const { options, scrubber, tokens = [] } = input;
     return {
       folder,
       installation,

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
+import type { Converter } from '../convert/converter.ts';
 import { CODES } from '../errors/codes.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
@@ -110,6 +111,10 @@ export interface PartitionOptions {
   readonly config: WorkspaceConfig;
   readonly address: WorkspaceAddress;
   readonly dataFolder: string;
+  /** Of the program. */
+  readonly version: string;
+  /** The process's. */
+  readonly converter: Converter;
   /** Of the whole process: workspaces may share a grant. */
   readonly grants: Grants;
   /** The process's. */
@@ -183,7 +188,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
   const fetches = createFetches(intake);
   const backfills = createBackfills(intake);
   const hooks = createHookWatch(intake);
-  const sources = sourcesOf(config.connections, parts.connectors, books);
+  const sources = sourcesOf(config.connections, parts.connectors, books, options.converter);
   const rules = rulesOf(config, address.baseUrl, parts.connectors);
   const triaged = rules.triage.isOn ? config.connections.map(({ name }) => name) : [];
   await store.commit(async (transaction) => {
@@ -203,6 +208,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
         : TASKS_EVERY,
   });
   const reconcile = createReconcile({
+    version: options.version,
     store,
     clock,
     random,

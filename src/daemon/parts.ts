@@ -1,4 +1,5 @@
 import type { Connector } from '../connectors/connector.ts';
+import type { Converter } from '../convert/converter.ts';
 import type { HttpClient } from '../http/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { CheckFile } from '../lib/integrity.ts';
@@ -21,4 +22,6 @@ export interface Parts {
   readonly checkFile: CheckFile;
   /** Every vendor there is. */
   readonly connectors: readonly Connector<unknown>[];
+  /** Reads large bodies; absent: in a thread of its own. */
+  readonly converter?: Converter;
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import { type HeldClass, heldChanges, releaseHeld } from '../store/guard.ts';
+import { quarantined, retryQuarantined } from '../store/inbox.ts';
 import { backfillProgress, endBackfill, startBackfill } from './backfill.ts';
 import { hookStates, installHooks, LONGEST_INSTALL, LONGEST_LOOK } from './hooks.ts';
 import { explainLinks, linkAdded, linkRemoved, linkTarget, linkToRemove } from './links.ts';
@@ -22,6 +23,14 @@ const QUESTIONS = {
     const released = await store.commit((transaction) => releaseHeld(transaction, wish));
     wakeOutbox();
     return { released };
+  },
+
+  quarantine: ({ store }: Partition, { limit }: { limit: number }) => quarantined(store.query, limit),
+
+  async retry({ store, wakeReconcile }: Partition, { ids }: { readonly ids?: readonly number[] }) {
+    const retried = await retryQuarantined(store.query, ids ?? 'all');
+    wakeReconcile();
+    return { retried };
   },
 
   plan: showPlan,

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
 import type { Connector } from '../connectors/connector.ts';
+import type { Converter } from '../convert/converter.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import { byId, type NameBook, openNameBook } from '../intake/name-book.ts';
 import type { Grants } from '../intake/oauth.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
-import type { Source, Sources } from '../reconcile/context.ts';
+import type { Aside, Source, Sources } from '../reconcile/context.ts';
 import { createRules, type Rules } from '../reconcile/rules.ts';
 import type { Store } from '../store/database.ts';
 import type { WritableConnection } from '../write-back/write-back.ts';
@@ -70,11 +71,17 @@ export function sourcesOf(
   configs: readonly ConnectionConfig[],
   connectors: Parts['connectors'],
   books: NameBooks,
+  converter: Converter,
 ): Sources {
-  return new Map(configs.map((config) => [config.name, sourceOf(config, connectors, books)]));
+  return new Map(configs.map((config) => [config.name, sourceOf(config, connectors, books, converter)]));
 }
 
-function sourceOf(config: ConnectionConfig, connectors: Parts['connectors'], books: NameBooks): Source {
+function sourceOf(
+  config: ConnectionConfig,
+  connectors: Parts['connectors'],
+  books: NameBooks,
+  converter: Converter,
+): Source {
   const { name, connector: id, mirror, writeBack } = config;
   const options = namedOptions(config, books);
   const connector = connectorOf(id, connectors);
@@ -87,6 +94,21 @@ function sourceOf(config: ConnectionConfig, connectors: Parts['connectors'], boo
     fetchesCommits: connector.fetchesCommits?.(options) ?? false,
     translate: (delivery) => connector.translate(delivery, options),
     reference: (item) => connector.reference(item),
+    aside: asideOf(config, books.get(name), converter),
+  };
+}
+
+/** What the thread knows of names is a copy; what it heard of them is told here. */
+function asideOf({ connector, options }: ConnectionConfig, book: NameBook | undefined, converter: Converter): Aside {
+  return {
+    async translate({ source, event, stored }) {
+      const names = book?.bindings().map(({ entry, id }) => [entry, id] as const);
+      const task = { connector, options, names, source, event, body: stored };
+      const { translation, told } = await converter.translate(task);
+      for (const seen of told) book?.told(seen);
+      return translation;
+    },
+    parts: (body) => converter.parts({ body }),
   };
 }
 

@@ -122,6 +122,10 @@ export const CODES = {
     verdict: 'never',
     hint: 'The body is not what the event promises; it is kept in quarantine.',
   },
+  over_budget: {
+    verdict: 'never',
+    hint: 'Its text is made so that reading it takes long. Look at it where it was written; `worksync quarantine retry` tries it again.',
+  },
   connection_unknown: {
     verdict: 'never',
     hint: 'Configure the connection again, or leave the delivery: it is purged in time.',

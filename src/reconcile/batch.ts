@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { Translation } from '../connectors/connector.ts';
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import { SyncError } from '../errors/sync-error.ts';
 import type { Logger } from '../lib/logger.ts';
 import { isEcho } from '../model/comment.ts';
 import { type Item, type ItemKey, type ItemReference, isFinished } from '../model/item.ts';
-import { type Answer, readAnswer, WORKSPACE } from '../store/answers.ts';
+import type { Answer } from '../store/answers.ts';
 import { holdCreates } from '../store/creates.ts';
 import type { Query } from '../store/database.ts';
 import { requestFetch } from '../store/fetches.ts';
-import { type PendingDelivery, settleDeliveries, type Verdict } from '../store/inbox.ts';
+import { type PendingDelivery, quarantineParts, settleDeliveries, type Verdict } from '../store/inbox.ts';
 import { findItem, type ItemMark, itemMarks, readFields, saveItem } from '../store/items.ts';
 import { wishTaskList } from '../store/list-reads.ts';
 import { standingComment } from '../store/notices.ts';
@@ -21,17 +21,7 @@ import { type GuardLimits, guardChanges } from './guard.ts';
 import type { KeyHorizon } from './key-horizon.ts';
 import { clampTime, type Held, judge } from './newest.ts';
 import { PLAIN_RULES, type Rules } from './rules.ts';
-import { translateEvent } from './workspace-events.ts';
-
-/** A delivery with what it becomes; translated before the transaction, since translation touches nothing. */
-export interface Translated {
-  readonly delivery: PendingDelivery;
-  readonly source?: Source;
-  readonly translation?: Translation;
-  /** What the workspace itself said. */
-  readonly answer?: Answer;
-  readonly failure?: SyncError;
-}
+import { reasonOf, type Translated } from './translate.ts';
 
 export interface BatchResult {
   readonly verdicts: readonly Verdict[];
@@ -41,36 +31,6 @@ export interface BatchResult {
   readonly tasksChanged: boolean;
   readonly evaluated: number;
   readonly fetchesAsked: number;
-}
-
-/** Turns deliveries into what they say; failures become part of the result, so that one never stops the others. */
-export function translateAll(deliveries: readonly PendingDelivery[], sources: Sources): Translated[] {
-  return deliveries.map((delivery) => translateOne(delivery, sources));
-}
-
-function translateOne(delivery: PendingDelivery, sources: Sources): Translated {
-  if (delivery.connection === WORKSPACE) return translateOwn(delivery);
-  const source = sources.get(delivery.connection);
-  if (!source) {
-    const message = `no connection "${delivery.connection}" is configured any more`;
-    return { delivery, failure: new SyncError('connection_unknown', message) };
-  }
-  try {
-    return { delivery, source, translation: source.translate(delivery) };
-  } catch (error) {
-    return { delivery, failure: asSyncError(error) };
-  }
-}
-
-/** What the workspace said: in answer to us or to somebody at the gateway, or by a webhook of its own. */
-function translateOwn(delivery: PendingDelivery): Translated {
-  if (delivery.source !== 'workspace') return { delivery, answer: readAnswer(delivery.body) };
-  try {
-    const told = translateEvent(delivery);
-    return told.outcome === 'answer' ? { delivery, answer: told.answer } : { delivery, translation: told };
-  } catch (error) {
-    return { delivery, failure: asSyncError(error) };
-  }
 }
 
 /** What a batch is taken over with, beside the database. */
@@ -161,7 +121,9 @@ class Batch implements BatchResult {
     this.#marks = await itemMarks(this.#query, [...keys]);
   }
 
-  async take({ delivery, source, translation, answer, failure }: Translated): Promise<void> {
+  async take({ delivery, source, translation, answer, failure, costly = [] }: Translated): Promise<void> {
+    for (const { reason } of costly) this.#warn(delivery, new SyncError('over_budget', reason));
+    await quarantineParts(this.#query, delivery, costly, this.#moment.now);
     if (failure) return this.#quarantine(delivery, failure);
     if (answer) return this.#takeAnswer(delivery, answer);
     if (translation?.outcome === 'ignored') {
@@ -197,9 +159,12 @@ class Batch implements BatchResult {
   }
 
   #quarantine(delivery: PendingDelivery, failure: SyncError): void {
-    const { id, connection, event } = delivery;
-    this.#logger.warn({ delivery: id, connection, event, error: failure }, 'delivery quarantined');
-    this.verdicts.push({ id, state: 'quarantined', reason: `${failure.code}: ${failure.message}`.slice(0, 500) });
+    this.#warn(delivery, failure);
+    this.verdicts.push({ id: delivery.id, state: 'quarantined', reason: reasonOf(failure) });
+  }
+
+  #warn({ id, connection, event }: PendingDelivery, error: SyncError): void {
+    this.#logger.warn({ delivery: id, connection, event, error }, 'delivery quarantined');
   }
 
   async #takeAnswer(delivery: PendingDelivery, answer: Answer): Promise<void> {

@@ -2,6 +2,7 @@ import type { Translation } from '../connectors/connector.ts';
 import type { Delivery } from '../model/delivery.ts';
 import type { Grammar } from '../model/grammar.ts';
 import type { Item, ItemReference } from '../model/item.ts';
+import type { StoredBody } from '../store/bodies.ts';
 import type { Vendor } from './desired.ts';
 
 /** One connection as reconcile needs it: only pure functions. */
@@ -17,7 +18,22 @@ export interface Source {
   /** Whether its fetches bring messages of commits, which no delivery carries. */
   readonly fetchesCommits?: boolean;
   translate(delivery: Delivery): Translation;
+  /** For what is large or suspected; absent: all is read at once. */
+  readonly aside?: Aside;
   reference(item: Item): ItemReference;
+}
+
+/** Reads bodies off the main thread, within a budget of time and memory. Throws what reading throws, and `over_budget`. */
+export interface Aside {
+  translate(delivery: Pick<Delivery, 'source' | 'event'> & { readonly stored: StoredBody }): Promise<Translation>;
+  /** Each element of a page as a page of its own. Empty where the body is no page. */
+  parts(stored: StoredBody): Promise<readonly PagePart[]>;
+}
+
+export interface PagePart {
+  readonly body: Uint8Array;
+  /** SHA-256 of the element, hexadecimal. */
+  readonly content: string;
 }
 
 /** The configured connections by name. */

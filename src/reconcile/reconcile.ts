@@ -1,4 +1,4 @@
-import { asSyncError } from '../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Bell } from '../lib/bell.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import { DatabaseFault } from '../lib/database-fault.ts';
@@ -8,16 +8,27 @@ import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
 import { nextTurn } from '../lib/turn.ts';
 import type { Store } from '../store/database.ts';
-import { countAttempt, type PendingDelivery, pendingDeliveries, settleDeliveries } from '../store/inbox.ts';
+import {
+  countAttempt,
+  lastOfOldest,
+  type PendingDelivery,
+  pendingDeliveries,
+  retryQuarantined,
+  settleDeliveries,
+} from '../store/inbox.ts';
+import { readMeta, writeMeta } from '../store/meta.ts';
 import { allTaskKeys } from '../store/tasks.ts';
-import { applyBatch, type BatchResult, type Surroundings, translateAll } from './batch.ts';
+import { applyBatch, type BatchResult, type Surroundings } from './batch.ts';
 import type { Sources } from './context.ts';
 import type { GuardLimits } from './guard.ts';
 import { type KeyHorizon, keyHorizon } from './key-horizon.ts';
 import { lookedAt, nextToLookAt } from './look-again.ts';
 import type { Rules } from './rules.ts';
+import { reasonOf, translateAll } from './translate.ts';
 
 export interface ReconcileOptions {
+  /** Of the program: what took too much is tried again by another one. */
+  readonly version: string;
   readonly store: Store;
   readonly sources: Sources;
   readonly clock: Clock;
@@ -60,6 +71,13 @@ const LOOK = 10;
 /** A delivery that fails on its own this often is put into quarantine. */
 const MOST_ATTEMPTS = 3;
 
+/** A delivery over which the process ended this often, each time while it was taken over alone, is put into quarantine. */
+const MOST_ENDS = 5;
+
+/** Names of facts: `yes` while a process works on the inbox, and which version tried what is in quarantine. */
+const AT_WORK = 'reconcile.at_work';
+const TRIED_BY = 'reconcile.tried_by';
+
 /**
  * The stage between inbox and outbox. It takes pending deliveries, oldest first, in batches; a batch is one
  * transaction. When one fails, its deliveries are tried one by one, so that only the one at fault is held back.
@@ -69,6 +87,8 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   let horizon: KeyHorizon | undefined;
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
+  /** Up to this id deliveries may have ended the process before; undefined: not looked up yet. */
+  let suspectsUntil: number | undefined;
 
   async function run(signal: AbortSignal): Promise<void> {
     for (let failures = 0; !signal.aborted; ) {
@@ -126,13 +146,39 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     return { sources, horizon, logger, rules, guard };
   }
 
+  /**
+   * After an unclean end the batch that was in flight is still pending: it is among the oldest. Another version may read
+   * better what took this one too long.
+   */
+  async function lookBack(): Promise<void> {
+    if (suspectsUntil !== undefined) return;
+    const wasAtWork = (await readMeta(store.query, AT_WORK)) === 'yes';
+    const last = wasAtWork ? await lastOfOldest(store.query, BATCH) : undefined;
+    const isOther = (await readMeta(store.query, TRIED_BY)) !== options.version;
+    await store.commit(async (transaction) => {
+      await writeMeta(transaction, AT_WORK, 'yes');
+      if (!isOther) return;
+      await retryQuarantined(transaction, 'costly');
+      await writeMeta(transaction, TRIED_BY, options.version);
+    });
+    suspectsUntil = last ?? 0;
+  }
+
+  function isSuspect({ id }: PendingDelivery): boolean {
+    return id <= (suspectsUntil ?? 0);
+  }
+
   async function drain(signal?: AbortSignal): Promise<void> {
+    await lookBack();
     const patientUntil = clock.monotonic() + LONGEST_LAG;
     while (!signal?.aborted) {
       const pending = await pendingDeliveries(store.query, BATCH, BATCH_BYTES);
       if (pending.length === 0) return;
       if (signal) await giveWay(patientUntil, signal);
-      await takeOver(pending);
+      const suspects = pending.filter(isSuspect);
+      for (const delivery of suspects) await takeOverSuspect(delivery);
+      const others = pending.slice(suspects.length);
+      if (others.length > 0) await takeOver(others);
       if (pending.length === BATCH) await nextTurn();
     }
   }
@@ -143,6 +189,16 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
    */
   async function giveWay(until: number, signal: AbortSignal): Promise<void> {
     while (!signal.aborted && options.isCrowded() && clock.monotonic() < until) await sleep(clock, LOOK, signal);
+  }
+
+  /** Alone, and with the attempt committed before it: a text that ends the process again is known by that. */
+  async function takeOverSuspect(delivery: PendingDelivery): Promise<void> {
+    if (delivery.attempts >= MOST_ENDS) {
+      const message = `the process ended ${MOST_ENDS} times while this was taken over`;
+      return quarantine(delivery, new SyncError('over_budget', message));
+    }
+    await countAttempt(store.query, [delivery.id]);
+    await takeOver([delivery]);
   }
 
   async function takeOver(pending: readonly PendingDelivery[]): Promise<void> {
@@ -156,16 +212,20 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   }
 
   async function apply(pending: readonly PendingDelivery[]): Promise<BatchResult> {
-    const translated = translateAll(pending, options.sources);
+    const translated = await translateAll(pending, { query: store.query, sources: options.sources, isSuspect });
     const surroundings = await around();
     return store.commit((transaction) => applyBatch(transaction, translated, moment(), surroundings));
   }
 
   async function retryOrQuarantine(delivery: PendingDelivery, error: unknown): Promise<void> {
-    const { code, message } = asSyncError(error);
     logger.error({ delivery: delivery.id, error: asSyncError(error) }, 'delivery could not be applied');
-    if (delivery.attempts + 1 < MOST_ATTEMPTS) return countAttempt(store.query, [delivery.id]);
-    const verdict = { id: delivery.id, state: 'quarantined', reason: `${code}: ${message}`.slice(0, 500) } as const;
+    if (delivery.attempts + 1 >= MOST_ATTEMPTS) return quarantine(delivery, asSyncError(error));
+    // The attempt of a suspect is counted already.
+    if (!isSuspect(delivery)) await countAttempt(store.query, [delivery.id]);
+  }
+
+  async function quarantine(delivery: PendingDelivery, error: SyncError): Promise<void> {
+    const verdict = { id: delivery.id, state: 'quarantined', reason: reasonOf(error) } as const;
     await settleDeliveries(store.query, [verdict], clock.now());
     meter.count('deliveries_total', { connection: delivery.connection, outcome: 'quarantined' });
   }
@@ -195,6 +255,9 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
       options.inbox.ring();
       await running;
       running = undefined;
+      // A database that takes no writes now is taken for an unclean end: that costs time only.
+      if (suspectsUntil !== undefined) await writeMeta(store.query, AT_WORK, 'no').catch(() => undefined);
+      suspectsUntil = undefined;
     },
   };
 }

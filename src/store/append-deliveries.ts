@@ -1,6 +1,7 @@
 import type { DeliverySource } from '../model/delivery.ts';
 import { packBody } from './bodies.ts';
 import type { Query } from './database.ts';
+import { COSTLY } from './inbox.ts';
 
 /** A delivery that has no row yet. */
 export interface NewDelivery {
@@ -14,7 +15,8 @@ export interface NewDelivery {
 
 /**
  * What became of an append: `new` row; `repeated`: it was there and stays as it is; `revived`: it was there in
- * quarantine and is pending again, with the bytes of the repeat.
+ * quarantine and is pending again, with the bytes of the repeat. What is there for what it cost stays, unless its bytes are
+ * others now.
  */
 export type Appended = 'new' | 'repeated' | 'revived';
 
@@ -61,6 +63,7 @@ async function insertUnknown(query: Query, deliveries: readonly NewDelivery[], n
 
 /** True when the row was in quarantine. */
 async function revive(query: Query, delivery: NewDelivery, now: number): Promise<boolean> {
+  const packed = packBody(delivery.body);
   const { numUpdatedRows } = await query
     .updateTable('inbox')
     .set({
@@ -70,11 +73,14 @@ async function revive(query: Query, delivery: NewDelivery, now: number): Promise
       settled_at: null,
       received_at: now,
       event: delivery.event,
-      ...packBody(delivery.body),
+      ...packed,
     })
     .where('connection', '=', delivery.connection)
     .where('delivery_key', '=', delivery.key)
     .where('state', '=', 'quarantined')
+    .where((eb) =>
+      eb.or([eb('reason', 'is', null), eb('reason', 'not like', `${COSTLY}%`), eb('body', '!=', packed.body)]),
+    )
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }

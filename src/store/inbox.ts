@@ -1,9 +1,12 @@
 import type { Delivery, DeliveryState } from '../model/delivery.ts';
-import { unpackBody } from './bodies.ts';
+import { packBody, type StoredBody, unpackBody } from './bodies.ts';
 import type { Query } from './database.ts';
 
 export interface PendingDelivery extends Delivery {
   readonly attempts: number;
+  /** The body as it stands in its row, and its length once it is unpacked. */
+  readonly stored: StoredBody;
+  readonly bytes: number;
 }
 
 /** Oldest first, at most `most` rows and about `mostBytes` of bodies, but always at least one. */
@@ -23,14 +26,31 @@ export async function pendingDeliveries(query: Query, most: number, mostBytes: n
     .where('id', 'in', ids)
     .orderBy('id')
     .execute();
-  return rows.map(({ received_at, body, unpacked_length, ...row }) => ({
-    ...row,
-    receivedAt: received_at,
-    // Unpacked when it is translated, so that a damaged body is the fault of its delivery alone.
-    get body() {
-      return body === null ? EMPTY : unpackBody({ body, unpacked_length });
-    },
-  }));
+  return rows.map(({ received_at, body, unpacked_length, ...row }) => {
+    const stored = { body: body ?? EMPTY, unpacked_length };
+    return {
+      ...row,
+      receivedAt: received_at,
+      stored,
+      bytes: unpacked_length ?? stored.body.length,
+      // Unpacked when it is translated, so that a damaged body is the fault of its delivery alone.
+      get body() {
+        return unpackBody(stored);
+      },
+    };
+  });
+}
+
+/** The highest id among the oldest pending deliveries; undefined where none is pending. */
+export async function lastOfOldest(query: Query, most: number): Promise<number | undefined> {
+  const rows = await query
+    .selectFrom('inbox')
+    .select('id')
+    .where('state', '=', 'pending')
+    .orderBy('id')
+    .limit(most)
+    .execute();
+  return rows.at(-1)?.id;
 }
 
 const EMPTY = Buffer.alloc(0);
@@ -74,6 +94,97 @@ export async function countAttempt(query: Query, ids: readonly number[]): Promis
     .updateTable('inbox')
     .set(({ eb }) => ({ attempts: eb('attempts', '+', 1) }))
     .where('id', 'in', ids)
+    .execute();
+}
+
+/** What the reason of a delivery begins with that took more than it may. */
+export const COSTLY = 'over_budget: ';
+
+/** One element of a page whose reading took more than it may: a delivery of its own, known by what it holds. */
+export interface CostlyPart {
+  /** SHA-256 of the element, hexadecimal. */
+  readonly content: string;
+  /** A page with this element alone. */
+  readonly body: Uint8Array;
+  readonly reason: string;
+}
+
+function keyOfPart(content: string): string {
+  return `part:${content}`;
+}
+
+/** Which of these elements are in quarantine for what they cost. */
+export async function costlyParts(
+  query: Query,
+  connection: string,
+  contents: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const rows = await query
+    .selectFrom('inbox')
+    .select('delivery_key')
+    .where('connection', '=', connection)
+    .where('delivery_key', 'in', contents.map(keyOfPart))
+    .where('state', '=', 'quarantined')
+    .execute();
+  const found = new Set(rows.map((row) => row.delivery_key));
+  return new Set(contents.filter((content) => found.has(keyOfPart(content))));
+}
+
+/** Puts elements of a page into quarantine. One that stands there already stays as it is. */
+export async function quarantineParts(
+  query: Query,
+  page: Pick<Delivery, 'connection' | 'source' | 'event' | 'receivedAt'>,
+  parts: readonly CostlyPart[],
+  now: number,
+): Promise<void> {
+  if (parts.length === 0) return;
+  const { connection, source, event, receivedAt } = page;
+  const rows = parts.map(({ content, body, reason }) => ({
+    ...{ connection, source, event, reason, delivery_key: keyOfPart(content), received_at: receivedAt },
+    ...{ state: 'quarantined' as const, settled_at: now },
+    ...packBody(Buffer.from(body)),
+  }));
+  await query
+    .insertInto('inbox')
+    .values(rows)
+    .onConflict((conflict) =>
+      conflict
+        .columns(['connection', 'delivery_key'])
+        .doUpdateSet(({ ref }) => ({ state: 'quarantined', reason: ref('excluded.reason'), settled_at: now })),
+    )
+    .execute();
+}
+
+/** Deliveries in quarantine that are to be tried again: these, or all that took more than they may. @returns how many */
+export async function retryQuarantined(query: Query, which: readonly number[] | 'costly' | 'all'): Promise<number> {
+  const { numUpdatedRows } = await query
+    .updateTable('inbox')
+    .set({ state: 'pending', attempts: 0, reason: null, settled_at: null })
+    .where('state', '=', 'quarantined')
+    .$if(which === 'costly', (update) => update.where('reason', 'like', `${COSTLY}%`))
+    .$if(typeof which !== 'string', (update) => update.where('id', 'in', which as readonly number[]))
+    .executeTakeFirstOrThrow();
+  return Number(numUpdatedRows);
+}
+
+/** A delivery that waits for a person. */
+export interface QuarantinedDelivery {
+  readonly id: number;
+  readonly connection: string;
+  readonly event: string;
+  /** Epoch milliseconds. */
+  readonly receivedAt: number;
+  readonly reason: string | null;
+}
+
+/** The latest first. */
+export async function quarantined(query: Query, limit: number): Promise<QuarantinedDelivery[]> {
+  return query
+    .selectFrom('inbox')
+    .select(['id', 'connection', 'event', 'received_at as receivedAt', 'reason'])
+    .where('state', '=', 'quarantined')
+    .orderBy('id', 'desc')
+    .limit(limit)
     .execute();
 }
 

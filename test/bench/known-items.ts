@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config/load.ts';
 import { connectors } from '../../src/connectors/registry.ts';
+import { createInlineConverter } from '../../src/convert/converter.ts';
 import { sourcesOf } from '../../src/daemon/sources.ts';
 import { createBell } from '../../src/lib/bell.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -39,7 +40,7 @@ export async function openReconcile(folder: string): Promise<{ store: Store; sou
   const path = writeConfiguration(folder, NOWHERE.url, NOWHERE.apiKey);
   const [config] = loadConfig({ path, env: {}, connectors, apiOverrides }).workspaces;
   if (!config) throw new Error('no workspace is configured');
-  const sources = sourcesOf(config.connections, connectors, new Map());
+  const sources = sourcesOf(config.connections, connectors, new Map(), createInlineConverter(connectors));
   const store = await openStore({ file: databaseFile(folder) });
   const outside = { clock: systemClock(), random: systemRandom(), logger: silentLogger, meter: silentMeter };
   const bells = { inbox: createBell(), outbox: createBell(), fetches: createBell() };
@@ -48,6 +49,7 @@ export async function openReconcile(folder: string): Promise<{ store: Store; sou
     ...bells,
     store,
     sources,
+    version: 'bench',
     usedShare: () => 0,
     isCrowded: () => false,
   });

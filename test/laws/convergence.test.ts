@@ -8,12 +8,13 @@ import type { Item, PullRequest } from '../../src/model/item.ts';
 import { isAutomatic } from '../../src/model/link.ts';
 import { type Prepared, prepareNext } from '../../src/outbox/prepare.ts';
 import { recover, settle, settleFailure } from '../../src/outbox/settle.ts';
-import { applyBatch, translateAll } from '../../src/reconcile/batch.ts';
+import { applyBatch } from '../../src/reconcile/batch.ts';
 import type { Source } from '../../src/reconcile/context.ts';
 import { desiredRecord, type Vendor } from '../../src/reconcile/desired.ts';
 import { differingFields } from '../../src/reconcile/diff.ts';
 import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
 import { PLAIN_RULES } from '../../src/reconcile/rules.ts';
+import { translateAll } from '../../src/reconcile/translate.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import { openStore, type Store } from '../../src/store/database.ts';
 import { findEntity } from '../../src/store/entities.ts';
@@ -193,7 +194,12 @@ class World {
       const horizon = keyHorizon((await allTaskKeys(this.store.query)).values());
       const surroundings = { sources: SOURCES, horizon, logger: silentLogger };
       const moment = { now: this.now, usedShare: 0 };
-      await this.store.commit((query) => applyBatch(query, translateAll(pending, SOURCES), moment, surroundings));
+      const translated = await translateAll(pending, {
+        query: this.store.query,
+        sources: SOURCES,
+        isSuspect: () => false,
+      });
+      await this.store.commit((query) => applyBatch(query, translated, moment, surroundings));
     }
   }
 

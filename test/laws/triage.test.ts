@@ -7,10 +7,11 @@ import { SETTLE_AFTER } from '../../src/model/change.ts';
 import type { WorkItem } from '../../src/model/item.ts';
 import { type Prepared, prepareNext } from '../../src/outbox/prepare.ts';
 import { recover, settle, settleFailure } from '../../src/outbox/settle.ts';
-import { applyBatch, translateAll } from '../../src/reconcile/batch.ts';
+import { applyBatch } from '../../src/reconcile/batch.ts';
 import type { Source } from '../../src/reconcile/context.ts';
 import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
 import { createRules } from '../../src/reconcile/rules.ts';
+import { translateAll } from '../../src/reconcile/translate.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import { openStore, type Store } from '../../src/store/database.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
@@ -157,7 +158,12 @@ class World {
       const horizon = keyHorizon((await allTaskKeys(this.store.query)).values());
       const surroundings = { sources: SOURCES, horizon, logger: silentLogger, rules: RULES };
       const moment = { now: this.now, usedShare: 0 };
-      await this.store.commit((query) => applyBatch(query, translateAll(pending, SOURCES), moment, surroundings));
+      const translated = await translateAll(pending, {
+        query: this.store.query,
+        sources: SOURCES,
+        isSuspect: () => false,
+      });
+      await this.store.commit((query) => applyBatch(query, translated, moment, surroundings));
     }
   }
 

@@ -1,5 +1,6 @@
 import { loadConfig } from '../../src/config/load.ts';
 import { connectors } from '../../src/connectors/registry.ts';
+import { createInlineConverter } from '../../src/convert/converter.ts';
 import { compose } from '../../src/daemon/compose.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
 import { createHttpClient } from '../../src/http/client.ts';
@@ -52,6 +53,8 @@ export async function startFastDaemon(options: FastDaemonOptions): Promise<FastD
       steps,
       metrics,
       connectors,
+      // What it does is what matters here, not in which thread: one more thread for each kill takes a second.
+      converter: createInlineConverter(connectors),
       http: createHttpClient({ steps, meter: metrics.meter }),
     },
   );

@@ -6,6 +6,7 @@ import { stringify } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Connector } from '../../src/connectors/connector.ts';
 import { connectors as realConnectors } from '../../src/connectors/registry.ts';
+import { createInlineConverter } from '../../src/convert/converter.ts';
 import { type Composition, compose } from '../../src/daemon/compose.ts';
 import type { Daemon } from '../../src/daemon/daemon.ts';
 import { gitProviders } from '../../src/daemon/git-providers.ts';
@@ -146,6 +147,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       ...{ clock, random, metrics, connectors, logger: silentLogger, health: createHealth(), http: inside.http },
       checkFile: options.checkFile ?? (async () => []),
       steps: options.steps ?? noSteps,
+      // A thread's work is real time, which does not travel.
+      converter: createInlineConverter(connectors),
     };
     const composition = await compose(
       {

@@ -99,6 +99,8 @@ describe('the inbox', () => {
       source: 'webhook',
       event: 'e',
       body: Buffer.from('a'),
+      stored: { body: Buffer.from('a'), unpacked_length: null },
+      bytes: 1,
       receivedAt: 7,
       attempts: 0,
     });

@@ -68,6 +68,7 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
   const reconcile = createReconcile({
     ...common,
     ...bells,
+    version: 'bench',
     sources: new Map([['github', SOURCE]]),
     visibility,
     usedShare: () => throttle.usedShare(),

@@ -1,0 +1,80 @@
+import type { Connector } from '../connectors/connector.ts';
+import { SyncError } from '../errors/sync-error.ts';
+import { systemClock } from '../lib/clock.ts';
+import { createWorkerHost, OverBudget, type WorkBudget } from '../lib/worker-host.ts';
+import type { StoredBody } from '../store/bodies.ts';
+import {
+  type Done,
+  type Part,
+  type PartTask,
+  perform,
+  type Task,
+  type Translated,
+  type TranslateTask,
+} from './tasks.ts';
+
+/**
+ * Reads what is too large for the main thread, or not to be trusted with it. Throws what the reading throws, and `over_budget`
+ * where it took more time or memory than it may.
+ */
+export interface Converter {
+  translate(task: TranslateTask): Promise<Translated>;
+  /** Each element of a page as a page of its own; empty where it is none. */
+  parts(task: PartTask): Promise<readonly Part[]>;
+  close(): Promise<void>;
+}
+
+const MEBIBYTE = 1024 * 1024;
+
+/** Heap of the thread, MiB: a body of 25 MB takes about ten times that while it is read. */
+const MEMORY = 384;
+
+/** Some hundred times what an honest body takes, and that again for each of its mebibytes. */
+function budgetOf({ body, unpacked_length }: StoredBody): WorkBudget {
+  const cpu = 3_000 + ((unpacked_length ?? body.length) * 1_000) / MEBIBYTE;
+  // A busy machine takes many times longer than the work itself.
+  return { cpu, wall: 20 * cpu };
+}
+
+/**
+ * In a thread of its own, which is started when there is work and ends soon after it. Its time is real time, as CPU is. It knows
+ * the connectors of the registry.
+ */
+export function createConverter(): Converter {
+  const program = new URL('./worker.ts', import.meta.url);
+  const host = createWorkerHost({ program, clock: systemClock(), memory: MEMORY });
+  return converterOver({
+    async perform(task, budget) {
+      try {
+        return (await host.run(task, budget)) as Done;
+      } catch (error) {
+        if (error instanceof OverBudget) throw new SyncError('over_budget', error.message, { cause: error });
+        throw error;
+      }
+    },
+    close: () => host.close(),
+  });
+}
+
+/** At once and without a budget: where time travels, or connectors are in no registry. */
+export function createInlineConverter(connectors: readonly Connector<unknown>[]): Converter {
+  return converterOver({ perform: async (task) => perform(task, connectors), close: async () => undefined });
+}
+
+interface Performer {
+  perform(task: Task, budget: WorkBudget): Promise<Done>;
+  close(): Promise<void>;
+}
+
+function converterOver({ perform: run, close }: Performer): Converter {
+  const ask = async (task: Task, budget: WorkBudget): Promise<unknown> => {
+    const done = await run(task, budget);
+    if ('code' in done) throw new SyncError(done.code, done.message);
+    return done.value;
+  };
+  return {
+    translate: async (task) => (await ask({ task: 'translate', ...task }, budgetOf(task.body))) as Translated,
+    parts: async (task) => (await ask({ task: 'part', ...task }, budgetOf(task.body))) as readonly Part[],
+    close,
+  };
+}

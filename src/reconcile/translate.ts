@@ -1,0 +1,117 @@
+import type { Translation } from '../connectors/connector.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import type { Item, ItemReference } from '../model/item.ts';
+import { type Answer, readAnswer, WORKSPACE } from '../store/answers.ts';
+import type { Query } from '../store/database.ts';
+import { type CostlyPart, costlyParts, type PendingDelivery } from '../store/inbox.ts';
+import type { Aside, Source, Sources } from './context.ts';
+import { translateEvent } from './workspace-events.ts';
+
+/** A delivery with what it becomes; translated before the transaction, since translation touches nothing. */
+export interface Translated {
+  readonly delivery: PendingDelivery;
+  readonly source?: Source;
+  readonly translation?: Translation;
+  /** What the workspace itself said. */
+  readonly answer?: Answer;
+  readonly failure?: SyncError;
+  /** Elements of a page that took more than they may; the translation is of the others. */
+  readonly costly?: readonly CostlyPart[];
+}
+
+export interface Translating {
+  /** To look up what is in quarantine already. */
+  readonly query: Query;
+  readonly sources: Sources;
+  /** What the process may have ended over before: its reading must not be able to do so again. */
+  readonly isSuspect: (delivery: PendingDelivery) => boolean;
+}
+
+/** Larger bodies are read aside, bytes: reading this much takes the main thread some ten milliseconds. */
+const LARGE = 1024 * 1024;
+
+/** Turns deliveries into what they say; failures become part of the result, so that one never stops the others. */
+export async function translateAll(
+  deliveries: readonly PendingDelivery[],
+  translating: Translating,
+): Promise<Translated[]> {
+  const translated: Translated[] = [];
+  for (const delivery of deliveries) translated.push(await translateOne(delivery, translating));
+  return translated;
+}
+
+export function reasonOf({ code, message }: SyncError): string {
+  return `${code}: ${message}`.slice(0, 500);
+}
+
+async function translateOne(delivery: PendingDelivery, translating: Translating): Promise<Translated> {
+  if (delivery.connection === WORKSPACE) return translateOwn(delivery);
+  const source = translating.sources.get(delivery.connection);
+  if (!source) {
+    const message = `no connection "${delivery.connection}" is configured any more`;
+    return { delivery, failure: new SyncError('connection_unknown', message) };
+  }
+  try {
+    const { aside } = source;
+    if (!aside || (delivery.bytes <= LARGE && !translating.isSuspect(delivery)))
+      return { delivery, source, translation: source.translate(delivery) };
+    return { delivery, source, ...(await translateAside(delivery, aside, translating.query)) };
+  } catch (error) {
+    return { delivery, failure: asSyncError(error) };
+  }
+}
+
+/** What the workspace said: in answer to us or to somebody at the gateway, or by a webhook of its own. */
+function translateOwn(delivery: PendingDelivery): Translated {
+  if (delivery.source !== 'workspace') return { delivery, answer: readAnswer(delivery.body) };
+  try {
+    const told = translateEvent(delivery);
+    return told.outcome === 'answer' ? { delivery, answer: told.answer } : { delivery, translation: told };
+  } catch (error) {
+    return { delivery, failure: asSyncError(error) };
+  }
+}
+
+type FromAside = Pick<Translated, 'translation' | 'costly'>;
+
+/** A page that costs too much is read element by element, so that only the one at fault is held back. */
+async function translateAside(delivery: PendingDelivery, aside: Aside, query: Query): Promise<FromAside> {
+  try {
+    return { translation: await aside.translate(delivery) };
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    const isPage = delivery.source === 'poll' || delivery.source === 'backfill';
+    if (error.code !== 'over_budget' || !isPage) throw error;
+    const parts = await aside.parts(delivery.stored);
+    if (parts.length < 2) throw error;
+    const contents = parts.map(({ content }) => content);
+    const known = await costlyParts(query, delivery.connection, contents);
+    const read: Translation[] = [];
+    const costly: CostlyPart[] = [];
+    for (const { body, content } of parts.filter((part) => !known.has(part.content))) {
+      const { source, event } = delivery;
+      try {
+        const stored = { body: Buffer.from(body), unpacked_length: null };
+        read.push(await aside.translate({ source, event, stored }));
+      } catch (thrownByPart) {
+        const failure = asSyncError(thrownByPart);
+        if (failure.code !== 'over_budget') throw failure;
+        costly.push({ content, body, reason: reasonOf(failure) });
+      }
+    }
+    return { translation: together(read), costly };
+  }
+}
+
+function together(translations: readonly Translation[]): Translation {
+  const items: Item[] = [];
+  const references: ItemReference[] = [];
+  for (const translation of translations) {
+    if (translation.outcome === 'ignored') continue;
+    if (translation.outcome === 'items') items.push(...translation.items);
+    references.push(...(translation.references ?? []));
+  }
+  if (items.length > 0) return { outcome: 'items', items, references };
+  if (references.length > 0) return { outcome: 'references', references };
+  return { outcome: 'ignored', reason: 'nothing of the page could be read within its budget' };
+}
