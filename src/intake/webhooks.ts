@@ -1,12 +1,13 @@
-import { hash } from 'node:crypto';
 import type { VerifiedRequest } from '../connectors/connector.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Server } from '../http/server.ts';
 import type { Clock } from '../lib/clock.ts';
+import { sha256Of } from '../lib/digest.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { DeliverySource } from '../model/delivery.ts';
 import type { Appended } from '../store/append-deliveries.ts';
+import { packAside } from '../store/bodies.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Collector } from './collector.ts';
 import { createQuietWarnings } from './refusals.ts';
@@ -154,10 +155,13 @@ async function append(
   verified: VerifiedRequest,
   body: Buffer,
 ): Promise<Appended | SyncError> {
-  const key = verified.deliveryId ?? hash('sha256', body, 'hex');
+  const key = verified.deliveryId ?? (await sha256Of(body));
   const connection = active.name;
   try {
-    const appended = await collector.append({ connection, key, source, event: verified.event, body });
+    const appended = await collector.append({
+      ...{ connection, key, source, event: verified.event, body },
+      packed: await packAside(body),
+    });
     meter.count('deliveries_total', { connection, outcome: appended });
     logger.debug({ delivery: key, connection, event: verified.event, bytes: body.length }, 'delivery accepted');
     return appended;

@@ -1,5 +1,5 @@
 import type { DeliverySource } from '../model/delivery.ts';
-import { packBody } from './bodies.ts';
+import { packBody, type StoredBody } from './bodies.ts';
 import type { Query } from './database.ts';
 import { COSTLY } from './inbox.ts';
 
@@ -11,6 +11,8 @@ export interface NewDelivery {
   readonly source: DeliverySource;
   readonly event: string;
   readonly body: Buffer;
+  /** The body as it is to stand in its row, where it is packed already. */
+  readonly packed?: StoredBody;
 }
 
 /**
@@ -45,14 +47,14 @@ async function insertUnknown(query: Query, deliveries: readonly NewDelivery[], n
   const rows = await query
     .insertInto('inbox')
     .values(
-      deliveries.map(({ connection, key, source, event, body }) => ({
+      deliveries.map(({ connection, key, source, event, body, packed }) => ({
         connection,
         delivery_key: key,
         source,
         event,
         received_at: now,
         state: 'pending' as const,
-        ...packBody(body),
+        ...(packed ?? packBody(body)),
       })),
     )
     .onConflict((conflict) => conflict.columns(['connection', 'delivery_key']).doNothing())
@@ -63,7 +65,7 @@ async function insertUnknown(query: Query, deliveries: readonly NewDelivery[], n
 
 /** True when the row was in quarantine. */
 async function revive(query: Query, delivery: NewDelivery, now: number): Promise<boolean> {
-  const packed = packBody(delivery.body);
+  const packed = delivery.packed ?? packBody(delivery.body);
   const { numUpdatedRows } = await query
     .updateTable('inbox')
     .set({

@@ -1,4 +1,4 @@
-import { compressSync, uncompressSync } from 'lz4-napi';
+import { compress, compressSync, uncompressSync } from 'lz4-napi';
 
 /**
  * How a body stands in the inbox: as it came, or as an LZ4 block beside the length it unpacks to. JSON shrinks to an
@@ -17,6 +17,15 @@ const WORTH_PACKING = 4_096;
 export function packBody(body: Buffer): StoredBody {
   if (body.length < WORTH_PACKING) return { body, unpacked_length: null };
   return { body: compressSync(body), unpacked_length: body.length };
+}
+
+/** Larger ones are packed by another thread, bytes. */
+const LARGE = 1024 * 1024;
+
+/** The same; the main thread goes on meanwhile where the body is large. */
+export async function packAside(body: Buffer): Promise<StoredBody> {
+  if (body.length <= LARGE) return packBody(body);
+  return { body: await compress(body), unpacked_length: body.length };
 }
 
 export function unpackBody({ body, unpacked_length: length }: StoredBody): Buffer {

@@ -24,6 +24,9 @@ export interface Setup {
   readonly url: string;
   readonly apiKey: string;
   readonly port?: number;
+  /** Options of `node` beside those of `npm start`, and variables. */
+  readonly preload?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export function databaseFile(folder: string): string {
@@ -31,14 +34,14 @@ export function databaseFile(folder: string): string {
 }
 
 /** `npm start` in a process of its own, as in production: nothing is replaced. */
-export function spawnDaemon({ folder, url, apiKey, port = 0 }: Setup): ChildProcess {
+export function spawnDaemon({ folder, url, apiKey, port = 0, preload = [], env }: Setup): ChildProcess {
   const config = writeConfiguration(folder, url, apiKey);
   mkdirSync(join(folder, 'data'), { recursive: true });
   const log = openSync(join(folder, 'daemon.log'), 'a');
   const options = ['--config', config, '--data', join(folder, 'data'), '--port', String(port)];
-  const daemon = spawn(process.execPath, [...PROGRAM, ...options], {
+  const daemon = spawn(process.execPath, [...preload, ...PROGRAM, ...options], {
     cwd: PROJECT,
-    env: { ...process.env, ...VARIABLES },
+    env: { ...process.env, ...VARIABLES, ...env },
     stdio: ['ignore', 'pipe', log],
   });
   closeSync(log);
@@ -48,10 +51,13 @@ export function spawnDaemon({ folder, url, apiKey, port = 0 }: Setup): ChildProc
 /** The port that the daemon says it listens on. */
 export async function announcedPort(daemon: ChildProcess, folder: string): Promise<number> {
   let said = '';
-  for await (const text of daemon.stdout ?? []) {
+  // Whoever stopped reading would close the pipe, and with it the daemon's end of it.
+  for await (const text of daemon.stdout?.iterator({ destroyOnReturn: false }) ?? []) {
     said += String(text);
     const port = /Status page: http:\/\/127\.0\.0\.1:(\d+)\//.exec(said)?.[1];
-    if (port) return Number(port);
+    if (!port) continue;
+    daemon.stdout?.resume();
+    return Number(port);
   }
   throw new Error(`the daemon ended: ${said} ${logOf(folder)}`);
 }

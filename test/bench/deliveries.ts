@@ -19,6 +19,17 @@ export function pullRequestBodies(count: number): SignedBody[] {
   return Array.from({ length: count }, (_, index) => sign(pullRequestBody(example, index + 1)));
 }
 
+/** The same with so many labels, which nobody reads all, that the body has this length. */
+export function largeBody(bytes: number, number: number): SignedBody {
+  const payload = JSON.parse(pullRequestBody(JSON.stringify(openedExample()), number).toString()) as {
+    pull_request: { base: Record<string, unknown> };
+  };
+  const label = { id: 1_362_934_389, node_id: 'MDU6TGFiZWwxMzYyOTM0Mzg5', name: 'bug', color: 'd73a4a', default: true };
+  const count = Math.floor((bytes - 2 * SIZE) / (JSON.stringify(label).length + 1));
+  payload.pull_request.base['padding'] = Array.from({ length: count }, () => label);
+  return sign(Buffer.from(JSON.stringify(payload)));
+}
+
 function openedExample(): object {
   const published = examples as unknown as readonly { name: string; examples: readonly { action?: string }[] }[];
   const found = published

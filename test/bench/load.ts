@@ -34,7 +34,7 @@ export async function sendDeliveries(
     if (performance.now() - begin >= ms) return undefined;
     const id = `${run}-${sent++}`;
     const { body, signature } = bodies[sent % bodies.length] as SignedBody;
-    return [head(target, id, signature, body.length), body];
+    return [headOf(target, { id, signature, length: body.length }), body];
   };
   const counts = await Promise.all(sockets.map((socket) => converse(socket, next)));
   const seconds = (performance.now() - begin) / 1_000;
@@ -44,11 +44,15 @@ export async function sendDeliveries(
 
 export function open(port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host: '127.0.0.1', port, noDelay: true }, () => resolve(socket)).once('error', reject);
+    const socket = connect({ host: '127.0.0.1', port, noDelay: true }, () => resolve(socket)).on('error', reject);
   });
 }
 
-function head(target: Target, id: string, signature: string, length: number): Buffer {
+/** Of GitHub's request: what stands before a body of this length. */
+export function headOf(
+  target: Target,
+  { id, signature, length }: { id: string; signature: string; length: number },
+): Buffer {
   return Buffer.from(
     `POST ${target.path} HTTP/1.1\r\nHost: 127.0.0.1:${target.port}\r\nUser-Agent: GitHub-Hookshot/044aadd\r\n` +
       `Accept: */*\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\nX-GitHub-Delivery: ${id}\r\n` +

@@ -1,6 +1,7 @@
 import { cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { type Bench, isAskedFor, type Shared } from './bench.ts';
+import { flood } from './flood.ts';
 import { gateway } from './gateway.ts';
 import { ingest } from './ingest.ts';
 import { createKnownItems, type KnownItems } from './known-items.ts';
@@ -31,6 +32,7 @@ const BENCHES: readonly Bench[] = [
   start,
   service,
   gateway,
+  flood,
   drain,
   calls,
   fresh,

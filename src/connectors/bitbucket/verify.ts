@@ -18,6 +18,6 @@ const EVENT = /^[A-Za-z0-9_:-]{1,100}$/;
  */
 export async function verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest> {
   requireSecrets(secrets);
-  checkHmac(request.body, secrets, hexDigest(request, 'x-hub-signature', SIGNATURE));
+  await checkHmac(request.body, secrets, hexDigest(request, 'x-hub-signature', SIGNATURE));
   return { event: readName(request, 'x-event-key', EVENT) };
 }

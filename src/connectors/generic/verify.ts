@@ -15,7 +15,7 @@ export async function verify(
   requireSecrets(secrets);
   if (request.headers['webhook-signature'] === undefined)
     throw new SyncError('signature_missing', 'the request has no webhook-signature header');
-  checkStandardWebhook(request, secrets, now);
+  await checkStandardWebhook(request, secrets, now);
   requireText(request.body);
   return { event: EVENT, deliveryId: readName(request, 'webhook-id') };
 }

@@ -16,7 +16,7 @@ import { createRepositories } from './repositories.ts';
 import { createSweep } from './sweep.ts';
 import { reference, translate } from './translate.ts';
 import { readUnit, unitsOf } from './units.ts';
-import { createVerify } from './verify.ts';
+import { verify } from './verify.ts';
 import { createGit } from './write.ts';
 import { createWriteBack } from './write-back.ts';
 
@@ -44,7 +44,7 @@ export const github: Connector<Options> = {
   shortestPoll,
   fetchesCommits: ({ commits }) => commits,
   exclusive: ({ host, app }) => app && `GitHub App ${app.id} of ${host}`,
-  verify: createVerify(),
+  verify,
   translate,
   unrestricted,
   eventOf,

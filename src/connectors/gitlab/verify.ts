@@ -26,7 +26,7 @@ export async function verify(
 ): Promise<VerifiedRequest> {
   requireSecrets(secrets);
   const isSigned = request.headers['webhook-signature'] !== undefined;
-  if (isSigned) checkStandardWebhook(request, secrets, now);
+  if (isSigned) await checkStandardWebhook(request, secrets, now);
   else checkToken(request, secrets);
   requireText(request.body);
   const deliveryId = idOf(request, isSigned);

@@ -10,6 +10,6 @@ export const EVENT = 'webhook';
  */
 export async function verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest> {
   requireSecrets(secrets);
-  checkHmac(request.body, secrets, hexDigest(request, 'x-hub-signature', /^sha256=([0-9a-f]{64})$/));
+  await checkHmac(request.body, secrets, hexDigest(request, 'x-hub-signature', /^sha256=([0-9a-f]{64})$/));
   return { event: EVENT, deliveryId: readName(request, 'x-atlassian-webhook-identifier') };
 }

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import { SyncError } from '../../errors/sync-error.ts';
+import { hmacOf } from '../../lib/digest.ts';
 import type { WebhookRequest } from '../connector.ts';
 
 /** Throws `signature_missing` where nothing could be proved: no secret is configured, or one that everybody knows. */
@@ -31,13 +32,13 @@ export function hexDigest(request: WebhookRequest, name: string, form = /^([0-9a
 
 /**
  * Checks an HMAC-SHA256 over the raw bytes. Every live secret is tried, whether or not one has matched, and each
- * comparison takes constant time. Throws `signature_mismatch`.
+ * comparison takes constant time. Rejects with `signature_mismatch`.
  */
-export function checkHmac(body: Buffer, secrets: readonly string[], digest: Buffer): void {
+export async function checkHmac(body: Buffer, secrets: readonly string[], digest: Buffer): Promise<void> {
   requireText(body);
   let valid = false;
   for (const secret of secrets) {
-    const wanted = createHmac('sha256', secret).update(body).digest();
+    const wanted = await hmacOf(body, Buffer.from(secret));
     valid = (digest.length === wanted.length && timingSafeEqual(wanted, digest)) || valid;
   }
   if (!valid) throw mismatch('was made with another secret, or the body was changed');

@@ -1,4 +1,5 @@
-import { createHmac, hash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
+import { hmacOf } from '../../lib/digest.ts';
 import type { WebhookRequest } from '../connector.ts';
 import { mismatch, single } from './hmac.ts';
 
@@ -15,9 +16,13 @@ const LARGEST_SKEW = 5 * 60_000;
 /**
  * Checks a signature of Standard Webhooks (standardwebhooks.com): `webhook-signature` is an HMAC-SHA256 over id, time
  * and the raw bytes, no more than 5 minutes away from `now`. Every live secret is tried, and each comparison takes
- * constant time. Throws `signature_mismatch`.
+ * constant time. Rejects with `signature_mismatch`.
  */
-export function checkStandardWebhook(request: WebhookRequest, secrets: readonly string[], now: number): void {
+export async function checkStandardWebhook(
+  request: WebhookRequest,
+  secrets: readonly string[],
+  now: number,
+): Promise<void> {
   const given = single(request, 'webhook-signature');
   const id = single(request, 'webhook-id');
   const sentAt = single(request, 'webhook-timestamp');
@@ -26,10 +31,11 @@ export function checkStandardWebhook(request: WebhookRequest, secrets: readonly 
   if (sentAt === undefined || !SENT_AT.test(sentAt)) throw mismatch('comes without a webhook-timestamp');
   const signatures = given.split(' ').flatMap((text) => (text.startsWith('v1,') ? [text.slice('v1,'.length)] : []));
   const signed = Buffer.concat([Buffer.from(`${id}.${sentAt}.`), request.body]);
-  const matches = secrets.flatMap(signingKey).map((key) => {
-    const wanted = createHmac('sha256', key).update(signed).digest('base64');
-    return signatures.map((signature) => isEqual(signature, wanted)).includes(true);
-  });
+  const matches: boolean[] = [];
+  for (const key of secrets.flatMap(signingKey)) {
+    const wanted = (await hmacOf(signed, key)).toString('base64');
+    matches.push(signatures.map((signature) => isEqual(signature, wanted)).includes(true));
+  }
   if (matches.length === 0) throw mismatch('needs a signing token: webhookSecrets holds none that begins with whsec_');
   if (!matches.includes(true)) throw mismatch('was made with another key, or the body was changed');
   // Looked at last: only then is it known that the sender wrote this time.

@@ -10,6 +10,6 @@ import { checkHmac, hexDigest, readName, requireSecrets } from '../kit/hmac.ts';
  */
 export async function verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest> {
   requireSecrets(secrets);
-  checkHmac(request.body, secrets, hexDigest(request, 'linear-signature'));
+  await checkHmac(request.body, secrets, hexDigest(request, 'linear-signature'));
   return { event: readName(request, 'linear-event'), deliveryId: readName(request, 'linear-delivery') };
 }

@@ -10,6 +10,6 @@ export const EVENT = 'webhook';
  */
 export async function verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest> {
   requireSecrets(secrets);
-  checkHmac(request.body, secrets, hexDigest(request, 'x-redmine-signature-256', /^sha256=([0-9a-f]{64})$/));
+  await checkHmac(request.body, secrets, hexDigest(request, 'x-redmine-signature-256', /^sha256=([0-9a-f]{64})$/));
   return { event: EVENT };
 }

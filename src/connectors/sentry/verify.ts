@@ -7,6 +7,6 @@ import { checkHmac, hexDigest, readName, requireSecrets } from '../kit/hmac.ts';
  */
 export async function verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest> {
   requireSecrets(secrets);
-  checkHmac(request.body, secrets, hexDigest(request, 'sentry-hook-signature'));
+  await checkHmac(request.body, secrets, hexDigest(request, 'sentry-hook-signature'));
   return { event: readName(request, 'sentry-hook-resource'), deliveryId: readName(request, 'request-id') };
 }

@@ -1,0 +1,23 @@
+import { createHmac, hash, webcrypto } from 'node:crypto';
+
+/** Larger bodies are worked through by the runtime's own threads, bytes: this much takes the main thread a millisecond or two. */
+const LARGE = 1024 * 1024;
+
+/** HMAC-SHA256. The main thread goes on meanwhile where the body is large. */
+export async function hmacOf(body: Buffer, key: Buffer): Promise<Buffer> {
+  if (body.length <= LARGE) return createHmac('sha256', key).update(body).digest();
+  const algorithm = { name: 'HMAC', hash: 'SHA-256' };
+  const imported = await webcrypto.subtle.importKey('raw', bytesOf(key), algorithm, false, ['sign']);
+  return Buffer.from(await webcrypto.subtle.sign('HMAC', imported, bytesOf(body)));
+}
+
+/** SHA-256, hexadecimal. The main thread goes on meanwhile where the body is large. */
+export async function sha256Of(body: Buffer): Promise<string> {
+  if (body.length <= LARGE) return hash('sha256', body, 'hex');
+  return Buffer.from(await webcrypto.subtle.digest('SHA-256', bytesOf(body))).toString('hex');
+}
+
+/** What comes from a socket, a file or a text is never shared between threads. */
+function bytesOf({ buffer, byteOffset, byteLength }: Buffer): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
+}
