@@ -109,7 +109,6 @@ Exit codes:
   1   failed
   2   wrong usage
   3   done in part: something is left to do
-  74  the disk did not read or write a file
   75  try again later: the data folder is in use, no daemon runs, the disk is full, the quota is used up
   77  a credential was refused
   78  the configuration is wrong, or the data folder cannot be used`;

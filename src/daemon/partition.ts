@@ -93,6 +93,8 @@ export interface Partition {
   status(): Promise<WorkspaceStatus>;
   receiver(connection: string): Receiver | undefined;
   start(): void;
+  /** Reads the whole database now. */
+  checkIntegrity(): Promise<void>;
   /** As `start`, except that nothing runs on a schedule. */
   startUnscheduled(): void;
   /** Sends the writes that wait, and does nothing else. */
@@ -138,7 +140,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
   const store = await openStore({ file, steps, onFault, checkFile, onStatement });
   try {
     const partition = await wire(options, parts, store, logger);
-    stores.add(config.name, store);
+    stores.add(config.name, store, () => partition.checkIntegrity());
     return partition;
   } catch (error) {
     await store.close();
@@ -335,6 +337,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
       startStages();
       timetable.start();
     },
+    checkIntegrity: () => timetable.runNow('integrity'),
     startUnscheduled: startStages,
     startWrites: () => outbox.startWrites(),
     stop: () => (stopped ??= stop()),

@@ -16,7 +16,7 @@ type Watched = Pick<Database<never>, 'fault' | 'look' | 'probe'>;
  */
 export interface StoreWatch extends Stage {
   /** Of a store whose state was told to `tell`. */
-  add(workspace: string, store: Watched): void;
+  add(workspace: string, store: Watched, checkIntegrity: () => Promise<void>): void;
   /** A new fault of a workspace's store, or that it has passed. */
   tell(workspace: string, logger: Logger, fault: DatabaseFault | undefined): void;
   /** A workspace did not open. */
@@ -36,6 +36,9 @@ const PROBE_EVERY = 2_000;
 
 export function createStoreWatch({ clock, health, meter }: StoreWatchDeps): StoreWatch {
   const stores = new Map<string, Watched>();
+  const checks = new Map<string, () => Promise<void>>();
+  /** Workspaces whose disk failed, and has not written again since. */
+  const failing = new Set<string>();
   /** Workspace → code of what keeps it from storing; undefined where nothing does. */
   const faults = new Map<string, DatabaseFault['code'] | SyncError['code'] | undefined>();
   let cancel: Cancel | undefined;
@@ -64,8 +67,9 @@ export function createStoreWatch({ clock, health, meter }: StoreWatchDeps): Stor
   }
 
   return {
-    add(workspace, store) {
+    add(workspace, store, checkIntegrity) {
       stores.set(workspace, store);
+      checks.set(workspace, checkIntegrity);
       faults.set(workspace, store.fault()?.code);
       report();
     },
@@ -74,6 +78,11 @@ export function createStoreWatch({ clock, health, meter }: StoreWatchDeps): Stor
       report();
       if (fault) logger.error({ error: fault }, 'the database cannot be used');
       else logger.info({}, 'the database can be used again');
+      if (fault?.kind === 'failed') failing.add(workspace);
+      else if (failing.delete(workspace) && !fault)
+        checks
+          .get(workspace)?.()
+          .catch((error: unknown) => logger.error({ error }, 'the database could not be checked'));
       if (cancel) lookLater();
     },
     lost(workspace, { code }) {

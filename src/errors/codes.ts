@@ -106,8 +106,8 @@ export const CODES = {
   },
   database_failed: {
     verdict: 'retry',
-    hint: 'The disk does not read or write it: see the cause, the log of the system, and the health of the disk.',
-    exit: 74,
+    hint: 'Another process holds the file, or memory or file handles are short: see the cause, then try again.',
+    exit: 75,
   },
   // intake
   signature_missing: {

@@ -30,9 +30,6 @@ const MOST_BYTES_IN_COMMIT = 4 * 1024 * 1024;
 /** Turns of the event loop that a delivery waits at most for others to share its commit. */
 const MOST_TURNS = 8;
 
-/** A commit into a file that is gone is a promise to nobody: how old the last look at it may be, milliseconds. */
-const LOOKED_LATELY = 1_000;
-
 /** A crowd has passed when no two deliveries shared a commit for this time, milliseconds: longer than a busy machine stalls. */
 const CROWD = 250;
 
@@ -51,7 +48,6 @@ export function createCollector(deps: CollectorDeps): Collector {
   const waiting: Waiting[] = [];
   let running = false;
   let crowdedAt = Number.NEGATIVE_INFINITY;
-  let lookedAt = Number.NEGATIVE_INFINITY;
 
   async function run(): Promise<void> {
     running = true;
@@ -90,11 +86,8 @@ export function createCollector(deps: CollectorDeps): Collector {
     if (batch.length > 1) crowdedAt = deps.clock.monotonic();
   }
 
-  /** Throws where the file that was written to is no longer the one that will be read. */
+  /** A commit into a file that is gone is a promise to nobody. Throws where another one will be read. */
   function checkPlace(): void {
-    const now = deps.clock.monotonic();
-    if (now - lookedAt < LOOKED_LATELY) return;
-    lookedAt = now;
     const fault = deps.store.look();
     if (fault) throw fault;
   }

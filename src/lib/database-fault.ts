@@ -6,8 +6,9 @@ import { dirname } from 'node:path';
  *
  * full     the volume has no space left,
  * denied   this process may not write the file, and
- * failed   the disk does not read or write it: these may pass, and a write that succeeds proves it.
- * busy     another process holds it, or memory is short: nothing of the file, and gone at the next try.
+ * failed   the disk does not read or write it: these may pass, and a write that succeeds proves it. What the disk did
+ *          meanwhile nobody knows, so the whole file is read after a failure.
+ * busy     another process holds it, or memory or file handles are short: nothing of the file, and gone at the next try.
  * corrupt  its content is damaged, and
  * gone     the file is no longer where it was opened, so what is written is found by nobody: both stay until somebody
  *          has put the file right and the database is opened anew. Nothing is written meanwhile: a commit would
@@ -18,14 +19,17 @@ export type FaultKind = 'full' | 'denied' | 'failed' | 'busy' | 'corrupt' | 'gon
 const CODES = {
   full: 'disk_full',
   denied: 'data_folder_unusable',
-  failed: 'database_failed',
+  failed: 'database_corrupt',
   busy: 'database_failed',
   corrupt: 'database_corrupt',
   gone: 'database_corrupt',
 } as const satisfies Record<FaultKind, string>;
 
-const GONE_HINT =
-  'Stop the daemon, put the file back or restore a backup, and start it again. Nothing is taken or sent meanwhile.';
+const HINTS: { readonly [Kind in FaultKind]?: string } = {
+  failed:
+    'The disk does not read or write the file: see the log of the system and the health of the disk. Work resumes by itself when it does.',
+  gone: 'Stop the daemon, put the file back or restore a backup, and start it again. Nothing is taken or sent meanwhile.',
+};
 
 /** Thrown in place of what SQLite says. Its own error is the cause; the message names the file. */
 export class DatabaseFault extends Error {
@@ -39,7 +43,7 @@ export class DatabaseFault extends Error {
     super(`${file}: ${reason}`, cause === undefined ? undefined : { cause });
     this.kind = kind;
     this.code = CODES[kind];
-    this.hint = kind === 'gone' ? GONE_HINT : undefined;
+    this.hint = HINTS[kind];
   }
 
   /** Whether it may pass by itself. */
@@ -101,11 +105,12 @@ export function faultOf(error: unknown, file: string): DatabaseFault | undefined
   return kind && new DatabaseFault(kind, file, `${message} (${code})`, error);
 }
 
-const CORRUPT = /^SQLITE_(CORRUPT|NOTADB)/;
+/** A page that ends before its end is damage, too: the rest of it is nowhere. */
+const CORRUPT = /^SQLITE_(CORRUPT|NOTADB|IOERR_(SHORT_READ|CORRUPTFS|DATA)$)/;
 const FULL = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
 const DENIED = /^(SQLITE_(CANTOPEN|READONLY|PERM|AUTH)|E(ROFS|ACCES|PERM|ISDIR|NOTDIR|NOENT)$)/;
-const BUSY = /^SQLITE_(BUSY|LOCKED|NOMEM|PROTOCOL|INTERRUPT)/;
-const FAILED = /^(SQLITE_(IOERR|NOLFS)|E(IO|NFILE|MFILE)$)/;
+const BUSY = /^(SQLITE_(BUSY|LOCKED|NOMEM|IOERR_NOMEM|PROTOCOL|INTERRUPT)|E(NFILE|MFILE)$)/;
+const FAILED = /^(SQLITE_(IOERR|NOLFS)|EIO$)/;
 
 function kindOf(code: string, file: string): FaultKind | undefined {
   if (CORRUPT.test(code)) return 'corrupt';

@@ -19,6 +19,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { openStore } from '../../src/store/database.ts';
 import { createWorld, type World } from '../support/daemon.ts';
+import { CAN_LIMIT_FILES, limitFiles } from '../support/file-limit.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 
 /** What happens to a database while the daemon runs: everybody is told, and nothing is promised that cannot be kept. */
@@ -108,7 +109,6 @@ describe('a database file that is', () => {
     expect(await deliver(1)).toBe(202);
     await world.settled();
     change(store().file);
-    await world.clock.advance(2 * SECOND);
     expect([await deliver(2), await deliver(3)]).toEqual([503, 503]);
     await expectBlocked(/was deleted or replaced while it was open/);
   });
@@ -119,6 +119,30 @@ describe('a database file that is', () => {
     expect(store().fault()).toMatchObject({ kind: 'gone' });
     await expectBlocked(/deleted or replaced/);
   });
+});
+
+describe('a disk that does not write', () => {
+  it.runIf(CAN_LIMIT_FILES)(
+    'blocks the workspace at once; when it writes again work resumes, and the whole file is read',
+    async () => {
+      const checked: string[] = [];
+      checkFile = async (file) => {
+        checked.push(file);
+        return [];
+      };
+      limitFiles(4_096);
+      try {
+        expect(await deliver(1)).toBe(503);
+        await expectBlocked(/disk I\/O error/);
+      } finally {
+        limitFiles('unlimited');
+      }
+      await world.clock.advance(5 * SECOND);
+      await world.until(async () => checked.length > 0, 60 * SECOND);
+      expect((await world.daemon().status()).verdict).toBe('ok');
+      expect(await deliver(1)).toBe(202);
+    },
+  );
 });
 
 describe('a full disk', () => {

@@ -108,7 +108,7 @@ describe('tasks', () => {
     expect(all.map(({ taskId }) => taskId)).toEqual(expect.arrayContaining(made));
     const done = (await good('tasks', 'list', '--status', 'completed', '--kind', 'bug', '--json')).json();
     expect(done.map(({ taskId }) => taskId)).toEqual([made[0]]);
-    expect(await run('tasks', 'list', '--status', 'odd')).toMatchObject({ code: 1, stdout: '' });
+    expect(await run('tasks', 'list', '--status', 'odd')).toMatchObject({ code: 2, stdout: '' });
   });
 
   it('shows nothing of a title that would act on a terminal', async () => {

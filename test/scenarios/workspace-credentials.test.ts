@@ -171,14 +171,14 @@ describe('the key of stored secrets', () => {
   };
 
   it('lost: the service says how to get it back, loses nothing, and goes on with it', async () => {
-    const { process } = await serve();
+    const { process, oauthToken } = await serve();
     await connectOwner();
     await process.end();
     renameSync(`${db}.key`, `${db}.elsewhere`);
     expect(await refusal()).toEqual({ code: 78, stderr: expect.stringContaining('Put the key file back') });
     expect(existsSync(`${db}.key`)).toBe(false);
     renameSync(`${db}.elsewhere`, `${db}.key`);
-    const { url, oauthToken } = await serve();
+    const { url } = await serve();
     expect((await ask(url, oauthToken, 'POST', '/pull-requests', WANTED)).status).toBe(201);
   });
 

@@ -6,6 +6,7 @@ import type { Migration } from 'kysely/migration';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type DatabaseFault, faultOf } from '../../src/lib/database-fault.ts';
 import { type Database, openDatabase } from '../../src/lib/sqlite.ts';
+import { CAN_LIMIT_FILES, limitFiles } from '../support/file-limit.ts';
 import { CAN_MOUNT, mountSmallVolume } from '../support/small-volume.ts';
 
 interface Notes {
@@ -52,8 +53,12 @@ describe('what SQLite says of a file', () => {
     ['SQLITE_CORRUPT', 'corrupt', 'database_corrupt'],
     ['SQLITE_CORRUPT_INDEX', 'corrupt', 'database_corrupt'],
     ['SQLITE_NOTADB', 'corrupt', 'database_corrupt'],
-    ['SQLITE_IOERR_WRITE', 'failed', 'database_failed'],
-    ['SQLITE_IOERR_SHORT_READ', 'failed', 'database_failed'],
+    ['SQLITE_IOERR_WRITE', 'failed', 'database_corrupt'],
+    ['SQLITE_IOERR_READ', 'failed', 'database_corrupt'],
+    ['EIO', 'failed', 'database_corrupt'],
+    ['SQLITE_IOERR_SHORT_READ', 'corrupt', 'database_corrupt'],
+    ['SQLITE_IOERR_NOMEM', 'busy', 'database_failed'],
+    ['EMFILE', 'busy', 'database_failed'],
     ['SQLITE_READONLY', 'denied', 'data_folder_unusable'],
     ['SQLITE_READONLY_DBMOVED', 'denied', 'data_folder_unusable'],
     ['SQLITE_CANTOPEN', 'denied', 'data_folder_unusable'],
@@ -121,6 +126,27 @@ describe('a full disk', () => {
     free();
     expect(await count(database)).toBe(1);
     await database.commit((transaction) => note({ query: transaction }, 23));
+    expect(await count(database)).toBe(2);
+  });
+});
+
+describe('a disk that does not write', () => {
+  it.runIf(CAN_LIMIT_FILES)('is corrupt at once, and over by a probe when it writes again', async () => {
+    const { database, told } = await open();
+    await note(database, 1);
+    limitFiles(8_192);
+    try {
+      for (const id of [2, 3])
+        await expect(note(database, id)).rejects.toMatchObject({ kind: 'failed', code: 'database_corrupt' });
+      database.probe();
+      expect(told).toEqual(['failed']);
+      expect(database.fault()?.hint).toMatch(/^The disk does not read or write/);
+    } finally {
+      limitFiles('unlimited');
+    }
+    database.probe();
+    expect(told).toEqual(['failed', 'well']);
+    await note(database, 4);
     expect(await count(database)).toBe(2);
   });
 });
