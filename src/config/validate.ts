@@ -43,6 +43,8 @@ interface Context extends Part {
 
 /** Replaces the text of a variable by the number or boolean that it spells. True where it did. */
 function readVariable(issue: Issue, value: unknown, part: Part): boolean {
+  if (issue.code === 'invalid_union')
+    return issue.errors.flat().some((inner) => readVariable(within(issue, inner), value, part));
   if (issue.code !== 'invalid_type' || !part.document.hasVariable([...part.path, ...issue.path])) return false;
   const text = valueAt(value, issue.path);
   const read = typeof text === 'string' ? readAs(issue.expected, text.trim()) : undefined;
@@ -98,17 +100,24 @@ function invalidKey(issue: z.core.$ZodIssueInvalidKey, context: Context): Proble
   return { ...context.document.keyPlace(path), message: `${label(path)}${reasons}` };
 }
 
-/** Of several alternatives the one that fits best speaks: one of the right type, with the fewest complaints. */
+/** Of several alternatives the one that fits best speaks, where the schema has no words for them all: one of the right type, with the fewest complaints. */
 function describeUnion(issue: z.core.$ZodIssueInvalidUnion, context: Context): readonly Problem[] {
+  const path = [...context.path, ...issue.path];
+  const isWorded = !/^Invalid (input|discriminator)/.test(issue.message);
+  if (isWorded) return [{ ...context.document.place(path), message: `${label(path)}${issue.message}` }];
   const fitting = issue.errors.filter((issues) => !issues.some((inner) => isWrongType(inner)));
   const best = fitting.toSorted((a, b) => a.length - b.length)[0];
-  if (best) return best.flatMap((inner) => describe({ ...inner, path: [...issue.path, ...inner.path] }, context));
-  const path = [...context.path, ...issue.path];
+  if (best) return best.flatMap((inner) => describe(within(issue, inner), context));
   const expected = issue.errors.flat().flatMap((inner) => (inner.code === 'invalid_type' ? [inner.expected] : []));
   const words = [...new Set(expected.map(typeWord))].join(' or ');
   const options = 'options' in issue ? issue.options : undefined;
   const wanted = Array.isArray(options) ? oneOf(options) : words || 'another value';
   return [{ ...context.document.place(path), message: `${label(path)}expected ${wanted}` }];
+}
+
+/** A complaint of an alternative, with its path from where the alternatives stand. */
+function within(union: Issue, inner: Issue): Issue {
+  return { ...inner, path: [...union.path, ...inner.path] };
 }
 
 function isWrongType(issue: Issue): boolean {
