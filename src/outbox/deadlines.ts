@@ -7,6 +7,23 @@ export interface Pace {
 /** A request takes some time, and others come meanwhile: so much earlier than needed, milliseconds. */
 const MARGIN = 2_000;
 
+/** What came within this time is expected to go on coming, so many times as much. Milliseconds. */
+const LATELY = 30_000;
+const GOES_ON = 3;
+
+/**
+ * The due times that are to be reckoned with: those that are known, and those of a burst that goes on. A release labels
+ * for minutes, and who waits until all of it is known begins too late.
+ *
+ * @param dues when each is due, ascending
+ * @param latest when a change would be due that came now
+ */
+export function expectedDues(dues: readonly number[], latest: number): number[] {
+  const lately = dues.filter((due) => due > latest - LATELY && due <= latest).length;
+  const gap = LATELY / lately;
+  return [...dues, ...Array.from({ length: lately * GOES_ON }, (_, index) => latest + (index + 1) * gap)];
+}
+
 /**
  * By how much the first of these must go ahead of its due time, so that all of them can go in time: where more are due
  * within a window than it takes, the slot of the first must be free again when the last is due. Milliseconds.

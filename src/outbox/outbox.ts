@@ -6,11 +6,12 @@ import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
+import { patience } from '../model/lane.ts';
 import type { Store } from '../store/database.ts';
 import { firstReadsDone, wishFirstReads } from '../store/list-reads.ts';
 import { type Due, type Eligible, firstDues, nextDue, nextLive, redateFuture } from '../store/next-change.ts';
 import { createBreaker } from './breaker.ts';
-import { headStart } from './deadlines.ts';
+import { expectedDues, headStart } from './deadlines.ts';
 import type { Client, Slot, Slots } from './door.ts';
 import { type Prepared, prepareNext } from './prepare.ts';
 import { send } from './send.ts';
@@ -108,7 +109,9 @@ export function createOutbox(options: OutboxOptions): Outbox {
     if (options.visibility === undefined) return 0;
     const paces = throttle.paces();
     const most = LOOK_AHEAD * Math.max(0, ...paces.map(({ slots }) => slots));
-    return headStart(await firstDues(store.query, most), paces);
+    const dues = await firstDues(store.query, most);
+    const { longest } = patience('mirror', 0, options.visibility);
+    return headStart(expectedDues(dues, clock.now() + longest), paces);
   }
 
   /** What waits is dated by the wall clock. One that was set back must not make it wait until the old time has come again. */

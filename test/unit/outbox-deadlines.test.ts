@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { headStart } from '../../src/outbox/deadlines.ts';
+import { expectedDues, headStart } from '../../src/outbox/deadlines.ts';
 
 const PACES = [
   { slots: 6, hold: 900_000 },
@@ -40,5 +40,25 @@ describe('the head start of changes that are due', () => {
         expect(lateness(dues, (dues[0] as number) - headStart(dues, PACES))).toBe(0);
       }),
     );
+  });
+});
+
+describe('the due times that are expected', () => {
+  it('are those that are known, where nothing came lately', () => {
+    expect(expectedDues([], 100_000)).toEqual([]);
+    expect(expectedDues([5, 70_000], 100_000)).toEqual([5, 70_000]);
+  });
+
+  it('go on as within the last half minute, three times as long', () => {
+    const lately = [80_000, 100_000];
+    const expected = expectedDues([10_000, ...lately], 100_000);
+    expect(expected.slice(0, 3)).toEqual([10_000, ...lately]);
+    expect(expected.slice(3)).toEqual([115_000, 130_000, 145_000, 160_000, 175_000, 190_000]);
+  });
+
+  it('let a burst that has begun go ahead, before all of it is there', () => {
+    const begun = [99_000, 100_000];
+    expect(headStart(begun, PACES)).toBe(0);
+    expect(headStart(expectedDues(begun, 100_000), PACES)).toBeGreaterThan(60_000);
   });
 });
