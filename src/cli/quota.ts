@@ -38,13 +38,15 @@ function describeWindow({ window, used, usedByBackground, cap, backgroundLimit }
   return `${used} of ${cap} used by us in ${span(window)}, ${usedByBackground} of at most ${backgroundLimit} in the background`;
 }
 
-function describeShare({ configuredShare, effectiveShare, limited, paused, at }: QuotaReport): string {
-  const share = `${percent(effectiveShare)} of both windows`;
+function describeShare({ configuredShare, effectiveShare, ceiling, limited, paused, at }: QuotaReport): string {
+  const isAuto = configuredShare === 'auto';
+  const part = percent(effectiveShare);
+  const share = isAuto ? `auto: ${part} of the long window` : `${part} of both windows`;
   if (paused) return `${share}; nothing is sent for ${span(paused.until - at)}: ${paused.reason}`;
   if (limited) return `${share}; refused lately: one request at a time`;
-  return effectiveShare < configuredShare
-    ? `${share}: cut by a refusal, growing back to the configured ${percent(configuredShare)}`
-    : `${share}, as configured`;
+  if (effectiveShare < ceiling)
+    return `${share}: cut by a refusal, growing back to ${isAuto ? '' : 'the configured '}${percent(ceiling)}`;
+  return isAuto ? `${share}, the more the longer nobody else was noticed` : `${share}, as configured`;
 }
 
 function describeOthers({ lastRefusal, long, burst, at }: QuotaReport): string {

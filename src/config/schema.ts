@@ -66,11 +66,11 @@ const quota = z
     burst: z.int().min(1).default(40).describe('Requests that the workspace allows in one short window.'),
     burstWindow: duration('1m', 'Length of the short window.'),
     share: z
-      .number()
-      .gt(0)
-      .max(1)
-      .default(0.8)
-      .describe("Part of both limits that the daemon uses; the rest is left to the workspace's other users."),
+      .union([z.literal('auto'), z.number().gt(0).max(1)], { error: 'expected auto, or a number above 0 and up to 1' })
+      .default('auto')
+      .describe(
+        "Part of both limits that background work uses; the rest is left to the workspace's other users. `auto`: nearly all while nobody else is noticed, and less for hours after somebody was.",
+      ),
     concurrency: z.int().min(1).max(64).default(8).describe('Requests in flight at the same time.'),
     visibility: optionalDuration(
       'How soon a change is to be seen in the workspace. Absent: within seconds. The longer, the fewer requests.',
@@ -80,7 +80,8 @@ const quota = z
     const { requests, burst, share, window, burstWindow } = context.value;
     const refuse = (key: string, message: string) =>
       context.issues.push({ code: 'custom', path: [key], message, input: share });
-    if (Math.min(requests, burst) * share < 1) refuse('share', 'this share leaves no request at all');
+    if (share !== 'auto' && Math.min(requests, burst) * share < 1)
+      refuse('share', 'this share leaves no request at all');
     if (burstWindow > window) refuse('burstWindow', 'the short window is longer than the long one');
   })
   .prefault({})

@@ -11,7 +11,6 @@ import { readMeta, writeMeta } from '../store/meta.ts';
 import { countWaiting, hurry, waitingByLane } from '../store/outbox.ts';
 import { isStuck } from './drain.ts';
 import type { Partition } from './partition.ts';
-import { drainedAt } from './quota.ts';
 
 /** What would be written, and how long that takes. */
 export interface ShownPlan {
@@ -51,7 +50,6 @@ async function refuseOther({ store, rules, config }: Partition, wanted: string):
 export async function showPlan(
   partition: Partition,
   { limit, config }: { readonly limit: number; readonly config?: string },
-  clock: Clock,
 ): Promise<ShownPlan> {
   const { store, throttle } = partition;
   if (config !== undefined) await refuseOther(partition, config);
@@ -71,7 +69,7 @@ export async function showPlan(
       held: writes.filter(({ held }) => held).length,
     })),
     requests,
-    drainedAt: drainedAt(throttle, clock, requests, Math.min(backfills, requests)),
+    drainedAt: throttle.drainedAt(requests, Math.min(backfills, requests)),
     entities: plan.slice(0, limit).map(({ entity, action, held }) => ({ entity, action, held })),
   };
 }

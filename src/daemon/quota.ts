@@ -19,14 +19,8 @@ export async function describeQuota({ store, throttle }: Partition, clock: Clock
   for (const { lane, count } of await waitingByLane(store.query)) lanes[lane] = count;
   lanes.interactive += waiting.interactive;
   const requests = Object.values(lanes).reduce((sum, count) => sum + count, 0);
-  const forecast = { requests, drainedAt: drainedAt(throttle, clock, requests, lanes.backfill) };
+  const forecast = { requests, drainedAt: throttle.drainedAt(requests, lanes.backfill) };
   return { ...snapshot, at: clock.now(), lanes, forecast };
-}
-
-/** When the last of so many requests can be sent, of which some are a backfill's: these go at their own pace. */
-export function drainedAt(throttle: Throttle, clock: Clock, requests: number, backfills: number): number {
-  const others = throttle.drainedAt(requests - backfills);
-  return backfills === 0 ? others : Math.max(others, admissionOf(throttle, clock, backfills).drainedAt);
 }
 
 /** What so many more requests in the lane of backfills mean, as things are now. Moves with the share and with live work. */
@@ -44,7 +38,7 @@ export interface Admission {
 const LITTLE = 0.1;
 
 export function admissionOf(throttle: Throttle, clock: Clock, requests: number): Admission {
-  const { long, burst, effectiveShare, configuredShare, paused } = throttle.snapshot();
+  const { long, burst, effectiveShare, ceiling, paused } = throttle.snapshot();
   const { window, backgroundLimit, backfillLimit, usedByBackground, usedByBackfill } = long.cap === null ? burst : long;
   const now = clock.now();
   if (backgroundLimit === null || backfillLimit === null) {
@@ -56,7 +50,7 @@ export function admissionOf(throttle: Throttle, clock: Clock, requests: number):
   const perWindow = { live, backfill, free: backgroundLimit - backfillLimit };
   const objection =
     paused?.reason ??
-    (effectiveShare < configuredShare ? 'others use the workspace: the share was cut and is growing back' : null) ??
+    (effectiveShare < ceiling ? 'others use the workspace: the share was cut and is growing back' : null) ??
     (backfill < backgroundLimit * LITTLE ? 'live work uses nearly all of the share' : null);
   return { requests, drainedAt, perWindow, objection };
 }

@@ -18,6 +18,10 @@ export async function writeMeta(query: Query, name: string, value: string): Prom
     .execute();
 }
 
+export async function forgetMeta(query: Query, name: string): Promise<void> {
+  await query.deleteFrom('meta').where('name', '=', name).execute();
+}
+
 /** When triage was switched on for a connection, epoch milliseconds. */
 export async function triageSince(query: Query, connection: string): Promise<number | undefined> {
   const since = await readMeta(query, `triage.since.${connection}`);

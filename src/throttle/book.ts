@@ -38,6 +38,8 @@ export interface Book {
   readonly background: Use;
   /** Those of backfills, which are among them. */
   readonly backfill: Use;
+  /** Since when requests are known, monotonic milliseconds: from the first that counts, or from the start. */
+  readonly since: number;
   /** When the latest request of each lane started, as far as it still counts. */
   readonly latest: ReadonlyMap<Lane, number>;
   /** Takes a slot, in memory. */
@@ -88,6 +90,11 @@ async function readBeat(query: Query): Promise<Beat | undefined> {
   return text === undefined ? undefined : (JSON.parse(text) as Beat);
 }
 
+/** Whether a request was ever sent, by whatever version: the time is noted from the first on. */
+export async function wasUsed(query: Query): Promise<boolean> {
+  return (await readBeat(query)) !== undefined || (await readLedger(query)).length > 0;
+}
+
 /**
  * The latest moment that is known of each boot, by its rows and its beat. The end of a request without an answer lies
  * ahead: it does not count.
@@ -105,18 +112,23 @@ function lastSeenOf(rows: readonly LedgerRow[], beat: Beat | undefined): Readonl
 export async function openBook(query: Query, clock: Clock, windows: readonly Window[]): Promise<Book> {
   const now = clock.monotonic();
   const rows = await readLedger(query);
-  const book = emptyBook(clock, windows, (rows.at(-1)?.id ?? 0) + 1);
   const lastSeen = lastSeenOf(rows, await readBeat(query));
-  for (const row of rows) {
-    const present = redated(row, clock.bootId, now, lastSeen.get(row.boot) ?? now);
-    if (present !== row) await redateLedgerRow(query, present);
-    for (const use of usesOf(book, row.lane)) addCompletion(use.completed, present.completed ?? now);
+  const present = rows.map((row) => redated(row, clock.bootId, now, lastSeen.get(row.boot) ?? now));
+  const since = Math.min(now, ...present.map(({ started }) => started));
+  const book = emptyBook(clock, windows, { firstId: (rows.at(-1)?.id ?? 0) + 1, since });
+  for (const [index, row] of present.entries()) {
+    if (row !== rows[index]) await redateLedgerRow(query, row);
+    for (const use of usesOf(book, row.lane)) addCompletion(use.completed, row.completed ?? now);
   }
   if (rows.length > 0) await book.beat(query);
   return book;
 }
 
-function emptyBook(clock: Clock, windows: readonly Window[], firstId: number): Book & { latest: Map<Lane, number> } {
+function emptyBook(
+  clock: Clock,
+  windows: readonly Window[],
+  { firstId, since }: { readonly firstId: number; readonly since: number },
+): Book & { latest: Map<Lane, number> } {
   const longestHold = Math.max(0, ...windows.map((window) => window.hold));
   let nextId = firstId;
   // Rows of released entries, to be removed with the next row that is written. Should that be rolled back, they stay
@@ -125,6 +137,7 @@ function emptyBook(clock: Clock, windows: readonly Window[], firstId: number): B
   const latest = new Map<Lane, number>();
 
   const book: ReturnType<typeof emptyBook> = {
+    since,
     latest,
     all: { inFlight: 0, completed: [] },
     background: { inFlight: 0, completed: [] },

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../errors/codes.ts';
 import type { WindowSnapshot } from './limits.ts';
-import { effectiveShare, type Share } from './share.ts';
+import type { Share } from './share.ts';
 
 /**
  * What holds requests back beside the windows: the pause after a refusal, a halt that was asked for, and the share.
@@ -28,6 +28,8 @@ export interface Brake extends Share {
   readonly refusals: number;
   readonly refusedUntil: number;
   readonly halt: Halt | null;
+  /** Since when nobody else was noticed: the last refusal, or the first start of all. */
+  readonly quietSince: number;
   /** What the refusal that last cut the share told. */
   readonly observed?: Observed;
 }
@@ -112,6 +114,7 @@ export const OPEN: Brake = {
   refusals: 0,
   refusedUntil: 0,
   halt: null,
+  quietSince: 0,
 };
 
 /** The other side's hint is trusted within these bounds only, milliseconds. Nothing pauses for longer. */
@@ -128,7 +131,8 @@ export interface Refusal {
   readonly now: number;
   /** How long to wait, milliseconds. */
   readonly wait: number;
-  readonly configuredShare: number;
+  /** Of the background at the moment of the refusal. */
+  readonly refusedShare: number;
   /** The share is never cut below this: one request of the largest cap. */
   readonly smallestShare: number;
   /** Part of the share that is left; see `keptAfter`. */
@@ -140,7 +144,7 @@ export interface Refusal {
 export function refused(brake: Brake, refusal: Refusal): Brake {
   const refusedUntil = Math.max(brake.refusedUntil, refusal.now + refusal.wait);
   if (refusal.started < brake.cutAt) return { ...brake, refusedUntil };
-  const refusedShare = effectiveShare(brake, refusal.configuredShare, refusal.now);
+  const { refusedShare } = refusal;
   return {
     ...brake,
     share: Math.max(refusal.smallestShare, refusedShare * refusal.kept),
@@ -150,6 +154,7 @@ export function refused(brake: Brake, refusal: Refusal): Brake {
     cutAt: refusal.now,
     refusals: brake.refusals + 1,
     refusedUntil,
+    quietSince: refusal.now,
     observed: refusal.observed,
   };
 }
@@ -213,6 +218,7 @@ export function restored(saved: SavedBrake, boot: string, now: number, wall: num
     growsFrom: brake.growsFrom + shift,
     cutAt: brake.cutAt + shift,
     refusedUntil: brake.refusedUntil + shift,
+    quietSince: brake.quietSince + shift,
     halt: brake.halt && { ...brake.halt, until: brake.halt.until + shift, since: brake.halt.since + shift },
     observed: brake.observed && { ...brake.observed, at: brake.observed.at + shift },
   };

@@ -36,13 +36,13 @@ function freeTimes({ limit, hold, use }: Constraint, from: number): { times: num
 }
 
 /** Both windows for a request of the background: room for anybody, and room in its own share. */
-export function constraintsOf(
-  windows: readonly Window[],
+export function constraintsOf<Shared extends Window>(
+  windows: readonly Shared[],
   { all, background }: { readonly all: Use; readonly background: Use },
-  slots: (cap: number) => number,
+  slots: (window: Shared) => number,
 ): Constraint[] {
-  return windows.flatMap(({ cap, hold }) => [
-    { limit: cap, hold, use: all },
-    { limit: slots(cap), hold, use: background },
+  return windows.flatMap((window) => [
+    { limit: window.cap, hold: window.hold, use: all },
+    { limit: slots(window), hold: window.hold, use: background },
   ]);
 }

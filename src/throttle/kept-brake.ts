@@ -5,11 +5,18 @@ import { type Brake, OPEN, restored, type SavedBrake } from './brake.ts';
 
 const NAME = 'throttle.brake';
 
-/** The kept brake. One of another boot is written back in times of this one: it is re-dated once only. */
+/**
+ * The kept brake. One of another boot is written back in times of this one: it is re-dated once only. Where none was kept,
+ * or by a version that did not note since when nobody else was noticed, it counts from now.
+ */
 export async function readBrake(query: Query, clock: Clock): Promise<Brake> {
   const text = await readMeta(query, NAME);
-  if (text === undefined) return OPEN;
-  const saved = JSON.parse(text) as SavedBrake;
+  const first = { ...OPEN, quietSince: clock.monotonic() };
+  if (text === undefined) {
+    await writeBrake(query, clock, first);
+    return first;
+  }
+  const saved = dated(JSON.parse(text) as SavedBrake);
   const brake = restored(saved, clock.bootId, clock.monotonic(), clock.now());
   if (brake !== saved.brake) await writeBrake(query, clock, brake);
   return brake;
@@ -18,4 +25,9 @@ export async function readBrake(query: Query, clock: Clock): Promise<Brake> {
 export async function writeBrake(query: Query, clock: Clock, brake: Brake): Promise<void> {
   const saved: SavedBrake = { boot: clock.bootId, at: clock.monotonic(), wall: clock.now(), brake };
   await writeMeta(query, NAME, JSON.stringify(saved));
+}
+
+function dated(saved: SavedBrake): SavedBrake {
+  const { observed, quietSince = observed?.at ?? saved.at } = saved.brake as Partial<Brake>;
+  return { ...saved, brake: { ...saved.brake, quietSince } };
 }

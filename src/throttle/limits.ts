@@ -1,8 +1,9 @@
 import type { Book } from './book.ts';
 import type { Brake } from './brake.ts';
+import { burstCeilingOf, type ConfiguredShare, ceilingOf } from './ceiling.ts';
 import { constraintsOf, lastStart } from './forecast.ts';
-import { effectiveShare, nextSlotAt, slotsOf } from './share.ts';
-import { roomAt, usedAt, type Window, windowOf } from './windows.ts';
+import { type Ceiling, effectiveShare, nextSlotAt, slotsOf } from './share.ts';
+import { leavesRoom, roomAt, usedAt, type Window, windowOf } from './windows.ts';
 
 export interface QuotaOptions {
   /** Requests per `window`; 0 lifts this limit. */
@@ -14,10 +15,10 @@ export interface QuotaOptions {
   /** Milliseconds. */
   readonly burstWindow: number;
   /**
-   * Part of both caps that the background lanes may use, 0..1. Also at 1 a little is kept free for people, from the
-   * moment that one of them asks until one long window after.
+   * Part of both caps that the background lanes may use, 0..1, or `auto` (`ceiling.ts`). Also at 1 a little is kept free
+   * for people, from the moment that one of them asks until one long window after.
    */
-  readonly share: number;
+  readonly share: ConfiguredShare;
   /** Most requests in flight at once. */
   readonly concurrency: number;
 }
@@ -38,11 +39,15 @@ export interface WindowSnapshot {
 
 /** What is known at one moment. Times are monotonic milliseconds. */
 interface Facts {
-  readonly book: Pick<Book, 'all' | 'background' | 'backfill' | 'latest'>;
+  readonly book: Pick<Book, 'all' | 'background' | 'backfill' | 'latest' | 'since'>;
   readonly brake: Brake;
   readonly now: number;
   /** When a person or a command last asked for a request. */
   readonly peopleAt: number;
+}
+
+interface SharedWindow extends Window {
+  readonly ceilingOf: (share: ConfiguredShare, quietSince: number) => Ceiling;
 }
 
 /** Part of each cap that is kept free for people while there are any: 10 of 200, 2 of 40. */
@@ -53,20 +58,30 @@ const FOR_PEOPLE = 0.05;
  */
 const FOR_LIVE = 0.03;
 
+/** Where a backfill may not go for the sake of live work, it looks again after this, milliseconds. */
+const LOOK_AGAIN = 5_000;
+/** The rate of live work is not judged by less, milliseconds. */
+const LEAST_OBSERVED = 60_000;
+
 /**
  * Who may send, and when. Any lane needs room in both windows. The background lanes, which are all but `interactive`,
  * also need room in their own share of both, counted over their own requests alone: what is left belongs to people,
  * and people who use more than that do not starve the background.
  *
- * Backfills go only where the other background lanes would have room to spare, and no faster than evenly: one in each
- * window ÷ slots. What comes live then finds slots that are free, and others that are free again every few seconds.
+ * Backfills go only where live lanes that go on as they did lately find a free slot for each request, for as long as the
+ * backfill's own slot is held; a few stay free besides, and no window ÷ slots sees more than one of them. What comes live
+ * then finds slots that are free, and others that are free again every few seconds.
  */
 export interface Limits {
   /** Those that are not lifted. */
   readonly windows: readonly Window[];
+  /** How long a request counts at most, milliseconds. */
+  readonly longestHold: number;
   /** The background's share is never cut below this: one request of the largest cap. */
   readonly smallestShare: number;
+  /** The background's share of the long window at present, and what a share that was cut grows back to. */
   share(facts: Facts): number;
+  ceiling(facts: Facts): number;
   /** When any lane has room: -Infinity where it has, Infinity where an answer must come first. */
   roomForAll(facts: Facts): number;
   roomForBackground(facts: Facts): number;
@@ -80,66 +95,100 @@ export interface Limits {
   usedShare(facts: Facts): number;
   /** Requests of the background that each window takes at the present share; `hold` in milliseconds. */
   paces(facts: Facts): { slots: number; hold: number }[];
-  /** When the last of so many background requests can start, at the present share; not before `from`. */
-  drainedAt(facts: Facts, from: number, requests: number): number;
+  /** When the last of so many background requests can start, at the present share and if nothing else comes; not before `from`. */
+  drainedAt(facts: Facts, from: number, waiting: Waiting): number;
   /** Whether nothing is in flight and nothing counts any more. */
   isIdle(facts: Facts): boolean;
   snapshot(facts: Facts): { long: WindowSnapshot; burst: WindowSnapshot };
 }
 
+interface Waiting {
+  /** Of the background, those of backfills among them. */
+  readonly requests: number;
+  readonly backfills: number;
+}
+
 export function createLimits(quota: QuotaOptions): Limits {
-  const long = windowOf(quota.requests, quota.window);
-  const burst = windowOf(quota.burst, quota.burstWindow);
+  const long: SharedWindow = { ...windowOf(quota.requests, quota.window), ceilingOf };
+  const burst: SharedWindow = { ...windowOf(quota.burst, quota.burstWindow), ceilingOf: burstCeilingOf };
   const windows = [long, burst].filter(({ cap }) => cap > 0);
 
   const longestHold = Math.max(0, ...windows.map(({ hold }) => hold));
-  const share = ({ brake, now }: Facts) => effectiveShare(brake, quota.share, now);
+  const ceiling = (window: SharedWindow, { brake }: Facts) => window.ceilingOf(quota.share, brake.quietSince);
+  const share = (window: SharedWindow, facts: Facts) => effectiveShare(facts.brake, ceiling(window, facts), facts.now);
   /** When what is kept for people is free for all again; in the past where there are none. */
   const peopleGone = ({ peopleAt }: Facts) => peopleAt + longestHold;
-  const backgroundSlots = (cap: number, facts: Facts) => {
-    const slots = slotsOf(cap, share(facts));
+  const backgroundSlots = (window: SharedWindow, facts: Facts) => {
+    const { cap } = window;
+    const slots = slotsOf(cap, share(window, facts));
     return peopleGone(facts) > facts.now ? Math.max(1, Math.min(slots, cap - part(cap, FOR_PEOPLE))) : slots;
   };
-  const backfillSlots = (cap: number, facts: Facts) => {
-    const slots = backgroundSlots(cap, facts);
+  const backfillSlots = (window: SharedWindow, facts: Facts) => {
+    const slots = backgroundSlots(window, facts);
     return Math.max(1, slots - part(slots, FOR_LIVE));
   };
   const roomForAll = ({ book }: Facts) => latest(windows.map(({ cap, hold }) => roomAt(book.all, cap, hold)));
   const roomInShare = (facts: Facts, slots: typeof backgroundSlots) =>
-    latest(windows.map(({ cap, hold }) => roomAt(facts.book.background, slots(cap, facts), hold)));
+    latest(windows.map((window) => roomAt(facts.book.background, slots(window, facts), window.hold)));
   const roomForBackground = (facts: Facts) => Math.max(roomForAll(facts), roomInShare(facts, backgroundSlots));
-  const evenly = (facts: Facts) =>
-    long.cap === 0
-      ? Number.NEGATIVE_INFINITY
-      : (facts.book.latest.get('backfill') ?? Number.NEGATIVE_INFINITY) + long.hold / backgroundSlots(long.cap, facts);
+  const pace = (facts: Facts) => (long.cap === 0 ? 0 : long.hold / backgroundSlots(long, facts));
+  const evenly = (facts: Facts) => (facts.book.latest.get('backfill') ?? Number.NEGATIVE_INFINITY) + pace(facts);
+  /** Live lanes are to find what they need for as long as this slot is held. */
+  const besideLive = (facts: Facts) => {
+    const { book, now } = facts;
+    const need = { rate: liveRate(facts), spare: backgroundSlots(long, facts) - backfillSlots(long, facts) };
+    const isRoom = leavesRoom(
+      { use: book.background, slots: backgroundSlots(long, facts), hold: long.hold, now },
+      need,
+    );
+    return long.cap === 0 || isRoom ? Number.NEGATIVE_INFINITY : now + LOOK_AGAIN;
+  };
+  /** When a backfill may go beside live lanes if nothing more comes: their rate falls then. */
+  const firstBesideLive = (facts: Facts, from: number) => {
+    for (let now = from; now < from + long.hold; now += LOOK_AGAIN) {
+      if (besideLive({ ...facts, now }) === Number.NEGATIVE_INFINITY) return now;
+    }
+    return from + long.hold;
+  };
+  /** What live lanes may well need, by what they needed lately: so many come by chance once in forty times. Per millisecond. */
+  const liveRate = ({ book, now }: Facts) => {
+    const live = usedAt(book.background, long.hold, now) - usedAt(book.backfill, long.hold, now);
+    const observed = Math.min(long.hold, Math.max(LEAST_OBSERVED, now - book.since));
+    return (live + 2 * Math.sqrt(live) + 3) / observed;
+  };
   const roomForBackfill = (facts: Facts) =>
-    Math.max(roomForAll(facts), roomInShare(facts, backfillSlots), evenly(facts));
-  const nextGrowth = ({ brake, now }: Facts) =>
-    earliest(windows.map(({ cap }) => nextSlotAt(brake, quota.share, cap, now)));
+    Math.max(roomForAll(facts), roomInShare(facts, backfillSlots), evenly(facts), besideLive(facts));
+  const nextGrowth = (facts: Facts) =>
+    earliest(windows.map((window) => nextSlotAt(facts.brake, ceiling(window, facts), window.cap, facts.now)));
   const nextRelief = (facts: Facts) => {
     const gone = peopleGone(facts);
     return Math.min(nextGrowth(facts), gone > facts.now ? gone : Number.POSITIVE_INFINITY);
   };
-  const describe = (window: Window, length: number, facts: Facts): WindowSnapshot => ({
+  const describe = (window: SharedWindow, length: number, facts: Facts): WindowSnapshot => ({
     window: length,
     cap: window.cap || null,
     used: usedAt(facts.book.all, window.hold, facts.now),
     usedByBackground: usedAt(facts.book.background, window.hold, facts.now),
     usedByBackfill: usedAt(facts.book.backfill, window.hold, facts.now),
-    backgroundLimit: window.cap > 0 ? backgroundSlots(window.cap, facts) : null,
-    backfillLimit: window.cap > 0 ? backfillSlots(window.cap, facts) : null,
+    backgroundLimit: window.cap > 0 ? backgroundSlots(window, facts) : null,
+    backfillLimit: window.cap > 0 ? backfillSlots(window, facts) : null,
   });
 
   return {
     windows,
+    longestHold,
     smallestShare: 1 / Math.max(1, ...windows.map(({ cap }) => cap)),
-    share,
+    share: (facts) => share(long, facts),
+    ceiling: (facts) => ceiling(long, facts).at(facts.now),
     roomForAll,
     roomForBackground,
     nextForBackground: (facts) => Math.min(roomForBackground(facts), Math.max(roomForAll(facts), nextRelief(facts))),
     roomForBackfill,
     nextForBackfill: (facts) =>
-      Math.min(roomForBackfill(facts), Math.max(roomForAll(facts), evenly(facts), nextRelief(facts))),
+      Math.min(
+        roomForBackfill(facts),
+        Math.max(roomForAll(facts), evenly(facts), besideLive(facts), nextRelief(facts)),
+      ),
     peopleServedAt: ({ book }, from, requests) =>
       lastStart(
         windows.map(({ cap, hold }) => ({ limit: cap, hold, use: book.all })),
@@ -152,13 +201,19 @@ export function createLimits(quota: QuotaOptions): Limits {
       const ofShare = (usedByBackground - usedByBackfill) / (backgroundLimit ?? 1);
       return Math.min(1, Math.max((used - usedByBackfill) / long.cap, ofShare));
     },
-    paces: (facts) => windows.map(({ cap, hold }) => ({ slots: backgroundSlots(cap, facts), hold })),
-    drainedAt: (facts, from, requests) =>
-      lastStart(
-        constraintsOf(windows, facts.book, (cap) => backgroundSlots(cap, facts)),
-        from,
-        requests,
-      ),
+    paces: (facts) => windows.map((window) => ({ slots: backgroundSlots(window, facts), hold: window.hold })),
+    drainedAt(facts, from, { requests, backfills }) {
+      const last = (slots: typeof backgroundSlots, count: number) =>
+        lastStart(
+          constraintsOf(windows, facts.book, (window) => slots(window, facts)),
+          from,
+          count,
+        );
+      const live = last(backgroundSlots, requests - backfills);
+      if (backfills === 0) return live;
+      const first = Math.max(evenly(facts), firstBesideLive(facts, from));
+      return Math.max(live, last(backfillSlots, requests), first + (backfills - 1) * pace(facts));
+    },
     isIdle: ({ book, now }) => windows.every(({ hold }) => usedAt(book.all, hold, now) === 0),
     snapshot: (facts) => ({
       long: describe(long, quota.window, facts),

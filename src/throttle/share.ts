@@ -3,7 +3,7 @@
  *
  * Others spend from the same windows unseen. A refusal cuts the share at once. It grows back fast at first, slower as it
  * comes near the share that was refused, and faster again the longer it is past that unrefused (the curve that TCP CUBIC
- * uses); never slower than in a straight line, and never above what is configured.
+ * uses); never slower than in a straight line, and never above its ceiling (`ceiling.ts`).
  */
 export interface Share {
   /** The share at `growsFrom` and before. */
@@ -12,6 +12,13 @@ export interface Share {
   readonly growsFrom: number;
   /** The share at which the last refusal came; absent where there was none. */
   readonly refusedShare?: number;
+}
+
+/** The most that the share grows to; it may rise with time. Times are monotonic milliseconds. */
+export interface Ceiling {
+  at(now: number): number;
+  /** When it has risen to this share; Infinity where it never does. */
+  reaches(share: number): number;
 }
 
 /**
@@ -23,9 +30,9 @@ const RECOVERY = 16 * 60_000;
 /** Absorbs what binary fractions lose: 0.29 of 100 is 29 slots. */
 const EPSILON = 1e-9;
 
-export function effectiveShare(state: Share, configured: number, now: number): number {
+export function effectiveShare(state: Share, ceiling: Ceiling, now: number): number {
   const grown = Math.max(0, now - state.growsFrom);
-  return Math.min(configured, Math.max(state.share + GROWTH_PER_MS * grown, recovered(state, grown)));
+  return Math.min(ceiling.at(now), Math.max(state.share + GROWTH_PER_MS * grown, recovered(state, grown)));
 }
 
 /** On the curve: the share of the cut at 0, the refused share at `RECOVERY`, flat there. */
@@ -44,10 +51,9 @@ export function slotsOf(cap: number, share: number): number {
   return Math.max(1, Math.floor(cap * share + EPSILON));
 }
 
-/** When growth gives the next slot of this cap; Infinity where the share has grown to what is configured. */
-export function nextSlotAt(state: Share, configured: number, cap: number, now: number): number {
-  const slots = slotsOf(cap, effectiveShare(state, configured, now));
-  if (slots >= slotsOf(cap, configured)) return Number.POSITIVE_INFINITY;
-  const target = (slots + 1) / cap;
-  return state.growsFrom + Math.min((target - state.share) / GROWTH_PER_MS, recoversTo(state, target));
+/** When growth gives the next slot of this cap; Infinity where the ceiling gives no more. */
+export function nextSlotAt(state: Share, ceiling: Ceiling, cap: number, now: number): number {
+  const target = (slotsOf(cap, effectiveShare(state, ceiling, now)) + 1) / cap;
+  const grows = state.growsFrom + Math.min((target - state.share) / GROWTH_PER_MS, recoversTo(state, target));
+  return Math.max(grows, ceiling.reaches(target));
 }

@@ -26,9 +26,12 @@ import {
   provesRoom,
   refused,
 } from './brake.ts';
+import type { ConfiguredShare } from './ceiling.ts';
+import { beginRun, endRun } from './clean-end.ts';
 import { readBrake, writeBrake } from './kept-brake.ts';
 import { createLimits, type Limits, type QuotaOptions, type WindowSnapshot } from './limits.ts';
 import { createLine, type Wish } from './line.ts';
+import { noteShare } from './share-note.ts';
 
 /**
  * The one door to the workspace's quota. Whoever wants to send a request acquires a slot first.
@@ -54,8 +57,11 @@ export interface Throttle {
   /** How many requests of the background each window takes at the present share. */
   paces(): readonly { readonly slots: number; readonly hold: number }[];
   snapshot(): QuotaSnapshot;
-  /** When the last of so many more background requests can start, at the present share: epoch milliseconds. */
-  drainedAt(requests: number): number;
+  /**
+   * When the last of so many more background requests can start, of which some are of backfills: epoch milliseconds. At the
+   * present share, and if nothing more comes.
+   */
+  drainedAt(requests: number, backfills?: number): number;
   /** The daemon's key was refused, and no answer has shown yet that it is accepted again: one request at a time. */
   isHalted(): boolean;
   /** The daemon has another key: what was known of the one before is forgotten. A pause of the quota stays. */
@@ -95,8 +101,10 @@ export interface KeyRefusal {
 interface QuotaSnapshot {
   readonly long: WindowSnapshot;
   readonly burst: WindowSnapshot;
-  readonly configuredShare: number;
+  readonly configuredShare: ConfiguredShare;
   readonly effectiveShare: number;
+  /** What the share grows back to after a refusal: the configured one, or as much as `auto` may be by now. */
+  readonly ceiling: number;
   /** Refused lately, and not yet let in again: one request at a time. */
   readonly limited: boolean;
   /** Epoch milliseconds, and why; null where nothing pauses. */
@@ -131,20 +139,37 @@ const HALT = 5 * 60_000;
 
 /** Reads ledger and brake, re-dating what comes from another boot. Throws what keeps the database from being read or written. */
 export async function createThrottle(options: ThrottleOptions): Promise<Throttle> {
-  const { clock, store, quota } = options;
+  const { clock, store, logger, quota } = options;
   const limits = createLimits(quota);
   const kept = await durably(store, async (query) => ({
+    shareBefore: await noteShare(query, quota.share),
     book: await openBook(query, clock, limits.windows),
     brake: await readBrake(query, clock),
+    diedBefore: await beginRun(query),
   }));
-  return wire(options, limits, kept.book, kept.brake);
+  if (kept.shareBefore !== undefined) {
+    logger.info(
+      { share: quota.share, before: kept.shareBefore },
+      quota.share === 'auto'
+        ? 'quota.share is auto now: background work uses nearly all of the quota while nobody else is noticed; set a number to keep a fixed part'
+        : 'quota.share has changed',
+    );
+  }
+  return wire(options, limits, kept);
+}
+
+/** What a process takes over from the one before. */
+interface Kept {
+  readonly book: Book;
+  readonly brake: Brake;
+  readonly diedBefore: boolean;
 }
 
 /**
  * The parts joined: line, limits, book, brake and one alarm. One long closure, because `brake` and `stopped` are its
  * only state and each of the short functions in it reads or sets them.
  */
-function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake): Throttle {
+function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, diedBefore }: Kept): Throttle {
   const { clock, store, random, logger, meter, quota } = options;
   const line = createLine(quota.concurrency);
   const alarm = createAlarm(clock, () => pump());
@@ -155,6 +180,11 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
   let beating = Promise.resolve();
   /** Requests that wait long for their answer. */
   const slow = new Set<Entry>();
+  /**
+   * A process that died may soon die again, and what it then has on its way counts longer than it must: so for one long
+   * window after such an end there is little on its way at once.
+   */
+  const carefulUntil = diedBefore ? clock.monotonic() + limits.longestHold : Number.NEGATIVE_INFINITY;
   let brake = kept;
   let peopleAt = book.latest.get('interactive') ?? Number.NEGATIVE_INFINITY;
   let stopped = false;
@@ -180,7 +210,9 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
   /** One that is slow to answer does not hold up the others. */
   const concurrency = () => {
     if (isProbing(brake)) return 1;
-    return isShared(brake, clock.monotonic()) ? Math.min(quota.concurrency, 1 + slow.size) : quota.concurrency;
+    const now = clock.monotonic();
+    const oneByOne = now < carefulUntil || isShared(brake, now);
+    return oneByOne ? Math.min(quota.concurrency, 1 + slow.size) : quota.concurrency;
   };
 
   const pump = () => {
@@ -202,8 +234,8 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
     const windows = limits.snapshot(facts());
     const observed = { at: now, ...othersUse(windows, hint) };
     const kept = keptAfter(windows, hint);
-    const refusal = { started: entry.started, now, wait, smallestShare, kept, observed };
-    setBrake(refused(brake, { ...refusal, configuredShare: quota.share }));
+    const refusedShare = limits.share(facts());
+    setBrake(refused(brake, { started: entry.started, now, wait, smallestShare, kept, observed, refusedShare }));
     meter.count('quota_refusals_total', { lane: entry.lane });
     logger.warn({ lane: entry.lane, waitMs: wait, refusals: brake.refusals }, 'the workspace refused: quota used up');
   };
@@ -329,6 +361,7 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
         ...limits.snapshot(known),
         configuredShare: quota.share,
         effectiveShare: limits.share(known),
+        ceiling: limits.ceiling(known),
         limited: brake.limited,
         paused: pause.until > known.now ? { ...pauseOf(pause), until: toWall(pause.until) } : null,
         halt: brake.halt && { code: brake.halt.code, reason: brake.halt.reason },
@@ -340,9 +373,9 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
       };
     },
 
-    drainedAt(requests) {
+    drainedAt(requests, backfills = 0) {
       const known = facts();
-      return toWall(limits.drainedAt(known, Math.max(known.now, pausedUntil(brake).until), requests));
+      return toWall(limits.drainedAt(known, Math.max(known.now, pausedUntil(brake).until), { requests, backfills }));
     },
 
     async resume() {
@@ -357,6 +390,11 @@ function wire(options: ThrottleOptions, limits: Limits, book: Book, kept: Brake)
       pulse.set(Number.POSITIVE_INFINITY);
       await beating;
       await line.close();
+      try {
+        await durably(store, endRun);
+      } catch (error) {
+        logger.warn({ error }, 'that this process ended in order could not be noted: the next one begins carefully');
+      }
     },
   };
 }

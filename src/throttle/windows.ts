@@ -48,6 +48,31 @@ export function roomAt(use: Use, limit: number, hold: number): number {
   return mustBeGone + hold;
 }
 
+/** A window at one moment, and the requests that may use it. Monotonic milliseconds. */
+interface Filled {
+  readonly use: Use;
+  readonly slots: number;
+  readonly hold: number;
+  readonly now: number;
+}
+
+/**
+ * Whether one more request may take a slot although others are expected at this rate (requests per millisecond): for as
+ * long as it holds its slot there must be a free one for each of them, and some to spare. Slots become free again in the
+ * order in which they were taken, so it is enough to look just before each of these moments. An empty window always has
+ * room for one: with few slots more is expected than there are, and the request would wait for ever.
+ */
+export function leavesRoom(
+  { use, slots, hold, now }: Filled,
+  { rate, spare }: { readonly rate: number; readonly spare: number },
+): boolean {
+  const ends = [...use.completed.map((at) => at + hold - now), ...Array<number>(use.inFlight).fill(hold)];
+  const held = ends.filter((end) => end > 0);
+  const free = slots - held.length - 1;
+  const most = Math.max(0, slots - 1 - spare);
+  return [...held, hold].every((end, freed) => free + freed >= Math.min(most, rate * end) + spare);
+}
+
 /** Adds a completion and keeps the order. Nearly always it is the latest. */
 export function addCompletion(completed: number[], at: number): void {
   completed.splice(completed.findLastIndex((earlier) => earlier <= at) + 1, 0, at);

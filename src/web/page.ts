@@ -120,14 +120,14 @@ function haltBanner(state: WorkspaceState): Markup | null {
 
 function quotaCard({ quota }: WorkspaceStatus, now: number): Markup {
   const share = `${Math.round(quota.effectiveShare * 100)} %`;
-  const lowered = quota.effectiveShare < quota.configuredShare - 0.001;
+  const lowered = quota.effectiveShare < quota.ceiling - 0.001;
   return html`<div class="card"><h3>Request quota</h3>
 ${windowBar(quota.long)}
 ${windowBar(quota.burst)}
-<p class="hint"><span class="key fill"></span> background work: at most ${share} of each window${
+<p class="hint"><span class="key fill"></span> background work: at most ${share} of the long window${
     lowered
       ? html`,
-not ${Math.round(quota.configuredShare * 100)} %, since others use this workspace too`
+not ${Math.round(quota.ceiling * 100)} %, since others use this workspace too`
       : null
   }
 · <span class="key more"></span> people · ${counted(quota.inFlight, 'request')} in flight</p>

@@ -56,8 +56,10 @@ export interface WindowStatus {
 export interface QuotaStatus {
   readonly long: WindowStatus;
   readonly burst: WindowStatus;
-  readonly configuredShare: number;
+  readonly configuredShare: number | 'auto';
   readonly effectiveShare: number;
+  /** What the share grows back to after a refusal. */
+  readonly ceiling: number;
   /** Refused lately, and let in again one request at a time. */
   readonly limited: boolean;
   readonly paused: { readonly until: number; readonly reason: string } | null;

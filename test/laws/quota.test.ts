@@ -256,7 +256,7 @@ const quotas: fc.Arbitrary<QuotaOptions> = fc.record({
   window: fc.constantFrom(MINUTE, 2 * MINUTE),
   burst: fc.integer({ min: 1, max: 5 }),
   burstWindow: fc.constant(10 * SECOND),
-  share: fc.constantFrom(0.3, 0.5, 0.8, 1),
+  share: fc.constantFrom<QuotaOptions['share'][]>(0.3, 0.5, 0.8, 1, 'auto'),
   concurrency: fc.integer({ min: 1, max: 4 }),
 });
 
@@ -284,8 +284,9 @@ describe('whatever is asked, killed, rebooted, delayed or lost, and wherever the
         expectNoWindowOver(quota.requests, quota.window, atServer);
         expectNoWindowOver(quota.burst, quota.burstWindow, atServer);
         const background = atServer.filter((_at, index) => client.arrivals[index]?.lane !== 'interactive');
-        expectNoWindowOver(Math.max(1, Math.floor(quota.requests * quota.share + 1e-9)), quota.window, background);
-        expectNoWindowOver(Math.max(1, Math.floor(quota.burst * quota.share + 1e-9)), quota.burstWindow, background);
+        const most = quota.share === 'auto' ? { long: 0.985, burst: 0.8 } : { long: quota.share, burst: quota.share };
+        expectNoWindowOver(Math.max(1, Math.floor(quota.requests * most.long + 1e-9)), quota.window, background);
+        expectNoWindowOver(Math.max(1, Math.floor(quota.burst * most.burst + 1e-9)), quota.burstWindow, background);
       },
     );
     await expect(fc.check(law, { numRuns: 100 }).then(fc.defaultReportMessage)).resolves.toBeUndefined();

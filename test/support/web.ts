@@ -27,6 +27,7 @@ export const QUOTA: QuotaStatus = {
   burst: { window: MINUTE, cap: 40, used: 0, usedByBackground: 0, backgroundLimit: 32 },
   configuredShare: 0.8,
   effectiveShare: 0.8,
+  ceiling: 0.8,
   limited: false,
   paused: null,
   inFlight: 0,

@@ -21,7 +21,7 @@ describe('a valid file', () => {
         name: 'work',
         file: expect.stringMatching(/work\.yaml$/),
         workspace: { id: 'current', api: {}, web: [] },
-        quota: { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, share: 0.8, concurrency: 8 },
+        quota: { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, share: 'auto', concurrency: 8 },
         mirror: 'record',
         retention: { bodies: 14 * 86_400_000, deliveries: 90 * 86_400_000 },
         guard: { removals: 20, creations: 200 },
@@ -238,7 +238,17 @@ connections:
       `workspace: { api: { routes: { listTask: x } } }\n${FORGE}`,
       '1:31: workspace.api.routes: unknown key "listTask" (did you mean "listTasks"?)',
     ],
-    ['a share of nothing', `quota: { burst: 1 }\n${FORGE}`, '1:1: quota.share: this share leaves no request at all'],
+    [
+      'a share of nothing',
+      `quota: { burst: 1, share: 0.8 }\n${FORGE}`,
+      '1:27: quota.share: this share leaves no request at all',
+    ],
+    ['too large a share', `quota: { share: 1.1 }\n${FORGE}`, '1:17: quota.share: expected number to be <=1'],
+    [
+      'a share in words',
+      `quota: { share: most }\n${FORGE}`,
+      '1:17: quota.share: expected auto, or a number above 0 and up to 1',
+    ],
     [
       'windows swapped',
       `quota: { window: 1m, burstWindow: 15m }\n${FORGE}`,
@@ -398,12 +408,14 @@ describe('variables in files', () => {
   test('become numbers and booleans where the schema wants them', () => {
     const text = `
 quota: { requests: "\${N}", share: "\${S:-0.5}" }
+guard: { removals: "\${N}", creations: "\${G:-off}" }
 connections:
   main: { connector: forge, projects: ["\${P}"], retries: "\${R}", verbose: "\${V}", login: { kind: app, id: "\${N}" } }
 `;
     const { workspaces } = loadText(text, { N: '120', P: '7', R: '3', V: 'true' });
     expect(workspaces[0]).toMatchObject({
       quota: { requests: 120, share: 0.5 },
+      guard: { removals: 120, creations: Number.POSITIVE_INFINITY },
       connections: [{ options: { projects: ['7'], retries: 3, verbose: true, login: { kind: 'app', id: 120 } } }],
     });
   });

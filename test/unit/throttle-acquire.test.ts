@@ -374,7 +374,8 @@ test('backfills go evenly, leave slots to the live lanes, and wait while these u
   await on.clock.advance(90_000);
   expect(on.given).toHaveLength(11);
   await on.clock.advance(13 * MINUTE);
-  expect(on.given).toHaveLength(97);
+  // Three stay free for live lanes, and one for who might come although nobody came lately.
+  expect(on.given).toHaveLength(96);
   await spend(on, 3);
   expect(on.given.slice(-3)).toEqual(['mirror 1', 'mirror 1', 'mirror 1']);
   expect(on.throttle.usedShare()).toBeCloseTo(0.03, 9);
@@ -399,4 +400,70 @@ test('at full share a little is kept for people from when one asks, and a slot i
   await on.clock.advance(15 * MINUTE + 1_000);
   expect(on.throttle.snapshot().long.backgroundLimit).toBe(100);
   await Promise.all(background);
+});
+
+test('an automatic share leaves room at first, rises while nobody else is noticed, and falls at the first sign of somebody', async () => {
+  const HOUR = 60 * MINUTE;
+  const on = await bench({ requests: 200, burst: 0, share: 'auto' });
+  const limit = () => on.throttle.snapshot().long.backgroundLimit;
+  expect(limit()).toBe(170);
+  await on.clock.advance(3.5 * HOUR);
+  expect(limit()).toBe(183);
+  // What was seen so far is not lost by a restart, nor by a reboot.
+  on.clock.reboot();
+  const later = await on.restart();
+  await on.clock.advance(2.5 * HOUR);
+  expect(later.throttle.snapshot()).toMatchObject({ configuredShare: 'auto', effectiveShare: 0.985, ceiling: 0.985 });
+  await later.send('mirror', 1, 429, 60_000);
+  expect(later.throttle.snapshot().effectiveShare).toBeCloseTo(0.985 / 2, 9);
+  await on.clock.advance(HOUR);
+  expect(later.throttle.snapshot().long.backgroundLimit).toBe(170);
+  await on.clock.advance(5 * HOUR);
+  expect(later.throttle.snapshot().long.backgroundLimit).toBe(197);
+});
+
+test('the first start with another share than before says so; one that is new or the same says nothing', async () => {
+  const said: string[] = [];
+  const logger = { ...silentLogger, info: (_fields: object, text: string) => void said.push(text) };
+  const store = await openStore({ file: ':memory:' });
+  opened.push(store);
+  const clock = createTravellingClock();
+  const start = (share: QuotaOptions['share']) =>
+    createThrottle({ store, clock, random, logger, meter: silentMeter, quota: { ...QUOTA, share } });
+  const former = await start('auto');
+  const slot = await former.acquire({ lane: 'mirror', due: 1 });
+  await store.commit((query) => slot.record(query));
+  await slot.complete({ status: 200 });
+  await former.stop();
+  await start('auto');
+  expect(said).toEqual([]);
+  // As a version left it that noted no share: an unset one was 0.8.
+  await store.query.deleteFrom('meta').where('name', '=', 'throttle.share').execute();
+  await start('auto');
+  expect(said).toEqual([expect.stringContaining('quota.share is auto now')]);
+  await start('auto');
+  expect(said).toHaveLength(1);
+  await start(0.5);
+  expect(said[1]).toContain('quota.share has changed');
+});
+
+test('after an unclean end requests go one by one for a window, past those that are slow', async () => {
+  const dead = await bench();
+  const careful = await dead.restart();
+  const first = await careful.wish('mirror');
+  const second = careful.wish('mirror');
+  expect(careful.given).toHaveLength(1);
+  await careful.clock.advance(30_000);
+  expect(careful.given).toHaveLength(2);
+  await first.complete({ status: 200 });
+  await (await second).complete({ status: 200 });
+  await careful.clock.advance(16 * MINUTE);
+  const slots = await Promise.all([careful.wish('mirror'), careful.wish('mirror'), careful.wish('mirror')]);
+  for (const slot of slots) await slot.complete({ status: 200 });
+
+  await careful.throttle.stop();
+  await careful.clock.advance(2 * MINUTE);
+  const rested = await careful.restart();
+  await Promise.all([rested.wish('mirror'), rested.wish('link')]);
+  expect(rested.given).toHaveLength(2);
 });

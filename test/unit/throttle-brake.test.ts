@@ -11,14 +11,17 @@ import {
   refused,
   restored,
 } from '../../src/throttle/brake.ts';
+import { ceilingOf } from '../../src/throttle/ceiling.ts';
+import { effectiveShare } from '../../src/throttle/share.ts';
 
-const refusal = { started: 1_000, now: 2_000, wait: 5_000, configuredShare: 0.8, smallestShare: 1 / 200, kept: 0.5 };
+const refusal = { started: 1_000, now: 2_000, wait: 5_000, refusedShare: 0.8, smallestShare: 1 / 200, kept: 0.5 };
 
 describe('a refusal', () => {
   test('cuts the share, pauses until the hint, and lets one request at a time', () => {
     expect(refused(OPEN, refusal)).toEqual({
       share: 0.4,
       refusedShare: 0.8,
+      quietSince: 2_000,
       growsFrom: 2_000,
       limited: true,
       cutAt: 2_000,
@@ -39,7 +42,8 @@ describe('a refusal', () => {
     let brake = OPEN;
     const shares: number[] = [];
     for (let now = 1_000; now <= 10_000; now += 1_000) {
-      brake = refused(brake, { ...refusal, started: now - 10, now, wait: 990 });
+      const refusedShare = effectiveShare(brake, ceilingOf(0.8, 0), now);
+      brake = refused(brake, { ...refusal, started: now - 10, now, wait: 990, refusedShare });
       shares.push(brake.share);
     }
     expect(shares.slice(0, 3)).toEqual([0.4, 0.2, 0.1].map((share) => expect.closeTo(share, 2)));

@@ -38,7 +38,7 @@ describe('when the last request can start', () => {
 
   it('keeps to the share of the background', () => {
     const windows = [{ cap: 10, hold: 100 }];
-    const part = constraintsOf(windows, { all: unused(), background: unused() }, (cap) => cap / 2);
+    const part = constraintsOf(windows, { all: unused(), background: unused() }, ({ cap }) => cap / 2);
     expect(lastStart(part, 0, 6)).toBe(100);
     const people = { inFlight: 0, completed: [1, 2, 3, 4, 5, 6, 7, 8] };
     expect(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { isShared, keptAfter, OPEN, othersUse, refused, restored } from '../../src/throttle/brake.ts';
 
-const REFUSAL = { started: 4_000, now: 5_000, wait: 1_000, configuredShare: 0.8, smallestShare: 0.005, kept: 0.5 };
+const REFUSAL = { started: 4_000, now: 5_000, wait: 1_000, refusedShare: 0.8, smallestShare: 0.005, kept: 0.5 };
 
 /** @param cap null: the limit is lifted */
 const window = (length: number, cap: number | null, used: number) => ({
