@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
-import { differenceOf, digestOf, type PlanDifference, type PlanDigest, readPlan } from '../outbox/plan.ts';
+import { differenceOf, digestOf, firstDue, type PlanDifference, type PlanDigest, readPlan } from '../outbox/plan.ts';
 import { rulesLookedBy } from '../reconcile/look-again.ts';
 import type { Action } from '../store/answers.ts';
 import type { Query } from '../store/database.ts';
@@ -70,13 +70,13 @@ export async function showPlan(
     })),
     requests,
     drainedAt: throttle.drainedAt(requests, Math.min(backfills, requests)),
-    entities: plan.slice(0, limit).map(({ entity, action, held }) => ({ entity, action, held })),
+    entities: firstDue(plan, limit).map(({ entity, action, held }) => ({ entity, action, held })),
   };
 }
 
 async function readPresent(query: Query) {
   const plan = await readPlan(query);
-  return { plan, digest: digestOf(plan) };
+  return { plan, digest: await digestOf(plan) };
 }
 
 /**

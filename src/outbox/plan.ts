@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { nextTurn } from '../lib/turn.ts';
 import type { EntityKind } from '../model/change.ts';
 import type { Action } from '../store/answers.ts';
 import type { Query } from '../store/database.ts';
@@ -12,30 +13,56 @@ export interface PlannedWrite {
   readonly body: Readonly<Record<string, unknown>>;
   /** The mass-change guard holds it. */
   readonly held: boolean;
+  /** When it is due, epoch milliseconds. */
+  readonly due: number;
 }
 
+/** So many writes are worked out in one turn of the event loop. */
+const AT_ONCE = 500;
+
 /**
- * All writes that wait or are on the wire, those due first before the others. What the workspace refused, and creates
- * whose fate a list must settle, are not among them: as things stand nothing would be sent for them.
+ * All writes that wait or are on the wire, by entity. What the workspace refused, and creates whose fate a list must
+ * settle, are not among them: as things stand nothing would be sent for them. However many there are, the event loop
+ * turns meanwhile.
  */
 export async function readPlan(query: Query): Promise<PlannedWrite[]> {
-  const rows = await query
+  const plan: PlannedWrite[] = [];
+  for (let last: string | undefined = ''; last !== undefined; ) {
+    const rows = await readRows(query, last);
+    plan.push(...rows.flatMap(planned));
+    last = rows.at(AT_ONCE - 1)?.entity;
+    await nextTurn();
+  }
+  return plan;
+}
+
+/** The ones that are due first. */
+export function firstDue(plan: readonly PlannedWrite[], limit: number): PlannedWrite[] {
+  return plan.toSorted((left, right) => left.due - right.due).slice(0, limit);
+}
+
+type PlannedRow = Awaited<ReturnType<typeof readRows>>[number];
+
+function planned({ state, guard, sent, due, ...held }: PlannedRow): PlannedWrite[] {
+  const isHeld = state === 'held';
+  if (isHeld && guard !== 'held') return [];
+  const { entity, kind } = held;
+  const request = state === 'sending' ? (JSON.parse(sent as string) as Prepared) : writeOf({ kind, sent }, held);
+  return request ? [{ entity, kind, action: request.action, body: request.body, held: isHeld, due }] : [];
+}
+
+function readRows(query: Query, after: string) {
+  return query
     .selectFrom('outbox')
     .innerJoin('entities', 'entities.entity', 'outbox.entity')
     .selectAll('entities')
-    .select(['outbox.state', 'outbox.guard', 'outbox.sent'])
+    .select(['outbox.state', 'outbox.guard', 'outbox.sent', 'outbox.due'])
+    .where('outbox.entity', '>', after)
     .where('outbox.kind', '!=', 'read')
     .where('outbox.state', '!=', 'unknown')
-    .orderBy('outbox.due')
     .orderBy('outbox.entity')
+    .limit(AT_ONCE)
     .execute();
-  return rows.flatMap(({ state, guard, sent, ...held }) => {
-    const isHeld = state === 'held';
-    if (isHeld && guard !== 'held') return [];
-    const { entity, kind } = held;
-    const request = state === 'sending' ? (JSON.parse(sent as string) as Prepared) : writeOf({ kind, sent }, held);
-    return request ? [{ entity, kind, action: request.action, body: request.body, held: isHeld }] : [];
-  });
 }
 
 /** A plan by what it would write, independent of its order. */
@@ -47,11 +74,17 @@ export interface PlanDigest {
 
 const ID_LENGTH = 12;
 
-export function digestOf(plan: readonly PlannedWrite[]): PlanDigest {
-  const writes = plan
-    .map(({ entity, action, body }) => [entity, hash([entity, action, body])] as const)
-    .toSorted(([left], [right]) => (left < right ? -1 : 1));
-  return { id: hash(writes).slice(0, ID_LENGTH), writes: Object.fromEntries(writes) };
+export async function digestOf(plan: readonly PlannedWrite[]): Promise<PlanDigest> {
+  const sorted = plan.toSorted((left, right) => (left.entity < right.entity ? -1 : 1));
+  const writes: Record<string, string> = {};
+  const id = createHash('sha256');
+  for (const [index, { entity, action, body }] of sorted.entries()) {
+    const own = hash([entity, action, body]);
+    writes[entity] = own;
+    id.update(JSON.stringify([entity, own]));
+    if (index % AT_ONCE === AT_ONCE - 1) await nextTurn();
+  }
+  return { id: id.digest('hex').slice(0, ID_LENGTH), writes };
 }
 
 function hash(value: unknown): string {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { differenceOf, digestOf, type PlannedWrite, readPlan } from '../../src/outbox/plan.ts';
+import { differenceOf, digestOf, firstDue, type PlannedWrite, readPlan } from '../../src/outbox/plan.ts';
 import { blankEntity, saveEntity } from '../../src/store/entities.ts';
 import { addDifference, updateChange } from '../../src/store/outbox.ts';
 import { openTestStore } from '../support/intake.ts';
@@ -10,11 +10,12 @@ const write = (name: string, fields: Partial<PlannedWrite> = {}): PlannedWrite =
   action: 'record-pull-request',
   body: { title: name },
   held: false,
+  due: 2,
   ...fields,
 });
 
-describe('the id of a plan', () => {
-  const { id } = digestOf([write('a'), write('b')]);
+describe('the id of a plan', async () => {
+  const { id } = await digestOf([write('a'), write('b')]);
 
   it.each([
     ['the order', [write('b'), write('a')], true],
@@ -23,13 +24,13 @@ describe('the id of a plan', () => {
     ['another action', [write('a', { action: 'remove-link' }), write('b')], false],
     ['one more', [write('a'), write('b'), write('c')], false],
     ['one less', [write('a')], false],
-  ])('%s: the same %#', (_what, plan, isSame) => {
-    expect(digestOf(plan).id === id).toBe(isSame);
+  ])('%s: the same %#', async (_what, plan, isSame) => {
+    expect((await digestOf(plan)).id === id).toBe(isSame);
   });
 
-  it('goes with the difference, by entity', () => {
-    const present = digestOf([write('b', { body: { title: 'new' } }), write('c')]);
-    expect(differenceOf(digestOf([write('a'), write('b')]), present)).toEqual({
+  it('goes with the difference, by entity', async () => {
+    const present = await digestOf([write('b', { body: { title: 'new' } }), write('c')]);
+    expect(differenceOf(await digestOf([write('a'), write('b')]), present)).toEqual({
       added: ['pull_request:c'],
       changed: ['pull_request:b'],
       gone: ['pull_request:a'],
@@ -70,5 +71,29 @@ describe('the writes of a plan', () => {
       write('b', { held: true }),
       write('e', { body: { title: 'as sent' } }),
     ]);
+  });
+});
+
+describe('a plan of many writes', () => {
+  it('lets the event loop turn while it is worked out, and comes by entity; the first are those due first', async () => {
+    const store = await openTestStore();
+    const count = 3_000;
+    await store.commit(async (transaction) => {
+      for (let number = 0; number < count; number++) {
+        const entity = `pull_request:${String(number).padStart(5, '0')}`;
+        await saveEntity(transaction, blankEntity(entity, 'pull_request', { desired: '{"title":"t"}' }));
+        const times = { since: 1, due: count - number, weight: 1 };
+        await addDifference(transaction, { entity, kind: 'pull_request', lane: 'mirror', ...times, waiting: [] });
+      }
+    });
+    let turns = 0;
+    const turning = setInterval(() => turns++, 0);
+    const plan = await readPlan(store.query);
+    await digestOf(plan);
+    clearInterval(turning);
+    expect(turns).toBeGreaterThanOrEqual(5);
+    expect(plan).toHaveLength(count);
+    expect(plan.map(({ entity }) => entity)).toEqual(plan.map(({ entity }) => entity).toSorted());
+    expect(firstDue(plan, 2).map(({ due }) => due)).toEqual([1, 2]);
   });
 });
