@@ -70,7 +70,7 @@ it('holds, shows, plans and applies', async () => {
   const told = await worksync(['quota', ...flags]);
   expect(told).toMatchObject({ code: 0, stderr: '' });
   expect(told.stdout).toMatch(
-    /^windows {4}\d of 200 used by us in 15 min, .+\nshare {6}80 % of both windows, as configured\n/,
+    /^windows {4}\d of 200 used by us in 15 min, .+\nshare {6}auto: 85 % of the long window, .+\n/,
   );
   expect(told.stdout).toContain('others     nothing is known: no request of ours was refused\n');
   expect(told.stdout).toContain('forecast   nothing waits\n');
