@@ -6,6 +6,7 @@ import { gateway } from './gateway.ts';
 import { ingest } from './ingest.ts';
 import { createKnownItems, type KnownItems } from './known-items.ts';
 import { providerCalls } from './provider-calls.ts';
+import { automatic } from './quota/automatic.ts';
 import { backfill } from './quota/backfill.ts';
 import { calls } from './quota/calls.ts';
 import { clock } from './quota/clock.ts';
@@ -39,6 +40,7 @@ const BENCHES: readonly Bench[] = [
   restart,
   clock,
   tenant,
+  automatic,
   backfill,
   providerCalls,
 ];

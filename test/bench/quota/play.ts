@@ -18,6 +18,8 @@ export interface PlayOptions {
   readonly straight?: boolean;
   /** Sets timers of its own on the clock before anything else happens. */
   readonly meddle?: (clock: TravellingClock) => void;
+  /** Lets others use the workspace too. */
+  readonly others?: (clock: TravellingClock, server: Server) => void;
 }
 
 export interface Played {
@@ -34,6 +36,7 @@ export async function play(options: PlayOptions): Promise<Played> {
   const store = await openStore({ file: ':memory:' });
   if (knowsLists) await knowLists(store);
   const server = createServer({ clock, duration, arrives });
+  options.others?.(clock, server);
   const daemon = await startDaemon({ store, clock, server, quota, visibility, straight });
   await deliverAll(clock, daemon, options.lines);
   await untilSettled(store, clock);

@@ -1,15 +1,15 @@
-import { sleep } from '../../../src/lib/clock.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
 import { openStore, type Store } from '../../../src/store/database.ts';
 import { createThrottle, type Throttle } from '../../../src/throttle/throttle.ts';
-import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
 import type { Bench } from '../bench.ts';
 import { figure, type Measured } from '../report.ts';
+import { mean, sendAll, type Wait } from './another.ts';
 import { FULL_SHARE, seededRandom } from './daemon.ts';
 import { available } from './references/available.ts';
 import { HELD_OUT_MANNERS, MANNERS, type Manner, wishesOf } from './references/co-tenant.ts';
-import { createGate, type Gate } from './references/windows.ts';
+import { createGate } from './references/windows.ts';
 import { createServer, type Server, type ServerAnswer } from './server.ts';
 
 const DAY = 86_400;
@@ -97,7 +97,7 @@ export async function playShared(manner: Manner, seed: number, days: number, len
   };
   for (let worker = 0; worker < FULL_SHARE.concurrency; worker++) void ours();
   const waits: Wait[] = [];
-  void sendAll(wishes, server.gate, clock, waits);
+  void sendAll(wishes, { gate: server.gate, clock, waits });
   await clock.advance(days * length * 1_000);
   await store.close();
   const alone = await playAlone(wishes);
@@ -119,7 +119,7 @@ export async function playShared(manner: Manner, seed: number, days: number, len
 }
 
 /** @returns the seconds that it was told to wait, where it was refused */
-async function sendOne(throttle: Throttle, store: Store, server: Server): Promise<number | undefined> {
+export async function sendOne(throttle: Throttle, store: Store, server: Server): Promise<number | undefined> {
   const slot = await throttle.acquire({ lane: 'mirror', due: 0 });
   await store.commit((query) => slot.record(query));
   const { retryAfter } = await new Promise<ServerAnswer>((resolve) => server.request('ours', resolve));
@@ -149,37 +149,12 @@ function pausesOf(refusals: readonly Refusal[]): { from: number; until: number; 
   return pauses;
 }
 
-interface Wait {
-  readonly wish: number;
-  /** Seconds until it was let in. */
-  readonly wait: number;
-}
-
-/** The other user: one request at a time; refused, it waits as long as it is told and asks again. */
-async function sendAll(wishes: readonly number[], gate: Gate, clock: TravellingClock, waits: Wait[]): Promise<void> {
-  const seconds = () => clock.elapsed() / 1_000;
-  for (const wish of wishes) {
-    await sleep(clock, Math.max(0, wish - seconds()) * 1_000);
-    for (;;) {
-      const refused = gate.arrive(seconds());
-      if (refused === undefined) break;
-      await sleep(clock, refused * 1_000);
-    }
-    waits.push({ wish, wait: Math.max(0, seconds() - wish) });
-    await sleep(clock, D * 1_000);
-  }
-}
-
 async function playAlone(wishes: readonly number[]): Promise<{ accepted: readonly number[]; waits: readonly Wait[] }> {
   const clock = createTravellingClock();
   const gate = createGate();
   const waits: Wait[] = [];
-  const sent = sendAll(wishes, gate, clock, waits);
+  const sent = sendAll(wishes, { gate, clock, waits });
   while (await clock.toNextTimer());
   await sent;
   return { accepted: gate.accepted, waits };
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
 }
