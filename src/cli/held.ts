@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { HeldChanges, HeldClass } from '../store/guard.ts';
+import { HELD_CLASSES, type HeldChanges, type HeldClass } from '../store/guard.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';
 import { plural, printable } from './words.ts';
@@ -7,7 +7,6 @@ import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command
 
 /** Changes shown of each class: enough to see what they are. */
 const SAMPLES = 10;
-const CLASSES = ['removals', 'creations', 'refused'] as const;
 
 /** `worksync held`: the changes that wait for a person, and letting them go. */
 export function addHeld(program: Command, setting: Setting, exit: Exit): void {
@@ -31,7 +30,7 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
 }
 
 function describeHeld(held: HeldChanges): string {
-  const lines = CLASSES.filter((each) => held[each].count > 0).flatMap((each) => [
+  const lines = HELD_CLASSES.filter((each) => held[each].count > 0).flatMap((each) => [
     `${each}: ${held[each].count} held`,
     ...held[each].samples.map(({ entity, error }) => printable(`  ${entity}  ${error ?? ''}`)),
     ...(held[each].count > held[each].samples.length ? ['  …'] : []),
@@ -50,11 +49,12 @@ function addRelease(group: Command, setting: Setting, exit: Exit): void {
   workspaceCommand(group, described, { costsQuota: false })
     .option('--removals', 'links to be removed and records to be closed')
     .option('--creations', 'records, links and tasks to be created')
+    .option('--repairs', 'records that a sweep found changed')
     .option('--refused', 'what the workspace refused')
     .option('--all', 'everything that is held; so where nothing is named')
     .action(async (entities: readonly string[], flags: ReleaseFlags) => {
-      const named = CLASSES.filter((each) => flags[each]);
-      const classes = flags.all || named.length + entities.length === 0 ? CLASSES : named;
+      const named = HELD_CLASSES.filter((each) => flags[each]);
+      const classes = flags.all || named.length + entities.length === 0 ? HELD_CLASSES : named;
       const session = sessionOf(setting, flags, () => 'warn');
       const wish = { classes, entities };
       const answer = await askingWorkspace(session, flags, ({ ask }) => ask('release', wish));

@@ -44,6 +44,7 @@ import {
   withDaemonOptions,
 } from './setting.ts';
 import { describeStatus } from './status.ts';
+import { addSweep } from './sweep.ts';
 import { addTasks } from './tasks.ts';
 import { addTranslate } from './translate.ts';
 import { addConnectProvider } from './workspace-connect-provider.ts';
@@ -92,8 +93,8 @@ function build(setting: Setting, exit: (code: number) => void): Command {
   addStatus(program, exit);
   addCheck(program, setting, exit);
   addLogin(program, exit);
-  for (const add of [addPlan, addQuota, addHeld, addQuarantine, addBackfill, addHooks, addConnections])
-    add(program, setting, exit);
+  const commands = [addPlan, addQuota, addHeld, addQuarantine, addBackfill, addSweep, addHooks, addConnections];
+  for (const add of commands) add(program, setting, exit);
   for (const add of [addConnectors, addTranslate]) add(program, setting, exit);
   for (const add of [addTasks, addLinks, addDocs, addPullRequests, addFiles, addKeys, addGateway])
     add(program, setting, exit);

@@ -1,6 +1,7 @@
 import type { BackfillStatus } from '../store/backfills.ts';
 import type { BrokenWorkspace, Status, WindowStatus, WorkspaceStatus } from '../web/status.ts';
 import { partOf } from '../web/verdict.ts';
+import { describeRound } from './sweep.ts';
 import { plural, printable, span, table } from './words.ts';
 
 /** `worksync status` for people: first whether it works, then what does not. */
@@ -31,6 +32,7 @@ function describeWorkspace(workspace: WorkspaceStatus, now: number): string {
     `  quota       ${describeWindow(quota.long)}; ${describeWindow(quota.burst)}; share ${percent(quota.effectiveShare)}`,
     `  synced      ${partOf(pullRequests, 'pull request')}, ${partOf(links, 'link')}`,
     `  deliveries  ${deliveries.pending} pending, ${deliveries.quarantined} in quarantine`,
+    ...describeSweep(workspace.sweep, now),
     `  changes     ${changes.byState.pending} pending, ${changes.byState.sending} on the wire, ` +
       `${changes.byState.unknown} of unknown fate, ${changes.byState.held} held`,
     ...changes.stuck.map(
@@ -42,6 +44,16 @@ function describeWorkspace(workspace: WorkspaceStatus, now: number): string {
     ...describeConnections(workspace, now),
   ];
   return lines.map(printable).join('\n');
+}
+
+function describeSweep({ running, last, turn }: WorkspaceStatus['sweep'], now: number): string[] {
+  if (!running && !last) return [];
+  const state = running ? `a sweep runs since ${span(now - running.startedAt)}` : '';
+  const looked =
+    turn?.endedAt === null ? [`    links and documents that no list holds: ${turn.read} looked at so far`] : [];
+  if (!last) return [`  sweep       ${state}`, ...looked];
+  const ago = `last ${span(now - (last.finishedAt ?? now))} ago`;
+  return [`  sweep       ${[ago, describeRound(last), ...(state ? [state] : [])].join('; ')}`, ...looked];
 }
 
 function describeBackfill(

@@ -1,4 +1,5 @@
 import { CODES, type Verdict } from '../errors/codes.ts';
+import { FOREIGN_EDITS } from '../model/foreign-edits.ts';
 import type { JsonSchema } from './generate.ts';
 import { code, keysOf } from './keys.ts';
 import { DAEMON_OPTIONS } from './options.ts';
@@ -26,6 +27,9 @@ export function workspaceReference({ file, common, connectors }: ReferenceInput)
     ...connectors.flatMap(({ id, title, options }) => [`## Connector \`${id}\`: ${title}`, keyTable(options)]),
     '## Variables',
     VARIABLES,
+    '## What others change',
+    FOREIGN_NOTE,
+    foreignTable(),
     '## Error codes',
     CODES_NOTE,
     codeTable(),
@@ -55,6 +59,25 @@ const VARIABLES = [
   'Who may see pages and metrics and use the commands over HTTP: `WORKSYNC_ADMIN_TOKEN` is a token for everything, `WORKSYNC_READ_TOKEN` one that changes nothing, `WORKSYNC_TOKENS` a list of tokens, a line for each (or `;` between them): what it may do (`read` or `admin`), the workspaces it is limited to, the token, as `read:acme,beta 6f1c…`. A token has at least 16 characters; make one with `openssl rand -hex 32`.',
   'The program itself reads `WORKSYNC_SECRET_KEY` the same way: 32 bytes in base64 or hex. What must be stored and read again is encrypted with it: refresh tokens of `oauth`, and in a workspace service provider tokens and the secrets of webhooks. Where it is not set, a key is made when it is first needed, beside the database (`<database>.key`, mode 0600): back up both.',
 ].join('\n\n');
+
+const FOREIGN_NOTE = `What becomes of a change that nobody told the daemon of, and who finds it: the sweep of the workspace with its lists; its turn
+through what stands in no list; the sweep of the connection. With webhooks of both sides it is found within seconds.`;
+
+const SEEN = { lists: 'lists', turn: 'turn', connection: 'sweep of the connection' } as const;
+
+function foreignTable(): string {
+  return table(
+    ['where', 'thing', 'change', 'what becomes of it', 'found by', 'reported as'],
+    Object.values(FOREIGN_EDITS).map((line) => [
+      line.side,
+      line.thing,
+      line.edit,
+      line.result,
+      SEEN[line.seen],
+      'finding' in line ? code(line.finding) : '',
+    ]),
+  );
+}
 
 const CODES_NOTE = `A code never changes its meaning. \`retry\`: may succeed when repeated later. \`wait-until\`: succeeds only after
 something named has happened. \`never\`: repeating it is useless. The exit code is that of the command line when the error ends it.`;

@@ -31,12 +31,14 @@ export interface WorkspaceConfig {
     readonly api: unknown;
     /** Where people look at it. */
     readonly web: readonly string[];
+    /** When its lists are compared with what is known. */
+    readonly sweep: Schedule;
   };
   readonly rules: RulesConfig;
   readonly users: UsersConfig;
   readonly quota: Quota;
   readonly mirror: Mirror;
-  readonly guard: { readonly removals: number; readonly creations: number };
+  readonly guard: { readonly removals: number; readonly creations: number; readonly repairs: number };
   readonly gateway: { readonly fresh: number; readonly wait: number; readonly keyPrefix: string };
   readonly retention: { readonly bodies: number; readonly deliveries: number };
   readonly connections: readonly ConnectionConfig[];
@@ -119,6 +121,10 @@ const guard = z
   .strictObject({
     removals: limit(20, 'Links to be removed and records to be closed that may wait together.'),
     creations: limit(200, 'Records, links and tasks to be created that may wait together.'),
+    repairs: limit(
+      100,
+      'Records that a sweep of the workspace found changed and that may wait together to be put right.',
+    ),
   })
   .prefault({})
   .describe('Mass changes: what is over these numbers is held until someone lets it go with `worksync held release`.');
@@ -153,6 +159,12 @@ const sweep = schedule({
   description:
     'How often everything that exists is listed, to find what was deleted and no event told. Absent: once a day; off where poll is off.',
 });
+
+const workspaceSweep = schedule({
+  default: '24h',
+  description:
+    'How often the tasks and pull requests of the workspace are listed and compared with what is known. Records that somebody changed are put right.',
+}).prefault('24h');
 
 /** Keys that every connection has, whatever its connector. */
 export const connectionKeys = z
@@ -191,6 +203,7 @@ export function workspaceFile(apiOverrides: ZodType) {
         apiKey: z.string().min(1).optional().describe('Key for the API; needed with url.'),
         webhook: webhook.optional(),
         web: webAddresses,
+        sweep: workspaceSweep,
         api: apiOverrides.optional().describe('Overrides for an API that differs from the specification.'),
       })
       .check(checkWorkspace)

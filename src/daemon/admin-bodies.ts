@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { SyncError } from '../errors/sync-error.ts';
 import { JsonError, parseJson } from '../http/json.ts';
 import type { ServerRequest } from '../http/server.ts';
+import { HELD_CLASSES } from '../store/guard.ts';
 import type { ApiRequest } from '../workspace/client.ts';
 import { ROUTES, type RouteName } from '../workspace/contract.ts';
 import type { Asked, Question } from './questions.ts';
@@ -45,7 +46,7 @@ const wishOfHooks = { publicUrl: text.optional() };
 export const QUESTION_BODIES: { readonly [Name in Question]: z.ZodType<Asked<Name>> } = {
   held: z.strictObject({ samples: count }),
   release: z.strictObject({
-    classes: z.array(z.enum(['removals', 'creations', 'refused'])).optional(),
+    classes: z.array(z.enum(HELD_CLASSES)).optional(),
     entities: z.array(text).max(100_000).optional(),
   }),
   quarantine: z.strictObject({ limit: count }),
@@ -67,6 +68,8 @@ export const QUESTION_BODIES: { readonly [Name in Question]: z.ZodType<Asked<Nam
   }),
   'link-to-remove': z.strictObject({ taskId: text, link: text }),
   'link-removed': z.strictObject({ taskId: text, link: text }),
+  sweep: nothing,
+  'sweep-progress': nothing,
   quota: nothing,
 };
 

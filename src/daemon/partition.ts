@@ -22,10 +22,11 @@ import { createBell } from '../lib/bell.ts';
 import type { DatabaseFault } from '../lib/database-fault.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Random } from '../lib/random.ts';
-import type { Job, Scheduler } from '../lib/scheduler.ts';
+import type { Job, Scheduler, Timetable } from '../lib/scheduler.ts';
 import type { Stage } from '../lib/stage.ts';
 import type { Binding } from '../model/names.ts';
 import { createOutbox, type Outbox } from '../outbox/outbox.ts';
+import { sweepJobs as sweepWorkspaceJobs } from '../outbox/sweep-jobs.ts';
 import type { Sources } from '../reconcile/context.ts';
 import { createReconcile, type Reconcile } from '../reconcile/reconcile.ts';
 import type { Rules } from '../reconcile/rules.ts';
@@ -80,6 +81,8 @@ export interface Partition {
   readonly outbox: Outbox;
   readonly polls: Polls;
   readonly hooks: HookWatch;
+  /** What runs on a schedule. */
+  readonly timetable: Timetable;
   /** Where vendors reach the daemon from outside, where somebody said. */
   readonly publicUrl?: string;
   /** Tells the outbox that changes became due without reconcile's doing. */
@@ -247,6 +250,14 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
     ...sweepJobs({ ...intake, fetches: fetches.bell }),
     ...hooks.jobs,
     ...writeBack.jobs,
+    ...sweepWorkspaceJobs({
+      store,
+      clock,
+      logger,
+      outbox: bells.outbox,
+      when: config.workspace.sweep,
+      quota: config.quota,
+    }),
     retentionJob({ store, clock, logger, retention: config.retention }),
     integrityJob({ store, checkFile, logger }),
   ];
@@ -304,6 +315,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
     outbox,
     polls,
     hooks,
+    timetable,
     publicUrl: options.publicUrl,
     wakeOutbox: () => bells.outbox.ring(),
     wakeReconcile: () => bells.inbox.ring(),

@@ -8,6 +8,7 @@ import { rebindNames } from './names.ts';
 import type { Partition } from './partition.ts';
 import { applyPlan, showPlan } from './plan.ts';
 import { describeQuota } from './quota.ts';
+import { startSweep, sweepProgress } from './sweep.ts';
 
 /**
  * What a command may ask of one workspace: the daemon answers where one runs, else the command opens the data folder and
@@ -60,6 +61,10 @@ const QUESTIONS = {
   'link-to-remove': linkToRemove,
 
   'link-removed': linkRemoved,
+
+  sweep: startSweep,
+
+  'sweep-progress': (partition: Partition, _asked: object, clock: Clock) => sweepProgress(partition, clock),
 
   quota: (partition: Partition, _asked: object, clock: Clock) => describeQuota(partition, clock),
 };

@@ -23,8 +23,10 @@ export type ChangeState = (typeof CHANGE_STATES)[number];
  *
  *   creation  something that the workspace is not known to hold yet.
  *   removal   a link that is taken away, or an open record that is to be closed or declined.
+ *   repair    a record that somebody else changed, as a sweep found, and that is to be as its provider says again.
  */
-export type Effect = 'creation' | 'removal';
+export type Effect = (typeof EFFECTS)[number];
+export const EFFECTS = ['removal', 'creation', 'repair'] as const;
 
 /** What a link or a record brings about; null for a plain edit. Absent fields: not wanted, or not known to be there. */
 export function effectOf(

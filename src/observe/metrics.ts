@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Labels, Meter } from '../lib/meter.ts';
 import { CHANGE_STATES } from '../model/change.ts';
+import { FINDINGS } from '../model/foreign-edits.ts';
 import { LANES } from '../model/lane.ts';
 
 const PREFIX = 'worksync_';
@@ -121,6 +122,25 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     buckets: [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600],
   },
 
+  workspace_sweep_age_seconds: {
+    kind: 'gauge',
+    perWorkspace: true,
+    isFresh: true,
+    help: 'Time since the last sweep of the workspace ended; absent until one has.',
+  },
+  workspace_sweep_found: {
+    kind: 'gauge',
+    perWorkspace: true,
+    isFresh: true,
+    help: 'What the last sweep of the workspace found to be otherwise than known.',
+    labels: { what: FINDINGS },
+  },
+  workspace_sweep_repairs_waiting: {
+    kind: 'gauge',
+    perWorkspace: true,
+    isFresh: true,
+    help: 'Records that the last sweep of the workspace found changed and that are not put right yet.',
+  },
   workspace_requests_total: {
     kind: 'counter',
     perWorkspace: true,

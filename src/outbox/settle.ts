@@ -44,7 +44,9 @@ export async function settle(
 ): Promise<readonly number[]> {
   const { action, entity, sentAt } = prepared;
   const id = context.random.uuid();
-  await appendAnswer(query, { action, entity, sentAt, body }, id, context.now);
+  const { cursor } = prepared.body;
+  const page = action === 'read-pull-requests' && typeof cursor === 'string' ? { cursor } : {};
+  await appendAnswer(query, { action, entity, sentAt, body, ...page }, id, context.now);
   const row = await findChange(query, entity);
   if (row === undefined) return [];
   const waited = readWaiting(row);
@@ -164,7 +166,15 @@ async function fail(query: Query, prepared: Prepared, error: SyncError, context:
   }
   return isFinal(prepared, error)
     ? refuse(query, prepared, text)
-    : tryAgain(query, prepared, text, isUnknownFate(error), context);
+    : tryAgain(query, prepared, text, isUnknownFate(error), {
+        ...context,
+        isRefusedPlace: isPlaceRefused(prepared, error),
+      });
+}
+
+/** A server that has forgotten where a list stood refuses its next page for ever: the list begins anew. */
+function isPlaceRefused({ action, body }: Prepared, error: SyncError): boolean {
+  return action === 'read-pull-requests' && body['cursor'] !== undefined && isTheirWord(error) && error.status === 400;
 }
 
 /** What "there is no such thing" answers: a link that is gone already is removed, a task that is gone has none, and a document is
@@ -212,9 +222,9 @@ async function tryAgain(
   prepared: Prepared,
   error: string,
   isUnknown: boolean,
-  context: FailureContext,
+  context: FailureContext & { readonly isRefusedPlace: boolean },
 ): Promise<Failure> {
-  const { outage, atFault, now } = context;
+  const { outage, atFault, now, isRefusedPlace } = context;
   const open = prepared.open || isUnknown;
   const attempts = prepared.attempts + (outage && !atFault ? 0 : 1);
   if (attempts >= MOST_ATTEMPTS && atFault && prepared.kind !== 'read') {
@@ -222,7 +232,8 @@ async function tryAgain(
     return 'held';
   }
   const notBefore = now + (outage ? 0 : pauseAfter(attempts, context.random));
-  await updateChange(query, prepared.entity, { ...back(prepared, open), attempts, not_before: notBefore, error });
+  const waits = { ...back(prepared, open), attempts, not_before: notBefore, error };
+  await updateChange(query, prepared.entity, isRefusedPlace ? { ...waits, sent: null } : waits);
   return 'again';
 }
 

@@ -97,6 +97,8 @@ class Batch implements BatchResult {
   readonly #changed = new Map<ItemKey, Changed>();
   /** Items to look at again because of what the workspace said. */
   readonly #again = new Set<ItemKey>();
+  /** Items to look at again because of what a round of the workspace sweep found: nobody waits for them. */
+  readonly #swept = new Set<ItemKey>();
   /** Items to look at again because they name a work item whose tasks have changed. */
   readonly #told = new Set<ItemKey>();
   readonly #sources: Sources;
@@ -168,8 +170,9 @@ class Batch implements BatchResult {
   }
 
   async #takeAnswer(delivery: PendingDelivery, answer: Answer): Promise<void> {
-    const { again, edited = [] } = await applyAnswer(this.#query, answer, this.#moment);
-    for (const key of again) this.#again.add(key);
+    const { again, isSweep, swept, edited = [] } = await applyAnswer(this.#query, answer, this.#moment);
+    for (const key of again) (isSweep ? this.#swept : this.#again).add(key);
+    if (swept) this.#logger.info({ tasks: swept.tasks, records: swept.records }, 'workspace swept');
     for (const key of edited) await this.#askFor(delivery, key);
     this.answersTaken = true;
     if (TELL_TASKS.has(answer.action)) this.tasksChanged = true;
@@ -260,14 +263,17 @@ class Batch implements BatchResult {
     for (const key of this.#again) {
       if (!this.#changed.has(key)) await this.#lookAgain(key);
     }
+    for (const key of this.#swept) {
+      if (!this.#changed.has(key) && !this.#again.has(key)) await this.#lookAgain(key, true);
+    }
     for (const key of this.#told) await this.#lookAgain(key);
   }
 
-  async #lookAgain(key: ItemKey): Promise<void> {
+  async #lookAgain(key: ItemKey, isSweep = false): Promise<void> {
     const row = await findItem(this.#query, key);
     const source = row && this.#sources.get(row.connection);
     if (!row || !source) return;
-    await this.#evaluate(readFields(row).item, source, { since: this.#moment.now, waiting: [] });
+    await this.#evaluate(readFields(row).item, source, { since: this.#moment.now, waiting: [], isSweep });
   }
 
   async #evaluate(item: Item, source: Source, cause: Cause): Promise<void> {

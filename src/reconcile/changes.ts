@@ -14,6 +14,8 @@ export interface Cause {
   readonly waiting: readonly Waiting[];
   /** Nothing but a backfill brought it: it waits behind everything else, and a person has asked for it. */
   readonly isBackfill?: boolean;
+  /** A round of the workspace sweep found it: it waits behind everything else, and nobody has asked for it. */
+  readonly isSweep?: boolean;
   /** The delivery that brought what the item says now. */
   readonly delivery?: number;
 }
@@ -52,7 +54,7 @@ export async function setDifference(
 
 export async function addChange(work: Work, { name, kind, lane }: Target, outcome: Outcome): Promise<void> {
   const { query, item, cause, moment } = work;
-  const own = cause.isBackfill ? 'backfill' : lane;
+  const own = cause.isBackfill || cause.isSweep ? 'backfill' : lane;
   const wait = patience(own, moment.usedShare, moment.visibility);
   await addDifference(query, {
     entity: name,

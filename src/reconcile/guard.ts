@@ -1,11 +1,12 @@
-import type { Effect } from '../model/change.ts';
+import { EFFECTS, type Effect } from '../model/change.ts';
 import type { Query } from '../store/database.ts';
 import { decideFresh, type GuardTally, guardTally } from '../store/guard.ts';
 
-/** How many removals or closings, and how many creations, may wait together. Infinity: any number. */
+/** How many removals or closings, creations, and repairs may wait together. Infinity: any number. */
 export interface GuardLimits {
   readonly removals: number;
   readonly creations: number;
+  readonly repairs: number;
 }
 
 /**
@@ -19,6 +20,7 @@ export function surplusOf(limit: number, { fresh, ahead }: GuardTally): number {
 const WORDS: Readonly<Record<Effect, readonly [what: string, key: keyof GuardLimits]>> = {
   removal: ['removals or closings', 'removals'],
   creation: ['creations', 'creations'],
+  repair: ['repairs', 'repairs'],
 };
 
 /**
@@ -30,7 +32,7 @@ const WORDS: Readonly<Record<Effect, readonly [what: string, key: keyof GuardLim
 export async function guardChanges(query: Query, limits: GuardLimits): Promise<string[]> {
   const tallies = await guardTally(query);
   const reasons: string[] = [];
-  for (const effect of ['removal', 'creation'] as const) {
+  for (const effect of EFFECTS) {
     const { fresh, ahead } = tallies[effect];
     if (fresh === 0) continue;
     const [what, key] = WORDS[effect];

@@ -1,6 +1,8 @@
 import { effectOf, entity } from '../model/change.ts';
 import type { PullRequest } from '../model/item.ts';
 import { blankEntity, findEntity, json, saveEntity } from '../store/entities.ts';
+import { findChange } from '../store/outbox.ts';
+import { addFindings } from '../store/workspace-sweeps.ts';
 import { setDifference, type Work } from './changes.ts';
 import type { Source } from './context.ts';
 import { desiredRecord, sentRepoId } from './desired.ts';
@@ -26,8 +28,17 @@ export async function evaluateRecord(work: Work, item: PullRequest): Promise<Kno
   const next = desired ? JSON.stringify(desired) : null;
   await saveEntity(query, { ...row, item_key: item.key, desired: next });
   const differs = desired !== undefined && recordDiffers({ ...desired }, known, source.vendor.capabilities);
-  const effect = effectOf('pull_request', desired && { ...desired }, known);
+  const isRepair = differs && (await isFoundBySweep(work, name, known));
+  const effect = effectOf('pull_request', desired && { ...desired }, known) ?? (isRepair ? 'repair' : null);
   const target = { name, kind: 'pull_request', lane: 'mirror' } as const;
   await setDifference(work, target, { differs, renewed: row.desired !== next, effect });
   return known;
+}
+
+/** What waits to be written already is no news to a sweep. */
+async function isFoundBySweep({ query, cause, moment }: Work, name: string, known: KnownRecord | undefined) {
+  if (!cause.isSweep || (await findChange(query, name))) return false;
+  const what = known === undefined ? 'record-missing' : 'record-changed';
+  await addFindings(query, [{ what, entity: name }], moment.now);
+  return true;
 }

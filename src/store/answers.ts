@@ -17,7 +17,7 @@ export type Action =
 /**
  * What others asked through commands or the gateway, or what the workspace reported by itself. `saw-record-edit` may have
  * gone to the provider first. `look-again` is a person's deed on the
- * item that is the entity: what was known of it has been changed already.
+ * item that is the entity: what was known of it has been changed already. `compare-records` is a step of a sweep.
  */
 type Sighting =
   | 'saw-task'
@@ -28,6 +28,7 @@ type Sighting =
   | 'saw-link'
   | 'saw-link-removed'
   | 'saw-documents'
+  | 'compare-records'
   | 'look-again';
 
 /**
@@ -39,6 +40,8 @@ export interface Answer {
   readonly entity: string;
   readonly sentAt: number;
   readonly body: unknown;
+  /** Of a list: which page it is; absent on the first one. */
+  readonly cursor?: string;
   /** Where the workspace told its id beside it. */
   readonly workspaceId?: string;
 }

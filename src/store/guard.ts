@@ -28,7 +28,7 @@ export async function guardTally(query: Query): Promise<Record<Effect, GuardTall
     }
     return { fresh, ahead };
   };
-  return { removal: tally('removal'), creation: tally('creation') };
+  return { removal: tally('removal'), creation: tally('creation'), repair: tally('repair') };
 }
 
 /** Decides on the fresh ones: holds this many of them, the latest, and lets the others pass. */
@@ -47,7 +47,10 @@ export async function decideFresh(query: Query, effect: Effect, hold: number, er
 }
 
 /** Why a change waits for a person: the guard held it as one of many, or the workspace refused it. */
-export type HeldClass = 'removals' | 'creations' | 'refused';
+export type HeldClass = (typeof HELD_CLASSES)[number];
+export const HELD_CLASSES = ['removals', 'creations', 'repairs', 'refused'] as const;
+
+const EFFECT_OF = { removals: 'removal', creations: 'creation', repairs: 'repair' } as const;
 
 interface HeldChange {
   readonly entity: string;
@@ -70,13 +73,18 @@ export async function heldChanges(query: Query, samples: number): Promise<HeldCh
     const first = heldOf(query, which).select(['entity', 'since', 'error']).orderBy('due').orderBy('entity');
     return { count: counted.count, samples: await first.limit(samples).execute() };
   };
-  return { removals: await read('removals'), creations: await read('creations'), refused: await read('refused') };
+  return {
+    removals: await read('removals'),
+    creations: await read('creations'),
+    repairs: await read('repairs'),
+    refused: await read('refused'),
+  };
 }
 
 function heldOf(query: Query, which: HeldClass) {
   const held = query.selectFrom('outbox').where('state', '=', 'held');
   if (which === 'refused') return held.where(({ or, eb }) => or([eb('guard', 'is', null), eb('guard', '!=', 'held')]));
-  return held.where('guard', '=', 'held').where('effect', '=', which === 'removals' ? 'removal' : 'creation');
+  return held.where('guard', '=', 'held').where('effect', '=', EFFECT_OF[which]);
 }
 
 /** Lets held changes go; those that are named, or those of these classes. @returns how many */

@@ -26,11 +26,16 @@ export async function wishFirstReads(query: Query, now: number): Promise<void> {
   await wishReads(query, missing, now);
 }
 
-/** Asks for reads by their entities, at once. */
-export async function wishReads(query: Query, entities: readonly string[], now: number): Promise<void> {
+/** Asks for reads by their entities, at once; in the lane of backfills for what nobody waits for. */
+export async function wishReads(
+  query: Query,
+  entities: readonly string[],
+  now: number,
+  lane: Lane = 'read',
+): Promise<void> {
   for (const name of entities) {
-    const wish = { kind: 'read', lane: 'read', since: now, due: now, weight: 1, waiting: [] } as const;
-    await addDifference(query, { entity: name, ...wish });
+    const wish = { kind: 'read', since: now, due: now, weight: 1, waiting: [] } as const;
+    await addDifference(query, { entity: name, lane, ...wish });
   }
 }
 

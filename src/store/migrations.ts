@@ -1,8 +1,11 @@
-import { sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 
 /** Of a change; see `store/next-change.ts`. */
 const QUEUE = sql`case when kind = 'read' then 'read' when lane = 'backfill' then 'backfill' when weight > 1 then 'finished' else 'live' end`;
+
+/** As it is since reads may wait in the lane of backfills. */
+const QUEUE_WITH_SLOW_READS = sql`case when lane = 'backfill' then 'backfill' when kind = 'read' then 'read' when weight > 1 then 'finished' else 'live' end`;
 
 /** Names sort by age. A migration that has been released is never changed. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -278,10 +281,7 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
         .alterTable('outbox')
         .addColumn('queue', 'text', (column) => column.generatedAlwaysAs(QUEUE))
         .execute();
-      const next = ['state', 'queue', 'due', 'entity', 'not_before'];
-      await db.schema.createIndex('outbox_next').on('outbox').columns(next).execute();
-      const turn = ['state', 'queue', 'not_before', 'due', 'entity'];
-      await db.schema.createIndex('outbox_turn').on('outbox').columns(turn).execute();
+      await addQueueIndexes(db);
     },
   },
   '009_status_reads': {
@@ -301,4 +301,47 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
       await db.schema.alterTable('notices').addColumn('standing', 'text').execute();
     },
   },
+  '010_workspace_sweeps': {
+    async up(db) {
+      await db.schema
+        .createTable('workspace_sweeps')
+        .addColumn('id', 'integer', (column) => column.primaryKey().autoIncrement())
+        .addColumn('started_at', 'integer', (column) => column.notNull())
+        .addColumn('tasks_at', 'integer')
+        .addColumn('tasks', 'integer', (column) => column.notNull().defaultTo(0))
+        .addColumn('list_began_at', 'integer')
+        .addColumn('records', 'integer', (column) => column.notNull().defaultTo(0))
+        .addColumn('records_at', 'integer')
+        .addColumn('finished_at', 'integer')
+        .execute();
+      await db.schema
+        .createTable('workspace_listed')
+        .addColumn('entity', 'text', (column) => column.primaryKey())
+        .execute();
+      await db.schema
+        .createTable('workspace_findings')
+        .addColumn('sweep', 'integer', (column) => column.notNull())
+        .addColumn('entity', 'text', (column) => column.notNull())
+        .addColumn('what', 'text', (column) => column.notNull())
+        .addColumn('found_at', 'integer', (column) => column.notNull())
+        .addPrimaryKeyConstraint('workspace_findings_key', ['sweep', 'entity', 'what'])
+        .execute();
+      await db.schema.dropIndex('outbox_next').execute();
+      await db.schema.dropIndex('outbox_turn').execute();
+      await db.schema.alterTable('outbox').dropColumn('queue').execute();
+      await db.schema
+        .alterTable('outbox')
+        .addColumn('queue', 'text', (column) => column.generatedAlwaysAs(QUEUE_WITH_SLOW_READS))
+        .execute();
+      await addQueueIndexes(db);
+    },
+  },
 };
+
+/** Within one queue the order of due times is the order of sending. */
+async function addQueueIndexes(db: Kysely<unknown>): Promise<void> {
+  const next = ['state', 'queue', 'due', 'entity', 'not_before'];
+  await db.schema.createIndex('outbox_next').on('outbox').columns(next).execute();
+  const turn = ['state', 'queue', 'not_before', 'due', 'entity'];
+  await db.schema.createIndex('outbox_turn').on('outbox').columns(turn).execute();
+}

@@ -55,7 +55,7 @@ function before(a: First, b: First, { now, inTurn }: Eligible): number {
 async function firstOfEach(query: Query, eligible: Eligible, queues: readonly Queue[]): Promise<First[]> {
   const { now, ahead = 0, inTurn = false } = eligible;
   const first = (queue: Queue) => {
-    const ready = waitingIn(query, queue)
+    const ready = waitingIn(query, queue, eligible)
       .where('due', '<=', now + ahead)
       .where('not_before', '<=', now)
       .$if(inTurn, (rows) => rows.orderBy('not_before'))
@@ -85,20 +85,17 @@ export async function nextLive(query: Query, eligible: Eligible): Promise<Due | 
 }
 
 /** Where nothing is ready: of those that are not yet due the first, and of those that failed the first whose pause ends. */
-async function earliest(
-  query: Query,
-  { now, ahead = 0 }: Eligible,
-  queues: readonly Queue[],
-): Promise<Due | undefined> {
+async function earliest(query: Query, eligible: Eligible, queues: readonly Queue[]): Promise<Due | undefined> {
+  const { now, ahead = 0 } = eligible;
   const soonest = (queue: Queue) => {
-    const later = waitingIn(query, queue)
+    const later = waitingIn(query, queue, eligible)
       .where('due', '>', now + ahead)
       .where('not_before', '<=', now);
     const rows = later.orderBy('due').orderBy('entity').limit(1);
     return query.selectFrom(rows.as(queue)).selectAll();
   };
   const resumed = (queue: Queue) => {
-    const rows = waitingIn(query, queue).where('not_before', '>', now).orderBy('not_before').limit(1);
+    const rows = waitingIn(query, queue, eligible).where('not_before', '>', now).orderBy('not_before').limit(1);
     return query.selectFrom(rows.as(queue)).selectAll();
   };
   const rows = await unionOf([...queues.map(soonest), ...queues.map(resumed)]).execute();
@@ -149,8 +146,13 @@ export async function redateFuture(query: Query, now: number): Promise<number> {
 
 const COLUMNS = ['entity', 'queue', 'lane', 'due', 'not_before'] as const;
 
-function waitingIn(query: Query, queue: Queue) {
-  return query.selectFrom('outbox').select(COLUMNS).where('state', '=', 'pending').where('queue', '=', sql.lit(queue));
+function waitingIn(query: Query, queue: Queue, { onlyWrites = false }: Pick<Eligible, 'onlyWrites'> = {}) {
+  return query
+    .selectFrom('outbox')
+    .select(COLUMNS)
+    .where('state', '=', 'pending')
+    .where('queue', '=', sql.lit(queue))
+    .$if(onlyWrites, (rows) => rows.where('kind', '!=', 'read'));
 }
 
 function queuesOf({ onlyReads, onlyWrites = false }: Eligible): readonly Queue[] {

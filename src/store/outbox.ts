@@ -89,9 +89,13 @@ function isRenewed(present: OutboxRow, { renewed = false, effect = null }: Diffe
   return renewed || (present.guard === 'held' && present.effect !== effect);
 }
 
-/** What somebody waits for leaves the lane of backfills, as new as what brought it, and never goes back there. */
-function lift(present: OutboxRow, { lane, waiting, since, due }: Difference): OutboxUpdate {
-  return present.lane === 'backfill' && waiting.length > 0 ? { lane, since, due } : {};
+/**
+ * What somebody waits for leaves the lane of backfills, as new as what brought it, and never goes back there. For a read somebody
+ * waits who wished for it in another lane.
+ */
+function lift(present: OutboxRow, { kind, lane, waiting, since, due }: Difference): OutboxUpdate {
+  const isWaitedFor = waiting.length > 0 || (kind === 'read' && lane !== 'backfill');
+  return present.lane === 'backfill' && isWaitedFor ? { lane, since, due } : {};
 }
 
 function freshGuard({ confirmed }: Difference): OutboxRow['guard'] {

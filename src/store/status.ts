@@ -6,6 +6,8 @@ import { LANES, type Lane } from '../model/lane.ts';
 import { type BackfillStatus, readBackfills } from './backfills.ts';
 import type { Query } from './database.ts';
 import { ALL_UNITS } from './polls.ts';
+import { readSweeps, type SweepReports } from './workspace-sweeps.ts';
+import { readTurn, type Turn } from './workspace-turn.ts';
 
 /** Rows shown of each list: the page is for a glance, the commands list everything. */
 const SHOWN = 20;
@@ -103,6 +105,8 @@ export interface StoredStatus {
   /** Those that run, and those that ended in the last 24 hours. */
   readonly backfills: readonly BackfillStatus[];
   readonly items: number;
+  /** What was compared with the workspace's own lists; and the reading of what stands in none, where there is any. */
+  readonly sweep: SweepReports & { readonly turn: Pick<Turn, 'startedAt' | 'endedAt' | 'read'> | null };
   /** Items that their provider no longer has, latest first. They write nothing; their links stay. */
   readonly gone: readonly GoneItem[];
   readonly tasks: number;
@@ -123,11 +127,17 @@ export async function readStatus(query: Query, now: number): Promise<StoredStatu
     connections: await readConnections(query),
     backfills: (await readBackfills(query)).filter(({ finishedAt }) => finishedAt === null || finishedAt > now - DAY),
     items: await countRows(query, 'items'),
+    sweep: { ...(await readSweeps(query)), turn: await describeTurn(query) },
     gone: await goneItems(query),
     tasks: await countRows(query, 'tasks'),
     pullRequests: await tally(query, 'pull_request'),
     links: await tally(query, 'link'),
   };
+}
+
+async function describeTurn(query: Query): Promise<StoredStatus['sweep']['turn']> {
+  const turn = await readTurn(query);
+  return turn ? { startedAt: turn.startedAt, endedAt: turn.endedAt, read: turn.read } : null;
 }
 
 async function readDeliveries(query: Query, now: number): Promise<StoredStatus['deliveries']> {

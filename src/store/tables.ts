@@ -1,6 +1,7 @@
 import type { Generated, GeneratedAlways } from 'kysely';
 import type { ChangeState, Effect, EntityKind } from '../model/change.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
+import type { Finding } from '../model/foreign-edits.ts';
 import type { Item } from '../model/item.ts';
 import type { Lane } from '../model/lane.ts';
 
@@ -223,6 +224,26 @@ export interface Tables {
     error: string | null;
     failed_at: number | null;
   };
+
+  /** One row per round of the workspace sweep: the one that runs, and the last one that ended. See `workspace-sweeps.ts`. */
+  workspace_sweeps: {
+    id: Generated<number>;
+    started_at: number;
+    /** When the list of tasks had been compared, and how many it held. */
+    tasks_at: Generated<number | null>;
+    tasks: Generated<number>;
+    /** When the first page of the list of records was asked for; those listed since; when all of it had been compared. */
+    list_began_at: Generated<number | null>;
+    records: Generated<number>;
+    records_at: Generated<number | null>;
+    finished_at: Generated<number | null>;
+  };
+
+  /** The records that the list of the running round has named so far. */
+  workspace_listed: { entity: string };
+
+  /** What rounds found to be otherwise than known. */
+  workspace_findings: { sweep: number; entity: string; what: Finding; found_at: number };
 
   /** What the last run of each scheduled job counts from, see `lib/scheduler.ts`. */
   job_runs: { job: string; last_at: number };

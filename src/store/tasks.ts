@@ -29,9 +29,14 @@ export async function saveTask(query: Query, task: Task, seenAt: number): Promis
     .execute();
 }
 
-/** Unless it was seen since `before`, epoch milliseconds. */
-export async function forgetTask(query: Query, taskId: string, before: number): Promise<void> {
-  await query.deleteFrom('tasks').where('task_id', '=', taskId).where('seen_at', '<=', before).execute();
+/** Unless it was seen since `before`, epoch milliseconds. @returns whether it was forgotten */
+export async function forgetTask(query: Query, taskId: string, before: number): Promise<boolean> {
+  const { numDeletedRows } = await query
+    .deleteFrom('tasks')
+    .where('task_id', '=', taskId)
+    .where('seen_at', '<=', before)
+    .executeTakeFirst();
+  return numDeletedRows > 0n;
 }
 
 export async function tasksByIds(query: Query, taskIds: readonly string[]): Promise<Task[]> {

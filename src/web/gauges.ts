@@ -17,6 +17,7 @@ export function setGauges(meter: Meter, workspace: WorkspaceStatus, now: number)
   for (const { name, missingUnits } of workspace.connections)
     meter.gauge('missing_units', missingUnits.length, { connection: name });
   meter.gauge('database_bytes', workspace.databaseBytes);
+  setSweepGauges(meter, workspace.sweep, now);
   setQuotaGauges(meter, workspace.quota, now);
 }
 
@@ -24,6 +25,15 @@ export function setGauges(meter: Meter, workspace: WorkspaceStatus, now: number)
 export function setBroken(meter: Meter, code: string): void {
   meter.gauge('workspace_up', 0);
   meter.gauge('problems', 1, { code });
+}
+
+function setSweepGauges(meter: Meter, { running, last }: WorkspaceStatus['sweep'], now: number): void {
+  const report = last ?? running;
+  if (!report) return;
+  if (last?.finishedAt != null)
+    meter.gauge('workspace_sweep_age_seconds', Math.max(0, (now - last.finishedAt) / 1_000));
+  for (const [what, count] of Object.entries(report.found)) meter.gauge('workspace_sweep_found', count, { what });
+  meter.gauge('workspace_sweep_repairs_waiting', report.repairs.waiting + report.repairs.held);
 }
 
 function setQuotaGauges(meter: Meter, quota: QuotaStatus, now: number): void {

@@ -154,7 +154,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       {
         config: readConfig(folder, connectors, {
           ...wanted,
-          workspace: { url, apiKey: credentials.apiKey, ...(wanted['workspace'] as object | undefined) },
+          // A sweep that nobody asked for would come at a random moment of the first day.
+          workspace: { url, apiKey: credentials.apiKey, sweep: 'off', ...(wanted['workspace'] as object | undefined) },
         }),
         options: {
           data: join(folder, 'data'),

@@ -1,6 +1,13 @@
 import { SyncError } from '../../src/errors/sync-error.ts';
 import type { Prepared } from '../../src/outbox/prepare.ts';
 
+interface ModelTask {
+  readonly taskId: string;
+  readonly key: string;
+  readonly title?: string;
+  readonly status?: string;
+}
+
 interface ModelLink {
   readonly workItemId: string;
   readonly url: string;
@@ -12,7 +19,9 @@ interface ModelLink {
  * What people do is done to the same maps.
  */
 export interface ModelWorkspace {
-  readonly tasks: Map<string, { taskId: string; key: string }>;
+  readonly tasks: Map<string, ModelTask>;
+  /** The task that each document is attached to. */
+  readonly documents: Map<string, string | null>;
   readonly records: Map<string, Readonly<Record<string, unknown>>>;
   /** Carries out a request and gives the body of its answer; throws what the client would throw. */
   handle(prepared: Prepared): unknown;
@@ -21,8 +30,10 @@ export interface ModelWorkspace {
   removeLink(taskId: string, url: string): void;
 }
 
-export function createModelWorkspace(): ModelWorkspace {
-  const tasks = new Map<string, { taskId: string; key: string }>();
+/** @param pageSize of the list of records */
+export function createModelWorkspace(pageSize = Number.POSITIVE_INFINITY): ModelWorkspace {
+  const tasks = new Map<string, ModelTask>();
+  const documents = new Map<string, string | null>();
   const records = new Map<string, Readonly<Record<string, unknown>>>();
   const links = new Map<string, ModelLink[]>();
   let lastId = 0;
@@ -50,6 +61,15 @@ export function createModelWorkspace(): ModelWorkspace {
     return { ...held, taskIds: taskIds(held['url']) };
   }
 
+  /** By number of the page. */
+  function recordList(cursor: unknown): unknown {
+    const at = Number(cursor ?? 0);
+    const all = [...records.keys()].map(recordAnswer);
+    const isLast = (at + 1) * pageSize >= all.length;
+    const part = pageSize === Number.POSITIVE_INFINITY ? all : all.slice(at * pageSize, (at + 1) * pageSize);
+    return { pullRequests: part, nextCursor: isLast ? null : String(at + 1) };
+  }
+
   function removeById(taskId: string, workItemId: unknown): void {
     const left = linksOf(taskId).filter((link) => link.workItemId !== workItemId);
     if (left.length === linksOf(taskId).length)
@@ -63,15 +83,17 @@ export function createModelWorkspace(): ModelWorkspace {
       case 'read-tasks':
         return {
           tasks: [...tasks.values()].map((each) => ({
-            ...each,
             title: each.key,
             status: 'open',
+            ...each,
             source: 'api',
             updatedAt: '2026-01-05T08:00:00Z',
           })),
         };
       case 'read-pull-requests':
-        return { pullRequests: [...records.keys()].map(recordAnswer), nextCursor: null };
+        return recordList(body['cursor']);
+      case 'read-records':
+        return { pullRequests: [...records.keys()].map(recordAnswer) };
       case 'read-links':
         return { workItems: linksOf(task) };
       case 'record-pull-request':
@@ -80,15 +102,22 @@ export function createModelWorkspace(): ModelWorkspace {
         return addLink(task, String(body['url']), String(body['externalId']));
       case 'remove-link':
         return removeById(task, body['workItemId']);
-      case 'create-task':
-      case 'read-document':
+      case 'read-document': {
+        const documentId = String(body['documentId']);
+        if (documents.has(documentId)) return { documentId, taskId: documents.get(documentId) };
+        throw new SyncError('not_found', 'no such document', { status: 404, errorCode: 'not_found' });
+      }
       case 'attach-document':
+        documents.set(String(body['documentId']), task);
+        return { documentId: body['documentId'], taskId: task };
+      case 'create-task':
         throw new SyncError('internal', 'no rule of this model asks for it');
     }
   }
 
   return {
     tasks,
+    documents,
     records,
     handle,
     linkOf,

@@ -17,6 +17,7 @@ export const EMPTY: StoredStatus = {
   items: 0,
   backfills: [],
   gone: [],
+  sweep: { running: null, last: null, turn: null },
   tasks: 0,
   pullRequests: { total: 0, waiting: 0 },
   links: { total: 0, waiting: 0 },

@@ -74,11 +74,11 @@ describe('guarding the changes of a partition', () => {
     await add(query, 'link', 8, 'removal');
     await updateChange(query, 'link:8', { guard: 'passed' });
     await add(query, 'pull_request', 5, 'creation');
-    const reasons = await guardChanges(query, { removals: 4, creations: 1 });
+    const reasons = await guardChanges(query, { removals: 4, creations: 1, repairs: 9 });
     expect(reasons).toEqual(['2 held: 6 removals or closings wait together, and guard.removals allows 4']);
     const states = await query.selectFrom('outbox').select(['entity', 'state']).orderBy('entity').execute();
     expect(states.filter(({ state }) => state === 'held').map(({ entity }) => entity)).toEqual(['link:3', 'link:4']);
-    expect(await guardChanges(query, { removals: 4, creations: 1 })).toEqual([]);
+    expect(await guardChanges(query, { removals: 4, creations: 1, repairs: 9 })).toEqual([]);
     expect(await findChange(query, 'link:2')).toMatchObject({ guard: 'passed' });
     expect(await findChange(query, 'link:4')).toMatchObject({
       guard: 'held',
@@ -91,13 +91,13 @@ describe('guarding the changes of a partition', () => {
     for (const number of [1, 2, 3, 4]) await add(query, 'link', number, 'creation');
     for (const entity of ['link:1', 'link:2']) await updateChange(query, entity, { guard: 'confirmed' });
     await updateChange(query, 'link:3', { state: 'held' });
-    expect(await guardChanges(query, { removals: 0, creations: 1 })).toEqual([]);
+    expect(await guardChanges(query, { removals: 0, creations: 1, repairs: 9 })).toEqual([]);
   });
 
   it('tells what it holds from what the workspace refused, whether that had passed, was confirmed or was never counted', async () => {
     const { query } = await openTestStore();
     for (const number of [1, 2, 3]) await add(query, 'link', number, 'creation');
-    await guardChanges(query, { removals: 0, creations: 2 });
+    await guardChanges(query, { removals: 0, creations: 2, repairs: 9 });
     await add(query, 'pull_request', 4, 'creation');
     await updateChange(query, 'link:1', { state: 'held', error: 'refused: no' });
     await updateChange(query, 'link:2', { state: 'held', guard: 'confirmed' });
@@ -112,7 +112,7 @@ describe('guarding the changes of a partition', () => {
   it('looks anew at a held change that has become something else', async () => {
     const { query } = await openTestStore();
     await add(query, 'pull_request', 1, 'creation');
-    await guardChanges(query, { removals: 0, creations: 0 });
+    await guardChanges(query, { removals: 0, creations: 0, repairs: 9 });
     expect(await findChange(query, 'pull_request:1')).toMatchObject({ state: 'held' });
     const edit = { kind: 'pull_request', lane: 'mirror', since: 2, due: 3, weight: 1, effect: null } as const;
     await addDifference(query, { entity: 'pull_request:1', ...edit, waiting: [] });

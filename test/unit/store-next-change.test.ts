@@ -81,6 +81,14 @@ describe('the change to be sent next', () => {
       next: 'a',
     },
     {
+      rule: 'a read that nobody waits for only where nothing else is due',
+      rows: [
+        { entity: 'read:tasks', kind: 'read', ...at(900, 800), lane: 'backfill' },
+        { entity: 'b', ...at(3, 1) },
+      ],
+      next: 'b',
+    },
+    {
       rule: 'by name where all is equal',
       rows: [
         { entity: 'b', ...at(5, 3) },
@@ -210,13 +218,15 @@ describe('whatever waits', () => {
 
   /** The same by a look at every row. */
   function searched(rows: readonly OutboxRow[], { onlyReads, onlyWrites, inTurn, ahead = 0 }: Eligible) {
-    const waiting = rows.filter(({ state, kind }) => {
-      return state === 'pending' && !(onlyReads && kind !== 'read') && !(onlyWrites && kind === 'read');
+    const isBackfill = ({ lane }: OutboxRow) => lane === 'backfill';
+    const waiting = rows.filter((each) => {
+      const isRead = each.kind === 'read';
+      return each.state === 'pending' && !(onlyReads && (!isRead || isBackfill(each))) && !(onlyWrites && isRead);
     });
     const ready = waiting.filter(({ due, not_before }) => due <= NOW + ahead && not_before <= NOW);
-    const isBackfill = ({ lane, kind }: OutboxRow) => lane === 'backfill' && kind !== 'read';
     const live = ready.filter((each) => !isBackfill(each));
-    const age = ({ due, weight, kind }: OutboxRow) => (NOW - due) * (weight === 2 && kind !== 'read' ? 1.1 : 1);
+    const isFinished = ({ lane, weight, kind }: OutboxRow) => weight === 2 && kind !== 'read' && lane !== 'backfill';
+    const age = (each: OutboxRow) => (NOW - each.due) * (isFinished(each) ? 1.1 : 1);
     const [first] = (live.length > 0 ? live : ready).toSorted(
       (a, b) => (inTurn ? a.not_before - b.not_before : 0) || age(b) - age(a) || (a.entity < b.entity ? -1 : 1),
     );

@@ -31,6 +31,7 @@ describe('readStatus', () => {
       backfills: [],
       items: 0,
       gone: [],
+      sweep: { running: null, last: null, turn: null },
       tasks: 0,
       pullRequests: { total: 0, waiting: 0 },
       links: { total: 0, waiting: 0 },

@@ -7,12 +7,13 @@ import { applyDocument, applySeenDocuments } from './documents.ts';
 import { applyAddedLink, applyLinkList, applySeenLink, applySeenRemoval } from './links.ts';
 import { applyOwnRecord, applyRecordPage, applySeenRecords } from './records.ts';
 import { linkShape, recordPage, recordShape, taskList, taskShape } from './shapes.ts';
+import { onCompare, type Swept } from './sweep.ts';
 import { applyCreatedTask, applyTaskList, applyTasks, rememberWorkspace } from './tasks.ts';
 
 /** What becomes of an answer, beside what is known. */
-interface Taken {
-  /** Items to look at again. */
-  readonly again: readonly string[];
+export interface Taken extends Swept {
+  /** What is to be looked at again was found by the sweep: nobody waits for it. */
+  readonly isSweep?: boolean;
   /** Items that somebody edited here, and perhaps at the provider first: it is to be asked, since it is right about them. */
   readonly edited?: readonly string[];
 }
@@ -23,22 +24,34 @@ interface Taken {
  */
 export async function applyAnswer(query: Query, answer: Answer, moment: Moment): Promise<Taken> {
   if (answer.workspaceId !== undefined) await writeMeta(query, WORKSPACE_ID, answer.workspaceId);
-  if (answer.action !== 'saw-record-edit') return { again: await apply(query, answer, moment) };
-  return applySeenRecords(query, answer, [recordShape.parse(answer.body)], moment);
+  switch (answer.action) {
+    case 'read-tasks':
+      return applyTaskList(query, answer, moment);
+    case 'read-pull-requests':
+      return applyRecordPage(query, answer, moment);
+    case 'compare-records':
+      return { ...(await onCompare(query, answer, moment)), isSweep: true };
+    case 'saw-record-edit':
+      return applySeenRecords(query, answer, [recordShape.parse(answer.body)], moment);
+    default:
+      return { again: await apply(query, answer as Plain, moment) };
+  }
 }
 
-async function apply(query: Query, answer: Answer, moment: Moment): Promise<readonly string[]> {
+type Plain = Answer & {
+  readonly action: Exclude<
+    Answer['action'],
+    'read-tasks' | 'read-pull-requests' | 'compare-records' | 'saw-record-edit'
+  >;
+};
+
+async function apply(query: Query, answer: Plain, moment: Moment): Promise<readonly string[]> {
   switch (answer.action) {
-    case 'read-pull-requests':
-      return (await applyRecordPage(query, answer, moment)).again;
     case 'saw-record':
-    case 'saw-record-edit':
       return (await applySeenRecords(query, answer, [recordShape.parse(answer.body)], moment)).again;
     case 'saw-records':
     case 'read-records':
       return (await applySeenRecords(query, answer, recordPage.parse(answer.body).pullRequests, moment)).again;
-    case 'read-tasks':
-      return applyTaskList(query, answer, moment);
     case 'read-links':
       return applyLinkList(query, answer, moment);
     case 'record-pull-request':
@@ -57,7 +70,7 @@ async function apply(query: Query, answer: Answer, moment: Moment): Promise<read
     case 'saw-link':
       return applySeenLink(query, linkShape.parse(answer.body), moment);
     case 'saw-link-removed':
-      return applySeenRemoval(query, answer);
+      return applySeenRemoval(query, answer, moment);
     case 'read-document':
       return applyDocument(query, answer, moment);
     case 'saw-documents':

@@ -3,21 +3,25 @@ import type { Answer } from '../../store/answers.ts';
 import type { Query } from '../../store/database.ts';
 import { findEntity, json, saveEntity } from '../../store/entities.ts';
 import { findChange } from '../../store/outbox.ts';
+import { addFindings } from '../../store/workspace-sweeps.ts';
 import type { Moment } from '../context.ts';
 import type { KnownDocument } from '../documents.ts';
 import { documentShape, standingDocuments } from './shapes.ts';
 
 /** Whether a document may be attached: see `reconcile/documents.ts`. */
-export async function applyDocument(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
+export async function applyDocument(query: Query, answer: Answer, moment: Moment): Promise<readonly string[]> {
   const body = documentShape.parse(answer.body);
   const documentId = answer.entity.slice(entity.readDocument('').length);
-  return see(query, { documentId, taskId: body?.taskId ?? null, isMissing: body === null }, answer.sentAt, moment);
+  const standing = { documentId, taskId: body?.taskId ?? null, isMissing: body === null };
+  const { again, isMoved } = await see(query, standing, answer.sentAt, moment);
+  if (isMoved) await addFindings(query, [{ what: 'document-moved', entity: entity.document(documentId) }], moment.now);
+  return again;
 }
 
 export async function applySeenDocuments(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
   const again: string[] = [];
   for (const document of standingDocuments.parse(answer.body).documents)
-    again.push(...(await see(query, document, answer.sentAt, moment)));
+    again.push(...(await see(query, document, answer.sentAt, moment)).again);
   return again;
 }
 
@@ -27,13 +31,15 @@ async function see(
   { documentId, taskId, isMissing }: KnownDocument & { readonly documentId: string },
   sentAt: number,
   moment: Moment,
-): Promise<string[]> {
+): Promise<{ readonly again: readonly string[]; readonly isMoved: boolean }> {
   const row = await findEntity(query, entity.document(documentId));
-  if (!row || (row.known_at ?? 0) >= sentAt || (await findChange(query, row.entity))?.sent != null) return [];
+  if (!row || (row.known_at ?? 0) >= sentAt || (await findChange(query, row.entity))?.sent != null)
+    return { again: [], isMoved: false };
   const before = json<KnownDocument>(row.known);
   const wasOurs = before?.taskId != null && before.taskId === row.task_id;
-  const hand = wasOurs && taskId !== row.task_id ? 'removed' : row.hand;
+  const isMoved = wasOurs && taskId !== row.task_id;
+  const hand = isMoved ? 'removed' : row.hand;
   const known = JSON.stringify({ taskId, isMissing } satisfies KnownDocument);
   await saveEntity(query, { ...row, known, known_at: moment.now, hand });
-  return row.item_key ? [row.item_key] : [];
+  return { again: row.item_key ? [row.item_key] : [], isMoved };
 }

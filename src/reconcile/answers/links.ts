@@ -14,43 +14,47 @@ import {
 } from '../../store/entities.ts';
 import { itemsNamed } from '../../store/item-names.ts';
 import { dropDifference, findChange } from '../../store/outbox.ts';
+import { addFindings } from '../../store/workspace-sweeps.ts';
 import type { Moment } from '../context.ts';
 import { nameOf, normalUrl } from '../link-rules/names.ts';
 import type { KnownLink } from '../links.ts';
 import { type ListedLink, type ListedRecord, linkList, linkShape } from './shapes.ts';
 
 /** A record names the tasks that have a link with its URL: so a person's removals and additions are seen for nothing. */
-export async function compareLinks(
-  query: Query,
-  itemKey: string,
-  record: ListedRecord,
-  sentAt: number,
-  moment: Moment,
-): Promise<void> {
+export async function compareLinks(query: Query, itemKey: string, record: ListedRecord, look: Look): Promise<void> {
   for (const link of await linksOfItem(query, itemKey)) {
     const exists = record.taskIds?.includes(link.task_id as string) ?? false;
     // After a rename at the provider the record has another URL than the link: then it tells nothing of it.
     const isTold = (json<KnownLink>(link.known)?.url ?? record.url) === record.url;
     if (!isTold) continue;
-    if (link.known !== null && !exists) await removedByHand(query, link, sentAt);
-    else if (link.known === null && exists) await foundThere(query, link, sentAt, moment.now);
+    if (link.known !== null && !exists) await removedByHand(query, link, look);
+    else if (link.known === null && exists) await foundThere(query, link, look);
   }
 }
 
+/** How a link was looked at. */
+interface Look {
+  /** When what tells of it was asked for, and now; epoch milliseconds. */
+  readonly sentAt: number;
+  readonly now: number;
+  /** Whether a round of the sweep tells what is found. */
+  readonly isSwept: boolean;
+}
+
 /** A link of ours that vanished without our doing was removed by a person, and stays removed. */
-async function removedByHand(query: Query, link: EntityRow, sentAt: number): Promise<void> {
+async function removedByHand(query: Query, link: EntityRow, { sentAt, now, isSwept }: Look): Promise<void> {
   if ((link.known_at ?? 0) >= sentAt) return;
   if (await findChange(query, link.entity)) return;
   const hand = link.desired === null ? null : 'removed';
   await saveEntity(query, { ...link, known: null, remote_id: null, hand });
+  if (isSwept) await addFindings(query, [{ what: 'link-removed', entity: link.entity }], now);
 }
 
 /** It stands there already: whoever made it, nothing need be sent. */
 async function foundThere(
   query: Query,
   link: EntityRow,
-  sentAt: number,
-  now: number,
+  { sentAt, now, isSwept }: Look,
   told?: Partial<EntityRow>,
 ): Promise<void> {
   if ((link.known_at ?? 0) >= sentAt) return;
@@ -59,6 +63,7 @@ async function foundThere(
   const url = json<KnownLink>(link.desired)?.url;
   await saveEntity(query, { ...link, known: JSON.stringify({ url }), hand: null, ...told, known_at: now });
   await dropDifference(query, link.entity);
+  if (isSwept) await addFindings(query, [{ what: 'link-added', entity: link.entity }], now);
 }
 
 /** The server answers with the link that exists for that URL, which a person may have made before us. */
@@ -83,17 +88,23 @@ function whoMade(link: ListedLink): Pick<EntityRow, 'known' | 'remote_id' | 'han
 export async function applyLinkList(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
   const { workItems } = linkList.parse(answer.body);
   const taskId = answer.entity.slice(entity.readLinks('').length);
+  const look = { sentAt: answer.sentAt, now: moment.now, isSwept: true };
   const again: string[] = [];
   for (const row of await linksOfTask(query, taskId)) {
     const url = json<KnownLink>(row.known ?? row.desired)?.url;
     const found = workItems.find((link) => link.workItemId === row.remote_id || link.url === url);
     if (row.known === null && !found) continue;
-    if (!found) await removedByHand(query, row, answer.sentAt);
-    else if (row.known === null) await foundThere(query, row, answer.sentAt, moment.now, whoMade(found));
+    if (!found) await removedByHand(query, row, look);
+    else if (row.known === null) await foundThere(query, row, look, whoMade(found));
     else await saveEntity(query, { ...row, ...whoMade(found) });
     if (row.item_key) again.push(row.item_key);
   }
-  for (const link of workItems) again.push(...(await keepForeign(query, { ...link, taskId }, moment)));
+  for (const link of workItems) {
+    const foreign = await keepForeign(query, { ...link, taskId }, moment);
+    const findings = foreign.map((key) => ({ what: 'link-added' as const, entity: entity.link(key, taskId) }));
+    await addFindings(query, findings, moment.now);
+    again.push(...foreign);
+  }
   return again;
 }
 
@@ -126,12 +137,12 @@ async function keepForeign(query: Query, link: ListedLink, moment: Moment): Prom
   return again;
 }
 
-export async function applySeenRemoval(query: Query, answer: Answer): Promise<string[]> {
+export async function applySeenRemoval(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
   const { taskId, workItemId } = z.object({ taskId: z.string(), workItemId: z.string() }).parse(answer.body);
   const again: string[] = [];
   for (const row of await linksOfTask(query, taskId)) {
     if (row.known === null || row.remote_id !== workItemId) continue;
-    await removedByHand(query, row, answer.sentAt);
+    await removedByHand(query, row, { sentAt: answer.sentAt, now: moment.now, isSwept: false });
     if (row.item_key) again.push(row.item_key);
   }
   return again;

@@ -10,6 +10,7 @@ import type { Moment } from '../context.ts';
 import { differingFields } from '../diff.ts';
 import { compareLinks } from './links.ts';
 import { isOlder, type ListedRecord, recordPage } from './shapes.ts';
+import { onRecordPage, sweepOf } from './sweep.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -42,7 +43,8 @@ export async function applyOwnRecord(
 ): Promise<string[]> {
   const name = nameOf(record);
   const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
-  return keep(query, { row, known: json(row.known) ?? record }, { record, sentAt: answer.sentAt, moment });
+  const sight = { record, sentAt: answer.sentAt, moment, isSwept: false };
+  return keep(query, { row, known: json(row.known) ?? record }, sight);
 }
 
 /** The items to look at again, and those among them whose record somebody else has changed. */
@@ -58,6 +60,8 @@ interface Sight {
   /** When what tells of it was asked for, epoch milliseconds. */
   readonly sentAt: number;
   readonly moment: Moment;
+  /** Whether a round of the sweep tells what it finds. */
+  readonly isSwept: boolean;
 }
 
 /**
@@ -100,12 +104,12 @@ async function isUnderWay(query: Query, name: string): Promise<boolean> {
 async function keep(
   query: Query,
   { row, known }: { readonly row: EntityRow; readonly known: Fields },
-  { record, sentAt, moment }: Sight,
+  { record, sentAt, moment, isSwept }: Sight,
 ): Promise<string[]> {
   const next = JSON.stringify({ ...known, taskIds: record.taskIds ?? known['taskIds'], ...marksOf(record) });
   if (next !== row.known) await saveEntity(query, { ...row, known: next, known_at: row.known_at ?? moment.now });
   if (row.item_key === null) return [];
-  if (record.taskIds) await compareLinks(query, row.item_key, record, sentAt, moment);
+  if (record.taskIds) await compareLinks(query, row.item_key, record, { sentAt, now: moment.now, isSwept });
   return row.known === null ? [row.item_key] : [];
 }
 
@@ -114,20 +118,30 @@ export async function applySeenRecords(
   { sentAt }: Answer,
   records: readonly ListedRecord[],
   moment: Moment,
+  isSwept = false,
 ): Promise<Seen> {
   const again: string[] = [];
   const edited: string[] = [];
   for (const record of records) {
-    const seen = await see(query, { record, sentAt, moment });
+    const seen = await see(query, { record, sentAt, moment, isSwept });
     again.push(...seen.again);
     edited.push(...seen.edited);
   }
   return { again, edited };
 }
 
-export async function applyRecordPage(query: Query, answer: Answer, moment: Moment): Promise<Seen> {
-  const page = recordPage.parse(answer.body);
-  const seen = await applySeenRecords(query, answer, page.pullRequests, moment);
-  if (!page.nextCursor) await writeMeta(query, PULL_REQUESTS_READ, String(moment.now));
-  return seen;
+/** A page of the list of all. What a round of the sweep finds on it goes behind everything else. */
+export async function applyRecordPage(query: Query, answer: Answer, moment: Moment): Promise<PageTaken> {
+  const { pullRequests, nextCursor } = recordPage.parse(answer.body);
+  const sweep = await sweepOf(query, answer);
+  const { again } = await applySeenRecords(query, answer, pullRequests, moment, sweep !== undefined);
+  const isLast = !nextCursor;
+  if (isLast) await writeMeta(query, PULL_REQUESTS_READ, String(moment.now));
+  if (sweep) await onRecordPage(query, sweep, answer, { listed: pullRequests.map(nameOf), isLast }, moment);
+  return { again, isSweep: sweep !== undefined };
+}
+
+interface PageTaken {
+  readonly again: readonly string[];
+  readonly isSweep: boolean;
 }

@@ -12,6 +12,7 @@ import { allTaskKeys, forgetTask, saveTask, taskOfSource, tasksByKeys } from '..
 import type { Moment } from '../context.ts';
 import { nameOf } from '../link-rules/names.ts';
 import { isOlder, type ListedTask, taskList, taskShape } from './shapes.ts';
+import { onTaskList, type Swept, sweepOf } from './sweep.ts';
 
 /** Keeps tasks, and looks at the items that name them or that they were made for. */
 export async function applyTasks(query: Query, tasks: readonly ListedTask[], moment: Moment): Promise<string[]> {
@@ -84,20 +85,38 @@ export async function rememberWorkspace(query: Query, task: ListedTask | undefin
 }
 
 /** One complete list: what it lacks is gone. It is the oracle for the key set and for creates of unknown fate. */
-export async function applyTaskList(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
+export async function applyTaskList(query: Query, answer: Answer, moment: Moment): Promise<Swept> {
   const { tasks } = taskList.parse(answer.body);
   const before = await allTaskKeys(query);
   const present = new Set(tasks.map(({ taskId }) => taskId));
-  for (const taskId of before.keys()) {
+  const missing: string[] = [];
+  for (const [taskId, key] of before) {
     // One that was seen after the list was asked for may be younger than the list.
-    if (!present.has(taskId)) await forgetTask(query, taskId, answer.sentAt);
+    if (!present.has(taskId) && (await forgetTask(query, taskId, answer.sentAt))) missing.push(key);
   }
+  const sweep = await sweepOf(query, answer);
+  const otherwise = sweep ? await changedTasks(query, tasks) : [];
   const changed = await keepTasks(query, tasks, moment);
   await settleCreates(query, answer.sentAt, moment);
   await releaseCreates(query, answer.sentAt);
   await writeMeta(query, TASKS_READ, String(moment.now));
   await rememberWorkspace(query, tasks[0]);
-  return itemsOfTasks(query, changed);
+  const again = await itemsOfTasks(query, changed);
+  if (!sweep) return { again };
+  const found = { count: tasks.length, changed: otherwise, missing };
+  return { again, swept: await onTaskList(query, sweep, found, moment) };
+}
+
+/** Keys of those that say something else than is held. */
+async function changedTasks(query: Query, tasks: readonly ListedTask[]): Promise<string[]> {
+  const keys = tasks.map(({ key }) => key);
+  const held = await tasksByKeys(query, keys);
+  const isChanged = ({ taskId, key, title, status, updatedAt }: ListedTask) => {
+    const task = held.get(key);
+    if (task?.taskId !== taskId || isOlder(updatedAt, task.updatedAt)) return false;
+    return task.title !== title || task.status !== status;
+  };
+  return tasks.filter(isChanged).map(({ key }) => key);
 }
 
 /**

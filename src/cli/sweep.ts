@@ -1,0 +1,108 @@
+import type { Command } from 'commander';
+import type { SweepProgress } from '../daemon/sweep.ts';
+import { type Clock, sleep } from '../lib/clock.ts';
+import type { Finding } from '../model/foreign-edits.ts';
+import type { SweepReport } from '../store/workspace-sweeps.ts';
+import { type Asking, askingWorkspace } from './ask-workspace.ts';
+import { type Exit, type Setting, say, sessionOf } from './setting.ts';
+import { plural, printable, span } from './words.ts';
+import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+
+/** Exit code where repairs wait for a person, or nothing gets through. */
+const PARTIAL = 3;
+/** How often the progress is looked at, and how often it is told, milliseconds. */
+const LOOK_EVERY = 1_000;
+const TELL_EVERY = 10_000;
+
+const HELP = `
+Lists the tasks and the pull requests of the workspace behind everything else in the quota, and compares them with what is
+known. Records that somebody changed are put right; tasks, links and documents that people changed stay as they are. The daemon
+does the same every day (workspace.sweep); this command asks for it now, or shows the sweep that runs, and may be ended.`;
+
+/** `worksync sweep`: compares the workspace's own lists with what is known, now. */
+export function addSweep(program: Command, setting: Setting, exit: Exit): void {
+  const described = {
+    usage: 'sweep',
+    description: 'compare what the workspace holds with what is known, and put right what somebody changed',
+    example: 'sweep --json',
+  };
+  workspaceCommand(program, described)
+    .addHelpText('after', HELP)
+    .action(async (flags: WorkspaceFlags) => {
+      const session = sessionOf(setting, flags, () => 'warn');
+      await askingWorkspace(session, flags, async (asking) => {
+        const { isNew } = await asking.ask('sweep', {});
+        if (!isNew) say('a sweep runs already');
+        exit(await follow(asking, flags, session.parts.clock));
+      });
+    });
+}
+
+/** Shows the progress until all is compared and put right. Without a daemon the stages run in this process meanwhile. */
+async function follow({ ask, partition }: Asking, flags: WorkspaceFlags, clock: Clock): Promise<number> {
+  partition?.startUnscheduled();
+  let toldAt = Number.NEGATIVE_INFINITY;
+  for (;;) {
+    const progress = await ask('sweep-progress', {});
+    const { report, state } = progress;
+    const isDone = report?.finishedAt != null && report.repairs.waiting === 0;
+    if (isDone || (state !== null && partition !== undefined)) {
+      if (state !== null) say(printable(state));
+      show({ text: report ? describeEnd(report) : 'nothing was compared', json: [progress] }, flags);
+      return isDone && report.repairs.held === 0 ? 0 : PARTIAL;
+    }
+    if (clock.monotonic() - toldAt >= TELL_EVERY) {
+      toldAt = clock.monotonic();
+      say(printable(describeProgress(progress)));
+    }
+    await sleep(clock, LOOK_EVERY);
+  }
+}
+
+function describeProgress({ report, state, listed }: SweepProgress): string {
+  const part = report?.finishedAt == null ? `${plural(listed, 'record')} listed so far` : describeRound(report);
+  return state === null ? part : `${part}; ${state}`;
+}
+
+function describeEnd(report: SweepReport): string {
+  const took = span((report.finishedAt ?? report.startedAt) - report.startedAt);
+  return [
+    `${describeRound(report)}, in ${took}`,
+    ...report.latest.map(({ what, entity }) => printable(`  ${WORDS[what][0]}: ${entity}`)),
+  ].join('\n');
+}
+
+/** What a round compared and found, in one line. */
+export function describeRound({ tasks, records, found, repairs }: SweepReport): string {
+  const wrong = found['record-changed'] + found['record-missing'];
+  const left = [
+    ...(repairs.waiting > 0 ? [`${repairs.waiting} waiting`] : []),
+    ...(repairs.held > 0 ? [`${repairs.held} held`] : []),
+  ];
+  const byPeople = (Object.keys(WORDS) as Finding[]).filter((what) => !what.startsWith('record-') && found[what] > 0);
+  const words = [
+    `${plural(tasks, 'task')} and ${plural(records, 'record')} compared`,
+    wrong === 0
+      ? 'nothing to put right'
+      : `${plural(repairs.done, 'record')} put right${left.map((each) => `, ${each}`).join('')}`,
+    ...(byPeople.length > 0
+      ? [`changed by people: ${byPeople.map((what) => countOf(what, found[what])).join(', ')}`]
+      : []),
+  ];
+  return words.join('; ');
+}
+
+function countOf(what: Finding, count: number): string {
+  const [one, many] = WORDS[what];
+  return count === 1 ? `1 ${one}` : `${count} ${many}`;
+}
+
+const WORDS: Readonly<Record<Finding, readonly [one: string, many: string]>> = {
+  'record-changed': ['record changed', 'records changed'],
+  'record-missing': ['record missing', 'records missing'],
+  'task-changed': ['task changed', 'tasks changed'],
+  'task-missing': ['task missing', 'tasks missing'],
+  'link-removed': ['link removed', 'links removed'],
+  'link-added': ['link added', 'links added'],
+  'document-moved': ['document moved', 'documents moved'],
+};

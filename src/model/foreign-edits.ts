@@ -1,0 +1,145 @@
+/**
+ * What becomes of what others do to things that worksync knows, and nobody told it of: at the latest with the next sweep. The page
+ * of it is generated from here, and a law proves each line.
+ */
+export interface ForeignEdit {
+  readonly side: 'workspace' | 'provider';
+  readonly thing: string;
+  readonly edit: string;
+  readonly result: string;
+  /** Requests that it costs beside the lists. */
+  readonly writes: 0 | 1;
+  /** Seen by the lists of the workspace sweep, by its turn through what stands in no list, or by the sweep of the connection. */
+  readonly seen: 'lists' | 'turn' | 'connection';
+  /** What the sweep tells of it, where it tells anything. */
+  readonly finding?: Finding;
+}
+
+/** What a sweep of the workspace may find to be otherwise than known. */
+export const FINDINGS = [
+  'record-changed',
+  'record-missing',
+  'task-changed',
+  'task-missing',
+  'link-removed',
+  'link-added',
+  'document-moved',
+] as const;
+export type Finding = (typeof FINDINGS)[number];
+
+const RIGHT = 'is as its provider says again';
+
+export const FOREIGN_EDITS = {
+  recordChanged: {
+    side: 'workspace',
+    thing: 'record of a pull request',
+    edit: 'a field is changed',
+    result: RIGHT,
+    writes: 1,
+    seen: 'lists',
+    finding: 'record-changed',
+  },
+  recordRemoved: {
+    side: 'workspace',
+    thing: 'record of a pull request',
+    edit: 'it is removed',
+    result: 'is written again',
+    writes: 1,
+    seen: 'lists',
+    finding: 'record-missing',
+  },
+  recordChangedBack: {
+    side: 'workspace',
+    thing: 'record of a pull request',
+    edit: 'a field is changed, and changed back',
+    result: 'stays',
+    writes: 0,
+    seen: 'lists',
+  },
+  recordAdded: {
+    side: 'workspace',
+    thing: 'record of a pull request that no connection follows',
+    edit: 'it is added, changed or removed',
+    result: 'stays as people left it',
+    writes: 0,
+    seen: 'lists',
+  },
+  pullLinkRemoved: {
+    side: 'workspace',
+    thing: 'link to a pull request',
+    edit: 'it is removed',
+    result: 'stays removed, until the text names the task anew',
+    writes: 0,
+    seen: 'lists',
+    finding: 'link-removed',
+  },
+  pullLinkAdded: {
+    side: 'workspace',
+    thing: 'link to a pull request that names no task',
+    edit: 'it is added by hand',
+    result: 'stays',
+    writes: 0,
+    seen: 'lists',
+  },
+  itemLinkRemoved: {
+    side: 'workspace',
+    thing: 'link to a work item',
+    edit: 'it is removed',
+    result: 'stays removed, until the text names the task anew',
+    writes: 0,
+    seen: 'turn',
+    finding: 'link-removed',
+  },
+  itemLinkAdded: {
+    side: 'workspace',
+    thing: 'link to a work item, on a task that has one already',
+    edit: 'it is added by hand',
+    result: 'stays, and the task stands for the work item',
+    writes: 0,
+    seen: 'turn',
+    finding: 'link-added',
+  },
+  taskChanged: {
+    side: 'workspace',
+    thing: 'task',
+    edit: 'title or status is changed',
+    result: 'stays as people left it',
+    writes: 0,
+    seen: 'lists',
+    finding: 'task-changed',
+  },
+  taskRemoved: {
+    side: 'workspace',
+    thing: 'task',
+    edit: 'it is removed',
+    result: 'stays removed',
+    writes: 0,
+    seen: 'lists',
+    finding: 'task-missing',
+  },
+  documentMoved: {
+    side: 'workspace',
+    thing: 'document that was attached to a task',
+    edit: 'it is attached to another, or to none',
+    result: 'stays as people left it',
+    writes: 0,
+    seen: 'turn',
+    finding: 'document-moved',
+  },
+  itemRemoved: {
+    side: 'provider',
+    thing: 'pull request or work item',
+    edit: 'it is removed, or not shown to the credential any more',
+    result: 'is gone: its record and its links stay as they are, and nothing is written for it',
+    writes: 0,
+    seen: 'connection',
+  },
+  itemRestored: {
+    side: 'provider',
+    thing: 'pull request or work item that was gone',
+    edit: 'it is restored, or shown again, and was changed meanwhile',
+    result: `its record ${RIGHT}`,
+    writes: 1,
+    seen: 'connection',
+  },
+} as const satisfies Readonly<Record<string, ForeignEdit>>;

@@ -1,0 +1,123 @@
+import type { Bell } from '../lib/bell.ts';
+import { type Clock, sleep } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Job, Schedule } from '../lib/scheduler.ts';
+import { nextTurn } from '../lib/turn.ts';
+import { entity } from '../model/change.ts';
+import type { Store } from '../store/database.ts';
+import { wishReads } from '../store/list-reads.ts';
+import { findChange } from '../store/outbox.ts';
+import { beginSweep } from '../store/workspace-sweeps.ts';
+import { nextInTurn, readTurn, START, type Turn, writeTurn } from '../store/workspace-turn.ts';
+
+export interface SweepJobsDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly when: Schedule;
+  /** Requests that the workspace allows in one window of so many milliseconds. */
+  readonly quota: { readonly requests: number; readonly window: number };
+  /** Rung when a read was wished for. */
+  readonly outbox: Bell;
+}
+
+export const SWEEP = 'workspace.sweep';
+const LINKS = 'workspace.links';
+
+const DAY = 86_400_000;
+/** Of the quota of a day, for what stands in no list. */
+const SHARE = 0.02;
+/** A run ends after this part of its interval, so that the next one begins in time; where it stands is kept. */
+const OF_INTERVAL = 0.9;
+/** How often it is looked whether what was asked for last has been answered, milliseconds. */
+const LOOK_EVERY = 30_000;
+
+/** Both only wish for reads: rows of the outbox in the lowest lane, whose answers reconcile compares with what is known. */
+export function sweepJobs(deps: SweepJobsDeps): Job[] {
+  return [
+    { name: SWEEP, when: deps.when, run: () => sweep(deps) },
+    { name: LINKS, when: deps.when, run: (signal) => takeTurn(deps, signal) },
+  ];
+}
+
+/** Begins a round, where none runs; its answers end it. What one that runs lacks, and nobody asks for any more, is asked for anew. */
+async function sweep({ store, clock, outbox }: SweepJobsDeps): Promise<void> {
+  const now = clock.now();
+  await store.commit(async (transaction) => {
+    const { sweep: round, isNew } = await beginSweep(transaction, now);
+    const lacking = [
+      ...(round.tasks_at === null ? [entity.readTasks] : []),
+      ...(round.records_at === null ? [entity.readPullRequests] : []),
+    ];
+    for (const list of lacking) {
+      // One that is on its way may have been asked for before a new round.
+      if (isNew || !(await findChange(transaction, list))) await wishReads(transaction, [list], now, 'backfill');
+    }
+  });
+  outbox.ring();
+}
+
+/** Reads one after the other what stands in no list, as far as the interval goes, and from where the last run stopped. */
+async function takeTurn(deps: SweepJobsDeps, signal: AbortSignal): Promise<void> {
+  const { clock, when } = deps;
+  const pace = paceOf(deps.quota);
+  const until = clock.monotonic() + OF_INTERVAL * (typeof when === 'object' && 'everyMs' in when ? when.everyMs : DAY);
+  let turn = await goOn(deps);
+  while (turn && !signal.aborted) {
+    await sleep(clock, Math.min(pace, Math.max(0, turn.readAt + pace - clock.now())), signal);
+    await untilAnswered(deps, turn, signal);
+    if (signal.aborted || clock.monotonic() >= until) return;
+    turn = await next(deps, turn);
+  }
+}
+
+/** Milliseconds between two reads. */
+function paceOf({ requests, window }: SweepJobsDeps['quota']): number {
+  return DAY / Math.max(1, Math.floor((SHARE * requests * DAY) / window));
+}
+
+/** The turn that was interrupted, or a new one, where there is anything to read. */
+async function goOn({ store, clock }: SweepJobsDeps): Promise<Turn | undefined> {
+  const last = await readTurn(store.query);
+  if (last && last.endedAt === null) return last;
+  return { startedAt: clock.now(), endedAt: null, readAt: 0, read: 0, after: START };
+}
+
+/** A quota that is used up must not let reads pile up. */
+async function untilAnswered(
+  { store, clock }: SweepJobsDeps,
+  { after, read }: Turn,
+  signal: AbortSignal,
+): Promise<void> {
+  if (read === 0) return;
+  while (!signal.aborted && (await findChange(store.query, nameOf(after)))) await sleep(clock, LOOK_EVERY, signal);
+}
+
+function nameOf({ kind, name }: Turn['after']): string {
+  return kind === 'link' ? entity.readLinks(name) : entity.readDocument(name.slice(entity.document('').length));
+}
+
+/** @returns the turn after one read more; undefined at its end */
+async function next({ store, clock, outbox, logger }: SweepJobsDeps, turn: Turn): Promise<Turn | undefined> {
+  let { after } = turn;
+  for (;;) {
+    const step = await nextInTurn(store.query, after);
+    if (step.found) {
+      const now = clock.now();
+      const found = { ...turn, after: step.found, readAt: now, read: turn.read + 1 };
+      await store.commit(async (transaction) => {
+        await wishReads(transaction, [nameOf(found.after)], now, 'backfill');
+        await writeTurn(transaction, found);
+      });
+      outbox.ring();
+      return found;
+    }
+    if (!step.after) break;
+    after = step.after;
+    await nextTurn();
+  }
+  if (turn.read === 0) return undefined;
+  await writeTurn(store.query, { ...turn, endedAt: clock.now() });
+  logger.info({ read: turn.read }, 'links of work items and documents looked at');
+  return undefined;
+}

@@ -1,0 +1,94 @@
+import type { Query } from './database.ts';
+import { json } from './entities.ts';
+import { readMeta, writeMeta } from './meta.ts';
+
+/**
+ * Links of work items and attached documents stand in no list: they are read one after the other, a task or a document at a time.
+ * Where this turn stands outlives the process.
+ */
+export interface Turn {
+  /** When it began, and when it came to its end; null while it goes on. Epoch milliseconds. */
+  readonly startedAt: number;
+  readonly endedAt: number | null;
+  /** When the last one was asked for. */
+  readonly readAt: number;
+  /** How many were asked for. */
+  readonly read: number;
+  /** What was asked for last: links of tasks first, then documents. */
+  readonly after: Place;
+}
+
+interface Place {
+  readonly kind: 'link' | 'document';
+  /** Id of the task, or entity of the document. */
+  readonly name: string;
+}
+
+const TURN = 'workspace_turn';
+
+export async function readTurn(query: Query): Promise<Turn | undefined> {
+  return json<Turn>((await readMeta(query, TURN)) ?? null);
+}
+
+export async function writeTurn(query: Query, turn: Turn): Promise<void> {
+  await writeMeta(query, TURN, JSON.stringify(turn));
+}
+
+/** Before all links and documents. */
+export const START: Place = { kind: 'link', name: '' };
+
+/** Rows looked at in one statement: few enough that nobody waits for it. */
+const LOOKED_AT = 500;
+
+/** Where the turn goes on: what is to be read, and where to look next; neither: it has come to its end. */
+export interface Step {
+  readonly found?: Place;
+  readonly after?: Place;
+}
+
+/** The next one, among the next rows. */
+export async function nextInTurn(query: Query, after: Place): Promise<Step> {
+  return after.kind === 'link' ? nextLinks(query, after.name) : nextDocument(query, after.name);
+}
+
+/** Only tasks that work items are linked to: links of pull requests stand in the list of records. */
+async function nextLinks(query: Query, after: string): Promise<Step> {
+  const rows = await query
+    .selectFrom('entities')
+    .select(['task_id', 'item_key'])
+    .where('task_id', '>', after)
+    .where('kind', '=', 'link')
+    .orderBy('task_id')
+    .limit(LOOKED_AT)
+    .execute();
+  const keys = rows.flatMap(({ item_key }) => item_key ?? []);
+  const items = await query
+    .selectFrom('items')
+    .select('key')
+    .where('key', 'in', ['', ...keys])
+    .where('kind', '=', 'work_item')
+    .execute();
+  const isItem = new Set(items.map(({ key }) => key));
+  const found = rows.find(({ item_key }) => item_key !== null && isItem.has(item_key))?.task_id;
+  if (found) return { found: { kind: 'link', name: found } };
+  const last = rows.at(-1)?.task_id;
+  // A task with more links than that is gone past: nobody makes so many by hand.
+  return { after: last && rows.length === LOOKED_AT ? { kind: 'link', name: last } : { kind: 'document', name: '' } };
+}
+
+/** Only those that were attached here. */
+async function nextDocument(query: Query, after: string): Promise<Step> {
+  const rows = await query
+    .selectFrom('entities')
+    .select(['entity', 'task_id', 'known'])
+    .where('entity', '>', after === '' ? 'document:' : after)
+    .where('entity', '<', 'document;')
+    .where('kind', '=', 'document')
+    .orderBy('entity')
+    .limit(LOOKED_AT)
+    .execute();
+  const found = rows.find(({ known, task_id }) => task_id !== null && json(known)?.['taskId'] === task_id);
+  if (found) return { found: { kind: 'document', name: found.entity } };
+  const last = rows.at(-1)?.entity;
+  return last && rows.length === LOOKED_AT ? { after: { kind: 'document', name: last } } : {};
+}

@@ -1,0 +1,133 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Faults } from '../../src/workspace-service/faults.ts';
+import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
+import { createForge, type Forge, pulls } from '../support/forge.ts';
+import { createWeather, type Weather } from '../support/weather.ts';
+
+/** The sweep of the workspace against the real service; its law stands in `test/laws/workspace-sweep.test.ts`. */
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const THEN = Date.UTC(2026, 0, 4, 9);
+
+let world: World;
+let weather: Weather;
+let forge: Forge;
+afterEach(() => world.close());
+
+/** Three pull requests, mirrored; nothing tells of a change at either side but sweeps of the workspace, one in an hour. */
+async function open(options: WorldOptions = {}): Promise<void> {
+  let clock: World['clock'] | undefined;
+  weather = createWeather(() => clock?.elapsed() ?? 0);
+  const faults: Faults = { before: weather.before?.bind(weather), after: weather.after?.bind(weather) };
+  forge = createForge({ app: pulls(3, THEN).map((pull) => ({ ...pull, state: 'open' })) });
+  const connections = { forge: { connector: 'gitlab', poll: '30d', sweep: 'off' } };
+  world = await createWorld({
+    faults,
+    connectors: [forge.connector],
+    ...options,
+    config: { connections, workspace: { sweep: '1h' }, ...options.config },
+  });
+  clock = world.clock;
+  await world.until(async () => (await titles()).length === 3);
+  await world.settled();
+}
+
+async function records() {
+  return (await world.people.listPullRequests({ query: {} }, {})).body.pullRequests;
+}
+
+const titles = async () => (await records()).map(({ title }) => title).sort();
+const sweepOf = async () => (await world.partition().status()).sweep;
+
+async function editByHand(identifier: string, title: string): Promise<void> {
+  await world.people.updatePullRequest({ body: { provider: 'gitlab', repoId: 'app', identifier, title } }, {});
+}
+
+/** The next round that ends, and all that it asks for is sent. */
+async function swept(): Promise<void> {
+  const before = (await sweepOf()).last?.finishedAt;
+  await world.until(async () => (await sweepOf()).last?.finishedAt !== before, 3 * HOUR);
+  await world.settled();
+}
+
+describe('the sweep of the workspace', () => {
+  it('puts right what somebody changed and nobody told of, again and again, and tells it', async () => {
+    await open();
+    await editByHand('2', 'By hand');
+    await swept();
+    expect(await titles()).toEqual(['Pull 1', 'Pull 2', 'Pull 3']);
+    expect((await sweepOf()).last).toMatchObject({
+      records: 3,
+      found: { 'record-changed': 1, 'record-missing': 0, 'task-changed': 0 },
+      repairs: { done: 1, waiting: 0, held: 0 },
+      latest: [{ what: 'record-changed', entity: 'pull_request:gitlab/app/2' }],
+    });
+    expect(await world.metrics()).toContain('worksync_workspace_sweep_found{workspace="test",what="record-changed"} 1');
+
+    weather.arrivals.length = 0;
+    await swept();
+    expect((await sweepOf()).last).toMatchObject({ records: 3, found: { 'record-changed': 0 } });
+    expect(weather.arrivals.filter(({ method }) => method !== 'GET')).toEqual([]);
+  });
+
+  it('costs two lists and one write, behind what somebody waits for', async () => {
+    await open();
+    await editByHand('3', 'By hand');
+    weather.arrivals.length = 0;
+    await world.partition().timetable.runNow('workspace.sweep');
+    await world.settled();
+    expect(weather.arrivals.map(({ method, url }) => `${method} ${url.replace(/^.*\//, '')}`)).toEqual([
+      'GET pull-requests?limit=100',
+      'GET tasks?all=true',
+      'POST pull-requests',
+    ]);
+  });
+
+  it('tells of a task that people changed, and leaves it', async () => {
+    await open();
+    const { taskId, key } = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body;
+    await swept();
+    await world.people.updateTask({ taskId, body: { title: 'It broke' } as never }, {});
+    await swept();
+    expect((await sweepOf()).last).toMatchObject({
+      tasks: 1,
+      found: { 'task-changed': 1 },
+      latest: [{ what: 'task-changed', entity: key }],
+    });
+    expect((await world.people.getTask({ taskId }, {})).body.title).toBe('It broke');
+  });
+
+  it('goes on over an end of the process between its lists', async () => {
+    await open();
+    await editByHand('1', 'By hand');
+    weather.turn({
+      before: ({ url }) => (url.includes('/pull-requests?') ? { status: 503, body: 'later' } : undefined),
+    });
+    await world.partition().timetable.runNow('workspace.sweep');
+    await world.clock.advance(MINUTE);
+    const start = world.kill();
+    weather.turn({});
+    await start();
+    await world.until(async () => (await sweepOf()).last !== null, HOUR);
+    await world.settled();
+    expect(await titles()).toEqual(['Pull 1', 'Pull 2', 'Pull 3']);
+  });
+
+  it('holds more repairs than the guard allows, until a person lets them go', async () => {
+    await open({ config: { guard: { repairs: 1 } } });
+    for (const each of ['1', '2', '3']) await editByHand(each, 'By hand');
+    await swept();
+    expect((await sweepOf()).last?.repairs).toEqual({ done: 1, waiting: 0, held: 2 });
+    expect((await titles()).filter((title) => title === 'By hand')).toHaveLength(2);
+  });
+
+  it('comes never where it is off, unless somebody asks', async () => {
+    await open({ config: { workspace: { sweep: 'off' } } });
+    await world.clock.advance(DAY + 3 * HOUR);
+    expect(await sweepOf()).toEqual({ running: null, last: null, turn: null });
+    await world.partition().timetable.runNow('workspace.sweep');
+    await world.until(async () => (await sweepOf()).last !== null, HOUR);
+  });
+});
