@@ -38,7 +38,7 @@ export async function askingWorkspace<Result>(
   }
   const composition = await compose(onlyOf(session, config), session.parts);
   try {
-    const [partition] = composition.partitions;
+    const [partition] = composition.workspaces.partitions();
     if (!partition) throw new SyncError('internal', 'the workspace did not open');
     const ask: Asking['ask'] = (question, asked) =>
       audibly('an answer', longestAnswer(question), async () =>

@@ -25,7 +25,8 @@ export async function check(session: Session, { offline = false } = {}): Promise
   }
   const composition = await compose(session, parts);
   try {
-    const ask = () => checkAll(composition);
+    const ask = () =>
+      checkAll({ partitions: composition.workspaces.partitions(), wrong: composition.workspaces.broken() });
     findings.push(...(await audibly('the workspace and the providers', PATIENCE, ask)));
   } finally {
     await composition.close();

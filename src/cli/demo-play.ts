@@ -21,8 +21,8 @@ export interface Stage {
 
 /** The stage is where a connection has the secret that this process made up for the demo; there may be none. */
 export function findStage(composition: Composition, secret: string): Stage | undefined {
-  for (const partition of composition.partitions) {
-    const service = composition.embedded.get(partition.name);
+  for (const partition of composition.workspaces.partitions()) {
+    const service = composition.workspaces.service(partition.name);
     const connection = partition.connections.find(({ secrets }) => secrets.includes(secret));
     if (service && connection) return { partition, service, connection: connection.name };
   }

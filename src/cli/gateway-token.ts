@@ -98,7 +98,7 @@ async function runOnTokens(
 async function withOwnTokens(session: Session, work: (tokens: TokenDesk) => Promise<void>): Promise<void> {
   const composition = await compose(session, session.parts);
   try {
-    for (const { passage } of composition.partitions) await work(passage.tokens);
+    for (const { passage } of composition.workspaces.partitions()) await work(passage.tokens);
   } finally {
     await composition.close();
   }

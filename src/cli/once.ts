@@ -17,8 +17,9 @@ export async function once(session: Session, patience: number): Promise<readonly
   }
   const composition = await compose(session, parts);
   try {
-    for (const partition of composition.partitions) partition.startUnscheduled();
-    const poll = () => Promise.all(composition.partitions.map((each) => pollOnce(each, parts.clock, patience)));
+    for (const partition of composition.workspaces.partitions()) partition.startUnscheduled();
+    const poll = () =>
+      Promise.all(composition.workspaces.partitions().map((each) => pollOnce(each, parts.clock, patience)));
     return await audibly('polls, and for the quota to let changes through', patience, poll);
   } finally {
     await composition.close();

@@ -13,6 +13,7 @@ import { addBackfill } from './backfill.ts';
 import { check, describeFindings } from './check.ts';
 import { addConnections } from './connections.ts';
 import { addConnectors } from './connectors.ts';
+import { addData } from './data.ts';
 import { addDocs } from './docs.ts';
 import { addFiles } from './files.ts';
 import { addGateway } from './gateway-token.ts';
@@ -93,6 +94,7 @@ function build(setting: Setting, exit: (code: number) => void): Command {
   addStatus(program, exit);
   addCheck(program, setting, exit);
   addLogin(program, exit);
+  addData(program, exit);
   const commands = [addPlan, addQuota, addHeld, addQuarantine, addBackfill, addSweep, addHooks, addConnections];
   for (const add of commands) add(program, setting, exit);
   for (const add of [addConnectors, addTranslate]) add(program, setting, exit);

@@ -15,7 +15,11 @@ export async function run(session: Session, demoSecret: string): Promise<void> {
   const { parts } = session;
   const composing = compose(session, parts);
   // From the begin: a signal that comes while it starts ends it in order too.
-  endOnSignals({ ...parts, close: () => composing.then((composition) => composition.close()) });
+  endOnSignals({
+    ...parts,
+    close: () => composing.then((composition) => composition.close()),
+    reload: () => composing.then(({ reload }) => reload.now()),
+  });
   const composition = await composing;
   const stage = findStage(composition, demoSecret);
   if (stage) await seedTasks(stage, parts);
@@ -37,9 +41,9 @@ export async function run(session: Session, demoSecret: string): Promise<void> {
   print('Stop with Ctrl-C. Your own workspace: copy a file of config/examples/ to config/workspaces/.');
 }
 
-function greeting(daemon: Daemon, { partitions, broken }: Composition): string {
+function greeting(daemon: Daemon, { workspaces }: Composition): string {
   const lines = [`worksync runs. Status page: ${daemon.adminAddress}/`];
-  for (const { name, config, connections } of partitions) {
+  for (const { name, config, connections } of workspaces.partitions()) {
     lines.push(`\nworkspace ${name}: ${config.workspace.url ?? 'the embedded reference service'}`);
     for (const connection of connections) {
       const hook = connection.secrets.length > 0 ? `webhooks at /webhooks/${name}/${connection.name}` : 'no webhooks';
@@ -47,7 +51,8 @@ function greeting(daemon: Daemon, { partitions, broken }: Composition): string {
       lines.push(`  ${connection.name} (${connection.connector.title}): ${hook}, ${poll}`);
     }
   }
-  for (const [name, { code, message }] of broken) lines.push(`\nworkspace ${name}: DID NOT START: ${code}: ${message}`);
+  for (const [name, { code, message }] of workspaces.broken())
+    lines.push(`\nworkspace ${name}: DID NOT START: ${code}: ${message}`);
   return lines.join('\n');
 }
 

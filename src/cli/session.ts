@@ -5,17 +5,21 @@ import { secretKeyOf } from '../config/secret-key.ts';
 import { type ConfiguredToken, configuredTokens } from '../config/tokens.ts';
 import { connectors } from '../connectors/registry.ts';
 import type { Parts } from '../daemon/parts.ts';
+import type { ConfigSource } from '../daemon/reload.ts';
 import { systemParts } from '../daemon/system-parts.ts';
 import { cleanErrorsWith } from '../errors/secrets.ts';
 import { createLogger } from '../observe/logger.ts';
 import { createScrubber, type Scrubber } from '../observe/scrubber.ts';
 import { apiOverrides } from '../workspace/contract.ts';
+import { configSource } from './config-source.ts';
 
 /** What a command that works on the configured workspaces starts from. */
 export interface Session {
   readonly version: string;
   readonly options: DaemonOptions;
   readonly config: LoadedConfig;
+  /** Where the configuration is read again. */
+  readonly source: ConfigSource;
   /** For pages, metrics and admin actions, as the environment sets them. */
   readonly tokens: readonly ConfiguredToken[];
   readonly scrubber: Scrubber;
@@ -39,7 +43,8 @@ export function openSession(input: SessionInput): Session {
   const env = { ...input.supplied, ...environment() };
   const named = input.flags.logLevel ?? env['WORKSYNC_LOG_LEVEL'];
   const given = daemonOptions(input.flags, env);
-  const config = loadConfig({ path: given.config, env, connectors, apiOverrides });
+  const files = { path: given.config, env, connectors, apiOverrides };
+  const config = loadConfig(files);
   const options = named ? given : { ...given, logLevel: input.logLevel(config) };
   for (const secret of config.secrets) input.scrubber.add(secret);
   const secretKey = secretKeyOf(env);
@@ -53,6 +58,7 @@ export function openSession(input: SessionInput): Session {
     version: input.version,
     options,
     config,
+    source: configSource(files, config.secretSources),
     tokens,
     scrubber: input.scrubber,
     secretKey: secretKey?.key,

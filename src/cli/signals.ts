@@ -12,8 +12,8 @@ const SAME_SIGNAL = 500;
 
 /** Ends in order; each with the code that the shell knows for a second one, which ends at once. */
 const ENDING = { SIGINT: 130, SIGTERM: 143, SIGQUIT: 131 } as const;
-/** Nothing happens yet; their default would be to end the process. */
-const IGNORED = ['SIGHUP', 'SIGUSR2'] as const;
+/** Its default would be to end the process. */
+const IGNORED = ['SIGUSR2'] as const;
 
 /** What close-with-grace would take for a wish to end: a crash stays a crash. */
 const OTHERS = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
@@ -23,16 +23,18 @@ interface Ending {
   readonly logger: Logger;
   /** Resolves when everything is closed. */
   close(): Promise<void>;
+  /** Reads the configuration again, where that is possible. */
+  reload?(): Promise<void>;
 }
 
 /**
- * SIGTERM, SIGINT and SIGQUIT close in order and end with 0; another of them ends at once. SIGHUP and SIGUSR2 are logged
- * and ignored. A fault that nobody caught closes in order and ends with 1; so does what takes longer than it may.
+ * SIGTERM, SIGINT and SIGQUIT close in order and end with 0; another of them ends at once. SIGHUP
+ * reads the configuration again. SIGUSR2 is logged and ignored. A fault that nobody caught closes in order and ends with 1; so does what takes longer than it may.
  */
-export function endOnSignals({ clock, logger, close }: Ending): void {
+export function endOnSignals({ clock, logger, close, reload }: Ending): void {
   let since: number | undefined;
   const ending = Object.keys(ENDING) as (keyof typeof ENDING)[];
-  const skip = [...ending, ...IGNORED, ...OTHERS];
+  const skip = [...ending, 'SIGHUP' as const, ...IGNORED, ...OTHERS];
   const grace = closeWithGrace({ delay: LONGEST_END, logger: false, skip }, async ({ err }) => {
     if (err) logger.error({ error: err }, 'the process ends because of a fault');
     await close();
@@ -46,9 +48,10 @@ export function endOnSignals({ clock, logger, close }: Ending): void {
       grace.close();
     });
   }
-  for (const signal of IGNORED) {
-    process.on(signal, () =>
-      logger.warn({ signal }, 'the signal is ignored: restart the process to change its configuration'),
-    );
-  }
+  process.on('SIGHUP', (signal) => {
+    if (!reload) return logger.warn({ signal }, 'the signal is ignored');
+    logger.info({ signal }, 'the configuration is read again');
+    void reload();
+  });
+  for (const signal of IGNORED) process.on(signal, () => logger.warn({ signal }, 'the signal is ignored'));
 }

@@ -36,7 +36,7 @@ export async function withWorkspace<Result>(
   if (await hasOwner(data)) return work(clientOf(sendThroughOwner(data, config.name)));
   const composition = await compose(onlyOf(session, config), session.parts);
   try {
-    const send = composition.partitions[0]?.send;
+    const send = composition.workspaces.partitions()[0]?.send;
     if (!send) throw new SyncError('internal', 'the workspace did not open');
     return await work(clientOf((request, within) => send(request, { lane: 'interactive', patience: within })));
   } finally {

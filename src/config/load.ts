@@ -83,7 +83,7 @@ function brokenBy({ file, name, error }: ReadWorkspace, problems: readonly Probl
   return found ? [{ name: name ?? basename(file, extname(file)), file, error: found }] : [];
 }
 
-function configFiles(input: LoadInput): readonly string[] {
+export function configFiles(input: Pick<LoadInput, 'path' | 'configFolder'>): readonly string[] {
   if (input.path !== undefined) return filesAt(input.path);
   const folder = input.configFolder ?? CONFIG_FOLDER;
   const workspaces = join(folder, 'workspaces');

@@ -36,6 +36,8 @@ export const loginWish = z.strictObject({
   workspaces: z.array(text).min(1).max(1_000).nullable(),
 });
 
+export const forgottenWorkspace = z.strictObject({ workspace: text });
+
 export const newGatewayToken = z.strictObject({ description: text });
 export const gatewayTokenId = z.strictObject({ id: text });
 

@@ -3,6 +3,7 @@ import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reaches } from '../model/access.ts';
+import type { Installation } from '../store/installation.ts';
 import { callerOf } from '../web/door.ts';
 import { linkPath } from '../web/login.ts';
 import type { Sessions } from '../web/sessions.ts';
@@ -10,6 +11,7 @@ import type { ApiRequest, ApiResponse } from '../workspace/client.ts';
 import {
   apiRequest,
   bodyOf,
+  forgottenWorkspace,
   gatewayTokenId,
   loginWish,
   newGatewayToken,
@@ -17,9 +19,11 @@ import {
   QUESTION_BODIES,
 } from './admin-bodies.ts';
 import { checkAll } from './check.ts';
+import { forget } from './data-upkeep.ts';
 import { pollOnce } from './once.ts';
 import type { Partition } from './partition.ts';
 import { answerQuestion, isQuestion } from './questions.ts';
+import type { Workspaces } from './workspaces.ts';
 
 /**
  * What commands beside a running daemon ask of it, so that they spend its quota and not their own. They show the token
@@ -32,6 +36,7 @@ import { answerQuestion, isQuestion } from './questions.ts';
  * `POST /admin/workspaces/<name>/questions/<question>` answers one of `questions.ts`, or 422 with a failure;
  * `GET` and `POST /admin/workspaces/<name>/gateway-tokens` list and create gateway tokens, `POST …/revoke` revokes one;
  * `POST /admin/login-links` answers `{"path"}`, which logs one browser in, with no more rights than the caller has;
+ * `POST /admin/forget` deletes the rows of a workspace that is not open, and answers how many there were;
  * `POST /admin/sessions/end` logs all browsers out, and answers how many there were.
  */
 export function adminRoutes(server: Server, options: AdminOptions): void {
@@ -46,24 +51,26 @@ export function adminRoutes(server: Server, options: AdminOptions): void {
 }
 
 interface AdminOptions {
-  readonly partitions: readonly Partition[];
-  /** Workspaces that did not start, and why. */
-  readonly broken: ReadonlyMap<string, SyncError>;
+  readonly workspaces: Workspaces;
+  readonly installation: Installation;
   readonly sessions: Sessions;
   readonly clock: Clock;
 }
 
-function addRoutes(server: Server, { partitions, broken, sessions, clock }: AdminOptions): void {
-  const reached = (request: ServerRequest) => partitions.filter(({ name }) => reaches(callerOf(request), name));
+function addRoutes(server: Server, { workspaces, installation, sessions, clock }: AdminOptions): void {
+  const reached = (request: ServerRequest) =>
+    workspaces.partitions().filter(({ name }) => reaches(callerOf(request), name));
   server.post('/admin/check', { config: { filters: true } }, async (request) => {
     bodyOf(request, nothing);
-    const lost = new Map([...broken].filter(([name]) => reaches(callerOf(request), name)));
-    return checkAll({ partitions: reached(request), broken: lost });
+    const lost = [...workspaces.broken(), ...workspaces.rejected()].filter(([name]) =>
+      reaches(callerOf(request), name),
+    );
+    return checkAll({ partitions: reached(request), wrong: new Map(lost) });
   });
   const named = (request: ServerRequest, reply: ServerReply) => {
     const { workspace } = request.params as { workspace: string };
-    const partition = partitions.find(({ name }) => name === workspace);
-    const reason = broken.get(workspace);
+    const partition = workspaces.find(workspace);
+    const reason = workspaces.broken().get(workspace);
     if (reason) void reply.code(REFUSED).send(failureOf(reason));
     else if (!partition) void reply.code(404).send({ error: 'not_found' });
     return partition;
@@ -98,12 +105,23 @@ function addRoutes(server: Server, { partitions, broken, sessions, clock }: Admi
     return Promise.all(reached(request).map((partition) => pollOnce(partition, clock, patienceOf(request))));
   });
   server.post('/admin/login-links', { config: { filters: true } }, async (request) => {
-    const { role, workspaces } = bodyOf(request, loginWish);
+    const { role, workspaces: limited } = bodyOf(request, loginWish);
     const caller = callerOf(request);
-    const beyond = workspaces?.find((name) => !reaches(caller, name) || !partitions.some((each) => each.name === name));
+    const beyond = limited?.find((name) => !reaches(caller, name) || !workspaces.find(name));
     if (beyond !== undefined) throw new SyncError('body_invalid', `workspaces: there is no workspace "${beyond}"`);
-    return { path: linkPath(await sessions.makeLink({ role, workspaces: workspaces ?? caller.workspaces })) };
+    return { path: linkPath(await sessions.makeLink({ role, workspaces: limited ?? caller.workspaces })) };
   });
+  server.post('/admin/forget', async (request, reply) => {
+    const { workspace } = bodyOf(request, forgottenWorkspace);
+    return forgetClosed(workspace).catch((error: unknown) => reply.code(REFUSED).send(failureOf(error)));
+  });
+  async function forgetClosed(workspace: string): Promise<{ rows: number }> {
+    if (workspaces.find(workspace))
+      throw new SyncError('conflict', `${workspace} has a configuration: remove that first`);
+    const rows = await forget(installation, workspace);
+    workspaces.forget(workspace);
+    return { rows };
+  }
   server.post('/admin/sessions/end', async (request) => {
     bodyOf(request, nothing);
     return { ended: await sessions.endAll() };

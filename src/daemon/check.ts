@@ -9,15 +9,15 @@ const LONGEST_WAIT = 10_000;
 const LONGEST_CHECK = 30_000;
 
 /** All workspaces and their providers, each with its remedy. Costs one request of each workspace's quota. */
-export async function checkAll({ partitions, broken }: Checked): Promise<Finding[]> {
-  const lost = [...broken].map(([name, error]) => failed(name, error));
+export async function checkAll({ partitions, wrong }: Checked): Promise<Finding[]> {
+  const lost = [...wrong].map(([name, error]) => failed(name, error));
   return [...lost, ...(await Promise.all(partitions.map(checkPartition))).flat(), ...shared(partitions)];
 }
 
 interface Checked {
   readonly partitions: readonly Partition[];
-  /** Workspaces that did not start, and why. */
-  readonly broken: ReadonlyMap<string, SyncError>;
+  /** Workspaces that are not open, or whose changed configuration is not taken, and why. */
+  readonly wrong: ReadonlyMap<string, SyncError>;
 }
 
 /** Connections, of one workspace or of several, that have what only one should have. */

@@ -2,30 +2,33 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { DaemonOptions } from '../config/options.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import { createConverter } from '../convert/converter.ts';
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import { SyncError } from '../errors/sync-error.ts';
+import { createGroupCommit } from '../intake/group-commit.ts';
 import { createGrants } from '../intake/oauth.ts';
 import { createScheduler } from '../lib/scheduler.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import { type Installation, openInstallation } from '../store/installation.ts';
+import { installationRuns } from '../store/job-runs.ts';
 import type { Token } from '../web/callers.ts';
 import { type Daemon, startDaemon } from './daemon.ts';
 import { type DataFolder, ownDataFolder } from './data-folder.ts';
 import type { Embedded } from './embedded.ts';
-import { openPartition, type Partition, type WorkspaceAddress } from './partition.ts';
+import { integrityJob } from './integrity.ts';
+import { takeOverOldFiles } from './old-files.ts';
+import { openPartition, type WorkspaceAddress } from './partition.ts';
 import type { Parts } from './parts.ts';
+import { type ConfigSource, createReload, type Reload } from './reload.ts';
 import { secretBoxBeside } from './secret-box.ts';
 import { createStoreWatch } from './store-watch.ts';
+import { createWorkspaces, type Workspaces } from './workspaces.ts';
 
 /** Everything open and wired, nothing running yet. */
 export interface Composition {
   readonly folder: DataFolder;
-  /** What belongs to the data folder and to no workspace. */
+  /** The database. */
   readonly installation: Installation;
-  readonly partitions: readonly Partition[];
-  /** Workspaces that did not start, and why. */
-  readonly broken: ReadonlyMap<string, SyncError>;
-  /** The reference services that this process runs itself, by workspace name. */
-  readonly embedded: ReadonlyMap<string, Embedded>;
+  readonly workspaces: Workspaces;
+  readonly reload: Reload;
   /** Opens the server and starts the stages. */
   serve(): Promise<Daemon>;
   /** Undoes everything in reverse order. Idempotent. */
@@ -37,12 +40,14 @@ export interface ComposeInput {
   readonly options: DaemonOptions;
   readonly scrubber: Scrubber;
   readonly version: string;
+  /** Where the configuration is read again; absent: it never is. */
+  readonly source?: ConfigSource;
   /** For pages, metrics and admin actions; the daemon makes one more for the commands beside it. */
   readonly tokens?: readonly Token[];
   /** For what is stored encrypted; absent: each database has a key of its own beside it. */
   readonly secretKey?: Buffer;
   readonly onLag?: (milliseconds: number) => void;
-  /** Sees every statement of the workspace databases; for tests that count independently. */
+  /** Sees every statement of the database; for tests that count independently. */
   readonly onStatement?: (sql: string) => void;
 }
 
@@ -53,67 +58,63 @@ export interface ComposeInput {
 export async function compose(input: ComposeInput, parts: Parts): Promise<Composition> {
   const folder = ownDataFolder(input.options.data);
   const undo: (() => Promise<void> | void)[] = [() => folder.release(), () => parts.http.close()];
-  const embedded = new Map<string, Embedded>();
-  const partitions: Partition[] = [];
-  const broken = new Map<string, SyncError>();
-  const scheduler = createScheduler(parts);
-  const stores = createStoreWatch({ ...parts, meter: parts.metrics.meter });
   const unwind = () => undoAll(undo.splice(0).toReversed());
-  const lose = (workspace: string, error: SyncError) => {
-    broken.set(workspace, error);
-    stores.lost(workspace, error);
-    parts.logger.error({ workspace, error }, 'a workspace does not start');
-  };
   try {
-    const { onLag, onStatement } = input;
-    const installation = await openInstallation(folder.path, {
-      random: parts.random,
-      steps: parts.steps,
-      onStatement,
-    });
+    const { http, clock, logger, random, steps, checkFile } = parts;
+    const watch = createStoreWatch({ ...parts, meter: parts.metrics.meter });
+    const opening = { random, steps, checkFile, onFault: watch.tell, onStatement: input.onStatement };
+    const installation = await openInstallation(folder.path, opening);
     undo.push(() => installation.close());
-    for (const { name, error } of input.config.broken) lose(name, error);
-    const { publicUrl } = input.options;
-    const { http, clock, logger, random } = parts;
+    const leftOut = await takeOverOldFiles({ folder: folder.path, installation, checkFile, logger });
+    const scheduler = createScheduler(parts);
+    const integrity = integrityJob({ database: installation, checkFile, logger });
+    const upkeep = scheduler.open([integrity], installationRuns(installation), logger);
+    watch.watch(installation, () => upkeep.runNow(integrity.name));
     const box = secretBoxBeside(installation.file, input.secretKey, random);
     const converter = parts.converter ?? createConverter();
     undo.push(() => converter.close());
     const grants = createGrants({ installation, http, clock, logger, box, keepSecret: input.scrubber.addForNow });
     const { version } = input;
+    const { publicUrl } = input.options;
+    const groupCommit = createGroupCommit({ sql: installation.query, look: installation.look, clock });
     const common = {
-      ...{ dataFolder: folder.path, version, converter, grants, scheduler, stores },
-      ...{ publicUrl, onLag, onStatement },
+      ...{ installation, groupCommit, version, converter, grants, scheduler },
+      ...{ publicUrl, onLag: input.onLag },
     };
-    for (const config of input.config.workspaces) {
-      let service: Embedded | undefined;
-      try {
-        service = await embeddedOf({ config, folder: folder.path, secretKey: input.secretKey }, parts);
-        const partition = await openPartition({ ...common, config, address: addressOf(config, service) }, parts);
-        partitions.push(partition);
-        if (service) embedded.set(config.name, service);
-        undo.push(
-          () => service?.close(),
-          () => partition.stop(),
-        );
-      } catch (error) {
-        await service?.close();
-        lose(config.name, asSyncError(error));
-      }
-    }
-    if (partitions.length === 0) throw noneStarted(broken);
-    const { options, scrubber, tokens = [] } = input;
+    const workspaces = createWorkspaces({
+      logger,
+      async open(config, bells) {
+        const reason = leftOut.get(config.name);
+        if (reason) throw reason;
+        const service = await embeddedOf({ config, folder: folder.path, secretKey: input.secretKey }, parts);
+        try {
+          const address = addressOf(config, service);
+          return { service, partition: await openPartition({ ...common, config, address, bells }, parts) };
+        } catch (error) {
+          await service?.close();
+          throw error;
+        }
+      },
+    });
+    undo.push(() => workspaces.stop());
+    await workspaces.apply(input.config);
+    if (workspaces.partitions().length === 0) throw noneStarted(workspaces.broken());
+    const { options, scrubber, tokens = [], source = unchanging(input.config) } = input;
+    const reload = createReload({ source, workspaces, clock, logger, scrubber });
     return {
       folder,
       installation,
-      partitions,
-      broken,
-      embedded,
+      workspaces,
+      reload,
       async serve() {
-        const whole = { version, options, tokens, folder, installation, partitions, broken, scrubber };
+        const whole = { version, options, tokens, folder, installation, workspaces, reload, scrubber };
         const daemon = await startDaemon(whole, parts);
-        stores.start();
+        watch.start();
+        upkeep.start();
         undo.push(
-          () => stores.stop(),
+          () => watch.stop(),
+          () => upkeep.stop(),
+          () => reload.stop(),
           () => daemon.stop(),
         );
         return daemon;
@@ -124,6 +125,11 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
     await unwind();
     throw error;
   }
+}
+
+/** For commands, which end before anything could change. */
+function unchanging(config: LoadedConfig): ConfigSource {
+  return { load: () => config, stamp: () => '', watch: () => () => undefined };
 }
 
 /** One step that fails keeps no other from being done: else the lock would stay, or a file stay open. */

@@ -17,6 +17,8 @@ import { adminRoutes } from './admin.ts';
 import type { DataFolder } from './data-folder.ts';
 import type { Partition } from './partition.ts';
 import type { Parts } from './parts.ts';
+import type { Reload } from './reload.ts';
+import type { Workspaces } from './workspaces.ts';
 
 /** The running whole: all partitions behind one server, or two where the admin doors have a port of their own. */
 export interface Daemon {
@@ -38,16 +40,15 @@ export interface DaemonInput {
   readonly options: DaemonOptions;
   readonly folder: DataFolder;
   readonly installation: Installation;
-  readonly partitions: readonly Partition[];
-  /** Workspaces that did not start, and why. */
-  readonly broken: ReadonlyMap<string, SyncError>;
+  readonly workspaces: Workspaces;
+  readonly reload: Reload;
   readonly scrubber: Scrubber;
   /** For pages, metrics and admin actions. */
   readonly tokens: readonly Token[];
 }
 
 export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Daemon> {
-  const { options, partitions, broken, folder, scrubber } = input;
+  const { options, workspaces, reload, folder, scrubber } = input;
   const { clock, random, health, metrics, logger, connectors } = parts;
   const startedAt = clock.now();
   // For the commands beside this process, and for as long as it lives: a configured one is written to no file.
@@ -56,12 +57,20 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
 
   async function status(): Promise<Status> {
     const { ready, components } = health.report();
-    const told = await Promise.all(partitions.map(statusOf));
-    const workspaces = told.filter((each) => 'verdict' in each);
+    const rejected = workspaces.rejected();
+    const told = await Promise.all(workspaces.partitions().map((each) => statusOf(each, rejected.get(each.name))));
+    const read = told.filter((each) => 'verdict' in each);
     const unread = told.filter((each): each is BrokenWorkspace => !('verdict' in each));
-    const lost = [...[...broken].map(([name, error]) => brokenOf(name, error)), ...unread];
-    const verdict = verdictOf({ ready, workspaces, broken: lost });
-    return { version: input.version, startedAt, at: clock.now(), ready, components, verdict, workspaces, broken: lost };
+    const lost = [...[...workspaces.broken()].map(([name, error]) => brokenOf(name, error)), ...unread];
+    const { version, installation } = input;
+    const fault = reload.fault();
+    const whole = {
+      ...{ version, startedAt, at: clock.now(), ready, components, databaseBytes: installation.size() },
+      configFault: fault ? { code: fault.code, message: fault.message, hint: fault.hint } : null,
+      workspaces: read,
+      broken: lost,
+    };
+    return { ...whole, verdict: verdictOf(whole) };
   }
 
   const web = { health, metrics, status, scrub: (text: string) => scrubber.scrub(text) };
@@ -74,27 +83,28 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   const admin = options.adminPort === undefined ? server : createServer({ trustedProxies });
   const routes = [...new Set([server, admin])].map((each) => guardDoors(each, doors));
   webhookRoutes(server, {
-    find: (workspace, connection) => partitions.find(({ name }) => name === workspace)?.receiver(connection),
-    isBroken: (workspace) => broken.has(workspace),
+    find: (workspace, connection) => workspaces.find(workspace)?.receiver(connection),
+    isBroken: (workspace) => workspaces.broken().has(workspace),
     clock,
     largestDelivery: Math.max(...connectors.map(({ largestDelivery }) => largestDelivery)),
   });
   const gateway = gatewayRoutes(server, {
-    passages: partitions.map(({ passage }) => passage),
+    passages: () => workspaces.partitions().map(({ passage }) => passage),
     clock,
     random,
     meter: metrics.meter,
   });
-  for (const partition of partitions) partition.onWrite(() => gateway.changed(partition.name));
+  workspaces.onOpen((partition) => partition.onWrite(() => gateway.changed(partition.name)));
   webRoutes(admin, web);
   loginRoutes(admin, doors);
-  adminRoutes(admin, { partitions, broken, sessions, clock });
+  adminRoutes(admin, { workspaces, installation: input.installation, sessions, clock });
   if (admin !== server) probeRoutes(server, web);
 
   const address = await listen(server, { host: options.host, port: options.port });
   const adminAddress =
     admin === server ? address : await listen(admin, { host: options.host, port: options.adminPort ?? 0 });
-  for (const partition of partitions) partition.start();
+  workspaces.start();
+  reload.start();
   health.set('server', true);
   folder.announce({ address: adminAddress, token: ownToken });
 
@@ -114,9 +124,12 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
 }
 
 /** Whatever a database says: what is wrong with one workspace hides nothing of the others. */
-async function statusOf(partition: Partition): Promise<WorkspaceStatus | BrokenWorkspace> {
+async function statusOf(
+  partition: Partition,
+  rejected: SyncError | undefined,
+): Promise<WorkspaceStatus | BrokenWorkspace> {
   try {
-    return await partition.status();
+    return await partition.status(rejected);
   } catch (error) {
     return brokenOf(partition.name, asSyncError(error));
   }

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
 import type { Converter } from '../convert/converter.ts';
 import { CODES } from '../errors/codes.ts';
@@ -9,6 +8,7 @@ import type { ActiveConnection } from '../intake/active-connection.ts';
 import { createBackfills } from '../intake/backfill.ts';
 import { createCollector } from '../intake/collector.ts';
 import { createFetches } from '../intake/fetches.ts';
+import type { GroupCommit } from '../intake/group-commit.ts';
 import { createHookWatch, type HookWatch } from '../intake/hook-watch.ts';
 import type { Grants } from '../intake/oauth.ts';
 import { createPauses } from '../intake/pauses.ts';
@@ -18,7 +18,7 @@ import { sweepJobs } from '../intake/sweeps.ts';
 import type { Receiver } from '../intake/webhooks.ts';
 import { createLearn } from '../learn/learn.ts';
 import { createRouteOf } from '../learn/route-of.ts';
-import { createBell } from '../lib/bell.ts';
+import type { Bell } from '../lib/bell.ts';
 import type { DatabaseFault } from '../lib/database-fault.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Random } from '../lib/random.ts';
@@ -31,7 +31,8 @@ import type { Sources } from '../reconcile/context.ts';
 import { createReconcile, type Reconcile } from '../reconcile/reconcile.ts';
 import type { Rules } from '../reconcile/rules.ts';
 import { WORKSPACE } from '../store/answers.ts';
-import { openStore, type Store } from '../store/database.ts';
+import type { Store } from '../store/database.ts';
+import type { Installation } from '../store/installation.ts';
 import { jobRuns } from '../store/job-runs.ts';
 import { readMeta, switchTriage, WORKSPACE_ID } from '../store/meta.ts';
 import { keepRedeliveryCursors } from '../store/redeliveries.ts';
@@ -47,11 +48,9 @@ import {
 import type { Send, WorkspaceClient } from '../workspace/client.ts';
 import { apiOverrides } from '../workspace/contract.ts';
 import { createWriteBack } from '../write-back/write-back.ts';
-import { integrityJob } from './integrity.ts';
 import { noteKey } from './known-key.ts';
 import type { Parts } from './parts.ts';
 import { activeConnections, openNameBooks, rulesOf, sourcesOf, webhookUrlOf, writableOf } from './sources.ts';
-import type { StoreWatch } from './store-watch.ts';
 import { clientOver, type DirectContext, directSend, outboxClient, passOn, throughThrottle } from './workspace-door.ts';
 import { workspaceReceiver } from './workspace-webhooks.ts';
 
@@ -61,7 +60,7 @@ export interface WorkspaceAddress {
   readonly apiKey: () => string;
 }
 
-/** One workspace: its database, its throttle, its stages. Partitions share nothing but the process. */
+/** One workspace: its rows, its throttle, its stages. Partitions share nothing but the process. */
 export interface Partition {
   readonly name: string;
   readonly config: WorkspaceConfig;
@@ -93,16 +92,15 @@ export interface Partition {
   wakeBackfills(): void;
   /** Calls when the daemon has written to the workspace. */
   onWrite(call: () => void): void;
-  status(): Promise<WorkspaceStatus>;
+  /** @param rejected what is wrong with its present configuration, where it runs by an earlier one */
+  status(rejected?: SyncError): Promise<WorkspaceStatus>;
   receiver(connection: string): Receiver | undefined;
   start(): void;
-  /** Reads the whole database now. */
-  checkIntegrity(): Promise<void>;
   /** As `start`, except that nothing runs on a schedule. */
   startUnscheduled(): void;
   /** Sends the writes that wait, and does nothing else. */
   startWrites(): void;
-  /** Ends in order: nothing new comes in, requests on the wire are waited for, the database is closed. */
+  /** Ends in order: nothing new comes in, requests on the wire are waited for. */
   stop(): Promise<void>;
 }
 
@@ -112,10 +110,16 @@ const TASKS_EVERY = 15 * 60_000;
 /** How long requests on the wire are waited for at the end, milliseconds: less than what an orchestrator grants. */
 const GRACE = 5_000;
 
+/** They outlive one opening of the workspace: see `workspaces.ts`. */
+export interface PartitionBells {
+  readonly inbox: Bell;
+  readonly outbox: Bell;
+}
+
 export interface PartitionOptions {
   readonly config: WorkspaceConfig;
   readonly address: WorkspaceAddress;
-  readonly dataFolder: string;
+  readonly installation: Installation;
   /** Of the program. */
   readonly version: string;
   /** The process's. */
@@ -124,36 +128,29 @@ export interface PartitionOptions {
   readonly grants: Grants;
   /** The process's. */
   readonly scheduler: Scheduler;
-  readonly stores: StoreWatch;
+  readonly bells: PartitionBells;
+  /** The process's. */
+  readonly groupCommit: GroupCommit;
   /** Where vendors reach the daemon from outside, where somebody said. */
   readonly publicUrl?: string;
   /** Told of each delivery's lag, milliseconds. */
   readonly onLag?: (milliseconds: number) => void;
-  /** Sees every statement; for tests that count independently. */
-  readonly onStatement?: (sql: string) => void;
 }
 
-/** Throws what keeps its database from being opened or used; nothing of it is open then. */
+/** Throws what keeps it from being opened; nothing of it is open then. */
 export async function openPartition(options: PartitionOptions, parts: Parts): Promise<Partition> {
-  const { config, stores, onStatement } = options;
-  const { steps, checkFile } = parts;
-  const logger = parts.logger.child({ workspace: config.name });
-  const file = join(options.dataFolder, `${config.name}.db`);
-  const onFault = (fault: DatabaseFault | undefined) => stores.tell(config.name, logger, fault);
-  const store = await openStore({ file, steps, onFault, checkFile, onStatement });
+  const { name } = options.config;
+  const store = await options.installation.store(name);
   try {
-    const partition = await wire(options, parts, store, logger);
-    stores.add(config.name, store, () => partition.checkIntegrity());
-    return partition;
+    return await wire(options, parts, store, parts.logger.child({ workspace: name }));
   } catch (error) {
-    await store.close();
     throw asSyncError(error);
   }
 }
 
 async function wire(options: PartitionOptions, parts: Parts, store: Store, logger: Logger): Promise<Partition> {
   const { config, address } = options;
-  const { clock, random, checkFile } = parts;
+  const { clock, random } = parts;
   const meter = parts.metrics.forWorkspace(config.name);
   let trouble: SyncError | undefined;
   let tellWritten: () => void = () => undefined;
@@ -170,7 +167,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
     cut: cut.signal,
   };
   const through = throughThrottle(throttle, clock, (record) => store.commit((transaction) => record(transaction)));
-  const bells = { inbox: createBell(), outbox: createBell() };
+  const { bells } = options;
   const routeOf = createRouteOf(apiOverrides.parse(config.workspace.api ?? {}));
   const learn = createLearn({ store, routeOf, ...bells, clock, random, logger });
   const sendThrough = directSend(door, through, clock, learn);
@@ -186,7 +183,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
   const connections = activeConnections(config.connections, parts, given, (connection) =>
     options.publicUrl === undefined ? undefined : webhookUrlOf(options.publicUrl, config.name, connection),
   );
-  const collector = createCollector({ store, clock, bell: bells.inbox });
+  const collector = createCollector({ store, clock, bell: bells.inbox, groupCommit: options.groupCommit });
   const pauses = createPauses(clock);
   const intake = { store, clock, random, logger, meter, connections, pauses, inbox: bells.inbox };
   const polls = createPolls(intake);
@@ -259,7 +256,6 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
       quota: config.quota,
     }),
     retentionJob({ store, clock, logger, retention: config.retention }),
-    integrityJob({ store, checkFile, logger }),
   ];
   const timetable = options.scheduler.open(jobs, jobRuns(store), logger);
   const stages: readonly Stage[] = [outbox, reconcile, fetches, writeBack, backfills];
@@ -280,7 +276,6 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
     await throttle.stop();
     for (const book of books.values()) await book.settled();
     cancel();
-    await store.close();
   }
 
   return {
@@ -323,7 +318,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
     onWrite(call) {
       tellWritten = call;
     },
-    async status() {
+    async status(rejected) {
       const now = clock.now();
       return describeWorkspace({
         name: config.name,
@@ -335,7 +330,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
         })),
         stored: await readStatus(store.query, now),
         quota: throttle.snapshot(),
-        databaseBytes: store.size(),
+        rejected: rejected?.message ?? null,
         halt: haltOf(store.fault(), trouble, throttle.snapshot().halt),
         now,
       });
@@ -349,7 +344,6 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
       startStages();
       timetable.start();
     },
-    checkIntegrity: () => timetable.runNow('integrity'),
     startUnscheduled: startStages,
     startWrites: () => outbox.startWrites(),
     stop: () => (stopped ??= stop()),

@@ -1,4 +1,3 @@
-import type { SyncError } from '../errors/sync-error.ts';
 import type { Cancel, Clock } from '../lib/clock.ts';
 import type { DatabaseFault } from '../lib/database-fault.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -10,84 +9,65 @@ import type { Health } from '../observe/health.ts';
 /** What is watched of a database. */
 type Watched = Pick<Database<never>, 'fault' | 'look' | 'probe'>;
 
-/**
- * Knows which workspaces can store webhooks: the process is ready while one of them can, and while the volume has space.
- * What is wrong with one of them is its own affair otherwise.
- */
+/** Knows whether this process can store webhooks: whether the database can be used, and whether the volume has space. */
 export interface StoreWatch extends Stage {
-  /** Of a store whose state was told to `tell`. */
-  add(workspace: string, store: Watched, checkIntegrity: () => Promise<void>): void;
-  /** A new fault of a workspace's store, or that it has passed. */
-  tell(workspace: string, logger: Logger, fault: DatabaseFault | undefined): void;
-  /** A workspace did not open. */
-  lost(workspace: string, error: SyncError): void;
+  /** A new fault of the database, or that it has passed. */
+  tell(fault: DatabaseFault | undefined): void;
+  /** It is open; from the start on it is looked at. */
+  watch(database: Watched, checkIntegrity: () => Promise<void>): void;
 }
 
 interface StoreWatchDeps {
   readonly clock: Clock;
   readonly health: Health;
   readonly meter: Meter;
+  readonly logger: Logger;
 }
 
-/** How often each file is looked at while nothing comes in (else intake looks), milliseconds. */
+/** How often the file is looked at while nothing comes in (else intake looks), milliseconds. */
 const LOOK_EVERY = 60_000;
 /** How often a fault that may have passed is tested, milliseconds. */
 const PROBE_EVERY = 2_000;
 
-export function createStoreWatch({ clock, health, meter }: StoreWatchDeps): StoreWatch {
-  const stores = new Map<string, Watched>();
-  const checks = new Map<string, () => Promise<void>>();
-  /** Workspaces whose disk failed, and has not written again since. */
-  const failing = new Set<string>();
-  /** Workspace → code of what keeps it from storing; undefined where nothing does. */
-  const faults = new Map<string, DatabaseFault['code'] | SyncError['code'] | undefined>();
+export function createStoreWatch({ clock, health, meter, logger }: StoreWatchDeps): StoreWatch {
+  let database: Watched | undefined;
+  let checkIntegrity: () => Promise<void> = async () => undefined;
+  /** Whether the disk failed, and has not written again since. */
+  let isFailing = false;
   let cancel: Cancel | undefined;
 
-  function report(): void {
-    const codes = [...faults.values()];
-    const isFull = codes.includes('disk_full');
+  function report(code: DatabaseFault['code'] | undefined): void {
+    const isFull = code === 'disk_full';
     meter.gauge('disk_full', isFull ? 1 : 0);
     health.set('disk', !isFull, 'disk_full');
-    const isUsable = codes.length === 0 || codes.includes(undefined);
-    health.set('stores', isUsable, codes[0]);
+    health.set('database', code === undefined, code);
   }
 
   function look(): void {
-    for (const store of stores.values()) {
-      store.look();
-      store.probe();
-    }
+    database?.look();
+    database?.probe();
     lookLater();
   }
 
   function lookLater(): void {
     cancel?.();
-    const isWaiting = [...stores.values()].some((store) => store.fault()?.mayPass);
-    cancel = clock.after(isWaiting ? PROBE_EVERY : LOOK_EVERY, look);
+    cancel = clock.after(database?.fault()?.mayPass ? PROBE_EVERY : LOOK_EVERY, look);
   }
 
   return {
-    add(workspace, store, checkIntegrity) {
-      stores.set(workspace, store);
-      checks.set(workspace, checkIntegrity);
-      faults.set(workspace, store.fault()?.code);
-      report();
-    },
-    tell(workspace, logger, fault) {
-      faults.set(workspace, fault?.code);
-      report();
+    tell(fault) {
+      report(fault?.code);
       if (fault) logger.error({ error: fault }, 'the database cannot be used');
       else logger.info({}, 'the database can be used again');
-      if (fault?.kind === 'failed') failing.add(workspace);
-      else if (failing.delete(workspace) && !fault)
-        checks
-          .get(workspace)?.()
-          .catch((error: unknown) => logger.error({ error }, 'the database could not be checked'));
+      if (isFailing && !fault)
+        checkIntegrity().catch((error: unknown) => logger.error({ error }, 'the database could not be checked'));
+      isFailing = fault?.kind === 'failed';
       if (cancel) lookLater();
     },
-    lost(workspace, { code }) {
-      faults.set(workspace, code);
-      report();
+    watch(opened, check) {
+      database = opened;
+      checkIntegrity = check;
+      report(opened.fault()?.code);
     },
     start: lookLater,
     async stop() {

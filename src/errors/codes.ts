@@ -37,6 +37,11 @@ export const CODES = {
     hint: 'Check that the path exists and may be read.',
     exit: 78,
   },
+  workspace_removed: {
+    verdict: 'wait-until',
+    hint: 'Put its file back, or run "worksync forget" to delete its rows.',
+    exit: 78,
+  },
   secret_missing: {
     verdict: 'never',
     hint: 'Set the named variable, or the same name with _FILE and a path.',

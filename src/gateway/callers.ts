@@ -50,7 +50,8 @@ interface Memory {
 }
 
 export interface CallersOptions {
-  readonly passages: readonly Passage[];
+  /** Of the workspaces that are open. */
+  readonly passages: () => readonly Passage[];
   readonly clock: Clock;
   readonly random: Random;
 }
@@ -76,7 +77,7 @@ export function createCallers({ passages, clock, random }: CallersOptions): Call
     async identify(authorization) {
       const secret = secretOf(authorization);
       if (secret === undefined) return { kind: 'nobody' };
-      if (secret.startsWith(TOKEN_PREFIX)) return identifyToken(passages, secret);
+      if (secret.startsWith(TOKEN_PREFIX)) return identifyToken(passages(), secret);
       const name = nameOf(secret);
       const memory = believed(name);
       if (memory?.passage) return { kind: 'key', passage: memory.passage };
@@ -86,7 +87,7 @@ export function createCallers({ passages, clock, random }: CallersOptions): Call
       const secret = secretOf(authorization);
       if (secret === undefined) return undefined;
       if (secret.startsWith(TOKEN_PREFIX)) {
-        const passage = passages.find(({ tokens }) => tokens.recalls(secret));
+        const passage = passages().find(({ tokens }) => tokens.recalls(secret));
         return passage && { kind: 'token', passage };
       }
       const passage = believed(nameOf(secret))?.passage;

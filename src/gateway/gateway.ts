@@ -15,7 +15,8 @@ import type { Passage, PassedAnswer, PassedRequest } from './passage.ts';
 import { createProbation, type Probation } from './probation.ts';
 
 export interface GatewayOptions {
-  readonly passages: readonly Passage[];
+  /** Of the workspaces that are open. */
+  readonly passages: () => readonly Passage[];
   readonly clock: Clock;
   readonly random: Random;
   readonly meter: Meter;
@@ -125,7 +126,7 @@ class Desk {
     const { authorization } = request.headers;
     if (caller.kind === 'nobody' || authorization === undefined) return unauthorized();
     const { passages, clock } = this.#options;
-    const destination = await destinationOf(passages, caller, path);
+    const destination = await destinationOf(passages(), caller, path);
     if ('status' in destination) return destination;
     const passed = passedRequest(request, destination.path, caller);
     const inHand: Case = { caller, authorization, destination, passed, since: clock.monotonic() };

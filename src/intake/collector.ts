@@ -1,9 +1,9 @@
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Bell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
-import { nextTurn } from '../lib/turn.ts';
-import { type Appended, appendDeliveries, countPending, type NewDelivery } from '../store/append-deliveries.ts';
+import { type Appended, countPending, type NewDelivery } from '../store/append-deliveries.ts';
 import type { Store } from '../store/database.ts';
+import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 
 export interface Collector {
   /**
@@ -18,101 +18,31 @@ export interface Collector {
 export interface CollectorDeps {
   readonly store: Store;
   readonly clock: Clock;
+  /** That of the process; absent: one of its own. */
+  readonly groupCommit?: GroupCommit;
   /** Rung after each commit that left something to reconcile. */
   readonly bell: Bell;
   /** More pending deliveries than this are refused. */
   readonly mostPending?: number;
 }
 
-/** Bounds of one commit, which holds up everything else in the process while the disk writes. */
-const MOST_IN_COMMIT = 64;
-const MOST_BYTES_IN_COMMIT = 4 * 1024 * 1024;
-/** Turns of the event loop that a delivery waits at most for others to share its commit. */
-const MOST_TURNS = 8;
-
-/** A crowd has passed when no two deliveries shared a commit for this time, milliseconds: longer than a busy machine stalls. */
-const CROWD = 250;
-
-interface Waiting {
-  readonly delivery: NewDelivery;
-  readonly resolve: (appended: Appended) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/**
- * Group commit: what arrives in successive turns of the event loop, or while a commit runs, becomes durable with one
- * write to the disk. A lone delivery waits for nobody.
- */
+/** What of a delivery concerns its workspace alone: how much may be pending, and whom to wake. */
 export function createCollector(deps: CollectorDeps): Collector {
+  const { store, clock, bell } = deps;
+  const { groupCommit = createGroupCommit({ sql: store.query.whole, look: store.look, clock }) } = deps;
   const gate = createGate(deps);
-  const waiting: Waiting[] = [];
-  let running = false;
-  let crowdedAt = Number.NEGATIVE_INFINITY;
-
-  async function run(): Promise<void> {
-    running = true;
-    try {
-      while (waiting.length > 0) {
-        await gather();
-        await commit(takeBatch(waiting));
-      }
-    } finally {
-      running = false;
-    }
-  }
-
-  /** Lets more of a crowd in, for as long as each turn of the event loop brings some. */
-  async function gather(): Promise<void> {
-    for (let turn = 0, seen = 0; turn < MOST_TURNS && waiting.length > seen && seen < MOST_IN_COMMIT; turn++) {
-      seen = waiting.length;
-      await nextTurn();
-    }
-  }
-
-  /** Never throws: each of the batch hears how it went. */
-  async function commit(batch: readonly Waiting[]): Promise<void> {
-    try {
-      const deliveries = batch.map(({ delivery }) => delivery);
-      const appended = await appendDeliveries(deps.store.query, deliveries, deps.clock.now());
-      checkPlace();
-      const fresh = appended.filter((outcome) => outcome !== 'repeated').length;
-      gate.entered(fresh);
-      for (const [index, { resolve }] of batch.entries()) resolve(appended[index] as Appended);
-      if (fresh > 0) deps.bell.ring();
-    } catch (error) {
-      for (const { reject } of batch) reject(asSyncError(error));
-    }
-    // After the commit: a slow one must not look like the end of the crowd.
-    if (batch.length > 1) crowdedAt = deps.clock.monotonic();
-  }
-
-  /** A commit into a file that is gone is a promise to nobody. Throws where another one will be read. */
-  function checkPlace(): void {
-    const fault = deps.store.look();
-    if (fault) throw fault;
-  }
-
   return {
     async append(delivery) {
       await gate.open();
-      return new Promise((resolve, reject) => {
-        waiting.push({ delivery, resolve, reject });
-        if (!running) void run();
-      });
+      const appended = await groupCommit.append(store.query.workspace, delivery);
+      if (appended !== 'repeated') {
+        gate.entered(1);
+        bell.ring();
+      }
+      return appended;
     },
-    isCrowded: () => deps.clock.monotonic() - crowdedAt < CROWD,
+    isCrowded: groupCommit.isCrowded,
   };
-}
-
-function takeBatch(waiting: Waiting[]): Waiting[] {
-  let bytes = 0;
-  let count = 0;
-  while (count < Math.min(waiting.length, MOST_IN_COMMIT)) {
-    bytes += (waiting[count] as Waiting).delivery.body.length;
-    if (count > 0 && bytes > MOST_BYTES_IN_COMMIT) break;
-    count++;
-  }
-  return waiting.splice(0, count);
 }
 
 const DEFAULT_MOST_PENDING = 50_000;

@@ -162,6 +162,21 @@ function openSound(options: OpenOptions): BetterSqlite.Database {
   return raw;
 }
 
+/** A consistent copy of a database that this process, or another, may be writing to. Throws `DatabaseFault`. */
+export async function copyDatabase(file: string, destination: string): Promise<void> {
+  closeSync(openSync(destination, 'ax', 0o600));
+  const raw = openFile({ file, migrations: {} });
+  try {
+    await backUp(
+      raw,
+      destination,
+      watchFaults(file, () => undefined),
+    );
+  } finally {
+    raw.close();
+  }
+}
+
 /** Looks at the first pages only: a full check of a large file would hold up the start for seconds. */
 function checkIntegrity(raw: BetterSqlite.Database): void {
   raw.pragma('schema_version');

@@ -201,7 +201,11 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 30],
   },
 
-  database_bytes: { kind: 'gauge', perWorkspace: true, isFresh: true, help: "Size of the workspace's database." },
+  config_fault: {
+    kind: 'gauge',
+    help: '1 while the configuration as a whole cannot be read again, and the last good one is at work; else 0.',
+  },
+  database_bytes: { kind: 'gauge', help: 'Size of the database.' },
   disk_full: { kind: 'gauge', help: '1 while the data volume is full, else 0.' },
 };
 

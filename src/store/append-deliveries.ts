@@ -2,6 +2,7 @@ import type { DeliverySource } from '../model/delivery.ts';
 import { packBody, type StoredBody } from './bodies.ts';
 import type { Query } from './database.ts';
 import { COSTLY } from './inbox.ts';
+import type { Sql } from './scope.ts';
 
 /** A delivery that has no row yet. */
 export interface NewDelivery {
@@ -32,22 +33,35 @@ export async function appendDeliveries(
   deliveries: readonly NewDelivery[],
   now: number,
 ): Promise<Appended[]> {
+  const { workspace, whole } = query;
+  return appendForAll(
+    whole,
+    deliveries.map((delivery) => ({ ...delivery, workspace })),
+    now,
+  );
+}
+
+type Addressed = NewDelivery & { readonly workspace: number };
+
+/** The same for deliveries of any workspaces. */
+export async function appendForAll(sql: Sql, deliveries: readonly Addressed[], now: number): Promise<Appended[]> {
   if (deliveries.length === 0) return [];
-  const inserted = await insertUnknown(query, deliveries, now);
+  const inserted = await insertUnknown(sql, deliveries, now);
   const appended: Appended[] = [];
   for (const delivery of deliveries) {
     // `delete` is true once: a second delivery with the same key in this batch is a repeat.
-    if (inserted.delete(nameOf(delivery.connection, delivery.key))) appended.push('new');
-    else appended.push((await revive(query, delivery, now)) ? 'revived' : 'repeated');
+    if (inserted.delete(nameOf(delivery))) appended.push('new');
+    else appended.push((await revive(sql, delivery, now)) ? 'revived' : 'repeated');
   }
   return appended;
 }
 
-async function insertUnknown(query: Query, deliveries: readonly NewDelivery[], now: number): Promise<Set<string>> {
-  const rows = await query
+async function insertUnknown(sql: Sql, deliveries: readonly Addressed[], now: number): Promise<Set<string>> {
+  const rows = await sql
     .insertInto('inbox')
     .values(
-      deliveries.map(({ connection, key, source, event, body, packed }) => ({
+      deliveries.map(({ workspace, connection, key, source, event, body, packed }) => ({
+        workspace,
         connection,
         delivery_key: key,
         source,
@@ -57,16 +71,16 @@ async function insertUnknown(query: Query, deliveries: readonly NewDelivery[], n
         ...(packed ?? packBody(body)),
       })),
     )
-    .onConflict((conflict) => conflict.columns(['connection', 'delivery_key']).doNothing())
-    .returning(['connection', 'delivery_key'])
+    .onConflict((conflict) => conflict.columns(['workspace', 'connection', 'delivery_key']).doNothing())
+    .returning(['workspace', 'connection', 'delivery_key'])
     .execute();
-  return new Set(rows.map((row) => nameOf(row.connection, row.delivery_key)));
+  return new Set(rows.map(({ delivery_key: key, ...row }) => nameOf({ ...row, key })));
 }
 
 /** True when the row was in quarantine. */
-async function revive(query: Query, delivery: NewDelivery, now: number): Promise<boolean> {
+async function revive(sql: Sql, delivery: Addressed, now: number): Promise<boolean> {
   const packed = delivery.packed ?? packBody(delivery.body);
-  const { numUpdatedRows } = await query
+  const { numUpdatedRows } = await sql
     .updateTable('inbox')
     .set({
       state: 'pending',
@@ -77,6 +91,7 @@ async function revive(query: Query, delivery: NewDelivery, now: number): Promise
       event: delivery.event,
       ...packed,
     })
+    .where('workspace', '=', delivery.workspace)
     .where('connection', '=', delivery.connection)
     .where('delivery_key', '=', delivery.key)
     .where('state', '=', 'quarantined')
@@ -88,14 +103,14 @@ async function revive(query: Query, delivery: NewDelivery, now: number): Promise
 }
 
 /** Header values and names of connections hold no line break. */
-function nameOf(connection: string, key: string): string {
-  return `${connection}\n${key}`;
+function nameOf({ workspace, connection, key }: Pick<Addressed, 'workspace' | 'connection' | 'key'>): string {
+  return `${workspace}\n${connection}\n${key}`;
 }
 
 /** How many deliveries are pending, counted no further than `most`. */
 export async function countPending(query: Query, most: number): Promise<number> {
   const { count } = await query
-    .selectFrom((eb) => eb.selectFrom('inbox').select('id').where('state', '=', 'pending').limit(most).as('pending'))
+    .selectOver(query.selectFrom('inbox').select('id').where('state', '=', 'pending').limit(most).as('pending'))
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .executeTakeFirstOrThrow();
   return Number(count);

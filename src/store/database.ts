@@ -1,20 +1,14 @@
-import type { Kysely, Transaction } from 'kysely';
-import { asSyncError } from '../errors/sync-error.ts';
-import { type Database, type OpenOptions, openDatabase } from '../lib/sqlite.ts';
-import { MIGRATIONS } from './migrations.ts';
-import type { Tables } from './tables.ts';
+import type { Database } from '../lib/sqlite.ts';
+import type { Scope } from './scope.ts';
+import type { Schema } from './tables.ts';
 
-/** The database of one workspace. */
-export type Store = Database<Tables>;
+/** What an operation runs on. */
+export type Query = Scope;
 
-/** What an operation runs on: a transaction, or the store's `query` where a single statement is enough. */
-export type Query = Kysely<Tables> | Transaction<Tables>;
-
-/** Opens, checks and brings up to date. Throws `database_newer`, and what a `DatabaseFault` says. */
-export async function openStore(options: Omit<OpenOptions, 'migrations'>): Promise<Store> {
-  try {
-    return await openDatabase<Tables>({ ...options, migrations: MIGRATIONS });
-  } catch (error) {
-    throw asSyncError(error);
-  }
+/** The rows of one workspace, in the database that all workspaces share. */
+export interface Store extends Pick<Database<Schema>, 'file' | 'fault' | 'look'> {
+  /** For single statements outside of a transaction. */
+  readonly query: Scope;
+  /** Runs `work` in one durable transaction; rolls back when it throws. */
+  commit<Result>(work: (scope: Scope) => Promise<Result>): Promise<Result>;
 }

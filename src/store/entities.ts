@@ -59,7 +59,7 @@ export async function saveEntity(query: Query, row: EntityRow): Promise<void> {
   await query
     .insertInto('entities')
     .values(row)
-    .onConflict((conflict) => conflict.column('entity').doUpdateSet(rest))
+    .onConflict((conflict) => conflict.columns(['workspace', 'entity']).doUpdateSet(rest))
     .execute();
 }
 

@@ -39,8 +39,8 @@ export async function requestFetch(query: Query, request: FetchRequest): Promise
     })
     .onConflict((conflict) =>
       request.isCovered
-        ? conflict.column('reference').doNothing()
-        : conflict.column('reference').doUpdateSet(({ eb, ref }) => ({
+        ? conflict.columns(['workspace', 'reference']).doNothing()
+        : conflict.columns(['workspace', 'reference']).doUpdateSet(({ eb, ref }) => ({
             asks: eb('fetches.asks', '+', 1),
             since: eb
               .case()

@@ -149,7 +149,7 @@ export async function quarantineParts(
     .values(rows)
     .onConflict((conflict) =>
       conflict
-        .columns(['connection', 'delivery_key'])
+        .columns(['workspace', 'connection', 'delivery_key'])
         .doUpdateSet(({ ref }) => ({ state: 'quarantined', reason: ref('excluded.reason'), settled_at: now })),
     )
     .execute();

@@ -1,4 +1,5 @@
 import type { Migration } from 'kysely/migration';
+import { createWorkspaceTables } from './workspace-tables.ts';
 
 /** Names sort by age. A migration that has been released is never changed. */
 export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -39,6 +40,16 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
         .addColumn('access_expires_at', 'integer', (column) => column.notNull())
         .addColumn('renewed_at', 'integer', (column) => column.notNull())
         .execute();
+    },
+  },
+  '003_workspaces': {
+    async up(db) {
+      await db.schema
+        .createTable('workspaces')
+        .addColumn('id', 'integer', (column) => column.primaryKey().autoIncrement())
+        .addColumn('name', 'text', (column) => column.notNull().unique())
+        .execute();
+      await createWorkspaceTables(db);
     },
   },
 };

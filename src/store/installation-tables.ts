@@ -1,9 +1,16 @@
+import type { Generated } from 'kysely';
 import type { Role } from '../model/access.ts';
 
 /** The rows of `worksync.db`, which belong to the data folder and to no workspace. Times are epoch milliseconds. */
 export interface InstallationTables {
   /** Single facts by name. */
   installation: { name: string; value: string };
+
+  /** Every workspace that has rows here; see `workspaces.ts`. */
+  workspaces: {
+    id: Generated<number>;
+    name: string;
+  };
 
   /** Links that log a browser in: each once, until it expires. */
   login_links: {

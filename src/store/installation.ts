@@ -1,48 +1,71 @@
 import { join } from 'node:path';
-import type { Kysely, Transaction } from 'kysely';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Random } from '../lib/random.ts';
 import { type Database, type OpenOptions, openDatabase } from '../lib/sqlite.ts';
+import type { Store } from './database.ts';
 import { INSTALLATION_MIGRATIONS } from './installation-migrations.ts';
-import type { InstallationTables } from './installation-tables.ts';
+import { type Sql, scopeOf } from './scope.ts';
+import type { Schema } from './tables.ts';
 
-/**
- * The database of the data folder, `worksync.db`: what belongs to the installation and to no workspace. Its name is
- * therefore no name for a workspace.
- */
-export interface Installation extends Database<InstallationTables> {
+/** The database of the data folder, `worksync.db`: one for all workspaces, and for what belongs to none of them. */
+export interface Installation extends Database<Schema> {
   /** Made at the first start: tells this data folder from others that answer under the same host name. */
   readonly id: string;
+  /** The rows of the workspace of this name, which is given a number when it is asked for first. */
+  store(workspace: string): Promise<Store>;
 }
-
-/** What an operation runs on: a transaction, or the database's `query` where a single statement is enough. */
-export type InstallationQuery = Kysely<InstallationTables> | Transaction<InstallationTables>;
 
 export const INSTALLATION_FILE = 'worksync.db';
 
 const ID = 'id';
 const ID_BYTES = 6;
 
-/** Throws `database_newer`, `database_corrupt`, `disk_full`, `database_failed`. */
+export interface InstallationOptions extends Omit<OpenOptions, 'migrations'> {
+  readonly random: Random;
+}
+
+/** Opens the database in a data folder. Throws `database_newer`, `database_corrupt`, `disk_full`, `database_failed`. */
 export async function openInstallation(
   folder: string,
-  { random, ...options }: Omit<OpenOptions, 'file' | 'migrations'> & { readonly random: Random },
+  options: Omit<InstallationOptions, 'file'>,
 ): Promise<Installation> {
   const file = join(folder, INSTALLATION_FILE);
   try {
-    const database = await openDatabase<InstallationTables>({ ...options, file, migrations: INSTALLATION_MIGRATIONS });
-    try {
-      return { ...database, id: await readId(database.query, random) };
-    } catch (error) {
-      await database.close();
-      throw error;
-    }
+    return await openInstallationFile({ ...options, file });
   } catch (error) {
     throw withHint(asSyncError(error), file);
   }
 }
 
-async function readId(query: InstallationQuery, random: Random): Promise<string> {
+export async function openInstallationFile({ random, ...options }: InstallationOptions): Promise<Installation> {
+  const database = await openDatabase<Schema>({ ...options, migrations: INSTALLATION_MIGRATIONS });
+  try {
+    const id = await readId(database.query, random);
+    return { ...database, id, store: async (name) => storeOf(database, await numberOf(database.query, name)) };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+function storeOf({ query, commit, file, fault, look }: Database<Schema>, workspace: number): Store {
+  return {
+    file,
+    fault,
+    look,
+    query: scopeOf(query, workspace),
+    commit: (work) => commit((transaction) => work(scopeOf(transaction, workspace))),
+  };
+}
+
+async function numberOf(sql: Sql, name: string): Promise<number> {
+  const known = await sql.selectFrom('workspaces').select('id').where('name', '=', name).executeTakeFirst();
+  if (known) return known.id;
+  const made = await sql.insertInto('workspaces').values({ name }).returning('id').executeTakeFirstOrThrow();
+  return made.id;
+}
+
+async function readId(query: Sql, random: Random): Promise<string> {
   const known = await query.selectFrom('installation').select('value').where('name', '=', ID).executeTakeFirst();
   if (known) return known.value;
   const value = random.bytes(ID_BYTES).toString('hex');

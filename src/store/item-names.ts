@@ -28,7 +28,9 @@ export async function itemsNamed(query: Query, names: readonly string[]): Promis
   if (names.length === 0) return [];
   return query
     .selectFrom('item_names')
-    .innerJoin('items', 'items.key', 'item_names.item_key')
+    .innerJoin('items', (join) =>
+      join.onRef('items.workspace', '=', 'item_names.workspace').onRef('items.key', '=', 'item_names.item_key'),
+    )
     .select(['item_names.name', 'item_names.item_key as itemKey', 'items.connection'])
     .where('item_names.name', 'in', names)
     .orderBy('item_names.item_key')

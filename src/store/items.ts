@@ -53,7 +53,7 @@ export async function saveItem(query: Query, row: Omit<ItemRow, 'standing'>): Pr
   await query
     .insertInto('items')
     .values(row)
-    .onConflict((conflict) => conflict.column('key').doUpdateSet(rest))
+    .onConflict((conflict) => conflict.columns(['workspace', 'key']).doUpdateSet(rest))
     .execute();
 }
 

@@ -1,5 +1,6 @@
 import type { RunMemory } from '../lib/scheduler.ts';
 import type { Store } from './database.ts';
+import type { Installation } from './installation.ts';
 
 /** Keeps what the last runs of scheduled jobs count from. */
 export function jobRuns({ query, commit }: Store): RunMemory {
@@ -18,7 +19,33 @@ export function jobRuns({ query, commit }: Store): RunMemory {
       await query
         .insertInto('job_runs')
         .values({ job, last_at })
-        .onConflict((conflict) => conflict.column('job').doUpdateSet({ last_at }))
+        .onConflict((conflict) => conflict.columns(['workspace', 'job']).doUpdateSet({ last_at }))
+        .execute();
+    },
+  };
+}
+
+const RUN = 'run.';
+
+/** The same for the jobs of the installation, which belong to no workspace. */
+export function installationRuns({ query, commit }: Installation): RunMemory {
+  const runs = query.selectFrom('installation').where('name', 'like', `${RUN}%`);
+  return {
+    async read() {
+      const rows = await runs.selectAll().execute();
+      return new Map(rows.map(({ name, value }) => [name.slice(RUN.length), Number(value)]));
+    },
+    replace: (next) =>
+      commit(async (transaction) => {
+        await transaction.deleteFrom('installation').where('name', 'like', `${RUN}%`).execute();
+        const rows = [...next].map(([job, at]) => ({ name: RUN + job, value: String(at) }));
+        if (rows.length > 0) await transaction.insertInto('installation').values(rows).execute();
+      }),
+    async note(job, at) {
+      await query
+        .insertInto('installation')
+        .values({ name: RUN + job, value: String(at) })
+        .onConflict((conflict) => conflict.column('name').doUpdateSet({ value: String(at) }))
         .execute();
     },
   };

@@ -14,7 +14,7 @@ export async function writeMeta(query: Query, name: string, value: string): Prom
   await query
     .insertInto('meta')
     .values({ name, value })
-    .onConflict((conflict) => conflict.column('name').doUpdateSet({ value }))
+    .onConflict((conflict) => conflict.columns(['workspace', 'name']).doUpdateSet({ value }))
     .execute();
 }
 
@@ -41,6 +41,6 @@ export async function switchTriage(query: Query, connections: readonly string[],
   await query
     .insertInto('meta')
     .values(rows)
-    .onConflict((conflict) => conflict.column('name').doNothing())
+    .onConflict((conflict) => conflict.columns(['workspace', 'name']).doNothing())
     .execute();
 }

@@ -62,7 +62,7 @@ async function firstOfEach(query: Query, eligible: Eligible, queues: readonly Qu
       .orderBy('due')
       .orderBy('entity')
       .limit(1);
-    return query.selectFrom(ready.as(queue)).selectAll();
+    return query.selectOver(ready.as(queue)).selectAll();
   };
   return unionOf(queues.map(first)).execute();
 }
@@ -92,11 +92,11 @@ async function earliest(query: Query, eligible: Eligible, queues: readonly Queue
       .where('due', '>', now + ahead)
       .where('not_before', '<=', now);
     const rows = later.orderBy('due').orderBy('entity').limit(1);
-    return query.selectFrom(rows.as(queue)).selectAll();
+    return query.selectOver(rows.as(queue)).selectAll();
   };
   const resumed = (queue: Queue) => {
     const rows = waitingIn(query, queue, eligible).where('not_before', '>', now).orderBy('not_before').limit(1);
-    return query.selectFrom(rows.as(queue)).selectAll();
+    return query.selectOver(rows.as(queue)).selectAll();
   };
   const rows = await unionOf([...queues.map(soonest), ...queues.map(resumed)]).execute();
   const times = rows.map(({ entity, due, lane, not_before }) => {
@@ -110,7 +110,7 @@ export async function firstDues(query: Query, count: number): Promise<number[]> 
   const rows = await unionOf(
     LIVE.map((queue) => {
       const first = waitingIn(query, queue).orderBy('due').orderBy('entity').limit(count);
-      return query.selectFrom(first.as(queue)).selectAll();
+      return query.selectOver(first.as(queue)).selectAll();
     }),
   ).execute();
   return rows

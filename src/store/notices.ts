@@ -38,7 +38,7 @@ export async function wantNotice(query: Query, { itemKey, kind, connection, want
   await query
     .insertInto('notices')
     .values({ item_key: itemKey, kind, ...set })
-    .onConflict((conflict) => conflict.columns(['item_key', 'kind']).doUpdateSet(set))
+    .onConflict((conflict) => conflict.columns(['workspace', 'item_key', 'kind']).doUpdateSet(set))
     .execute();
 }
 

@@ -1,4 +1,4 @@
-import type { InstallationQuery } from './installation.ts';
+import type { Sql } from './scope.ts';
 
 /** A grant of OAuth 2.0 as it stands now. All tokens are sealed; times are epoch milliseconds. */
 export interface StoredCredential {
@@ -14,7 +14,7 @@ export interface StoredCredential {
 /** Vendors forget a grant that was not used for a year. */
 const FORGOTTEN_AFTER = 400 * 24 * 60 * 60_000;
 
-export async function loadCredential(query: InstallationQuery, id: string): Promise<StoredCredential | undefined> {
+export async function loadCredential(query: Sql, id: string): Promise<StoredCredential | undefined> {
   return query
     .selectFrom('oauth_credentials')
     .select(['refresh', 'previous', 'access', 'access_expires_at as accessExpiresAt', 'renewed_at as renewedAt'])
@@ -23,7 +23,7 @@ export async function loadCredential(query: InstallationQuery, id: string): Prom
 }
 
 /** Those that nobody has used for longer than a vendor keeps them go away. */
-export async function saveCredential(query: InstallationQuery, id: string, held: StoredCredential): Promise<void> {
+export async function saveCredential(query: Sql, id: string, held: StoredCredential): Promise<void> {
   const { accessExpiresAt, renewedAt, ...rest } = held;
   const row = { ...rest, access_expires_at: accessExpiresAt, renewed_at: renewedAt };
   await query

@@ -62,7 +62,7 @@ export async function savePollState(
   await query
     .insertInto('polls')
     .values({ connection, unit, ...row })
-    .onConflict((conflict) => conflict.columns(['connection', 'unit']).doUpdateSet(row))
+    .onConflict((conflict) => conflict.columns(['workspace', 'connection', 'unit']).doUpdateSet(row))
     .execute();
 }
 
@@ -78,7 +78,7 @@ export async function recordPollFailure(
   await query
     .insertInto('polls')
     .values({ connection, unit, ...row })
-    .onConflict((conflict) => conflict.columns(['connection', 'unit']).doUpdateSet(row))
+    .onConflict((conflict) => conflict.columns(['workspace', 'connection', 'unit']).doUpdateSet(row))
     .execute();
 }
 

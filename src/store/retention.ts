@@ -8,8 +8,10 @@ export async function purgeBodies(query: Query, before: number, most: number): P
   const { numUpdatedRows } = await query
     .updateTable('inbox')
     .set({ body: null, unpacked_length: null })
-    .where('id', 'in', (eb) =>
-      eb
+    .where(
+      'id',
+      'in',
+      query
         .selectFrom('inbox')
         .select('id')
         // Word for word the condition of the index `inbox_bodies`, which would not serve otherwise.
@@ -28,8 +30,10 @@ export async function purgeBodies(query: Query, before: number, most: number): P
 export async function deleteDeliveries(query: Query, before: number, most: number): Promise<number> {
   const { numDeletedRows } = await query
     .deleteFrom('inbox')
-    .where('id', 'in', (eb) =>
-      eb
+    .where(
+      'id',
+      'in',
+      query
         .selectFrom('inbox')
         .select('id')
         .where('received_at', '<', before)

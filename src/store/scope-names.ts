@@ -40,7 +40,7 @@ export async function saveName(
   await query
     .insertInto('scope_names')
     .values({ connection, entry, ...row })
-    .onConflict((conflict) => conflict.columns(['connection', 'entry']).doUpdateSet(row))
+    .onConflict((conflict) => conflict.columns(['workspace', 'connection', 'entry']).doUpdateSet(row))
     .execute();
 }
 

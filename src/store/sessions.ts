@@ -1,5 +1,5 @@
 import type { Access } from '../model/access.ts';
-import type { InstallationQuery } from './installation.ts';
+import type { Sql } from './scope.ts';
 
 /** A browser that is logged in. */
 export interface Session extends Access {
@@ -12,7 +12,7 @@ export interface Session extends Access {
 
 /** Stores a link by the digest of its secret. */
 export async function addLoginLink(
-  query: InstallationQuery,
+  query: Sql,
   link: Access & { readonly digest: string; readonly expiresAt: number },
 ): Promise<void> {
   const { digest, expiresAt } = link;
@@ -23,19 +23,12 @@ export async function addLoginLink(
 }
 
 /** Takes the link away, so that it works once; undefined where there is none, or it has expired. */
-export async function spendLoginLink(
-  query: InstallationQuery,
-  digest: string,
-  now: number,
-): Promise<Access | undefined> {
+export async function spendLoginLink(query: Sql, digest: string, now: number): Promise<Access | undefined> {
   const row = await query.deleteFrom('login_links').where('digest', '=', digest).returningAll().executeTakeFirst();
   return row === undefined || row.expires_at <= now ? undefined : accessOf(row);
 }
 
-export async function addSession(
-  query: InstallationQuery,
-  session: Session & { readonly expiresAt: number },
-): Promise<void> {
+export async function addSession(query: Sql, session: Session & { readonly expiresAt: number }): Promise<void> {
   const { digest, openedBy, createdAt, seenAt, expiresAt } = session;
   await query
     .insertInto('sessions')
@@ -51,7 +44,7 @@ export async function addSession(
 }
 
 /** Undefined where there is none, or it has expired. */
-export async function findSession(query: InstallationQuery, digest: string, now: number): Promise<Session | undefined> {
+export async function findSession(query: Sql, digest: string, now: number): Promise<Session | undefined> {
   const row = await query
     .selectFrom('sessions')
     .selectAll()
@@ -64,7 +57,7 @@ export async function findSession(query: InstallationQuery, digest: string, now:
 }
 
 export async function touchSession(
-  query: InstallationQuery,
+  query: Sql,
   { digest, seenAt, expiresAt }: { readonly digest: string; readonly seenAt: number; readonly expiresAt: number },
 ): Promise<void> {
   await query
@@ -74,19 +67,19 @@ export async function touchSession(
     .execute();
 }
 
-export async function endSession(query: InstallationQuery, digest: string): Promise<void> {
+export async function endSession(query: Sql, digest: string): Promise<void> {
   await query.deleteFrom('sessions').where('digest', '=', digest).execute();
 }
 
 /** Links that were not used end too. Returns how many sessions there were. */
-export async function endAllSessions(query: InstallationQuery): Promise<number> {
+export async function endAllSessions(query: Sql): Promise<number> {
   await query.deleteFrom('login_links').execute();
   const { numDeletedRows } = await query.deleteFrom('sessions').executeTakeFirst();
   return Number(numDeletedRows);
 }
 
 /** Rows that nobody can use any more. */
-export async function purgeExpired(query: InstallationQuery, now: number): Promise<void> {
+export async function purgeExpired(query: Sql, now: number): Promise<void> {
   await query.deleteFrom('login_links').where('expires_at', '<=', now).execute();
   await query.deleteFrom('sessions').where('expires_at', '<=', now).execute();
 }

@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type SelectQueryBuilder, sql } from 'kysely';
 import { CODES } from '../errors/codes.ts';
 import type { ChangeState, EntityKind } from '../model/change.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
@@ -6,6 +6,7 @@ import { LANES, type Lane } from '../model/lane.ts';
 import { type BackfillStatus, readBackfills } from './backfills.ts';
 import type { Query } from './database.ts';
 import { ALL_UNITS } from './polls.ts';
+import type { Schema } from './tables.ts';
 import { readSweeps, type SweepReports } from './workspace-sweeps.ts';
 import { readTurn, type Turn } from './workspace-turn.ts';
 
@@ -141,8 +142,12 @@ async function describeTurn(query: Query): Promise<StoredStatus['sweep']['turn']
 }
 
 async function readDeliveries(query: Query, now: number): Promise<StoredStatus['deliveries']> {
-  const latest = await deliveryRows(query).limit(SHOWN).execute();
-  const quarantine = await deliveryRows(query).where('state', '=', 'quarantined').limit(SHOWN).execute();
+  const latest = await latestFirst(deliveryRows(query)).limit(SHOWN).execute();
+  const quarantine = await deliveryRows(query)
+    .where('state', '=', 'quarantined')
+    .orderBy('id', 'desc')
+    .limit(SHOWN)
+    .execute();
   const lastDay = await query
     .selectFrom('inbox')
     .select((build) => build.fn.countAll<number>().as('count'))
@@ -161,8 +166,12 @@ async function readDeliveries(query: Query, now: number): Promise<StoredStatus['
 function deliveryRows(query: Query) {
   return query
     .selectFrom('inbox')
-    .select(['id', 'connection', 'source', 'event', 'received_at as receivedAt', 'state', 'reason'])
-    .orderBy('id', 'desc');
+    .select(['id', 'connection', 'source', 'event', 'received_at as receivedAt', 'state', 'reason']);
+}
+
+/** As the index `inbox_received` has them. */
+function latestFirst<Row>(deliveries: SelectQueryBuilder<Schema, 'inbox', Row>) {
+  return deliveries.orderBy('received_at', 'desc').orderBy('id', 'desc');
 }
 
 async function countDeliveries(query: Query, state: DeliveryState): Promise<number> {
@@ -232,11 +241,8 @@ function toChange({ not_before, error, ...row }: StoredChange): ChangeRow {
 
 async function readConnections(query: Query): Promise<ConnectionActivity[]> {
   const recent = await query
-    .selectFrom(
-      query
-        .selectFrom('inbox')
-        .select(['connection', 'received_at'])
-        .orderBy('id', 'desc')
+    .selectOver(
+      latestFirst(query.selectFrom('inbox').select(['connection', 'received_at']))
         .limit(LOOKED_THROUGH)
         .as('recent'),
     )

@@ -11,7 +11,7 @@ export async function recordSweep(
   await query
     .insertInto('sweeps')
     .values({ connection, unit, ...row })
-    .onConflict((conflict) => conflict.columns(['connection', 'unit']).doUpdateSet(row))
+    .onConflict((conflict) => conflict.columns(['workspace', 'connection', 'unit']).doUpdateSet(row))
     .execute();
 }
 
@@ -26,7 +26,7 @@ export async function recordSweepFailure(
   await query
     .insertInto('sweeps')
     .values({ connection, unit, ...row })
-    .onConflict((conflict) => conflict.columns(['connection', 'unit']).doUpdateSet(row))
+    .onConflict((conflict) => conflict.columns(['workspace', 'connection', 'unit']).doUpdateSet(row))
     .execute();
 }
 

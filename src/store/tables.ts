@@ -4,16 +4,29 @@ import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
 import type { Finding } from '../model/foreign-edits.ts';
 import type { Item } from '../model/item.ts';
 import type { Lane } from '../model/lane.ts';
+import type { InstallationTables } from './installation-tables.ts';
 
 /** What of the outbox goes in the order of due times. */
 export type Queue = 'read' | 'live' | 'finished' | 'backfill';
 
-/** The rows of a workspace's database. Times are epoch milliseconds by the wall clock unless they say otherwise. */
+/** Every table of `worksync.db`. */
+export type Schema = InstallationTables & {
+  readonly [Table in keyof Tables]: Tables[Table] & {
+    /** Its number in `workspaces`; first in every key. */
+    workspace: number;
+  };
+};
+
+/**
+ * The rows that belong to a workspace, reached through a `Scope` only. Times are epoch milliseconds by the wall clock
+ * unless they say otherwise.
+ */
 export interface Tables {
   /** Single facts by name: when the first complete reads were done, the throttle's share, … */
   meta: { name: string; value: string };
 
   inbox: {
+    /** In the order of arrival, over all workspaces. */
     id: Generated<number>;
     connection: string;
     /** Connection + key is unique: the vendor's delivery id, or the SHA-256 of the bytes. */
@@ -227,7 +240,7 @@ export interface Tables {
 
   /** One row per round of the workspace sweep: the one that runs, and the last one that ended. See `workspace-sweeps.ts`. */
   workspace_sweeps: {
-    id: Generated<number>;
+    id: number;
     started_at: number;
     /** When the list of tasks had been compared, and how many it held. */
     tasks_at: Generated<number | null>;
@@ -250,7 +263,7 @@ export interface Tables {
 
   /** One row per request sent, kept while it counts in the longer window. Times are monotonic milliseconds of `boot`. */
   ledger: {
-    id: Generated<number>;
+    id: number;
     boot: string;
     lane: Lane;
     started: number;

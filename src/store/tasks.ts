@@ -25,7 +25,7 @@ export async function saveTask(query: Query, task: Task, seenAt: number): Promis
   await query
     .insertInto('tasks')
     .values({ task_id: task.taskId, ...row })
-    .onConflict((conflict) => conflict.column('task_id').doUpdateSet(row))
+    .onConflict((conflict) => conflict.columns(['workspace', 'task_id']).doUpdateSet(row))
     .execute();
 }
 

@@ -16,13 +16,14 @@ export async function beginSweep(
   now: number,
 ): Promise<{ readonly sweep: Sweep; readonly isNew: boolean }> {
   const running = await openSweep(query);
+  const before = await latestSweep(query);
   // What a clock that was set back since asks for seems to be older than the round, which never ends.
   if (running && running.started_at <= now) return { sweep: running, isNew: false };
   if (running) await query.deleteFrom('workspace_sweeps').where('id', '=', running.id).execute();
   await query.deleteFrom('workspace_listed').execute();
   const sweep = await query
     .insertInto('workspace_sweeps')
-    .values({ started_at: now })
+    .values({ id: (before?.id ?? 0) + 1, started_at: now })
     .returningAll()
     .executeTakeFirstOrThrow();
   return { sweep, isNew: true };
@@ -102,7 +103,7 @@ export async function addFindings(
   await query
     .insertInto('workspace_findings')
     .values(rows)
-    .onConflict((conflict) => conflict.columns(['sweep', 'entity', 'what']).doUpdateSet({ found_at: now }))
+    .onConflict((conflict) => conflict.columns(['workspace', 'sweep', 'entity', 'what']).doUpdateSet({ found_at: now }))
     .execute();
 }
 

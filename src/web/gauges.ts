@@ -16,7 +16,6 @@ export function setGauges(meter: Meter, workspace: WorkspaceStatus, now: number)
   }
   for (const { name, missingUnits } of workspace.connections)
     meter.gauge('missing_units', missingUnits.length, { connection: name });
-  meter.gauge('database_bytes', workspace.databaseBytes);
   setSweepGauges(meter, workspace.sweep, now);
   setQuotaGauges(meter, workspace.quota, now);
 }

@@ -21,6 +21,7 @@ export function statusPage(status: Status, refreshes: boolean, pageToken?: strin
   const body = html`${heading(status, refreshes, pageToken)}
 <main>
 ${notReady(status)}
+${configFault(status)}
 ${status.broken.map(brokenSection)}
 ${status.workspaces.map((workspace) => workspaceSection(workspace, status.at))}
 </main>`;
@@ -36,7 +37,8 @@ function heading(status: Status, refreshes: boolean, pageToken: string | undefin
   return html`<header>
 <h1>worksync</h1>
 ${status.ready ? verdictWords(status.verdict) : html`<span class="state bad">■ not ready</span>`}
-<span class="soft">version ${status.version}, running for ${duration(status.at - status.startedAt)}</span>
+<span class="soft">version ${status.version}, running for ${duration(status.at - status.startedAt)},
+database ${bytes(status.databaseBytes)}</span>
 <span class="soft">as of ${new Date(status.at).toISOString().slice(0, 19).replace('T', ' ')} UTC,
 ${refreshes ? html`loads again every ${REFRESH} s (<a href="/?refresh=off">stop</a>)` : html`<a href="/">load again every ${REFRESH} s</a>`}</span>
 ${pageToken === undefined ? null : logOut(pageToken)}
@@ -53,6 +55,12 @@ function notReady(status: Status): Markup | null {
   if (failing.length === 0) return null;
   return html`<div class="banner bad" role="status"><strong>Not ready</strong>
 ${failing.map(([component, reason]) => html`<p><code>${component}</code>: <code>${reason}</code></p>`)}</div>`;
+}
+
+function configFault({ configFault: fault }: Status): Markup | null {
+  if (fault === null) return null;
+  return html`<div class="banner wait" role="status"><strong>The configuration could not be read again</strong>
+<p><code>${fault.code}</code>: ${fault.message}</p><p>${fault.hint} The last good configuration is at work.</p></div>`;
 }
 
 function workspaceSection(workspace: WorkspaceStatus, now: number): Markup {
@@ -193,7 +201,6 @@ function holdingsCard(workspace: WorkspaceStatus): Markup {
     ['links', inStep(workspace.links)],
     ['tasks cached', count(workspace.tasks)],
     ['items known', count(workspace.items)],
-    ['database', bytes(workspace.databaseBytes)],
   ]);
 }
 

@@ -35,6 +35,8 @@ export function webRoutes(server: Server, deps: WebDeps): void {
     const status = await deps.status();
     deps.metrics.freshen();
     deps.metrics.meter.gauge('up', status.verdict === 'blocked' ? 0 : 1);
+    deps.metrics.meter.gauge('database_bytes', status.databaseBytes);
+    deps.metrics.meter.gauge('config_fault', status.configFault ? 1 : 0);
     for (const workspace of status.workspaces)
       setGauges(deps.metrics.forWorkspace(workspace.name), workspace, status.at);
     for (const { name, code } of status.broken) setBroken(deps.metrics.forWorkspace(name), code);

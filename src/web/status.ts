@@ -15,6 +15,10 @@ export interface Status {
   readonly components: Readonly<Record<string, string>>;
   /** The worst of all workspaces; blocked while the process is not ready. */
   readonly verdict: Verdict;
+  /** Why the configuration as a whole could not be read again: the last good one stays. */
+  readonly configFault: Failure | null;
+  /** Size of the database. */
+  readonly databaseBytes: number;
   readonly workspaces: readonly WorkspaceStatus[];
   /** Workspaces of which nothing else can be said: they did not open, or their database cannot be read. */
   readonly broken: readonly BrokenWorkspace[];
@@ -118,7 +122,6 @@ export interface WorkspaceStatus extends Omit<StoredStatus, 'connections'>, Judg
   readonly state: WorkspaceState;
   readonly quota: QuotaStatus;
   readonly connections: readonly ConnectionStatus[];
-  readonly databaseBytes: number;
 }
 
 export interface WorkspaceParts {
@@ -127,7 +130,8 @@ export interface WorkspaceParts {
   readonly connections: readonly ConfiguredConnection[];
   readonly stored: StoredStatus;
   readonly quota: QuotaStatus;
-  readonly databaseBytes: number;
+  /** What is wrong with its present configuration, where it runs by an earlier one. */
+  readonly rejected?: string | null;
   /** Why nothing is sent or stored, where that is so. */
   readonly halt?: Failure;
   readonly now: number;
@@ -147,7 +151,7 @@ const IDLE: Omit<ConnectionActivity, 'connection'> = {
 
 /** Puts the parts of one workspace together. What the database knows of connections no longer configured is left out. */
 export function describeWorkspace(parts: WorkspaceParts): WorkspaceStatus {
-  const { name, address, quota, stored, databaseBytes } = parts;
+  const { name, address, quota, stored } = parts;
   const activity = new Map(stored.connections.map(({ connection, ...rest }) => [connection, rest]));
   const connections = parts.connections.map((each) => ({ ...each, ...(activity.get(each.name) ?? IDLE) }));
   return {
@@ -155,18 +159,18 @@ export function describeWorkspace(parts: WorkspaceParts): WorkspaceStatus {
     name,
     address,
     quota,
-    databaseBytes,
     state: stateOf(parts),
     connections,
-    ...judge({ ...stored, connections, halt: parts.halt ?? null }),
+    ...judge({ ...stored, connections, halt: parts.halt ?? null, rejected: parts.rejected ?? null }),
   };
 }
 
 /** Of all workspaces together. A process that cannot store webhooks blocks them all. */
-export function verdictOf({ ready, workspaces, broken }: Pick<Status, 'ready' | 'workspaces' | 'broken'>): Verdict {
+export function verdictOf({ ready, configFault, workspaces, broken }: Omit<Status, 'verdict'>): Verdict {
   return worst([
     ...workspaces.map(({ verdict }) => verdict),
     ...(ready && broken.length === 0 ? [] : ['blocked' as const]),
+    ...(configFault === null ? [] : ['degraded' as const]),
   ]);
 }
 

@@ -39,6 +39,8 @@ export interface Facts {
   readonly backfills: readonly { readonly connection: string; readonly failures: readonly unknown[] }[];
   /** Why nothing is sent or stored until someone acts. */
   readonly halt: Failure | null;
+  /** What is wrong with the present configuration, where an earlier one is at work. */
+  readonly rejected: string | null;
 }
 
 interface Tally {
@@ -106,6 +108,12 @@ interface Warning {
 
 /** Everything short of a standstill, most urgent first. */
 export const WARNINGS: readonly Warning[] = [
+  {
+    code: 'config_rejected',
+    hint: 'Correct the file: it is read again by itself. Until then the last good configuration is at work.',
+    find: ({ rejected }) => (rejected === null ? [] : [rejected]),
+    describe: () => 'the changed configuration is not taken',
+  },
   {
     code: 'connections_failing',
     hint: 'See the errors below; "worksync check" asks each provider and names the remedy.',

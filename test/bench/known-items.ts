@@ -17,8 +17,8 @@ import { desiredRecord } from '../../src/reconcile/desired.ts';
 import { createReconcile, type Reconcile } from '../../src/reconcile/reconcile.ts';
 import { type Action, appendAnswer } from '../../src/store/answers.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
-import { openStore, type Store } from '../../src/store/database.ts';
 import { apiOverrides } from '../../src/workspace/contract.ts';
+import { type OpenedStore, openStore } from '../support/store.ts';
 import { databaseFile, writeConfiguration } from './daemon.ts';
 import { pullEvent } from './pulls.ts';
 
@@ -36,7 +36,9 @@ const AT_ONCE = 500;
 const NOWHERE = { url: 'http://127.0.0.1:9/api/v1', apiKey: 'a key for the bench only' };
 
 /** The store and the stage as the daemon composes them. */
-export async function openReconcile(folder: string): Promise<{ store: Store; source: Source; reconcile: Reconcile }> {
+export async function openReconcile(
+  folder: string,
+): Promise<{ store: OpenedStore; source: Source; reconcile: Reconcile }> {
   const path = writeConfiguration(folder, NOWHERE.url, NOWHERE.apiKey);
   const [config] = loadConfig({ path, env: {}, connectors, apiOverrides }).workspaces;
   if (!config) throw new Error('no workspace is configured');
@@ -88,13 +90,13 @@ function webhook(number: number) {
   return { ...delivery, id: 0, receivedAt: 0, body: pullEvent(number) };
 }
 
-async function appendRead(store: Store, action: Action, name: string, body: object, page = 0): Promise<void> {
+async function appendRead(store: OpenedStore, action: Action, name: string, body: object, page = 0): Promise<void> {
   const answer = { action, entity: name, sentAt: Date.now(), body };
   await appendAnswer(store.query, answer, `${action}:${page}`, Date.now());
 }
 
 /** Throws unless every item is known and nothing is left to do. */
-export async function expectSettled(store: Store): Promise<void> {
+export async function expectSettled(store: OpenedStore): Promise<void> {
   const count = async (table: 'items' | 'outbox' | 'fetches') => {
     const { count: rows } = await store.query
       .selectFrom(table)

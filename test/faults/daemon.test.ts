@@ -357,7 +357,7 @@ describe('a full disk', () => {
     const world = await createWorld();
     try {
       await world.settled();
-      const { query } = world.partition().store;
+      const { query } = world.installation();
       const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(query);
       await sql`pragma max_page_count = ${sql.lit(rows[0]!.page_count + 40)}`.execute(query);
       const numbers = Array.from({ length: 20 }, (_, index) => index + 1);

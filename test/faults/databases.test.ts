@@ -17,10 +17,10 @@ import { checkIntegrity } from '../../src/daemon/integrity.ts';
 import { type CheckFile, checkInWorker } from '../../src/lib/integrity.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { openStore } from '../../src/store/database.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { CAN_LIMIT_FILES, limitFiles } from '../support/file-limit.ts';
 import { pullEvent } from '../support/github-payloads.ts';
+import { openStore } from '../support/store.ts';
 
 /** What happens to a database while the daemon runs: everybody is told, and nothing is promised that cannot be kept. */
 
@@ -37,19 +37,19 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-const store = () => world.partition().store;
+const database = () => world.installation();
 const deliver = (number: number) => world.deliver('pull_request', pullEvent({ number }));
 const get = (path: string) => world.read(path);
 
 /** Noise over all pages but the first two, as a failing disk leaves it; what SQLite keeps in memory is dropped. */
 async function damage(): Promise<void> {
-  await sql`pragma wal_checkpoint(truncate)`.execute(store().query);
-  const { file } = store();
+  await sql`pragma wal_checkpoint(truncate)`.execute(database().query);
+  const { file } = database();
   const pages = statSync(file).size / 4_096;
   const disk = openSync(file, 'r+');
   for (let page = 2; page < pages; page++) writeSync(disk, Buffer.alloc(4_096, 0xa5), 0, 4_096, page * 4_096);
   closeSync(disk);
-  await sql`pragma shrink_memory`.execute(store().query);
+  await sql`pragma shrink_memory`.execute(database().query);
 }
 
 async function expectBlocked(message: RegExp): Promise<void> {
@@ -66,7 +66,7 @@ async function expectBlocked(message: RegExp): Promise<void> {
   expect(text).toContain('worksync_problems{workspace="test",code="database_corrupt"} 1\n');
   // It is the only workspace: this process can store nothing.
   const ready = await fetch(`${world.daemon().address}/readyz`);
-  expect([ready.status, await ready.json()]).toMatchObject([503, { components: { stores: 'database_corrupt' } }]);
+  expect([ready.status, await ready.json()]).toMatchObject([503, { components: { database: 'database_corrupt' } }]);
 }
 
 describe('a damaged database', () => {
@@ -108,15 +108,15 @@ describe('a database file that is', () => {
   it.each(places)('%s while the daemon runs takes no delivery any more', async (_name, change) => {
     expect(await deliver(1)).toBe(202);
     await world.settled();
-    change(store().file);
+    change(database().file);
     expect([await deliver(2), await deliver(3)]).toEqual([503, 503]);
     await expectBlocked(/was deleted or replaced while it was open/);
   });
 
   it('deleted is noticed where nothing comes in, too', async () => {
-    rmSync(store().file);
+    rmSync(database().file);
     await world.until(async () => (await world.daemon().status()).verdict === 'blocked', 120 * SECOND);
-    expect(store().fault()).toMatchObject({ kind: 'gone' });
+    expect(database().fault()).toMatchObject({ kind: 'gone' });
     await expectBlocked(/deleted or replaced/);
   });
 });
@@ -147,7 +147,7 @@ describe('a disk that does not write', () => {
 
 describe('a full disk', () => {
   it('makes the process not ready, and ready again by itself within five seconds of the space', async () => {
-    const limit = (pages: number) => sql.raw(`pragma max_page_count = ${pages}`).execute(store().query);
+    const limit = (pages: number) => sql.raw(`pragma max_page_count = ${pages}`).execute(database().query);
     await limit(1);
     expect(
       await world.deliver('pull_request', pullEvent({ number: 1, title: randomBytes(40_000).toString('base64') })),
@@ -165,34 +165,34 @@ describe('a full disk', () => {
 describe('the weekly check', () => {
   const DAY = 86_400_000;
 
-  it('reads a copy of the whole database, leaves nothing behind, and blocks the workspace where it is damaged', async () => {
+  it('reads a copy of the whole database, leaves nothing behind, and blocks all of it where it is damaged', async () => {
     const seen: string[] = [];
     checkFile = async (file) => (seen.push(file) < 2 ? [] : ['row 7 missing']);
     await world.clock.advance(8 * DAY);
     expect(seen).toHaveLength(1);
-    expect(seen[0]).not.toBe(store().file);
+    expect(seen[0]).not.toBe(database().file);
     expect(existsSync(seen[0] as string)).toBe(false);
     expect((await world.daemon().status()).verdict).toBe('ok');
     await world.clock.advance(8 * DAY);
-    expect(readdirSync(dirname(store().file)).filter((name) => name.includes('.check'))).toEqual([]);
+    expect(readdirSync(dirname(database().file)).filter((name) => name.includes('.check'))).toEqual([]);
     await expectBlocked(/row 7 missing/);
   }, 120_000);
 
   it('finds damage that no statement met, in a thread of its own', async () => {
     await deliver(1);
     await world.settled();
-    const check = () => checkIntegrity({ store: store(), checkFile: checkInWorker, logger: silentLogger });
+    const check = () => checkIntegrity({ database: database(), checkFile: checkInWorker, logger: silentLogger });
     await check();
-    expect(store().fault()).toBeUndefined();
+    expect(database().fault()).toBeUndefined();
     await damage();
     await check();
-    expect(store().fault()).toMatchObject({ kind: 'corrupt' });
+    expect(database().fault()).toMatchObject({ kind: 'corrupt' });
   });
 
   it('comes before the tables of an older database are changed', async () => {
-    const file = join(dirname(store().file), 'old.db');
+    const file = join(dirname(database().file), 'old.db');
     const old = await openStore({ file });
-    await sql`delete from kysely_migration where name > '007'`.execute(old.query);
+    await sql`delete from kysely_migration where name > '002'`.execute(old.database);
     await old.close();
     await expect(openStore({ file, checkFile: async () => ['page 3 is used twice'] })).rejects.toMatchObject({
       code: 'database_corrupt',

@@ -15,9 +15,9 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { askBackfill, readBackfills } from '../../src/store/backfills.ts';
-import { openStore, type Store } from '../../src/store/database.ts';
 import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/intake.ts';
 import { signed } from '../support/notes.ts';
+import { type OpenedStore, openStore } from '../support/store.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 
 const PATH = '/webhooks/main/notes';
@@ -25,14 +25,14 @@ const PATH = '/webhooks/main/notes';
 const BODY = randomBytes(50_000).toString('hex');
 
 /** The disk takes `more` further pages, then is full. */
-async function limitDisk(store: Store, more: number): Promise<void> {
-  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(store.query);
+async function limitDisk(store: OpenedStore, more: number): Promise<void> {
+  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(store.database);
   const most = (rows[0]?.page_count ?? 0) + more;
-  await sql`pragma max_page_count = ${sql.lit(most)}`.execute(store.query);
+  await sql`pragma max_page_count = ${sql.lit(most)}`.execute(store.database);
 }
 
-async function freeDisk(store: Store): Promise<void> {
-  await sql`pragma max_page_count = ${sql.lit(1_000_000)}`.execute(store.query);
+async function freeDisk(store: OpenedStore): Promise<void> {
+  await sql`pragma max_page_count = ${sql.lit(1_000_000)}`.execute(store.database);
 }
 
 describe('a full disk', () => {
@@ -58,7 +58,7 @@ describe('a full disk', () => {
     const third = await Promise.all(ids.map(post));
     expect(third.map(({ status }) => status)).toEqual(ids.map(() => 202));
     expect(await inboxOf(store)).toHaveLength(40);
-    expect((await sql<{ integrity_check: string }>`pragma integrity_check`.execute(store.query)).rows).toEqual([
+    expect((await sql<{ integrity_check: string }>`pragma integrity_check`.execute(store.database)).rows).toEqual([
       { integrity_check: 'ok' },
     ]);
   });

@@ -16,7 +16,6 @@ import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
 import { PLAIN_RULES } from '../../src/reconcile/rules.ts';
 import { translateAll } from '../../src/reconcile/translate.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
-import { openStore, type Store } from '../../src/store/database.ts';
 import { findEntity } from '../../src/store/entities.ts';
 import { dueFetches, settleFetch } from '../../src/store/fetches.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
@@ -24,6 +23,7 @@ import { firstReadsDone, wishFirstReads, wishTaskList } from '../../src/store/li
 import { addDifference, findChange } from '../../src/store/outbox.ts';
 import { allTaskKeys } from '../../src/store/tasks.ts';
 import { createModelWorkspace } from '../support/model-workspace.ts';
+import { type OpenedStore, openStore } from '../support/store.ts';
 
 /**
  * The whole way from deliveries to the workspace, without HTTP: the real reconcile and the real preparing and settling
@@ -100,7 +100,7 @@ interface InFlight {
 }
 
 class World {
-  readonly store: Store;
+  readonly store: OpenedStore;
   readonly workspace = createModelWorkspace();
   readonly provider: PullRequest[] = [1, 2].map((number) => opened(number));
   /** Deliveries that the provider has not sent yet, and all that it ever made. */
@@ -117,7 +117,7 @@ class World {
   /** Links that a person made and nobody took away. */
   readonly byHand = new Set<string>();
 
-  constructor(store: Store) {
+  constructor(store: OpenedStore) {
     this.store = store;
     for (const pull of this.provider) this.#say(pull);
   }

@@ -8,9 +8,9 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import type { Random } from '../../src/lib/random.ts';
 import type { Lane } from '../../src/model/lane.ts';
-import { openStore, type Store } from '../../src/store/database.ts';
 import type { QuotaOptions } from '../../src/throttle/limits.ts';
 import { createThrottle, type Throttle } from '../../src/throttle/throttle.ts';
+import { type OpenedStore, openStore } from '../support/store.ts';
 import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
 
 const SECOND = 1_000;
@@ -38,7 +38,7 @@ function seeded(seed: number): Random {
   return { float, uuid: () => String(float()), bytes: (length) => Buffer.alloc(length) };
 }
 
-const open = (store: Store, clock: Clock, quota: QuotaOptions) =>
+const open = (store: OpenedStore, clock: Clock, quota: QuotaOptions) =>
   createThrottle({ store, clock, quota, random: seeded(1), logger: silentLogger, meter: silentMeter });
 
 /** Fails where any sliding window of this length holds more than its cap. Times in the order of arrival or not. */
@@ -147,7 +147,7 @@ type Step =
 /** The longest that a request of unknown fate lingers on its way after its end, milliseconds. */
 const LINGER = 6 * SECOND;
 
-function createClient(store: () => Store, clock: TravellingClock, quota: QuotaOptions) {
+function createClient(store: () => OpenedStore, clock: TravellingClock, quota: QuotaOptions) {
   const todo = new Set<Request>();
   const waiting = new Set<Request>();
   const tried = new Set<Request>();

@@ -10,9 +10,9 @@ import { type NameBook, openNameBook } from '../../src/intake/name-book.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import type { Seen } from '../../src/model/names.ts';
-import { openStore, type Store } from '../../src/store/database.ts';
 import { modelProviders } from '../support/model-providers/index.ts';
 import { altered, type ModelProvider } from '../support/model-providers/provider.ts';
+import { type OpenedStore, openStore } from '../support/store.ts';
 import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
 
 /**
@@ -151,7 +151,7 @@ const steps = fc.array(
 );
 
 const folder = mkdtempSync(join(tmpdir(), 'worksync-names-'));
-let store: Store;
+let store: OpenedStore;
 /** Each course has a connection of its own. */
 let connections = 0;
 

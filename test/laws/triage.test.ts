@@ -13,12 +13,12 @@ import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
 import { createRules } from '../../src/reconcile/rules.ts';
 import { translateAll } from '../../src/reconcile/translate.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
-import { openStore, type Store } from '../../src/store/database.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { firstReadsDone, wishFirstReads, wishTaskList } from '../../src/store/list-reads.ts';
 import { switchTriage } from '../../src/store/meta.ts';
 import { allTaskKeys } from '../../src/store/tasks.ts';
 import { workItem } from '../support/items.ts';
+import { type OpenedStore, openStore } from '../support/store.ts';
 
 /**
  * Creates of tasks over the real reconcile and outbox and a real database, without HTTP: whatever is lost, killed, repeated
@@ -77,7 +77,7 @@ interface ModelTask {
 }
 
 class World {
-  readonly store: Store;
+  readonly store: OpenedStore;
   readonly tasks: ModelTask[] = [];
   readonly links: { readonly taskId: string; readonly url: string; readonly workItemId: string }[] = [];
   /** Requests on the wire, and those that the server has yet to carry out. */
@@ -95,7 +95,7 @@ class World {
     }),
   );
 
-  constructor(store: Store) {
+  constructor(store: OpenedStore) {
     this.store = store;
   }
 

@@ -17,7 +17,6 @@ import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
 import { createRules } from '../../src/reconcile/rules.ts';
 import { translateAll } from '../../src/reconcile/translate.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
-import { openStore, type Store } from '../../src/store/database.ts';
 import { dueFetches, requestFetch, settleFetch } from '../../src/store/fetches.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { findItem } from '../../src/store/items.ts';
@@ -25,6 +24,7 @@ import { firstReadsDone, wishFirstReads } from '../../src/store/list-reads.ts';
 import { allTaskKeys } from '../../src/store/tasks.ts';
 import { openSweep, readSweeps } from '../../src/store/workspace-sweeps.ts';
 import { createModelWorkspace } from '../support/model-workspace.ts';
+import { type OpenedStore, openStore } from '../support/store.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 
 /**
@@ -99,7 +99,7 @@ const nameOf = ({ repoId, identifier }: PullRequest) => `github/${repoId}/${iden
 
 class World {
   readonly clock = createTravellingClock();
-  readonly store: Store;
+  readonly store: OpenedStore;
   /** So small that the list has pages between which things may happen. */
   readonly workspace = createModelWorkspace(2);
   readonly pulls = [1, 2, 3, 4, 5].map((number) =>
@@ -112,7 +112,7 @@ class World {
   #inFlight: { readonly prepared: Prepared; readonly answer: () => unknown }[] = [];
   #count = 0;
 
-  constructor(store: Store) {
+  constructor(store: OpenedStore) {
     this.store = store;
     for (const [at, key] of ['BUG-1', 'BUG-2', 'BUG-3'].entries()) {
       this.workspace.tasks.set(`t${at + 1}`, { taskId: `t${at + 1}`, key });

@@ -63,7 +63,7 @@ describe('webhooks at the vendor', () => {
     await open();
     forge.hooks.set('app', { url: URL_OF_HOOKS, secret: SECRET, isOn: true });
     const findings = async () =>
-      (await checkAll({ partitions: [world.partition()], broken: new Map() })).filter(({ subject }) =>
+      (await checkAll({ partitions: [world.partition()], wrong: new Map() })).filter(({ subject }) =>
         subject.includes('forge'),
       );
     expect(await findings()).toEqual([
@@ -81,7 +81,7 @@ describe('webhooks at the vendor', () => {
     await open({}, { poll: '5m' });
     for (const name of ['app', 'web'])
       forge.hooks.set(name, { url: URL_OF_HOOKS, secret: SECRET, isOn: true, ...(name === 'web' && { flaw: 'deaf' }) });
-    const findings = (await checkAll({ partitions: [world.partition()], broken: new Map() })).filter(({ message }) =>
+    const findings = (await checkAll({ partitions: [world.partition()], wrong: new Map() })).filter(({ message }) =>
       message.includes('webhook'),
     );
     expect(findings).toEqual([
@@ -173,7 +173,7 @@ describe('what only one connection should have', () => {
     world = await createWorld({ connectors: [forgeOf(exclusive)], config });
   };
   const findings = async () =>
-    (await checkAll({ partitions: [world.partition()], broken: new Map() })).filter(({ message }) =>
+    (await checkAll({ partitions: [world.partition()], wrong: new Map() })).filter(({ message }) =>
       message.includes('serves'),
     );
 

@@ -113,7 +113,7 @@ it('nothing is taken from a repository that was made under the same name, until 
   expect(await records()).toEqual(['1#1']);
   expect(await names()).toEqual([{ name: 'acme/api', id: '1', called: 'acme/api', elsewhere: '2' }]);
   expect(asked.filter((path) => path.startsWith('/repositories/2'))).toEqual([]);
-  const found = await checkAll({ partitions: [world.partition()], broken: new Map() });
+  const found = await checkAll({ partitions: [world.partition()], wrong: new Map() });
   expect(found).toContainEqual(
     expect.objectContaining({
       level: 'error',

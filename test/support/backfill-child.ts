@@ -12,9 +12,9 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { readBackfills } from '../../src/store/backfills.ts';
-import { openStore } from '../../src/store/database.ts';
 import { fastClock } from './crash-clock.ts';
 import { connectionWith, notesConnector } from './notes.ts';
+import { openStore } from './store.ts';
 
 const [file, step] = process.argv.slice(2);
 let steps = 0;

@@ -59,7 +59,7 @@ export async function startFastDaemon(options: FastDaemonOptions): Promise<FastD
     },
   );
   const daemon = await composition.serve();
-  const partition = composition.partitions[0] as Partition;
+  const partition = composition.workspaces.partitions()[0] as Partition;
   return {
     address: daemon.address,
     partition,

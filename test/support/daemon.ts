@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Webhooks } from '@octokit/webhooks';
 import { stringify } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
+import { stampOf } from '../../src/config/stamp.ts';
 import type { Connector } from '../../src/connectors/connector.ts';
 import { connectors as realConnectors } from '../../src/connectors/registry.ts';
 import { createInlineConverter } from '../../src/convert/converter.ts';
@@ -11,6 +12,7 @@ import { type Composition, compose } from '../../src/daemon/compose.ts';
 import type { Daemon } from '../../src/daemon/daemon.ts';
 import { gitProviders } from '../../src/daemon/git-providers.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
+import type { Workspaces } from '../../src/daemon/workspaces.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { createHttpClient, type HttpClient } from '../../src/http/client.ts';
 import type { CheckFile } from '../../src/lib/integrity.ts';
@@ -20,6 +22,7 @@ import { noSteps, type Steps } from '../../src/lib/steps.ts';
 import { createHealth } from '../../src/observe/health.ts';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
+import type { Installation } from '../../src/store/installation.ts';
 import type { Token } from '../../src/web/callers.ts';
 import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace/client.ts';
 import { apiOverrides } from '../../src/workspace/contract.ts';
@@ -67,6 +70,13 @@ export interface World {
   readonly people: WorkspaceClient<object>;
   daemon(): Daemon;
   partition(): Partition;
+  installation(): Installation;
+  workspaces(): Workspaces;
+  /** The content of a workspace's file from now on; undefined: there is none. Its `workspace` is the world's service. */
+  configure(workspace: string, content: Readonly<Record<string, unknown>> | undefined): void;
+  readonly configFolder: string;
+  /** As SIGHUP does. */
+  reload(): Promise<void>;
   /** A page, with the read token. */
   read(path: string): Promise<Response>;
   /** What `/metrics` answers. */
@@ -108,6 +118,7 @@ const STANDARD = {
 
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-world-'));
+  const configPath = join(folder, 'config');
   const clock = createTravellingClock({ start: options.startAt });
   const random = options.random ?? systemRandom();
   const given = options.connectors ?? [];
@@ -140,6 +151,27 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const config = { ...STANDARD, quota: daemonQuota(quota), ...options.config };
   let running = await start(config);
 
+  function load() {
+    return loadConfig({ path: configPath, env: {}, connectors, apiOverrides });
+  }
+
+  function configure(workspace: string, content: Readonly<Record<string, unknown>> | undefined): void {
+    const file = join(configPath, `${workspace}.yaml`);
+    mkdirSync(configPath, { recursive: true });
+    if (content === undefined) {
+      rmSync(file);
+      return;
+    }
+    // A sweep that nobody asked for would come at a random moment of the first day.
+    const address = { url, apiKey: credentials.apiKey, sweep: 'off', ...(content['workspace'] as object | undefined) };
+    writeFileSync(file, stringify({ ...content, workspace: address }));
+  }
+
+  function readConfig(wanted: Readonly<Record<string, unknown>>) {
+    configure('test', wanted);
+    return load();
+  }
+
   async function start(wanted: Readonly<Record<string, unknown>>, port = 0) {
     const metrics = createMetrics({ version: 'test' });
     const inside = countInFlight(vendorClient(options.steps ?? noSteps, metrics));
@@ -152,11 +184,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     };
     const composition = await compose(
       {
-        config: readConfig(folder, connectors, {
-          ...wanted,
-          // A sweep that nobody asked for would come at a random moment of the first day.
-          workspace: { url, apiKey: credentials.apiKey, sweep: 'off', ...(wanted['workspace'] as object | undefined) },
-        }),
+        config: readConfig(wanted),
+        source: { load, stamp: () => stampOf({ path: configPath }, []), watch: () => () => undefined },
         options: {
           data: join(folder, 'data'),
           host: '127.0.0.1',
@@ -172,7 +201,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       parts,
     );
     const daemon = await composition.serve();
-    return { wanted, composition, daemon, inside, partition: composition.partitions[0] as Partition };
+    return { wanted, composition, daemon, inside };
   }
 
   async function stopRunning({ composition, daemon }: { composition: Composition; daemon: Daemon }): Promise<void> {
@@ -207,11 +236,14 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     }
   }
 
+  /** The present one: another takes its place where the configuration changes. */
+  const partition = () => running.composition.workspaces.find('test') as Partition;
+
   async function isSettled(): Promise<boolean> {
-    const { deliveries, changes, connections } = await running.partition.status();
+    const { deliveries, changes, connections } = await partition().status();
     const fetches = connections.reduce((sum, connection) => sum + connection.fetches, 0);
     const { pending, sending, unknown } = changes.byState;
-    return deliveries.pending + pending + sending + unknown + fetches + running.partition.outbox.inFlight === 0;
+    return deliveries.pending + pending + sending + unknown + fetches + partition().outbox.inFlight === 0;
   }
 
   const post: World['post'] = async (connection, { headers, body }) => {
@@ -237,7 +269,12 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     service: () => service,
     people,
     daemon: () => running.daemon,
-    partition: () => running.partition,
+    partition,
+    installation: () => running.composition.installation,
+    workspaces: () => running.composition.workspaces,
+    configure,
+    configFolder: configPath,
+    reload: () => running.composition.reload.now(),
     read,
     metrics: async () => (await read('/metrics')).text(),
     async requests() {
@@ -291,17 +328,6 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
 
 function daemonQuota({ requests, window, burst, burstWindow }: Quota) {
   return { requests, window: `${window / 1_000}s`, burst, burstWindow: `${burstWindow / 1_000}s`, share: 1 };
-}
-
-function readConfig(
-  folder: string,
-  connectors: readonly Connector<unknown>[],
-  content: Readonly<Record<string, unknown>>,
-) {
-  const path = join(folder, 'config');
-  mkdirSync(path, { recursive: true });
-  writeFileSync(join(path, 'test.yaml'), stringify(content));
-  return loadConfig({ path, env: {}, connectors, apiOverrides });
 }
 
 /** Whatever is sent to a vendor, its stand-in or not, must be documented. */

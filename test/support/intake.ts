@@ -13,12 +13,13 @@ import { type Meter, silentMeter } from '../../src/lib/meter.ts';
 import type { Schedule } from '../../src/lib/scheduler.ts';
 import type { OpenOptions } from '../../src/lib/sqlite.ts';
 import { unpackBody } from '../../src/store/bodies.ts';
-import { openStore, type Store } from '../../src/store/database.ts';
+import type { Store } from '../../src/store/database.ts';
 import { connectionWith, notesConnector, SECRET } from './notes.ts';
+import { type OpenedStore, openStore } from './store.ts';
 import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
 
 /** A store in a folder of its own; both are gone when the test is over. */
-export async function openTestStore(options: Pick<OpenOptions, 'steps' | 'onStatement'> = {}): Promise<Store> {
+export async function openTestStore(options: Pick<OpenOptions, 'steps' | 'onStatement'> = {}): Promise<OpenedStore> {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-intake-'));
   const store = await openStore({ file: join(folder, 'test.db'), ...options });
   onTestFinished(async () => {

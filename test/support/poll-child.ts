@@ -12,8 +12,8 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { openStore } from '../../src/store/database.ts';
 import { connectionWith, notesConnector } from './notes.ts';
+import { openStore } from './store.ts';
 
 const [file, step] = process.argv.slice(2);
 let steps = 0;

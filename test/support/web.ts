@@ -43,6 +43,8 @@ export function statusWith(parts: Partial<WorkspaceParts> = {}, more: Partial<St
     at: NOW,
     ready: true,
     components: { store: 'ok', workspace: 'ok' },
+    configFault: null,
+    databaseBytes: 81_920,
     workspaces: [
       describeWorkspace({
         name: 'acme',
@@ -59,7 +61,6 @@ export function statusWith(parts: Partial<WorkspaceParts> = {}, more: Partial<St
         ],
         stored: EMPTY,
         quota: QUOTA,
-        databaseBytes: 81_920,
         now: NOW,
         ...parts,
       }),

@@ -29,7 +29,7 @@ function passage({ name = 'one', id, tokens = [], tasks = [] }: Setting = {}): P
 
 function setUp(...passages: Passage[]) {
   const clock = createTravellingClock();
-  return { clock, passages, callers: createCallers({ passages, clock, random: systemRandom() }) };
+  return { clock, passages, callers: createCallers({ passages: () => passages, clock, random: systemRandom() }) };
 }
 
 const KEY = 'Bearer wsk_a';

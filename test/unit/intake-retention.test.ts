@@ -58,7 +58,7 @@ test('works in small batches, through the index', async () => {
   ] as const) {
     const { sql } = await import('kysely');
     const plan = await sql<{ detail: string }>`explain query plan ${sql.raw(statements[index] as string)}`.execute(
-      store.query,
+      store.database,
     );
     expect(plan.rows.map((row) => row.detail).join('; ')).toContain(name);
   }

@@ -3,14 +3,14 @@ import { admissionOf } from '../../src/daemon/quota.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import type { Lane } from '../../src/model/lane.ts';
-import { openStore, type Store } from '../../src/store/database.ts';
 import { createThrottle } from '../../src/throttle/throttle.ts';
+import { type OpenedStore, openStore } from '../support/store.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 
 const WINDOW = 15 * 60_000;
 const random = { float: () => 0.5, uuid: () => 'none', bytes: (length: number) => Buffer.alloc(length) };
 
-let store: Store | undefined;
+let store: OpenedStore | undefined;
 afterEach(async () => {
   await store?.close();
 });

@@ -3,31 +3,35 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../src/lib/sqlite.ts';
-import { openStore } from '../../src/store/database.ts';
 import { jobRuns } from '../../src/store/job-runs.ts';
-import { writeMeta } from '../../src/store/meta.ts';
-import { MIGRATIONS } from '../../src/store/migrations.ts';
 import type { Tables } from '../../src/store/tables.ts';
+import { OLD_MIGRATIONS } from '../../src/store/takeover/old-migrations.ts';
+import { openStore } from '../support/store.ts';
 
-/** A database as it was before this migration. */
-async function databaseBefore(name: string) {
+test('what was remembered of the last sweeps is remembered as runs of their jobs', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-migrations-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, 'test.db');
-  const migrations = Object.fromEntries(Object.entries(MIGRATIONS).filter(([each]) => each < name));
-  return { file, database: await openDatabase<Tables>({ file, migrations }) };
-}
+  const earlier = Object.fromEntries(Object.entries(OLD_MIGRATIONS).filter(([each]) => each < '007_job_runs'));
+  const before = await openDatabase<Tables>({ file, migrations: earlier });
+  const facts = [
+    { name: 'swept.github', value: '1767600000000' },
+    { name: 'sweptish', value: '1' },
+  ];
+  await before.query.insertInto('meta').values(facts).execute();
+  await before.close();
+  const { query, close } = await openDatabase<Tables>({ file, migrations: OLD_MIGRATIONS });
+  onTestFinished(close);
+  const runs = await query.selectFrom('job_runs').selectAll().execute();
+  expect(runs).toEqual([{ job: 'sweep.github', last_at: 1_767_600_000_000 }]);
+  expect(await query.selectFrom('meta').selectAll().execute()).toEqual([{ name: 'sweptish', value: '1' }]);
+});
 
-test('what was remembered of the last sweeps is remembered as runs of their jobs', async () => {
-  const { file, database } = await databaseBefore('007_job_runs');
-  await writeMeta(database.query, 'swept.github', '1767600000000');
-  await writeMeta(database.query, 'sweptish', '1');
-  await database.close();
-  const store = await openStore({ file });
+test('the runs of jobs are remembered', async () => {
+  const store = await openStore({ file: ':memory:' });
   onTestFinished(() => store.close());
   const memory = jobRuns(store);
-  expect(await memory.read()).toEqual(new Map([['sweep.github', 1_767_600_000_000]]));
-  expect(await store.query.selectFrom('meta').selectAll().execute()).toEqual([{ name: 'sweptish', value: '1' }]);
+  expect(await memory.read()).toEqual(new Map());
 
   await memory.note('sweep.github', 2);
   await memory.note('retention', 3);

@@ -41,7 +41,7 @@ describe('saying that desired and known differ', () => {
   it('makes a change that waits', async () => {
     const { query } = await openTestStore();
     await addDifference(query, difference({ notBefore: 7, waiting: [{ id: 1, at: 10 }] }));
-    expect(await findChange(query, 'pull_request:a')).toEqual({
+    expect(await findChange(query, 'pull_request:a')).toMatchObject({
       entity: 'pull_request:a',
       kind: 'pull_request',
       lane: 'mirror',

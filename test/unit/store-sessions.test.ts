@@ -5,7 +5,6 @@ import { expect, it, onTestFinished } from 'vitest';
 import { systemRandom } from '../../src/lib/random.ts';
 import { openDatabase } from '../../src/lib/sqlite.ts';
 import { type Installation, openInstallation } from '../../src/store/installation.ts';
-import { MIGRATIONS } from '../../src/store/migrations.ts';
 import {
   addLoginLink,
   addSession,
@@ -16,6 +15,7 @@ import {
   spendLoginLink,
   touchSession,
 } from '../../src/store/sessions.ts';
+import { OLD_MIGRATIONS } from '../../src/store/takeover/old-migrations.ts';
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'worksync-installation-'));
@@ -45,7 +45,7 @@ it('a data folder keeps its id, another one has another, and nobody else may rea
 
 it('the database of a workspace that was called worksync is not taken for it', async () => {
   const path = folder();
-  await (await openDatabase({ file: join(path, 'worksync.db'), migrations: MIGRATIONS })).close();
+  await (await openDatabase({ file: join(path, 'worksync.db'), migrations: OLD_MIGRATIONS })).close();
   await expect(openInstallation(path, { random: systemRandom() })).rejects.toMatchObject({
     code: 'database_newer',
     hint: expect.stringContaining('rename both the workspace and the file'),

@@ -2,11 +2,11 @@ import { afterEach, expect, test } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import type { Lane } from '../../src/model/lane.ts';
-import { openStore, type Store } from '../../src/store/database.ts';
 import { readLedger } from '../../src/store/ledger.ts';
 import { readMeta } from '../../src/store/meta.ts';
 import type { QuotaOptions } from '../../src/throttle/limits.ts';
 import { createThrottle, type Slot, type Throttle } from '../../src/throttle/throttle.ts';
+import { type OpenedStore, openStore } from '../support/store.ts';
 import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
 
 const MINUTE = 60_000;
@@ -21,14 +21,14 @@ const QUOTA: QuotaOptions = {
   concurrency: 4,
 };
 
-const opened: Store[] = [];
+const opened: OpenedStore[] = [];
 afterEach(async () => {
   for (const store of opened.splice(0)) await store.close();
 });
 
 interface Bench {
   readonly clock: TravellingClock;
-  readonly store: Store;
+  readonly store: OpenedStore;
   readonly throttle: Throttle;
   /** Lanes and dues in the order in which they got a slot. */
   readonly given: string[];
@@ -39,7 +39,11 @@ interface Bench {
   restart(quota?: Partial<QuotaOptions>): Promise<Bench>;
 }
 
-async function bench(quota: Partial<QuotaOptions> = {}, clock = createTravellingClock(), kept?: Store): Promise<Bench> {
+async function bench(
+  quota: Partial<QuotaOptions> = {},
+  clock = createTravellingClock(),
+  kept?: OpenedStore,
+): Promise<Bench> {
   const store = kept ?? (await openStore({ file: ':memory:' }));
   if (kept === undefined) opened.push(store);
   const options = { store, clock, random, logger: silentLogger, meter: silentMeter };

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'vitest';
-import { openStore, type Store } from '../../src/store/database.ts';
 import { readLedger } from '../../src/store/ledger.ts';
 import { openBook, redated, UNKNOWN_GRACE } from '../../src/throttle/book.ts';
 import { windowOf } from '../../src/throttle/windows.ts';
+import { type OpenedStore, openStore } from '../support/store.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 
 const row = { id: 7, boot: 'a', lane: 'mirror' as const, started: 1_000, completed: 1_500, status: 200 };
@@ -45,7 +45,7 @@ test.each([
   expect(redated(before, boot, NOW, lastSeen)).toEqual(after);
 });
 
-let store: Store | undefined;
+let store: OpenedStore | undefined;
 afterEach(async () => {
   await store?.close();
   store = undefined;

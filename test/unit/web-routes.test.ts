@@ -154,7 +154,7 @@ describe('/metrics', () => {
       'worksync_quota_limit{workspace="acme",window="long"} 200',
       'worksync_quota_used{workspace="acme",window="long"} 118',
       'worksync_quota_paused_seconds{workspace="acme"} 30',
-      'worksync_database_bytes{workspace="acme"} 81920',
+      'worksync_database_bytes 81920',
       'worksync_workspace_up{workspace="acme"} 1',
       'worksync_problems{workspace="acme",code="changes_held"} 3',
       'worksync_problems{workspace="acme",code="deliveries_quarantined"} 2',

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openStore, type Store } from '../../src/store/database.ts';
 import { readStatus } from '../../src/store/status.ts';
+import { type OpenedStore, openStore } from '../support/store.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);
 const DAY = 86_400_000;
@@ -13,7 +13,7 @@ describe('readStatus', () => {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-status-'));
   const file = join(folder, 'a.sqlite');
   const statements: string[] = [];
-  let store: Store;
+  let store: OpenedStore;
 
   beforeAll(async () => {
     store = await openStore({ file, onStatement: (sql) => statements.push(sql) });
@@ -161,7 +161,7 @@ function changeRow(entity: string, state: 'pending' | 'unknown' | 'held', at: nu
 const pullRequest = (index: number) => `pull_request:github/1/${index}`;
 
 /** 40 deliveries, 50 pull requests of which 25 wait, 3 links of which one is held, 7 tasks, 3 polls, one fetch. */
-async function fill({ query }: Store): Promise<void> {
+async function fill({ query }: OpenedStore): Promise<void> {
   await query.insertInto('inbox').values(times(40, deliveryRow)).execute();
   await query.insertInto('items').values(times(50, itemRow)).execute();
   await query

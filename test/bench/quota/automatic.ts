@@ -1,7 +1,7 @@
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
-import { openStore } from '../../../src/store/database.ts';
 import { createThrottle } from '../../../src/throttle/throttle.ts';
+import { openStore } from '../../support/store.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 import type { Bench } from '../bench.ts';
 import { compared, figure, type Measured } from '../report.ts';

@@ -1,4 +1,4 @@
-import { openStore, type Store } from '../../../src/store/database.ts';
+import { type OpenedStore, openStore } from '../../support/store.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 import type { Bench } from '../bench.ts';
 import { figure } from '../report.ts';
@@ -96,7 +96,7 @@ export async function playBackfill(lines: readonly Line[], items: number): Promi
 }
 
 /** @returns brings the next piece where little is left of the last */
-async function feedBackfill(store: Store, daemon: QuotaDaemon, items: number): Promise<() => Promise<void>> {
+async function feedBackfill(store: OpenedStore, daemon: QuotaDaemon, items: number): Promise<() => Promise<void>> {
   const rest = atOnce(items).map((line) => ({ ...line, item: line.item.replace(/^1/, FILLED) }));
   return async () => {
     const { count } = await store.query

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../src/lib/clock.ts';
-import { openStore } from '../../../src/store/database.ts';
+import { openStore } from '../../support/store.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
 import { atOnce } from './at-once.ts';
 import { knowLists, startDaemon } from './daemon.ts';

@@ -1,5 +1,5 @@
-import { openStore, type Store } from '../../../src/store/database.ts';
 import type { QuotaOptions } from '../../../src/throttle/limits.ts';
+import { type OpenedStore, openStore } from '../../support/store.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
 import { knowLists, type QuotaDaemon, startDaemon } from './daemon.ts';
 import type { Line } from './references/trace.ts';
@@ -59,14 +59,14 @@ export async function deliverAll(clock: TravellingClock, daemon: QuotaDaemon, li
 }
 
 /** Lets time pass until every delivery is taken over and every change written. */
-export async function untilSettled(store: Store, clock: TravellingClock): Promise<void> {
+export async function untilSettled(store: OpenedStore, clock: TravellingClock): Promise<void> {
   while (!(await isSettled(store))) {
     if (!(await clock.toNextTimer())) throw new Error('changes are left, and nothing waits for time to pass');
   }
 }
 
 /** Answers that nobody takes over do not count: the daemon that plays a day without its inbox leaves them there. */
-async function isSettled({ query }: Store): Promise<boolean> {
+async function isSettled({ query }: OpenedStore): Promise<boolean> {
   const change = await query.selectFrom('outbox').select('entity').limit(1).executeTakeFirst();
   if (change) return false;
   const pending = query.selectFrom('inbox').select('id').where('state', '=', 'pending').where('source', '!=', 'answer');

@@ -1,7 +1,7 @@
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
-import { openStore, type Store } from '../../../src/store/database.ts';
 import { createThrottle, type Throttle } from '../../../src/throttle/throttle.ts';
+import { type OpenedStore, openStore } from '../../support/store.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 import type { Bench } from '../bench.ts';
 import { figure, type Measured } from '../report.ts';
@@ -119,7 +119,7 @@ export async function playShared(manner: Manner, seed: number, days: number, len
 }
 
 /** @returns the seconds that it was told to wait, where it was refused */
-export async function sendOne(throttle: Throttle, store: Store, server: Server): Promise<number | undefined> {
+export async function sendOne(throttle: Throttle, store: OpenedStore, server: Server): Promise<number | undefined> {
   const slot = await throttle.acquire({ lane: 'mirror', due: 0 });
   await store.commit((query) => slot.record(query));
   const { retryAfter } = await new Promise<ServerAnswer>((resolve) => server.request('ours', resolve));

@@ -7,8 +7,11 @@ const QUEUE = sql`case when kind = 'read' then 'read' when lane = 'backfill' the
 /** As it is since reads may wait in the lane of backfills. */
 const QUEUE_WITH_SLOW_READS = sql`case when lane = 'backfill' then 'backfill' when kind = 'read' then 'read' when weight > 1 then 'finished' else 'live' end`;
 
-/** Names sort by age. A migration that has been released is never changed. */
-export const MIGRATIONS: Readonly<Record<string, Migration>> = {
+/**
+ * Of the files of before, one for each workspace, which are brought up to date before they are taken over. No version adds
+ * to them any more.
+ */
+export const OLD_MIGRATIONS: Readonly<Record<string, Migration>> = {
   '001_first': {
     async up(db) {
       await db.schema

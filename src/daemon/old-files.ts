@@ -1,0 +1,46 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import type { CheckFile } from '../lib/integrity.ts';
+import type { Logger } from '../lib/logger.ts';
+import { INSTALLATION_FILE, type Installation } from '../store/installation.ts';
+import { takeOver } from '../store/takeover/take-over.ts';
+
+interface Takeover {
+  /** The data folder. */
+  readonly folder: string;
+  readonly installation: Installation;
+  readonly checkFile: CheckFile;
+  readonly logger: Logger;
+}
+
+/** Beside a workspace's database stood that of its reference service, which stays where it is. */
+const OLD_FILE = /^([^.]+)\.db(?:\.taken-over)?$/;
+
+/**
+ * Earlier versions kept a file for each workspace: those that are left are taken over into `worksync.db`, of workspaces
+ * that are not configured any more too.
+ *
+ * @returns the workspaces whose file had to stay out, and why
+ */
+export async function takeOverOldFiles({ folder, ...rest }: Takeover): Promise<ReadonlyMap<string, SyncError>> {
+  const { installation, checkFile, logger } = rest;
+  const left = new Map<string, SyncError>();
+  for (const workspace of oldWorkspaces(folder)) {
+    const file = join(folder, `${workspace}.db`);
+    try {
+      const { rows } = await takeOver(installation, { workspace, file, checkFile });
+      if (rows > 0) logger.info({ workspace, rows, file }, 'the file of a workspace was taken over into worksync.db');
+    } catch (error) {
+      left.set(workspace, asSyncError(error));
+    }
+  }
+  return left;
+}
+
+function oldWorkspaces(folder: string): readonly string[] {
+  const names = readdirSync(folder)
+    .filter((name) => name !== INSTALLATION_FILE)
+    .flatMap((name) => OLD_FILE.exec(name)?.[1] ?? []);
+  return [...new Set(names)].sort();
+}

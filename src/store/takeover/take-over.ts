@@ -1,0 +1,98 @@
+import { existsSync, renameSync } from 'node:fs';
+import { sql, type Transaction } from 'kysely';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { type OpenOptions, openDatabase } from '../../lib/sqlite.ts';
+import { ATTACHED, copyRows } from '../copy-rows.ts';
+import type { Installation } from '../installation.ts';
+import type { Schema, Tables } from '../tables.ts';
+import { OLD_MIGRATIONS } from './old-migrations.ts';
+import { holdsRows, writeStub } from './stub.ts';
+
+/**
+ * Takes over the file that held a workspace's rows before `worksync.db` held those of all.
+ *
+ * Its rows are copied in one transaction, which also notes that this was done; then the file gets another name, and a stub
+ * takes its place, so that an older version says `database_newer` instead of starting with an empty ledger. Killed at any
+ * point, the next call goes on.
+ */
+export async function takeOver(
+  installation: Installation,
+  { workspace, file, checkFile }: OldFile,
+): Promise<TakenOver> {
+  const kept = keptName(file);
+  if (existsSync(kept) && !existsSync(file)) {
+    await writeStub(file);
+    return { rows: 0 };
+  }
+  if (!holdsRows(file)) return { rows: 0 };
+  try {
+    const [complaint] = checkFile ? await checkFile(file) : [];
+    if (complaint !== undefined) throw new SyncError('database_corrupt', `${file}: ${complaint}`);
+    // Brings it to the last layout of its kind, and its log into the file itself.
+    await (await openDatabase<Tables>({ file, migrations: OLD_MIGRATIONS })).close();
+    const rows = (await wasCopied(installation, workspace)) ? 0 : await copy(installation, workspace, file);
+    if (existsSync(kept)) throw twice(file, kept);
+    renameSync(file, kept);
+    await writeStub(file);
+    return { rows };
+  } catch (error) {
+    throw asSyncError(error);
+  }
+}
+
+export interface OldFile {
+  readonly workspace: string;
+  readonly file: string;
+  /** Reads the whole file first: what is damaged stays out. */
+  readonly checkFile?: OpenOptions['checkFile'];
+}
+
+export interface TakenOver {
+  /** How many rows were copied. */
+  readonly rows: number;
+}
+
+/** What the file is called once its rows are in `worksync.db`; worksync never reads it again. */
+export function keptName(file: string): string {
+  return `${file}.taken-over`;
+}
+
+async function copy(installation: Installation, workspace: string, file: string): Promise<number> {
+  return installation.query.connection().execute(async (connection) => {
+    await sql`attach database ${file} as ${sql.id(ATTACHED)}`.execute(connection);
+    try {
+      return await connection.transaction().execute(async (transaction) => {
+        const number = await numberOf(transaction, workspace, file);
+        const rows = await copyRows(transaction, { to: number });
+        await transaction
+          .insertInto('installation')
+          .values({ name: factOf(workspace), value: file })
+          .execute();
+        return rows;
+      });
+    } finally {
+      await sql`detach database ${sql.id(ATTACHED)}`.execute(connection);
+    }
+  });
+}
+
+async function numberOf(transaction: Transaction<Schema>, name: string, file: string): Promise<number> {
+  const known = await transaction.selectFrom('workspaces').select('id').where('name', '=', name).executeTakeFirst();
+  if (known) throw twice(file, 'worksync.db');
+  const { id } = await transaction.insertInto('workspaces').values({ name }).returning('id').executeTakeFirstOrThrow();
+  return id;
+}
+
+async function wasCopied({ query }: Installation, workspace: string): Promise<boolean> {
+  const noted = query.selectFrom('installation').select('name').where('name', '=', factOf(workspace));
+  return (await noted.executeTakeFirst()) !== undefined;
+}
+
+function factOf(workspace: string): string {
+  return `taken-over.${workspace}`;
+}
+
+function twice(file: string, other: string): SyncError {
+  const hint = `worksync keeps the rows of all workspaces in worksync.db now. Move ${file} out of the data folder.`;
+  return new SyncError('database_failed', `${file} holds rows of a workspace that ${other} holds too`, { hint });
+}
