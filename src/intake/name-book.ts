@@ -13,8 +13,6 @@ export interface NameBook extends Names {
   bindings(): readonly Binding[];
   /** Another one after each rebind: what was read before it is not to be kept. */
   version(): number;
-  /** The unit as its vendor is asked for it: by the id that its name is bound to. */
-  addressOf(unit: string): string;
   /** Asks the vendor what the names lead to that it was not asked for lately. Never throws: polls tell what is wrong. */
   refresh(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<void>;
   /** Something speaks for asking again soon: a name that is not found, a delivery from elsewhere. */

@@ -30,6 +30,8 @@ export interface Seen {
 export interface Names {
   /** The id that a name is bound to. */
   idOf(entry: string): string | undefined;
+  /** The entry, or the unit of that name, as its vendor is asked for it: by the id that the name is bound to. */
+  addressOf(unit: string): string;
   /** Somebody told of a thing, by a delivery that was proved or an answer. */
   told(seen: Seen): void;
 }

@@ -4,11 +4,12 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import BetterSqlite from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { connectors } from '../../src/connectors/registry.ts';
 import type { Status } from '../../src/web/status.ts';
-import { piecesIn } from '../support/canaries.ts';
+import { piecesOf } from '../support/canaries.ts';
 import { type Running, startWorksync } from '../support/processes.ts';
 
 /**
@@ -23,7 +24,8 @@ const PRIVATE_KEY = privateKey.export({ type: 'pkcs1', format: 'pem' }).toString
 const canaries: Record<string, string> = {};
 /** Of each what is random. */
 const parts: Record<string, string> = {};
-/** Given to us by the vendor while the daemon runs. */
+/** Given to us by the vendors while the daemon runs, by what gave them: of each what is random. */
+const given = new Map<string, string>();
 const INSTALLATION_PART = random();
 const INSTALLATION_TOKEN = `ghs_${INSTALLATION_PART}`;
 
@@ -31,14 +33,24 @@ function random(): string {
   return randomBytes(30).toString('base64').replaceAll('=', '').replaceAll('/', '.');
 }
 
+/** What stands for a variable in a workspace file. */
+const variable = (name: string) => `\${${name}}`;
+
 /** A new secret in the environment; the text that stands for it in a workspace file. */
 function secret(name: string, prefix = ''): string {
   parts[name] = random();
   canaries[name] = prefix + parts[name];
-  return `\${${name}}`;
+  return variable(name);
 }
 
 const api = (port: number, connection: string) => `http://127.0.0.1:${port}/${connection}`;
+
+const grantAt = (port: number, connection: string, name: string) => ({
+  clientId: 'client',
+  clientSecret: secret(`${name}_CLIENT_SECRET`),
+  refreshToken: secret(`${name}_REFRESH_TOKEN`),
+  tokenUrl: `${api(port, connection)}/oauth/token`,
+});
 
 function connectionsAt(port: number): Record<string, object> {
   const hooks = (name: string) => ({ webhookSecrets: secret(`${name}_WEBHOOK_SECRET`) });
@@ -72,6 +84,20 @@ function connectionsAt(port: number): Record<string, object> {
       ...{ connector: 'jira', apiUrl: api(port, 'jira'), site: 'acme.atlassian.net', cloudId: UUID, projects: ['ENG'] },
       ...{ email: 'a@example.com', token: secret('JIRA_TOKEN', 'ATATT3') },
       ...hooks('JIRA'),
+    },
+    'jira-app': {
+      ...{
+        connector: 'jira',
+        apiUrl: api(port, 'jira-app'),
+        site: 'acme.atlassian.net',
+        cloudId: UUID,
+        projects: ['OPS'],
+      },
+      oauth: grantAt(port, 'jira-app', 'JIRA_APP'),
+    },
+    'linear-app': {
+      ...{ connector: 'linear', apiUrl: api(port, 'linear-app'), organizationId: UUID, teams: ['OPS'] },
+      oauth: grantAt(port, 'linear-app', 'LINEAR_APP'),
     },
     linear: {
       ...{ connector: 'linear', apiUrl: api(port, 'linear'), organizationId: UUID, teams: ['ENG'] },
@@ -160,6 +186,8 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
       const side = request.url?.split('/')[1] ?? '';
       const before = asked.get(side) ?? [];
       asked.set(side, [...before, text]);
+      // First an error that repeats the grant, then a token for each time.
+      if (request.url?.endsWith('/oauth/token') && before.length > 0) return void response.end(grant(side));
       const [status, content] = ANSWERS[before.length % ANSWERS.length]!(text);
       response
         .writeHead(status, { 'content-type': 'application/json', location: '/elsewhere', 'x-said': 'so' })
@@ -167,23 +195,153 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
     });
 }
 
+function grant(side: string): string {
+  const token = (kind: string) => {
+    const value = random();
+    given.set(`${kind} token ${given.size} of ${side}`, value);
+    return value;
+  };
+  return JSON.stringify({ access_token: token('access'), refresh_token: token('refresh'), expires_in: 3_600 });
+}
+
 const folder = mkdtempSync(join(tmpdir(), 'worksync-canaries-'));
 const data = join(folder, 'data');
 const config = join(folder, 'config');
+const wrong = join(folder, 'wrong');
 /** What may be looked at from outside, by where it was found. */
 const outputs = new Map<string, Buffer>();
 let server: Server;
 let names: string[];
 let daemon: Running | undefined;
 
-const env = () => ({ ...canaries, GITHUB_KEY_FILE: join(folder, 'key'), WORKSYNC_ADMIN_TOKEN: adminToken });
-const adminToken = random().replaceAll('=', '');
+const env = () => ({ ...canaries, ...doors, GITHUB_KEY_FILE: join(folder, 'key') });
+const adminToken = random();
+const readToken = random();
+const limitedToken = random();
+/** What opens our own doors and boxes. */
+const doors = {
+  WORKSYNC_ADMIN_TOKEN: adminToken,
+  WORKSYNC_READ_TOKEN: readToken,
+  WORKSYNC_TOKENS: `read:all ${limitedToken}`,
+  WORKSYNC_SECRET_KEY: randomBytes(32).toString('base64'),
+};
+/** What the daemon itself made, and gave to one person each. */
+const made: Record<string, string> = {};
 const flags = ['--config', config, '--data', data, '--log-level', 'debug'];
 const publicUrl = ['--public-url', 'https://sync.example.com'];
 
 async function run(...args: string[]): Promise<void> {
+  const given = args.includes('--config') ? ['--data', data] : flags;
+  const { stdout, stderr } = await startWorksync([...args, ...given], { env: env() }).ended;
+  outputs.set(`output of ${args.join(' ')} (${outputs.size})`, Buffer.from(`${stdout}\n${stderr}`));
+}
+
+/** What a command prints for one person, who asked for it: it must stand nowhere else. */
+async function secretOf(what: string, args: readonly string[], pattern: RegExp): Promise<string> {
   const { stdout, stderr } = await startWorksync([...args, ...flags], { env: env() }).ended;
-  outputs.set(`output of ${args.join(' ')}`, Buffer.from(`${stdout}\n${stderr}`));
+  const found = pattern.exec(stdout)?.[1];
+  if (found === undefined) throw new Error(`${args.join(' ')} printed no ${what}: ${stderr}`);
+  made[what] = found;
+  return found;
+}
+
+/** A browser that is logged in, and callers of the gateway with a token of ours and with a key that nobody knows. */
+async function useDoors(address: string): Promise<void> {
+  const link = await secretOf('login link', ['login'], /link=([\w-]+)/);
+  const login = await fetch(`${address}/login`, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { origin: address },
+    body: new URLSearchParams({ link }),
+  });
+  const cookie = login.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+  made['session'] = cookie.split('=')[1] ?? '';
+  const page = await fetch(address, { headers: { cookie } });
+  expect(page.status).toBe(200);
+  outputs.set('a page of the session', Buffer.from(await page.arrayBuffer()));
+  const token = ['gateway', 'token', 'create', '--description', 'CI', '--workspace', 'all', '--json'];
+  const keys = [await secretOf('gateway token', token, /"secret":\s*"([^"]+)"/), `wsk_${random()}`];
+  made['key of a caller'] = keys[1]!;
+  const ask = async (key: string, caller: number, count: number) => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ title: `Bug ${count}` });
+    const answered = await fetch(`${address}/api/v1/workspaces/current/bugs`, { method: 'POST', headers, body });
+    const said = [...answered.headers].flat().join(' ') + (await answered.text());
+    outputs.set(`${GATEWAY} ${count} to caller ${caller}`, Buffer.from(said));
+  };
+  const asks = keys.flatMap((key, caller) => [1, 2, 3, 4, 5].map((count) => ask(key, caller, count)));
+  await Promise.all(asks);
+}
+
+const GATEWAY = 'answer of the gateway';
+
+/** The file is there to tell commands this token; and a caller who gets back what they sent themselves learns nothing. */
+function mayStand(name: string, where: string): boolean {
+  if (name === 'token of daemon.json') return where === 'running file daemon.json';
+  return name === 'key of a caller' && where.startsWith(GATEWAY);
+}
+
+/** Webhooks that show their secret: GitLab's stands in a header, and strangers write it anywhere. */
+async function sendWebhooks(address: string): Promise<void> {
+  const hook = canaries['GITLAB_WEBHOOK_SECRET']!;
+  const send = async (path: string, headers: Record<string, string>, body: string) => {
+    const type = { 'content-type': 'application/json' };
+    const answered = await fetch(`${address}/webhooks/${path}`, {
+      method: 'POST',
+      headers: { ...type, ...headers },
+      body,
+    });
+    outputs.set(`answer to a webhook at ${path} (${outputs.size})`, Buffer.from(await answered.arrayBuffer()));
+    return answered.status;
+  };
+  const gitlab = { 'x-gitlab-token': hook, 'x-gitlab-event': 'Merge Request Hook', 'idempotency-key': 'one' };
+  expect(await send('all/gitlab', gitlab, '{"object_kind":"merge_request"}')).toBe(202);
+  expect(await send('all/gitlab', { ...gitlab, 'idempotency-key': 'two' }, '{')).toBe(202);
+  expect(await send('all/github', { ...gitlab, 'x-hub-signature-256': `sha256=${hook}` }, '{}')).toBe(401);
+  expect(await send('all/azure', { authorization: `Basic ${btoa(`worksync:${hook}`)}` }, '{}')).toBe(401);
+  expect(await send(`all/nobody?secret=${encodeURIComponent(hook)}`, gitlab, '{}')).toBe(404);
+  expect(await send(`${encodeURIComponent(hook)}/gitlab`, gitlab, '{}')).toBe(404);
+}
+
+/** Every file of the data folder as it is now. */
+function keepFiles(when: string): void {
+  for (const file of readdirSync(data, { recursive: true, encoding: 'utf8' }))
+    if (statSync(join(data, file)).isFile()) outputs.set(`${when} file ${file}`, readFileSync(join(data, file)));
+}
+
+/** A backup as the README says, beside the running daemon. */
+async function backUp(name: string): Promise<void> {
+  const copy = join(folder, `copy-of-${name}`);
+  const database = new BetterSqlite(join(data, name), { readonly: true });
+  await database.backup(copy);
+  database.close();
+  outputs.set(`backup of ${name}`, readFileSync(copy));
+}
+
+/** Values in places where others are expected, and one that stands in the file itself. */
+function writeWrongConfiguration(): void {
+  mkdirSync(wrong);
+  const literal = secret('LITERAL', 'ghp_');
+  const connections = {
+    github: {
+      connector: 'github',
+      repositories: [variable('GITHUB_TOKEN')],
+      poll: variable('GITLAB_TOKEN'),
+      token: [variable('JIRA_TOKEN')],
+    },
+    gitlab: { connector: variable('SENTRY_TOKEN'), projects: ['acme/app'] },
+    jira: {
+      connector: 'jira',
+      site: variable('AZURE_TOKEN'),
+      cloudId: variable('REDMINE_KEY'),
+      projects: variable('BITBUCKET_TOKEN'),
+    },
+    literal: { connector: 'github', repositories: ['acme/app'], token: canaries['LITERAL'], issues: literal },
+  };
+  const workspace = { url: variable('LINEAR_KEY'), apiKey: variable('WORKSPACE_KEY') };
+  const quota = { requests: variable('GENERIC_TOKEN'), window: variable('WORKSPACE_KEY') };
+  writeFileSync(join(wrong, 'wrong.yaml'), stringify({ workspace, connections, quota }));
+  writeFileSync(join(wrong, 'broken.yaml'), `connections: { a: { token: ${canaries['LITERAL']}`);
 }
 
 beforeAll(async () => {
@@ -221,6 +379,8 @@ beforeAll(async () => {
   // Each connection has polled at least once, and failed.
   while ((await failures()) < names.length) await new Promise((resolve) => setTimeout(resolve, 200));
   for (const path of ['/', '/metrics', '/status.json', '/readyz']) await look(path);
+  await useDoors(address);
+  await sendWebhooks(address);
   // What commands print is what the daemon answers them.
   for (const name of names) outputs.set(`hooks of ${name}`, await ask('hooks-install', { connection: name }));
   await Promise.all(
@@ -230,16 +390,32 @@ beforeAll(async () => {
       ['hooks', 'install', 'jira', ...publicUrl],
       ['status'],
       ['tasks', 'list', '--timeout', '1s'],
+      ['plan'],
+      ['quota'],
+      ['held', 'list'],
+      ['connections', 'rebind', 'github'],
+      ['backfill', 'gitlab', '--stop'],
+      ['prs', 'list', '--timeout', '1s'],
+      ['keys', 'list', '--timeout', '1s'],
     ].map((args) => run(...args)),
   );
+  for (const path of ['/', '/metrics', '/status.json']) await look(path);
+  made['token of daemon.json'] = (
+    JSON.parse(readFileSync(join(data, 'daemon.json'), 'utf8')) as { token: string }
+  ).token;
+  keepFiles('running');
+  for (const name of ['all.db', 'worksync.db']) await backUp(name);
   const { stdout, stderr } = await daemon.end();
   outputs.set('output of the daemon', Buffer.from(`${stdout}\n${stderr}`));
   // And without a daemon, where a command asks the vendors itself.
   await run('check', ...publicUrl);
   await run('hooks', 'status', ...publicUrl);
-  for (const file of readdirSync(data, { recursive: true, encoding: 'utf8' }))
-    if (statSync(join(data, file)).isFile()) outputs.set(`file ${file}`, readFileSync(join(data, file)));
-}, 300_000);
+  writeWrongConfiguration();
+  await run('check', '--config', wrong);
+  await run('run', '--config', wrong, '--port', '0');
+  await run('once', '--timeout', '5s');
+  keepFiles('last');
+}, 500_000);
 
 afterAll(async () => {
   daemon?.child.kill('SIGKILL');
@@ -249,35 +425,44 @@ afterAll(async () => {
 
 describe('what vendors repeat', () => {
   it('is every credential that there is', () => {
-    expect(new Set(connectors.map(({ id }) => id)).size).toBe(names.length - 1);
+    expect(names).toEqual(expect.arrayContaining(connectors.map(({ id }) => (id === 'azure-boards' ? 'azure' : id))));
     expect([...asked.keys()].toSorted()).toEqual([...names, 'workspace'].toSorted());
-    const credentials = Object.entries(canaries).filter(([name]) => !name.endsWith('WEBHOOK_SECRET'));
+    const credentials = Object.entries(canaries).filter(([name]) => !/WEBHOOK_SECRET$|^LITERAL$/.test(name));
     const all = [...asked.values()].flat().join('\n');
-    for (const [name, value] of credentials) expect([name, all.includes(value)]).toEqual([name, true]);
+    const sent = piecesOf(credentials)(Buffer.from(all));
+    for (const [name] of credentials) expect([name, sent.has(name)]).toEqual([name, true]);
     expect(all).toContain(INSTALLATION_TOKEN);
+    const renewed = [...given].filter(([name, value]) => name.startsWith('access') && all.includes(value));
+    expect(new Set(renewed.map(([name]) => name.split(' of ')[1]))).toEqual(new Set(['jira-app', 'linear-app']));
     // Each was answered in several of the ways.
     for (const name of names) expect([name, (asked.get(name)?.length ?? 0) > 1]).toEqual([name, true]);
   });
 
   it('was found in what they said, and replaced', () => {
     const marked = [...outputs].filter(([, bytes]) => bytes.includes('[secret]')).map(([where]) => where);
-    expect(marked).toEqual(expect.arrayContaining(['output of the daemon', 'file all.db']));
+    expect(marked).toEqual(expect.arrayContaining(['output of the daemon', 'last file all.db', 'backup of all.db']));
     const cut = [...outputs].filter(([, bytes]) => bytes.includes(PADDING)).map(([where]) => where);
     expect(cut.length).toBeGreaterThan(0);
   });
 
   it('is nowhere: no file, no output, no page, no metric holds a piece of one', () => {
     const lines = PRIVATE_KEY.split('\n').filter((line) => line.length > 20 && !line.startsWith('-----'));
-    const all = { ...parts, INSTALLATION_TOKEN: INSTALLATION_PART, WORKSYNC_ADMIN_TOKEN: adminToken };
+    const { WORKSYNC_TOKENS: _, ...single } = doors;
+    const own = { ...single, ...made, 'token of WORKSYNC_TOKENS': limitedToken, INSTALLATION_TOKEN: INSTALLATION_PART };
+    const all = { ...parts, ...own, ...Object.fromEntries(given) };
     const secrets = [...Object.entries(all), ...lines.map((line, at) => [`GITHUB_KEY, line ${at + 1}`, line] as const)];
+    const look = piecesOf(secrets);
     const found = [...outputs].flatMap(([where, bytes]) =>
-      secrets.flatMap(([name, value]) => {
-        const pieces = piecesIn(bytes, value);
-        return pieces.length === 0 ? [] : [`${name} in ${where}: ${pieces.length} pieces, the first is ${pieces[0]}`];
-      }),
+      [...look(bytes)]
+        .filter(([name]) => !mayStand(name, where))
+        .map(([name, piece]) => `${name} in ${where}, such as ${piece}`),
     );
-    expect(outputs.size).toBeGreaterThan(20);
-    expect(secrets.length).toBeGreaterThan(30);
+    expect(outputs.size).toBeGreaterThan(60);
+    expect(secrets.length).toBeGreaterThan(50);
+    expect([...outputs.keys()]).toEqual(
+      expect.arrayContaining(['running file daemon.json', 'running file all.db-wal']),
+    );
+    expect(Object.keys(made).length).toBe(5);
     expect(found).toEqual([]);
   });
 });

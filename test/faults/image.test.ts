@@ -149,7 +149,7 @@ describe('the container', () => {
     const address = /Status page: (\S+)\//.exec(said)?.[1];
     expect((await fetch(`${address}/readyz`)).status).toBe(200);
     expect(await inContainer(textOf('HEALTHCHECK')).ended).toEqual({ code: 0, stdout: '', stderr: '' });
-    expect(existsSync(join(data, 'team.db'))).toBe(true);
+    expect(existsSync(join(data, 'worksync.db'))).toBe(true);
 
     const asked = performance.now();
     const { code, stderr } = await daemon.end(textOf('STOPSIGNAL') as NodeJS.Signals);

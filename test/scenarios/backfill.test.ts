@@ -177,7 +177,7 @@ describe('a backfill', () => {
     const none = answerQuestion('backfill', world.partition(), { connection: 'none', since: null }, world.clock);
     await expect(none).rejects.toMatchObject({
       code: 'usage',
-      message: 'there is no connection "none"; configured: forge',
+      message: 'there is no connection "none"; there are: forge',
     });
   });
 });

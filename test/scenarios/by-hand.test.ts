@@ -152,7 +152,7 @@ function takeOnce(meanwhile: { work?: () => Promise<unknown> }): (() => Promise<
 
 /** The daemon's own; the workspace keeps what it has. */
 function loseDatabase(data: string): void {
-  for (const file of readdirSync(data).filter((name) => name.startsWith('test.db'))) rmSync(join(data, file));
+  for (const file of readdirSync(data).filter((name) => name.startsWith('worksync.db'))) rmSync(join(data, file));
 }
 
 describe('a lost database', () => {

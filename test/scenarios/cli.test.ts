@@ -119,7 +119,7 @@ describe('run', () => {
     expect((await second.end()).code).toBe(0);
   }, 40_000);
 
-  it('takes the same by flags and by environment, and serves every workspace file from a database of its own', async () => {
+  it('takes the same by flags and by environment, and serves every workspace file from one database', async () => {
     const folder = join(scratch, 'workspaces');
     file('workspaces/alpha.yaml', CONNECTIONS);
     file('workspaces/beta.yml', CONNECTIONS);
@@ -138,7 +138,7 @@ describe('run', () => {
       expect((await fetch(address + path, { method: 'POST', body: '{}' })).status).toBe(401);
     }
     expect(await byFlags.end()).toMatchObject({ code: 0, stderr: '' });
-    expect(readdirSync(data).filter((name) => /^\w+\.db$/.test(name))).toEqual(['alpha.db', 'beta.db', 'worksync.db']);
+    expect(readdirSync(data).filter((name) => /^\w+\.db$/.test(name))).toEqual(['worksync.db']);
 
     const byEnvironment = start(['run'], {
       env: { WORKSYNC_CONFIG: folder, WORKSYNC_DATA: data, WORKSYNC_PORT: '0', WORKSYNC_LOG_LEVEL: 'error' },
@@ -153,7 +153,7 @@ describe('run', () => {
     await daemon.says('Status page');
     expect(statSync(data).mode & 0o777).toBe(0o700);
     expect(statSync(join(data, 'daemon.json')).mode & 0o777).toBe(0o600);
-    expect(statSync(join(data, 'one.db')).mode & 0o777).toBe(0o600);
+    expect(statSync(join(data, 'worksync.db')).mode & 0o777).toBe(0o600);
     const { stderr } = await daemon.end();
     const messages = stderr
       .trim()

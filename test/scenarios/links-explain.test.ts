@@ -135,10 +135,13 @@ describe('other rules than before', () => {
 });
 
 describe('links by hand', () => {
+  /** As the commands send: through the daemon, which learns what the workspace answers. */
+  const HASTE = { lane: 'interactive', patience: 60_000 } as const;
+
   async function add(taskId: string, target: string): Promise<void> {
     const { items } = await ask('link-target', { target });
     const url = items[0]?.url ?? target;
-    const { body } = await world.people.addWorkItem({ taskId, body: { url } }, {});
+    const { body } = await world.partition().client.addWorkItem({ taskId, body: { url } }, HASTE);
     await ask('link-added', { taskId, workItem: body, item: items[0]?.key ?? null });
     await world.settled();
   }

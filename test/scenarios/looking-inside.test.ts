@@ -142,7 +142,7 @@ describe('translate', () => {
   });
 
   it.each([
-    [['translate', 'sourceforge', merged], 'expected one of'],
+    [['translate', 'sourceforge', merged], 'there is no connector "sourceforge"; there are: azure-boards, bitbucket'],
     [['translate', 'bitbucket', '--source', 'poll', merged], '--event'],
     [['translate', 'gitlab', '--with', 'token', merged], 'expected one of archived'],
     [['translate', 'bitbucket'], 'missing required argument'],

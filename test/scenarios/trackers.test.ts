@@ -124,7 +124,7 @@ async function connect(): Promise<void> {
     return [id, { connector: id, ...vendor.options(url), webhookSecrets, poll: '10m', sweep: '1h' }];
   });
   const meanwhile = (data: string) => {
-    for (const file of readdirSync(data).filter((name) => name.startsWith('test.db'))) rmSync(join(data, file));
+    for (const file of readdirSync(data).filter((name) => name.startsWith('worksync.db'))) rmSync(join(data, file));
   };
   await world.restart({ config: { connections: Object.fromEntries(connections), rules: RULES }, meanwhile });
   moments = new Map();

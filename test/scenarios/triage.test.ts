@@ -38,7 +38,7 @@ const linksOf = async (taskId: string) =>
 
 /** The daemon's own; the workspace keeps what it has. */
 function loseDatabase(data: string): void {
-  for (const file of readdirSync(data).filter((name) => name.startsWith('test.db'))) rmSync(join(data, file));
+  for (const file of readdirSync(data).filter((name) => name.startsWith('worksync.db'))) rmSync(join(data, file));
 }
 
 describe('triage', () => {

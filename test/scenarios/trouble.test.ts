@@ -283,7 +283,7 @@ describe('a workspace that is not there', () => {
 });
 
 function loseDatabase(data: string): void {
-  for (const file of readdirSync(data).filter((name) => name.startsWith('test.db'))) rmSync(join(data, file));
+  for (const file of readdirSync(data).filter((name) => name.startsWith('worksync.db'))) rmSync(join(data, file));
 }
 
 describe('a quota that is used up', () => {

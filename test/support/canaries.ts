@@ -14,13 +14,33 @@ function everyAlignment(run: string): string[] {
 /** Half a secret is too much too. */
 const WINDOW = 8;
 
+/** Says which secrets have pieces in these bytes, and one piece of each. */
+export type FindPieces = (bytes: Buffer) => ReadonlyMap<string, string>;
+
 /**
- * The pieces of a secret that stand in these bytes, in clear, in base64 at any alignment, URL-encoded or in hexadecimal:
- * each is eight characters long, so that no text holds one of a random secret by chance.
+ * Looks for pieces of many secrets at once, in clear, in base64 at any alignment, URL-encoded or in hexadecimal: each is eight
+ * characters long, so that no text holds one of a random secret by chance.
+ *
+ * @param secrets by their name
  */
-export function piecesIn(bytes: Buffer, secret: string): string[] {
+export function piecesOf(secrets: Iterable<readonly [name: string, secret: string]>): FindPieces {
+  const names = new Map<string, string>();
+  for (const [name, secret] of secrets) for (const piece of formsOf(secret).flatMap(windowsOf)) names.set(piece, name);
+  return (bytes) => {
+    const found = new Map<string, string>();
+    const text = bytes.toString('latin1');
+    for (let at = 0; at + WINDOW <= text.length; at++) {
+      const piece = text.slice(at, at + WINDOW);
+      const name = names.get(piece);
+      if (name !== undefined && !found.has(name)) found.set(name, piece);
+    }
+    return found;
+  };
+}
+
+function formsOf(secret: string): string[] {
   const whole = Buffer.from(secret);
-  const forms = [
+  return [
     secret,
     encodeURIComponent(secret),
     whole.toString('hex'),
@@ -32,8 +52,6 @@ export function piecesIn(bytes: Buffer, secret: string): string[] {
       return [core, core.replaceAll('+', '-').replaceAll('/', '_')];
     }),
   ];
-  const windows = new Set(forms.flatMap((form) => windowsOf(form)));
-  return [...windows].filter((piece) => bytes.includes(piece));
 }
 
 function windowsOf(form: string): string[] {

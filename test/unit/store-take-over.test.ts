@@ -172,6 +172,14 @@ describe('the file of a workspace', () => {
     });
   });
 
+  it.each([100, 4_096, 40_000])('that was cut off after %i bytes is no stub', async (length) => {
+    const { fileOf, open } = await folderWith();
+    writeFileSync(fileOf('acme'), OLD.subarray(0, length));
+    await expect(takeOver(await open(), { workspace: 'acme', file: fileOf('acme') })).rejects.toMatchObject({
+      code: 'database_corrupt',
+    });
+  });
+
   it('that is damaged stays as it is, and takes nothing in', async () => {
     const { fileOf, open } = await folderWith();
     const damaged = Buffer.from(OLD);

@@ -4,8 +4,9 @@ import type { Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { failed } from '../kit/finding.ts';
 import { readable } from '../kit/json.ts';
+import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
-import type { Options } from './options.ts';
+import { type Options, scopeOf } from './options.ts';
 import type { Directory } from './projects.ts';
 
 const who = z.object({
@@ -33,7 +34,7 @@ export async function checkAzure(
     const found = await whoAmI(api, signal);
     const about = [credential(found), organization(found?.instanceId, options)];
     if (about.some(({ level }) => level === 'error')) return about;
-    return [...about, ...(await projects(api, directory, signal))];
+    return [...about, ...(await projects(api, options, directory, signal))];
   } catch (thrown) {
     return [failed('credential', asSyncError(thrown))];
   }
@@ -63,7 +64,12 @@ function organization(id: string | undefined, { organizationId }: Options): Find
   };
 }
 
-async function projects(api: Api, directory: Directory, signal: AbortSignal): Promise<readonly Finding[]> {
+async function projects(
+  api: Api,
+  options: Options,
+  directory: Directory,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
   const units = await directory.units(signal);
   if (units.length === 0)
     return [
@@ -77,7 +83,7 @@ async function projects(api: Api, directory: Directory, signal: AbortSignal): Pr
   const findings: Finding[] = [];
   for (const unit of units) {
     try {
-      const { id, name } = await directory.project(unit, signal);
+      const { id, name } = await directory.project(addressOf(unit, scopeOf(options)), signal);
       // A project may be seen by a credential that may not read its work items.
       await api.get(`/${id}/_apis/wit/workitemtypes`, {}, signal);
       findings.push({ level: 'ok', subject: unit, message: `${onOneLine(name, 100)} can be read` });

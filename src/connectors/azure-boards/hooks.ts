@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { HookState, Hooks } from '../connector.ts';
 import { parseAnswer } from '../kit/json.ts';
+import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
+import { type Options, scopeOf } from './options.ts';
 import type { Directory, Project } from './projects.ts';
 
 const PATH = '/_apis/hooks/subscriptions';
@@ -21,10 +23,13 @@ type Subscription = z.infer<typeof subscription>;
 const list = z.object({ value: z.array(subscription) });
 
 /** One subscription for each project and event: Azure DevOps knows none for several. */
-export function hooksOf(api: Api, directory: Directory): Hooks {
+export function hooksOf(api: Api, options: Options, directory: Directory): Hooks {
+  const scope = scopeOf(options);
+
   async function projects(signal: AbortSignal): Promise<readonly Project[]> {
     const found: Project[] = [];
-    for (const unit of await directory.units(signal)) found.push(await directory.project(unit, signal));
+    for (const unit of await directory.units(signal))
+      found.push(await directory.project(addressOf(unit, scope), signal));
     return found;
   }
 

@@ -54,7 +54,7 @@ export const azureBoards: Connector<Options> = {
       sweep: (unit, page, signal) => sweepWorkItems(api, directory, organizationId, { unit, page }, signal),
       comment: (wanted, text, signal) => comment(api, wanted, text, signal),
       close: (wanted, signal) => close(api, directory, wanted, doneStatus, signal),
-      hooks: hooksOf(api, directory),
+      hooks: hooksOf(api, given, directory),
     };
   },
 };

@@ -4,10 +4,10 @@ import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
 import { failed } from '../kit/finding.ts';
 import { readAnswer, readable } from '../kit/json.ts';
-import { namedIn, patternsOf } from '../kit/scope.ts';
+import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { isAnonymous, type Options, scopeOf, shortestPoll } from './options.ts';
-import type { Repositories } from './repositories.ts';
+import { type Repositories, repositoryPath } from './repositories.ts';
 
 /**
  * Proves the credential by reading each repository and its pull requests. Who a token belongs to is not asked: that
@@ -24,7 +24,7 @@ export async function checkBitbucket(
   const scope = scopeOf(options);
   for (const name of namedIn(scope)) {
     try {
-      const path = `/repositories/${name}`;
+      const path = repositoryPath(addressOf(name, scope));
       last = await api.get(path, { query: 'fields=uuid,full_name', signal });
       findings.push(describeRepository(name, last));
       // A repository may be readable where its pull requests are not.

@@ -4,8 +4,9 @@ import type { HookState, Hooks } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { isPattern } from '../kit/patterns.ts';
+import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
-import type { Options } from './options.ts';
+import { type Options, scopeOf } from './options.ts';
 import { type Repositories, repositoryPath, unitOf } from './repositories.ts';
 import { uuid } from './schema.ts';
 
@@ -38,7 +39,7 @@ export function createHooks(api: Api, options: Options, repositories: Repositori
     const isLeft = (name: string) => !followed.has((name.split('/', 1)[0] as string).toLowerCase());
     const named = options.repositories.filter((name) => !isPattern(name));
     const units = [
-      ...named.map((name) => ({ name, unit: name })),
+      ...named.map((name) => ({ name, unit: addressOf(name, scopeOf(options)) })),
       ...(await repositories.listed(signal)).map((each) => ({ name: each.name, unit: unitOf(each) })),
     ];
     const alone = units.filter(({ name }) => isLeft(name));

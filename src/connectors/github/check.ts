@@ -4,7 +4,7 @@ import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
 import { failed } from '../kit/finding.ts';
 import { readAnswer, readable } from '../kit/json.ts';
-import { namedIn, patternsOf } from '../kit/scope.ts';
+import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf, shortestPoll } from './options.ts';
 import { type Repositories, repositoryPath } from './repositories.ts';
@@ -23,7 +23,7 @@ export async function checkGithub(deps: CheckDeps, signal: AbortSignal): Promise
   const findings = await credential(deps, signal);
   let last: HttpAnswer | undefined;
   for (const name of namedIn(scopeOf(options))) {
-    const path = repositoryPath(name);
+    const path = repositoryPath(addressOf(name, scopeOf(options)));
     try {
       last = await api.get(path, { signal });
       findings.push(describeRepository(name, last));

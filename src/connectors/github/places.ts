@@ -4,6 +4,7 @@ import type { HttpAnswer } from '../../http/client.ts';
 import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { createMemory } from '../kit/listing.ts';
 import { isPattern, matches } from '../kit/patterns.ts';
+import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
 import { type Repositories, repositoryPath } from './repositories.ts';
@@ -22,11 +23,12 @@ export async function placesOf(
   signal: AbortSignal,
 ): Promise<readonly Place[]> {
   const { organizations, exclude } = options;
+  const scope = scopeOf(options);
   const covered = ({ name }: { name: string }) => organizations.some((owner) => matches(`${owner}/*`, name));
   const named = options.repositories
     .filter((entry) => !isPattern(entry) && !exclude.some((other) => matches(other, entry)))
-    .map((entry) => ({ name: entry, unit: entry }));
-  const listed = scopeOf(options).include.some(isPattern) ? await repositories.listed(signal) : [];
+    .map((entry) => ({ name: entry, unit: addressOf(entry, scope) }));
+  const listed = scope.include.some(isPattern) ? await repositories.listed(signal) : [];
   const singles = [...named, ...listed.map(({ id, name }) => ({ name, unit: id }))].filter((each) => !covered(each));
   return [
     ...organizations.map((owner) => ({ subject: owner, path: `/orgs/${owner}/hooks` })),

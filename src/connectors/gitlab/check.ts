@@ -4,8 +4,9 @@ import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
 import { failed } from '../kit/finding.ts';
 import { readAnswer, readable } from '../kit/json.ts';
+import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
-import type { Options } from './options.ts';
+import { type Options, scopeOf } from './options.ts';
 import { type Place, pathOf, placesOf } from './units.ts';
 
 const DAY = 86_400_000;
@@ -22,7 +23,8 @@ export async function checkGitlab(
   const findings = [options.token === undefined ? anonymous : await credential(api, now, signal)];
   let last: HttpAnswer | undefined;
   for (const place of placesOf(options)) {
-    const path = pathOf(place);
+    const address = place.kind === 'group' ? place.name : addressOf(place.name, scopeOf(options));
+    const path = pathOf({ ...place, name: address });
     try {
       const query = place.kind === 'group' ? 'with_projects=false' : undefined;
       findings.push(describe(place, await api.get(path, { query, signal })));

@@ -3,9 +3,10 @@ import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
 import type { Connection } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
+import { addressOf } from '../kit/scope.ts';
 import { saidOf } from './answers.ts';
 import type { Api } from './api.ts';
-import type { Options } from './options.ts';
+import { type Options, scopeOf } from './options.ts';
 import type { Projects } from './projects.ts';
 import { groupsOf, type Place, pathOf, projectsOutside } from './units.ts';
 
@@ -76,7 +77,10 @@ export async function hookedAt(
   signal: AbortSignal,
 ): Promise<readonly (Hooked | Refused)[]> {
   const found: (Hooked | Refused)[] = [];
-  for (const name of projectsOutside(options)) found.push(await look(api, { kind: 'project', name }, url, signal));
+  for (const name of projectsOutside(options)) {
+    const address = addressOf(name, scopeOf(options));
+    found.push(await look(api, { kind: 'project', name }, url, signal, address));
+  }
   for (const name of groupsOf(options)) {
     const ofGroup = await look(api, { kind: 'group', name }, url, signal);
     if (!('error' in ofGroup) || !isOutOfReach(ofGroup.error)) {
@@ -93,8 +97,14 @@ function isOutOfReach({ code }: SyncError): boolean {
   return code === 'not_found' || code === 'forbidden';
 }
 
-async function look(api: Api, holder: Place, url: string, signal: AbortSignal): Promise<Hooked | Refused> {
-  const path = `${pathOf(holder)}/hooks`;
+async function look(
+  api: Api,
+  holder: Place,
+  url: string,
+  signal: AbortSignal,
+  address = holder.name,
+): Promise<Hooked | Refused> {
+  const path = `${pathOf({ ...holder, name: address })}/hooks`;
   try {
     const all = await api.list(path, { signal });
     const hooks = all.flatMap((each) => readable(hook, each) ?? []).filter((each) => each.url === url);

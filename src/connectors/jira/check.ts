@@ -5,8 +5,9 @@ import { onOneLine } from '../kit/answers.ts';
 import { absent } from '../kit/fields.ts';
 import { failed } from '../kit/finding.ts';
 import { readable } from '../kit/json.ts';
+import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
-import type { Options } from './options.ts';
+import { type Options, scopeOf } from './options.ts';
 import { readProject } from './projects.ts';
 import { projectIs, search } from './search.ts';
 
@@ -25,7 +26,7 @@ export async function checkJira(
   try {
     const found = await units(signal);
     if (found.length === 0) findings.push(nothing);
-    for (const unit of found) findings.push(await projectOf(api, unit, signal));
+    for (const unit of found) findings.push(await projectOf(api, unit, addressOf(unit, scopeOf(options)), signal));
   } catch (thrown) {
     findings.push(failed('projects', asSyncError(thrown)));
   }
@@ -79,10 +80,10 @@ async function credential(api: Api, signal: AbortSignal): Promise<Finding> {
 }
 
 /** A project may be seen by an account that may not search it. */
-async function projectOf(api: Api, unit: string, signal: AbortSignal): Promise<Finding> {
+async function projectOf(api: Api, unit: string, address: string, signal: AbortSignal): Promise<Finding> {
   try {
-    const { id, key, archived } = await readProject(api, unit, signal);
-    await search(api, { jql: `${projectIs(unit)} ORDER BY created ASC`, fields: 'id', size: 1 }, signal);
+    const { id, key, archived } = await readProject(api, address, signal);
+    await search(api, { jql: `${projectIs(address)} ORDER BY created ASC`, fields: 'id', size: 1 }, signal);
     if (archived) return { level: 'warning', subject: unit, message: 'is archived: nothing changes there any more' };
     if (unit === id || unit === key) return { level: 'ok', subject: unit, message: `${key} can be read` };
     return {

@@ -3,7 +3,7 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { HookState, Hooks } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer } from '../kit/json.ts';
-import { patternsOf } from '../kit/scope.ts';
+import { addressOf, patternsOf } from '../kit/scope.ts';
 import { type Api, malformed } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
 import { projectIs } from './search.ts';
@@ -103,7 +103,9 @@ function isWanted(found: Registered, filter: string): boolean {
 /** Patterns cannot be said in Jira's language: then everything is sent, and what is out of scope is ignored here. */
 function filterOf(options: Options): string {
   const scope = scopeOf(options);
-  return patternsOf(scope).length > 0 ? '' : scope.include.map(projectIs).join(' OR ');
+  return patternsOf(scope).length > 0
+    ? ''
+    : scope.include.map((entry) => projectIs(addressOf(entry, scope))).join(' OR ');
 }
 
 function idOf({ self }: Registered): string {

@@ -49,6 +49,11 @@ export function namedIn({ include, exclude }: Scope): readonly string[] {
   return named.filter((entry) => !exclude.some((other) => matches(other, entry)));
 }
 
+/** How the vendor is asked for what an entry names: by the id that it is bound to, else by its name. */
+export function addressOf(entry: string, { names }: WithNames): string {
+  return names?.addressOf(entry) ?? entry;
+}
+
 function isExcluded(entry: string, { id, name }: Candidate): boolean {
   return entry === id || matches(entry, name);
 }

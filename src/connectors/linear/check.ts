@@ -4,9 +4,10 @@ import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { failed } from '../kit/finding.ts';
+import { addressOf } from '../kit/scope.ts';
 import { rateOf } from './answers.ts';
 import type { Api } from './api.ts';
-import type { Options } from './options.ts';
+import { type Options, scopeOf } from './options.ts';
 import { WHO } from './queries.ts';
 import { readTeam } from './teams.ts';
 
@@ -27,7 +28,7 @@ export async function checkLinear(
     const { data, answer } = await api.ask({ document: WHO, variables: {}, data: who, use: 'fetch', signal });
     findings.push({ level: 'ok', subject: 'credential', message: `of ${onOneLine(data.viewer.name, 100)}` });
     findings.push(organization(data.organization, options));
-    findings.push(...(await teams(api, units, signal)), limit(answer));
+    findings.push(...(await teams(api, options, units, signal)), limit(answer));
   } catch (thrown) {
     findings.push(failed('credential', asSyncError(thrown)));
   }
@@ -48,6 +49,7 @@ function organization({ id, urlKey }: z.infer<typeof who>['organization'], optio
 
 async function teams(
   api: Api,
+  options: Options,
   units: (signal: AbortSignal) => Promise<readonly string[]>,
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
@@ -64,7 +66,7 @@ async function teams(
   const findings: Finding[] = [];
   for (const unit of found) {
     try {
-      const { key, name } = await readTeam(api, unit, signal);
+      const { key, name } = await readTeam(api, addressOf(unit, scopeOf(options)), signal);
       findings.push({ level: 'ok', subject: unit, message: `${key}, ${onOneLine(name, 100)}, can be read` });
     } catch (thrown) {
       findings.push(failed(unit, asSyncError(thrown)));

@@ -1,5 +1,5 @@
 import type { Connector } from '../connector.ts';
-import { namedIn } from '../kit/scope.ts';
+import { addressOf, namedIn } from '../kit/scope.ts';
 import { readTenant } from '../kit/tenants.ts';
 import { createApi } from './api.ts';
 import { checkLinear } from './check.ts';
@@ -55,7 +55,7 @@ export const linear: Connector<Options> = {
       sweep: (unit, page, signal) => sweepIssues(api, given.organizationId, unit, page, signal),
       comment: (wanted, text, signal) => comment(api, wanted, text, signal),
       close: (wanted, signal) => close(api, wanted, given.doneStatus, signal),
-      hooks: hooksOf(api, units),
+      hooks: hooksOf(api, async (signal) => (await units(signal)).map((unit) => addressOf(unit, scopeOf(given)))),
     };
   },
 };

@@ -6,7 +6,7 @@ import { ATTACHED, copyRows } from '../copy-rows.ts';
 import type { Installation } from '../installation.ts';
 import type { Schema, Tables } from '../tables.ts';
 import { OLD_MIGRATIONS } from './old-migrations.ts';
-import { holdsRows, writeStub } from './stub.ts';
+import { isStub, writeStub } from './stub.ts';
 
 /**
  * Takes over the file that held a workspace's rows before `worksync.db` held those of all.
@@ -24,8 +24,8 @@ export async function takeOver(
     await writeStub(file);
     return { rows: 0 };
   }
-  if (!holdsRows(file)) return { rows: 0 };
   try {
+    if (isStub(file)) return { rows: 0 };
     const [complaint] = checkFile ? await checkFile(file) : [];
     if (complaint !== undefined) throw new SyncError('database_corrupt', `${file}: ${complaint}`);
     // Brings it to the last layout of its kind, and its log into the file itself.
