@@ -58,18 +58,22 @@ export async function serveWorkspace(options: ServeOptions, parts: Parts): Promi
     },
   });
   const url = await service.listen({ host: options.host, port: options.port });
-  const { workspaceId, apiKey, oauthToken, isNew } = await service.startCredentials();
-  return { url, workspaceId, apiKey: isNew ? apiKey : null, oauthToken: isNew ? oauthToken : null };
+  const { workspaceId, apiKey, isKeyNew, oauthToken, isTokenNew } = await service.startCredentials();
+  return { url, workspaceId, apiKey: isKeyNew ? apiKey : null, oauthToken: isTokenNew ? oauthToken : null };
 }
 
 /** For people: the credentials while they can be shown, else how to make others. */
 export function describeServed({ url, apiKey, oauthToken }: Served, file: string): string {
   const head = `The workspace service listens at ${url}`;
-  if (apiKey !== null && oauthToken !== null)
-    return `${head}\n  key    ${apiKey}\n  token  ${oauthToken}\nThey are shown this once, and work until they are revoked.`;
+  const shown = [
+    ...(apiKey === null ? [] : [`  key    ${apiKey}`]),
+    ...(oauthToken === null ? [] : [`  token  ${oauthToken}`]),
+  ];
+  if (shown.length > 0)
+    return [head, ...shown, 'What stands here is shown this once, and works until it is revoked.'].join('\n');
   const token = `worksync workspace token --db ${file} --user Owner --role owner`;
   return `${head}
-The key and the token of the first start go on to work. To make others:
+The key and the token that were shown before go on to work. To make others:
   ${token}
   WORKSYNC_OAUTH_TOKEN="$(${token})" worksync keys create --url ${url} --description "what for"`;
 }

@@ -1,4 +1,5 @@
 import { SealError } from '../lib/secret-box.ts';
+import { ApiError } from './api-error.ts';
 import type { Write } from './commits.ts';
 import type { Service } from './context.ts';
 import { newId, timeNow } from './context.ts';
@@ -28,11 +29,12 @@ export interface StartCredentials {
   readonly userId: string;
   readonly apiKeyId: string;
   readonly apiKey: string;
+  /** Whether it was made just now: the only time when anybody should be shown it. */
+  readonly isKeyNew: boolean;
   readonly tokenId: string;
   /** An owner's. */
   readonly oauthToken: string;
-  /** Whether they were made just now: the only time when anybody should be shown them. */
-  readonly isNew: boolean;
+  readonly isTokenNew: boolean;
 }
 
 /**
@@ -49,7 +51,7 @@ export interface Administration {
   connectProvider(token: NewProviderToken): Promise<void>;
   /**
    * A key and an owner's token, made at the first start with the workspace and its owner, and the same at every later one:
-   * who uses them goes on after a restart.
+   * who uses them goes on after a restart. One that was revoked stays revoked, and another one takes its place.
    */
   startCredentials(): Promise<StartCredentials>;
 }
@@ -112,38 +114,88 @@ async function insertTeam(
 const START_FACT = 'start_credentials';
 
 /** What is remembered of a start. The secrets are sealed; before they were kept nobody could read them again. */
-interface StartFact extends Omit<StartCredentials, 'apiKey' | 'oauthToken' | 'isNew'> {
+interface StartFact {
+  readonly workspaceId: string;
+  readonly userId: string;
+  readonly apiKeyId: string;
+  readonly tokenId: string;
   readonly sealedKey?: string;
   readonly sealedToken?: string;
 }
 
-async function startCredentials(service: Service): Promise<StartCredentials> {
-  const { minted, lost } = await service.commits.run(async (write) => {
-    const last = await readFact(write);
-    const kept = last && openSealed(service, last);
-    if (kept) return { minted: kept };
-    const unreadable = last?.sealedKey === undefined ? undefined : last;
-    if (unreadable) await revokeStart(service, write, unreadable);
-    return { minted: await mintStart(service, write, last ?? (await firstStart(service, write))), lost: unreadable };
-  });
-  if (lost) {
-    service.access.forget(lost.apiKeyId);
-    service.access.forget(lost.tokenId);
-  }
-  return minted;
+type Owner = Pick<StartFact, 'workspaceId' | 'userId'>;
+
+/** One of the two credentials, with its secret. */
+interface Held {
+  readonly id: string;
+  readonly secret: string;
+  readonly isNew: boolean;
 }
 
-/** Undefined where they were never kept, or sealed with a key that is lost. */
-function openSealed({ secrets }: Service, fact: StartFact): StartCredentials | undefined {
-  const { sealedKey, sealedToken, ...ids } = fact;
-  if (sealedKey === undefined || sealedToken === undefined) return undefined;
+async function startCredentials(service: Service): Promise<StartCredentials> {
+  const { owner, key, token, replaced } = await service.commits.run((write) => takeUp(service, write));
+  for (const id of replaced) service.access.forget(id);
+  return {
+    workspaceId: owner.workspaceId,
+    userId: owner.userId,
+    apiKeyId: key.id,
+    apiKey: key.secret,
+    isKeyNew: key.isNew,
+    tokenId: token.id,
+    oauthToken: token.secret,
+    isTokenNew: token.isNew,
+  };
+}
+
+/** What stands is taken up again; what was revoked, or cannot be read any more, is made anew, and nothing else. */
+async function takeUp(service: Service, write: Write) {
+  const last = await readFact(write);
+  const owner = last ?? (await firstStart(service, write));
+  const keptKey = last && (await isKeyActive(write, last)) ? opened(service, last.apiKeyId, last.sealedKey) : undefined;
+  const keptToken =
+    last && (await isTokenActive(write, last)) ? opened(service, last.tokenId, last.sealedToken) : undefined;
+  const replaced: string[] = [];
+  if (last?.sealedKey !== undefined && !keptKey) {
+    await revokeKey(write, service, last.workspaceId, last.apiKeyId);
+    replaced.push(last.apiKeyId);
+  }
+  if (last?.sealedToken !== undefined && !keptToken) {
+    await revokeToken(write, service, last.tokenId);
+    replaced.push(last.tokenId);
+  }
+  const key = keptKey ?? (await startKey(service, write, owner, last));
+  const token = keptToken ?? (await mintStartToken(service, write, owner));
+  if (key.isNew || token.isNew) await keepFact(service, write, owner, key, token);
+  return { owner, key, token, replaced };
+}
+
+/** Undefined where it was never kept, or sealed with a key that is lost. */
+function opened({ secrets }: Service, id: string, sealed: string | undefined): Held | undefined {
+  if (sealed === undefined) return undefined;
   try {
-    const apiKey = secrets.open(sealedKey, placeOf(fact.apiKeyId));
-    return { ...ids, apiKey, oauthToken: secrets.open(sealedToken, placeOf(fact.tokenId)), isNew: false };
+    return { id, secret: secrets.open(sealed, placeOf(id)), isNew: false };
   } catch (error) {
     if (error instanceof SealError) return undefined;
     throw error;
   }
+}
+
+async function isKeyActive(write: Write, { apiKeyId }: StartFact): Promise<boolean> {
+  const row = await write
+    .selectFrom('api_keys')
+    .select('revoked_at')
+    .where('api_key_id', '=', apiKeyId)
+    .executeTakeFirst();
+  return row?.revoked_at === null;
+}
+
+async function isTokenActive(write: Write, { tokenId }: StartFact): Promise<boolean> {
+  const row = await write
+    .selectFrom('oauth_tokens')
+    .select('revoked_at')
+    .where('token_id', '=', tokenId)
+    .executeTakeFirst();
+  return row?.revoked_at === null;
 }
 
 function placeOf(id: string): string {
@@ -155,32 +207,46 @@ async function readFact(write: Write): Promise<StartFact | undefined> {
   return row && (JSON.parse(row.value) as StartFact);
 }
 
-async function revokeStart(service: Service, write: Write, last: StartFact): Promise<void> {
-  await revokeKey(write, service, last.workspaceId, last.apiKeyId);
-  await revokeToken(write, service, last.tokenId);
-}
-
-async function firstStart(service: Service, write: Write): Promise<Pick<StartFact, 'workspaceId' | 'userId'>> {
+async function firstStart(service: Service, write: Write): Promise<Owner> {
   const workspaceId = await insertWorkspace(service, write, newId(service.random, 'ws'));
   const userId = await insertUser(service, write, { workspaceId, name: 'Owner', role: 'owner' });
   return { workspaceId, userId };
 }
 
-async function mintStart(
-  service: Service,
-  write: Write,
-  { workspaceId, userId }: Pick<StartFact, 'workspaceId' | 'userId'>,
-): Promise<StartCredentials> {
-  const key = await insertKey(write, service, { workspaceId, userId, description: 'minted at start' });
-  const token = await insertToken(write, service, { workspaceId, userId, role: 'owner', ttl: null });
-  const ids = { workspaceId, userId, apiKeyId: key.row.api_key_id, tokenId: token.tokenId };
-  const sealedKey = service.secrets.seal(key.secret, placeOf(ids.apiKeyId));
-  const sealedToken = service.secrets.seal(token.secret, placeOf(ids.tokenId));
-  const value = JSON.stringify({ ...ids, sealedKey, sealedToken } satisfies StartFact);
+/** A new one. Where the workspace has as many as it may, the revoked one stays in its place: nobody is kept from starting. */
+async function startKey(service: Service, write: Write, owner: Owner, last: StartFact | undefined): Promise<Held> {
+  const revoked = last && opened(service, last.apiKeyId, last.sealedKey);
+  try {
+    const { row, secret } = await insertKey(write, service, {
+      workspaceId: owner.workspaceId,
+      userId: owner.userId,
+      description: 'minted at start',
+    });
+    return { id: row.api_key_id, secret, isNew: true };
+  } catch (error) {
+    if (revoked && error instanceof ApiError && error.errorCode === 'api_key_limit_reached') return revoked;
+    throw error;
+  }
+}
+
+async function mintStartToken(service: Service, write: Write, { workspaceId, userId }: Owner): Promise<Held> {
+  const { tokenId, secret } = await insertToken(write, service, { workspaceId, userId, role: 'owner', ttl: null });
+  return { id: tokenId, secret, isNew: true };
+}
+
+async function keepFact(service: Service, write: Write, owner: Owner, key: Held, token: Held): Promise<void> {
+  const fact: StartFact = {
+    workspaceId: owner.workspaceId,
+    userId: owner.userId,
+    apiKeyId: key.id,
+    tokenId: token.id,
+    sealedKey: service.secrets.seal(key.secret, placeOf(key.id)),
+    sealedToken: service.secrets.seal(token.secret, placeOf(token.id)),
+  };
+  const value = JSON.stringify(fact);
   await write
     .insertInto('facts')
     .values({ name: START_FACT, value })
     .onConflict((conflict) => conflict.column('name').doUpdateSet({ value }))
     .execute();
-  return { ...ids, apiKey: key.secret, oauthToken: token.secret, isNew: true };
 }

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
-import { expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { openDatabase } from '../../src/lib/sqlite.ts';
@@ -39,7 +39,8 @@ it('makes its key and token at the first start and keeps them over 25 others', a
   for (let n = 0; n < 25; n++) {
     const running = await startWorkspaceService({ clock, file });
     for (const secret of [running.apiKey, running.oauthToken]) seen.add(secret);
-    isNew.push(running.isNew);
+    expect(running.isTokenNew).toBe(running.isKeyNew);
+    isNew.push(running.isKeyNew);
     expect((await running.client().listTasks({}, {})).status).toBe(200);
     await running.close();
   }
@@ -52,10 +53,53 @@ it('makes others where the key that they were sealed with is another, and then t
   const first = await startWorkspaceService({ file });
   await first.close();
   const second = await start({ file, secretKey: Buffer.alloc(32, 7) });
-  expect([second.isNew, second.workspaceId]).toEqual([true, first.workspaceId]);
+  expect([second.isKeyNew, second.isTokenNew, second.workspaceId]).toEqual([true, true, first.workspaceId]);
   for (const old of [first.apiKey, first.oauthToken])
     await expect(second.client(old).listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
   expect((await second.client().listTasks({}, {})).status).toBe(200);
+});
+
+describe('a credential of the first start that somebody revoked', () => {
+  it('is made anew alone, and shown: the key', async () => {
+    const file = await temporaryFile();
+    const first = await startWorkspaceService({ file });
+    await first.client(first.oauthToken).revokeApiKey({ apiKeyId: first.apiKeyId }, {});
+    await first.close();
+    const second = await startWorkspaceService({ file });
+    expect([second.isKeyNew, second.isTokenNew]).toEqual([true, false]);
+    expect(second.oauthToken).toBe(first.oauthToken);
+    expect((await second.client().listTasks({}, {})).status).toBe(200);
+    await expect(second.client(first.apiKey).listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
+    await second.close();
+    const third = await start({ file });
+    expect([third.isKeyNew, third.isTokenNew, third.apiKey]).toEqual([false, false, second.apiKey]);
+  });
+
+  it('is made anew alone, and shown: the token', async () => {
+    const file = await temporaryFile();
+    const first = await startWorkspaceService({ file });
+    await first.close();
+    const raw = new BetterSqlite(file);
+    raw.prepare('update oauth_tokens set revoked_at = created_at where token_id = ?').run(first.tokenId);
+    raw.close();
+    const second = await start({ file });
+    expect([second.isKeyNew, second.isTokenNew]).toEqual([false, true]);
+    expect(second.apiKey).toBe(first.apiKey);
+    expect((await second.client(second.oauthToken).listTasks({}, {})).status).toBe(200);
+    await expect(second.client(first.oauthToken).listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
+  });
+
+  it('keeps no service from starting where the workspace has as many keys as it may', async () => {
+    const file = await temporaryFile();
+    const first = await startWorkspaceService({ file });
+    const owner = first.client(first.oauthToken);
+    await owner.revokeApiKey({ apiKeyId: first.apiKeyId }, {});
+    for (let key = 0; key < 20; key++) await owner.createApiKey({ body: { description: `${key}` } }, {});
+    await first.close();
+    const second = await start({ file });
+    expect(second.isKeyNew).toBe(false);
+    await expect(second.client().listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
+  });
 });
 
 it('of a file from before they were kept, makes others beside those that clients have', async () => {
@@ -68,7 +112,7 @@ it('of a file from before they were kept, makes others beside those that clients
   );
   raw.close();
   const second = await start({ file });
-  expect(second.isNew).toBe(true);
+  expect([second.isKeyNew, second.isTokenNew]).toEqual([true, true]);
   for (const secret of [first.apiKey, second.apiKey])
     expect((await second.client(secret).listTasks({}, {})).status).toBe(200);
 });
