@@ -13,6 +13,9 @@ const project = `${import.meta.dirname}/..`;
 enableCompileCache(`${project}/node_modules/.cache/worksync`);
 const { main } = await import('./cli/program.ts');
 const { newScrubber } = await import('./cli/session.ts');
+const { outliveReaders } = await import('./cli/closed-output.ts');
+
+outliveReaders();
 
 const { version } = JSON.parse(readFileSync(`${project}/package.json`, 'utf8')) as { version: string };
 const exit = await main(process.argv, version, newScrubber());

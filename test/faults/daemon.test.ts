@@ -1,4 +1,14 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Webhooks } from '@octokit/webhooks';
@@ -117,6 +127,23 @@ async function post(address: string, number: number): Promise<number | 'refused'
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20));
 }
+
+describe('a daemon whose output nobody reads any more', () => {
+  it.each([['its standard output'], ['its standard output and its log']])('goes on: %s', async (which) => {
+    const running = startWorksync(['run', ...flags()]);
+    started.push(running);
+    // As `npm start | head -0`, and with 2>&1.
+    running.child.stdout?.destroy();
+    if (which !== 'its standard output') running.child.stderr?.destroy();
+    await until(() => running.child.exitCode !== null || existsSync(join(data(), 'daemon.json')));
+    expect(running.child.exitCode).toBeNull();
+    const { address } = JSON.parse(readFileSync(join(data(), 'daemon.json'), 'utf8')) as { address: string };
+    // Printed, or logged, long before these are answered.
+    expect(await post(address, 1)).toBe(202);
+    expect((await fetch(`${address}/readyz`)).status).toBe(200);
+    expect((await running.end('SIGTERM')).code).toBe(0);
+  });
+});
 
 describe('a second daemon on the same data', () => {
   it('ends at once with 75 and says why; the first one goes on', async () => {
