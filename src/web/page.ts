@@ -73,7 +73,7 @@ ${warnings(workspace)}
 ${quotaCard(workspace, now)}
 ${deliveriesCard(workspace, now)}
 ${changesCard(workspace, now)}
-${holdingsCard(workspace)}
+${holdingsCard(workspace, now)}
 </div>
 ${connectionsTable(workspace.connections, now)}
 ${backfillTable(workspace.backfills, now)}
@@ -193,7 +193,7 @@ function oldestOf({ oldest }: WorkspaceStatus['changes']): number | null {
   return times.length === 0 ? null : Math.min(...times);
 }
 
-function holdingsCard(workspace: WorkspaceStatus): Markup {
+function holdingsCard(workspace: WorkspaceStatus, now: number): Markup {
   const inStep = ({ total, waiting }: { total: number; waiting: number }) =>
     waiting === 0 ? count(total) : html`${count(Math.max(0, total - waiting))} of ${count(total)}`;
   return card('In step', [
@@ -201,7 +201,20 @@ function holdingsCard(workspace: WorkspaceStatus): Markup {
     ['links', inStep(workspace.links)],
     ['tasks cached', count(workspace.tasks)],
     ['items known', count(workspace.items)],
+    ['last sweep', sweepWords(workspace.sweep, now)],
   ]);
+}
+
+/** What the workspace was found to hold otherwise than it is known. */
+function sweepWords({ running, last }: WorkspaceStatus['sweep'], now: number): Markup {
+  if (!last) return running ? html`runs since ${when(running.startedAt, now)}` : html`<span class="none">–</span>`;
+  const { found, repairs } = last;
+  const left = repairs.waiting + repairs.held;
+  const all = Object.values(found).reduce((sum, each) => sum + each, 0);
+  const byPeople = all - found['record-changed'] - found['record-missing'];
+  return html`${when(last.finishedAt, now)}: ${counted(repairs.done, 'record')} put right${
+    left === 0 ? null : html`, <span class="wait">${count(left)} waiting</span>`
+  }${byPeople === 0 ? null : html`, ${count(byPeople)} changed by people`}${running ? html`; the next one runs` : null}`;
 }
 
 /** Columns of numbers, by their title. */

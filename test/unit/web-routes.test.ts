@@ -6,6 +6,7 @@ import type { Access } from '../../src/model/access.ts';
 import { createHealth } from '../../src/observe/health.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
+import type { StoredStatus } from '../../src/store/status.ts';
 import type { Caller } from '../../src/web/door.ts';
 import { webRoutes } from '../../src/web/routes.ts';
 import type { Status } from '../../src/web/status.ts';
@@ -36,6 +37,24 @@ function serve(status: Status | (() => Status), secrets: string[] = [], caller: 
     head: (url: string) => server.inject({ method: 'HEAD', url }),
   };
 }
+
+const SWEEP: NonNullable<StoredStatus['sweep']['last']> = {
+  startedAt: NOW - 7_200_000,
+  finishedAt: null,
+  tasks: 12,
+  records: 9,
+  found: {
+    'record-changed': 0,
+    'record-missing': 0,
+    'task-changed': 0,
+    'task-missing': 0,
+    'link-removed': 0,
+    'link-added': 0,
+    'document-moved': 0,
+  },
+  repairs: { done: 0, waiting: 0, held: 0 },
+  latest: [],
+};
 
 const HOSTILE = [
   '<script>alert(1)</script>',
@@ -242,6 +261,32 @@ describe('the page', () => {
     const { get } = serve(statusWith());
     expect((await get('/')).body).toContain('http-equiv="refresh"');
     expect((await get('/?refresh=off')).body).not.toContain('http-equiv="refresh"');
+  });
+
+  it.each([
+    ['none yet', { running: null, last: null }, /<dt>last sweep<\/dt><dd><span class="none">–<\/span>/],
+    ['the first one', { running: SWEEP, last: null }, /<dt>last sweep<\/dt><dd>runs since <time [^>]*>2 h ago/],
+    [
+      'one that found nothing',
+      { running: null, last: { ...SWEEP, finishedAt: NOW - 3_600_000 } },
+      /<dt>last sweep<\/dt><dd><time [^>]*>1 h ago<\/time>: 0 records put right<\/dd>/,
+    ],
+    [
+      'what one found, beside the next one',
+      {
+        running: SWEEP,
+        last: {
+          ...SWEEP,
+          finishedAt: NOW - 3_600_000,
+          found: { ...SWEEP.found, 'record-changed': 5, 'record-missing': 1, 'task-changed': 2, 'link-removed': 1 },
+          repairs: { done: 3, waiting: 2, held: 1 },
+        },
+      },
+      /: 3 records put right, <span class="wait">3 waiting<\/span>, 3 changed by people; the next one runs<\/dd>/,
+    ],
+  ])('tells of the sweep of the workspace in one line: %s', async (_name, sweep, words) => {
+    const { body } = await serve(statusWith({ stored: { ...EMPTY, sweep: { ...sweep, turn: null } } })).get('/');
+    expect(body).toMatch(words);
   });
 
   it('says what an empty workspace needs', async () => {
