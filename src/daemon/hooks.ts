@@ -87,7 +87,8 @@ function urlOf(partition: Partition, { name, secrets }: ActiveConnection, given:
 }
 
 function noSecret(connection: string): SyncError {
-  const hint = 'Set webhookSecrets of this connection to a value that nobody can guess, and restart the daemon.';
+  const hint =
+    'Set webhookSecrets of this connection to a value that nobody can guess. The daemon reads its configuration again by itself, and variables of the environment when it starts.';
   return new SyncError('secret_missing', `${connection} has no webhook secret, so it takes no webhooks`, { hint });
 }
 

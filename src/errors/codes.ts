@@ -172,7 +172,7 @@ export const CODES = {
   },
   consent_needed: {
     verdict: 'wait-until',
-    hint: "Consent to your app anew, put the refresh token that this brings into the configuration, and restart: the connector's README says how.",
+    hint: "Consent to your app anew, and put the refresh token that this brings where the configuration takes it from: a file is read again at once, a variable at the next start. The connector's README says how.",
     exit: 77,
   },
   forbidden: {
