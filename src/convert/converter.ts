@@ -1,9 +1,11 @@
 import type { Connector } from '../connectors/connector.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { systemClock } from '../lib/clock.ts';
+import type { Shape } from '../lib/shape.ts';
 import { createWorkerHost, OverBudget, type WorkBudget } from '../lib/worker-host.ts';
 import type { StoredBody } from '../store/bodies.ts';
 import {
+  type Content,
   type Done,
   type Part,
   type PartTask,
@@ -21,6 +23,11 @@ export interface Converter {
   translate(task: TranslateTask): Promise<Translated>;
   /** Each element of a page as a page of its own; empty where it is none. */
   parts(task: PartTask): Promise<readonly Part[]>;
+  /**
+   * What the shape names of a JSON body, with what is long set apart (`lib/json-apart.ts`). The bytes are given away.
+   * Throws `answer_malformed`, `answer_too_large`, `over_budget`.
+   */
+  read(bytes: Buffer, keep: Shape | true): Promise<unknown>;
   close(): Promise<void>;
 }
 
@@ -30,8 +37,8 @@ const MEBIBYTE = 1024 * 1024;
 const MEMORY = 384;
 
 /** Some hundred times what an honest body takes, and that again for each of its mebibytes. */
-function budgetOf({ body, unpacked_length }: StoredBody): WorkBudget {
-  const cpu = 3_000 + ((unpacked_length ?? body.length) * 1_000) / MEBIBYTE;
+function budgetFor(length: number): WorkBudget {
+  const cpu = 3_000 + (length * 1_000) / MEBIBYTE;
   // A busy machine takes many times longer than the work itself.
   return { cpu, wall: 20 * cpu };
 }
@@ -46,7 +53,7 @@ export function createConverter(): Converter {
   return converterOver({
     async perform(task, budget) {
       try {
-        return (await host.run(task, budget)) as Done;
+        return (await host.run(task, budget, transferOf(task))) as Done;
       } catch (error) {
         if (error instanceof OverBudget) throw new SyncError('over_budget', error.message, { cause: error });
         throw error;
@@ -54,6 +61,13 @@ export function createConverter(): Converter {
     },
     close: () => host.close(),
   });
+}
+
+/** An answer that was just received is nobody else's; one that shares its memory with others is copied. */
+function transferOf(task: Task): readonly ArrayBuffer[] {
+  if (task.task !== 'read') return [];
+  const { buffer, byteLength } = task.bytes;
+  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
 }
 
 /** At once and without a budget: where time travels, or connectors are in no registry. */
@@ -72,9 +86,14 @@ function converterOver({ perform: run, close }: Performer): Converter {
     if ('code' in done) throw new SyncError(done.code, done.message);
     return done.value;
   };
+  const budgetOf = ({ body, unpacked_length }: StoredBody) => budgetFor(unpacked_length ?? body.length);
   return {
     translate: async (task) => (await ask({ task: 'translate', ...task }, budgetOf(task.body))) as Translated,
     parts: async (task) => (await ask({ task: 'part', ...task }, budgetOf(task.body))) as readonly Part[],
+    async read(bytes, keep) {
+      const { content } = (await ask({ task: 'read', bytes, keep }, budgetFor(bytes.length))) as Content;
+      return content;
+    },
     close,
   };
 }

@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto';
 import type { Connector, Translation } from '../connectors/connector.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import { parseJson } from '../http/json.ts';
+import { JsonError, parseJson } from '../http/json.ts';
+import { keepApart, TooMuch } from '../lib/json-apart.ts';
+import type { Shape } from '../lib/shape.ts';
 import type { Delivery } from '../model/delivery.ts';
 import type { Seen } from '../model/names.ts';
 import { type StoredBody, unpackBody } from '../store/bodies.ts';
@@ -10,7 +12,10 @@ import { type StoredBody, unpackBody } from '../store/bodies.ts';
  * What is done with bodies that may be large: pure, and cloneable both ways, so that a thread of its own can do
  * it.
  */
-export type Task = ({ readonly task: 'translate' } & TranslateTask) | ({ readonly task: 'part' } & PartTask);
+export type Task =
+  | ({ readonly task: 'translate' } & TranslateTask)
+  | ({ readonly task: 'part' } & PartTask)
+  | ({ readonly task: 'read' } & ReadTask);
 
 export interface TranslateTask {
   readonly connector: string;
@@ -38,9 +43,20 @@ export interface Part {
   readonly content: string;
 }
 
+export interface ReadTask {
+  /** The body of an answer, as it came. */
+  readonly bytes: Uint8Array;
+  readonly keep: Shape | true;
+}
+
+/** What was kept of an answer, with what is long set apart. */
+export interface Content {
+  readonly content: unknown;
+}
+
 /** A failure on its way between two threads. */
 export type Done =
-  | { readonly value: Translated | readonly Part[] }
+  | { readonly value: Translated | readonly Part[] | Content }
   | { readonly code: SyncError['code']; readonly message: string };
 
 export function perform(task: Task, connectors: readonly Connector<unknown>[]): Done {
@@ -52,7 +68,17 @@ export function perform(task: Task, connectors: readonly Connector<unknown>[]): 
   }
 }
 
-const PERFORM = { translate, part: partsOf } as const;
+const PERFORM = { translate, part: partsOf, read } as const;
+
+function read({ bytes, keep }: ReadTask): Content {
+  try {
+    return { content: keepApart(parseJson(bytes), keep) };
+  } catch (error) {
+    if (error instanceof JsonError) throw new SyncError('answer_malformed', error.message, { cause: error });
+    if (error instanceof TooMuch) throw new SyncError('answer_too_large', error.message, { cause: error });
+    throw error;
+  }
+}
 
 function translate(task: TranslateTask, connectors: readonly Connector<unknown>[]): Translated {
   const connector = connectors.find(({ id }) => id === task.connector);

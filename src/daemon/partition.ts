@@ -179,7 +179,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
     }
   };
   const books = await openNameBooks(config.connections, parts, { store, logger, meter });
-  const given = { logger, books, grants: options.grants };
+  const given = { logger, books, grants: options.grants, converter: options.converter };
   const connections = activeConnections(config.connections, parts, given, (connection) =>
     options.publicUrl === undefined ? undefined : webhookUrlOf(options.publicUrl, config.name, connection),
   );

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
 import type { Connector } from '../connectors/connector.ts';
 import type { Converter } from '../convert/converter.ts';
+import { readingAside } from '../convert/large-answers.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import { byId, type NameBook, openNameBook } from '../intake/name-book.ts';
@@ -43,11 +44,18 @@ function namedOptions({ name, options }: ConnectionConfig, books: NameBooks): un
   return names === undefined ? options : { ...(options as object), names };
 }
 
+interface ConnectionNeeds {
+  readonly logger: Logger;
+  readonly books: NameBooks;
+  readonly grants: Grants;
+  readonly converter: Converter;
+}
+
 /** The configured connections, ready for intake. */
 export function activeConnections(
   configs: readonly ConnectionConfig[],
   { http, clock, connectors }: Pick<Parts, 'http' | 'clock' | 'connectors'>,
-  { logger, books, grants }: { readonly logger: Logger; readonly books: NameBooks; readonly grants: Grants },
+  { logger, books, grants, converter }: ConnectionNeeds,
   webhookUrl: (connection: string) => string | undefined,
 ): ActiveConnection[] {
   return configs.map((config) => {
@@ -57,12 +65,14 @@ export function activeConnections(
     const names = books.get(name);
     const grant = connector.oauth?.(options);
     const own = connector.connect(options, {
-      ...{ http, clock, logger: logger.child({ connection: name }) },
+      ...{ http: readingAside(http, converter), clock, logger: logger.child({ connection: name }) },
       ...(grant && { accessTokens: grants.tokensOf(grant, id) }),
     });
     const connection = names === undefined ? own : byId(own, names);
     const url = secrets.length > 0 ? webhookUrl(name) : undefined;
-    return { name, connector, options, connection, names, secrets, schedule: poll, sweep, webhookUrl: url };
+    const { translate: translateAside } = asideOf(config, names, converter);
+    const intake = { secrets, schedule: poll, sweep, webhookUrl: url, translateAside };
+    return { name, connector, options, connection, names, ...intake };
   });
 }
 

@@ -2,6 +2,7 @@ import { Agent, type Dispatcher } from 'undici';
 import { SyncError } from '../errors/sync-error.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import type { Meter } from '../lib/meter.ts';
+import type { Shape } from '../lib/shape.ts';
 import type { Steps } from '../lib/steps.ts';
 import { createConnector } from './connect.ts';
 
@@ -14,6 +15,11 @@ export interface HttpRequest {
   readonly signal?: AbortSignal;
   /** Largest answer accepted, bytes; 16 MiB unless told. */
   readonly largestAnswer?: number;
+  /**
+   * What is needed of a JSON answer. A large one then comes read, as `content`, so that no thread stops for it; where nobody
+   * reads answers aside, this is left unheard.
+   */
+  readonly keep?: Shape | true | undefined;
   /** What metrics call the other side: `workspace`, or the connection's name. */
   readonly target: string;
 }
@@ -22,7 +28,10 @@ export interface HttpAnswer {
   readonly status: number;
   /** Names in lower case; a repeated header is joined with `, `. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Empty where there is a `content`. */
   readonly body: Buffer;
+  /** The JSON of the body, as far as `keep` names it, with long texts set apart: see `lib/json-apart.ts`. */
+  readonly content?: unknown;
 }
 
 export interface HttpClient {

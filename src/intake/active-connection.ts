@@ -1,5 +1,7 @@
-import type { Connection, Connector } from '../connectors/connector.ts';
+import type { Connection, Connector, Translation } from '../connectors/connector.ts';
 import type { Schedule } from '../lib/scheduler.ts';
+import type { Delivery } from '../model/delivery.ts';
+import type { StoredBody } from '../store/bodies.ts';
 import type { NameBook } from './name-book.ts';
 
 /** A configured connection, ready for use. The composition root builds these. */
@@ -18,4 +20,6 @@ export interface ActiveConnection {
   readonly sweep: Schedule;
   /** Where its webhooks come in, from outside; absent where it takes none or nobody said where the daemon is. */
   readonly webhookUrl?: string;
+  /** What `connector.translate` makes of a large body, off the main thread. Absent: nothing large is expected. */
+  translateAside?(delivery: Pick<Delivery, 'source' | 'event'> & { readonly stored: StoredBody }): Promise<Translation>;
 }

@@ -2,6 +2,7 @@ import type { HistoryPage } from '../connectors/connector.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { type Bell, createBell } from '../lib/bell.ts';
 import type { Cancel } from '../lib/clock.ts';
+import { LARGE } from '../lib/large.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff } from '../lib/random.ts';
@@ -17,6 +18,7 @@ import {
   postponeBackfill,
   spreadBackfill,
 } from '../store/backfills.ts';
+import { packAside, type StoredBody } from '../store/bodies.ts';
 import { ALL_UNITS } from '../store/polls.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
@@ -147,12 +149,13 @@ async function readPage(deps: BackfillDeps, active: ActiveConnection, unit: Back
   if (read.next !== undefined && read.next === page)
     throw new SyncError('answer_malformed', 'a page names itself as the next one');
   const { event, body, total, next } = read;
-  const items = countItems(active, read);
+  const packed = await packAside(body);
+  const items = await countItems(active, read, packed);
   const kept = await store.commit(async (transaction) => {
     const now = clock.now();
     if (!(await moveBackfill(transaction, unit, { items, total, next }, now))) return false;
     const key = `backfill:${random.uuid()}`;
-    const delivery = { connection: active.name, key, source: 'backfill' as const, event, body };
+    const delivery = { connection: active.name, key, source: 'backfill' as const, event, body, packed };
     await appendDeliveries(transaction, [delivery], now);
     return true;
   });
@@ -163,9 +166,13 @@ async function readPage(deps: BackfillDeps, active: ActiveConnection, unit: Back
 }
 
 /** For the progress; what cannot be read shows in quarantine. */
-function countItems({ connector, options }: ActiveConnection, { event, body }: HistoryPage): number {
+async function countItems(active: ActiveConnection, { event, body }: HistoryPage, stored: StoredBody): Promise<number> {
+  const { connector, options, translateAside } = active;
   try {
-    const translation = connector.translate({ source: 'backfill', event, body }, options);
+    const translation =
+      translateAside && body.length > LARGE
+        ? await translateAside({ source: 'backfill', event, stored })
+        : connector.translate({ source: 'backfill', event, body }, options);
     if (translation.outcome === 'ignored') return 0;
     const items = translation.outcome === 'items' ? translation.items.length : 0;
     return items + (translation.references?.length ?? 0);

@@ -6,6 +6,7 @@ import type { Logger } from '../lib/logger.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
 import { appendDeliveries } from '../store/append-deliveries.ts';
+import { packAside } from '../store/bodies.ts';
 import type { Query, Store } from '../store/database.ts';
 import {
   dropOrphanFetches,
@@ -175,9 +176,10 @@ async function knownOf({ store }: FetchDeps, active: ActiveConnection, { referen
 /** The object goes to the inbox and the wish goes away in one transaction, unless it was wished for again. */
 async function keep({ store, clock, random, inbox, logger }: FetchDeps, wanted: WantedFetch, got: Fetched) {
   const key = `fetch:${random.uuid()}`;
+  const packed = await packAside(got.body);
   const { connection } = wanted;
   await store.commit(async (transaction) => {
-    const delivery = { connection, key, source: 'fetch' as const, event: got.event, body: got.body };
+    const delivery = { connection, key, source: 'fetch' as const, event: got.event, body: got.body, packed };
     await appendDeliveries(transaction, [delivery], clock.now());
     await settleFetch(transaction, wanted);
   });

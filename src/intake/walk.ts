@@ -1,9 +1,10 @@
-import { hash } from 'node:crypto';
 import type { PollPage } from '../connectors/connector.ts';
 import type { Bell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
+import { sha256Of } from '../lib/digest.ts';
 import type { Random } from '../lib/random.ts';
 import { appendDeliveries } from '../store/append-deliveries.ts';
+import { packAside, type StoredBody } from '../store/bodies.ts';
 import type { Store } from '../store/database.ts';
 import { loadPollState, type PollState, savePollState, type Walk } from '../store/polls.ts';
 import type { ActiveConnection } from './active-connection.ts';
@@ -34,7 +35,7 @@ export async function walkUnit(
     const walk = walkOf(state, deps.clock.now());
     const version = active.names?.version();
     const page = await active.connection.poll(positionOf(unit, state, walk), signal);
-    const next = take(state, walk, page, deps.clock.now());
+    const next = await take(state, walk, page, deps.clock);
     // What was read under a name that was bound anew meanwhile is of something else.
     const isStill = () => active.names?.version() === version;
     if (!(await save(deps, active.name, { unit, taken: next, isStill }))) continue;
@@ -48,14 +49,17 @@ interface Taken {
   readonly isLast: boolean;
   /** What goes to the inbox. */
   readonly page?: Extract<PollPage, { outcome: 'page' }>;
+  readonly packed?: StoredBody;
 }
 
-function take(state: PollState, walk: Walk, page: PollPage, now: number): Taken {
+/** A large body is worked through while the main thread goes on. */
+async function take(state: PollState, walk: Walk, page: PollPage, clock: Clock): Promise<Taken> {
   if (page.outcome === 'unchanged') return { state: afterUnchanged(state, walk), isLast: true };
-  const digest = hash('sha256', page.body, 'hex');
-  const after = afterPage(state, walk, page, digest, now);
+  const digest = await sha256Of(page.body);
+  const after = afterPage(state, walk, page, digest, clock.now());
   const isLast = page.next === undefined;
-  return isSamePage(state, walk, page, digest) ? { state: after, isLast } : { state: after, isLast, page };
+  if (isSamePage(state, walk, page, digest)) return { state: after, isLast };
+  return { state: after, isLast, page, packed: await packAside(page.body) };
 }
 
 interface Saved {
@@ -68,14 +72,14 @@ interface Saved {
 async function save(
   deps: WalkDeps,
   connection: string,
-  { unit, taken: { state, isLast, page }, isStill }: Saved,
+  { unit, taken: { state, isLast, page, packed }, isStill }: Saved,
 ): Promise<boolean> {
   const now = deps.clock.now();
   const isKept = await deps.store.commit(async (transaction) => {
     if (!isStill()) return false;
     if (page) {
       const key = `poll:${deps.random.uuid()}`;
-      const delivery = { connection, key, source: 'poll' as const, event: page.event, body: page.body };
+      const delivery = { connection, key, source: 'poll' as const, event: page.event, body: page.body, packed };
       await appendDeliveries(transaction, [delivery], now);
     }
     await savePollState(transaction, connection, unit, state, isLast ? now : undefined);

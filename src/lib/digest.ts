@@ -1,7 +1,6 @@
 import { createHmac, hash, webcrypto } from 'node:crypto';
-
-/** Larger bodies are worked through by the runtime's own threads, bytes: this much takes the main thread a millisecond or two. */
-const LARGE = 1024 * 1024;
+import { LARGE } from './large.ts';
+import { nextTurn } from './turn.ts';
 
 /** HMAC-SHA256. The main thread goes on meanwhile where the body is large. */
 export async function hmacOf(body: Buffer, key: Buffer): Promise<Buffer> {
@@ -14,6 +13,8 @@ export async function hmacOf(body: Buffer, key: Buffer): Promise<Buffer> {
 /** SHA-256, hexadecimal. The main thread goes on meanwhile where the body is large. */
 export async function sha256Of(body: Buffer): Promise<string> {
   if (body.length <= LARGE) return hash('sha256', body, 'hex');
+  // The runtime copies it first.
+  await nextTurn();
   return Buffer.from(await webcrypto.subtle.digest('SHA-256', bytesOf(body))).toString('hex');
 }
 

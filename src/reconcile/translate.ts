@@ -1,5 +1,6 @@
 import type { Translation } from '../connectors/connector.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import { LARGE } from '../lib/large.ts';
 import type { Item, ItemReference } from '../model/item.ts';
 import { type Answer, readAnswer, WORKSPACE } from '../store/answers.ts';
 import type { Query } from '../store/database.ts';
@@ -26,9 +27,6 @@ export interface Translating {
   /** What the process may have ended over before: its reading must not be able to do so again. */
   readonly isSuspect: (delivery: PendingDelivery) => boolean;
 }
-
-/** Larger bodies are read aside, bytes: reading this much takes the main thread some ten milliseconds. */
-const LARGE = 1024 * 1024;
 
 /** Turns deliveries into what they say; failures become part of the result, so that one never stops the others. */
 export async function translateAll(

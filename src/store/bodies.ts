@@ -1,4 +1,5 @@
 import { compress, compressSync, uncompressSync } from 'lz4-napi';
+import { LARGE } from '../lib/large.ts';
 
 /**
  * How a body stands in the inbox: as it came, or as an LZ4 block beside the length it unpacks to. JSON shrinks to an
@@ -18,9 +19,6 @@ export function packBody(body: Buffer): StoredBody {
   if (body.length < WORTH_PACKING) return { body, unpacked_length: null };
   return { body: compressSync(body), unpacked_length: body.length };
 }
-
-/** Larger ones are packed by another thread, bytes. */
-const LARGE = 1024 * 1024;
 
 /** The same; the main thread goes on meanwhile where the body is large. */
 export async function packAside(body: Buffer): Promise<StoredBody> {

@@ -1,5 +1,6 @@
 import { cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
+import { answers } from './answers.ts';
 import { type Bench, isAskedFor, type Shared } from './bench.ts';
 import { flood } from './flood.ts';
 import { gateway } from './gateway.ts';
@@ -34,6 +35,7 @@ const BENCHES: readonly Bench[] = [
   service,
   gateway,
   flood,
+  answers,
   drain,
   calls,
   fresh,

@@ -7,8 +7,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Connection, Connector, PollPage, PollPosition } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
+import { createInlineConverter } from '../../src/convert/converter.ts';
+import { readingAside } from '../../src/convert/large-answers.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
-import { createHttpClient } from '../../src/http/client.ts';
+import { createHttpClient, type HttpClient } from '../../src/http/client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
@@ -322,6 +324,26 @@ describe.each(PROFILES)('$id', (profile) => {
           .at(-1),
       ).toBe(profile.poll.newest);
       expect(pages[0]?.etag).toBe(validator?.etag);
+    });
+
+    it('walks the same pages where each answer is read aside, as a large one is', async () => {
+      script([...walk, ...besides]);
+      const pages = await walkAll(connect(), start);
+      script([...walk, ...besides]);
+      const read: boolean[] = [];
+      const aside = readingAside(http, createInlineConverter(connectors), 0);
+      const noting: HttpClient = {
+        ...aside,
+        async request(request) {
+          const answer = await aside.request(request);
+          read.push(answer.content !== undefined);
+          return answer;
+        },
+      };
+      const connection = connector.connect(options, { http: noting, clock, logger: silentLogger });
+      expect(await walkAll(connection, start)).toEqual(pages);
+      // What is looked up besides is small.
+      expect(read.filter((isAside) => isAside)).toHaveLength(walk.length);
     });
 
     it.each(validator ? [validator] : [])(

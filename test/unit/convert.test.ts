@@ -1,8 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Connector } from '../../src/connectors/connector.ts';
+import { writeJson } from '../../src/connectors/kit/json.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { createConverter } from '../../src/convert/converter.ts';
+import { readingAside } from '../../src/convert/large-answers.ts';
+import type { HttpClient } from '../../src/http/client.ts';
+import { keep, type Shape } from '../../src/lib/shape.ts';
 import { packBody } from '../../src/store/bodies.ts';
 import { PROFILES } from '../contracts/connectors/index.ts';
 
@@ -45,4 +49,49 @@ it('a page is taken apart into pages of one element, each known by its content',
   ]);
   expect(new Set(parts.map(({ content }) => content)).size).toBe(2);
   expect(await converter.parts({ body: packBody(Buffer.from('"no page"')) })).toEqual([]);
+});
+
+describe('an answer that says what it needs', () => {
+  const shape: Shape = { id: true, body: true, user: { login: true } };
+  const page = Array.from({ length: 40 }, (_, id) => ({
+    ...{ id, body: `${id} "long" é `.repeat(7_000), user: { login: 'ada', junk: 'x' } },
+    ...{ junk: [id, { more: 'y'.repeat(500) }] },
+  }));
+  const bytes = Buffer.from(JSON.stringify(page));
+
+  function answering(status: number, body: Buffer) {
+    const http: HttpClient = {
+      request: async () => ({ status, headers: { etag: '"1"' }, body }),
+      close: async () => {},
+    };
+    return readingAside(http, converter);
+  }
+  const request = { method: 'GET', url: 'http://127.0.0.1/pulls?page=2', target: 'github', keep: shape } as const;
+
+  it('comes read where it is large, with its texts set apart, and makes the same body', async () => {
+    expect(bytes.length).toBeGreaterThan(1024 * 1024);
+    const { status, headers, body, content } = await answering(200, Buffer.from(bytes)).request(request);
+    expect([status, headers, body.length]).toEqual([200, { etag: '"1"' }, 0]);
+    expect((content as { body: unknown }[]).every((each) => each.body instanceof Uint8Array)).toBe(true);
+    expect(writeJson(keep(content, shape))).toEqual(Buffer.from(JSON.stringify(keep(page, shape))));
+  });
+
+  it.each([
+    ['is small', 200, Buffer.from('[]'), request],
+    ['is no success', 502, bytes, request],
+    ['says nothing of what it needs', 200, bytes, { ...request, keep: undefined }],
+  ])('is left as it came where it %s', async (_name, status, body, asked) => {
+    expect(await answering(status, body).request(asked)).toEqual({ status, headers: { etag: '"1"' }, body });
+  });
+
+  it.each([
+    ['is no JSON', 'answer_malformed', Buffer.concat([bytes, Buffer.from(']')])],
+    ['holds values without end', 'answer_too_large', Buffer.from(`[${'1,'.repeat(2_000_000)}1]`)],
+  ])('that %s fails as an answer, and names the request without its query', async (_name, code, body) => {
+    await expect(answering(200, body).request(request)).rejects.toMatchObject({
+      code,
+      status: 200,
+      message: expect.stringMatching(/^GET \/pulls: /),
+    });
+  });
 });

@@ -1,5 +1,6 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer, HttpRequest } from '../../http/client.ts';
+import type { Shape } from '../../lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { readAnswer } from '../kit/json.ts';
 import { askedWait, refusal } from './answers.ts';
@@ -13,8 +14,12 @@ type Query = Readonly<Record<string, string>>;
 
 /** The REST API of one organisation. Everything but success is thrown. */
 export interface Api {
-  /** Gets a path and reads its JSON. */
-  get(path: string, query: Query, signal: AbortSignal): Promise<Answered>;
+  /**
+   * Gets a path and reads its JSON.
+   *
+   * @param keep what is needed of it: see `HttpRequest`
+   */
+  get(path: string, query: Query, signal: AbortSignal, keep?: Shape): Promise<Answered>;
   /** Sends JSON, or a JSON Patch; resolves with the JSON of the answer, or undefined where it has none. */
   send(request: Send, signal: AbortSignal): Promise<unknown>;
 }
@@ -54,10 +59,10 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
     `${base}${path}?${new URLSearchParams({ 'api-version': VERSION, ...query }).toString()}`;
 
   return {
-    async get(path, query, signal) {
+    async get(path, query, signal, keep) {
       const headers = headersOf(options);
       const url = address(path, query);
-      const answer = await ask({ method: 'GET', url, headers, signal, largestAnswer: LARGEST_ANSWER }, path);
+      const answer = await ask({ method: 'GET', url, headers, signal, keep, largestAnswer: LARGEST_ANSWER }, path);
       return { content: readAnswer(answer, `GET ${path}`), answer };
     },
     async send({ method, path, query = {}, body }, signal) {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
+import type { Shape } from '../../lib/shape.ts';
 import { workItemKey } from '../../model/item.ts';
 import type { HistoryPage, HistoryPosition, PollPage, PollPosition, SweepPage } from '../connector.ts';
 import { parseAnswer, readable, writeJson } from '../kit/json.ts';
@@ -13,6 +14,9 @@ import { SHAPES } from './translate.ts';
 const IDS_AT_ONCE = 10_000;
 /** Opaque, and sent back as it came: anything that looks like an address is none. */
 const TOKEN = /^[\w+/=.;~-]{1,1000}$/;
+
+/** What is looked at of a page. */
+const KEPT: Shape = { values: schema.KEPT, isLastBatch: true, continuationToken: true };
 
 const batch = z.object({
   values: z.array(z.unknown()),
@@ -65,7 +69,7 @@ async function revisions(api: Api, directory: Directory, { unit, since, page }: 
     $expand: 'fields',
     ...(page === undefined ? (since === undefined ? {} : { startDateTime: since }) : { continuationToken: page }),
   };
-  const { content, answer } = await api.get(path, query, signal);
+  const { content, answer } = await api.get(path, query, signal, KEPT);
   const data = parseAnswer(batch, content, `GET ${path}`);
   return { items: await enriched(data.values, unit, directory, signal), next: nextOf(data, page, path), answer };
 }

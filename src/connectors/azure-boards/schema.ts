@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { keep, type Shape } from '../../lib/shape.ts';
 import { absent, instant, UUID } from '../kit/fields.ts';
-import { keep, type Shape } from '../kit/slim.ts';
 
 /**
  * The fields that are read, and no others (providers' facts §11). Identity and time must be there; any other field that
@@ -126,7 +126,9 @@ export const FIELDS = Object.keys(KEPT_FIELDS)
   .filter((name) => name !== 'System.IsDeleted')
   .join(',');
 
+export const KEPT: Shape = { id: true, rev: true, multilineFieldsFormat: true, fields: KEPT_FIELDS };
+
 /** Pure: leaves out what no schema here reads. */
 export function slim(found: unknown): unknown {
-  return keep(found, { id: true, rev: true, multilineFieldsFormat: true, fields: KEPT_FIELDS });
+  return keep(found, KEPT);
 }

@@ -14,6 +14,8 @@ interface GetOptions {
   readonly signal: AbortSignal;
   /** `fetch` where it is not said. */
   readonly use?: Use;
+  /** Whether a large answer may be read aside: see `HttpRequest`. */
+  readonly keep?: true;
 }
 
 /** The REST API of one connection, or of one member. */
@@ -47,10 +49,10 @@ export function createApi(access: Access, { http, clock }: Pick<ConnectionDeps, 
   const budget = createHourlyBudget(clock, isAnonymous(access) ? 60 : 1_000);
   const refused = (answer: HttpAnswer, what: string) => refusal(answer, what, clock.now());
 
-  async function get(path: string, { query, signal, use = 'fetch' }: GetOptions): Promise<HttpAnswer> {
+  async function get(path: string, { query, signal, keep, use = 'fetch' }: GetOptions): Promise<HttpAnswer> {
     budget.require(use);
     const url = base + path + (query === undefined ? '' : `?${query}`);
-    const answer = await http.request({ method: 'GET', url, headers, signal, target: 'bitbucket' });
+    const answer = await http.request({ method: 'GET', url, headers, signal, keep, target: 'bitbucket' });
     budget.learn(answer);
     if (answer.status === 200) return answer;
     throw refused(answer, `GET ${path}`);

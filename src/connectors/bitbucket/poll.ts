@@ -29,7 +29,7 @@ export async function pollPulls(api: Api, position: PollPosition, signal: AbortS
   const path = `${repositoryPath(position.unit)}/pullrequests`;
   const isFirstWalk = position.watermark === undefined;
   const query = position.page === undefined ? firstQuery(position) : queryOf(position.page);
-  const answer = await api.get(path, { query, signal, use: 'poll' });
+  const answer = await api.get(path, { query, signal, use: 'poll', keep: true });
   const { values, next } = readPage(answer, path);
   const link = next === undefined ? undefined : linkTo(api.nextQuery(next, path), query, path);
   const times = values.map((pull) => timeOf(pull, 'updated_on'));
@@ -49,7 +49,7 @@ export async function pollPulls(api: Api, position: PollPosition, signal: AbortS
 export async function readHistory(api: Api, position: HistoryPosition, signal: AbortSignal): Promise<HistoryPage> {
   const path = `${repositoryPath(position.unit)}/pullrequests`;
   const query = position.page === undefined ? historySince(position.since) : queryOf(position.page);
-  const answer = await api.get(path, { query, signal, use: 'background' });
+  const answer = await api.get(path, { query, signal, use: 'background', keep: true });
   const { values, next, size } = readPage(answer, path);
   return {
     event: SHAPES.list,
@@ -113,7 +113,7 @@ export async function sweepPulls(
 ): Promise<SweepPage> {
   const path = `${repositoryPath(unit)}/pullrequests`;
   const query = page === undefined ? SWEEP : queryOf(page);
-  const answer = await api.get(path, { query, signal, use: 'background' });
+  const answer = await api.get(path, { query, signal, use: 'background', keep: true });
   const { values, next } = readPage(answer, path);
   const found = parseAnswer(z.array(swept), values, `GET ${path}`);
   return {

@@ -17,7 +17,8 @@ type Query = Readonly<Record<string, string>>;
 
 /** The feed of one connection. Everything but 200 is thrown. */
 export interface Feed {
-  get(path: string, query: Query, signal: AbortSignal): Promise<{ content: unknown; answer: HttpAnswer }>;
+  /** @param keep whether a large answer may be read aside: see `HttpRequest` */
+  get(path: string, query: Query, signal: AbortSignal, keep?: true): Promise<{ content: unknown; answer: HttpAnswer }>;
 }
 
 /** Undefined where none is configured. */
@@ -30,10 +31,10 @@ export function createFeed(options: Options, { http, clock }: ConnectionDeps): F
     ...(options.token === undefined ? {} : { authorization: `Bearer ${options.token}` }),
   };
   return {
-    async get(path, query, signal) {
+    async get(path, query, signal, keep) {
       const search = new URLSearchParams(query).toString();
       const url = search === '' ? base + path : `${base}${path}?${search}`;
-      const request = { method: 'GET' as const, url, headers, signal, largestAnswer: LARGEST_ANSWER };
+      const request = { method: 'GET' as const, url, headers, signal, keep, largestAnswer: LARGEST_ANSWER };
       const answer = await http.request({ ...request, target: 'generic' });
       if (answer.status !== 200) throw refusal(answer, `GET ${path}`, clock.now());
       return { content: readAnswer(answer, `GET ${path}`), answer };
@@ -75,7 +76,7 @@ export async function readPage<Page extends z.infer<typeof page>>(
   if (present !== undefined && readable(cursor, present) === undefined)
     throw new SyncError('internal', `the stored page of a walk is not one of ours: ${present.slice(0, 40)}`);
   const query = present === undefined ? wanted.query : { ...wanted.query, cursor: present };
-  const { content, answer } = await feed.get(path, query, signal);
+  const { content, answer } = await feed.get(path, query, signal, true);
   const found = parseAnswer(shape, content, `GET ${path}`);
   const next = found.nextCursor ?? undefined;
   if (next !== undefined && next === present)

@@ -1,5 +1,6 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
+import type { Shape } from '../../lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { ownUrl } from '../kit/addresses.ts';
 import { isRedirect } from '../kit/answers.ts';
@@ -25,6 +26,8 @@ interface GetOptions {
   readonly etag?: string | undefined;
   /** What the request is for; `fetch` unless told. */
   readonly use?: Use;
+  /** What is needed of the answer: see `HttpRequest`. */
+  readonly keep?: Shape;
   readonly signal: AbortSignal;
 }
 
@@ -57,12 +60,13 @@ export function createApi(access: Access, deps: ConnectionDeps, authOf: (send: S
   // Behind a proxy GitHub still writes links with its own address; only ids and queries of them are used.
   const own: readonly string[] = [base, derivedBase(access.host)];
   const budget = createBudget(deps.clock, rateOf);
-  const send: Send = async (method, pathAndQuery, { headers, body, signal }) => {
+  const send: Send = async (method, pathAndQuery, { headers, body, keep, signal }) => {
     const answer = await deps.http.request({
       method,
       url: base + pathAndQuery,
       headers: { ...HEADERS, ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
       signal,
+      keep,
       largestAnswer: LARGEST_ANSWER,
       target: 'github',
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -71,18 +75,24 @@ export function createApi(access: Access, deps: ConnectionDeps, authOf: (send: S
   };
   const auth = authOf(send);
 
-  async function authorised(method: Method, pathAndQuery: string, given: WriteOptions & { readonly etag?: string }) {
+  async function authorised(
+    method: Method,
+    pathAndQuery: string,
+    given: WriteOptions & Pick<GetOptions, 'etag' | 'keep'>,
+  ) {
     const headers: Record<string, string> = { ...(await auth.headers(given.signal)) };
     if (given.etag !== undefined) headers['if-none-match'] = given.etag;
-    const answer = await send(method, pathAndQuery, { headers, body: given.body, signal: given.signal });
+    const { body, keep, signal } = given;
+    const answer = await send(method, pathAndQuery, { headers, body, keep, signal });
     budget.learn(answer);
     if (answer.status === 401) auth.forget();
     return answer;
   }
 
-  const getOnce = (path: string, { query, etag, signal }: GetOptions) =>
+  const getOnce = (path: string, { query, etag, keep, signal }: GetOptions) =>
     authorised('GET', query === undefined || query === '' ? path : `${path}?${query}`, {
       signal,
+      ...(keep === undefined ? {} : { keep }),
       ...(etag === undefined ? {} : { etag }),
     });
 

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Shape } from '../../lib/shape.ts';
 import { providerTime } from '../kit/answers.ts';
 import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { refusal } from './answers.ts';
@@ -14,7 +15,13 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 export type Send = (
   method: Method,
   pathAndQuery: string,
-  given: { readonly headers: Headers; readonly body?: unknown; readonly signal: AbortSignal },
+  given: {
+    readonly headers: Headers;
+    readonly body?: unknown;
+    /** What is needed of the answer: see `HttpRequest`. */
+    readonly keep?: Shape | undefined;
+    readonly signal: AbortSignal;
+  },
 ) => Promise<HttpAnswer>;
 
 type App = NonNullable<Access['app']>;

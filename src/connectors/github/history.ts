@@ -3,9 +3,9 @@ import { readList, writeJson } from '../kit/json.ts';
 import { timeOf } from '../kit/turns.ts';
 import type { Api } from './api.ts';
 import { nextPlace, readPlace } from './pages.ts';
-import { EVERYTHING, isBefore, isBeyond, issuePage, whole } from './poll.ts';
+import { EVERYTHING, isBefore, isBeyond, issuePage, LISTED_ISSUE, whole } from './poll.ts';
 import { type Repositories, repositoryPath } from './repositories.ts';
-import { slim } from './schema.ts';
+import { KEPT, slim } from './schema.ts';
 import { SHAPES } from './translate.ts';
 import { readUnit } from './units.ts';
 
@@ -28,7 +28,7 @@ export function createHistory(api: Api, repositories: Repositories): History {
 async function pulls(api: Api, position: Position, signal: AbortSignal) {
   const path = `${repositoryPath(readUnit(position.unit).repository)}/pulls`;
   const place = readPlace(position.page, EVERYTHING);
-  const answer = await api.get(path, { query: place.query, signal, use: 'background' });
+  const answer = await api.get(path, { query: place.query, signal, use: 'background', keep: KEPT });
   const found = readList(answer, `GET ${path}`);
   const times = found.map((pull) => timeOf(pull, 'updated_at'));
   const since = position.since === undefined ? undefined : Date.parse(position.since);
@@ -48,7 +48,7 @@ async function issues(api: Api, repositories: Repositories, position: Position, 
   const path = `${repositoryPath(repository)}/issues`;
   const since = position.since === undefined ? '' : `&since=${whole(Date.parse(position.since))}`;
   const place = readPlace(position.page, EVERYTHING + since);
-  const answer = await api.get(path, { query: place.query, signal, use: 'background' });
+  const answer = await api.get(path, { query: place.query, signal, use: 'background', keep: LISTED_ISSUE });
   const next = nextPlace(api, answer, path, place);
   return { ...issuePage(owner, readList(answer, `GET ${path}`)), ...(next === undefined ? {} : { next }) };
 }

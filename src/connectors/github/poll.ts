@@ -1,10 +1,11 @@
+import type { Shape } from '../../lib/shape.ts';
 import type { PollPage, PollPosition } from '../connector.ts';
 import { readList, writeJson } from '../kit/json.ts';
 import { firstWalkStart, newest, nextTurn, OVERLAP, readTurn, timeOf } from '../kit/turns.ts';
 import type { Api } from './api.ts';
 import { nextPlace, readPlace } from './pages.ts';
 import { type Repositories, type Repository, repositoryPath } from './repositories.ts';
-import { slim, slimIssue } from './schema.ts';
+import { KEPT, KEPT_OF_ISSUE, slim, slimIssue } from './schema.ts';
 import { SHAPES } from './translate.ts';
 
 export const EVERYTHING = 'state=all&sort=updated&direction=desc&per_page=100';
@@ -39,7 +40,7 @@ export async function pollPulls(
   const etag = turn || isFirstWalk ? undefined : position.etag;
   const list = isFirstWalk ? OPEN : EVERYTHING;
   const query = turn ? `${list}&page=${turn.page}` : list;
-  const answer = await api.get(path, { query, etag, signal, use: 'poll' });
+  const answer = await api.get(path, { query, etag, signal, use: 'poll', keep: KEPT });
   if (answer.status === 304) return { outcome: 'unchanged' };
 
   const pulls = readList(answer, `GET ${path}`);
@@ -91,7 +92,7 @@ export async function pollIssues(
     : readPlace(position.page, changedSince(position.watermark));
   const isFirst = position.page === undefined;
   const etag = isFirst && !isFirstWalk ? position.etag : undefined;
-  const answer = await api.get(path, { query: place.query, etag, signal, use: 'poll' });
+  const answer = await api.get(path, { query: place.query, etag, signal, use: 'poll', keep: LISTED_ISSUE });
   if (answer.status === 304) return { outcome: 'unchanged' };
 
   const found = readList(answer, `GET ${path}`);
@@ -111,6 +112,9 @@ export function issuePage({ id, name }: Repository, found: readonly unknown[]) {
   const issues = found.filter((each) => !isPull(each)).map(slimIssue);
   return { event: SHAPES.issues, body: writeJson({ repository: { id: Number(id), full_name: name }, issues }) };
 }
+
+/** What is looked at of an issue in a list, which holds pull requests too. */
+export const LISTED_ISSUE: Shape = { ...KEPT_OF_ISSUE, pull_request: { url: true } };
 
 function isPull(issue: unknown): boolean {
   return Boolean((issue as { pull_request?: unknown } | null)?.pull_request);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { keep, type Shape } from '../../lib/shape.ts';
 import { commitMessages } from '../kit/commits.ts';
 import { absent, instant, webAddress } from '../kit/fields.ts';
-import { keep, type Shape } from '../kit/slim.ts';
 import { REPOSITORY } from './options.ts';
 
 const id = z.int().positive();
@@ -101,7 +101,8 @@ export const oneIssue = z.object({ repository, issue });
 export const gone = z.object({ repository, number, seen_at: instant });
 export const goneIssue = z.object({ repository, number, id, seen_at: instant });
 
-const KEPT: Shape = {
+/** What is read of a pull request in a list. */
+export const KEPT: Shape = {
   number: true,
   updated_at: true,
   state: true,
@@ -129,7 +130,7 @@ export function slim(pull: unknown): unknown {
   return keep(pull, KEPT);
 }
 
-const KEPT_OF_ISSUE: Shape = {
+export const KEPT_OF_ISSUE: Shape = {
   id: true,
   number: true,
   updated_at: true,

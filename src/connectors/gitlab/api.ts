@@ -1,5 +1,6 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer, HttpRequest } from '../../http/client.ts';
+import type { Shape } from '../../lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { ownUrl } from '../kit/addresses.ts';
 import { isRedirect } from '../kit/answers.ts';
@@ -19,6 +20,8 @@ interface GetOptions {
   readonly etag?: string | undefined;
   /** What it is for; `fetch` unless told. */
   readonly use?: Use;
+  /** What is needed of the answer: see `HttpRequest`. */
+  readonly keep?: Shape;
   readonly signal: AbortSignal;
 }
 
@@ -63,16 +66,17 @@ export function createApi(options: Access, deps: ConnectionDeps): Api {
   // Behind a proxy GitLab still writes links with its own address; only numbers of them are used.
   const own: readonly string[] = [base, derivedBase(options.host)];
   const budget = createBudget(deps.clock, (headers) => rateFrom(headers, 'ratelimit'));
-  const request = async (wanted: Pick<HttpRequest, 'method' | 'url' | 'headers' | 'body' | 'signal'>) => {
+  const request = async (wanted: Pick<HttpRequest, 'method' | 'url' | 'headers' | 'body' | 'keep' | 'signal'>) => {
     const answer = await deps.http.request({ ...wanted, largestAnswer: LARGEST_ANSWER, target: 'gitlab' });
     budget.learn(answer);
     return answer;
   };
-  const getOnce = (path: string, { query, etag, signal }: GetOptions) =>
+  const getOnce = (path: string, { query, etag, keep, signal }: GetOptions) =>
     request({
       method: 'GET',
       url: query === undefined ? base + path : `${base}${path}?${query}`,
       headers: headersOf(options, etag),
+      keep,
       signal,
     });
   const api: Api = {

@@ -4,7 +4,7 @@ import { readList, writeJson } from '../kit/json.ts';
 import type { Api, Neighbour } from './api.ts';
 import type { Options } from './options.ts';
 import type { Projects } from './projects.ts';
-import { slim } from './schema.ts';
+import { KEPT, slim } from './schema.ts';
 import { SHAPES } from './translate.ts';
 import { pathOf, readUnit } from './units.ts';
 
@@ -41,7 +41,7 @@ export function createLists(api: Api, projects: Projects, { archived }: Options)
     const path = `${pathOf({ kind, name })}/${list}`;
     const ofGroup = kind === 'group' ? `&non_archived=${!archived}` : '';
     const ofPage = page === undefined ? '' : `&page=${page}`;
-    const answer = await api.get(path, { query: query + ofGroup + ofPage, etag, use, signal });
+    const answer = await api.get(path, { query: query + ofGroup + ofPage, etag, use, keep: KEPT, signal });
     return { answer, path, list, kind, name };
   }
 

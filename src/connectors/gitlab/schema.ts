@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { keep, type Shape } from '../../lib/shape.ts';
 import { commitMessages } from '../kit/commits.ts';
 import { absent, webAddress } from '../kit/fields.ts';
-import { keep, type Shape } from '../kit/slim.ts';
 import { PROJECT } from './options.ts';
 
 /**
@@ -175,7 +175,7 @@ export const kindOfHook = z.object({
   event_type: absent(z.string()),
 });
 
-const KEPT: Shape = {
+export const KEPT: Shape = {
   id: true,
   iid: true,
   project_id: true,

@@ -1,5 +1,6 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer, HttpRequest } from '../../http/client.ts';
+import type { Shape } from '../../lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { readAnswer } from '../kit/json.ts';
 import { withAccessToken } from '../kit/oauth.ts';
@@ -13,8 +14,12 @@ type Query = Readonly<Record<string, string>>;
 
 /** The REST API of one connection. Everything but success is thrown. */
 export interface Api {
-  /** Gets a path and reads its JSON. */
-  get(path: string, query: Query, signal: AbortSignal): Promise<Answered>;
+  /**
+   * Gets a path and reads its JSON.
+   *
+   * @param keep what is needed of it: see `HttpRequest`
+   */
+  get(path: string, query: Query, signal: AbortSignal, keep?: Shape): Promise<Answered>;
   /** Writes; resolves with the JSON of the answer, or undefined where it has none. */
   send(method: 'POST' | 'PUT', path: string, body: object, signal: AbortSignal): Promise<unknown>;
   /** What the site tells everybody about itself, without a credential. */
@@ -48,7 +53,7 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
     throw refusal(answer, `${request.method} ${new URL(request.url).pathname}`, deps.clock.now());
   }
   return {
-    async get(path, query, signal) {
+    async get(path, query, signal, keep) {
       const search = new URLSearchParams(query).toString();
       const url = search === '' ? base + path : `${base}${path}?${search}`;
       const answer = await ask({
@@ -56,6 +61,7 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
         url,
         headers: PLAIN,
         signal,
+        keep,
         largestAnswer: LARGEST_ANSWER,
       });
       return { content: readAnswer(answer, `GET ${path}`), answer };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { keep, type Shape } from '../../lib/shape.ts';
 import { absent } from '../kit/fields.ts';
-import { keep, type Shape } from '../kit/slim.ts';
 
 /**
  * The fields that are read, and no others (providers' facts §5). Identity and time must be there; any other field that
@@ -84,7 +84,7 @@ export const gone = z.object({ id, key, projectId: id, seenAt: z.iso.datetime() 
 const PERSON: Shape = { accountId: true, emailAddress: true };
 const NAMED: Shape = { name: true };
 
-const KEPT: Shape = {
+export const KEPT: Shape = {
   id: true,
   key: true,
   fields: {

@@ -1,14 +1,19 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
+import type { Shape } from '../../lib/shape.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer } from '../kit/json.ts';
 import { type Api, malformed } from './api.ts';
+import * as schema from './schema.ts';
 
 const PATH = '/rest/api/3/search/jql';
 
 /** Opaque, and sent back as it came: anything that looks like an address is none. */
 const TOKEN = /^[\w+/=.~-]{1,4000}$/;
+
+/** What is looked at of a page. */
+const KEPT: Shape = { issues: schema.KEPT, nextPageToken: true, isLast: true };
 
 const page = z.object({
   issues: z.array(z.unknown()),
@@ -37,7 +42,7 @@ export async function search(api: Api, wanted: Search, signal: AbortSignal): Pro
   const query = { jql, fields, maxResults: String(size), ...(token === undefined ? {} : { nextPageToken: token }) };
   if (token !== undefined && !TOKEN.test(token))
     throw new SyncError('internal', `the stored page of a walk is not one of Jira's: ${token.slice(0, 40)}`);
-  const { content, answer } = await api.get(PATH, query, signal);
+  const { content, answer } = await api.get(PATH, query, signal, KEPT);
   const data = parseAnswer(page, content, `GET ${PATH}`);
   const next = data.isLast === true ? undefined : (data.nextPageToken ?? undefined);
   if (data.isLast === false && next === undefined) throw malformed(`GET ${PATH}: the next page has no name`);

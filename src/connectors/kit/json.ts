@@ -2,6 +2,7 @@ import type { ZodType } from 'zod';
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import { JsonError, longNumbersAsTexts, parseJson } from '../../http/json.ts';
+import { joinApart } from '../../lib/json-apart.ts';
 
 /** Reads the body of a delivery. Throws `delivery_malformed`. */
 export function readJson(body: Uint8Array): unknown {
@@ -21,8 +22,11 @@ export function read<Output>(expected: ZodType<Output>, payload: unknown): Outpu
   throw new SyncError('delivery_malformed', `${issue?.path.join('.') || 'the body'}: ${issue?.message}`);
 }
 
-/** Reads the JSON body of an answer. Throws `answer_malformed`: an HTML page of a proxy, a body that was cut off. */
-export function readAnswer(answer: Pick<HttpAnswer, 'status' | 'body'>, what: string): unknown {
+type Answer = Pick<HttpAnswer, 'status' | 'body' | 'content'>;
+
+/** Reads the JSON body of an answer, where nobody has done it yet. Throws `answer_malformed`: an HTML page of a proxy, a body that was cut off. */
+export function readAnswer(answer: Answer, what: string): unknown {
+  if (answer.content !== undefined) return answer.content;
   try {
     return parseJson(answer.body);
   } catch (error) {
@@ -71,13 +75,13 @@ export function translateAnswer<Result>(what: string, translate: () => Result): 
 }
 
 /** Reads an answer that must be a list. Throws `answer_malformed`. */
-export function readList(answer: Pick<HttpAnswer, 'status' | 'body'>, what: string): readonly unknown[] {
+export function readList(answer: Answer, what: string): readonly unknown[] {
   const list = readAnswer(answer, what);
   if (Array.isArray(list)) return list;
   throw new SyncError('answer_malformed', `${what}: the answer is not a list`, { status: answer.status });
 }
 
-/** What becomes the body of a delivery. */
+/** What becomes the body of a delivery; what was set apart of an answer takes its place again. */
 export function writeJson(content: unknown): Buffer {
-  return Buffer.from(JSON.stringify(content));
+  return joinApart(content);
 }

@@ -18,6 +18,8 @@ interface Question<Data> {
   /** What the data must look like. */
   readonly data: ZodType<Data>;
   readonly use: Use;
+  /** Where a large answer may be read aside: see `HttpRequest`. */
+  readonly keep?: true;
   readonly signal: AbortSignal;
 }
 
@@ -52,6 +54,7 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
         headers,
         body: JSON.stringify({ query: document, variables }),
         signal,
+        keep: question.keep,
         largestAnswer: LARGEST_ANSWER,
         target: 'linear',
       });

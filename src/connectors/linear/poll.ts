@@ -58,7 +58,7 @@ async function page(
   signal: AbortSignal,
 ) {
   const variables = { filter, orderBy, first: PAGE, ...cursor(after) };
-  const { data, answer } = await api.ask({ document: ISSUES, variables, data: issues, use, signal });
+  const { data, answer } = await api.ask({ document: ISSUES, variables, data: issues, use, keep: true, signal });
   return { nodes: data.issues.nodes, next: cursorAfter(data.issues.pageInfo), answer };
 }
 

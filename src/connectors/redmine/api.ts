@@ -1,5 +1,6 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer, HttpRequest } from '../../http/client.ts';
+import type { Shape } from '../../lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { readAnswer } from '../kit/json.ts';
 import { refusal } from './answers.ts';
@@ -12,8 +13,12 @@ type Query = Readonly<Record<string, string>>;
 
 /** The REST API of one Redmine. Everything but success is thrown. */
 export interface Api {
-  /** Gets a path and reads its JSON. */
-  get(path: string, query: Query, signal: AbortSignal): Promise<{ content: unknown; answer: HttpAnswer }>;
+  /**
+   * Gets a path and reads its JSON.
+   *
+   * @param keep what is needed of it: see `HttpRequest`
+   */
+  get(path: string, query: Query, signal: AbortSignal, keep?: Shape): Promise<{ content: unknown; answer: HttpAnswer }>;
   put(path: string, body: object, signal: AbortSignal): Promise<void>;
 }
 
@@ -30,10 +35,10 @@ export function createApi(options: Options, { http, clock }: ConnectionDeps): Ap
     throw refusal(answer, `${request.method} ${path}`, clock.now());
   }
   return {
-    async get(path, query, signal) {
+    async get(path, query, signal, keep) {
       const search = new URLSearchParams(query).toString();
       const url = search === '' ? base + path : `${base}${path}?${search}`;
-      const answer = await ask({ method: 'GET', url, headers, signal, largestAnswer: LARGEST_ANSWER }, path);
+      const answer = await ask({ method: 'GET', url, headers, signal, keep, largestAnswer: LARGEST_ANSWER }, path);
       return { content: readAnswer(answer, `GET ${path}`), answer };
     },
     async put(path, body, signal) {

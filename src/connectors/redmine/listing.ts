@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
+import type { Shape } from '../../lib/shape.ts';
 import { parseAnswer } from '../kit/json.ts';
 import { type Api, malformed } from './api.ts';
 import * as schema from './schema.ts';
@@ -8,6 +9,9 @@ import * as schema from './schema.ts';
 const PATH = '/issues.json';
 /** Redmine gives no more at once. */
 const PAGE = 100;
+
+/** What is looked at of a page. */
+const KEPT: Shape = { issues: schema.KEPT, total_count: true };
 
 const page = z.object({ issues: z.array(z.unknown()), total_count: z.int().min(0) });
 
@@ -44,7 +48,7 @@ export async function listIssues(api: Api, wanted: Wanted, signal: AbortSignal):
     limit: String(PAGE),
     ...(from === undefined ? {} : { issue_id: `${order === 'up' ? '>=' : '<='}${from}` }),
   };
-  const { content, answer } = await api.get(PATH, query, signal);
+  const { content, answer } = await api.get(PATH, query, signal, KEPT);
   const data = parseAnswer(page, content, `GET ${PATH}`);
   const ids = data.issues.map(idOf);
   requireOrder(ids, order, from);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { keep, type Shape } from '../../lib/shape.ts';
 import { absent, instant } from '../kit/fields.ts';
-import { keep, type Shape } from '../kit/slim.ts';
 
 /**
  * The fields that are read, and no others (providers' facts §9). Identity and time must be there; any other field that
@@ -76,7 +76,7 @@ export const noted = z.object({
 
 const NAMED: Shape = { id: true, name: true };
 
-const KEPT: Shape = {
+export const KEPT: Shape = {
   id: true,
   project: NAMED,
   updated_on: true,

@@ -1,5 +1,6 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer, HttpRequest } from '../../http/client.ts';
+import type { Shape } from '../../lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { readAnswer, readList } from '../kit/json.ts';
 import { refusal } from './answers.ts';
@@ -21,8 +22,12 @@ interface Page {
 /** The API of one organisation. Everything but success is thrown. */
 export interface Api {
   get(path: string, signal: AbortSignal): Promise<{ content: unknown; answer: HttpAnswer }>;
-  /** One page of a list; `cursor` is what the page before named. */
-  page(path: string, query: Query, cursor: string | undefined, signal: AbortSignal): Promise<Page>;
+  /**
+   * One page of a list; `cursor` is what the page before named.
+   *
+   * @param keep what is needed of it: see `HttpRequest`
+   */
+  page(path: string, query: Query, cursor: string | undefined, signal: AbortSignal, keep?: Shape): Promise<Page>;
   send(method: 'POST' | 'PUT', path: string, body: object, signal: AbortSignal): Promise<void>;
 }
 
@@ -40,18 +45,18 @@ export function createApi(options: Options, { http, clock }: ConnectionDeps): Ap
     if (answer.status >= 200 && answer.status <= 204) return answer;
     throw refusal(answer, `${request.method} ${shown(request.url)}`, clock.now());
   }
-  const getAt = (path: string, search: string, signal: AbortSignal) =>
-    ask({ method: 'GET', url: base + path + search, headers, signal, largestAnswer: LARGEST_ANSWER });
+  const getAt = (path: string, search: string, signal: AbortSignal, keep?: Shape) =>
+    ask({ method: 'GET', url: base + path + search, headers, signal, keep, largestAnswer: LARGEST_ANSWER });
   return {
     async get(path, signal) {
       const answer = await getAt(path, '', signal);
       return { content: readAnswer(answer, `GET ${path}`), answer };
     },
-    async page(path, query, cursor, signal) {
+    async page(path, query, cursor, signal, keep) {
       if (cursor !== undefined && !CURSOR.test(cursor))
         throw new SyncError('internal', `the stored page of a walk is not one of Sentry's: ${cursor.slice(0, 40)}`);
       const search = new URLSearchParams(cursor === undefined ? query : { ...query, cursor }).toString();
-      const answer = await getAt(path, `?${search}`, signal);
+      const answer = await getAt(path, `?${search}`, signal, keep);
       const found = readList(answer, `GET ${path}`);
       const next = nextCursor(answer.headers['link'], path);
       if (next !== undefined && next === cursor) throw malformed(`GET ${path}: a page names itself as the next one`);

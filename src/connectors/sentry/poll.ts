@@ -39,7 +39,7 @@ interface Wanted {
 async function listIssues({ api, directory, options }: Lists, wanted: Wanted, signal: AbortSignal) {
   const id = await directory.numberOf(wanted.project, signal);
   const query = { project: id, query: wanted.query, sort: wanted.sort, limit: '100', collapse: 'stats' };
-  return api.page(`/organizations/${options.organization}/issues/`, query, wanted.cursor, signal);
+  return api.page(`/organizations/${options.organization}/issues/`, query, wanted.cursor, signal, schema.KEPT);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { keep, type Shape } from '../../lib/shape.ts';
 import { absent, instant, webAddress } from '../kit/fields.ts';
-import { keep, type Shape } from '../kit/slim.ts';
 
 /**
  * The fields that are read, and no others (providers' facts §10). Identity and time must be there; any other field that
@@ -50,7 +50,7 @@ export const namedIssue = z.object({
 /** What `fetch` writes for an issue that exists no more. */
 export const gone = z.object({ id, shortId, projectId: id, seenAt: z.iso.datetime() });
 
-const KEPT: Shape = {
+export const KEPT: Shape = {
   id: true,
   shortId: true,
   project: { id: true, slug: true },

@@ -9,7 +9,8 @@ export interface Shape {
  */
 export function keep(value: unknown, shape: Shape): unknown {
   if (Array.isArray(value)) return value.map((element: unknown) => keep(element, shape));
-  if (typeof value !== 'object' || value === null) return value;
+  // What was set apart stays so: see `json-apart.ts`.
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
   const kept: Record<string, unknown> = {};
   for (const [field, part] of Object.entries(shape)) {
     if (!Object.hasOwn(value, field)) continue;

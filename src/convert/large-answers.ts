@@ -1,0 +1,34 @@
+import { SyncError } from '../errors/sync-error.ts';
+import type { HttpAnswer, HttpClient, HttpRequest } from '../http/client.ts';
+import { LARGE } from '../lib/large.ts';
+import { nextTurn } from '../lib/turn.ts';
+import type { Converter } from './converter.ts';
+
+/**
+ * The same client, with large answers to requests that say what they need read by the converter: `content` stands for the
+ * body then.
+ */
+export function readingAside(http: HttpClient, converter: Converter, from = LARGE): HttpClient {
+  return {
+    async request(request) {
+      const answer = await http.request(request);
+      const isRead = request.keep !== undefined && answer.status >= 200 && answer.status <= 299;
+      return isRead && answer.body.length > from ? contentOf(request, answer, converter) : answer;
+    },
+    close: () => http.close(),
+  };
+}
+
+async function contentOf(request: HttpRequest, answer: HttpAnswer, converter: Converter): Promise<HttpAnswer> {
+  const { status, headers, body } = answer;
+  try {
+    const content = await converter.read(body, request.keep ?? true);
+    // Taking it over took a while, and so does what comes next.
+    await nextTurn();
+    return { status, headers, body: Buffer.alloc(0), content };
+  } catch (error) {
+    if (!(error instanceof SyncError)) throw error;
+    const message = `${request.method} ${new URL(request.url).pathname}: ${error.message}`;
+    throw new SyncError(error.code, message, { cause: error, status });
+  }
+}

@@ -1,0 +1,78 @@
+import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { connectors } from '../../src/connectors/registry.ts';
+import { createConverter } from '../../src/convert/converter.ts';
+import { readingAside } from '../../src/convert/large-answers.ts';
+import { createHttpClient } from '../../src/http/client.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { sha256Of } from '../../src/lib/digest.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { silentMeter } from '../../src/lib/meter.ts';
+import { noSteps } from '../../src/lib/steps.ts';
+import { packAside } from '../../src/store/bodies.ts';
+import type { Bench } from './bench.ts';
+import { REPOSITORY } from './deliveries.ts';
+import { figure } from './report.ts';
+
+/**
+ * `answers.block`: the longest CPU time of the main thread between two turns while a page of 25 MB comes from a vendor and is
+ * made ready for the inbox: 100 pull requests, each with the longest description that GitHub takes.
+ */
+export const answers: Bench = {
+  figures: ['answers.block'],
+  run: async () => {
+    const vendor = new Worker(new URL('./answers-vendor.ts', import.meta.url));
+    const [port] = (await once(vendor, 'message')) as [number];
+    const converter = createConverter();
+    const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+    try {
+      const longest: number[] = [];
+      for (let round = 0; round < 5; round++) longest.push(await longestTurn(() => readPage(port, http, converter)));
+      const note = 'CPU of the main thread';
+      return [figure({ name: 'answers.block', unit: 'ms', better: 'lower', aim: 50, note }, longest)];
+    } finally {
+      await converter.close();
+      await http.close();
+      await vendor.terminate();
+    }
+  },
+};
+
+/** As a poll does it, up to the transaction. */
+async function readPage(
+  port: number,
+  http: ReturnType<typeof createHttpClient>,
+  converter: ReturnType<typeof createConverter>,
+): Promise<void> {
+  const github = connectors.find(({ id }) => id === 'github');
+  const options = github?.options.parse({
+    repositories: [REPOSITORY],
+    apiUrl: `http://127.0.0.1:${port}`,
+    token: 'bench',
+  });
+  const deps = { http: readingAside(http, converter), clock: systemClock(), logger: silentLogger };
+  const position = { unit: REPOSITORY, watermark: '2026-01-01T00:00:00Z', startedAt: '2026-01-02T00:00:00Z' };
+  const page = await github?.connect(options, deps).poll(position, new AbortController().signal);
+  if (page?.outcome !== 'page' || page.body.length < 24_000_000) throw new Error('the page did not come whole');
+  await sha256Of(page.body);
+  await packAside(page.body);
+}
+
+/** Milliseconds of CPU. */
+async function longestTurn(work: () => Promise<void>): Promise<number> {
+  let longest = 0;
+  let isOver = false;
+  let before = process.threadCpuUsage();
+  const turn = () => {
+    const { user, system } = process.threadCpuUsage(before);
+    longest = Math.max(longest, (user + system) / 1_000);
+    before = process.threadCpuUsage();
+    if (!isOver) setImmediate(turn);
+  };
+  turn();
+  await work();
+  await pause(20);
+  isOver = true;
+  return longest;
+}
