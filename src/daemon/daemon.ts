@@ -5,8 +5,10 @@ import { createOrigins } from '../http/origin.ts';
 import { createServer, listen, type Server } from '../http/server.ts';
 import { webhookRoutes } from '../intake/webhooks.ts';
 import type { Cancel } from '../lib/clock.ts';
+import { nextTurn } from '../lib/turn.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import type { Installation } from '../store/installation.ts';
+import { readStatuses, type StoredStatus } from '../store/status.ts';
 import { createCallers, type Token } from '../web/callers.ts';
 import { type GuardedRoute, guardDoors } from '../web/door.ts';
 import { linkPath, loginRoutes } from '../web/login.ts';
@@ -58,7 +60,7 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   async function status(): Promise<Status> {
     const { ready, components } = health.report();
     const rejected = workspaces.rejected();
-    const told = await Promise.all(workspaces.partitions().map((each) => statusOf(each, rejected.get(each.name))));
+    const told = await statusesOf(workspaces.partitions(), rejected, input.installation, clock);
     const read = told.filter((each) => 'verdict' in each);
     const unread = told.filter((each): each is BrokenWorkspace => !('verdict' in each));
     const lost = [...[...workspaces.broken()].map(([name, error]) => brokenOf(name, error)), ...unread];
@@ -121,6 +123,35 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
     loginLink: async () => `${adminAddress}${linkPath(await sessions.makeLink({ role: 'admin', workspaces: null }))}`,
     stop: () => (stopped ??= stop()),
   };
+}
+
+/** Workspaces read of at a time: some milliseconds. */
+const AT_A_TIME = 50;
+
+/** All of them, in pieces between which others have their turn. */
+async function statusesOf(
+  partitions: readonly Partition[],
+  rejected: ReadonlyMap<string, SyncError>,
+  { query }: Installation,
+  clock: Parts['clock'],
+): Promise<(WorkspaceStatus | BrokenWorkspace)[]> {
+  const told: (WorkspaceStatus | BrokenWorkspace)[] = [];
+  for (let first = 0; first < partitions.length; first += AT_A_TIME) {
+    const some = partitions.slice(first, first + AT_A_TIME);
+    try {
+      const stored = await readStatuses(query, some.map(numberOf), clock.now());
+      for (const each of some)
+        told.push(each.describe(stored.get(numberOf(each)) as StoredStatus, rejected.get(each.name)));
+    } catch {
+      told.push(...(await Promise.all(some.map((each) => statusOf(each, rejected.get(each.name))))));
+    }
+    await nextTurn();
+  }
+  return told;
+}
+
+function numberOf({ store }: Partition): number {
+  return store.query.workspace;
 }
 
 /** Whatever a database says: what is wrong with one workspace hides nothing of the others. */

@@ -36,7 +36,7 @@ import type { Installation } from '../store/installation.ts';
 import { jobRuns } from '../store/job-runs.ts';
 import { readMeta, switchTriage, WORKSPACE_ID } from '../store/meta.ts';
 import { keepRedeliveryCursors } from '../store/redeliveries.ts';
-import { readStatus } from '../store/status.ts';
+import { readStatus, type StoredStatus } from '../store/status.ts';
 import { holdsTask } from '../store/tasks.ts';
 import { createThrottle, type KeyRefusal, type Throttle } from '../throttle/throttle.ts';
 import {
@@ -94,6 +94,8 @@ export interface Partition {
   onWrite(call: () => void): void;
   /** @param rejected what is wrong with its present configuration, where it runs by an earlier one */
   status(rejected?: SyncError): Promise<WorkspaceStatus>;
+  /** The same from what was read of its rows. */
+  describe(stored: StoredStatus, rejected?: SyncError): WorkspaceStatus;
   receiver(connection: string): Receiver | undefined;
   start(): void;
   /** As `start`, except that nothing runs on a schedule. */
@@ -268,6 +270,24 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
   const received = { collector, meter, logger, onEvent: () => tellWritten() };
   const ofWorkspace = webhook && workspaceReceiver(webhook, received);
 
+  function describe(stored: StoredStatus, rejected?: SyncError): WorkspaceStatus {
+    const quota = throttle.snapshot();
+    return describeWorkspace({
+      name: config.name,
+      address: address.baseUrl,
+      connections: config.connections.map((connection) => ({
+        ...describeConnection(config.name, connection),
+        hooks: hooks.report(connection.name) ?? null,
+        names: describeNames(books.get(connection.name)?.bindings() ?? []),
+      })),
+      stored,
+      quota,
+      rejected: rejected?.message ?? null,
+      halt: haltOf(store.fault(), trouble, quota.halt),
+      now: clock.now(),
+    });
+  }
+
   let stopped: Promise<void> | undefined;
   async function stop(): Promise<void> {
     const cancel = clock.after(GRACE, () => cut.abort());
@@ -318,23 +338,8 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
     onWrite(call) {
       tellWritten = call;
     },
-    async status(rejected) {
-      const now = clock.now();
-      return describeWorkspace({
-        name: config.name,
-        address: address.baseUrl,
-        connections: config.connections.map((connection) => ({
-          ...describeConnection(config.name, connection),
-          hooks: hooks.report(connection.name) ?? null,
-          names: describeNames(books.get(connection.name)?.bindings() ?? []),
-        })),
-        stored: await readStatus(store.query, now),
-        quota: throttle.snapshot(),
-        rejected: rejected?.message ?? null,
-        halt: haltOf(store.fault(), trouble, throttle.snapshot().halt),
-        now,
-      });
-    },
+    status: async (rejected) => describe(await readStatus(store.query, clock.now()), rejected),
+    describe,
     receiver(name) {
       if (name === WORKSPACE) return ofWorkspace;
       const active = connections.find((connection) => connection.name === name);

@@ -89,6 +89,8 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   let running: Promise<void> | undefined;
   /** Up to this id deliveries may have ended the process before; undefined: not looked up yet. */
   let suspectsUntil: number | undefined;
+  /** Whether it stands in the database that a process works on the inbox. */
+  let isNoted = false;
 
   async function run(signal: AbortSignal): Promise<void> {
     for (let failures = 0; !signal.aborted; ) {
@@ -155,13 +157,21 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     const wasAtWork = (await readMeta(store.query, AT_WORK)) === 'yes';
     const last = wasAtWork ? await lastOfOldest(store.query, BATCH) : undefined;
     const isOther = (await readMeta(store.query, TRIED_BY)) !== options.version;
-    await store.commit(async (transaction) => {
-      await writeMeta(transaction, AT_WORK, 'yes');
-      if (!isOther) return;
-      await retryQuarantined(transaction, 'costly');
-      await writeMeta(transaction, TRIED_BY, options.version);
-    });
+    if (isOther) {
+      await store.commit(async (transaction) => {
+        await retryQuarantined(transaction, 'costly');
+        await writeMeta(transaction, TRIED_BY, options.version);
+      });
+    }
+    isNoted = wasAtWork;
     suspectsUntil = last ?? 0;
+  }
+
+  /** Before the first delivery is touched; a process that finds none writes nothing. */
+  async function noteWork(): Promise<void> {
+    if (isNoted) return;
+    await writeMeta(store.query, AT_WORK, 'yes');
+    isNoted = true;
   }
 
   function isSuspect({ id }: PendingDelivery): boolean {
@@ -174,6 +184,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     while (!signal?.aborted) {
       const pending = await pendingDeliveries(store.query, BATCH, BATCH_BYTES);
       if (pending.length === 0) return;
+      await noteWork();
       if (signal) await giveWay(patientUntil, signal);
       const suspects = pending.filter(isSuspect);
       for (const delivery of suspects) await takeOverSuspect(delivery);
@@ -256,7 +267,8 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
       await running;
       running = undefined;
       // A database that takes no writes now is taken for an unclean end: that costs time only.
-      if (suspectsUntil !== undefined) await writeMeta(store.query, AT_WORK, 'no').catch(() => undefined);
+      if (isNoted && suspectsUntil !== undefined) await writeMeta(store.query, AT_WORK, 'no').catch(() => undefined);
+      isNoted = false;
       suspectsUntil = undefined;
     },
   };

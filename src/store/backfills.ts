@@ -1,6 +1,7 @@
 import type { Selectable } from 'kysely';
 import type { Query } from './database.ts';
 import { ALL_UNITS } from './polls.ts';
+import type { Sql } from './scope.ts';
 import type { Tables } from './tables.ts';
 
 /**
@@ -209,6 +210,27 @@ export async function readBackfills(query: Query, connection?: string): Promise<
     .orderBy('connection')
     .orderBy('unit')
     .execute();
+  return byConnection(rows);
+}
+
+/** The same of several workspaces. */
+export async function backfillsOf(
+  query: Sql,
+  workspaces: readonly number[],
+): Promise<(workspace: number) => readonly BackfillStatus[]> {
+  const rows = await query
+    .selectFrom('backfills')
+    .selectAll()
+    .where('workspace', 'in', workspaces)
+    .orderBy('workspace')
+    .orderBy('connection')
+    .orderBy('unit')
+    .execute();
+  const byWorkspace = Map.groupBy(rows, (row) => row.workspace);
+  return (workspace) => byConnection(byWorkspace.get(workspace) ?? []);
+}
+
+function byConnection(rows: readonly BackfillRow[]): BackfillStatus[] {
   return [...Map.groupBy(rows, (row) => row.connection).values()].map(sumUp);
 }
 

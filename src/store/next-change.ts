@@ -75,7 +75,14 @@ export async function nextChange(query: Query, eligible: Eligible): Promise<Outb
 
 /** When the next change may be sent, and how urgent it is; undefined when none waits. */
 export async function nextDue(query: Query, eligible: Eligible): Promise<Due | undefined> {
+  if (!(await isAnyPending(query))) return undefined;
   return (await readyChange(query, eligible)) ?? earliest(query, eligible, queuesOf(eligible));
+}
+
+/** Most workspaces have nothing to send most of the time: that is told by one look at an index. */
+async function isAnyPending(query: Query): Promise<boolean> {
+  const any = query.selectFrom('outbox').select('entity').where('state', '=', 'pending').limit(1);
+  return (await any.executeTakeFirst()) !== undefined;
 }
 
 /** When the first change that goes before all backfills may be sent. */

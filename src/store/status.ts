@@ -1,14 +1,14 @@
-import { type SelectQueryBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import { CODES } from '../errors/codes.ts';
 import type { ChangeState, EntityKind } from '../model/change.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
 import { LANES, type Lane } from '../model/lane.ts';
-import { type BackfillStatus, readBackfills } from './backfills.ts';
+import { type BackfillStatus, backfillsOf } from './backfills.ts';
 import type { Query } from './database.ts';
 import { ALL_UNITS } from './polls.ts';
-import type { Schema } from './tables.ts';
-import { readSweeps, type SweepReports } from './workspace-sweeps.ts';
-import { readTurn, type Turn } from './workspace-turn.ts';
+import type { Sql } from './scope.ts';
+import { type SweepReports, sweepsOf } from './workspace-sweeps.ts';
+import { type Turn, turnsOf } from './workspace-turn.ts';
 
 /** Rows shown of each list: the page is for a glance, the commands list everything. */
 const SHOWN = 20;
@@ -115,159 +115,289 @@ export interface StoredStatus {
   readonly links: Tally;
 }
 
-/**
- * Reads what a status shows, cheaply at any size: counts come from indexes, lists are bounded, and no body and no
- * item is read.
- *
- * @param now wall clock, epoch milliseconds
- */
-export async function readStatus(query: Query, now: number): Promise<StoredStatus> {
-  return {
-    deliveries: await readDeliveries(query, now),
-    changes: await readChanges(query),
-    connections: await readConnections(query),
-    backfills: (await readBackfills(query)).filter(({ finishedAt }) => finishedAt === null || finishedAt > now - DAY),
-    items: await countRows(query, 'items'),
-    sweep: { ...(await readSweeps(query)), turn: await describeTurn(query) },
-    gone: await goneItems(query),
-    tasks: await countRows(query, 'tasks'),
-    pullRequests: await tally(query, 'pull_request'),
-    links: await tally(query, 'link'),
-  };
+/** Of one workspace. See `readStatuses`. */
+export async function readStatus({ whole, workspace }: Query, now: number): Promise<StoredStatus> {
+  const statuses = await readStatuses(whole, [workspace], now);
+  return statuses.get(workspace) as StoredStatus;
 }
 
-async function describeTurn(query: Query): Promise<StoredStatus['sweep']['turn']> {
-  const turn = await readTurn(query);
+/**
+ * Reads what a status shows, cheaply at any size: counts come from indexes, lists are bounded, and no body and no
+ * item is read. The number of statements does not grow with the number of workspaces; what they take does, so that of
+ * thousands some are to be read at a time.
+ *
+ * @param workspaces their numbers
+ * @param now wall clock, epoch milliseconds
+ */
+export async function readStatuses(
+  query: Sql,
+  workspaces: readonly number[],
+  now: number,
+): Promise<ReadonlyMap<number, StoredStatus>> {
+  const deliveries = await readDeliveries(query, workspaces, now);
+  const changes = await readChanges(query, workspaces);
+  const connections = await readConnections(query, workspaces);
+  const backfills = await backfillsOf(query, workspaces);
+  const items = await countRows(query, 'items', workspaces);
+  const sweeps = await sweepsOf(query, workspaces);
+  const turns = await turnsOf(query, workspaces);
+  const gone = await goneItems(query, workspaces);
+  const tasks = await countRows(query, 'tasks', workspaces);
+  const pullRequests = await tally(query, workspaces, 'pull_request');
+  const links = await tally(query, workspaces, 'link');
+  return new Map(
+    workspaces.map((workspace) => [
+      workspace,
+      {
+        deliveries: deliveries(workspace),
+        changes: changes(workspace),
+        connections: connections(workspace),
+        backfills: backfills(workspace).filter(({ finishedAt }) => finishedAt === null || finishedAt > now - DAY),
+        items: items(workspace),
+        sweep: { ...sweeps(workspace), turn: describeTurn(turns(workspace)) },
+        gone: gone(workspace).map(withoutOwner),
+        tasks: tasks(workspace),
+        pullRequests: pullRequests(workspace),
+        links: links(workspace),
+      },
+    ]),
+  );
+}
+
+/** What belongs to one of the workspaces. */
+type Of<Part> = (workspace: number) => Part;
+
+interface Owned {
+  readonly workspace: number;
+}
+
+function rowsOf<Row extends Owned>(rows: readonly Row[]): Of<readonly Row[]> {
+  const byWorkspace = Map.groupBy(rows, (row) => row.workspace);
+  return (workspace) => byWorkspace.get(workspace) ?? [];
+}
+
+function countsOf(rows: readonly (Owned & { readonly count: number })[]): Of<number> {
+  const counts = new Map(rows.map(({ workspace, count }) => [workspace, count]));
+  return (workspace) => counts.get(workspace) ?? 0;
+}
+
+function describeTurn(turn: Turn | undefined): StoredStatus['sweep']['turn'] {
   return turn ? { startedAt: turn.startedAt, endedAt: turn.endedAt, read: turn.read } : null;
 }
 
-async function readDeliveries(query: Query, now: number): Promise<StoredStatus['deliveries']> {
-  const latest = await latestFirst(deliveryRows(query)).limit(SHOWN).execute();
-  const quarantine = await deliveryRows(query)
-    .where('state', '=', 'quarantined')
-    .orderBy('id', 'desc')
-    .limit(SHOWN)
-    .execute();
-  const lastDay = await query
-    .selectFrom('inbox')
-    .select((build) => build.fn.countAll<number>().as('count'))
-    .where('received_at', '>', now - DAY)
-    .executeTakeFirstOrThrow();
-  return {
-    lastReceivedAt: latest[0]?.receivedAt ?? null,
-    lastDay: lastDay.count,
-    pending: await countDeliveries(query, 'pending'),
-    quarantined: await countDeliveries(query, 'quarantined'),
-    quarantine,
-    latest,
+async function readDeliveries(
+  query: Sql,
+  workspaces: readonly number[],
+  now: number,
+): Promise<Of<StoredStatus['deliveries']>> {
+  const latest = rowsOf(await deliveryRows(query, workspaces, 'latest'));
+  const lastDay = countsOf(
+    await query
+      .selectFrom('inbox')
+      .select((build) => ['workspace', build.fn.countAll<number>().as('count')])
+      .where('workspace', 'in', workspaces)
+      .where('received_at', '>', now - DAY)
+      .groupBy('workspace')
+      .execute(),
+  );
+  const pending = await countDeliveries(query, workspaces, 'pending');
+  const quarantined = await countDeliveries(query, workspaces, 'quarantined');
+  const quarantine = rowsOf(await deliveryRows(query, workspaces, 'quarantined'));
+  return (workspace) => {
+    const shown = latest(workspace).toSorted((a, b) => b.receivedAt - a.receivedAt || b.id - a.id);
+    return {
+      lastReceivedAt: shown[0]?.receivedAt ?? null,
+      lastDay: lastDay(workspace),
+      pending: pending(workspace),
+      quarantined: quarantined(workspace),
+      quarantine: quarantine(workspace)
+        .toSorted((a, b) => b.id - a.id)
+        .map(withoutOwner),
+      latest: shown.map(withoutOwner),
+    };
   };
 }
 
-function deliveryRows(query: Query) {
+function withoutOwner<Row extends Owned>({ workspace: _, ...row }: Row): Omit<Row, 'workspace'> {
+  return row;
+}
+
+/**
+ * Of each workspace those that `own` finds by an index. Their numbers alone lead to the rows: with the workspace beside them SQLite
+ * would go through all that the workspace has.
+ */
+function deliveryRows(query: Sql, workspaces: readonly number[], own: 'latest' | 'quarantined') {
   return query
-    .selectFrom('inbox')
-    .select(['id', 'connection', 'source', 'event', 'received_at as receivedAt', 'state', 'reason']);
-}
-
-/** As the index `inbox_received` has them. */
-function latestFirst<Row>(deliveries: SelectQueryBuilder<Schema, 'inbox', Row>) {
-  return deliveries.orderBy('received_at', 'desc').orderBy('id', 'desc');
-}
-
-async function countDeliveries(query: Query, state: DeliveryState): Promise<number> {
-  const row = await query
-    .selectFrom('inbox')
-    .select((build) => build.fn.countAll<number>().as('count'))
-    .where('state', '=', state)
-    .executeTakeFirstOrThrow();
-  return row.count;
-}
-
-async function readChanges(query: Query): Promise<StoredStatus['changes']> {
-  const counted = await query
-    .selectFrom('outbox')
-    .select((build) => ['state', build.fn.countAll<number>().as('count')])
-    .groupBy('state')
+    .selectFrom('workspaces')
+    .innerJoin('inbox', (join) =>
+      join.on('inbox.id', 'in', ({ selectFrom }) => {
+        const ids = selectFrom('inbox as own').select('own.id').whereRef('own.workspace', '=', 'workspaces.id');
+        if (own === 'latest') return ids.orderBy('own.received_at', 'desc').orderBy('own.id', 'desc').limit(SHOWN);
+        return ids.where('own.state', '=', sql.lit('quarantined')).orderBy('own.id', 'desc').limit(SHOWN);
+      }),
+    )
+    .select([
+      'inbox.workspace',
+      ...(['inbox.id', 'inbox.connection', 'inbox.source', 'inbox.event', 'inbox.received_at as receivedAt'] as const),
+      ...(['inbox.state', 'inbox.reason'] as const),
+    ])
+    .where('workspaces.id', 'in', workspaces)
     .execute();
-  const next = await changeRows(query, 'pending');
-  const stuck = [...(await changeRows(query, 'held')), ...(await changeRows(query, 'unknown'))];
-  return {
+}
+
+async function countDeliveries(query: Sql, workspaces: readonly number[], state: DeliveryState): Promise<Of<number>> {
+  const rows = await query
+    .selectFrom('inbox')
+    .select((build) => ['workspace', build.fn.countAll<number>().as('count')])
+    .where('workspace', 'in', workspaces)
+    .where('state', '=', sql.lit(state))
+    .groupBy('workspace')
+    .execute();
+  return countsOf(rows);
+}
+
+async function readChanges(query: Sql, workspaces: readonly number[]): Promise<Of<StoredStatus['changes']>> {
+  const counted = rowsOf(
+    await query
+      .selectFrom('outbox')
+      .select((build) => ['workspace', 'state', build.fn.countAll<number>().as('count')])
+      .where('workspace', 'in', workspaces)
+      .groupBy(['workspace', 'state'])
+      .execute(),
+  );
+  const oldest = await oldestOfLanes(query, workspaces);
+  const pending = rowsOf(await changeRows(query, workspaces, 'pending'));
+  const held = rowsOf(await changeRows(query, workspaces, 'held'));
+  const unknown = rowsOf(await changeRows(query, workspaces, 'unknown'));
+  return (workspace) => ({
     byState: {
       pending: 0,
       sending: 0,
       unknown: 0,
       held: 0,
-      ...Object.fromEntries(counted.map((row) => [row.state, row.count])),
+      ...Object.fromEntries(counted(workspace).map((row) => [row.state, row.count])),
     },
-    oldest: await oldestOfLanes(query),
-    stuck: stuck.map(toChange),
-    next: next.map(toChange),
-  };
+    oldest: oldest(workspace),
+    stuck: [...toChanges(held(workspace)), ...toChanges(unknown(workspace))],
+    next: toChanges(pending(workspace)),
+  });
 }
 
 /** Over all rows, not those due first: what waits longest may be due last. One look at an index for each lane. */
-async function oldestOfLanes(query: Query): Promise<Partial<Record<Lane, number>>> {
-  const oldest: Partial<Record<Lane, number>> = {};
-  for (const lane of LANES) {
-    const row = await query
-      .selectFrom('outbox')
-      .select('since')
-      .where('state', '=', 'pending')
-      .where('lane', '=', lane)
-      .orderBy('since')
-      .limit(1)
-      .executeTakeFirst();
-    if (row) oldest[lane] = row.since;
-  }
-  return oldest;
+async function oldestOfLanes(
+  query: Sql,
+  workspaces: readonly number[],
+): Promise<Of<Readonly<Partial<Record<Lane, number>>>>> {
+  const rows = await query
+    .selectFrom('workspaces')
+    .select('id as workspace')
+    .select(({ selectFrom }) =>
+      LANES.map((lane) =>
+        selectFrom('outbox')
+          .select('since')
+          .whereRef('outbox.workspace', '=', 'workspaces.id')
+          .where('state', '=', 'pending')
+          .where('lane', '=', lane)
+          .orderBy('since')
+          .limit(1)
+          .as(lane),
+      ),
+    )
+    .where('id', 'in', workspaces)
+    .execute();
+  const found = new Map(rows.map(({ workspace, ...oldest }) => [workspace, Object.entries(oldest)]));
+  return (workspace) => Object.fromEntries((found.get(workspace) ?? []).filter(([, since]) => since !== null));
 }
 
 /** One state at a time: then the index is in due order already, however many there are. */
-function changeRows(query: Query, state: ChangeState) {
+function changeRows(query: Sql, workspaces: readonly number[], state: ChangeState) {
   return query
-    .selectFrom('outbox')
-    .select(['entity', 'kind', 'lane', 'state', 'since', 'not_before', 'attempts', 'error'])
-    .where('state', '=', state)
-    .orderBy('due')
-    .limit(SHOWN)
+    .selectFrom('workspaces')
+    .innerJoin('outbox', 'outbox.workspace', 'workspaces.id')
+    .select([
+      ...(['outbox.workspace', 'outbox.entity', 'outbox.kind', 'outbox.lane', 'outbox.state'] as const),
+      ...(['outbox.since', 'outbox.due', 'outbox.not_before', 'outbox.attempts', 'outbox.error'] as const),
+    ])
+    .where('workspaces.id', 'in', workspaces)
+    .where('outbox.entity', 'in', ({ selectFrom }) =>
+      selectFrom('outbox as own')
+        .select('own.entity')
+        .whereRef('own.workspace', '=', 'workspaces.id')
+        .where('own.state', '=', state)
+        .orderBy('own.due')
+        .limit(SHOWN),
+    )
     .execute();
 }
 
 type StoredChange = Awaited<ReturnType<typeof changeRows>>[number];
 
-function toChange({ not_before, error, ...row }: StoredChange): ChangeRow {
-  return { ...row, notBefore: not_before, failure: error === null ? null : failureOf(error) };
+/** Due first. */
+function toChanges(rows: readonly StoredChange[]): ChangeRow[] {
+  return rows
+    .toSorted((a, b) => a.due - b.due)
+    .map(({ workspace: _, due: __, not_before, error, ...row }) => {
+      return { ...row, notBefore: not_before, failure: error === null ? null : failureOf(error) };
+    });
 }
 
-async function readConnections(query: Query): Promise<ConnectionActivity[]> {
-  const recent = await query
-    .selectOver(
-      latestFirst(query.selectFrom('inbox').select(['connection', 'received_at']))
-        .limit(LOOKED_THROUGH)
-        .as('recent'),
+async function readConnections(query: Sql, workspaces: readonly number[]): Promise<Of<readonly ConnectionActivity[]>> {
+  const ofRecent = rowsOf(await lastOfConnections(query, workspaces));
+  const ofPolls = rowsOf(
+    await query
+      .selectFrom('polls')
+      .select(['workspace', 'connection', 'unit', 'walk', 'completed_at', 'error', 'failed_at'])
+      .where('workspace', 'in', workspaces)
+      .execute(),
+  );
+  const ofSweeps = rowsOf(
+    await query
+      .selectFrom('sweeps')
+      .select(['workspace', 'connection', 'unit', 'completed_at', 'error'])
+      .where('workspace', 'in', workspaces)
+      .execute(),
+  );
+  const ofFetches = rowsOf(
+    await query
+      .selectFrom('fetches')
+      .select((build) => ['workspace', 'connection', build.fn.countAll<number>().as('count')])
+      .where('workspace', 'in', workspaces)
+      .groupBy(['workspace', 'connection'])
+      .execute(),
+  );
+  return (workspace) => {
+    const [recent, polls, sweeps] = [ofRecent(workspace), ofPolls(workspace), ofSweeps(workspace)];
+    const fetches = ofFetches(workspace);
+    const names = new Set([...recent, ...polls, ...sweeps, ...fetches].map((row) => row.connection));
+    return [...names].sort().map((connection) => ({
+      connection,
+      lastDeliveryAt: recent.find((row) => row.connection === connection)?.at ?? null,
+      ...pollActivity(polls.filter((row) => row.connection === connection)),
+      fetches: fetches.find((row) => row.connection === connection)?.count ?? 0,
+      lastSweepAt: latest(sweeps.filter((row) => row.connection === connection)),
+      missingUnits: missingOf([...polls, ...sweeps].filter((row) => row.connection === connection)),
+    }));
+  };
+}
+
+/** Among the last deliveries of each workspace. */
+function lastOfConnections(query: Sql, workspaces: readonly number[]) {
+  return query
+    .selectFrom('workspaces')
+    .innerJoin('inbox', (join) =>
+      join.on('inbox.id', 'in', ({ selectFrom }) =>
+        selectFrom('inbox as own')
+          .select('own.id')
+          .whereRef('own.workspace', '=', 'workspaces.id')
+          .orderBy('own.received_at', 'desc')
+          .orderBy('own.id', 'desc')
+          .limit(LOOKED_THROUGH),
+      ),
     )
-    .select((build) => ['connection', build.fn.max('received_at').as('at')])
-    .groupBy('connection')
+    .select((build) => ['inbox.workspace', 'inbox.connection', build.fn.max('inbox.received_at').as('at')])
+    .where('workspaces.id', 'in', workspaces)
+    .groupBy(['inbox.workspace', 'inbox.connection'])
     .execute();
-  const polls = await query
-    .selectFrom('polls')
-    .select(['connection', 'unit', 'walk', 'completed_at', 'error', 'failed_at'])
-    .execute();
-  const sweeps = await query.selectFrom('sweeps').select(['connection', 'unit', 'completed_at', 'error']).execute();
-  const fetches = await query
-    .selectFrom('fetches')
-    .select((build) => ['connection', build.fn.countAll<number>().as('count')])
-    .groupBy('connection')
-    .execute();
-  const names = new Set([...recent, ...polls, ...sweeps, ...fetches].map((row) => row.connection));
-  return [...names].sort().map((connection) => ({
-    connection,
-    lastDeliveryAt: recent.find((row) => row.connection === connection)?.at ?? null,
-    ...pollActivity(polls.filter((row) => row.connection === connection)),
-    fetches: fetches.find((row) => row.connection === connection)?.count ?? 0,
-    lastSweepAt: latest(sweeps.filter((row) => row.connection === connection)),
-    missingUnits: missingOf([...polls, ...sweeps].filter((row) => row.connection === connection)),
-  }));
 }
 
 function latest(rows: readonly { readonly completed_at: number | null }[]): number | null {
@@ -313,48 +443,69 @@ function failureOf(stored: string): Failure {
   return known ? { code, message, hint: known.hint } : { code: 'internal', message: stored, hint: null };
 }
 
-function goneItems(query: Query): Promise<GoneItem[]> {
-  return query
-    .selectFrom('items')
-    .select(['key', 'connection', 'seen_at as at'])
-    .where('gone', '=', sql.lit(1))
-    .orderBy('seen_at', 'desc')
-    .limit(SHOWN)
+async function goneItems(query: Sql, workspaces: readonly number[]): Promise<Of<readonly (Owned & GoneItem)[]>> {
+  const rows = await query
+    .selectFrom('workspaces')
+    .innerJoin('items', 'items.workspace', 'workspaces.id')
+    .select(['items.workspace', 'items.key', 'items.connection', 'items.seen_at as at'])
+    .where('workspaces.id', 'in', workspaces)
+    .where('items.key', 'in', ({ selectFrom }) =>
+      selectFrom('items as own')
+        .select('own.key')
+        .whereRef('own.workspace', '=', 'workspaces.id')
+        .where('own.gone', '=', sql.lit(1))
+        .orderBy('own.seen_at', 'desc')
+        .limit(SHOWN),
+    )
     .execute();
+  return rowsOf(rows.toSorted((a, b) => b.at - a.at));
 }
 
-async function countRows(query: Query, table: 'items' | 'tasks'): Promise<number> {
-  const row = await query
+async function countRows(query: Sql, table: 'items' | 'tasks', workspaces: readonly number[]): Promise<Of<number>> {
+  const rows = await query
     .selectFrom(table)
-    .select((build) => build.fn.countAll<number>().as('count'))
-    .executeTakeFirstOrThrow();
-  return row.count;
+    .select((build) => ['workspace', build.fn.countAll<number>().as('count')])
+    .where('workspace', 'in', workspaces)
+    .groupBy('workspace')
+    .execute();
+  return countsOf(rows);
 }
 
-async function tally(query: Query, kind: EntityKind): Promise<Tally> {
-  const total = (await countKind(query, 'entities', kind)) - (await countRemoved(query, kind));
-  return { total, waiting: await countKind(query, 'outbox', kind) };
+async function tally(query: Sql, workspaces: readonly number[], kind: EntityKind): Promise<Of<Tally>> {
+  const all = await countKind(query, 'entities', workspaces, kind);
+  const removed = await countRemoved(query, workspaces, kind);
+  const waiting = await countKind(query, 'outbox', workspaces, kind);
+  return (workspace) => ({ total: all(workspace) - removed(workspace), waiting: waiting(workspace) });
 }
 
 /** Links that a person removed: wanted by their item, and added by nobody. */
-async function countRemoved(query: Query, kind: EntityKind): Promise<number> {
-  const row = await query
+async function countRemoved(query: Sql, workspaces: readonly number[], kind: EntityKind): Promise<Of<number>> {
+  const rows = await query
     .selectFrom('entities')
-    .select((build) => build.fn.countAll<number>().as('count'))
+    .select((build) => ['workspace', build.fn.countAll<number>().as('count')])
+    .where('workspace', 'in', workspaces)
     .where('entity', '>=', `${kind}:`)
     .where('entity', '<', `${kind};`)
     .where('hand', '=', sql.lit('removed'))
-    .executeTakeFirstOrThrow();
-  return row.count;
+    .groupBy('workspace')
+    .execute();
+  return countsOf(rows);
 }
 
 /** The kind is the prefix of the key, so the key's own index answers; `;` follows `:` in the order of characters. */
-async function countKind(query: Query, table: 'entities' | 'outbox', kind: EntityKind): Promise<number> {
-  const row = await query
+async function countKind(
+  query: Sql,
+  table: 'entities' | 'outbox',
+  workspaces: readonly number[],
+  kind: EntityKind,
+): Promise<Of<number>> {
+  const rows = await query
     .selectFrom(table)
-    .select((build) => build.fn.countAll<number>().as('count'))
+    .select((build) => ['workspace', build.fn.countAll<number>().as('count')])
+    .where('workspace', 'in', workspaces)
     .where('entity', '>=', `${kind}:`)
     .where('entity', '<', `${kind};`)
-    .executeTakeFirstOrThrow();
-  return row.count;
+    .groupBy('workspace')
+    .execute();
+  return countsOf(rows);
 }

@@ -2,6 +2,7 @@ import type { Selectable } from 'kysely';
 import { FINDINGS, type Finding } from '../model/foreign-edits.ts';
 import type { Query } from './database.ts';
 import type { EntityRow } from './entities.ts';
+import { type Sql, scopeOf } from './scope.ts';
 import type { Tables } from './tables.ts';
 
 /**
@@ -157,25 +158,53 @@ export interface SweepReports {
   readonly last: SweepReport | null;
 }
 
-export async function readSweeps(query: Query): Promise<SweepReports> {
-  const rows = await query.selectFrom('workspace_sweeps').selectAll().orderBy('id', 'desc').limit(2).execute();
-  const running = rows.find(({ finished_at }) => finished_at === null);
-  const last = rows.find(({ finished_at }) => finished_at !== null);
-  return {
-    running: running ? await reportOf(query, running) : null,
-    last: last ? await reportOf(query, last) : null,
-  };
+export async function readSweeps({ whole, workspace }: Query): Promise<SweepReports> {
+  const reports = await sweepsOf(whole, [workspace]);
+  return reports(workspace);
+}
+
+/** The same of several workspaces. Rounds that found something are few: their lists are read one by one. */
+export async function sweepsOf(
+  query: Sql,
+  workspaces: readonly number[],
+): Promise<(workspace: number) => SweepReports> {
+  const rows = await query
+    .selectFrom('workspace_sweeps')
+    .selectAll()
+    .where('workspace', 'in', workspaces)
+    .orderBy('workspace', 'desc')
+    .orderBy('id', 'desc')
+    .execute();
+  const counted = await query
+    .selectFrom('workspace_findings')
+    .select(({ fn }) => ['workspace', 'sweep', 'what', fn.countAll<number>().as('count')])
+    .where('workspace', 'in', workspaces)
+    .groupBy(['workspace', 'sweep', 'what'])
+    .execute();
+  const counts = Map.groupBy(counted, ({ workspace, sweep }) => roundOf(workspace, sweep));
+  const reports = new Map<number, SweepReports>();
+  for (const [workspace, all] of Map.groupBy(rows, (row) => row.workspace)) {
+    const latest = all.slice(0, 2);
+    const report = async (round: Sweep | undefined) =>
+      round ? reportOf(scopeOf(query, workspace), round, counts.get(roundOf(workspace, round.id)) ?? []) : null;
+    const running = await report(latest.find(({ finished_at }) => finished_at === null));
+    const last = await report(latest.find(({ finished_at }) => finished_at !== null));
+    reports.set(workspace, { running, last });
+  }
+  return (workspace) => reports.get(workspace) ?? { running: null, last: null };
+}
+
+function roundOf(workspace: number, sweep: number): string {
+  return `${workspace}/${sweep}`;
 }
 
 const SHOWN = 20;
 
-async function reportOf(query: Query, sweep: Sweep): Promise<SweepReport> {
-  const counted = await query
-    .selectFrom('workspace_findings')
-    .select(({ fn }) => ['what', fn.countAll<number>().as('count')])
-    .where('sweep', '=', sweep.id)
-    .groupBy('what')
-    .execute();
+async function reportOf(
+  query: Query,
+  sweep: Sweep,
+  counted: readonly { readonly what: Finding; readonly count: number }[],
+): Promise<SweepReport> {
   const found = Object.fromEntries(FINDINGS.map((what) => [what, 0])) as Record<Finding, number>;
   for (const { what, count } of counted) found[what] = count;
   return {
@@ -185,15 +214,19 @@ async function reportOf(query: Query, sweep: Sweep): Promise<SweepReport> {
     records: sweep.records,
     found,
     repairs: await repairsOf(query, sweep, found['record-changed'] + found['record-missing']),
-    latest: await query
-      .selectFrom('workspace_findings')
-      .select(['what', 'entity', 'found_at as at'])
-      .where('sweep', '=', sweep.id)
-      .orderBy('found_at', 'desc')
-      .orderBy('entity')
-      .limit(SHOWN)
-      .execute(),
+    latest: counted.length === 0 ? [] : await latestFindings(query, sweep),
   };
+}
+
+function latestFindings(query: Query, { id }: Sweep): Promise<SweepReport['latest'][number][]> {
+  return query
+    .selectFrom('workspace_findings')
+    .select(['what', 'entity', 'found_at as at'])
+    .where('sweep', '=', id)
+    .orderBy('found_at', 'desc')
+    .orderBy('entity')
+    .limit(SHOWN)
+    .execute();
 }
 
 /** What no change waits for any more has been written. */

@@ -1,6 +1,7 @@
 import type { Query } from './database.ts';
 import { json } from './entities.ts';
 import { readMeta, writeMeta } from './meta.ts';
+import type { Sql } from './scope.ts';
 
 /**
  * Links of work items and attached documents stand in no list: they are read one after the other, a task or a document at a time.
@@ -28,6 +29,21 @@ const TURN = 'workspace_turn';
 
 export async function readTurn(query: Query): Promise<Turn | undefined> {
   return json<Turn>((await readMeta(query, TURN)) ?? null);
+}
+
+/** The same of several workspaces. */
+export async function turnsOf(
+  query: Sql,
+  workspaces: readonly number[],
+): Promise<(workspace: number) => Turn | undefined> {
+  const rows = await query
+    .selectFrom('meta')
+    .select(['workspace', 'value'])
+    .where('workspace', 'in', workspaces)
+    .where('name', '=', TURN)
+    .execute();
+  const values = new Map(rows.map((row) => [row.workspace, row.value]));
+  return (workspace) => json<Turn>(values.get(workspace) ?? null);
 }
 
 export async function writeTurn(query: Query, turn: Turn): Promise<void> {

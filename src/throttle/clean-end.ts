@@ -4,11 +4,14 @@ import { forgetMeta, readMeta, writeMeta } from '../store/meta.ts';
 /** Name of the fact that stands while a process uses the quota, and after one that died. */
 const RUNNING = 'throttle.running';
 
-/** A process begins to use the quota. @returns whether the one before ended without saying so */
-export async function beginRun(query: Query): Promise<boolean> {
-  const wasRunning = (await readMeta(query, RUNNING)) !== undefined;
-  if (!wasRunning) await writeMeta(query, RUNNING, 'yes');
-  return wasRunning;
+/** Whether the process before ended without saying so. */
+export async function diedBefore(query: Query): Promise<boolean> {
+  return (await readMeta(query, RUNNING)) !== undefined;
+}
+
+/** A process uses the quota from now on. One that sends nothing writes nothing. */
+export async function beginRun(query: Query): Promise<void> {
+  await writeMeta(query, RUNNING, 'yes');
 }
 
 /** It ends, and every request of it has ended. */

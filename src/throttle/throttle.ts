@@ -27,7 +27,7 @@ import {
   refused,
 } from './brake.ts';
 import type { ConfiguredShare } from './ceiling.ts';
-import { beginRun, endRun } from './clean-end.ts';
+import { beginRun, diedBefore, endRun } from './clean-end.ts';
 import { readBrake, writeBrake } from './kept-brake.ts';
 import { createLimits, type Limits, type QuotaOptions, type WindowSnapshot } from './limits.ts';
 import { createLine, type Wish } from './line.ts';
@@ -145,7 +145,7 @@ export async function createThrottle(options: ThrottleOptions): Promise<Throttle
     shareBefore: await noteShare(query, quota.share),
     book: await openBook(query, clock, limits.windows),
     brake: await readBrake(query, clock),
-    diedBefore: await beginRun(query),
+    diedBefore: await diedBefore(query),
   }));
   if (kept.shareBefore !== undefined) {
     logger.info(
@@ -169,7 +169,7 @@ interface Kept {
  * The parts joined: line, limits, book, brake and one alarm. One long closure, because `brake` and `stopped` are its
  * only state and each of the short functions in it reads or sets them.
  */
-function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, diedBefore }: Kept): Throttle {
+function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, diedBefore: died }: Kept): Throttle {
   const { clock, store, random, logger, meter, quota } = options;
   const line = createLine(quota.concurrency);
   const alarm = createAlarm(clock, () => pump());
@@ -184,10 +184,13 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
    * A process that died may soon die again, and what it then has on its way counts longer than it must: so for one long
    * window after such an end there is little on its way at once.
    */
-  const carefulUntil = diedBefore ? clock.monotonic() + limits.longestHold : Number.NEGATIVE_INFINITY;
+  const carefulUntil = died ? clock.monotonic() + limits.longestHold : Number.NEGATIVE_INFINITY;
   let brake = kept;
   let peopleAt = book.latest.get('interactive') ?? Number.NEGATIVE_INFINITY;
   let stopped = false;
+  /** Whether it stands in the database that this process, or one that died, uses the quota: maybe, and for certain. */
+  let isNoted = died;
+  let isKept = died;
 
   const facts = () => ({ book, brake, now: clock.monotonic(), peopleAt });
 
@@ -282,9 +285,11 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
       if (brakeChanged) await writeBrake(query, clock, brake);
     };
     return {
-      record(query) {
+      async record(query) {
         pulseLater();
-        return book.record(entry, query);
+        isNoted = true;
+        if (!isKept) await beginRun(query);
+        await book.record(entry, query);
       },
       release() {
         if (entry.state !== 'open') return;
@@ -293,6 +298,8 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
       },
       async complete(answer, query) {
         if (entry.state === 'released') return;
+        // What was sent was recorded, in a transaction that was not rolled back.
+        isKept ||= entry.recorded;
         if (entry.state === 'open') brakeChanged = end(entry, answer);
         await (query === undefined ? durably(store, write) : write(query)).finally(ended);
       },
@@ -390,6 +397,7 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
       pulse.set(Number.POSITIVE_INFINITY);
       await beating;
       await line.close();
+      if (!isNoted) return;
       try {
         await durably(store, endRun);
       } catch (error) {

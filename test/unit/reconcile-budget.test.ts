@@ -148,13 +148,13 @@ test('a command tries it again, and so does another version', async () => {
 
 test('what was pending when the process ended is counted before it is read again, aside', async () => {
   const store = await openTestStore();
-  await stageOver(store).drain();
+  await dieAtWork(store);
   await append(store, 'before', [1]);
   const next = stageOver(store);
   await next.drain();
   expect(next.aside).toEqual(['[1]']);
   expect(next.attempts).toEqual([1]);
-  expect(await heldItems(store)).toEqual(['1']);
+  expect(await heldItems(store)).toEqual(['0', '1']);
   await append(store, 'after', [2]);
   await next.drain();
   expect(next.aside).toEqual(['[1]']);
@@ -174,7 +174,7 @@ test('after an orderly end nothing is suspected', async () => {
 
 test('what the process ended over again and again is read no more', async () => {
   const store = await openTestStore();
-  await stageOver(store).drain();
+  await dieAtWork(store);
   await append(store, 'deadly', [1]);
   await store.query.updateTable('inbox').set({ attempts: 5 }).execute();
   const next = stageOver(store);
@@ -182,3 +182,9 @@ test('what the process ended over again and again is read no more', async () => 
   expect(next.aside).toEqual([]);
   expect(await quarantined(store.query, 10)).toMatchObject([{ reason: expect.stringContaining('ended 5 times') }]);
 });
+
+/** A process that took something over, and never said that it ended. */
+async function dieAtWork(store: Parameters<typeof stageOver>[0]): Promise<void> {
+  await append(store, 'earlier', [0]);
+  await stageOver(store).drain();
+}
