@@ -54,12 +54,12 @@ const LARGEST_FILE = 1_048_576;
  */
 export function loadConfig(input: LoadInput): LoadedConfig {
   const variables = createVariables(input.env);
-  const read = configFiles(input).map((file) => readFile(file, variables, input));
+  const schema = workspaceFile(input.apiOverrides);
+  const read = configFiles(input).map((file) => readFile(file, variables, input.connectors, schema));
   const problems = [...read.flatMap((workspace) => workspace.problems), ...reservedNames(read), ...repeatedNames(read)];
   const broken = read.flatMap((workspace) => brokenBy(workspace, problems));
-  const workspaces = read.flatMap(({ file, config }) =>
-    broken.some((each) => each.file === file) ? [] : (config ?? []),
-  );
+  const isBroken = new Set(broken.map(({ file }) => file));
+  const workspaces = read.flatMap(({ file, config }) => (isBroken.has(file) ? [] : (config ?? [])));
   if (workspaces.length === 0) throw together(broken);
   return {
     workspaces,
@@ -136,28 +136,36 @@ interface ReadWorkspace {
   readonly problems: readonly Problem[];
 }
 
-function readFile(path: string, variables: Variables, input: LoadInput): ReadWorkspace {
+type Connectors = LoadInput['connectors'];
+/** Made once for all files. */
+type FileSchema = ReturnType<typeof workspaceFile>;
+
+function readFile(path: string, variables: Variables, connectors: Connectors, schema: FileSchema): ReadWorkspace {
   const file = displayName(path);
   const source = readSource(path);
   if (source instanceof SyncError) return { file, problems: [], error: source };
-  return { file, ...readWorkspace(readDocument(file, source, variables), input) };
+  return { file, ...readWorkspace(readDocument(file, source, variables), connectors, schema) };
 }
 
-function readWorkspace(document: ConfigDocument, input: LoadInput): Omit<ReadWorkspace, 'file'> {
+function readWorkspace(
+  document: ConfigDocument,
+  connectors: Connectors,
+  schema: FileSchema,
+): Omit<ReadWorkspace, 'file'> {
   if (document.data === undefined) return { document, problems: document.problems };
   if (document.data === null)
     return { document, problems: [...document.problems, { ...document.place([]), message: 'the file is empty' }] };
-  const whole = validate(workspaceFile(input.apiOverrides), { document, path: [], value: document.data });
+  const whole = validate(schema, { document, path: [], value: document.data });
   const own = nameOf(document);
   const mirror = whole.data?.mirror ?? 'record';
   const connections = connectionsIn(document.data).map((connection) =>
-    connectionConfig({ document, connectors: input.connectors, mirror, ...connection }),
+    connectionConfig({ document, connectors, mirror, ...connection }),
   );
   const problems = [
     ...document.problems,
     ...whole.problems,
     ...own.problems,
-    ...unknownUsers(document, input.connectors),
+    ...unknownUsers(document, connectors),
     ...unknownConnections(document, whole.data?.rules),
     ...connections.flatMap((connection) => connection.problems),
   ];
@@ -259,8 +267,12 @@ function reservedNames(read: readonly ReadWorkspace[]): readonly Problem[] {
 }
 
 function repeatedNames(read: readonly ReadWorkspace[]): readonly Problem[] {
-  return read.flatMap(({ name, document }, at) => {
-    const first = read.slice(0, at).find((other) => name !== undefined && other.name === name);
+  const taken = new Map<string, ReadWorkspace>();
+  return read.flatMap((each) => {
+    const { name, document } = each;
+    if (name === undefined) return [];
+    const first = taken.get(name);
+    if (!first) taken.set(name, each);
     if (!first || !document) return [];
     const message = `the workspace name "${name}" is already used by ${first.file}`;
     return [{ ...document.place(['name']), message }];

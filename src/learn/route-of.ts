@@ -18,6 +18,10 @@ export type RouteOf = (method: string, path: string) => Matched | undefined;
 
 /** @param api where this server's routes are not those of the contract */
 export function createRouteOf(api: ApiOverrides = {}): RouteOf {
+  return Object.keys(api).length === 0 ? routeOfContract : routeOfPatterns(api);
+}
+
+function routeOfPatterns(api: ApiOverrides): RouteOf {
   const patterns = (Object.keys(ROUTES) as RouteName[]).flatMap((route) => patternsOf(route, api));
   return (method, path) => {
     const segments = path.split('/');
@@ -35,6 +39,9 @@ function patternsOf(route: RouteName, api: ApiOverrides): Pattern[] {
   const paths = [path, ...('alsoAt' in rest ? [rest.alsoAt] : [])];
   return paths.map((each) => ({ route, method, segments: each.split('/') }));
 }
+
+/** For nearly every workspace: made once. */
+const routeOfContract = routeOfPatterns({});
 
 function matchSegments(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
   const ids: Record<string, string> = {};

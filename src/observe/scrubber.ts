@@ -54,8 +54,8 @@ export function createScrubber(secrets: readonly string[] = []): Scrubber {
  * itself. (One regular expression of all of them took seconds to make where there are thousands.)
  */
 function createForms() {
-  /** By their first characters; the longest first, so that no form leaves the tail of a longer one behind. */
-  const byStart = new Map<string, { readonly form: string; uses: number }[]>();
+  /** By their first characters: keys of one vendor begin alike, so that there may be thousands under one. */
+  const byStart = new Map<string, Alike>();
   /** Whether one may begin with these two characters, and with these four: says no at once for nearly every place. */
   const pairs = new Uint8Array(2 ** 14);
   const starts = new Uint8Array(2 ** 18);
@@ -63,24 +63,22 @@ function createForms() {
   return {
     add(form: string): void {
       const start = form.slice(0, SHORTEST);
-      const found = byStart.get(start) ?? [];
-      const same = found.find((each) => each.form === form);
-      if (same) same.uses++;
-      else
-        byStart.set(
-          start,
-          [...found, { form, uses: 1 }].sort((a, b) => b.form.length - a.form.length),
-        );
+      const alike: Alike = byStart.get(start) ?? { uses: new Map(), lengths: [] };
+      byStart.set(start, alike);
+      alike.uses.set(form, (alike.uses.get(form) ?? 0) + 1);
+      // Descending, so that no form leaves the tail of a longer one behind.
+      if (!alike.lengths.includes(form.length))
+        alike.lengths = [...alike.lengths, form.length].sort((left, right) => right - left);
       pairs[pairOf(form.charCodeAt(0), form.charCodeAt(1))] = 1;
       starts[hashAt(form, 0)] = 1;
     },
     remove(form: string): void {
       const start = form.slice(0, SHORTEST);
-      const found = byStart.get(start) ?? [];
-      for (const each of found) if (each.form === form) each.uses--;
-      const left = found.filter(({ uses }) => uses > 0);
-      if (left.length > 0) byStart.set(start, left);
-      else byStart.delete(start);
+      const alike = byStart.get(start);
+      const left = (alike?.uses.get(form) ?? 0) - 1;
+      if (left > 0) alike?.uses.set(form, left);
+      else alike?.uses.delete(form);
+      if (alike?.uses.size === 0) byStart.delete(start);
     },
     replaceIn(text: string): string {
       if (byStart.size === 0) return text;
@@ -91,16 +89,28 @@ function createForms() {
         const code = next;
         next = text.charCodeAt(at + 1);
         if (pairs[pairOf(code, next)] === 0 || starts[hashAt(text, at)] === 0) continue;
-        const found = byStart.get(text.slice(at, at + SHORTEST))?.find(({ form }) => text.startsWith(form, at));
-        if (found === undefined) continue;
+        const length = lengthAt(byStart.get(text.slice(at, at + SHORTEST)), text, at);
+        if (length === undefined) continue;
         clean += text.slice(from, at) + MARK;
-        from = at + found.form.length;
+        from = at + length;
         at = from - 1;
         next = text.charCodeAt(from);
       }
       return from === 0 ? text : clean + text.slice(from);
     },
   };
+}
+
+/** Texts with the same beginning, and how often each was added. */
+interface Alike {
+  readonly uses: Map<string, number>;
+  /** Those that a text has, or had. */
+  lengths: readonly number[];
+}
+
+/** How long the longest of them is that stands here. */
+function lengthAt(alike: Alike | undefined, text: string, at: number): number | undefined {
+  return alike?.lengths.find((length) => alike.uses.has(text.slice(at, at + length)));
 }
 
 function pairOf(first: number, second: number): number {

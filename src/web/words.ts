@@ -24,9 +24,12 @@ export function when(at: number | null, now: number): Markup {
   return html`<time datetime="${iso}" title="${iso}">${now - at < 1_000 && at <= now ? 'just now' : words}</time>`;
 }
 
+/** `1,234`. Small numbers, which are most, need no language. */
 export function count(value: number): string {
-  return value.toLocaleString('en');
+  return Math.abs(value) < 1_000 && Number.isInteger(value) ? String(value) : NUMBERS.format(value);
 }
+
+const NUMBERS = new Intl.NumberFormat('en');
 
 /** `1 change`, `2 changes`. */
 export function counted(value: number, noun: string): string {

@@ -4,6 +4,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
+import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { REPOSITORY, SECRET } from './deliveries.ts';
 
 const PROJECT = join(import.meta.dirname, '../..');
@@ -12,8 +13,8 @@ const START = manifest.scripts.start.split(' ');
 const PROGRAM = START.slice(START.indexOf('node') + 1);
 const VARIABLES = Object.fromEntries(START.slice(0, START.indexOf('node')).map((word) => word.split('=')));
 
-/** Name of the workspace of every bench, and so of its database. */
-const WORKSPACE = 'bench';
+/** Name of the workspace of every bench. */
+export const WORKSPACE = 'bench';
 export const WEBHOOK_PATH = `/webhooks/${WORKSPACE}/github`;
 
 /** What a daemon is started with. */
@@ -24,18 +25,20 @@ export interface Setup {
   readonly url: string;
   readonly apiKey: string;
   readonly port?: number;
+  /** A configuration that was written already, in place of the one that every bench has. */
+  readonly config?: string;
   /** Options of `node` beside those of `npm start`, and variables. */
   readonly preload?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
 export function databaseFile(folder: string): string {
-  return join(folder, 'data', `${WORKSPACE}.db`);
+  return join(folder, 'data', INSTALLATION_FILE);
 }
 
 /** `npm start` in a process of its own, as in production: nothing is replaced. */
-export function spawnDaemon({ folder, url, apiKey, port = 0, preload = [], env }: Setup): ChildProcess {
-  const config = writeConfiguration(folder, url, apiKey);
+export function spawnDaemon({ folder, url, apiKey, port = 0, preload = [], env, ...given }: Setup): ChildProcess {
+  const config = given.config ?? writeConfiguration(folder, url, apiKey);
   mkdirSync(join(folder, 'data'), { recursive: true });
   const log = openSync(join(folder, 'daemon.log'), 'a');
   const options = ['--config', config, '--data', join(folder, 'data'), '--port', String(port)];

@@ -19,7 +19,7 @@ import { type Action, appendAnswer } from '../../src/store/answers.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import { apiOverrides } from '../../src/workspace/contract.ts';
 import { type OpenedStore, openStore } from '../support/store.ts';
-import { databaseFile, writeConfiguration } from './daemon.ts';
+import { databaseFile, WORKSPACE, writeConfiguration } from './daemon.ts';
 import { pullEvent } from './pulls.ts';
 
 /** A database in which everything has reached its end: items, their settled deliveries, and records as they should be. */
@@ -43,7 +43,7 @@ export async function openReconcile(
   const [config] = loadConfig({ path, env: {}, connectors, apiOverrides }).workspaces;
   if (!config) throw new Error('no workspace is configured');
   const sources = sourcesOf(config.connections, connectors, new Map(), createInlineConverter(connectors));
-  const store = await openStore({ file: databaseFile(folder) });
+  const store = await openStore({ file: databaseFile(folder) }, WORKSPACE);
   const outside = { clock: systemClock(), random: systemRandom(), logger: silentLogger, meter: silentMeter };
   const bells = { inbox: createBell(), outbox: createBell(), fetches: createBell() };
   const reconcile = createReconcile({

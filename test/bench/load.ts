@@ -6,6 +6,12 @@ export interface Target {
   readonly path: string;
 }
 
+/** Where deliveries go in turn. */
+interface Targets {
+  readonly port: number;
+  readonly paths: readonly string[];
+}
+
 export interface Load {
   /** Deliveries answered with 2xx: all that were sent, since any other answer is an error. */
   readonly accepted: number;
@@ -22,19 +28,22 @@ const CONNECTIONS = 20;
  * @param run makes the ids of this call different from those of any other
  */
 export async function sendDeliveries(
-  target: Target,
+  target: Target | Targets,
   bodies: readonly SignedBody[],
   run: string,
   ms: number,
 ): Promise<Load> {
-  const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => open(target.port)));
+  const { port } = target;
+  const paths = 'paths' in target ? target.paths : [target.path];
+  const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => open(port)));
   const begin = performance.now();
   let sent = 0;
   const next = (): readonly [Buffer, Buffer] | undefined => {
     if (performance.now() - begin >= ms) return undefined;
     const id = `${run}-${sent++}`;
     const { body, signature } = bodies[sent % bodies.length] as SignedBody;
-    return [headOf(target, { id, signature, length: body.length }), body];
+    const path = paths[sent % paths.length] as string;
+    return [headOf({ port, path }, { id, signature, length: body.length }), body];
   };
   const counts = await Promise.all(sockets.map((socket) => converse(socket, next)));
   const seconds = (performance.now() - begin) / 1_000;

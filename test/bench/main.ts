@@ -6,6 +6,8 @@ import { flood } from './flood.ts';
 import { gateway } from './gateway.ts';
 import { ingest } from './ingest.ts';
 import { createKnownItems, type KnownItems } from './known-items.ts';
+import { manyIngest } from './many/ingest.ts';
+import { manyAtRest } from './many/rest.ts';
 import { providerCalls } from './provider-calls.ts';
 import { automatic } from './quota/automatic.ts';
 import { backfill } from './quota/backfill.ts';
@@ -45,6 +47,8 @@ const BENCHES: readonly Bench[] = [
   automatic,
   backfill,
   providerCalls,
+  manyAtRest,
+  manyIngest,
 ];
 
 const { positionals: names, values } = parseArgs({
