@@ -126,7 +126,7 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
 }
 
 /** Workspaces read of at a time: some milliseconds. */
-const AT_A_TIME = 50;
+const AT_A_TIME = 100;
 
 /** All of them, in pieces between which others have their turn. */
 async function statusesOf(

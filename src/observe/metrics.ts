@@ -282,7 +282,7 @@ function createMeter(
   ) => {
     const labels = METRICS[name]?.perWorkspace && workspace !== undefined ? { workspace, ...given } : given;
     const metric = made.get(name);
-    if (metric instanceof kind && isDeclared(METRICS[name], labels)) return call(metric, labels);
+    if (metric instanceof kind && isDeclared(name, labels)) return call(metric, labels);
     onMisuse(new Error(`no ${kind.name} ${name} with labels ${JSON.stringify(labels)} is declared`));
   };
   return {
@@ -320,12 +320,18 @@ function labelsOf(declaration: Declaration | undefined): string[] {
   return [...(declaration?.perWorkspace ? ['workspace'] : []), ...Object.keys(declaration?.labels ?? {})];
 }
 
+/** Of each metric its labels: looked at with every sample. */
+const LABELS: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries(METRICS).map(([name, declaration]) => [name, labelsOf(declaration)]),
+);
+
 /** Exactly the names that are declared, each with a value that is. */
-function isDeclared(declaration: Declaration | undefined, given: Labels): boolean {
-  const wanted = labelsOf(declaration);
+function isDeclared(metric: string, given: Labels): boolean {
+  const wanted = LABELS.get(metric) ?? [];
   if (wanted.length !== Object.keys(given).length) return false;
+  const declared = METRICS[metric]?.labels;
   return wanted.every((name) => {
     const value = given[name];
-    return value !== undefined && (declaration?.labels?.[name]?.includes(value) ?? true);
+    return value !== undefined && (declared?.[name]?.includes(value) ?? true);
   });
 }
