@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readStatus } from '../../src/store/status.ts';
+import { scopeOf } from '../../src/store/scope.ts';
+import { readStatus, readStatuses } from '../../src/store/status.ts';
 import { type OpenedStore, openStore } from '../support/store.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);
@@ -82,9 +83,31 @@ describe('readStatus', () => {
     ]);
   });
 
+  it('tells workspaces apart, with as many statements for all as for one', async () => {
+    statements.length = 0;
+    const alone = await readStatus(store.query, NOW);
+    const forOne = statements.length;
+    const [full, other] = [store.query.workspace, store.query.workspace + 1];
+    await store.database.insertInto('workspaces').values({ id: other, name: 'other' }).execute();
+    await scopeOf(store.database, other).insertInto('inbox').values(deliveryRow(39)).execute();
+    statements.length = 0;
+    const statuses = await readStatuses(store.database, [other, full], NOW);
+    expect(statements).toHaveLength(forOne);
+    expect(statuses.get(full)).toEqual(alone);
+    expect(statuses.get(other)).toMatchObject({
+      deliveries: { lastReceivedAt: NOW - 1_000, lastDay: 1, pending: 0, latest: [{ connection: 'gh' }] },
+      changes: { byState: { pending: 0, held: 0 }, oldest: {}, next: [] },
+      connections: [{ connection: 'gh', units: 0, fetches: 0 }],
+      items: 0,
+      tasks: 0,
+    });
+    const spread = await readStatuses(store.database, [other, full, 7_777], NOW);
+    expect(spread.get(7_777)).toMatchObject({ deliveries: { latest: [] }, changes: { oldest: {} }, connections: [] });
+  });
+
   it('reads no body and no item, and sorts nothing: indexes answer', async () => {
     statements.length = 0;
-    await readStatus(store.query, NOW);
+    await readStatuses(store.database, [store.query.workspace, store.query.workspace + 1], NOW);
     const raw = new BetterSqlite(file, { readonly: true });
     const plans = statements.map((sql) => ({
       sql,
