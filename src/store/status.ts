@@ -218,8 +218,9 @@ async function readDeliveries(
   };
 }
 
-function withoutOwner<Row extends Owned>({ workspace: _, ...row }: Row): Omit<Row, 'workspace'> {
-  return row;
+function withoutOwner<Row extends Owned>(row: Row): Omit<Row, 'workspace'> {
+  const { workspace: _workspace, ...rest } = row;
+  return rest;
 }
 
 /**
@@ -336,8 +337,9 @@ type StoredChange = Awaited<ReturnType<typeof changeRows>>[number];
 function toChanges(rows: readonly StoredChange[]): ChangeRow[] {
   return rows
     .toSorted((a, b) => a.due - b.due)
-    .map(({ workspace: _, due: __, not_before, error, ...row }) => {
-      return { ...row, notBefore: not_before, failure: error === null ? null : failureOf(error) };
+    .map((row) => {
+      const { workspace: _workspace, due: _due, not_before, error, ...rest } = row;
+      return { ...rest, notBefore: not_before, failure: error === null ? null : failureOf(error) };
     });
 }
 
