@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import type { BodyBudget, BodyHolder } from './body-budget.ts';
 import { crowdedOut, RequestError } from './request-error.ts';
 
@@ -27,6 +28,12 @@ export function readBody(
     return undefined;
   }
   const body = createPieces(Number.isNaN(announced) ? limit : announced);
+  // What Node's parser brings is a copy of its own for each piece.
+  const isOurs = payload.socket instanceof Socket;
+  const add = (piece: Buffer) => {
+    body.add(piece);
+    if (isOurs && piece.length === piece.buffer.byteLength) free(piece);
+  };
   let isOver = false;
   const end = (error: Error | null) => {
     if (isOver) return;
@@ -43,11 +50,11 @@ export function readBody(
   const take = (piece: Buffer) => {
     if (body.length() + piece.length > limit) return end(tooLarge());
     const room = holder.take(piece.length);
-    if (!room) return body.add(piece);
+    if (!room) return add(piece);
     payload.pause();
     void room.then(() => {
       if (isOver) return;
-      body.add(piece);
+      add(piece);
       payload.resume();
     });
   };
