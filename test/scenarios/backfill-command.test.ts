@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Running, startWorksync, worksync } from '../support/processes.ts';
+import { type Ended, type Running, startWorksync, worksync } from '../support/processes.ts';
 import { githubVendor } from '../support/provider-servers/github.ts';
 import { openProvider, type Provider } from '../support/provider-servers/provider.ts';
 
@@ -15,10 +15,16 @@ const COUNT = 12;
 let scratch: string;
 let github: Provider;
 let daemon: Running | undefined;
+/** What GitHub waits for before it answers. */
+let gate: Promise<void> | undefined;
 
 beforeEach(async () => {
   scratch = mkdtempSync(join(tmpdir(), 'worksync-backfill-'));
-  github = await openProvider(githubVendor(SECRET), { clock: { now: () => Date.now() }, told: () => undefined });
+  github = await openProvider(githubVendor(SECRET), {
+    clock: { now: () => Date.now() },
+    told: () => undefined,
+    asked: () => gate,
+  });
   // One a day was merged, the last of them yesterday.
   const begin = Date.now() - (COUNT + 0.9) * DAY * 1_000;
   for (let number = 1; number <= COUNT; number++) {
@@ -34,6 +40,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await daemon?.end('SIGKILL');
   daemon = undefined;
+  gate = undefined;
   await github.close();
   rmSync(scratch, { recursive: true, force: true });
 });
@@ -63,10 +70,17 @@ describe('worksync backfill', () => {
   it('is done by the running daemon, and shown: started once, followed by any number', async () => {
     daemon = startWorksync(['run', '--port', '0', '--log-level', 'silent', ...flags()]);
     await daemon.says('worksync runs');
-    const [one, other] = await Promise.all([
-      worksync(['backfill', 'github', '--json', ...flags()]),
-      worksync(['backfill', 'github', '--json', ...flags()]),
-    ]);
+    let open: () => void = () => undefined;
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const both = [1, 2].map(() => startWorksync(['backfill', 'github', '--json', ...flags()]));
+    // It cannot be over before the second one has asked for it.
+    for (const { child } of both)
+      child.stderr?.on('data', (said: Buffer) => {
+        if (said.toString().includes('runs already')) open();
+      });
+    const [one, other] = (await Promise.all(both.map(({ ended }) => ended))) as [Ended, Ended];
     for (const { code, stdout } of [one, other]) {
       expect(code).toBe(0);
       expect(lines(stdout).at(-1)).toMatchObject({ type: 'result', state: 'done', items: COUNT, total: COUNT });

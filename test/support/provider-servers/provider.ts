@@ -118,7 +118,7 @@ interface Surroundings {
   /** Called with each state that an answer of the API shows. */
   readonly told?: (pull: HeldPull) => void;
   /** Called with each request, before it is answered. */
-  readonly asked?: (asked: Asked) => void;
+  readonly asked?: (asked: Asked) => void | Promise<void>;
 }
 
 export async function openProvider<Shown extends Api>(
@@ -135,7 +135,7 @@ export async function openProvider<Shown extends Api>(
     response.sendDate = false;
     response.setHeader('date', new Date(clock.now()).toUTCString());
     response.setHeader('content-type', 'application/json');
-    asked?.(question);
+    await asked?.(question);
     const answer = vendor.answer(question, { pulls, issues });
     if (answer) return send(answer, request, response);
     unanswered.push(`${request.method} ${request.url}`);
