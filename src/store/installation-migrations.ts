@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { createWorkspaceTables } from './workspace-tables.ts';
 
@@ -52,4 +53,29 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
       await createWorkspaceTables(db);
     },
   },
+  '004_item_addresses': {
+    async up(db) {
+      // What people name items by: found by an index, and not by reading all of them.
+      for (const [name, expression] of [
+        ['url', URL_OF_ITEM],
+        ['called', NAME_OF_ITEM],
+      ] as const) {
+        await db.schema
+          .alterTable('items')
+          .addColumn(name, 'text', (column) => column.generatedAlwaysAs(expression))
+          .execute();
+        await db.schema.createIndex(`items_${name}`).on('items').columns(['workspace', name, 'seen_at']).execute();
+      }
+    },
+  },
 };
+
+const inItem = (field: string) => sql`json_extract(fields, ${sql.lit(`$.item.${field}`)})`;
+
+const URL_OF_ITEM = inItem('url');
+
+/** `acme/api#12` for a pull request, and for an issue whose identifier is a bare number; else the identifier: `ENG-123`. */
+const NAME_OF_ITEM = sql`case
+  when kind = 'pull_request' then ${inItem('repoName')} || '#' || ${inItem('identifier')}
+  when ${inItem('identifier')} like '#%' then ${inItem('containerName')} || ${inItem('identifier')}
+  else ${inItem('identifier')} end`;

@@ -47,8 +47,11 @@ export async function findItem(query: Query, key: ItemKey): Promise<ItemRow | un
   return query.selectFrom('items').selectAll().where('key', '=', key).executeTakeFirst();
 }
 
+/** The rest follows from it, or stays as it was. */
+export type NewItem = Omit<ItemRow, 'standing' | 'url' | 'called'>;
+
 /** What stands for it stays as it was. */
-export async function saveItem(query: Query, row: Omit<ItemRow, 'standing'>): Promise<void> {
+export async function saveItem(query: Query, row: NewItem): Promise<void> {
   const { key: _, ...rest } = row;
   await query
     .insertInto('items')

@@ -59,6 +59,10 @@ export interface Tables {
     /** The whole item as JSON, absent fields left out. */
     fields: string;
     seen_at: number;
+    /** Its address, as its provider spells it. */
+    url: GeneratedAlways<string | null>;
+    /** What people call it: `acme/api#12`, `ENG-123`. */
+    called: GeneratedAlways<string | null>;
     /** Ids of the tasks that stand for a work item, as JSON, as they were last told to the items that name it. */
     standing: Generated<string | null>;
   };

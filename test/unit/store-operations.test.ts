@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { appendAnswer, readAnswer, WORKSPACE } from '../../src/store/answers.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
@@ -10,8 +11,9 @@ import {
   linksOfTask,
   saveEntity,
 } from '../../src/store/entities.ts';
+import { itemsAtUrl, itemsCalled } from '../../src/store/find-items.ts';
 import { countAttempt, pendingDeliveries, settleDeliveries } from '../../src/store/inbox.ts';
-import { findItem, type ItemRow, itemMarks, readFields, saveItem } from '../../src/store/items.ts';
+import { findItem, itemMarks, type NewItem, readFields, saveItem } from '../../src/store/items.ts';
 import {
   firstReadsDone,
   PULL_REQUESTS_READ,
@@ -195,7 +197,7 @@ describe('answers', () => {
 });
 
 describe('items', () => {
-  const row = (key: string, time = 1): Omit<ItemRow, 'standing'> => ({
+  const row = (key: string, time = 1): NewItem => ({
     key,
     kind: 'pull_request',
     connector: 'github',
@@ -219,6 +221,28 @@ describe('items', () => {
       older: { title: { updatedAt: 0 } },
     });
     expect(await findItem(query, 'b')).toBeUndefined();
+  });
+
+  it.each([
+    ['pull_request', { repoName: 'acme/api', identifier: '12' }, 'acme/api#12', 'acme/api!12'],
+    ['work_item', { containerName: 'acme/api', identifier: '#13' }, 'acme/api#13', 'acme/api!13'],
+    ['work_item', { containerName: 'ENG', identifier: 'ENG-14' }, 'ENG-14', 'ENG-14'],
+  ] as const)('are found by what people call them, and by their address: %s %j', async (kind, names, called, spelt) => {
+    const statements: string[] = [];
+    const store = await openTestStore({ onStatement: (text) => statements.push(text) });
+    const { query } = store;
+    const url = 'https://forge.example/a/1';
+    const fields = (item: object) => JSON.stringify({ item, older: {} });
+    await saveItem(query, { ...row('a'), kind, fields: fields({ ...names, url }) });
+    await saveItem(query, { ...row('b'), kind, fields: fields({ identifier: 'other', url: `${url}2` }) });
+    statements.length = 0;
+    for (const name of [called, spelt]) expect(await itemsCalled(query, name)).toEqual(['a']);
+    expect(await itemsAtUrl(query, url)).toEqual(['a']);
+    expect(await itemsCalled(query, 'nobody')).toEqual([]);
+    for (const text of [...statements]) {
+      const plan = await sql<{ detail: string }>`explain query plan ${sql.raw(text)}`.execute(store.database);
+      expect(plan.rows.map(({ detail }) => detail).join()).toMatch(/^SEARCH items USING INDEX items_(url|called) /);
+    }
   });
 
   it('marks are found for any number of keys', async () => {
