@@ -404,7 +404,7 @@ beforeAll(async () => {
     JSON.parse(readFileSync(join(data, 'daemon.json'), 'utf8')) as { token: string }
   ).token;
   keepFiles('running');
-  for (const name of ['all.db', 'worksync.db']) await backUp(name);
+  await backUp('worksync.db');
   const { stdout, stderr } = await daemon.end();
   outputs.set('output of the daemon', Buffer.from(`${stdout}\n${stderr}`));
   // And without a daemon, where a command asks the vendors itself.
@@ -440,7 +440,9 @@ describe('what vendors repeat', () => {
 
   it('was found in what they said, and replaced', () => {
     const marked = [...outputs].filter(([, bytes]) => bytes.includes('[secret]')).map(([where]) => where);
-    expect(marked).toEqual(expect.arrayContaining(['output of the daemon', 'last file all.db', 'backup of all.db']));
+    expect(marked).toEqual(
+      expect.arrayContaining(['output of the daemon', 'last file worksync.db', 'backup of worksync.db']),
+    );
     const cut = [...outputs].filter(([, bytes]) => bytes.includes(PADDING)).map(([where]) => where);
     expect(cut.length).toBeGreaterThan(0);
   });
@@ -460,7 +462,7 @@ describe('what vendors repeat', () => {
     expect(outputs.size).toBeGreaterThan(60);
     expect(secrets.length).toBeGreaterThan(50);
     expect([...outputs.keys()]).toEqual(
-      expect.arrayContaining(['running file daemon.json', 'running file all.db-wal']),
+      expect.arrayContaining(['running file daemon.json', 'running file worksync.db-wal']),
     );
     expect(Object.keys(made).length).toBe(5);
     expect(found).toEqual([]);
