@@ -6,13 +6,13 @@ import { type ExplainedItem, explainItem } from '../reconcile/explain.ts';
 import { nameOf, normalUrl } from '../reconcile/link-rules/names.ts';
 import type { KnownLink } from '../reconcile/links.ts';
 import { appendAnswer } from '../store/answers.ts';
-import type { Query } from '../store/database.ts';
 import { blankEntity, type EntityRow, findEntity, json, linksOfTask, saveEntity } from '../store/entities.ts';
 import { itemsAtUrl, itemsCalled } from '../store/find-items.ts';
 import { itemsNamed } from '../store/item-names.ts';
 import { existingItems, findItem, readFields } from '../store/items.ts';
 import { itemsNaming } from '../store/mentions.ts';
 import { dropDifference, findChange } from '../store/outbox.ts';
+import type { Scope } from '../store/scope.ts';
 import { existingTasks, tasksByKeys } from '../store/tasks.ts';
 import type { Partition } from './partition.ts';
 
@@ -44,7 +44,7 @@ export async function linkTarget({ store: { query } }: Partition, { target }: Na
   return { task: task ?? null, items };
 }
 
-async function findTask(query: Query, target: string): Promise<LinkTarget['task'] | undefined> {
+async function findTask(query: Scope, target: string): Promise<LinkTarget['task'] | undefined> {
   const key = target.toUpperCase();
   const byKey = (await tasksByKeys(query, [key])).get(key);
   if (byKey) return { taskId: byKey.taskId, key };
@@ -52,7 +52,7 @@ async function findTask(query: Query, target: string): Promise<LinkTarget['task'
   return isTask ? { taskId: target, key: target } : undefined;
 }
 
-async function findItems(query: Query, target: string): Promise<ItemKey[]> {
+async function findItems(query: Scope, target: string): Promise<ItemKey[]> {
   const exact = await existingItems(query, [target]);
   if (exact.length > 0) return exact;
   const url = normalUrl(target);
@@ -78,7 +78,7 @@ export async function explainLinks(
   return { task, items };
 }
 
-async function itemsAbout(query: Query, { taskId, key }: { taskId: string; key: string }): Promise<ItemKey[]> {
+async function itemsAbout(query: Scope, { taskId, key }: { taskId: string; key: string }): Promise<ItemKey[]> {
   const linked = (await linksOfTask(query, taskId)).flatMap(({ item_key }) => item_key ?? []);
   return [...new Set([...linked, ...(await itemsNaming(query, [key, nameOf.taskId(taskId)]))])];
 }
@@ -117,7 +117,7 @@ export async function linkAdded({ store, wakeReconcile, random }: Partition, add
   return { done: true };
 }
 
-async function keepManual(query: Query, { taskId, workItem, item }: AddedLink & { item: ItemKey }, now: number) {
+async function keepManual(query: Scope, { taskId, workItem, item }: AddedLink & { item: ItemKey }, now: number) {
   const name = entity.link(item, taskId);
   const externalId = typeof workItem['externalId'] === 'string' ? workItem['externalId'] : null;
   if (isAutomatic(externalId) || (await findEntity(query, name))) return;
@@ -145,7 +145,7 @@ export async function linkToRemove({ store: { query } }: Partition, { taskId, li
   };
 }
 
-async function findLink(query: Query, taskId: string, link: string): Promise<EntityRow | undefined> {
+async function findLink(query: Scope, taskId: string, link: string): Promise<EntityRow | undefined> {
   const rows = await linksOfTask(query, taskId);
   const byId = rows.find((row) => row.remote_id === link);
   if (byId) return byId;

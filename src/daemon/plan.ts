@@ -5,10 +5,10 @@ import { type Clock, sleep } from '../lib/clock.ts';
 import { differenceOf, digestOf, firstDue, type PlanDifference, type PlanDigest, readPlan } from '../outbox/plan.ts';
 import { rulesLookedBy } from '../reconcile/look-again.ts';
 import type { Action } from '../store/answers.ts';
-import type { Query } from '../store/database.ts';
 import { firstReadsDone } from '../store/list-reads.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
 import { countWaiting, hurry, waitingByLane } from '../store/outbox.ts';
+import type { Scope } from '../store/scope.ts';
 import { isStuck } from './drain.ts';
 import type { Partition } from './partition.ts';
 
@@ -74,7 +74,7 @@ export async function showPlan(
   };
 }
 
-async function readPresent(query: Query) {
+async function readPresent(query: Scope) {
   const plan = await readPlan(query);
   return { plan, digest: await digestOf(plan) };
 }

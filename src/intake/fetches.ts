@@ -7,7 +7,7 @@ import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
 import { appendDeliveries } from '../store/append-deliveries.ts';
 import { packAside } from '../store/bodies.ts';
-import type { Query, Store } from '../store/database.ts';
+import type { Store } from '../store/database.ts';
 import {
   dropOrphanFetches,
   dueFetches,
@@ -17,6 +17,7 @@ import {
   type WantedFetch,
 } from '../store/fetches.ts';
 import { findItem, readFields } from '../store/items.ts';
+import type { Scope } from '../store/scope.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
 
@@ -200,7 +201,7 @@ async function postpone({ store, clock, random, logger }: FetchDeps, wanted: Wan
 }
 
 /** Some vendors prove no more than that the thing cannot be seen: that contradicts nothing. */
-async function isHeldAsGone(query: Query, { reference }: WantedFetch): Promise<boolean> {
+async function isHeldAsGone(query: Scope, { reference }: WantedFetch): Promise<boolean> {
   return (await findItem(query, reference.key))?.gone === 1;
 }
 

@@ -6,8 +6,9 @@ import type { Logger } from '../lib/logger.ts';
 import type { Random } from '../lib/random.ts';
 import { entity } from '../model/change.ts';
 import { appendAnswer } from '../store/answers.ts';
-import type { Query, Store } from '../store/database.ts';
+import type { Store } from '../store/database.ts';
 import { existingEntities } from '../store/entities.ts';
+import type { Scope } from '../store/scope.ts';
 import { type News, newsOf } from './news.ts';
 import type { RouteOf } from './route-of.ts';
 import { isWrite, wishFor } from './wish.ts';
@@ -115,7 +116,7 @@ export function wasNotSent({ code }: SyncError): boolean {
 }
 
 /** Of documents only those that were attached here are followed. */
-async function ofInterest(query: Query, news: News | undefined): Promise<News | undefined> {
+async function ofInterest(query: Scope, news: News | undefined): Promise<News | undefined> {
   if (news?.action !== 'saw-documents') return news;
   const { documents } = news.body as { documents: readonly { documentId: string }[] };
   const held = await existingEntities(

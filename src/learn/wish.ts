@@ -1,7 +1,7 @@
 import { entity } from '../model/change.ts';
-import type { Query } from '../store/database.ts';
 import { findEntity, json } from '../store/entities.ts';
 import { wishReads } from '../store/list-reads.ts';
+import type { Scope } from '../store/scope.ts';
 import type { Matched } from './route-of.ts';
 
 export function isWrite(method: string): boolean {
@@ -13,13 +13,13 @@ export function isWrite(method: string): boolean {
  *
  * @returns whether there is anything to read
  */
-export async function wishFor(query: Query, { route, ids }: Matched, sent: unknown, now: number): Promise<boolean> {
+export async function wishFor(query: Scope, { route, ids }: Matched, sent: unknown, now: number): Promise<boolean> {
   const reads = await readsFor(query, { route, ids }, sent);
   await wishReads(query, reads, now);
   return reads.length > 0;
 }
 
-async function readsFor(query: Query, { route, ids }: Matched, sent: unknown): Promise<string[]> {
+async function readsFor(query: Scope, { route, ids }: Matched, sent: unknown): Promise<string[]> {
   switch (route) {
     case 'addWorkItem':
     case 'removeWorkItem':
@@ -43,7 +43,7 @@ async function readsFor(query: Query, { route, ids }: Matched, sent: unknown): P
 type Fields = Readonly<Record<string, unknown>> | undefined;
 
 /** Records are found by their branch: the whole list may be long. */
-async function readsOfRecord(query: Query, sent: unknown): Promise<string[]> {
+async function readsOfRecord(query: Scope, sent: unknown): Promise<string[]> {
   const { provider, repoId, identifier, headBranch } = (sent as Fields) ?? {};
   if (typeof provider !== 'string' || (typeof repoId !== 'string' && typeof repoId !== 'number')) return [];
   const held = await findEntity(query, entity.pullRequest(provider, String(repoId), String(identifier)));
@@ -53,7 +53,7 @@ async function readsOfRecord(query: Query, sent: unknown): Promise<string[]> {
 }
 
 /** Only those that were attached here are followed. */
-async function readsOfDocument(query: Query, documentId: unknown): Promise<string[]> {
+async function readsOfDocument(query: Scope, documentId: unknown): Promise<string[]> {
   if (typeof documentId !== 'string' || !(await findEntity(query, entity.document(documentId)))) return [];
   return [entity.readDocument(documentId)];
 }

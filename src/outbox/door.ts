@@ -1,14 +1,14 @@
 import type { ErrorCode } from '../errors/codes.ts';
 import type { Lane } from '../model/lane.ts';
-import type { Query } from '../store/database.ts';
+import type { Scope } from '../store/scope.ts';
 import type { WorkspaceClient } from '../workspace/client.ts';
 import type { Pace } from './deadlines.ts';
 
 /** The right to send one request. The throttle gives it; see there for what each method promises. */
 export interface Slot {
-  record(query: Query): Promise<void>;
+  record(query: Scope): Promise<void>;
   release(): void;
-  complete(answer: SlotAnswer | undefined, query?: Query): Promise<void>;
+  complete(answer: SlotAnswer | undefined, query?: Scope): Promise<void>;
 }
 
 interface SlotAnswer {

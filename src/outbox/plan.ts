@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { nextTurn } from '../lib/turn.ts';
 import type { EntityKind } from '../model/change.ts';
 import type { Action } from '../store/answers.ts';
-import type { Query } from '../store/database.ts';
+import type { Scope } from '../store/scope.ts';
 import { type Prepared, writeOf } from './prepare.ts';
 
 /** One write as it would be sent now. */
@@ -25,7 +25,7 @@ const AT_ONCE = 500;
  * settle, are not among them: as things stand nothing would be sent for them. However many there are, the event loop
  * turns meanwhile.
  */
-export async function readPlan(query: Query): Promise<PlannedWrite[]> {
+export async function readPlan(query: Scope): Promise<PlannedWrite[]> {
   const plan: PlannedWrite[] = [];
   for (let last: string | undefined = ''; last !== undefined; ) {
     const rows = await readRows(query, last);
@@ -51,7 +51,7 @@ function planned({ state, guard, sent, due, ...held }: PlannedRow): PlannedWrite
   return request ? [{ entity, kind, action: request.action, body: request.body, held: isHeld, due }] : [];
 }
 
-function readRows(query: Query, after: string) {
+function readRows(query: Scope, after: string) {
   return query
     .selectFrom('outbox')
     .innerJoin('entities', 'entities.entity', 'outbox.entity')

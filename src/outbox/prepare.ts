@@ -1,9 +1,9 @@
 import { entity as entityName, recordsWanted } from '../model/change.ts';
 import type { Action } from '../store/answers.ts';
-import type { Query } from '../store/database.ts';
 import { type EntityRow, findEntity, forgetEntity, json, saveEntity } from '../store/entities.ts';
 import { type Eligible, nextChange } from '../store/next-change.ts';
 import { findChange, type OutboxRow, removeChange, updateChange } from '../store/outbox.ts';
+import type { Scope } from '../store/scope.ts';
 import { taskOfSource } from '../store/tasks.ts';
 
 /** A request that is about to be sent, as it stands in the outbox row while it is in flight. */
@@ -33,7 +33,7 @@ export interface Prepared {
  * @param chosen the change that was found to be next a moment ago, and nothing has happened since
  * @returns undefined when nothing is to be sent
  */
-export async function prepareNext(query: Query, eligible: Eligible, chosen?: string): Promise<Prepared | undefined> {
+export async function prepareNext(query: Scope, eligible: Eligible, chosen?: string): Promise<Prepared | undefined> {
   let known = chosen === undefined ? undefined : await waitingChange(query, chosen);
   for (;;) {
     const row = known ?? (await nextChange(query, eligible));
@@ -56,13 +56,13 @@ export async function prepareNext(query: Query, eligible: Eligible, chosen?: str
   }
 }
 
-async function waitingChange(query: Query, entity: string): Promise<OutboxRow | undefined> {
+async function waitingChange(query: Scope, entity: string): Promise<OutboxRow | undefined> {
   const row = await findChange(query, entity);
   return row?.state === 'pending' ? row : undefined;
 }
 
 /** What a write would send; nothing for a task that the workspace holds already, whoever made it. */
-async function writeOnce(query: Query, row: OutboxRow, held: EntityRow): Promise<Request | undefined> {
+async function writeOnce(query: Scope, row: OutboxRow, held: EntityRow): Promise<Request | undefined> {
   const made = row.kind === 'task' && held.item_key ? await taskOfSource(query, held.item_key) : undefined;
   if (made === undefined) return writeOf(row, held);
   await saveEntity(query, { ...held, known: held.desired ?? '{}', remote_id: made.taskId });

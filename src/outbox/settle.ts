@@ -3,7 +3,6 @@ import { backoff, type Random } from '../lib/random.ts';
 import { effectOf, entity as entityName, SETTLE_AFTER, settlement } from '../model/change.ts';
 import { patience } from '../model/lane.ts';
 import { appendAnswer } from '../store/answers.ts';
-import type { Query } from '../store/database.ts';
 import { type EntityRow, findEntity, json, saveEntity } from '../store/entities.ts';
 import { wishTaskList } from '../store/list-reads.ts';
 import {
@@ -14,6 +13,7 @@ import {
   removeChange,
   updateChange,
 } from '../store/outbox.ts';
+import type { Scope } from '../store/scope.ts';
 import { PROBE_EVERY } from './breaker.ts';
 import type { Prepared } from './prepare.ts';
 
@@ -37,7 +37,7 @@ export interface SettleContext {
  * @returns the receipt times of the deliveries that waited for this answer, epoch milliseconds
  */
 export async function settle(
-  query: Query,
+  query: Scope,
   prepared: Prepared,
   body: unknown,
   context: SettleContext,
@@ -58,7 +58,7 @@ export async function settle(
 }
 
 /** A list of several pages is read on from where this page ended. */
-async function settleRead(query: Query, row: OutboxRow, body: unknown): Promise<void> {
+async function settleRead(query: Scope, row: OutboxRow, body: unknown): Promise<void> {
   const cursor = (body as { nextCursor?: string | null } | undefined)?.nextCursor;
   if (row.entity !== entityName.readPullRequests || !cursor) return endRead(query, row);
   await updateChange(query, row.entity, {
@@ -70,13 +70,13 @@ async function settleRead(query: Query, row: OutboxRow, body: unknown): Promise<
 }
 
 /** A read that was wished for while this one was on its way may have to see more than this one saw. */
-async function endRead(query: Query, row: OutboxRow): Promise<void> {
+async function endRead(query: Scope, row: OutboxRow): Promise<void> {
   if (row.next_since === null) return removeChange(query, row.entity);
   await updateChange(query, row.entity, { ...REST, state: 'pending', since: row.next_since });
 }
 
 async function settleWrite(
-  query: Query,
+  query: Scope,
   row: OutboxRow,
   prepared: Prepared,
   { id, waiting }: { readonly id: string; readonly waiting: string },
@@ -127,7 +127,7 @@ export type Failure = 'again' | 'unknown' | 'held' | 'settled';
 
 /** The attempt failed. Nothing is lost: the change waits, or is of unknown fate, or waits for a person. */
 export async function settleFailure(
-  query: Query,
+  query: Scope,
   prepared: Prepared,
   error: SyncError,
   context: FailureContext,
@@ -138,7 +138,7 @@ export async function settleFailure(
 }
 
 /** What waited for this change to be made, as a comment that names all tasks does, waits no more. */
-async function lookAgain(query: Query, entity: string, { now, random }: SettleContext): Promise<void> {
+async function lookAgain(query: Scope, entity: string, { now, random }: SettleContext): Promise<void> {
   const row = await findEntity(query, entity);
   if (!row?.item_key) return;
   await appendAnswer(
@@ -149,7 +149,7 @@ async function lookAgain(query: Query, entity: string, { now, random }: SettleCo
   );
 }
 
-async function fail(query: Query, prepared: Prepared, error: SyncError, context: FailureContext): Promise<Failure> {
+async function fail(query: Scope, prepared: Prepared, error: SyncError, context: FailureContext): Promise<Failure> {
   const text = `${error.code}: ${error.message}`.slice(0, 500);
   if (isTheirWord(error) && error.status === 404) {
     const answer = answerOfAbsence(prepared);
@@ -197,7 +197,7 @@ function isFinal(prepared: Prepared, error: SyncError): boolean {
 }
 
 /** It waits for a person, unless what it would send has changed while it was on its way. */
-async function refuse(query: Query, prepared: Prepared, error: string): Promise<Failure> {
+async function refuse(query: Scope, prepared: Prepared, error: string): Promise<Failure> {
   const row = await findChange(query, prepared.entity);
   const hasChanged = row?.next_since != null;
   const state = hasChanged ? 'pending' : 'held';
@@ -218,7 +218,7 @@ function back(prepared: Prepared, open = prepared.open): OutboxUpdate {
 }
 
 async function tryAgain(
-  query: Query,
+  query: Scope,
   prepared: Prepared,
   error: string,
   isUnknown: boolean,
@@ -242,7 +242,7 @@ function pauseAfter(attempts: number, random: Random): number {
   return attempts < SOON_ATTEMPTS ? backoff(random, attempts, 1_000) : PROBE_EVERY;
 }
 
-async function awaitList(query: Query, prepared: Prepared, error: string, context: SettleContext): Promise<Failure> {
+async function awaitList(query: Scope, prepared: Prepared, error: string, context: SettleContext): Promise<Failure> {
   const provable = context.now + SETTLE_AFTER;
   await updateChange(query, prepared.entity, { state: 'unknown', not_before: provable, error });
   const { now, usedShare } = context;
@@ -254,7 +254,7 @@ async function awaitList(query: Query, prepared: Prepared, error: string, contex
  * At the start: the process died with these in flight, so their fate is unknown. What the server takes twice without
  * harm is sent again; creates wait for the list.
  */
-export async function recover(query: Query, context: SettleContext): Promise<number> {
+export async function recover(query: Scope, context: SettleContext): Promise<number> {
   const rows = await query.selectFrom('outbox').selectAll().where('state', '=', 'sending').execute();
   for (const row of rows) {
     const prepared = JSON.parse(row.sent as string) as Prepared;

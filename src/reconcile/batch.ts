@@ -6,12 +6,12 @@ import { isEcho } from '../model/comment.ts';
 import { type Item, type ItemKey, type ItemReference, isFinished } from '../model/item.ts';
 import type { Answer } from '../store/answers.ts';
 import { holdCreates } from '../store/creates.ts';
-import type { Query } from '../store/database.ts';
 import { requestFetch } from '../store/fetches.ts';
 import { type PendingDelivery, quarantineParts, settleDeliveries, type Verdict } from '../store/inbox.ts';
 import { findItem, type ItemMark, itemMarks, readFields, saveItem } from '../store/items.ts';
 import { wishTaskList } from '../store/list-reads.ts';
 import { standingComment } from '../store/notices.ts';
+import type { Scope } from '../store/scope.ts';
 import { applyAnswer } from './answers/apply.ts';
 import type { Cause } from './changes.ts';
 import { comeWithEarlierFetch, lacksCommits } from './commits.ts';
@@ -50,7 +50,7 @@ export interface Surroundings {
  * @param again items to look at besides
  */
 export async function applyBatch(
-  query: Query,
+  query: Scope,
   batch: readonly Translated[],
   moment: Moment,
   { sources, horizon, logger, guard, rules = PLAIN_RULES }: Surroundings,
@@ -89,7 +89,7 @@ class Batch implements BatchResult {
   tasksChanged = false;
   evaluated = 0;
   fetchesAsked = 0;
-  readonly #query: Query;
+  readonly #query: Scope;
   readonly #moment: Moment;
   readonly #logger: Logger;
   #marks = new Map<ItemKey, ItemMark>();
@@ -105,7 +105,7 @@ class Batch implements BatchResult {
   readonly #rules: Rules;
 
   constructor(
-    query: Query,
+    query: Scope,
     moment: Moment,
     { sources, logger, rules }: { sources: Sources; logger: Logger; rules: Rules },
   ) {

@@ -1,8 +1,8 @@
 import type { Effect, EntityKind } from '../model/change.ts';
 import { type Item, isFinished } from '../model/item.ts';
 import { dueAfter, type Lane, patience } from '../model/lane.ts';
-import type { Query } from '../store/database.ts';
 import { addDifference, dropDifference, type Waiting } from '../store/outbox.ts';
+import type { Scope } from '../store/scope.ts';
 import type { Moment, Source, Sources } from './context.ts';
 import type { Rules } from './rules.ts';
 
@@ -22,7 +22,7 @@ export interface Cause {
 
 /** One item that is looked at, and all that is needed for it. */
 export interface Work {
-  readonly query: Query;
+  readonly query: Scope;
   readonly item: Item;
   readonly source: Source;
   readonly cause: Cause;

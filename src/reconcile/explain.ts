@@ -1,12 +1,12 @@
 import { entity } from '../model/change.ts';
 import type { Item } from '../model/item.ts';
 import type { LinkReason } from '../model/link.ts';
-import type { Query } from '../store/database.ts';
 import { type EntityRow, findEntity, json, linksOfItem } from '../store/entities.ts';
 import { findDelivery, type ToldDelivery } from '../store/inbox.ts';
 import { findItem, readFields } from '../store/items.ts';
 import { type NoticeRow, noticesOf } from '../store/notices.ts';
 import { findChange } from '../store/outbox.ts';
+import type { Scope } from '../store/scope.ts';
 import { taskKeyOf } from '../store/tasks.ts';
 import type { Source, Sources } from './context.ts';
 import { standingTasks } from './links.ts';
@@ -64,7 +64,7 @@ export interface ExplainedItem {
 
 /** What reconcile knows and would say of an item, now; nothing is written. */
 export async function explainItem(
-  query: Query,
+  query: Scope,
   itemKey: string,
   { sources, rules, now }: { readonly sources: Sources; readonly rules: Rules; readonly now: number },
 ): Promise<ExplainedItem | undefined> {
@@ -95,7 +95,7 @@ export async function explainItem(
   };
 }
 
-async function explainLink(query: Query, row: EntityRow): Promise<ExplainedLink> {
+async function explainLink(query: Scope, row: EntityRow): Promise<ExplainedLink> {
   const change = await findChange(query, row.entity);
   const reason = json<{ reason: LinkReason }>(row.desired)?.reason ?? null;
   const taskId = row.task_id as string;

@@ -1,6 +1,6 @@
 import { EFFECTS, type Effect } from '../model/change.ts';
-import type { Query } from '../store/database.ts';
 import { decideFresh, type GuardTally, guardTally } from '../store/guard.ts';
+import type { Scope } from '../store/scope.ts';
 
 /** How many removals or closings, creations, and repairs may wait together. Infinity: any number. */
 export interface GuardLimits {
@@ -29,7 +29,7 @@ const WORDS: Readonly<Record<Effect, readonly [what: string, key: keyof GuardLim
  *
  * @returns one reason for each limit that was passed just now
  */
-export async function guardChanges(query: Query, limits: GuardLimits): Promise<string[]> {
+export async function guardChanges(query: Scope, limits: GuardLimits): Promise<string[]> {
   const tallies = await guardTally(query);
   const reasons: string[] = [];
   for (const effect of EFFECTS) {

@@ -1,7 +1,6 @@
 import { entity } from '../model/change.ts';
 import type { Item } from '../model/item.ts';
 import type { LinkReason } from '../model/link.ts';
-import type { Query } from '../store/database.ts';
 import {
   blankEntity,
   type EntityRow,
@@ -12,6 +11,7 @@ import {
   saveEntity,
 } from '../store/entities.ts';
 import { dropDifference, findChange } from '../store/outbox.ts';
+import type { Scope } from '../store/scope.ts';
 import { existingTasks, taskOfSource } from '../store/tasks.ts';
 import { addChange, setDifference, type Work } from './changes.ts';
 import { desiredLink } from './desired.ts';
@@ -45,7 +45,7 @@ export async function evaluateLinks(
 }
 
 /** The tasks that stand for an item: those that it is linked to, or is to be, and the one that was made for it. */
-export async function standingTasks(query: Query, itemKey: string): Promise<string[]> {
+export async function standingTasks(query: Scope, itemKey: string): Promise<string[]> {
   const rows = await linksOfItem(query, itemKey);
   const removed = new Set(rows.filter(({ hand }) => hand === 'removed').map(({ task_id }) => task_id));
   const linked = rows.filter(({ desired, known }) => desired !== null || known !== null);
@@ -56,7 +56,7 @@ export async function standingTasks(query: Query, itemKey: string): Promise<stri
 }
 
 /** The task that was made for an item, by us or by whoever had its key for a source. */
-export async function madeTask(query: Query, itemKey: string): Promise<string | undefined> {
+export async function madeTask(query: Scope, itemKey: string): Promise<string | undefined> {
   const row = await findEntity(query, entity.task(itemKey));
   return row?.remote_id ?? (await taskOfSource(query, itemKey))?.taskId;
 }

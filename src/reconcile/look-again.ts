@@ -1,6 +1,6 @@
-import type { Query } from '../store/database.ts';
 import { openItemsAfter } from '../store/items.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
+import type { Scope } from '../store/scope.ts';
 
 /** Names of facts: the rules by which all open items have been looked at, and how far that is under way for others. */
 const LOOKED_BY = 'rules.looked_by';
@@ -13,7 +13,7 @@ const BATCH = 100;
  * The open items that were not looked at yet by these rules, some at a time; undefined when all were. What is finished is
  * left as it is until it changes.
  */
-export async function nextToLookAt(query: Query, rules: string): Promise<readonly string[] | undefined> {
+export async function nextToLookAt(query: Scope, rules: string): Promise<readonly string[] | undefined> {
   if ((await rulesLookedBy(query)) === rules) return undefined;
   const [by, after = ''] = ((await readMeta(query, LOOKING)) ?? '').split('\n');
   const keys = await openItemsAfter(query, by === rules ? after : '', BATCH);
@@ -23,11 +23,11 @@ export async function nextToLookAt(query: Query, rules: string): Promise<readonl
 }
 
 /** The digest of the rules that all open items were looked at by; undefined before that was ever done. */
-export function rulesLookedBy(query: Query): Promise<string | undefined> {
+export function rulesLookedBy(query: Scope): Promise<string | undefined> {
   return readMeta(query, LOOKED_BY);
 }
 
 /** In the transaction that looked at them. */
-export async function lookedAt(query: Query, rules: string, keys: readonly string[]): Promise<void> {
+export async function lookedAt(query: Scope, rules: string, keys: readonly string[]): Promise<void> {
   await writeMeta(query, LOOKING, `${rules}\n${keys.at(-1)}`);
 }

@@ -3,8 +3,8 @@ import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { LARGE } from '../lib/large.ts';
 import type { Item, ItemReference } from '../model/item.ts';
 import { type Answer, readAnswer, WORKSPACE } from '../store/answers.ts';
-import type { Query } from '../store/database.ts';
 import { type CostlyPart, costlyParts, type PendingDelivery } from '../store/inbox.ts';
+import type { Scope } from '../store/scope.ts';
 import type { Aside, Source, Sources } from './context.ts';
 import { translateEvent } from './workspace-events.ts';
 
@@ -22,7 +22,7 @@ export interface Translated {
 
 export interface Translating {
   /** To look up what is in quarantine already. */
-  readonly query: Query;
+  readonly query: Scope;
   readonly sources: Sources;
   /** What the process may have ended over before: its reading must not be able to do so again. */
   readonly isSuspect: (delivery: PendingDelivery) => boolean;
@@ -73,7 +73,7 @@ function translateOwn(delivery: PendingDelivery): Translated {
 type FromAside = Pick<Translated, 'translation' | 'costly'>;
 
 /** A page that costs too much is read element by element, so that only the one at fault is held back. */
-async function translateAside(delivery: PendingDelivery, aside: Aside, query: Query): Promise<FromAside> {
+async function translateAside(delivery: PendingDelivery, aside: Aside, query: Scope): Promise<FromAside> {
   try {
     return { translation: await aside.translate(delivery) };
   } catch (thrown) {

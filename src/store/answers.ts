@@ -1,5 +1,5 @@
 import { appendDeliveries } from './append-deliveries.ts';
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 
 /** What the outbox asks of the workspace. */
 export type Action =
@@ -49,7 +49,7 @@ export interface Answer {
 /** Name of the connection under which the workspace's own words stand in the inbox. */
 export const WORKSPACE = 'workspace';
 
-export async function appendAnswer(query: Query, answer: Answer, id: string, receivedAt: number): Promise<void> {
+export async function appendAnswer(query: Scope, answer: Answer, id: string, receivedAt: number): Promise<void> {
   const body = Buffer.from(JSON.stringify(answer));
   const delivery = {
     connection: WORKSPACE,

@@ -1,8 +1,7 @@
 import type { DeliverySource } from '../model/delivery.ts';
 import { packBody, type StoredBody } from './bodies.ts';
-import type { Query } from './database.ts';
 import { COSTLY } from './inbox.ts';
-import type { Sql } from './scope.ts';
+import type { Scope, Sql } from './scope.ts';
 
 /** A delivery that has no row yet. */
 export interface NewDelivery {
@@ -29,7 +28,7 @@ export type Appended = 'new' | 'repeated' | 'revived';
  * One statement where nothing is repeated; then it needs no transaction around it.
  */
 export async function appendDeliveries(
-  query: Query,
+  query: Scope,
   deliveries: readonly NewDelivery[],
   now: number,
 ): Promise<Appended[]> {
@@ -108,7 +107,7 @@ function nameOf({ workspace, connection, key }: Pick<Addressed, 'workspace' | 'c
 }
 
 /** How many deliveries are pending, counted no further than `most`. */
-export async function countPending(query: Query, most: number): Promise<number> {
+export async function countPending(query: Scope, most: number): Promise<number> {
   const { count } = await query
     .selectOver(query.selectFrom('inbox').select('id').where('state', '=', 'pending').limit(most).as('pending'))
     .select(({ fn }) => fn.countAll<number>().as('count'))

@@ -1,7 +1,6 @@
 import type { Selectable } from 'kysely';
-import type { Query } from './database.ts';
 import { ALL_UNITS } from './polls.ts';
-import type { Sql } from './scope.ts';
+import type { Scope, Sql } from './scope.ts';
 import type { Tables } from './tables.ts';
 
 /**
@@ -19,7 +18,7 @@ export type BackfillMark = Pick<BackfillRow, 'connection' | 'unit' | 'page' | 'p
 
 /** Asks for a backfill of everything that changed since then. False where one runs: that one goes on as it is. */
 export async function askBackfill(
-  query: Query,
+  query: Scope,
   wish: { readonly connection: string; readonly since: string | null; readonly now: number },
 ): Promise<boolean> {
   const { connection, since, now } = wish;
@@ -43,17 +42,17 @@ export async function askBackfill(
 }
 
 /** Ends it where it stands. @returns whether one was running */
-export async function stopBackfill(query: Query, connection: string): Promise<boolean> {
+export async function stopBackfill(query: Scope, connection: string): Promise<boolean> {
   const running = await unfinished(query, connection).select('unit').limit(1).executeTakeFirst();
   if (running) await dropBackfill(query, connection);
   return running !== undefined;
 }
 
-async function dropBackfill(query: Query, connection: string): Promise<void> {
+async function dropBackfill(query: Scope, connection: string): Promise<void> {
   await query.deleteFrom('backfills').where('connection', '=', connection).execute();
 }
 
-function unfinished(query: Query, connection: string) {
+function unfinished(query: Scope, connection: string) {
   return query.selectFrom('backfills').where('connection', '=', connection).where('finished_at', 'is', null);
 }
 
@@ -64,7 +63,7 @@ function unfinished(query: Query, connection: string) {
  * @param furthest a time further ahead can only come from a clock that has since been set back, and counts as reached
  */
 export async function nextOfBackfill(
-  query: Query,
+  query: Scope,
   connection: string,
   { now, furthest }: { readonly now: number; readonly furthest: number },
 ): Promise<BackfillRow | undefined> {
@@ -79,7 +78,7 @@ export async function nextOfBackfill(
 }
 
 /** The units are known: the backfill goes on with each of them. */
-export async function spreadBackfill(query: Query, asked: BackfillRow, units: readonly string[]): Promise<void> {
+export async function spreadBackfill(query: Scope, asked: BackfillRow, units: readonly string[]): Promise<void> {
   if (units.length === 0) return endUnit(query, asked, asked.started_at);
   if (!(await stands(query, asked))) return;
   await dropBackfill(query, asked.connection);
@@ -103,7 +102,7 @@ interface BackfilledPage {
  * @returns false where the backfill was stopped meanwhile, or another one asked for: then the page is not to be kept
  */
 export async function moveBackfill(
-  query: Query,
+  query: Scope,
   mark: BackfillMark,
   { items, total, next }: BackfilledPage,
   now: number,
@@ -118,7 +117,7 @@ export async function moveBackfill(
 
 /** It is tried again, not before then. */
 export async function postponeBackfill(
-  query: Query,
+  query: Scope,
   mark: BackfillMark,
   { error, notBefore }: { readonly error: string; readonly notBefore: number },
 ): Promise<void> {
@@ -129,7 +128,7 @@ export async function postponeBackfill(
 
 /** There is nothing more to read, or `error` says why it cannot be. */
 export async function endUnit(
-  query: Query,
+  query: Scope,
   mark: BackfillMark,
   now: number,
   error: string | null = null,
@@ -137,7 +136,7 @@ export async function endUnit(
   await rowOf(query, mark).set({ finished_at: now, error }).execute();
 }
 
-function rowOf(query: Query, { connection, unit, page, started_at }: BackfillMark) {
+function rowOf(query: Scope, { connection, unit, page, started_at }: BackfillMark) {
   return query
     .updateTable('backfills')
     .where('connection', '=', connection)
@@ -147,7 +146,7 @@ function rowOf(query: Query, { connection, unit, page, started_at }: BackfillMar
     .where('finished_at', 'is', null);
 }
 
-async function stands(query: Query, { connection, unit, started_at }: BackfillMark): Promise<boolean> {
+async function stands(query: Scope, { connection, unit, started_at }: BackfillMark): Promise<boolean> {
   const row = await unfinished(query, connection)
     .select('unit')
     .where('unit', '=', unit)
@@ -164,7 +163,7 @@ export interface BackfillBounds {
 }
 
 /** Whether it should wait, so that what is live never stands behind a mountain of what is old. */
-export async function isAheadOf(query: Query, connection: string, bounds: BackfillBounds): Promise<boolean> {
+export async function isAheadOf(query: Scope, connection: string, bounds: BackfillBounds): Promise<boolean> {
   const pending = query.selectFrom('inbox').select('id').where('state', '=', 'pending').limit(bounds.deliveries);
   const fetches = query.selectFrom('fetches').select('reference').where('connection', '=', connection);
   const changes = query
@@ -202,7 +201,7 @@ export interface BackfillStatus {
 const NAMED = 10;
 
 /** Backfills that run, and the last one of each connection. */
-export async function readBackfills(query: Query, connection?: string): Promise<BackfillStatus[]> {
+export async function readBackfills(query: Scope, connection?: string): Promise<BackfillStatus[]> {
   const rows = await query
     .selectFrom('backfills')
     .selectAll()

@@ -1,6 +1,6 @@
 import { entity } from '../model/change.ts';
 import type { ItemKey } from '../model/item.ts';
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 
 /** A task list that does not come for so long is waited for no longer, milliseconds. */
 const LONGEST_HOLD = 900_000;
@@ -11,7 +11,7 @@ const LONGEST_HOLD = 900_000;
  *
  * @returns whether there are any
  */
-export async function holdCreates(query: Query, items: readonly ItemKey[], now: number): Promise<boolean> {
+export async function holdCreates(query: Scope, items: readonly ItemKey[], now: number): Promise<boolean> {
   const { numUpdatedRows } = await waitingCreates(query)
     .set({ not_before: now + LONGEST_HOLD, due: now + LONGEST_HOLD })
     .where('entity', 'in', items.map(entity.task))
@@ -20,7 +20,7 @@ export async function holdCreates(query: Query, items: readonly ItemKey[], now: 
 }
 
 /** A list has come: what waited since before it was asked for waits no longer. */
-export async function releaseCreates(query: Query, sentAt: number): Promise<void> {
+export async function releaseCreates(query: Scope, sentAt: number): Promise<void> {
   await waitingCreates(query)
     .set(({ ref }) => ({ not_before: 0, due: ref('since') }))
     .where('not_before', '>', 0)
@@ -29,7 +29,7 @@ export async function releaseCreates(query: Query, sentAt: number): Promise<void
 }
 
 /** Never tried: those that failed have pauses of their own. */
-function waitingCreates(query: Query) {
+function waitingCreates(query: Scope) {
   return query
     .updateTable('outbox')
     .where('kind', '=', 'task')

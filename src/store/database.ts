@@ -2,9 +2,6 @@ import type { Database } from '../lib/sqlite.ts';
 import type { Scope } from './scope.ts';
 import type { Schema } from './tables.ts';
 
-/** What an operation runs on. */
-export type Query = Scope;
-
 /** The rows of one workspace, in the database that all workspaces share. */
 export interface Store extends Pick<Database<Schema>, 'file' | 'fault' | 'look'> {
   /** For single statements outside of a transaction. */

@@ -1,19 +1,19 @@
 import type { Selectable } from 'kysely';
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 import type { Tables } from './tables.ts';
 
 export type EntityRow = Selectable<Tables['entities']>;
 
-export async function findEntity(query: Query, entity: string): Promise<EntityRow | undefined> {
+export async function findEntity(query: Scope, entity: string): Promise<EntityRow | undefined> {
   return query.selectFrom('entities').selectAll().where('entity', '=', entity).executeTakeFirst();
 }
 
-export async function linksOfItem(query: Query, itemKey: string): Promise<EntityRow[]> {
+export async function linksOfItem(query: Scope, itemKey: string): Promise<EntityRow[]> {
   return query.selectFrom('entities').selectAll().where('item_key', '=', itemKey).where('kind', '=', 'link').execute();
 }
 
 /** Which of these there are. */
-export async function existingEntities(query: Query, names: readonly string[]): Promise<Set<string>> {
+export async function existingEntities(query: Scope, names: readonly string[]): Promise<Set<string>> {
   const found = new Set<string>();
   for (let at = 0; at < names.length; at += AT_ONCE) {
     const some = names.slice(at, at + AT_ONCE);
@@ -24,7 +24,7 @@ export async function existingEntities(query: Query, names: readonly string[]): 
 }
 
 /** The documents that an item has claimed. */
-export async function documentsOfItem(query: Query, itemKey: string): Promise<EntityRow[]> {
+export async function documentsOfItem(query: Scope, itemKey: string): Promise<EntityRow[]> {
   return query
     .selectFrom('entities')
     .selectAll()
@@ -33,14 +33,14 @@ export async function documentsOfItem(query: Query, itemKey: string): Promise<En
     .execute();
 }
 
-export async function linksOfTask(query: Query, taskId: string): Promise<EntityRow[]> {
+export async function linksOfTask(query: Scope, taskId: string): Promise<EntityRow[]> {
   return query.selectFrom('entities').selectAll().where('task_id', '=', taskId).where('kind', '=', 'link').execute();
 }
 
 const AT_ONCE = 500;
 
 /** The items that have links to one of these tasks. */
-export async function linkedItems(query: Query, taskIds: readonly string[]): Promise<string[]> {
+export async function linkedItems(query: Scope, taskIds: readonly string[]): Promise<string[]> {
   const keys = new Set<string>();
   for (let at = 0; at < taskIds.length; at += AT_ONCE) {
     const rows = await query
@@ -54,7 +54,7 @@ export async function linkedItems(query: Query, taskIds: readonly string[]): Pro
   return [...keys];
 }
 
-export async function saveEntity(query: Query, row: EntityRow): Promise<void> {
+export async function saveEntity(query: Scope, row: EntityRow): Promise<void> {
   const { entity: _, ...rest } = row;
   await query
     .insertInto('entities')
@@ -63,7 +63,7 @@ export async function saveEntity(query: Query, row: EntityRow): Promise<void> {
     .execute();
 }
 
-export async function forgetEntity(query: Query, entity: string): Promise<void> {
+export async function forgetEntity(query: Scope, entity: string): Promise<void> {
   await query.deleteFrom('entities').where('entity', '=', entity).execute();
 }
 

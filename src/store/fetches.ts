@@ -1,5 +1,5 @@
 import type { ItemReference } from '../model/item.ts';
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 
 /**
  * Objects to fetch from a provider: level-triggered, one row for each object however often it is asked for. `asks`
@@ -27,7 +27,7 @@ export interface FetchRequest {
 }
 
 /** Asks for an object. Asked again, the earliest time stays and a back-off goes on; the object is fetched once more. */
-export async function requestFetch(query: Query, request: FetchRequest): Promise<void> {
+export async function requestFetch(query: Scope, request: FetchRequest): Promise<void> {
   await query
     .insertInto('fetches')
     .values({
@@ -64,7 +64,7 @@ function keyOf({ kind, key, locator }: ItemReference): string {
  * from a clock that has since been set back, and counts as reached.
  */
 export async function dueFetches(
-  query: Query,
+  query: Scope,
   connection: string,
   now: number,
   furthest: number,
@@ -89,7 +89,7 @@ export async function dueFetches(
 }
 
 /** When the next fetch that waits may be tried; undefined where none waits. */
-export async function nextFetchTime(query: Query, now: number): Promise<number | undefined> {
+export async function nextFetchTime(query: Scope, now: number): Promise<number | undefined> {
   const row = await query
     .selectFrom('fetches')
     .select(({ fn }) => fn.min('not_before').as('time'))
@@ -99,7 +99,7 @@ export async function nextFetchTime(query: Query, now: number): Promise<number |
 }
 
 /** Removes a fetch that is done, unless it was asked for again since `fetch` was read: then it is due at once. */
-export async function settleFetch(query: Query, fetch: WantedFetch): Promise<void> {
+export async function settleFetch(query: Scope, fetch: WantedFetch): Promise<void> {
   const { numDeletedRows } = await query
     .deleteFrom('fetches')
     .where('reference', '=', fetch.key)
@@ -109,7 +109,7 @@ export async function settleFetch(query: Query, fetch: WantedFetch): Promise<voi
   await query.updateTable('fetches').set({ attempts: 0, error: null }).where('reference', '=', fetch.key).execute();
 }
 
-export async function postponeFetch(query: Query, key: string, error: string, notBefore: number): Promise<void> {
+export async function postponeFetch(query: Scope, key: string, error: string, notBefore: number): Promise<void> {
   await query
     .updateTable('fetches')
     .set(({ eb }) => ({ attempts: eb('attempts', '+', 1), error, not_before: notBefore }))
@@ -118,7 +118,7 @@ export async function postponeFetch(query: Query, key: string, error: string, no
 }
 
 /** Removes fetches of connections that are no longer configured, and says which connections those were. */
-export async function dropOrphanFetches(query: Query, connections: readonly string[]): Promise<string[]> {
+export async function dropOrphanFetches(query: Scope, connections: readonly string[]): Promise<string[]> {
   const orphans = await query
     .selectFrom('fetches')
     .select('connection')

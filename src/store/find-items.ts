@@ -1,20 +1,20 @@
 import type { ItemKey } from '../model/item.ts';
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 
 /** More items than these nobody looks through. */
 const MOST = 5;
 
 /** Items by their address, as their provider spells it. Newest first. */
-export function itemsAtUrl(query: Query, url: string): Promise<ItemKey[]> {
+export function itemsAtUrl(query: Scope, url: string): Promise<ItemKey[]> {
   return itemsWith(query, 'url', url);
 }
 
 /** Items by what people call them: `group/project#12`, or `!12` for a merge request, or `ENG-123`. Newest first. */
-export function itemsCalled(query: Query, text: string): Promise<ItemKey[]> {
+export function itemsCalled(query: Scope, text: string): Promise<ItemKey[]> {
   return itemsWith(query, 'called', text.replace(/!(?=\d+$)/, '#'));
 }
 
-async function itemsWith(query: Query, column: 'url' | 'called', text: string): Promise<ItemKey[]> {
+async function itemsWith(query: Scope, column: 'url' | 'called', text: string): Promise<ItemKey[]> {
   const rows = await query
     .selectFrom('items')
     .select('key')

@@ -1,4 +1,4 @@
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 
 /** A token that stands for the daemon's own key at the gateway. Only its SHA-256 is stored. */
 export interface GatewayToken {
@@ -9,7 +9,7 @@ export interface GatewayToken {
 }
 
 export async function addGatewayToken(
-  query: Query,
+  query: Scope,
   token: { readonly id: string; readonly digest: string; readonly description: string; readonly now: number },
 ): Promise<void> {
   const { id, digest, description, now } = token;
@@ -20,12 +20,12 @@ export async function addGatewayToken(
 }
 
 /** Digests of the tokens that are not revoked. */
-export async function liveDigests(query: Query): Promise<Set<string>> {
+export async function liveDigests(query: Scope): Promise<Set<string>> {
   const rows = await query.selectFrom('gateway_tokens').select('digest').where('revoked_at', 'is', null).execute();
   return new Set(rows.map(({ digest }) => digest));
 }
 
-export async function listGatewayTokens(query: Query): Promise<GatewayToken[]> {
+export async function listGatewayTokens(query: Scope): Promise<GatewayToken[]> {
   return query
     .selectFrom('gateway_tokens')
     .select(['id', 'description', 'created_at as createdAt', 'revoked_at as revokedAt'])
@@ -34,7 +34,7 @@ export async function listGatewayTokens(query: Query): Promise<GatewayToken[]> {
 }
 
 /** False when there is no such token, or it is revoked already. */
-export async function revokeGatewayToken(query: Query, id: string, now: number): Promise<boolean> {
+export async function revokeGatewayToken(query: Scope, id: string, now: number): Promise<boolean> {
   const { numUpdatedRows } = await query
     .updateTable('gateway_tokens')
     .set({ revoked_at: now })

@@ -1,6 +1,6 @@
 import { SyncError } from '../errors/sync-error.ts';
 import type { Effect } from '../model/change.ts';
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 
 /** Changes of one effect that wait together; what a person confirmed is not among them. */
 export interface GuardTally {
@@ -10,7 +10,7 @@ export interface GuardTally {
   readonly ahead: number;
 }
 
-export async function guardTally(query: Query): Promise<Record<Effect, GuardTally>> {
+export async function guardTally(query: Scope): Promise<Record<Effect, GuardTally>> {
   const rows = await query
     .selectFrom('outbox')
     .select((build) => ['effect', 'state', 'guard', 'kind', build.fn.countAll<number>().as('count')])
@@ -32,7 +32,7 @@ export async function guardTally(query: Query): Promise<Record<Effect, GuardTall
 }
 
 /** Decides on the fresh ones: holds this many of them, the latest, and lets the others pass. */
-export async function decideFresh(query: Query, effect: Effect, hold: number, error: string): Promise<void> {
+export async function decideFresh(query: Scope, effect: Effect, hold: number, error: string): Promise<void> {
   const fresh = query
     .selectFrom('outbox')
     .select('entity')
@@ -65,7 +65,7 @@ export type HeldChanges = Readonly<
 >;
 
 /** The changes that are held, by class: how many, and those that waited longest. */
-export async function heldChanges(query: Query, samples: number): Promise<HeldChanges> {
+export async function heldChanges(query: Scope, samples: number): Promise<HeldChanges> {
   const read = async (which: HeldClass) => {
     const counted = await heldOf(query, which)
       .select((build) => build.fn.countAll<number>().as('count'))
@@ -81,7 +81,7 @@ export async function heldChanges(query: Query, samples: number): Promise<HeldCh
   };
 }
 
-function heldOf(query: Query, which: HeldClass) {
+function heldOf(query: Scope, which: HeldClass) {
   const held = query.selectFrom('outbox').where('state', '=', 'held');
   if (which === 'refused') return held.where(({ or, eb }) => or([eb('guard', 'is', null), eb('guard', '!=', 'held')]));
   return held.where('guard', '=', 'held').where('effect', '=', EFFECT_OF[which]);
@@ -89,7 +89,7 @@ function heldOf(query: Query, which: HeldClass) {
 
 /** Lets held changes go; those that are named, or those of these classes. @returns how many */
 export async function releaseHeld(
-  query: Query,
+  query: Scope,
   wish: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] },
 ): Promise<number> {
   const { classes = [], entities = [] } = wish;
@@ -104,7 +104,7 @@ export async function releaseHeld(
 }
 
 /** Throws `not_found` where one of them is not held. */
-async function refuseUnheld(query: Query, entities: readonly string[]): Promise<void> {
+async function refuseUnheld(query: Scope, entities: readonly string[]): Promise<void> {
   const unheld: string[] = [];
   for (const entity of entities) if (!(await isHeld(query, entity))) unheld.push(entity);
   const [first] = unheld;
@@ -114,17 +114,17 @@ async function refuseUnheld(query: Query, entities: readonly string[]): Promise<
   throw new SyncError('not_found', `no change of ${first} is held${more}`, { hint });
 }
 
-async function isHeld(query: Query, entity: string): Promise<boolean> {
+async function isHeld(query: Scope, entity: string): Promise<boolean> {
   const held = query.selectFrom('outbox').select('entity').where('state', '=', 'held').where('entity', '=', entity);
   return (await held.executeTakeFirst()) !== undefined;
 }
 
-async function letGo(query: Query, choose: (update: ReturnType<typeof updateHeld>) => ReturnType<typeof updateHeld>) {
+async function letGo(query: Scope, choose: (update: ReturnType<typeof updateHeld>) => ReturnType<typeof updateHeld>) {
   const { numUpdatedRows } = await choose(updateHeld(query)).executeTakeFirstOrThrow();
   return Number(numUpdatedRows);
 }
 
-function updateHeld(query: Query) {
+function updateHeld(query: Scope) {
   const anew = { state: 'pending', guard: 'confirmed', error: null, attempts: 0, not_before: 0 } as const;
   return query.updateTable('outbox').set(anew).where('state', '=', 'held');
 }

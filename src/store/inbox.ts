@@ -1,6 +1,6 @@
 import type { Delivery, DeliveryState } from '../model/delivery.ts';
 import { packBody, type StoredBody, unpackBody } from './bodies.ts';
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 
 export interface PendingDelivery extends Delivery {
   readonly attempts: number;
@@ -10,7 +10,7 @@ export interface PendingDelivery extends Delivery {
 }
 
 /** Oldest first, at most `most` rows and about `mostBytes` of bodies, but always at least one. */
-export async function pendingDeliveries(query: Query, most: number, mostBytes: number): Promise<PendingDelivery[]> {
+export async function pendingDeliveries(query: Scope, most: number, mostBytes: number): Promise<PendingDelivery[]> {
   const sizes = await query
     .selectFrom('inbox')
     .select(({ fn }) => ['id', fn.coalesce('unpacked_length', fn<number>('length', ['body'])).as('bytes')])
@@ -42,7 +42,7 @@ export async function pendingDeliveries(query: Query, most: number, mostBytes: n
 }
 
 /** The highest id among the oldest pending deliveries; undefined where none is pending. */
-export async function lastOfOldest(query: Query, most: number): Promise<number | undefined> {
+export async function lastOfOldest(query: Scope, most: number): Promise<number | undefined> {
   const rows = await query
     .selectFrom('inbox')
     .select('id')
@@ -73,7 +73,7 @@ export interface Verdict {
 }
 
 /** Moves deliveries to their end. Rows of one state and reason go in one statement. */
-export async function settleDeliveries(query: Query, verdicts: readonly Verdict[], now: number): Promise<void> {
+export async function settleDeliveries(query: Scope, verdicts: readonly Verdict[], now: number): Promise<void> {
   const groups = Map.groupBy(verdicts, ({ state, reason }) => `${state} ${reason ?? ''}`);
   for (const group of groups.values()) {
     const { state, reason } = group[0] as Verdict;
@@ -89,7 +89,7 @@ export async function settleDeliveries(query: Query, verdicts: readonly Verdict[
   }
 }
 
-export async function countAttempt(query: Query, ids: readonly number[]): Promise<void> {
+export async function countAttempt(query: Scope, ids: readonly number[]): Promise<void> {
   await query
     .updateTable('inbox')
     .set(({ eb }) => ({ attempts: eb('attempts', '+', 1) }))
@@ -115,7 +115,7 @@ function keyOfPart(content: string): string {
 
 /** Which of these elements are in quarantine for what they cost. */
 export async function costlyParts(
-  query: Query,
+  query: Scope,
   connection: string,
   contents: readonly string[],
 ): Promise<ReadonlySet<string>> {
@@ -132,7 +132,7 @@ export async function costlyParts(
 
 /** Puts elements of a page into quarantine. One that stands there already stays as it is. */
 export async function quarantineParts(
-  query: Query,
+  query: Scope,
   page: Pick<Delivery, 'connection' | 'source' | 'event' | 'receivedAt'>,
   parts: readonly CostlyPart[],
   now: number,
@@ -156,7 +156,7 @@ export async function quarantineParts(
 }
 
 /** Deliveries in quarantine that are to be tried again: these, or all that took more than they may. @returns how many */
-export async function retryQuarantined(query: Query, which: readonly number[] | 'costly' | 'all'): Promise<number> {
+export async function retryQuarantined(query: Scope, which: readonly number[] | 'costly' | 'all'): Promise<number> {
   const { numUpdatedRows } = await query
     .updateTable('inbox')
     .set({ state: 'pending', attempts: 0, reason: null, settled_at: null })
@@ -178,7 +178,7 @@ export interface QuarantinedDelivery {
 }
 
 /** The latest first. */
-export async function quarantined(query: Query, limit: number): Promise<QuarantinedDelivery[]> {
+export async function quarantined(query: Scope, limit: number): Promise<QuarantinedDelivery[]> {
   return query
     .selectFrom('inbox')
     .select(['id', 'connection', 'event', 'received_at as receivedAt', 'reason'])
@@ -201,7 +201,7 @@ export interface ToldDelivery {
 }
 
 /** Undefined once it has been purged. */
-export async function findDelivery(query: Query, id: number): Promise<ToldDelivery | undefined> {
+export async function findDelivery(query: Scope, id: number): Promise<ToldDelivery | undefined> {
   return query
     .selectFrom('inbox')
     .select(['id', 'connection', 'source', 'event', 'delivery_key as key', 'received_at as receivedAt'])

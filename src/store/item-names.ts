@@ -1,8 +1,8 @@
 import type { ItemKey } from '../model/item.ts';
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 
 /** Replaces the names of a work item. @returns whether they are others than before */
-export async function saveItemNames(query: Query, itemKey: ItemKey, names: readonly string[]): Promise<boolean> {
+export async function saveItemNames(query: Scope, itemKey: ItemKey, names: readonly string[]): Promise<boolean> {
   const before = new Set(await namesOfItem(query, itemKey));
   if (before.size === names.length && names.every((name) => before.has(name))) return false;
   await query.deleteFrom('item_names').where('item_key', '=', itemKey).execute();
@@ -11,7 +11,7 @@ export async function saveItemNames(query: Query, itemKey: ItemKey, names: reado
   return true;
 }
 
-async function namesOfItem(query: Query, itemKey: ItemKey): Promise<string[]> {
+async function namesOfItem(query: Scope, itemKey: ItemKey): Promise<string[]> {
   const rows = await query.selectFrom('item_names').select('name').where('item_key', '=', itemKey).execute();
   return rows.map(({ name }) => name);
 }
@@ -24,7 +24,7 @@ export interface NamedItem {
 }
 
 /** The work items that go by one of these names. */
-export async function itemsNamed(query: Query, names: readonly string[]): Promise<NamedItem[]> {
+export async function itemsNamed(query: Scope, names: readonly string[]): Promise<NamedItem[]> {
   if (names.length === 0) return [];
   return query
     .selectFrom('item_names')

@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
 import type { Item, ItemKey } from '../model/item.ts';
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 import type { Tables } from './tables.ts';
 
 export type ItemRow = Selectable<Tables['items']>;
@@ -11,7 +11,7 @@ export type ItemMark = Pick<ItemRow, 'key' | 'provider_time' | 'hash'>;
 /** SQLite takes 32 766 parameters in a statement; this also keeps the set of statement texts small. */
 const KEYS_AT_ONCE = 500;
 
-export async function itemMarks(query: Query, keys: readonly ItemKey[]): Promise<Map<ItemKey, ItemMark>> {
+export async function itemMarks(query: Scope, keys: readonly ItemKey[]): Promise<Map<ItemKey, ItemMark>> {
   const marks = new Map<ItemKey, ItemMark>();
   for (let at = 0; at < keys.length; at += KEYS_AT_ONCE) {
     const rows = await query
@@ -25,12 +25,12 @@ export async function itemMarks(query: Query, keys: readonly ItemKey[]): Promise
 }
 
 /** Which of these are keys of items. */
-export async function existingItems(query: Query, keys: readonly string[]): Promise<ItemKey[]> {
+export async function existingItems(query: Scope, keys: readonly string[]): Promise<ItemKey[]> {
   return [...(await itemMarks(query, [...new Set(keys)])).keys()];
 }
 
 /** Items that are neither finished nor gone, by their keys. */
-export async function openItemsAfter(query: Query, after: ItemKey, most: number): Promise<ItemKey[]> {
+export async function openItemsAfter(query: Scope, after: ItemKey, most: number): Promise<ItemKey[]> {
   const rows = await query
     .selectFrom('items')
     .select('key')
@@ -43,7 +43,7 @@ export async function openItemsAfter(query: Query, after: ItemKey, most: number)
   return rows.map(({ key }) => key);
 }
 
-export async function findItem(query: Query, key: ItemKey): Promise<ItemRow | undefined> {
+export async function findItem(query: Scope, key: ItemKey): Promise<ItemRow | undefined> {
   return query.selectFrom('items').selectAll().where('key', '=', key).executeTakeFirst();
 }
 
@@ -51,7 +51,7 @@ export async function findItem(query: Query, key: ItemKey): Promise<ItemRow | un
 export type NewItem = Omit<ItemRow, 'standing' | 'url' | 'called'>;
 
 /** What stands for it stays as it was. */
-export async function saveItem(query: Query, row: NewItem): Promise<void> {
+export async function saveItem(query: Scope, row: NewItem): Promise<void> {
   const { key: _, ...rest } = row;
   await query
     .insertInto('items')
@@ -70,12 +70,12 @@ export function readFields(row: Pick<ItemRow, 'fields'>): StoredItem {
 }
 
 /** The tasks that stand for a work item, as they were last told. */
-export async function readStanding(query: Query, key: ItemKey): Promise<readonly string[]> {
+export async function readStanding(query: Scope, key: ItemKey): Promise<readonly string[]> {
   const row = await query.selectFrom('items').select('standing').where('key', '=', key).executeTakeFirst();
   return row?.standing ? (JSON.parse(row.standing) as string[]) : [];
 }
 
-export async function saveStanding(query: Query, key: ItemKey, taskIds: readonly string[]): Promise<void> {
+export async function saveStanding(query: Scope, key: ItemKey, taskIds: readonly string[]): Promise<void> {
   await query
     .updateTable('items')
     .set({ standing: taskIds.length === 0 ? null : JSON.stringify(taskIds) })

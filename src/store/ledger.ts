@@ -1,17 +1,17 @@
 import type { Selectable } from 'kysely';
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 import type { Tables } from './tables.ts';
 
 export type LedgerRow = Selectable<Tables['ledger']>;
 
 /** All requests that may still count in a quota window, oldest first. A few hundred at most. */
-export async function readLedger(query: Query): Promise<LedgerRow[]> {
+export async function readLedger(query: Scope): Promise<LedgerRow[]> {
   return query.selectFrom('ledger').selectAll().orderBy('id').execute();
 }
 
 /** Adds a request that is about to be sent. The caller gives the id, so that a rolled-back one is never used again. */
 export async function addLedgerRow(
-  query: Query,
+  query: Scope,
   row: Pick<LedgerRow, 'id' | 'boot' | 'lane' | 'started'>,
 ): Promise<void> {
   await query.insertInto('ledger').values(row).execute();
@@ -19,7 +19,7 @@ export async function addLedgerRow(
 
 /** Says how a request ended. `completed` is in monotonic milliseconds of the row's boot. */
 export async function endLedgerRow(
-  query: Query,
+  query: Scope,
   id: number,
   completed: number,
   status: number | undefined,
@@ -32,14 +32,14 @@ export async function endLedgerRow(
 }
 
 /** Gives a row other times: of a new boot, or of a request whose end nobody saw. */
-export async function redateLedgerRow(query: Query, row: LedgerRow): Promise<void> {
+export async function redateLedgerRow(query: Scope, row: LedgerRow): Promise<void> {
   const { id, boot, started, completed } = row;
   await query.updateTable('ledger').set({ boot, started, completed }).where('id', '=', id).execute();
 }
 
 /** Removes the rows that ended before `completedBefore`, and those named: they were never sent. */
 export async function forgetLedgerRows(
-  query: Query,
+  query: Scope,
   completedBefore: number,
   neverSent: readonly number[],
 ): Promise<void> {

@@ -1,20 +1,20 @@
 import { entity } from '../model/change.ts';
 import { type Lane, patience } from '../model/lane.ts';
-import type { Query } from './database.ts';
 import { readMeta } from './meta.ts';
 import { addDifference } from './outbox.ts';
+import type { Scope } from './scope.ts';
 
 /** Names of facts in the `meta` table: when the workspace's content was last read completely. */
 export const TASKS_READ = 'tasks_read_at';
 export const PULL_REQUESTS_READ = 'pull_requests_read_at';
 
 /** Whether both lists were read completely at least once: before that nothing is written. */
-export async function firstReadsDone(query: Query): Promise<boolean> {
+export async function firstReadsDone(query: Scope): Promise<boolean> {
   return (await readMeta(query, TASKS_READ)) !== undefined && (await readMeta(query, PULL_REQUESTS_READ)) !== undefined;
 }
 
 /** At the start: asks for the lists that were never read, at once. */
-export async function wishFirstReads(query: Query, now: number): Promise<void> {
+export async function wishFirstReads(query: Scope, now: number): Promise<void> {
   const wishes = [
     [TASKS_READ, entity.readTasks],
     [PULL_REQUESTS_READ, entity.readPullRequests],
@@ -28,7 +28,7 @@ export async function wishFirstReads(query: Query, now: number): Promise<void> {
 
 /** Asks for reads by their entities, at once; in the lane of backfills for what nobody waits for. */
 export async function wishReads(
-  query: Query,
+  query: Scope,
   entities: readonly string[],
   now: number,
   lane: Lane = 'read',
@@ -48,7 +48,7 @@ export interface ListWish {
 }
 
 /** Asks for one complete read of the task list; a read that waits already serves this wish too. */
-export async function wishTaskList(query: Query, { now, usedShare, lane, notBefore }: ListWish): Promise<void> {
+export async function wishTaskList(query: Scope, { now, usedShare, lane, notBefore }: ListWish): Promise<void> {
   const due = now + patience(lane, usedShare).quiet;
   await addDifference(query, {
     entity: entity.readTasks,

@@ -1,5 +1,5 @@
 import type { ItemKey } from '../model/item.ts';
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 
 /** What a text names, and why; `reason` is the caller's own, without the delivery. */
 export interface StoredMention<Reason extends object> {
@@ -22,7 +22,7 @@ export interface SavedMentions<Reason extends object> {
  * long as it stays as it is.
  */
 export async function saveMentions<Reason extends object>(
-  query: Query,
+  query: Scope,
   itemKey: ItemKey,
   mentions: readonly StoredMention<Reason>[],
   delivery: number | undefined,
@@ -42,7 +42,7 @@ export async function saveMentions<Reason extends object>(
 }
 
 /** What was kept of an item's mentions, by name. */
-export async function readMentions(query: Query, itemKey: ItemKey): Promise<Map<string, Brought<object>>> {
+export async function readMentions(query: Scope, itemKey: ItemKey): Promise<Map<string, Brought<object>>> {
   const rows = await query.selectFrom('mentions').select(['name', 'reason']).where('item_key', '=', itemKey).execute();
   return new Map(rows.map(({ name, reason }) => [name, JSON.parse(reason) as Brought<object>]));
 }
@@ -61,7 +61,7 @@ function keepDelivery<Reason extends object>(
 const AT_ONCE = 500;
 
 /** The items that name one of these. */
-export async function itemsNaming(query: Query, names: readonly string[]): Promise<ItemKey[]> {
+export async function itemsNaming(query: Scope, names: readonly string[]): Promise<ItemKey[]> {
   const keys = new Set<ItemKey>();
   for (let at = 0; at < names.length; at += AT_ONCE) {
     const rows = await query

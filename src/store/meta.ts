@@ -1,16 +1,16 @@
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 
 /** Name of a fact: the workspace's id, as it told the daemon's key. */
 export const WORKSPACE_ID = 'workspace_id';
 
 /** A single fact by its name, or undefined where it was never written. */
-export async function readMeta(query: Query, name: string): Promise<string | undefined> {
+export async function readMeta(query: Scope, name: string): Promise<string | undefined> {
   const row = await query.selectFrom('meta').select('value').where('name', '=', name).executeTakeFirst();
   return row?.value;
 }
 
 /** Writes a single fact over the one before. */
-export async function writeMeta(query: Query, name: string, value: string): Promise<void> {
+export async function writeMeta(query: Scope, name: string, value: string): Promise<void> {
   await query
     .insertInto('meta')
     .values({ name, value })
@@ -18,18 +18,18 @@ export async function writeMeta(query: Query, name: string, value: string): Prom
     .execute();
 }
 
-export async function forgetMeta(query: Query, name: string): Promise<void> {
+export async function forgetMeta(query: Scope, name: string): Promise<void> {
   await query.deleteFrom('meta').where('name', '=', name).execute();
 }
 
 /** When triage was switched on for a connection, epoch milliseconds. */
-export async function triageSince(query: Query, connection: string): Promise<number | undefined> {
+export async function triageSince(query: Scope, connection: string): Promise<number | undefined> {
   const since = await readMeta(query, `triage.since.${connection}`);
   return since === undefined ? undefined : Number(since);
 }
 
 /** Triage is on for these connections, and for no others; for those where it was not, from now. */
-export async function switchTriage(query: Query, connections: readonly string[], now: number): Promise<void> {
+export async function switchTriage(query: Scope, connections: readonly string[], now: number): Promise<void> {
   const names = connections.map((connection) => `triage.since.${connection}`);
   await query
     .deleteFrom('meta')

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import type { Query } from './database.ts';
 import { findChange, type OutboxRow } from './outbox.ts';
+import type { Scope } from './scope.ts';
 import type { Queue } from './tables.ts';
 
 /** What may go at present. */
@@ -34,7 +34,7 @@ const FINISHED = 1.1;
  *
  * Within one queue the order does not depend on the time, so that an index answers; the first of each are compared here.
  */
-async function readyChange(query: Query, eligible: Eligible): Promise<Due | undefined> {
+async function readyChange(query: Scope, eligible: Eligible): Promise<Due | undefined> {
   const firsts = await firstOfEach(query, eligible, queuesOf(eligible));
   return best(firsts, eligible);
 }
@@ -52,7 +52,7 @@ function before(a: First, b: First, { now, inTurn }: Eligible): number {
   return (inTurn ? a.not_before - b.not_before : 0) || age(b) - age(a) || (a.entity < b.entity ? -1 : 1);
 }
 
-async function firstOfEach(query: Query, eligible: Eligible, queues: readonly Queue[]): Promise<First[]> {
+async function firstOfEach(query: Scope, eligible: Eligible, queues: readonly Queue[]): Promise<First[]> {
   const { now, ahead = 0, inTurn = false } = eligible;
   const first = (queue: Queue) => {
     const ready = waitingIn(query, queue, eligible)
@@ -68,31 +68,31 @@ async function firstOfEach(query: Query, eligible: Eligible, queues: readonly Qu
 }
 
 /** The whole row of the change that is to be sent now. */
-export async function nextChange(query: Query, eligible: Eligible): Promise<OutboxRow | undefined> {
+export async function nextChange(query: Scope, eligible: Eligible): Promise<OutboxRow | undefined> {
   const ready = await readyChange(query, eligible);
   return ready && findChange(query, ready.entity);
 }
 
 /** When the next change may be sent, and how urgent it is; undefined when none waits. */
-export async function nextDue(query: Query, eligible: Eligible): Promise<Due | undefined> {
+export async function nextDue(query: Scope, eligible: Eligible): Promise<Due | undefined> {
   if (!(await isAnyPending(query))) return undefined;
   return (await readyChange(query, eligible)) ?? earliest(query, eligible, queuesOf(eligible));
 }
 
 /** Most workspaces have nothing to send most of the time: that is told by one look at an index. */
-async function isAnyPending(query: Query): Promise<boolean> {
+async function isAnyPending(query: Scope): Promise<boolean> {
   const any = query.selectFrom('outbox').select('entity').where('state', '=', 'pending').limit(1);
   return (await any.executeTakeFirst()) !== undefined;
 }
 
 /** When the first change that goes before all backfills may be sent. */
-export async function nextLive(query: Query, eligible: Eligible): Promise<Due | undefined> {
+export async function nextLive(query: Scope, eligible: Eligible): Promise<Due | undefined> {
   const live = queuesOf(eligible).filter((queue) => queue !== 'backfill');
   return best(await firstOfEach(query, eligible, live), eligible) ?? earliest(query, eligible, live);
 }
 
 /** Where nothing is ready: of those that are not yet due the first, and of those that failed the first whose pause ends. */
-async function earliest(query: Query, eligible: Eligible, queues: readonly Queue[]): Promise<Due | undefined> {
+async function earliest(query: Scope, eligible: Eligible, queues: readonly Queue[]): Promise<Due | undefined> {
   const { now, ahead = 0 } = eligible;
   const soonest = (queue: Queue) => {
     const later = waitingIn(query, queue, eligible)
@@ -113,7 +113,7 @@ async function earliest(query: Query, eligible: Eligible, queues: readonly Queue
 }
 
 /** When the first so many live changes are due, ascending. */
-export async function firstDues(query: Query, count: number): Promise<number[]> {
+export async function firstDues(query: Scope, count: number): Promise<number[]> {
   const rows = await unionOf(
     LIVE.map((queue) => {
       const first = waitingIn(query, queue).orderBy('due').orderBy('entity').limit(count);
@@ -133,7 +133,7 @@ const LONGEST_PAUSE = 1_000_000;
  * What came in the future, or waits further ahead than anything is made to wait, is from a clock that has since been set
  * back: it counts as come just now. @returns how many there were
  */
-export async function redateFuture(query: Query, now: number): Promise<number> {
+export async function redateFuture(query: Scope, now: number): Promise<number> {
   const waiting = query
     .updateTable('outbox')
     .where('state', '=', 'pending')
@@ -153,7 +153,7 @@ export async function redateFuture(query: Query, now: number): Promise<number> {
 
 const COLUMNS = ['entity', 'queue', 'lane', 'due', 'not_before'] as const;
 
-function waitingIn(query: Query, queue: Queue, { onlyWrites = false }: Pick<Eligible, 'onlyWrites'> = {}) {
+function waitingIn(query: Scope, queue: Queue, { onlyWrites = false }: Pick<Eligible, 'onlyWrites'> = {}) {
   return query
     .selectFrom('outbox')
     .select(COLUMNS)

@@ -2,9 +2,9 @@ import type { Selectable } from 'kysely';
 import { entity } from '../model/change.ts';
 import type { StandingComment } from '../model/comment.ts';
 import type { ItemKey } from '../model/item.ts';
-import type { Query } from './database.ts';
 import { json } from './entities.ts';
 import { areUnderWay } from './outbox.ts';
+import type { Scope } from './scope.ts';
 import type { Tables } from './tables.ts';
 
 /**
@@ -28,7 +28,7 @@ interface Wish {
 }
 
 /** Says what is wanted. Unchanged means no write. */
-export async function wantNotice(query: Query, { itemKey, kind, connection, wanted, isDone }: Wish): Promise<void> {
+export async function wantNotice(query: Scope, { itemKey, kind, connection, wanted, isDone }: Wish): Promise<void> {
   const row = await findNotice(query, itemKey, kind);
   if (!row && wanted === null) return;
   const done = isDone ? wanted : (row?.done ?? null);
@@ -43,12 +43,12 @@ export async function wantNotice(query: Query, { itemKey, kind, connection, want
 }
 
 /** A closing that was carried out does not count any more: what is reopened at the workspace may be closed once more. */
-export async function forgetNotice(query: Query, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<void> {
+export async function forgetNotice(query: Scope, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<void> {
   await query.deleteFrom('notices').where('item_key', '=', itemKey).where('kind', '=', kind).execute();
 }
 
 /** What was never written need not be until all of it is known. */
-export async function deferComment(query: Query, itemKey: ItemKey): Promise<void> {
+export async function deferComment(query: Scope, itemKey: ItemKey): Promise<void> {
   await query
     .deleteFrom('notices')
     .where('item_key', '=', itemKey)
@@ -58,7 +58,7 @@ export async function deferComment(query: Query, itemKey: ItemKey): Promise<void
     .execute();
 }
 
-async function findNotice(query: Query, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<NoticeRow | undefined> {
+async function findNotice(query: Scope, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<NoticeRow | undefined> {
   return query
     .selectFrom('notices')
     .selectAll()
@@ -68,7 +68,7 @@ async function findNotice(query: Query, itemKey: ItemKey, kind: NoticeRow['kind'
 }
 
 /** Those of an item. */
-export async function noticesOf(query: Query, itemKey: ItemKey): Promise<NoticeRow[]> {
+export async function noticesOf(query: Scope, itemKey: ItemKey): Promise<NoticeRow[]> {
   return query.selectFrom('notices').selectAll().where('item_key', '=', itemKey).orderBy('kind').execute();
 }
 
@@ -76,7 +76,7 @@ export async function noticesOf(query: Query, itemKey: ItemKey): Promise<NoticeR
  * Those that may be tried, of these connections. While the list of tasks is read, a first comment waits: an item may name a
  * task that only this list brings. A time over an hour ahead can only come from a clock that was set back.
  */
-export async function dueNotices(query: Query, connections: readonly string[], now: number): Promise<NoticeRow[]> {
+export async function dueNotices(query: Scope, connections: readonly string[], now: number): Promise<NoticeRow[]> {
   return waiting(query, connections, await isReadingTasks(query))
     .where(({ or, eb }) => or([eb('not_before', '<=', now), eb('not_before', '>', now + LONGEST_AHEAD)]))
     .orderBy('not_before')
@@ -87,17 +87,17 @@ export async function dueNotices(query: Query, connections: readonly string[], n
 const LONGEST_AHEAD = 3_600_000;
 
 /** When the next may be tried. */
-export async function nextNotice(query: Query, connections: readonly string[]): Promise<number | undefined> {
+export async function nextNotice(query: Scope, connections: readonly string[]): Promise<number | undefined> {
   const open = waiting(query, connections, await isReadingTasks(query));
   const row = await open.orderBy('not_before').limit(1).executeTakeFirst();
   return row?.not_before;
 }
 
-function isReadingTasks(query: Query): Promise<boolean> {
+function isReadingTasks(query: Scope): Promise<boolean> {
   return areUnderWay(query, [entity.readTasks]);
 }
 
-function waiting(query: Query, connections: readonly string[], isReading: boolean) {
+function waiting(query: Scope, connections: readonly string[], isReading: boolean) {
   const open = query
     .selectFrom('notices')
     .selectAll()
@@ -108,7 +108,7 @@ function waiting(query: Query, connections: readonly string[], isReading: boolea
 
 /** It was written as it was wanted then. A comment that was put off meanwhile stands all the same. */
 export async function settleNotice(
-  query: Query,
+  query: Scope,
   notice: NoticeRow,
   sent: string | null,
   comment?: StandingComment,
@@ -125,12 +125,12 @@ export async function settleNotice(
 }
 
 /** The comment that stands at the vendor; undefined where none was written, or nobody knows by whom. */
-export async function standingComment(query: Query, itemKey: ItemKey): Promise<StandingComment | undefined> {
+export async function standingComment(query: Scope, itemKey: ItemKey): Promise<StandingComment | undefined> {
   return json<StandingComment>((await findNotice(query, itemKey, 'comment'))?.standing ?? null);
 }
 
 export async function updateNotice(
-  query: Query,
+  query: Scope,
   { item_key, kind }: NoticeRow,
   set: Partial<NoticeRow>,
 ): Promise<void> {
@@ -138,7 +138,7 @@ export async function updateNotice(
 }
 
 /** At the start: rights may have been given since. */
-export async function retryRefused(query: Query): Promise<void> {
+export async function retryRefused(query: Scope): Promise<void> {
   const anew = { state: 'waiting', attempts: 0, not_before: 0 } as const;
   await query.updateTable('notices').set(anew).where('state', '=', 'refused').execute();
 }

@@ -1,6 +1,6 @@
 import type { Selectable, Updateable } from 'kysely';
 import type { Effect } from '../model/change.ts';
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 import type { Tables } from './tables.ts';
 
 export type OutboxRow = Selectable<Tables['outbox']>;
@@ -36,12 +36,12 @@ export interface Difference {
 /** More than this many waiting deliveries of one change are not remembered one by one. */
 const MOST_WAITING = 100;
 
-export async function findChange(query: Query, entity: string): Promise<OutboxRow | undefined> {
+export async function findChange(query: Scope, entity: string): Promise<OutboxRow | undefined> {
   return query.selectFrom('outbox').selectAll().where('entity', '=', entity).executeTakeFirst();
 }
 
 /** Whether one of these is to be sent, or was and nobody knows what became of it. What waits for a person is not. */
-export async function areUnderWay(query: Query, entities: readonly string[]): Promise<boolean> {
+export async function areUnderWay(query: Scope, entities: readonly string[]): Promise<boolean> {
   const row = await query
     .selectFrom('outbox')
     .select('entity')
@@ -57,7 +57,7 @@ export async function areUnderWay(query: Query, entities: readonly string[]): Pr
  * end; a held one gets a new chance where what it would send has changed, and one that the guard holds also where it is no
  * longer what the guard held it for. A change of a backfill goes to the lane of the live delivery that says it too.
  */
-export async function addDifference(query: Query, difference: Difference): Promise<void> {
+export async function addDifference(query: Scope, difference: Difference): Promise<void> {
   const present = await findChange(query, difference.entity);
   if (present === undefined) return insert(query, difference);
   // The first ones are kept: a request in flight counts those that it serves from the start.
@@ -102,7 +102,7 @@ function freshGuard({ confirmed }: Difference): OutboxRow['guard'] {
   return confirmed ? 'confirmed' : null;
 }
 
-async function insert(query: Query, difference: Difference): Promise<void> {
+async function insert(query: Scope, difference: Difference): Promise<void> {
   const { notBefore, renewed: _, confirmed: __, longest: ___, waiting, ...columns } = difference;
   const guard = freshGuard(difference);
   await query
@@ -112,7 +112,7 @@ async function insert(query: Query, difference: Difference): Promise<void> {
 }
 
 /** The difference vanished before it was sent. A request in flight, or of unknown fate, settles its own row. */
-export async function dropDifference(query: Query, entity: string): Promise<void> {
+export async function dropDifference(query: Scope, entity: string): Promise<void> {
   await query
     .deleteFrom('outbox')
     .where('entity', '=', entity)
@@ -122,7 +122,7 @@ export async function dropDifference(query: Query, entity: string): Promise<void
 }
 
 /** Requests that wait or are on the wire. */
-export async function countWaiting(query: Query): Promise<{ reads: number; writes: number }> {
+export async function countWaiting(query: Scope): Promise<{ reads: number; writes: number }> {
   const { all, reads } = await query
     .selectFrom('outbox')
     .select(({ fn }) => [
@@ -135,7 +135,7 @@ export async function countWaiting(query: Query): Promise<{ reads: number; write
 }
 
 /** How many wait in each lane. */
-export async function waitingByLane(query: Query): Promise<{ lane: OutboxRow['lane']; count: number }[]> {
+export async function waitingByLane(query: Scope): Promise<{ lane: OutboxRow['lane']; count: number }[]> {
   return query
     .selectFrom('outbox')
     .select((build) => ['lane', build.fn.countAll<number>().as('count')])
@@ -145,7 +145,7 @@ export async function waitingByLane(query: Query): Promise<{ lane: OutboxRow['la
 }
 
 /** Pages of backfills that are not taken over yet, and changes of backfills that are not settled and wait for no person. */
-export async function countBackfilled(query: Query): Promise<{ pending: number; changes: number }> {
+export async function countBackfilled(query: Scope): Promise<{ pending: number; changes: number }> {
   const pages = await query
     .selectFrom('inbox')
     .select(({ fn }) => fn.countAll<number>().as('count'))
@@ -162,7 +162,7 @@ export async function countBackfilled(query: Query): Promise<{ pending: number; 
 }
 
 /** A person wants these sent: now, and whatever the mass-change guard says. */
-export async function hurry(query: Query, entities: readonly string[]): Promise<void> {
+export async function hurry(query: Scope, entities: readonly string[]): Promise<void> {
   for (const entity of entities) {
     await query
       .updateTable('outbox')
@@ -173,11 +173,11 @@ export async function hurry(query: Query, entities: readonly string[]): Promise<
   }
 }
 
-export async function updateChange(query: Query, entity: string, set: OutboxUpdate): Promise<void> {
+export async function updateChange(query: Scope, entity: string, set: OutboxUpdate): Promise<void> {
   await query.updateTable('outbox').set(set).where('entity', '=', entity).execute();
 }
 
-export async function removeChange(query: Query, entity: string): Promise<void> {
+export async function removeChange(query: Scope, entity: string): Promise<void> {
   await query.deleteFrom('outbox').where('entity', '=', entity).execute();
 }
 

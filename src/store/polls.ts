@@ -1,4 +1,4 @@
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 
 /** An unfinished walk. */
 export interface Walk {
@@ -27,7 +27,7 @@ export interface PollState {
 /** Failures that concern a whole connection, such as a list of units that cannot be read, are kept under this name. */
 export const ALL_UNITS = '*';
 
-export async function loadPollState(query: Query, connection: string, unit: string): Promise<PollState> {
+export async function loadPollState(query: Scope, connection: string, unit: string): Promise<PollState> {
   const row = await query
     .selectFrom('polls')
     .select(['watermark', 'walk', 'etag', 'digest'])
@@ -44,7 +44,7 @@ export async function loadPollState(query: Query, connection: string, unit: stri
 
 /** Saves where a walk stands after a page. A page that came in ends an earlier failure; `completedAt` with the last. */
 export async function savePollState(
-  query: Query,
+  query: Scope,
   connection: string,
   unit: string,
   state: PollState,
@@ -68,7 +68,7 @@ export async function savePollState(
 
 /** Records why a poll failed; the position stays as it is. */
 export async function recordPollFailure(
-  query: Query,
+  query: Scope,
   connection: string,
   unit: string,
   error: string,
@@ -83,7 +83,7 @@ export async function recordPollFailure(
 }
 
 /** Takes back a failure of the whole connection; says nothing where there is none, so that a good cycle costs no write. */
-export async function clearConnectionFailure(query: Query, connection: string): Promise<void> {
+export async function clearConnectionFailure(query: Scope, connection: string): Promise<void> {
   const found = await query
     .selectFrom('polls')
     .select('unit')

@@ -1,10 +1,10 @@
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 
 /**
  * Empties the bodies of deliveries that were settled before `before`, at most `most` of them; returns how many.
  * Pending bodies are still to be read, and quarantined ones wait for a person: both stay.
  */
-export async function purgeBodies(query: Query, before: number, most: number): Promise<number> {
+export async function purgeBodies(query: Scope, before: number, most: number): Promise<number> {
   const { numUpdatedRows } = await query
     .updateTable('inbox')
     .set({ body: null, unpacked_length: null })
@@ -27,7 +27,7 @@ export async function purgeBodies(query: Query, before: number, most: number): P
 }
 
 /** Deletes deliveries received before `before` that are no longer pending, at most `most`; returns how many. */
-export async function deleteDeliveries(query: Query, before: number, most: number): Promise<number> {
+export async function deleteDeliveries(query: Scope, before: number, most: number): Promise<number> {
   const { numDeletedRows } = await query
     .deleteFrom('inbox')
     .where(

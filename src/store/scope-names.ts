@@ -1,4 +1,4 @@
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 
 /** What a name of a connection's configuration leads to, as `model/names.ts` says it. */
 export interface StoredName {
@@ -15,7 +15,7 @@ export interface StoredName {
  * is bound to what it leads to then.
  */
 export async function loadNames(
-  query: Query,
+  query: Scope,
   connection: string,
   entries: readonly string[],
 ): Promise<readonly StoredName[]> {
@@ -32,7 +32,7 @@ export async function loadNames(
 }
 
 export async function saveName(
-  query: Query,
+  query: Scope,
   connection: string,
   { entry, askedAt, ...rest }: StoredName,
 ): Promise<void> {
@@ -49,7 +49,7 @@ export async function saveName(
  * unfinished backfills of them end.
  */
 export async function restartUnits(
-  query: Query,
+  query: Scope,
   connection: string,
   units: readonly string[],
   { now, reason }: { readonly now: number; readonly reason: string },
@@ -67,7 +67,7 @@ export async function restartUnits(
 }
 
 /** Every unit of a connection of which something is kept. */
-export async function keptUnits(query: Query, connection: string): Promise<readonly string[]> {
+export async function keptUnits(query: Scope, connection: string): Promise<readonly string[]> {
   const kept = await Promise.all(
     (['polls', 'sweeps', 'backfills'] as const).map((table) =>
       query.selectFrom(table).select('unit').where('connection', '=', connection).execute(),

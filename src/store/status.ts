@@ -4,9 +4,8 @@ import type { ChangeState, EntityKind } from '../model/change.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
 import { LANES, type Lane } from '../model/lane.ts';
 import { type BackfillStatus, backfillsOf } from './backfills.ts';
-import type { Query } from './database.ts';
 import { ALL_UNITS } from './polls.ts';
-import type { Sql } from './scope.ts';
+import type { Scope, Sql } from './scope.ts';
 import { type SweepReports, sweepsOf } from './workspace-sweeps.ts';
 import { type Turn, turnsOf } from './workspace-turn.ts';
 
@@ -116,7 +115,7 @@ export interface StoredStatus {
 }
 
 /** Of one workspace. See `readStatuses`. */
-export async function readStatus({ whole, workspace }: Query, now: number): Promise<StoredStatus> {
+export async function readStatus({ whole, workspace }: Scope, now: number): Promise<StoredStatus> {
   const statuses = await readStatuses(whole, [workspace], now);
   return statuses.get(workspace) as StoredStatus;
 }

@@ -1,9 +1,9 @@
 import type { ItemKey } from '../model/item.ts';
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 
 /** The last sweep of a unit that reached its end. */
 export async function recordSweep(
-  query: Query,
+  query: Scope,
   { connection, unit }: { readonly connection: string; readonly unit: string },
   result: { readonly at: number; readonly listed: number; readonly asked: number },
 ): Promise<void> {
@@ -17,7 +17,7 @@ export async function recordSweep(
 
 /** Why a sweep came to no end. What the last complete one said stays. */
 export async function recordSweepFailure(
-  query: Query,
+  query: Scope,
   { connection, unit }: { readonly connection: string; readonly unit: string },
   error: string,
   now: number,
@@ -31,7 +31,7 @@ export async function recordSweepFailure(
 }
 
 /** Forgets units that the connection has no longer. */
-export async function keepSweepsOf(query: Query, connection: string, units: readonly string[]): Promise<void> {
+export async function keepSweepsOf(query: Scope, connection: string, units: readonly string[]): Promise<void> {
   const known = await query.selectFrom('sweeps').select('unit').where('connection', '=', connection).execute();
   const present = new Set(units);
   for (const { unit } of known) {
@@ -52,7 +52,7 @@ interface ItemPart {
 
 /** What a connection holds, part by part, in the order of keys. */
 export async function heldPart(
-  query: Query,
+  query: Scope,
   { connection, seenBefore }: { readonly connection: string; readonly seenBefore: number },
   after: ItemKey,
 ): Promise<ItemPart> {

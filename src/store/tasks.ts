@@ -1,25 +1,25 @@
 import type { Task } from '../model/task.ts';
-import type { Query } from './database.ts';
+import type { Scope } from './scope.ts';
 
 /** The cached tasks of these keys. Keys that are no task cost nothing more than this look. */
-export async function tasksByKeys(query: Query, keys: readonly string[]): Promise<Map<string, Task>> {
+export async function tasksByKeys(query: Scope, keys: readonly string[]): Promise<Map<string, Task>> {
   if (keys.length === 0) return new Map();
   const rows = await query.selectFrom('tasks').select(['key', 'fields']).where('key', 'in', keys).execute();
   return new Map(rows.map((row) => [row.key, JSON.parse(row.fields) as Task]));
 }
 
-export async function holdsTask(query: Query, taskId: string): Promise<boolean> {
+export async function holdsTask(query: Scope, taskId: string): Promise<boolean> {
   const row = await query.selectFrom('tasks').select('task_id').where('task_id', '=', taskId).executeTakeFirst();
   return row !== undefined;
 }
 
-export async function allTaskKeys(query: Query): Promise<Map<string, string>> {
+export async function allTaskKeys(query: Scope): Promise<Map<string, string>> {
   const rows = await query.selectFrom('tasks').select(['task_id', 'key']).execute();
   return new Map(rows.map((row) => [row.task_id, row.key]));
 }
 
 /** @param seenAt when the workspace said so, epoch milliseconds */
-export async function saveTask(query: Query, task: Task, seenAt: number): Promise<void> {
+export async function saveTask(query: Scope, task: Task, seenAt: number): Promise<void> {
   const { key, source, status } = task;
   const row = { key, source, status, fields: JSON.stringify(task), seen_at: seenAt };
   await query
@@ -30,7 +30,7 @@ export async function saveTask(query: Query, task: Task, seenAt: number): Promis
 }
 
 /** Unless it was seen since `before`, epoch milliseconds. @returns whether it was forgotten */
-export async function forgetTask(query: Query, taskId: string, before: number): Promise<boolean> {
+export async function forgetTask(query: Scope, taskId: string, before: number): Promise<boolean> {
   const { numDeletedRows } = await query
     .deleteFrom('tasks')
     .where('task_id', '=', taskId)
@@ -39,21 +39,21 @@ export async function forgetTask(query: Query, taskId: string, before: number): 
   return numDeletedRows > 0n;
 }
 
-export async function tasksByIds(query: Query, taskIds: readonly string[]): Promise<Task[]> {
+export async function tasksByIds(query: Scope, taskIds: readonly string[]): Promise<Task[]> {
   if (taskIds.length === 0) return [];
   const rows = await query.selectFrom('tasks').select('fields').where('task_id', 'in', taskIds).execute();
   return rows.map((row) => JSON.parse(row.fields) as Task);
 }
 
 /** Which of these tasks exist. */
-export async function existingTasks(query: Query, taskIds: readonly string[]): Promise<Set<string>> {
+export async function existingTasks(query: Scope, taskIds: readonly string[]): Promise<Set<string>> {
   if (taskIds.length === 0) return new Set();
   const rows = await query.selectFrom('tasks').select('task_id').where('task_id', 'in', taskIds).execute();
   return new Set(rows.map((row) => row.task_id));
 }
 
 /** The task that was made for an item: the oldest, where there are several. */
-export async function taskOfSource(query: Query, source: string): Promise<Task | undefined> {
+export async function taskOfSource(query: Scope, source: string): Promise<Task | undefined> {
   const rows = await query.selectFrom('tasks').select('fields').where('source', '=', source).execute();
   return rows.map((row) => JSON.parse(row.fields) as Task).toSorted(byAge)[0];
 }
@@ -65,7 +65,7 @@ function byAge(left: Pick<Task, 'createdAt' | 'key'>, right: Pick<Task, 'created
   return left.key.localeCompare(right.key, 'en', { numeric: true });
 }
 
-export async function taskKeyOf(query: Query, taskId: string): Promise<string | undefined> {
+export async function taskKeyOf(query: Scope, taskId: string): Promise<string | undefined> {
   const row = await query.selectFrom('tasks').select('key').where('task_id', '=', taskId).executeTakeFirst();
   return row?.key;
 }

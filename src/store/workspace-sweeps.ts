@@ -1,8 +1,7 @@
 import type { Selectable } from 'kysely';
 import { FINDINGS, type Finding } from '../model/foreign-edits.ts';
-import type { Query } from './database.ts';
 import type { EntityRow } from './entities.ts';
-import { type Sql, scopeOf } from './scope.ts';
+import { type Scope, type Sql, scopeOf } from './scope.ts';
 import type { Tables } from './tables.ts';
 
 /**
@@ -13,7 +12,7 @@ export type Sweep = Selectable<Tables['workspace_sweeps']>;
 
 /** @returns the round that runs, begun now where none did */
 export async function beginSweep(
-  query: Query,
+  query: Scope,
   now: number,
 ): Promise<{ readonly sweep: Sweep; readonly isNew: boolean }> {
   const running = await openSweep(query);
@@ -30,22 +29,22 @@ export async function beginSweep(
   return { sweep, isNew: true };
 }
 
-export async function openSweep(query: Query): Promise<Sweep | undefined> {
+export async function openSweep(query: Scope): Promise<Sweep | undefined> {
   return query.selectFrom('workspace_sweeps').selectAll().where('finished_at', 'is', null).executeTakeFirst();
 }
 
 /** The round that began last: what is found outside its lists, such as links of work items, is told with it. */
-async function latestSweep(query: Query): Promise<Sweep | undefined> {
+async function latestSweep(query: Scope): Promise<Sweep | undefined> {
   return query.selectFrom('workspace_sweeps').selectAll().orderBy('id', 'desc').limit(1).executeTakeFirst();
 }
 
 /** The list of tasks has been compared. */
-export async function tasksSwept(query: Query, sweep: Sweep, tasks: number, now: number): Promise<Sweep | undefined> {
+export async function tasksSwept(query: Scope, sweep: Sweep, tasks: number, now: number): Promise<Sweep | undefined> {
   return update(query, { ...sweep, tasks, tasks_at: now }, now);
 }
 
 /** The first page of the list of records: what is listed from here on counts. */
-export async function beginList(query: Query, sweep: Sweep, sentAt: number): Promise<Sweep> {
+export async function beginList(query: Scope, sweep: Sweep, sentAt: number): Promise<Sweep> {
   await query.deleteFrom('workspace_listed').execute();
   const begun = { ...sweep, list_began_at: sentAt };
   await save(query, begun);
@@ -53,7 +52,7 @@ export async function beginList(query: Query, sweep: Sweep, sentAt: number): Pro
 }
 
 /** A page that comes twice, after a kill between its answer and the next request, counts once. */
-export async function noteListed(query: Query, entities: readonly string[]): Promise<void> {
+export async function noteListed(query: Scope, entities: readonly string[]): Promise<void> {
   if (entities.length === 0) return;
   await query
     .insertInto('workspace_listed')
@@ -62,7 +61,7 @@ export async function noteListed(query: Query, entities: readonly string[]): Pro
     .execute();
 }
 
-export async function countListed(query: Query): Promise<number> {
+export async function countListed(query: Scope): Promise<number> {
   const { count } = await query
     .selectFrom('workspace_listed')
     .select(({ fn }) => fn.countAll<number>().as('count'))
@@ -71,14 +70,14 @@ export async function countListed(query: Query): Promise<number> {
 }
 
 /** The list of records, and what it lacks, has been compared. */
-export async function recordsSwept(query: Query, sweep: Sweep, now: number): Promise<Sweep | undefined> {
+export async function recordsSwept(query: Scope, sweep: Sweep, now: number): Promise<Sweep | undefined> {
   const records = await countListed(query);
   await query.deleteFrom('workspace_listed').execute();
   return update(query, { ...sweep, records, records_at: now }, now);
 }
 
 /** @returns the round where this ends it; those before it, and what they found, are forgotten */
-async function update(query: Query, sweep: Sweep, now: number): Promise<Sweep | undefined> {
+async function update(query: Scope, sweep: Sweep, now: number): Promise<Sweep | undefined> {
   const isDone = sweep.tasks_at !== null && sweep.records_at !== null;
   const next = isDone ? { ...sweep, finished_at: now } : sweep;
   await save(query, next);
@@ -88,13 +87,13 @@ async function update(query: Query, sweep: Sweep, now: number): Promise<Sweep | 
   return next;
 }
 
-async function save(query: Query, { id, ...rest }: Sweep): Promise<void> {
+async function save(query: Scope, { id, ...rest }: Sweep): Promise<void> {
   await query.updateTable('workspace_sweeps').set(rest).where('id', '=', id).execute();
 }
 
 /** Told with the round that began last; where none ever did, nobody asked for it. */
 export async function addFindings(
-  query: Query,
+  query: Scope,
   findings: readonly { readonly what: Finding; readonly entity: string }[],
   now: number,
 ): Promise<void> {
@@ -113,7 +112,7 @@ const COMPARED = 100;
 
 /** Records that are known to stand there and that a complete list lacks, and where to go on; of what was written since, it says nothing. */
 export async function absentRecords(
-  query: Query,
+  query: Scope,
   { listBegan, after }: { readonly listBegan: number; readonly after: string },
 ): Promise<{ readonly absent: readonly EntityRow[]; readonly next?: string }> {
   const rows = await query
@@ -158,7 +157,7 @@ export interface SweepReports {
   readonly last: SweepReport | null;
 }
 
-export async function readSweeps({ whole, workspace }: Query): Promise<SweepReports> {
+export async function readSweeps({ whole, workspace }: Scope): Promise<SweepReports> {
   const reports = await sweepsOf(whole, [workspace]);
   return reports(workspace);
 }
@@ -201,7 +200,7 @@ function roundOf(workspace: number, sweep: number): string {
 const SHOWN = 20;
 
 async function reportOf(
-  query: Query,
+  query: Scope,
   sweep: Sweep,
   counted: readonly { readonly what: Finding; readonly count: number }[],
 ): Promise<SweepReport> {
@@ -218,7 +217,7 @@ async function reportOf(
   };
 }
 
-function latestFindings(query: Query, { id }: Sweep): Promise<SweepReport['latest'][number][]> {
+function latestFindings(query: Scope, { id }: Sweep): Promise<SweepReport['latest'][number][]> {
   return query
     .selectFrom('workspace_findings')
     .select(['what', 'entity', 'found_at as at'])
@@ -230,7 +229,7 @@ function latestFindings(query: Query, { id }: Sweep): Promise<SweepReport['lates
 }
 
 /** What no change waits for any more has been written. */
-async function repairsOf(query: Query, { id }: Sweep, all: number): Promise<SweepReport['repairs']> {
+async function repairsOf(query: Scope, { id }: Sweep, all: number): Promise<SweepReport['repairs']> {
   if (all === 0) return { done: 0, waiting: 0, held: 0 };
   const rows = await query
     .selectFrom('workspace_findings')

@@ -1,7 +1,6 @@
-import type { Query } from './database.ts';
 import { json } from './entities.ts';
 import { readMeta, writeMeta } from './meta.ts';
-import type { Sql } from './scope.ts';
+import type { Scope, Sql } from './scope.ts';
 
 /**
  * Links of work items and attached documents stand in no list: they are read one after the other, a task or a document at a time.
@@ -27,7 +26,7 @@ interface Place {
 
 const TURN = 'workspace_turn';
 
-export async function readTurn(query: Query): Promise<Turn | undefined> {
+export async function readTurn(query: Scope): Promise<Turn | undefined> {
   return json<Turn>((await readMeta(query, TURN)) ?? null);
 }
 
@@ -46,7 +45,7 @@ export async function turnsOf(
   return (workspace) => json<Turn>(values.get(workspace) ?? null);
 }
 
-export async function writeTurn(query: Query, turn: Turn): Promise<void> {
+export async function writeTurn(query: Scope, turn: Turn): Promise<void> {
   await writeMeta(query, TURN, JSON.stringify(turn));
 }
 
@@ -63,12 +62,12 @@ export interface Step {
 }
 
 /** The next one, among the next rows. */
-export async function nextInTurn(query: Query, after: Place): Promise<Step> {
+export async function nextInTurn(query: Scope, after: Place): Promise<Step> {
   return after.kind === 'link' ? nextLinks(query, after.name) : nextDocument(query, after.name);
 }
 
 /** Only tasks that work items are linked to: links of pull requests stand in the list of records. */
-async function nextLinks(query: Query, after: string): Promise<Step> {
+async function nextLinks(query: Scope, after: string): Promise<Step> {
   const rows = await query
     .selectFrom('entities')
     .select(['task_id', 'item_key'])
@@ -93,7 +92,7 @@ async function nextLinks(query: Query, after: string): Promise<Step> {
 }
 
 /** Only those that were attached here. */
-async function nextDocument(query: Query, after: string): Promise<Step> {
+async function nextDocument(query: Scope, after: string): Promise<Step> {
   const rows = await query
     .selectFrom('entities')
     .select(['entity', 'task_id', 'known'])

@@ -1,6 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Lane } from '../model/lane.ts';
-import type { Query } from '../store/database.ts';
 import {
   addLedgerRow,
   endLedgerRow,
@@ -10,6 +9,7 @@ import {
   redateLedgerRow,
 } from '../store/ledger.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
+import type { Scope } from '../store/scope.ts';
 import { addCompletion, forgetBefore, type Use, type Window } from './windows.ts';
 
 /** One request, from the moment its slot is reserved. */
@@ -45,15 +45,15 @@ export interface Book {
   /** Takes a slot, in memory. */
   open(lane: Lane): Entry;
   /** Writes the entry's row. */
-  record(entry: Entry, query: Query): Promise<void>;
+  record(entry: Entry, query: Scope): Promise<void>;
   /** Nothing was sent: the slot is free. */
   release(entry: Entry): void;
   /** The request ended now; no status where no answer came. */
   complete(entry: Entry, status: number | undefined): void;
   /** Writes how the entry ended. */
-  recordEnd(entry: Entry, query: Query): Promise<void>;
+  recordEnd(entry: Entry, query: Scope): Promise<void>;
   /** Writes that this moment has come: so much time has passed for the rows, should another boot read them. */
-  beat(query: Query): Promise<void>;
+  beat(query: Scope): Promise<void>;
 }
 
 /**
@@ -85,13 +85,13 @@ interface Beat {
   readonly at: number;
 }
 
-async function readBeat(query: Query): Promise<Beat | undefined> {
+async function readBeat(query: Scope): Promise<Beat | undefined> {
   const text = await readMeta(query, BEAT);
   return text === undefined ? undefined : (JSON.parse(text) as Beat);
 }
 
 /** Whether a request was ever sent, by whatever version: the time is noted from the first on. */
-export async function wasUsed(query: Query): Promise<boolean> {
+export async function wasUsed(query: Scope): Promise<boolean> {
   return (await readBeat(query)) !== undefined || (await readLedger(query)).length > 0;
 }
 
@@ -109,7 +109,7 @@ function lastSeenOf(rows: readonly LedgerRow[], beat: Beat | undefined): Readonl
 }
 
 /** Reads the ledger inside `query`, and writes back the rows that had to be re-dated: once for each boot. */
-export async function openBook(query: Query, clock: Clock, windows: readonly Window[]): Promise<Book> {
+export async function openBook(query: Scope, clock: Clock, windows: readonly Window[]): Promise<Book> {
   const now = clock.monotonic();
   const rows = await readLedger(query);
   const lastSeen = lastSeenOf(rows, await readBeat(query));

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Query } from '../store/database.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
+import type { Scope } from '../store/scope.ts';
 import { type Brake, OPEN, restored, type SavedBrake } from './brake.ts';
 
 const NAME = 'throttle.brake';
@@ -9,7 +9,7 @@ const NAME = 'throttle.brake';
  * The kept brake. One of another boot is written back in times of this one: it is re-dated once only. Where none was kept,
  * or by a version that did not note since when nobody else was noticed, it counts from now.
  */
-export async function readBrake(query: Query, clock: Clock): Promise<Brake> {
+export async function readBrake(query: Scope, clock: Clock): Promise<Brake> {
   const text = await readMeta(query, NAME);
   const first = { ...OPEN, quietSince: clock.monotonic() };
   if (text === undefined) {
@@ -22,7 +22,7 @@ export async function readBrake(query: Query, clock: Clock): Promise<Brake> {
   return brake;
 }
 
-export async function writeBrake(query: Query, clock: Clock, brake: Brake): Promise<void> {
+export async function writeBrake(query: Scope, clock: Clock, brake: Brake): Promise<void> {
   const saved: SavedBrake = { boot: clock.bootId, at: clock.monotonic(), wall: clock.now(), brake };
   await writeMeta(query, NAME, JSON.stringify(saved));
 }

@@ -1,5 +1,5 @@
-import type { Query } from '../store/database.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
+import type { Scope } from '../store/scope.ts';
 import { wasUsed } from './book.ts';
 import type { ConfiguredShare } from './ceiling.ts';
 
@@ -13,7 +13,7 @@ const FORMER = 0.8;
  *
  * @returns the share before, where it was another; undefined where it was this one, or nothing was ever sent
  */
-export async function noteShare(query: Query, share: ConfiguredShare): Promise<ConfiguredShare | undefined> {
+export async function noteShare(query: Scope, share: ConfiguredShare): Promise<ConfiguredShare | undefined> {
   const noted = await readMeta(query, SHARE);
   const former = noted === undefined ? FORMER : (JSON.parse(noted) as ConfiguredShare);
   const isNew = noted === undefined && !(await wasUsed(query));

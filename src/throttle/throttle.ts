@@ -5,7 +5,8 @@ import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Lane } from '../model/lane.ts';
-import type { Query, Store } from '../store/database.ts';
+import type { Store } from '../store/database.ts';
+import type { Scope } from '../store/scope.ts';
 import { createAlarm } from './alarm.ts';
 import { type Book, type Entry, openBook } from './book.ts';
 import {
@@ -73,14 +74,14 @@ export interface Throttle {
 /** Exactly one of `release` and `complete` must end every slot. */
 export interface Slot {
   /** Writes the ledger row in the caller's transaction, which must be committed before the request is sent. */
-  record(query: Query): Promise<void>;
+  record(query: Scope): Promise<void>;
   /** Nothing was sent, also because the transaction was rolled back: the slot is free at once. Idempotent. */
   release(): void;
   /**
    * The request ended; undefined: no answer came. The slot is freed one window after this moment. One durable update,
    * inside the given transaction where there is one; called again, after that was rolled back, it only writes again.
    */
-  complete(answer: SlotAnswer | undefined, query?: Query): Promise<void>;
+  complete(answer: SlotAnswer | undefined, query?: Scope): Promise<void>;
 }
 
 export interface SlotAnswer {
@@ -279,7 +280,7 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
 
   const createSlot = (entry: Entry, ended: () => void): Slot => {
     let brakeChanged = false;
-    const write = async (query: Query) => {
+    const write = async (query: Scope) => {
       pulseLater();
       await book.recordEnd(entry, query);
       if (brakeChanged) await writeBrake(query, clock, brake);
@@ -411,7 +412,7 @@ function pauseOf({ until, code, reason }: Pause): Pause {
   return { until, code, reason };
 }
 
-async function durably<Result>(store: Store, work: (query: Query) => Promise<Result>): Promise<Result> {
+async function durably<Result>(store: Store, work: (query: Scope) => Promise<Result>): Promise<Result> {
   try {
     return await store.commit(work);
   } catch (error) {

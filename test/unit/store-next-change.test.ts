@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Query } from '../../src/store/database.ts';
 import { type Eligible, firstDues, nextChange, nextDue, nextLive, redateFuture } from '../../src/store/next-change.ts';
 import { addDifference, type Difference, type OutboxRow, updateChange } from '../../src/store/outbox.ts';
+import type { Scope } from '../../src/store/scope.ts';
 import { openTestStore } from '../support/intake.ts';
 
 const NOW = 10_000_000;
@@ -241,7 +241,7 @@ describe('whatever waits', () => {
     };
   }
 
-  async function fill(query: Query, rows: readonly (typeof row extends fc.Arbitrary<infer Row> ? Row : never)[]) {
+  async function fill(query: Scope, rows: readonly (typeof row extends fc.Arbitrary<infer Row> ? Row : never)[]) {
     for (const [index, { lane, isRead, age, weight, pause, state }] of rows.entries()) {
       const kind = isRead ? 'read' : 'pull_request';
       const due = NOW - age * 1_000;

@@ -1,7 +1,7 @@
 import type { Answer } from '../../store/answers.ts';
-import type { Query } from '../../store/database.ts';
 import { findEntity } from '../../store/entities.ts';
 import { WORKSPACE_ID, writeMeta } from '../../store/meta.ts';
+import type { Scope } from '../../store/scope.ts';
 import type { Moment } from '../context.ts';
 import { applyDocument, applySeenDocuments } from './documents.ts';
 import { applyAddedLink, applyLinkList, applySeenLink, applySeenRemoval } from './links.ts';
@@ -22,7 +22,7 @@ export interface Taken extends Swept {
  * What the workspace said becomes known. An answer was true at some moment between its request and its receipt, so it
  * never overrules what became known after the request had left.
  */
-export async function applyAnswer(query: Query, answer: Answer, moment: Moment): Promise<Taken> {
+export async function applyAnswer(query: Scope, answer: Answer, moment: Moment): Promise<Taken> {
   if (answer.workspaceId !== undefined) await writeMeta(query, WORKSPACE_ID, answer.workspaceId);
   switch (answer.action) {
     case 'read-tasks':
@@ -45,7 +45,7 @@ type Plain = Answer & {
   >;
 };
 
-async function apply(query: Query, answer: Plain, moment: Moment): Promise<readonly string[]> {
+async function apply(query: Scope, answer: Plain, moment: Moment): Promise<readonly string[]> {
   switch (answer.action) {
     case 'saw-record':
       return (await applySeenRecords(query, answer, [recordShape.parse(answer.body)], moment)).again;

@@ -1,15 +1,15 @@
 import { entity } from '../../model/change.ts';
 import type { Answer } from '../../store/answers.ts';
-import type { Query } from '../../store/database.ts';
 import { findEntity, json, saveEntity } from '../../store/entities.ts';
 import { findChange } from '../../store/outbox.ts';
+import type { Scope } from '../../store/scope.ts';
 import { addFindings } from '../../store/workspace-sweeps.ts';
 import type { Moment } from '../context.ts';
 import type { KnownDocument } from '../documents.ts';
 import { documentShape, standingDocuments } from './shapes.ts';
 
 /** Whether a document may be attached: see `reconcile/documents.ts`. */
-export async function applyDocument(query: Query, answer: Answer, moment: Moment): Promise<readonly string[]> {
+export async function applyDocument(query: Scope, answer: Answer, moment: Moment): Promise<readonly string[]> {
   const body = documentShape.parse(answer.body);
   const documentId = answer.entity.slice(entity.readDocument('').length);
   const standing = { documentId, taskId: body?.taskId ?? null, isMissing: body === null };
@@ -18,7 +18,7 @@ export async function applyDocument(query: Query, answer: Answer, moment: Moment
   return again;
 }
 
-export async function applySeenDocuments(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
+export async function applySeenDocuments(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
   const again: string[] = [];
   for (const document of standingDocuments.parse(answer.body).documents)
     again.push(...(await see(query, document, answer.sentAt, moment)).again);
@@ -27,7 +27,7 @@ export async function applySeenDocuments(query: Query, answer: Answer, moment: M
 
 /** One that was attached here and stands elsewhere now, or nowhere, was moved by a person, and stays so. */
 async function see(
-  query: Query,
+  query: Scope,
   { documentId, taskId, isMissing }: KnownDocument & { readonly documentId: string },
   sentAt: number,
   moment: Moment,

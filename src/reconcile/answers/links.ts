@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { entity } from '../../model/change.ts';
 import { isAutomatic } from '../../model/link.ts';
 import type { Answer } from '../../store/answers.ts';
-import type { Query } from '../../store/database.ts';
 import {
   blankEntity,
   type EntityRow,
@@ -14,6 +13,7 @@ import {
 } from '../../store/entities.ts';
 import { itemsNamed } from '../../store/item-names.ts';
 import { dropDifference, findChange } from '../../store/outbox.ts';
+import type { Scope } from '../../store/scope.ts';
 import { addFindings } from '../../store/workspace-sweeps.ts';
 import type { Moment } from '../context.ts';
 import { nameOf, normalUrl } from '../link-rules/names.ts';
@@ -21,7 +21,7 @@ import type { KnownLink } from '../links.ts';
 import { type ListedLink, type ListedRecord, linkList, linkShape } from './shapes.ts';
 
 /** A record names the tasks that have a link with its URL: so a person's removals and additions are seen for nothing. */
-export async function compareLinks(query: Query, itemKey: string, record: ListedRecord, look: Look): Promise<void> {
+export async function compareLinks(query: Scope, itemKey: string, record: ListedRecord, look: Look): Promise<void> {
   for (const link of await linksOfItem(query, itemKey)) {
     const exists = record.taskIds?.includes(link.task_id as string) ?? false;
     // After a rename at the provider the record has another URL than the link: then it tells nothing of it.
@@ -42,7 +42,7 @@ interface Look {
 }
 
 /** A link of ours that vanished without our doing was removed by a person, and stays removed. */
-async function removedByHand(query: Query, link: EntityRow, { sentAt, now, isSwept }: Look): Promise<void> {
+async function removedByHand(query: Scope, link: EntityRow, { sentAt, now, isSwept }: Look): Promise<void> {
   if ((link.known_at ?? 0) >= sentAt) return;
   if (await findChange(query, link.entity)) return;
   const hand = link.desired === null ? null : 'removed';
@@ -52,7 +52,7 @@ async function removedByHand(query: Query, link: EntityRow, { sentAt, now, isSwe
 
 /** It stands there already: whoever made it, nothing need be sent. */
 async function foundThere(
-  query: Query,
+  query: Scope,
   link: EntityRow,
   { sentAt, now, isSwept }: Look,
   told?: Partial<EntityRow>,
@@ -67,7 +67,7 @@ async function foundThere(
 }
 
 /** The server answers with the link that exists for that URL, which a person may have made before us. */
-export async function applyAddedLink(query: Query, answer: Answer): Promise<string[]> {
+export async function applyAddedLink(query: Scope, answer: Answer): Promise<string[]> {
   const link = linkShape.parse(answer.body);
   const row = await findEntity(query, answer.entity);
   if (!row) return [];
@@ -85,7 +85,7 @@ function whoMade(link: ListedLink): Pick<EntityRow, 'known' | 'remote_id' | 'han
 }
 
 /** All links of one task: which there are, who made them, and under which id. */
-export async function applyLinkList(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
+export async function applyLinkList(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
   const { workItems } = linkList.parse(answer.body);
   const taskId = answer.entity.slice(entity.readLinks('').length);
   const look = { sentAt: answer.sentAt, now: moment.now, isSwept: true };
@@ -109,7 +109,7 @@ export async function applyLinkList(query: Query, answer: Answer, moment: Moment
 }
 
 /** A link that somebody made: by hand, or we, and this is the echo. */
-export async function applySeenLink(query: Query, link: ListedLink, moment: Moment): Promise<string[]> {
+export async function applySeenLink(query: Scope, link: ListedLink, moment: Moment): Promise<string[]> {
   const again: string[] = [];
   for (const row of await linksOfTask(query, link.taskId ?? '')) {
     const url = json<KnownLink>(row.known ?? row.desired)?.url;
@@ -123,7 +123,7 @@ export async function applySeenLink(query: Query, link: ListedLink, moment: Mome
 }
 
 /** A person linked an item of a tracker to a task: then that task stands for the item. */
-async function keepForeign(query: Query, link: ListedLink, moment: Moment): Promise<string[]> {
+async function keepForeign(query: Scope, link: ListedLink, moment: Moment): Promise<string[]> {
   const url = normalUrl(link.url);
   if (url === undefined || link.taskId === undefined || isAutomatic(link.externalId)) return [];
   const again: string[] = [];
@@ -137,7 +137,7 @@ async function keepForeign(query: Query, link: ListedLink, moment: Moment): Prom
   return again;
 }
 
-export async function applySeenRemoval(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
+export async function applySeenRemoval(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
   const { taskId, workItemId } = z.object({ taskId: z.string(), workItemId: z.string() }).parse(answer.body);
   const again: string[] = [];
   for (const row of await linksOfTask(query, taskId)) {

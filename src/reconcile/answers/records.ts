@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { entity } from '../../model/change.ts';
 import type { Answer } from '../../store/answers.ts';
-import type { Query } from '../../store/database.ts';
 import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../store/entities.ts';
 import { PULL_REQUESTS_READ } from '../../store/list-reads.ts';
 import { writeMeta } from '../../store/meta.ts';
 import { findChange } from '../../store/outbox.ts';
+import type { Scope } from '../../store/scope.ts';
 import type { Moment } from '../context.ts';
 import { differingFields } from '../diff.ts';
 import { compareLinks } from './links.ts';
@@ -36,7 +36,7 @@ function nameOf({ provider, repoId, identifier }: ListedRecord): string {
 
 /** What we wrote is known as we wrote it: a server's own spelling of it must not look like a difference. */
 export async function applyOwnRecord(
-  query: Query,
+  query: Scope,
   answer: Answer,
   record: ListedRecord,
   moment: Moment,
@@ -69,7 +69,7 @@ interface Sight {
  * it differs from what the provider says, the provider is right and the record is written again. Content decides which it is,
  * never time; but what was asked for before our last write says nothing.
  */
-async function see(query: Query, sight: Sight): Promise<Seen> {
+async function see(query: Scope, sight: Sight): Promise<Seen> {
   const { record, sentAt, moment } = sight;
   const name = nameOf(record);
   const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
@@ -96,13 +96,13 @@ function isEcho(known: Fields, record: ListedRecord): boolean {
 }
 
 /** Our own request is on its way, or nobody knows what became of it: its answer tells what came of both. */
-async function isUnderWay(query: Query, name: string): Promise<boolean> {
+async function isUnderWay(query: Scope, name: string): Promise<boolean> {
   const change = await findChange(query, name);
   return change?.sent != null;
 }
 
 async function keep(
-  query: Query,
+  query: Scope,
   { row, known }: { readonly row: EntityRow; readonly known: Fields },
   { record, sentAt, moment, isSwept }: Sight,
 ): Promise<string[]> {
@@ -114,7 +114,7 @@ async function keep(
 }
 
 export async function applySeenRecords(
-  query: Query,
+  query: Scope,
   { sentAt }: Answer,
   records: readonly ListedRecord[],
   moment: Moment,
@@ -131,7 +131,7 @@ export async function applySeenRecords(
 }
 
 /** A page of the list of all. What a round of the sweep finds on it goes behind everything else. */
-export async function applyRecordPage(query: Query, answer: Answer, moment: Moment): Promise<PageTaken> {
+export async function applyRecordPage(query: Scope, answer: Answer, moment: Moment): Promise<PageTaken> {
   const { pullRequests, nextCursor } = recordPage.parse(answer.body);
   const sweep = await sweepOf(query, answer);
   const { again } = await applySeenRecords(query, answer, pullRequests, moment, sweep !== undefined);

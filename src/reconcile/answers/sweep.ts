@@ -1,9 +1,9 @@
 import { entity } from '../../model/change.ts';
 import { type Answer, appendAnswer } from '../../store/answers.ts';
-import type { Query } from '../../store/database.ts';
 import { forgetEntity, saveEntity } from '../../store/entities.ts';
 import { wishReads } from '../../store/list-reads.ts';
 import { findChange } from '../../store/outbox.ts';
+import type { Scope } from '../../store/scope.ts';
 import {
   absentRecords,
   addFindings,
@@ -27,7 +27,7 @@ export interface Swept {
 }
 
 /** The round that this list belongs to: one that was asked for before it. */
-export async function sweepOf(query: Query, { sentAt }: Answer): Promise<Sweep | undefined> {
+export async function sweepOf(query: Scope, { sentAt }: Answer): Promise<Sweep | undefined> {
   const sweep = await openSweep(query);
   return sweep && sentAt >= sweep.started_at ? sweep : undefined;
 }
@@ -41,7 +41,7 @@ interface Tasks {
 
 /** @returns the round where this ends it */
 export async function onTaskList(
-  query: Query,
+  query: Scope,
   sweep: Sweep,
   { count, changed, missing }: Tasks,
   { now }: Moment,
@@ -62,7 +62,7 @@ interface Page {
 
 /** Only a list that began within the round can lack anything; one that begins anew makes an end of what the last one began. */
 export async function onRecordPage(
-  query: Query,
+  query: Scope,
   sweep: Sweep,
   { cursor, sentAt }: Answer,
   { listed, isLast }: Page,
@@ -83,7 +83,7 @@ interface Part {
 }
 
 /** Some at a time, each part a delivery of its own, so that nobody waits for all and a kill costs no more than one. */
-async function compareFrom(query: Query, { id }: Sweep, { began, after }: Part, now: number): Promise<void> {
+async function compareFrom(query: Scope, { id }: Sweep, { began, after }: Part, now: number): Promise<void> {
   const answer = { action: 'compare-records', entity: after, sentAt: began, body: null } as const;
   await appendAnswer(query, answer, `compare-${id}-${began}-${after}`, now);
 }
@@ -93,7 +93,7 @@ async function compareFrom(query: Query, { id }: Sweep, { began, after }: Part, 
  * is written again. Our own request that is on its way tells by its answer.
  */
 export async function onCompare(
-  query: Query,
+  query: Scope,
   { entity: after, sentAt: began }: Answer,
   { now }: Moment,
 ): Promise<Swept> {

@@ -1,13 +1,13 @@
 import { entity, SETTLE_AFTER } from '../../model/change.ts';
 import type { Answer } from '../../store/answers.ts';
 import { releaseCreates } from '../../store/creates.ts';
-import type { Query } from '../../store/database.ts';
 import { findEntity, linkedItems, saveEntity } from '../../store/entities.ts';
 import { existingItems } from '../../store/items.ts';
 import { TASKS_READ, wishTaskList } from '../../store/list-reads.ts';
 import { itemsNaming } from '../../store/mentions.ts';
 import { WORKSPACE_ID, writeMeta } from '../../store/meta.ts';
 import { findChange, removeChange, updateChange } from '../../store/outbox.ts';
+import type { Scope } from '../../store/scope.ts';
 import { allTaskKeys, forgetTask, saveTask, taskOfSource, tasksByKeys } from '../../store/tasks.ts';
 import type { Moment } from '../context.ts';
 import { nameOf } from '../link-rules/names.ts';
@@ -15,7 +15,7 @@ import { isOlder, type ListedTask, taskList, taskShape } from './shapes.ts';
 import { onTaskList, type Swept, sweepOf } from './sweep.ts';
 
 /** Keeps tasks, and looks at the items that name them or that they were made for. */
-export async function applyTasks(query: Query, tasks: readonly ListedTask[], moment: Moment): Promise<string[]> {
+export async function applyTasks(query: Scope, tasks: readonly ListedTask[], moment: Moment): Promise<string[]> {
   const changed = await keepTasks(query, tasks, moment);
   return itemsOfTasks(query, changed);
 }
@@ -25,7 +25,7 @@ export async function applyTasks(query: Query, tasks: readonly ListedTask[], mom
  *
  * @returns those that are new or have another key or status than before
  */
-async function keepTasks(query: Query, tasks: readonly ListedTask[], moment: Moment): Promise<ListedTask[]> {
+async function keepTasks(query: Scope, tasks: readonly ListedTask[], moment: Moment): Promise<ListedTask[]> {
   const present = await tasksByKeys(
     query,
     tasks.map(({ key }) => key),
@@ -44,7 +44,7 @@ async function keepTasks(query: Query, tasks: readonly ListedTask[], moment: Mom
 }
 
 /** The items that name these tasks, that they were made for, or that are linked to them. */
-async function itemsOfTasks(query: Query, tasks: readonly ListedTask[]): Promise<string[]> {
+async function itemsOfTasks(query: Scope, tasks: readonly ListedTask[]): Promise<string[]> {
   const names = tasks.flatMap(({ taskId, key }) => [key, nameOf.taskId(taskId)]);
   const linked = await linkedItems(
     query,
@@ -61,7 +61,7 @@ async function itemsOfTasks(query: Query, tasks: readonly ListedTask[]): Promise
  * A task whose source is an item's key was made for that item, by us or by whoever wrote so: then none is made any more. A
  * request that is on its way settles itself.
  */
-async function adopt(query: Query, name: string, taskId: string, moment: Moment): Promise<void> {
+async function adopt(query: Scope, name: string, taskId: string, moment: Moment): Promise<void> {
   const row = await findEntity(query, name);
   if (!row || row.known !== null) return;
   const change = await findChange(query, name);
@@ -70,7 +70,7 @@ async function adopt(query: Query, name: string, taskId: string, moment: Moment)
   await removeChange(query, name);
 }
 
-export async function applyCreatedTask(query: Query, answer: Answer, moment: Moment): Promise<string[]> {
+export async function applyCreatedTask(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
   const task = taskShape.parse(answer.body);
   await rememberWorkspace(query, task);
   const row = await findEntity(query, answer.entity);
@@ -80,12 +80,12 @@ export async function applyCreatedTask(query: Query, answer: Answer, moment: Mom
 }
 
 /** Only answers to the daemon's own key, or to callers who are proved to be of this workspace, come here. */
-export async function rememberWorkspace(query: Query, task: ListedTask | undefined): Promise<void> {
+export async function rememberWorkspace(query: Scope, task: ListedTask | undefined): Promise<void> {
   if (task?.workspaceId) await writeMeta(query, WORKSPACE_ID, task.workspaceId);
 }
 
 /** One complete list: what it lacks is gone. It is the oracle for the key set and for creates of unknown fate. */
-export async function applyTaskList(query: Query, answer: Answer, moment: Moment): Promise<Swept> {
+export async function applyTaskList(query: Scope, answer: Answer, moment: Moment): Promise<Swept> {
   const { tasks } = taskList.parse(answer.body);
   const before = await allTaskKeys(query);
   const present = new Set(tasks.map(({ taskId }) => taskId));
@@ -108,7 +108,7 @@ export async function applyTaskList(query: Query, answer: Answer, moment: Moment
 }
 
 /** Keys of those that say something else than is held. */
-async function changedTasks(query: Query, tasks: readonly ListedTask[]): Promise<string[]> {
+async function changedTasks(query: Scope, tasks: readonly ListedTask[]): Promise<string[]> {
   const keys = tasks.map(({ key }) => key);
   const held = await tasksByKeys(query, keys);
   const isChanged = ({ taskId, key, title, status, updatedAt }: ListedTask) => {
@@ -123,7 +123,7 @@ async function changedTasks(query: Query, tasks: readonly ListedTask[]): Promise
  * Creates of unknown fate, all settled by one list: present → known, and of several the oldest; absent → sent again. For a
  * create that was sent too shortly before the list was asked for, absence proves nothing: another list is wished.
  */
-async function settleCreates(query: Query, sentAt: number, moment: Moment): Promise<void> {
+async function settleCreates(query: Scope, sentAt: number, moment: Moment): Promise<void> {
   const unknown = await query
     .selectFrom('outbox')
     .selectAll()
@@ -140,7 +140,7 @@ async function settleCreates(query: Query, sentAt: number, moment: Moment): Prom
   }
 }
 
-async function wishLaterList(query: Query, name: string, provableFrom: number, moment: Moment): Promise<void> {
+async function wishLaterList(query: Scope, name: string, provableFrom: number, moment: Moment): Promise<void> {
   const { now, usedShare } = moment;
   // Further ahead it can only be where the clock was set back meanwhile.
   const notBefore = Math.min(provableFrom, now + SETTLE_AFTER);

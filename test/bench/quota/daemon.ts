@@ -11,9 +11,10 @@ import { evaluate } from '../../../src/reconcile/evaluate.ts';
 import { createReconcile } from '../../../src/reconcile/reconcile.ts';
 import { PLAIN_RULES } from '../../../src/reconcile/rules.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
-import type { Query, Store } from '../../../src/store/database.ts';
+import type { Store } from '../../../src/store/database.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/list-reads.ts';
 import { writeMeta } from '../../../src/store/meta.ts';
+import type { Scope } from '../../../src/store/scope.ts';
 import type { QuotaOptions } from '../../../src/throttle/limits.ts';
 import { createThrottle, type Throttle } from '../../../src/throttle/throttle.ts';
 import { type ApiRequest, type ApiResponse, createWorkspaceClient, type Send } from '../../../src/workspace/client.ts';
@@ -80,7 +81,7 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
   const outbox = createOutbox({ ...common, ...bells, throttle, client, visibility });
   if (!options.straight) reconcile.start();
   outbox.start();
-  const straight = (query: Query, line: Line, isBackfill: boolean) => {
+  const straight = (query: Scope, line: Line, isBackfill: boolean) => {
     const now = clock.now();
     const cause = { since: now, waiting: [], isBackfill };
     const moment = { now, usedShare: throttle.usedShare(), visibility };
