@@ -4,8 +4,15 @@ import type { HttpAnswer } from '../../http/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Connection } from '../connector.ts';
 import { parseAnswer, readExactly } from '../kit/json.ts';
-import { createListing, createMemory } from '../kit/listing.ts';
-import { askForFailed, type DeliveryList, type Seen } from '../kit/redelivery.ts';
+import { createMemory } from '../kit/listing.ts';
+import {
+  createRedelivery,
+  type DeliveryList,
+  type ListedAttempt,
+  type Look,
+  onlyNewest,
+  sortedOut,
+} from '../kit/redelivery.ts';
 import type { Api } from './api.ts';
 import { appHook, eventsOf } from './hooks.ts';
 import type { Options } from './options.ts';
@@ -23,8 +30,6 @@ const LIMITS = { mostAttempts: 3, mostOfList: 60, mostAtOnce: 60 };
 const LATE = 10 * MINUTE;
 /** Pages of 100 that are read of one list in a round at most. */
 const MOST_PAGES = 10;
-/** Which hooks there are is asked for so often. */
-const HOOKS_KEPT_FOR = 60 * MINUTE;
 
 interface RedeliverDeps {
   readonly api: Api;
@@ -41,16 +46,9 @@ export function createRedeliver(deps: RedeliverDeps): Redeliver {
   const isPublic = options.host === 'github.com' || options.host.endsWith('.ghe.com');
   const keptFor = isPublic ? KEPT.public : KEPT.own;
   const asList = createLists(options, clock, keptFor);
-  const known = new Map<string, (signal: AbortSignal) => Promise<readonly DeliveryList[]>>();
-  return async (url, cursor, signal) => {
-    const load = async (given: AbortSignal) => (await listsOf(deps, url, given)).map(asList);
-    const lists = known.get(url) ?? createListing(clock, load, HOOKS_KEPT_FOR);
-    known.set(url, lists);
-    const told = await askForFailed(lists, cursor, { ...LIMITS, keptFor }, clock.now(), signal);
-    // A hook may have been made anew meanwhile.
-    if (told.failure) known.delete(url);
-    return told;
-  };
+  return createRedelivery(clock, { ...LIMITS, keptFor }, async (url, signal) =>
+    (await listsOf(deps, url, signal)).map(asList),
+  );
 }
 
 /** Where the deliveries of one hook are listed, and with which credential. */
@@ -146,7 +144,7 @@ function createLists({ app, issues }: Options, clock: Clock, keptFor: number): (
     return { attempts, isWhole: failed.isWhole && rest.isWhole, cut: CUT };
   }
 
-  async function look(of: Deliveries, from: string | undefined, signal: AbortSignal): Promise<Seen> {
+  async function look(of: Deliveries, from: string | undefined, signal: AbortSignal): Promise<Look> {
     const last = from === undefined ? 0 : Date.parse(from);
     const oldest = Math.max(clock.now() - keptFor, last - LATE);
     const first = await read(of, NEWEST, signal);
@@ -157,7 +155,7 @@ function createLists({ app, issues }: Options, clock: Clock, keptFor: number): (
     );
     const newest = Math.max(last, ...first.attempts.map((each) => each.delivered_at));
     return {
-      ...sortedOut(attempts),
+      ...sortedOut(attempts.map(listed)),
       upTo: newest === 0 ? undefined : new Date(newest).toISOString(),
       ...(rest.isWhole ? {} : { cut: rest.cut }),
     };
@@ -170,7 +168,7 @@ function createLists({ app, issues }: Options, clock: Clock, keptFor: number): (
   });
 }
 
-const CUT = `only the newest ${MOST_PAGES * 100} failed deliveries of a round are looked at, and polls bring the rest`;
+const CUT = onlyNewest(MOST_PAGES * 100);
 const NO_FILTER = `this server does not filter deliveries by status: only the newest ${MOST_PAGES * 100} of a round are looked at, and polls bring the rest`;
 
 function readAttempts(api: Api, answer: HttpAnswer, path: string): Page {
@@ -187,15 +185,8 @@ function hasCode({ status_code: code }: Attempt): boolean {
   return typeof code === 'number' && code >= 400 && code <= 599;
 }
 
-/** The same attempt may come by both lists. */
-function sortedOut(attempts: readonly Attempt[]): Pick<Seen, 'failed' | 'arrived'> {
-  const each = [...new Map(attempts.map((one) => [one.id, one])).values()].sort(
-    (a, b) => b.delivered_at - a.delivered_at,
-  );
-  return {
-    failed: each.filter((one) => !hasArrived(one)).map(({ id, guid }) => ({ attempt: id, delivery: guid })),
-    arrived: new Set(each.filter(hasArrived).map(({ guid }) => guid)),
-  };
+function listed(one: Attempt): ListedAttempt {
+  return { delivery: one.guid, attempt: one.id, order: one.delivered_at, hasArrived: hasArrived(one) };
 }
 
 /** One that is too old by now, or was switched off, is none of ours any more. */

@@ -3,8 +3,14 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Connection } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer } from '../kit/json.ts';
-import { createListing } from '../kit/listing.ts';
-import { askForFailed, type DeliveryList, type FailedAttempt, type Seen } from '../kit/redelivery.ts';
+import {
+  createRedelivery,
+  type DeliveryList,
+  type ListedAttempt,
+  type Look,
+  onlyNewest,
+  sortedOut,
+} from '../kit/redelivery.ts';
 import type { Api } from './api.ts';
 import { hookedAt } from './hooks.ts';
 import type { Options } from './options.ts';
@@ -12,16 +18,13 @@ import type { Projects } from './projects.ts';
 
 type Redeliver = NonNullable<Connection['redeliver']>;
 
-const MINUTE = 60_000;
-const DAY = 24 * 60 * MINUTE;
+const DAY = 86_400_000;
 /** GitLab takes 5 a minute for each hook (providers' facts §2.2); what is left is asked for the next time. */
 const LIMITS = { mostAttempts: 4, mostOfList: 5, mostAtOnce: Number.POSITIVE_INFINITY, keptFor: 3 * DAY };
 /** GitLab lists at most 20 events on a page, each with all that was sent. */
 const PAGE = 20;
 /** Pages that are read of one list in a round at most: of what failed with a status, and of everything. */
 const MOST_PAGES = { failed: 10, all: 50 };
-/** Which hooks there are is asked for so often. */
-const HOOKS_KEPT_FOR = 60 * MINUTE;
 
 interface RedeliverDeps {
   readonly api: Api;
@@ -32,24 +35,15 @@ interface RedeliverDeps {
 
 /** GitLab repeats nothing by itself, as far as its senders of today are known. */
 export function createRedeliver({ api, projects, options, clock }: RedeliverDeps): Redeliver {
-  const known = new Map<string, (signal: AbortSignal) => Promise<readonly DeliveryList[]>>();
-  return async (url, cursor, signal) => {
-    const load = async (given: AbortSignal) => {
-      const all = await hookedAt(api, projects, options, url, given);
-      const refused = all.find((each) => 'error' in each);
-      const lists = all.flatMap((each) =>
-        'error' in each ? [] : each.hooks.map(({ id }) => `${each.path}/${id}/events`),
-      );
-      if (lists.length === 0 && refused) throw refused.error;
-      return lists.map((path) => listAt(api, path));
-    };
-    const lists = known.get(url) ?? createListing(clock, load, HOOKS_KEPT_FOR);
-    known.set(url, lists);
-    const told = await askForFailed(lists, cursor, LIMITS, clock.now(), signal);
-    // A hook may have been made anew meanwhile.
-    if (told.failure) known.delete(url);
-    return told;
-  };
+  return createRedelivery(clock, LIMITS, async (url, signal) => {
+    const all = await hookedAt(api, projects, options, url, signal);
+    const refused = all.find((each) => 'error' in each);
+    const lists = all.flatMap((each) =>
+      'error' in each ? [] : each.hooks.map(({ id }) => `${each.path}/${id}/events`),
+    );
+    if (lists.length === 0 && refused) throw refused.error;
+    return lists.map((path) => listAt(api, path));
+  });
 }
 
 /** Of an event no more is kept than this: what was sent is dropped page by page. */
@@ -79,18 +73,19 @@ function listAt(api: Api, path: string): DeliveryList {
     return { events, isWhole: true };
   }
 
-  async function look(from: string | undefined, signal: AbortSignal): Promise<Seen> {
+  async function look(from: string | undefined, signal: AbortSignal): Promise<Look> {
     const last = Number(from ?? 0);
     const first = await walk(undefined, last, 1, signal);
     const newest = Math.max(last, ...first.events.map(({ id }) => id));
     const upTo = newest === 0 ? undefined : String(newest);
-    if (first.isWhole) return { ...sortedOut(first.events), upTo };
+    if (first.isWhole) return { ...sortedOut(first.events.map(listed)), upTo };
     const found = [first];
     for (const status of ['client_failure', 'server_failure'])
       found.push(await walk(`status=${status}`, last, MOST_PAGES.failed, signal));
     if (first.events.some(hasNoStatus)) found.push(await walk(undefined, last, MOST_PAGES.all, signal));
     const isWhole = found.slice(1).every((each) => each.isWhole);
-    return { ...sortedOut(found.flatMap(({ events }) => events)), upTo, ...(isWhole ? {} : { cut: CUT }) };
+    const attempts = found.flatMap(({ events }) => events).map(listed);
+    return { ...sortedOut(attempts), upTo, ...(isWhole ? {} : { cut: onlyNewest(MOST_PAGES.failed * PAGE) }) };
   }
 
   return {
@@ -104,21 +99,12 @@ function listAt(api: Api, path: string): DeliveryList {
   };
 }
 
-const CUT = `only the newest ${MOST_PAGES.failed * PAGE} failed deliveries of a round are looked at, and polls bring the rest`;
-
-/** The same event may come by several lists. */
-function sortedOut(events: readonly Event[]): Pick<Seen, 'failed' | 'arrived'> {
-  const each = [...new Map(events.map((one) => [one.id, one])).values()].sort((a, b) => b.id - a.id);
-  return {
-    failed: each.filter((one) => !hasArrived(one)).map(attemptOf),
-    arrived: new Set(each.filter(hasArrived).map((one) => attemptOf(one).delivery)),
-  };
-}
-
 /** Servers before 17.4 name no delivery: each event is one, and cannot be sent again there either. */
-function attemptOf({ id, request_headers: headers }: Event): FailedAttempt {
+function listed(one: Event): ListedAttempt {
+  const { id, request_headers: headers } = one;
   const key = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === 'idempotency-key')?.[1];
-  return { attempt: String(id), delivery: typeof key === 'string' ? key : `event ${id}` };
+  const delivery = typeof key === 'string' ? key : `event ${id}`;
+  return { delivery, attempt: String(id), order: id, hasArrived: hasArrived(one) };
 }
 
 function hasArrived({ response_status: status }: Event): boolean {

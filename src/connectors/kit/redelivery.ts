@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
-import type { Redelivery } from '../connector.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Connection, Redelivery } from '../connector.ts';
+import { createListing } from './listing.ts';
 
 /** One attempt at a delivery that did not arrive. All attempts at a delivery share its name. */
 export interface FailedAttempt {
@@ -9,8 +11,15 @@ export interface FailedAttempt {
   readonly attempt: string;
 }
 
+/** An attempt as a list of deliveries tells of it. */
+export interface ListedAttempt extends FailedAttempt {
+  /** Rises from attempt to attempt: a time, or a number that the vendor counts on. */
+  readonly order: number;
+  readonly hasArrived: boolean;
+}
+
 /** What a look at a list of deliveries found behind the place where the last look ended. */
-export interface Seen {
+export interface Look {
   /** Newest first. */
   readonly failed: readonly FailedAttempt[];
   /** Deliveries of which an attempt arrived, as far as they were seen. */
@@ -26,7 +35,7 @@ export interface DeliveryList {
   /** The same in each round. */
   readonly name: string;
   /** @param from where the last look ended; undefined on the first one */
-  look(from: string | undefined, signal: AbortSignal): Promise<Seen>;
+  look(from: string | undefined, signal: AbortSignal): Promise<Look>;
   /** `gone`: it is not sent again any more; `later`: the vendor takes no more of this list for now. */
   ask(attempt: string, signal: AbortSignal): Promise<'asked' | 'gone' | 'later'>;
 }
@@ -43,6 +52,39 @@ export interface RedeliveryLimits {
 
 /** Failed deliveries that are remembered of one list. */
 const MOST_OPEN = 500;
+/** Which hooks there are is asked for so often, milliseconds. */
+const HOOKS_KEPT_FOR = 60 * 60_000;
+
+/** Asks again for what did not arrive at an address, round after round. */
+export function createRedelivery(
+  clock: Clock,
+  limits: RedeliveryLimits,
+  listsAt: (url: string, signal: AbortSignal) => Promise<readonly DeliveryList[]>,
+): NonNullable<Connection['redeliver']> {
+  const known = new Map<string, (signal: AbortSignal) => Promise<readonly DeliveryList[]>>();
+  return async (url, cursor, signal) => {
+    const lists = known.get(url) ?? createListing(clock, (given) => listsAt(url, given), HOOKS_KEPT_FOR);
+    known.set(url, lists);
+    const told = await askForFailed(lists, cursor, limits, clock.now(), signal);
+    // A hook may have been made anew meanwhile.
+    if (told.failure) known.delete(url);
+    return told;
+  };
+}
+
+/** Pure: the attempts of a look, newest first. The same one may come by several lists. */
+export function sortedOut(attempts: readonly ListedAttempt[]): Pick<Look, 'failed' | 'arrived'> {
+  const each = [...new Map(attempts.map((one) => [one.attempt, one])).values()].sort((a, b) => b.order - a.order);
+  return {
+    failed: each.filter((one) => !one.hasArrived).map(({ delivery, attempt }) => ({ delivery, attempt })),
+    arrived: new Set(each.filter((one) => one.hasArrived).map(({ delivery }) => delivery)),
+  };
+}
+
+/** Why a look ended before it saw everything. */
+export function onlyNewest(most: number): string {
+  return `only the newest ${most} failed deliveries of a round are looked at, and polls bring the rest`;
+}
 
 /** A delivery that did not arrive. */
 const open = z.object({
@@ -150,7 +192,7 @@ function readCursor(text: string | undefined): readonly Place[] {
   }
 }
 
-function merged(was: Place, { failed, arrived, upTo = was.upTo }: Seen, oldest: number, now: number): Place {
+function merged(was: Place, { failed, arrived, upTo = was.upTo }: Look, oldest: number, now: number): Place {
   const all = new Map(was.open.map((each) => [each.delivery, { ...each }]));
   for (const [delivery, attempts] of [...Map.groupBy(failed, (each) => each.delivery)].toReversed()) {
     const before: Open = all.get(delivery) ?? { delivery, attempt: '', last: null, asked: 0, since: now };
