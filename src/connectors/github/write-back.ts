@@ -8,12 +8,12 @@ import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
 import { REPOSITORY } from './options.ts';
+import { createPresentNames } from './present-names.ts';
 
 type WriteBack = Required<Pick<Connection, 'comment' | 'close'>>;
 
 const number = z.string().regex(/^\d{1,16}$/);
 const locator = z.object({ repoId: number, repository: z.string().regex(REPOSITORY), number });
-type Wanted = z.infer<typeof locator>;
 const issueLocator = locator.extend({ id: number });
 
 /** More comments than an issue can have. */
@@ -21,12 +21,12 @@ const MOST_PAGES = 100;
 
 export function createWriteBack(api: Api, appApi: Api | undefined, clock: Clock): WriteBack {
   const author = createAuthor(api, appApi);
-  const repositories = createRepositories(api, clock);
+  const names = createPresentNames(api, clock);
   return {
     async comment(reference, { marker, text }, signal) {
       const wanted = readLocator(locator, reference);
       const body = text.includes(marker) ? text : `${text}\n\n${marker}`;
-      await repositories.at(wanted, signal, async (repository) => {
+      await names.at(wanted, signal, async (repository) => {
         const path = `${repository}/issues/${wanted.number}/comments`;
         const isOurs = await author(signal);
         const found = await findComment(api, path, (each) => each.body.includes(marker) && isOurs(each), signal);
@@ -39,7 +39,7 @@ export function createWriteBack(api: Api, appApi: Api | undefined, clock: Clock)
     async close(reference, signal) {
       if (reference.kind === 'pull_request') throw neverClosed(reference);
       const wanted = readLocator(issueLocator, reference);
-      await repositories.at(wanted, signal, async (repository) => {
+      await names.at(wanted, signal, async (repository) => {
         const path = `${repository}/issues/${wanted.number}`;
         const answer = await api.get(path, { signal });
         const issue = parseAnswer(issueAnswer, readAnswer(answer, `GET ${path}`), `GET ${path}`);
@@ -57,55 +57,6 @@ function neverClosed({ key }: ItemReference): SyncError {
     errorCode: 'unsupported_field',
     hint: 'Switch closing off for this connection, or let it follow issues only.',
   });
-}
-
-const repositoryAnswer = z.object({ id: z.int(), full_name: z.string().regex(REPOSITORY) });
-
-/** So long a name is believed to lead where it led. A repository that is renamed leaves its name to whoever wants it. */
-const BELIEVED = 5 * 60_000;
-
-/**
- * Writes are not redirected, so the repository's present name is asked for: by the name that it had, as documented, which leads
- * on to the present one; by its id where another repository has that name now.
- */
-function createRepositories(api: Api, clock: Clock) {
-  const known = new Map<string, { readonly name: string; readonly until: number }>();
-
-  async function ask(path: string, signal: AbortSignal) {
-    return parseAnswer(repositoryAnswer, readAnswer(await api.get(path, { signal }), `GET ${path}`), `GET ${path}`);
-  }
-
-  async function nameOf({ repoId, repository }: Wanted, signal: AbortSignal): Promise<string> {
-    const held = known.get(repoId);
-    if (held && held.until > clock.now()) return held.name;
-    const named = await unlessAbsent(ask(`/repos/${repository}`, signal));
-    const found = named && String(named.id) === repoId ? named : await ask(`/repositories/${repoId}`, signal);
-    known.set(repoId, { name: found.full_name, until: clock.now() + BELIEVED });
-    return found.full_name;
-  }
-
-  return {
-    /** Does something at the repository's address. Where that fails the name may be the reason: it is asked for anew. */
-    async at<Result>(wanted: Wanted, signal: AbortSignal, work: (path: string) => Promise<Result>): Promise<Result> {
-      const path = `/repos/${await nameOf(wanted, signal)}`;
-      try {
-        return await work(path);
-      } catch (thrown) {
-        known.delete(wanted.repoId);
-        throw thrown;
-      }
-    },
-  };
-}
-
-/** A name that is gone, or belongs to somebody who shows it to nobody. */
-async function unlessAbsent<Answer>(asked: Promise<Answer>): Promise<Answer | undefined> {
-  try {
-    return await asked;
-  } catch (thrown) {
-    if (asSyncError(thrown).code !== 'not_found') throw thrown;
-    return undefined;
-  }
 }
 
 const comment = z.object({
