@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { AccessTokens, OAuthGrant } from '../connectors/connector.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { HttpAnswer, HttpClient } from '../http/client.ts';
@@ -59,9 +59,7 @@ export function createGrants(deps: GrantDeps): Grants {
 
 /** Another refresh token in the configuration is another grant: somebody consented anew. */
 function idOf({ tokenUrl, clientId, refreshToken }: OAuthGrant): string {
-  return createHash('sha256')
-    .update(JSON.stringify([tokenUrl, clientId, refreshToken]))
-    .digest('hex');
+  return hash('sha256', JSON.stringify([tokenUrl, clientId, refreshToken]), 'hex');
 }
 
 interface Identified {
