@@ -1,5 +1,6 @@
 import { SyncError } from '../errors/sync-error.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../http/client.ts';
+import { isSuccess } from '../http/semantics.ts';
 import { LARGE } from '../lib/large.ts';
 import { nextTurn } from '../lib/turn.ts';
 import type { Converter } from './converter.ts';
@@ -12,7 +13,7 @@ export function readingAside(http: HttpClient, converter: Converter, from = LARG
   return {
     async request(request) {
       const answer = await http.request(request);
-      const isRead = request.keep !== undefined && answer.status >= 200 && answer.status <= 299;
+      const isRead = request.keep !== undefined && isSuccess(answer.status);
       return isRead && answer.body.length > from ? contentOf(request, answer, converter) : answer;
     },
     close: () => http.close(),

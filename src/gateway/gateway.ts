@@ -1,4 +1,5 @@
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import { isSafe, isSuccess } from '../http/semantics.ts';
 import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
 import { wasNotSent } from '../learn/learn.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
@@ -176,7 +177,7 @@ class Desk {
     this.#options.meter.count('gateway_requests_total', { outcome: 'passed' });
     if (answer.status === 401 || answer.status === 403) this.#callers.refused(authorization);
     else if (answer.status < 400) this.#callers.accepted(authorization, { passage, since, isProved: isProof });
-    if (!isRead(passed.method)) this.cache.forget(passage.name);
+    if (!isSafe(passed.method)) this.cache.forget(passage.name);
     if (isProof) await passage.learn.answered(passed, answer);
     else await this.#onUnproved(inHand, answer.status);
     return answer;
@@ -196,7 +197,7 @@ class Desk {
   /** What a stranger may have changed here is read with the daemon's own key, whose answers are this workspace's. */
   async #onUnproved(inHand: Case, status: number): Promise<void> {
     await inHand.destination.passage.learn.unproved(inHand.passed, status);
-    if (status < 300) await this.#askWhoWeAre(inHand);
+    if (isSuccess(status)) await this.#askWhoWeAre(inHand);
   }
 
   /**
@@ -222,7 +223,7 @@ class Desk {
     }
     meter.count('gateway_requests_total', { outcome: 'failed' });
     passage.logger.warn({ error, method: passed.method }, 'passing through failed');
-    if (isRead(passed.method) || wasNotSent(error)) {
+    if (isSafe(passed.method) || wasNotSent(error)) {
       return refuse(502, 'workspace_unreachable', 'the workspace gave no usable answer');
     }
     this.cache.forget(passage.name);
@@ -258,8 +259,4 @@ function spellingOf({ name }: Passage, { url, headers }: ServerRequest): string 
 /** @param slotAt null where only an answer that is on its way can tell */
 function secondsUntil(slotAt: number, now: number): number {
   return Math.max(1, Math.ceil((slotAt - now) / 1_000));
-}
-
-function isRead(method: string): boolean {
-  return method === 'GET' || method === 'HEAD';
 }

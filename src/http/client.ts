@@ -5,6 +5,7 @@ import type { Meter } from '../lib/meter.ts';
 import type { Shape } from '../lib/shape.ts';
 import type { Steps } from '../lib/steps.ts';
 import { createConnector } from './connect.ts';
+import { isSafe } from './semantics.ts';
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD';
@@ -227,8 +228,7 @@ class Receiver implements Dispatcher.DispatchHandler {
   /** Gives up now. */
   abort(why: 'aborted' | 'timeout'): void {
     const { method } = this.#request;
-    const onlyReads = method === 'GET' || method === 'HEAD';
-    if (why === 'aborted' && (!this.#started || onlyReads))
+    if (why === 'aborted' && (!this.#started || isSafe(method)))
       this.#fail(new SyncError('aborted', `${describe(this.#request)} was aborted`));
     else if (this.#started) this.#fail(this.#unknown(new Error(why === 'timeout' ? 'out of time' : 'aborted')));
     else this.#fail(new SyncError('unreachable', `${describe(this.#request)}: no connection in time`));

@@ -1,5 +1,6 @@
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import { JsonError, parseJson } from '../http/json.ts';
+import { isSafe, isSuccess } from '../http/semantics.ts';
 import type { Bell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -11,7 +12,7 @@ import { existingEntities } from '../store/entities.ts';
 import type { Scope } from '../store/scope.ts';
 import { type News, newsOf } from './news.ts';
 import type { RouteOf } from './route-of.ts';
-import { isWrite, wishFor } from './wish.ts';
+import { wishFor } from './wish.ts';
 
 /** A request that somebody sent to the workspace with our help: a command, or a caller of the gateway. */
 export interface Asked {
@@ -61,7 +62,7 @@ export function createLearn(deps: LearnDeps): Learn {
   const { store, routeOf, clock } = deps;
 
   async function readAgain(asked: Asked): Promise<void> {
-    const matched = isWrite(asked.method) ? routeOf(asked.method, asked.path) : undefined;
+    const matched = isSafe(asked.method) ? undefined : routeOf(asked.method, asked.path);
     if (!matched) return;
     const now = clock.now();
     const isWished = await store.commit((transaction) => wishFor(transaction, matched, contentOf(asked.body), now));
@@ -99,10 +100,6 @@ export function createLearn(deps: LearnDeps): Learn {
         if (!wasNotSent(error)) await readAgain(asked);
       }),
   };
-}
-
-function isSuccess(status: number): boolean {
-  return status >= 200 && status <= 299;
 }
 
 /** A failure of the server says nothing of what it has done before. */

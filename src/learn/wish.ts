@@ -4,10 +4,6 @@ import { wishReads } from '../store/list-reads.ts';
 import type { Scope } from '../store/scope.ts';
 import type { Matched } from './route-of.ts';
 
-export function isWrite(method: string): boolean {
-  return method !== 'GET' && method !== 'HEAD';
-}
-
 /**
  * Wishes to read what a write may have changed.
  *

@@ -2,6 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import { SyncError } from '../errors/sync-error.ts';
 import type { Addressed } from '../http/origin.ts';
 import type { Door, RouteNeeds } from '../http/route-needs.ts';
+import { isSafe } from '../http/semantics.ts';
 import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
 import type { Logger } from '../lib/logger.ts';
 import { type Access, reaches } from '../model/access.ts';
@@ -177,7 +178,7 @@ function refusalOfChange(
 }
 
 function isChange({ method }: { readonly method: string }): boolean {
-  return method !== 'GET' && method !== 'HEAD';
+  return !isSafe(method);
 }
 
 const JSON_TYPE = /^application\/json(?:; *charset=utf-8)?$/i;

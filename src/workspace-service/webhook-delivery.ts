@@ -1,5 +1,6 @@
 import { asSyncError } from '../errors/sync-error.ts';
 import type { HttpClient } from '../http/client.ts';
+import { isSuccess } from '../http/semantics.ts';
 import type { Bell } from '../lib/bell.ts';
 import type { Cancel, Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -145,7 +146,7 @@ async function attempt({ http, secrets }: DeliveryDeps, due: Due): Promise<Outco
   const request = { method: 'POST', url: due.url, headers, body: due.body, target: 'webhook' } as const;
   try {
     const { status } = await http.request({ ...request, largestAnswer: LARGEST_ANSWER });
-    const taken = status >= 200 && status <= 299;
+    const taken = isSuccess(status);
     return { status, error: taken ? null : 'refused' };
   } catch (error) {
     return { status: null, error: asSyncError(error).code };

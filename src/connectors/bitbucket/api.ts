@@ -1,5 +1,6 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
+import { isSuccess } from '../../http/semantics.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { ownUrl } from '../kit/addresses.ts';
 import type { Use } from '../kit/budget.ts';
@@ -71,7 +72,7 @@ export function createApi(access: Access, { http, clock }: Pick<ConnectionDeps, 
         target: 'bitbucket',
       });
       budget.learn(answer);
-      if ((answer.status >= 200 && answer.status <= 299) || answer.status === 400) return answer;
+      if (isSuccess(answer.status) || answer.status === 400) return answer;
       throw refused(answer, `${method} ${path}`);
     },
     refusal: refused,

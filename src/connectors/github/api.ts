@@ -1,5 +1,6 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
+import { isSuccess } from '../../http/semantics.ts';
 import type { Shape } from '../../lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { ownUrl } from '../kit/addresses.ts';
@@ -108,7 +109,7 @@ export function createApi(access: Access, deps: ConnectionDeps, authOf: (send: S
     async write(method, path, given) {
       budget.require('fetch');
       const answer = await authorised(method, path, given);
-      if ((answer.status >= 200 && answer.status <= 299) || answer.status === 422) return answer;
+      if (isSuccess(answer.status) || answer.status === 422) return answer;
       throw refusal(answer, `${method} ${path}`, deps.clock.now());
     },
     linkedPage(answer, rel, path) {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
+import { isSuccess } from '../../http/semantics.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Connection } from '../connector.ts';
 import { parseAnswer, readExactly } from '../kit/json.ts';
@@ -177,7 +178,7 @@ function readAttempts(api: Api, answer: HttpAnswer, path: string): Page {
 }
 
 function hasArrived({ status, status_code: code }: Attempt): boolean {
-  return status === 'OK' || (typeof code === 'number' && code >= 200 && code <= 299);
+  return status === 'OK' || (typeof code === 'number' && isSuccess(code));
 }
 
 /** Whether the vendor's filter for failures finds it. */

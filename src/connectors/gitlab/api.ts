@@ -1,5 +1,6 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer, HttpRequest } from '../../http/client.ts';
+import { isSuccess } from '../../http/semantics.ts';
 import type { Shape } from '../../lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { ownUrl } from '../kit/addresses.ts';
@@ -116,7 +117,7 @@ export function createApi(options: Access, deps: ConnectionDeps): Api {
         body: JSON.stringify(body ?? {}),
         signal,
       });
-      if ((answer.status >= 200 && answer.status <= 299) || explained.includes(answer.status)) return answer;
+      if (isSuccess(answer.status) || explained.includes(answer.status)) return answer;
       throw refusal(answer, `${method} ${path}`, deps.clock.now());
     },
     pageNumber(answer, which, path) {
