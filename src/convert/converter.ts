@@ -8,7 +8,7 @@ import {
   type Content,
   type Done,
   type Part,
-  type PartTask,
+  type PartsTask,
   perform,
   type Task,
   type Translated,
@@ -22,7 +22,7 @@ import {
 export interface Converter {
   translate(task: TranslateTask): Promise<Translated>;
   /** Each element of a page as a page of its own; empty where it is none. */
-  parts(task: PartTask): Promise<readonly Part[]>;
+  parts(task: PartsTask): Promise<readonly Part[]>;
   /**
    * What the shape names of a JSON body, with what is long set apart (`lib/json-apart.ts`). The bytes are given away.
    * Throws `answer_malformed`, `answer_too_large`, `over_budget`.
@@ -89,7 +89,7 @@ function converterOver({ perform: run, close }: Performer): Converter {
   const budgetOf = ({ body, unpacked_length }: StoredBody) => budgetFor(unpacked_length ?? body.length);
   return {
     translate: async (task) => (await ask({ task: 'translate', ...task }, budgetOf(task.body))) as Translated,
-    parts: async (task) => (await ask({ task: 'part', ...task }, budgetOf(task.body))) as readonly Part[],
+    parts: async (task) => (await ask({ task: 'parts', ...task }, budgetOf(task.body))) as readonly Part[],
     async read(bytes, keep) {
       const { content } = (await ask({ task: 'read', bytes, keep }, budgetFor(bytes.length))) as Content;
       return content;

@@ -14,7 +14,7 @@ import { type StoredBody, unpackBody } from '../store/bodies.ts';
  */
 export type Task =
   | ({ readonly task: 'translate' } & TranslateTask)
-  | ({ readonly task: 'part' } & PartTask)
+  | ({ readonly task: 'parts' } & PartsTask)
   | ({ readonly task: 'read' } & ReadTask);
 
 export interface TranslateTask {
@@ -33,7 +33,7 @@ export interface Translated {
   readonly told: readonly Seen[];
 }
 
-export interface PartTask {
+export interface PartsTask {
   readonly body: StoredBody;
 }
 
@@ -61,14 +61,23 @@ export type Done =
 
 export function perform(task: Task, connectors: readonly Connector<unknown>[]): Done {
   try {
-    return { value: PERFORM[task.task](task as never, connectors) };
+    return { value: resultOf(task, connectors) };
   } catch (error) {
     const { code, message } = asSyncError(error);
     return { code, message };
   }
 }
 
-const PERFORM = { translate, part: partsOf, read } as const;
+function resultOf(task: Task, connectors: readonly Connector<unknown>[]): Translated | readonly Part[] | Content {
+  switch (task.task) {
+    case 'translate':
+      return translate(task, connectors);
+    case 'parts':
+      return partsOf(task);
+    case 'read':
+      return read(task);
+  }
+}
 
 function read({ bytes, keep }: ReadTask): Content {
   try {
@@ -103,7 +112,7 @@ function bytesOf({ body, unpacked_length }: StoredBody): Buffer {
 const DEEPEST_LIST = 4;
 
 /** The elements of a page, each as a page of its own. Empty where the body is no page. */
-function partsOf({ body }: PartTask): Part[] {
+function partsOf({ body }: PartsTask): Part[] {
   const page = parseJson(bytesOf(body));
   const path = pathToList(page);
   if (path === undefined) return [];

@@ -39,15 +39,18 @@ class Keeper {
     for (const field of Object.keys(shape === true ? value : shape)) {
       if (!Object.hasOwn(value, field)) continue;
       this.#weigh(field.length);
-      const part = shape === true ? 'all' : (shape[field] as Shape | true);
-      kept[field] = part === 'all' ? this.visit(value[field], true) : this.#part(value[field], part);
+      kept[field] = shape === true ? this.visit(value[field], true) : this.#part(value[field], shape[field] ?? true);
     }
     return kept;
   }
 
-  /** A part that the shape names whole is one that nobody looks into. */
   #part(value: unknown, shape: Shape | true): unknown {
-    if (shape !== true || typeof value !== 'object' || value === null) return this.visit(value, shape);
+    const isWhole = shape === true && typeof value === 'object' && value !== null;
+    return isWhole ? this.#whole(value) : this.visit(value, shape);
+  }
+
+  /** A part that the shape names whole is one that nobody looks into. */
+  #whole(value: object): unknown {
     const json = JSON.stringify(value);
     if (json.length > LONG) return new TextEncoder().encode(json);
     this.#weigh(OF_A_VALUE * json.length);

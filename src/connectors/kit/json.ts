@@ -24,7 +24,10 @@ export function read<Output>(expected: ZodType<Output>, payload: unknown): Outpu
 
 type Answer = Pick<HttpAnswer, 'status' | 'body' | 'content'>;
 
-/** Reads the JSON body of an answer, where nobody has done it yet. Throws `answer_malformed`: an HTML page of a proxy, a body that was cut off. */
+/**
+ * Reads the JSON body of an answer, where nobody has done it yet. Throws `answer_malformed`: an HTML page of a proxy, a body
+ * that was cut off.
+ */
 export function readAnswer(answer: Answer, what: string): unknown {
   if (answer.content !== undefined) return answer.content;
   try {
