@@ -301,6 +301,19 @@ describe('check', () => {
     expect(hidden.at(-1)).toMatchObject({ level: 'error', subject: 'acme/api' });
   });
 
+  it('does not say of a renamed group that it is followed', async () => {
+    const renamed = await checked({ projects: [], groups: ['acme'] }, [
+      [`GET ${BASE}/groups/acme?with_projects=false`, { body: { full_path: 'acme-corp' } }],
+      [`GET ${BASE}/groups/acme/merge_requests?state=all&scope=all&per_page=1`, {}],
+    ]);
+    expect(renamed[1]).toMatchObject({
+      level: 'warning',
+      subject: 'acme',
+      message: expect.stringContaining('takes in nothing of this one'),
+      hint: 'Write acme-corp in the configuration.',
+    });
+  });
+
   it('names the path of a project that is configured by number', async () => {
     const findings = await checked({ projects: [80200] }, [
       [`GET ${BASE}/projects/80200`, { body: { path_with_namespace: 'acme/api' } }],

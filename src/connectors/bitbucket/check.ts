@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
-import { failed } from '../kit/finding.ts';
+import { failed, renamed } from '../kit/finding.ts';
 import { readAnswer, readable } from '../kit/json.ts';
 import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
@@ -61,12 +61,7 @@ const metadata = z.object({ full_name: z.string() });
 function describeRepository(name: string, answer: HttpAnswer): Finding {
   const present = readable(metadata, readAnswer(answer, `GET /repositories/${name}`))?.full_name ?? name;
   if (present.toLowerCase() === name.toLowerCase()) return { level: 'ok', subject: name, message: 'can be read' };
-  return {
-    level: 'warning',
-    subject: name,
-    message: `is called ${present} now; worksync follows it by its id`,
-    hint: `Write ${present} in the configuration.`,
-  };
+  return renamed(name, present);
 }
 
 async function describePatterns(

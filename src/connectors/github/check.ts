@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
-import { failed } from '../kit/finding.ts';
+import { failed, renamed } from '../kit/finding.ts';
 import { readAnswer, readable } from '../kit/json.ts';
 import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
@@ -100,12 +100,7 @@ function describeRepository(name: string, answer: HttpAnswer): Finding {
   const { full_name, archived } = told ?? { full_name: name, archived: undefined };
   const isId = /^\d+$/.test(name);
   if (!isId && full_name.toLowerCase() !== name.toLowerCase())
-    return {
-      level: 'warning',
-      subject: name,
-      message: `is called ${full_name} now; worksync follows it by its id`,
-      hint: `Write ${full_name}, or the repository's id, in the configuration.`,
-    };
+    return renamed(name, full_name, `${full_name}, or the repository's id,`);
   if (archived) return { level: 'warning', subject: name, message: 'is archived: nothing changes there any more' };
   return { level: 'ok', subject: name, message: isId ? `${full_name} can be read` : 'can be read' };
 }

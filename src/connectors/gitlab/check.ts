@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { Finding } from '../connector.ts';
-import { failed } from '../kit/finding.ts';
+import { failed, renamed } from '../kit/finding.ts';
 import { readAnswer, readable } from '../kit/json.ts';
 import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
@@ -97,14 +97,19 @@ function describe({ kind, name }: Place, answer: HttpAnswer): Finding {
   const path = said.path_with_namespace ?? said.full_path ?? name;
   const isNumber = /^\d+$/.test(name);
   if (!isNumber && path.toLowerCase() !== name.toLowerCase())
-    return {
-      level: 'warning',
-      subject: name,
-      message: `is called ${path} now; worksync follows it by its id`,
-      hint: `Write ${path}${kind === 'project' ? ", or the project's number," : ''} in the configuration.`,
-    };
+    return kind === 'group' ? renamedGroup(name, path) : renamed(name, path, `${path}, or the project's number,`);
   if (said.archived) return { level: 'warning', subject: name, message: 'is archived: nothing changes there any more' };
   return { level: 'ok', subject: name, message: isNumber ? `${path} can be read` : 'can be read' };
+}
+
+/** Groups stand for patterns over paths, and no id is bound to those. */
+function renamedGroup(subject: string, path: string): Finding {
+  return {
+    level: 'warning',
+    subject,
+    message: `is called ${path} now; worksync follows groups by their path, and takes in nothing of this one`,
+    hint: `Write ${path} in the configuration.`,
+  };
 }
 
 function limit({ headers }: HttpAnswer): Finding {

@@ -3,7 +3,7 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { absent } from '../kit/fields.ts';
-import { failed } from '../kit/finding.ts';
+import { failed, renamed } from '../kit/finding.ts';
 import { readable } from '../kit/json.ts';
 import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
@@ -86,12 +86,7 @@ async function projectOf(api: Api, unit: string, address: string, signal: AbortS
     await search(api, { jql: `${projectIs(address)} ORDER BY created ASC`, fields: 'id', size: 1 }, signal);
     if (archived) return { level: 'warning', subject: unit, message: 'is archived: nothing changes there any more' };
     if (unit === id || unit === key) return { level: 'ok', subject: unit, message: `${key} can be read` };
-    return {
-      level: 'warning',
-      subject: unit,
-      message: `is called ${key} now; worksync follows it by its id`,
-      hint: `Write ${key}, or the project's number ${id}, in the configuration.`,
-    };
+    return renamed(unit, key, `${key}, or the project's number ${id},`);
   } catch (thrown) {
     return failed(unit, asSyncError(thrown));
   }
