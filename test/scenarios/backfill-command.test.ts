@@ -34,7 +34,9 @@ beforeEach(async () => {
     github.happen({ at, connection: 'github', event: 'closed', item: `0/${number}`, fields, updated: at }, begin);
   }
   const connection = { connector: 'github', ...github.vendor.options(github.url), webhookSecrets: SECRET, poll: 'off' };
-  writeFileSync(join(scratch, 'work.yaml'), JSON.stringify({ connections: { github: connection } }));
+  // Backfills are paced over the window: of the usual 200 requests one goes out in five seconds.
+  const quota = { requests: 100_000, burst: 10_000 };
+  writeFileSync(join(scratch, 'work.yaml'), JSON.stringify({ quota, connections: { github: connection } }));
 });
 
 afterEach(async () => {
