@@ -53,8 +53,7 @@ function planned({ state, guard, sent, due, ...held }: PlannedRow): PlannedWrite
 
 function readRows(query: Scope, after: string) {
   return query
-    .selectFrom('outbox')
-    .innerJoin('entities', 'entities.entity', 'outbox.entity')
+    .selectJoined(['outbox', 'entity'], ['entities', 'entity'])
     .selectAll('entities')
     .select(['outbox.state', 'outbox.guard', 'outbox.sent', 'outbox.due'])
     .where('outbox.entity', '>', after)

@@ -27,10 +27,7 @@ export interface NamedItem {
 export async function itemsNamed(query: Scope, names: readonly string[]): Promise<NamedItem[]> {
   if (names.length === 0) return [];
   return query
-    .selectFrom('item_names')
-    .innerJoin('items', (join) =>
-      join.onRef('items.workspace', '=', 'item_names.workspace').onRef('items.key', '=', 'item_names.item_key'),
-    )
+    .selectJoined(['item_names', 'item_key'], ['items', 'key'])
     .select(['item_names.name', 'item_names.item_key as itemKey', 'items.connection'])
     .where('item_names.name', 'in', names)
     .orderBy('item_names.item_key')

@@ -232,8 +232,7 @@ function latestFindings(query: Scope, { id }: Sweep): Promise<SweepReport['lates
 async function repairsOf(query: Scope, { id }: Sweep, all: number): Promise<SweepReport['repairs']> {
   if (all === 0) return { done: 0, waiting: 0, held: 0 };
   const rows = await query
-    .selectFrom('workspace_findings')
-    .innerJoin('outbox', 'outbox.entity', 'workspace_findings.entity')
+    .selectJoined(['workspace_findings', 'entity'], ['outbox', 'entity'])
     .select(({ fn }) => ['outbox.state', fn.countAll<number>().as('count')])
     .where('workspace_findings.sweep', '=', id)
     .where('workspace_findings.what', 'in', ['record-changed', 'record-missing'])
