@@ -54,12 +54,15 @@ const PROGRESS = 64 * 1024;
 interface Holder {
   readonly group: string;
   readonly announced: number;
-  readonly giveUp: (isSuspect: boolean) => void;
+  /** Absent once it has left, so that nothing reaches its request from here. */
+  giveUp: ((isSuspect: boolean) => void) | undefined;
   readonly since: number;
   held: number;
   /** Promised room for the rest. */
   isPromised: boolean;
   isComplete: boolean;
+  /** Its place among the holders. */
+  at: number;
   /** When it last had brought `PROGRESS` bytes more, and how many it had then. */
   movedAt: number;
   movedWith: number;
@@ -73,7 +76,8 @@ interface Waiting {
 }
 
 export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudgetOptions): BodyBudget {
-  const holders = new Set<Holder>();
+  // No set: V8's outgrown tables keep what stood in them alive until a major collection, here whole requests.
+  const holders: Holder[] = [];
   const waiting = new Set<Holder>();
   const byGroup = new Map<string, number>();
   let held = 0;
@@ -129,7 +133,7 @@ export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudget
 
   function victimFor(next: Holder, { bytes, since }: Waiting): Holder | undefined {
     // A large body waits for those that are coming in, but not for others that wait like itself.
-    const mayPress = isFirstPart(next, bytes) || !holders.values().some(({ isPromised }) => isPromised);
+    const mayPress = isFirstPart(next, bytes) || !holders.some(({ isPromised }) => isPromised);
     const isImpatient = mayPress && clock.monotonic() - since >= PATIENCE;
     let victim: Holder | undefined;
     for (const holder of holders) {
@@ -141,16 +145,23 @@ export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudget
   }
 
   function drop(holder: Holder): void {
-    if (!holders.delete(holder)) return;
+    if (holders[holder.at] !== holder) return;
+    const last = holders.pop() as Holder;
+    if (last !== holder) {
+      last.at = holder.at;
+      holders[last.at] = last;
+    }
     waiting.delete(holder);
     if (holder.isPromised) promised -= rest(holder);
     holder.isPromised = false;
+    holder.giveUp = undefined;
     add(holder, -holder.held);
   }
 
   function giveUp(holder: Holder): void {
+    const { giveUp: tell } = holder;
     drop(holder);
-    holder.giveUp(isSuspect(holder.group));
+    tell?.(isSuspect(holder.group));
   }
 
   /** Lets in whoever waits, in their order; makes room where it may be made. */
@@ -197,9 +208,9 @@ export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudget
       const now = clock.monotonic();
       const holder: Holder = {
         ...{ group, announced, giveUp: giveUpNow, since: now, held: 0, isPromised: false, isComplete: false },
-        ...{ movedAt: now, movedWith: 0 },
+        ...{ movedAt: now, movedWith: 0, at: holders.length },
       };
-      holders.add(holder);
+      holders.push(holder);
       return {
         take(bytes) {
           const isNext = waiting.size === 0 || holder.isPromised || isFirstPart(holder, bytes);
