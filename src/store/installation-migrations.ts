@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
+import { describeIndexes } from './statistics.ts';
 import { createWorkspaceTables } from './workspace-tables.ts';
 
 /** Names sort by age. A migration that has been released is never changed. */
@@ -68,6 +69,7 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
       }
     },
   },
+  '005_statistics': { up: describeIndexes },
 };
 
 const inItem = (field: string) => sql`json_extract(fields, ${sql.lit(`$.item.${field}`)})`;

@@ -30,6 +30,7 @@ import { createSend } from '../../src/workspace/transport.ts';
 import type { Faults } from '../../src/workspace-service/faults.ts';
 import type { Quota } from '../../src/workspace-service/quota.ts';
 import { createWorkspaceService, type WorkspaceService } from '../../src/workspace-service/service.ts';
+import { createQueryPlans } from './query-plans.ts';
 import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
 import { documentedOnly } from './vendor-requests/index.ts';
 
@@ -121,6 +122,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const configPath = join(folder, 'config');
   const clock = createTravellingClock({ start: options.startAt });
   const random = options.random ?? systemRandom();
+  const plans = createQueryPlans();
   const given = options.connectors ?? [];
   const connectors = [...realConnectors.filter((real) => !given.some(({ id }) => id === real.id)), ...given];
   const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, ...options.quota };
@@ -196,7 +198,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
         scrubber: createScrubber(),
         tokens: [{ secret: READ_TOKEN, role: 'read', workspaces: null }, ...(options.tokens ?? [])],
         version: 'test',
-        onStatement: options.onStatement,
+        onStatement(statement) {
+          plans.saw(statement);
+          options.onStatement?.(statement);
+        },
       },
       parts,
     );
@@ -321,7 +326,9 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       await stopRunning(running);
       await outside.http.close();
       await service.close();
+      const costly = await plans.costly();
       rmSync(folder, { recursive: true, force: true });
+      if (costly.length > 0) throw new Error(`statements that read more rows than they want:\n${costly.join('\n')}`);
     },
   };
 }

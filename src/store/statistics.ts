@@ -1,0 +1,81 @@
+import { type Kysely, sql } from 'kysely';
+
+/** Rows of the table, and how many of them share the index's first column, its first two, and so on. */
+type Shape = readonly number[];
+
+/** A large installation: ten workspaces of a hundred thousand items each. */
+const KEYED: Shape = [1_000_000, 100_000, 1];
+const FEW: Shape = [10_000, 100, 1];
+
+/**
+ * What SQLite's planner is told of each index, in place of what `ANALYZE` would count. Part of a released migration:
+ * never changed; whoever adds an index adds its row.
+ *
+ * Without it SQLite takes ten rows to share the first column of an index, which is the workspace here: it would rather
+ * read all rows of a workspace than find a hundred of them by their ids. Counted figures would make plans depend on when
+ * they were counted; these make them the same everywhere, from the first row on.
+ */
+const SHAPES: Readonly<Record<string, Readonly<Record<string, Shape>>>> = {
+  inbox: {
+    sqlite_autoindex_inbox_1: [1_000_000, 100_000, 25_000, 1],
+    inbox_pending: [10_000, 1_000, 1],
+    inbox_quarantined: [1_000, 100, 1],
+    inbox_received: [1_000_000, 100_000, 10],
+    inbox_bodies: [300_000, 30_000, 10],
+  },
+  fetches: {
+    sqlite_autoindex_fetches_1: [10_000, 1_000, 1],
+    fetches_due: [10_000, 1_000, 500, 2],
+    fetches_later: [10_000, 1_000, 10],
+  },
+  polls: { sqlite_autoindex_polls_1: [10_000, 100, 20, 1] },
+  sweeps: { sqlite_autoindex_sweeps_1: [10_000, 100, 20, 1] },
+  backfills: { sqlite_autoindex_backfills_1: [10_000, 100, 20, 1] },
+  scope_names: { sqlite_autoindex_scope_names_1: [10_000, 100, 20, 1] },
+  items: {
+    sqlite_autoindex_items_1: KEYED,
+    items_gone: [10_000, 1_000, 10],
+    items_url: [1_000_000, 100_000, 2, 1],
+    items_called: [1_000_000, 100_000, 2, 1],
+  },
+  mentions: { sqlite_autoindex_mentions_1: [1_000_000, 100_000, 3, 1], mentions_name: [1_000_000, 100_000, 3] },
+  item_names: { sqlite_autoindex_item_names_1: [1_000_000, 100_000, 3, 1], item_names_name: [1_000_000, 100_000, 2] },
+  tasks: { sqlite_autoindex_tasks_1: KEYED, tasks_by_key: KEYED, tasks_by_source: [1_000_000, 100_000, 2] },
+  entities: {
+    sqlite_autoindex_entities_1: KEYED,
+    entities_item: [1_000_000, 100_000, 2],
+    entities_task: [1_000_000, 100_000, 3],
+    entities_removed: [1_000, 100, 1],
+  },
+  outbox: {
+    sqlite_autoindex_outbox_1: [100_000, 10_000, 1],
+    outbox_due: [100_000, 10_000, 3_000, 2],
+    outbox_next: [100_000, 10_000, 3_000, 1_000, 2, 1, 1],
+    outbox_turn: [100_000, 10_000, 3_000, 1_000, 10, 2, 1],
+    outbox_age: [100_000, 10_000, 3_000, 1_000, 2],
+    outbox_effect: [100_000, 10_000, 5_000, 2_000, 1_000, 500],
+  },
+  notices: { sqlite_autoindex_notices_1: [100_000, 10_000, 2, 1], notices_waiting: [100_000, 10_000, 3_000, 10] },
+  workspace_sweeps: { sqlite_autoindex_workspace_sweeps_1: FEW },
+  workspace_listed: { sqlite_autoindex_workspace_listed_1: KEYED },
+  workspace_findings: { sqlite_autoindex_workspace_findings_1: [10_000, 1_000, 100, 2, 1] },
+  ledger: { sqlite_autoindex_ledger_1: [10_000, 1_000, 1] },
+  meta: { sqlite_autoindex_meta_1: FEW },
+  job_runs: { sqlite_autoindex_job_runs_1: FEW },
+  gateway_tokens: { sqlite_autoindex_gateway_tokens_1: FEW, sqlite_autoindex_gateway_tokens_2: FEW },
+};
+
+/** Writes the rows, for statements prepared from now on. */
+export async function describeIndexes(db: Kysely<unknown>): Promise<void> {
+  // Makes SQLite's own tables for it; this one is small, so that nothing is read.
+  await sql`analyze workspaces`.execute(db);
+  const rows = Object.entries(SHAPES).flatMap(([table, indexes]) =>
+    Object.entries(indexes).map(([index, shape]) => ({ tbl: table, idx: index, stat: shape.join(' ') })),
+  );
+  await db
+    .withTables<{ sqlite_stat1: { tbl: string; idx: string; stat: string } }>()
+    .insertInto('sqlite_stat1')
+    .values(rows)
+    .execute();
+  await sql`analyze sqlite_schema`.execute(db);
+}
