@@ -32,5 +32,5 @@ HEALTHCHECK --interval=30s --timeout=6s --start-period=20s --retries=3 \
   CMD ["node", "src/main.ts", "healthcheck"]
 # It reads what its user may read, writes below /data only, and starts no other program. The thread in which large bodies are read needs --allow-worker. The semi-space is the memory
 # that new objects take before they are looked through: twice that size would stay taken from the start on.
-CMD ["node", "--disable-sigusr1", "--max-semi-space-size=8", "--permission", "--allow-addons", "--allow-worker", "--allow-net", "--allow-fs-read=*", "--allow-fs-write=/data", \
+CMD ["node", "--disable-sigusr1", "--max-semi-space-size=4", "--permission", "--allow-addons", "--allow-worker", "--allow-net", "--allow-fs-read=*", "--allow-fs-write=/data", \
      "--disable-warning=PERM0001", "--disable-warning=PERM0006", "--disable-warning=ExperimentalWarning", "src/main.ts", "run"]

@@ -65,6 +65,8 @@ export function createServer(options: ServerOptions = {}): Server {
     return503OnClosing: false,
     trustProxy: options.trustedProxies ? [...options.trustedProxies] : false,
     routerOptions: { maxParamLength: 512 },
+    // Bodies come raw and answers are texts: no route has a schema, and what would compile them takes several megabytes.
+    schemaController: { compilersFactory: { buildValidator: noCompiler, buildSerializer: noCompiler } },
     ...(options.failureBody && describeFailures(options.failureBody)),
   });
   server.removeAllContentTypeParsers();
@@ -87,6 +89,10 @@ export function createServer(options: ServerOptions = {}): Server {
     done(request.headers['content-encoding'] === undefined ? undefined : new UnsupportedEncoding());
   });
   return server;
+}
+
+function noCompiler(): never {
+  throw new Error('no route has a schema');
 }
 
 function describeFailures(failureBody: (status: number, message: string) => object) {
