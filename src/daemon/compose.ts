@@ -3,6 +3,7 @@ import type { DaemonOptions } from '../config/options.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import { createConverter } from '../convert/converter.ts';
 import { SyncError } from '../errors/sync-error.ts';
+import { createTokenBook } from '../gateway/tokens.ts';
 import { createGrants } from '../intake/grants.ts';
 import { createGroupCommit } from '../intake/group-commit.ts';
 import { createScheduler } from '../lib/scheduler.ts';
@@ -77,8 +78,9 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
     const { version } = input;
     const { publicUrl } = input.options;
     const groupCommit = createGroupCommit({ sql: installation.query, look: installation.look, clock });
+    const tokenBook = createTokenBook(installation.query);
     const common = {
-      ...{ installation, groupCommit, version, converter, grants, scheduler },
+      ...{ installation, groupCommit, tokenBook, version, converter, grants, scheduler },
       ...{ publicUrl, onLag: input.onLag },
     };
     const workspaces = createWorkspaces({
@@ -107,7 +109,7 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
       workspaces,
       reload,
       async serve() {
-        const whole = { version, options, tokens, folder, installation, workspaces, reload, scrubber };
+        const whole = { version, options, tokens, tokenBook, folder, installation, workspaces, reload, scrubber };
         const daemon = await startDaemon(whole, parts);
         watch.start();
         upkeep.start();

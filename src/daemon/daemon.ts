@@ -1,6 +1,7 @@
 import type { DaemonOptions } from '../config/options.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
+import type { TokenBook } from '../gateway/tokens.ts';
 import { createOrigins } from '../http/origin.ts';
 import { createServer, listen, type Server } from '../http/server.ts';
 import { webhookRoutes } from '../intake/webhooks.ts';
@@ -47,6 +48,8 @@ export interface DaemonInput {
   readonly scrubber: Scrubber;
   /** For pages, metrics and admin actions. */
   readonly tokens: readonly Token[];
+  /** Those of the gateway. */
+  readonly tokenBook: TokenBook;
 }
 
 export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Daemon> {
@@ -92,6 +95,8 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   });
   const gateway = gatewayRoutes(server, {
     passages: () => workspaces.partitions().map(({ passage }) => passage),
+    passage: (name) => workspaces.find(name)?.passage,
+    tokens: input.tokenBook,
     clock,
     random,
     meter: metrics.meter,

@@ -3,7 +3,7 @@ import type { Converter } from '../convert/converter.ts';
 import { CODES } from '../errors/codes.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
-import { createTokens } from '../gateway/tokens.ts';
+import { createTokens, type TokenBook } from '../gateway/tokens.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import { createBackfills } from '../intake/backfill.ts';
 import { createCollector } from '../intake/collector.ts';
@@ -133,6 +133,7 @@ export interface PartitionOptions {
   readonly bells: PartitionBells;
   /** The process's. */
   readonly groupCommit: GroupCommit;
+  readonly tokenBook: TokenBook;
   /** Where vendors reach the daemon from outside, where somebody said. */
   readonly publicUrl?: string;
   /** Told of each delivery's lag, milliseconds. */
@@ -307,7 +308,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
       name: config.name,
       workspaceId: workspaceIdOf(config, store),
       holdsTask: (taskId) => holdsTask(store.query, taskId),
-      tokens: createTokens({ store, clock, random }),
+      tokens: createTokens({ store, book: options.tokenBook, clock, random }),
       learn,
       logger,
       settings: {

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
 import type { Random } from '../lib/random.ts';
 import type { Passage } from './passage.ts';
-import { TOKEN_PREFIX } from './tokens.ts';
+import { TOKEN_PREFIX, type TokenBook } from './tokens.ts';
 
 /**
  * Who asks.
@@ -50,13 +50,14 @@ interface Memory {
 }
 
 export interface CallersOptions {
-  /** Of the workspaces that are open. */
-  readonly passages: () => readonly Passage[];
+  /** Of a workspace that is open, by its name here. */
+  readonly passage: (workspace: string) => Passage | undefined;
+  readonly tokens: TokenBook;
   readonly clock: Clock;
   readonly random: Random;
 }
 
-export function createCallers({ passages, clock, random }: CallersOptions): Callers {
+export function createCallers({ passage: passageOf, tokens, clock, random }: CallersOptions): Callers {
   // Known only to this process: what is in memory tells nobody a credential.
   const pepper = random.bytes(32).toString('base64');
   const remembered = new Map<string, Memory>();
@@ -73,11 +74,16 @@ export function createCallers({ passages, clock, random }: CallersOptions): Call
   const isKey = (authorization: string, passage: Passage) =>
     secretOf(authorization)?.startsWith(passage.settings.keyPrefix) ?? false;
 
+  const owner = (workspace: string | undefined): Known | undefined => {
+    const passage = workspace === undefined ? undefined : passageOf(workspace);
+    return passage && { kind: 'token', passage };
+  };
+
   return {
     async identify(authorization) {
       const secret = secretOf(authorization);
       if (secret === undefined) return { kind: 'nobody' };
-      if (secret.startsWith(TOKEN_PREFIX)) return identifyToken(passages(), secret);
+      if (secret.startsWith(TOKEN_PREFIX)) return owner(await tokens.workspaceOf(secret)) ?? { kind: 'nobody' };
       const name = nameOf(secret);
       const memory = believed(name);
       if (memory?.passage) return { kind: 'key', passage: memory.passage };
@@ -86,10 +92,7 @@ export function createCallers({ passages, clock, random }: CallersOptions): Call
     recall(authorization) {
       const secret = secretOf(authorization);
       if (secret === undefined) return undefined;
-      if (secret.startsWith(TOKEN_PREFIX)) {
-        const passage = passages().find(({ tokens }) => tokens.recalls(secret));
-        return passage && { kind: 'token', passage };
-      }
+      if (secret.startsWith(TOKEN_PREFIX)) return owner(tokens.recall(secret));
       const passage = believed(nameOf(secret))?.passage;
       return passage && { kind: 'key', passage };
     },
@@ -109,13 +112,6 @@ export function createCallers({ passages, clock, random }: CallersOptions): Call
       remember(name, { until: Number.NEGATIVE_INFINITY, refusedAt: clock.monotonic() });
     },
   };
-}
-
-async function identifyToken(passages: readonly Passage[], secret: string): Promise<Caller> {
-  for (const passage of passages) {
-    if (await passage.tokens.holds(secret)) return { kind: 'token', passage };
-  }
-  return { kind: 'nobody' };
 }
 
 function secretOf(authorization: string | undefined): string | undefined {

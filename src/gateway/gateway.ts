@@ -4,22 +4,19 @@ import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
 import { wasNotSent } from '../learn/learn.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import type { Meter } from '../lib/meter.ts';
-import type { Random } from '../lib/random.ts';
 import { entity } from '../model/change.ts';
 import { wishReads } from '../store/list-reads.ts';
 import { BASE_PATH } from '../workspace/contract.ts';
 import { type Cache, createCache } from './cache.ts';
-import { type Caller, type Callers, createCallers, type Known, type Stranger } from './callers.ts';
+import { type Caller, type Callers, type CallersOptions, createCallers, type Known, type Stranger } from './callers.ts';
 import { type Destination, destinationOf, passedRequest, pathOf } from './destination.ts';
 import { aged, type Outgoing, outgoing, refuse, tooMany, unauthorized } from './outgoing.ts';
 import type { Passage, PassedAnswer, PassedRequest } from './passage.ts';
 import { createProbation, type Probation } from './probation.ts';
 
-export interface GatewayOptions {
+export interface GatewayOptions extends CallersOptions {
   /** Of the workspaces that are open. */
   readonly passages: () => readonly Passage[];
-  readonly clock: Clock;
-  readonly random: Random;
   readonly meter: Meter;
 }
 

@@ -6,9 +6,10 @@ import {
   addGatewayToken,
   type GatewayToken,
   listGatewayTokens,
-  liveDigests,
+  liveTokens,
   revokeGatewayToken,
 } from '../store/gateway-tokens.ts';
+import type { Sql } from '../store/scope.ts';
 
 /** Secrets of gateway tokens begin so: then no API key is ever looked up as one, and none is sent to the workspace. */
 export const TOKEN_PREFIX = 'wsg_';
@@ -16,12 +17,34 @@ export const TOKEN_PREFIX = 'wsg_';
 const SECRET_BYTES = 32;
 const ID_BYTES = 9;
 
-/** The gateway tokens of one workspace. Whoever holds the database is its only writer, so the live ones are in memory. */
+/** The live tokens of all workspaces. Whoever holds the database is its only writer, so they are in memory. */
+export interface TokenBook {
+  /** The name of the workspace whose live token this secret is. */
+  workspaceOf(secret: string): Promise<string | undefined>;
+  /** The same from memory; undefined also where that must be read first. */
+  recall(secret: string): string | undefined;
+  /** A token was made or revoked. Resolves when everybody knows. */
+  reread(): Promise<void>;
+}
+
+export function createTokenBook(query: Sql): TokenBook {
+  let live: ReadonlyMap<string, string> | undefined;
+  const recall = (secret: string) => live?.get(digestOf(secret));
+  const reread = async () => {
+    live = await liveTokens(query);
+  };
+  return {
+    async workspaceOf(secret) {
+      if (!live) await reread();
+      return recall(secret);
+    },
+    recall,
+    reread,
+  };
+}
+
+/** The gateway tokens of one workspace. */
 export interface Tokens {
-  /** Whether this secret is a live token. */
-  holds(secret: string): Promise<boolean>;
-  /** The same from memory; undefined where that must be read first. */
-  recalls(secret: string): boolean | undefined;
   /** The secret is in the answer and nowhere else. */
   create(description: string): Promise<{ id: string; secret: string }>;
   /** Revoked ones too, oldest first. */
@@ -32,33 +55,24 @@ export interface Tokens {
 
 export interface TokensOptions {
   readonly store: Store;
+  readonly book: TokenBook;
   readonly clock: Clock;
   readonly random: Random;
 }
 
-export function createTokens({ store, clock, random }: TokensOptions): Tokens {
-  let live: Set<string> | undefined;
-  const recalls = (secret: string) => live?.has(digestOf(secret));
-  const reread = async () => {
-    live = await liveDigests(store.query);
-  };
+export function createTokens({ store, book, clock, random }: TokensOptions): Tokens {
   return {
-    async holds(secret) {
-      if (!live) await reread();
-      return recalls(secret) ?? false;
-    },
-    recalls,
     async create(description) {
       const secret = TOKEN_PREFIX + random.bytes(SECRET_BYTES).toString('base64url');
       const id = `gwt_${random.bytes(ID_BYTES).toString('hex')}`;
       await addGatewayToken(store.query, { id, digest: digestOf(secret), description, now: clock.now() });
-      await reread();
+      await book.reread();
       return { id, secret };
     },
     list: () => listGatewayTokens(store.query),
     async revoke(id) {
       const isRevoked = await revokeGatewayToken(store.query, id, clock.now());
-      await reread();
+      await book.reread();
       return isRevoked;
     },
   };

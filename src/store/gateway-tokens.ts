@@ -1,4 +1,4 @@
-import type { Scope } from './scope.ts';
+import type { Scope, Sql } from './scope.ts';
 
 /** A token that stands for the daemon's own key at the gateway. Only its SHA-256 is stored. */
 export interface GatewayToken {
@@ -19,10 +19,15 @@ export async function addGatewayToken(
     .execute();
 }
 
-/** Digests of the tokens that are not revoked. */
-export async function liveDigests(query: Scope): Promise<Set<string>> {
-  const rows = await query.selectFrom('gateway_tokens').select('digest').where('revoked_at', 'is', null).execute();
-  return new Set(rows.map(({ digest }) => digest));
+/** Of all tokens that are not revoked, by their digests: the names of their workspaces. */
+export async function liveTokens(query: Sql): Promise<Map<string, string>> {
+  const rows = await query
+    .selectFrom('gateway_tokens')
+    .innerJoin('workspaces', 'workspaces.id', 'gateway_tokens.workspace')
+    .select(['gateway_tokens.digest', 'workspaces.name'])
+    .where('gateway_tokens.revoked_at', 'is', null)
+    .execute();
+  return new Map(rows.map(({ digest, name }) => [digest, name]));
 }
 
 export async function listGatewayTokens(query: Scope): Promise<GatewayToken[]> {

@@ -3,33 +3,36 @@ import { createCallers } from '../../src/gateway/callers.ts';
 import { destinationOf, pathOf } from '../../src/gateway/destination.ts';
 import type { Passage } from '../../src/gateway/passage.ts';
 import { createProbation } from '../../src/gateway/probation.ts';
+import type { TokenBook } from '../../src/gateway/tokens.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 
 interface Setting {
   readonly name?: string;
   readonly id?: string;
-  readonly tokens?: readonly string[];
   readonly tasks?: readonly string[];
 }
 
 /** The parts of a passage that say who somebody is. */
-function passage({ name = 'one', id, tokens = [], tasks = [] }: Setting = {}): Passage {
+function passage({ name = 'one', id, tasks = [] }: Setting = {}): Passage {
   return {
     name,
     settings: { freshFor: 15_000, longestWait: 20_000, keyPrefix: 'wsk_' },
     workspaceId: async () => id,
     holdsTask: async (taskId: string) => tasks.includes(taskId),
-    tokens: {
-      holds: async (secret: string) => tokens.includes(secret),
-      recalls: (secret: string) => tokens.includes(secret),
-    },
   } as unknown as Passage;
 }
 
-function setUp(...passages: Passage[]) {
+/** @param owners names of workspaces by the tokens that were made for them */
+function setUp(passages: readonly Passage[] = [], owners: Readonly<Record<string, string>> = {}) {
   const clock = createTravellingClock();
-  return { clock, passages, callers: createCallers({ passages: () => passages, clock, random: systemRandom() }) };
+  const passageOf = (workspace: string) => passages.find(({ name }) => name === workspace);
+  const tokens: TokenBook = {
+    workspaceOf: async (secret) => owners[secret],
+    recall: (secret) => owners[secret],
+    reread: async () => undefined,
+  };
+  return { clock, passages, callers: createCallers({ passage: passageOf, tokens, clock, random: systemRandom() }) };
 }
 
 const KEY = 'Bearer wsk_a';
@@ -45,21 +48,22 @@ describe('callers', () => {
     ['Bearer a, Bearer b'],
     [`Bearer ${'x'.repeat(4_097)}`],
     ['Bearer wsg_unknown'],
+    ['Bearer wsg_removed'],
   ])('%s is nobody', async (authorization) => {
-    const { callers } = setUp(passage());
+    const { callers } = setUp([passage()], { wsg_removed: 'removed' });
     expect(await callers.identify(authorization)).toEqual({ kind: 'nobody' });
     expect(callers.recall(authorization)).toBeUndefined();
   });
 
   test('a gateway token belongs to the workspace that made it', async () => {
-    const { callers, passages } = setUp(passage({ tokens: ['wsg_1'] }), passage({ name: 'two', tokens: ['wsg_2'] }));
+    const { callers, passages } = setUp([passage(), passage({ name: 'two' })], { wsg_1: 'one', wsg_2: 'two' });
     expect(await callers.identify('Bearer wsg_2')).toEqual({ kind: 'token', passage: passages[1] });
     expect(callers.recall('bearer wsg_1')).toEqual({ kind: 'token', passage: passages[0] });
   });
 
   test('a key is known for a minute from the beginning of the request that proved it', async () => {
     const one = passage();
-    const { callers, clock } = setUp(one);
+    const { callers, clock } = setUp([one]);
     const since = clock.monotonic();
     await clock.advance(10_000);
     callers.accepted(KEY, { passage: one, since, isProved: true });
@@ -73,7 +77,7 @@ describe('callers', () => {
 
   test('without proof, or with another form than a key, it is a stranger who can be trusted to exist', async () => {
     const one = passage();
-    const { callers } = setUp(one);
+    const { callers } = setUp([one]);
     callers.accepted(KEY, { passage: one, since: 0, isProved: false });
     callers.accepted('Bearer wst_oauth', { passage: one, since: 0, isProved: true });
     for (const authorization of [KEY, 'Bearer wst_oauth']) {
@@ -84,7 +88,7 @@ describe('callers', () => {
 
   test('a refusal is the last word, also over an answer that was asked for before it', async () => {
     const one = passage();
-    const { callers, clock } = setUp(one);
+    const { callers, clock } = setUp([one]);
     callers.accepted(KEY, { passage: one, since: 0, isProved: true });
     await clock.advance(1_000);
     callers.refused(KEY);
