@@ -2,7 +2,7 @@ import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import { isSafe, isSuccess } from '../http/semantics.ts';
 import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
 import { wasNotSent } from '../learn/learn.ts';
-import { type Clock, sleep } from '../lib/clock.ts';
+import { sleep } from '../lib/clock.ts';
 import type { Meter } from '../lib/meter.ts';
 import { entity } from '../model/change.ts';
 import { wishReads } from '../store/list-reads.ts';

@@ -73,6 +73,8 @@ export interface HttpClientOptions {
 
 const TIMEOUTS: Timeouts = { connect: 5_000, headers: 15_000, body: 15_000, total: 30_000 };
 const LARGEST_ANSWER = 16 * 1024 * 1024;
+/** Connections to one host, of all workspaces together: no server is to take a thousand of us for an attack. */
+const MOST_CONNECTIONS = 64;
 
 /**
  * The only user of undici. HTTP/1.1 only, one request per connection at a time: that is what makes "not sent" provable.
@@ -84,6 +86,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   const agent = new Agent({
     connect: createConnector(options.blockedRanges ?? [], timeouts.connect),
     allowH2: false,
+    connections: MOST_CONNECTIONS,
     pipelining: 1,
     headersTimeout: timeouts.headers,
     bodyTimeout: timeouts.body,

@@ -1,5 +1,6 @@
 import BetterSqlite from 'better-sqlite3';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
+import { type StoredBody, unpackBody } from '../../src/store/bodies.ts';
 import { databaseFile } from './daemon.ts';
 import { expectSettled, ITEMS, openReconcile } from './known-items.ts';
 import { pullObject } from './pulls.ts';
@@ -41,14 +42,14 @@ async function timed(work: () => Promise<void>): Promise<number> {
   return (performance.now() - begin) / 1_000;
 }
 
-/** The rows that `drain` cannot do without: each page's body, and what tells whether an item of it changed. */
+/** What `drain` cannot do without: each page's body, decoded, and what tells whether an item of it changed. */
 function readRaw(): void {
   const database = new BetterSqlite(databaseFile(folder), { readonly: true });
-  const bodies = database.prepare("select body from inbox where state = 'pending' order by id").pluck();
+  const bodies = database.prepare<[], StoredBody>("select body, unpacked_length from inbox where state = 'pending' order by id");
   const mark = database.prepare('select key, provider_time, hash from items where key = ?');
   let read = 0;
-  for (const body of bodies.iterate() as Iterable<Buffer>) {
-    if (body.length > 0) read++;
+  for (const body of bodies.iterate()) {
+    if ((JSON.parse(unpackBody(body).toString()) as unknown[]).length === PAGE) read++;
   }
   for (const key of keys()) if (mark.get(key) !== undefined) read++;
   database.close();
