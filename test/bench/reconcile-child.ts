@@ -45,8 +45,10 @@ async function timed(work: () => Promise<void>): Promise<number> {
 /** What `drain` cannot do without: each page's body, decoded, and what tells whether an item of it changed. */
 function readRaw(): void {
   const database = new BetterSqlite(databaseFile(folder), { readonly: true });
-  const bodies = database.prepare<[], StoredBody>("select body, unpacked_length from inbox where state = 'pending' order by id");
-  const mark = database.prepare('select key, provider_time, hash from items where key = ?');
+  const bodies = database.prepare<[], StoredBody>(
+    "select body, unpacked_length from inbox where state = 'pending' order by id",
+  );
+  const mark = database.prepare('select key, provider_time, hash from items where workspace = 1 and key = ?');
   let read = 0;
   for (const body of bodies.iterate()) {
     if ((JSON.parse(unpackBody(body).toString()) as unknown[]).length === PAGE) read++;
