@@ -18,7 +18,8 @@ import { noSteps, type Steps } from './steps.ts';
 /**
  * The only opener of databases.
  *
- * Every file is opened with WAL and `synchronous=FULL`: what was committed survives a power failure. (better-sqlite3
+ * Every file is opened with WAL and `synchronous=FULL`: what was committed survives a power failure, but for what says itself
+ * that it need not (`commitRelaxed`). (better-sqlite3
  * would default to NORMAL in WAL mode.) Transactions begin IMMEDIATE. There is one connection per file, and Kysely
  * serialises its use, so a transaction must await nothing but queries.
  *
@@ -29,6 +30,11 @@ export interface Database<Tables> {
   readonly query: Kysely<Tables>;
   /** Runs `work` in one durable transaction; rolls back when it throws. */
   commit<Result>(work: (transaction: Transaction<Tables>) => Promise<Result>): Promise<Result>;
+  /**
+   * The same without waiting for the disk, for work that is simply done again where a power failure took it back. Whatever
+   * is committed later does not outlive it: the log is synced as a whole. A process that ends takes nothing back.
+   */
+  commitRelaxed<Result>(work: (transaction: Transaction<Tables>) => Promise<Result>): Promise<Result>;
   /** Bytes of the database as SQLite counts them. */
   size(): number;
   /** What is wrong with the file, as far as a statement or a look has shown. */
@@ -83,6 +89,16 @@ export async function openDatabase<Tables>(options: OpenOptions): Promise<Databa
     file,
     query,
     commit: (work) => query.transaction().execute(work),
+    commitRelaxed: (work) =>
+      query.connection().execute(async (own) => {
+        // Nobody else has the connection meanwhile.
+        pragma('synchronous = NORMAL');
+        try {
+          return await own.transaction().execute(work);
+        } finally {
+          pragma('synchronous = FULL');
+        }
+      }),
     size: () => pragma('page_count') * pragma('page_size'),
     fault: watch.present,
     look: createLook(file, watch),

@@ -123,7 +123,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   async function lookAt(keys: readonly string[], digest: string): Promise<void> {
     const surroundings = await around();
     try {
-      await store.commit(async (transaction) => {
+      await store.commitRelaxed(async (transaction) => {
         await applyBatch(transaction, [], moment(), surroundings, keys);
         await lookedAt(transaction, digest, keys);
       });
@@ -225,7 +225,8 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   async function apply(pending: readonly PendingDelivery[]): Promise<BatchResult> {
     const translated = await translateAll(pending, { query: store.query, sources: options.sources, isSuspect });
     const surroundings = await around();
-    return store.commit((transaction) => applyBatch(transaction, translated, moment(), surroundings));
+    // Until it lasts the deliveries are pending, and nothing has left that came of it: what is sent is committed before.
+    return store.commitRelaxed((transaction) => applyBatch(transaction, translated, moment(), surroundings));
   }
 
   async function retryOrQuarantine(delivery: PendingDelivery, error: unknown): Promise<void> {

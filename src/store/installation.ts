@@ -48,13 +48,14 @@ export async function openInstallationFile({ random, ...options }: InstallationO
   }
 }
 
-function storeOf({ query, commit, file, fault, look }: Database<Schema>, workspace: number): Store {
+function storeOf({ query, commit, commitRelaxed, file, fault, look }: Database<Schema>, workspace: number): Store {
   return {
     file,
     fault,
     look,
     query: scopeOf(query, workspace),
     commit: (work) => commit((transaction) => work(scopeOf(transaction, workspace))),
+    commitRelaxed: (work) => commitRelaxed((transaction) => work(scopeOf(transaction, workspace))),
   };
 }
 

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Database, NewerDatabaseError, type OpenOptions, openDatabase, takeLock } from '../../src/lib/sqlite.ts';
@@ -49,6 +50,42 @@ describe('a database as it is opened', () => {
     await open({ onStatement: (sql) => statements.push(sql) });
     expect(statements).toContain('PRAGMA synchronous = FULL');
     expect(statements).toContain('PRAGMA journal_mode = WAL');
+  });
+
+  it('does not wait for the disk in a relaxed commit, and does so again after it, however it ended', async () => {
+    const database = await open();
+    const level = async (on: Kysely<Notes> | Transaction<Notes>) =>
+      (await sql<{ synchronous: number }>`pragma synchronous`.execute(on)).rows[0]?.synchronous;
+    const during = await database.commitRelaxed(async (transaction) => {
+      await transaction.insertInto('notes').values({ id: 1, text: 'a' }).execute();
+      return level(transaction);
+    });
+    expect(during).toBe(1);
+    expect(await level(database.query)).toBe(2);
+    const failing = database.commitRelaxed(async (transaction) => {
+      await transaction.insertInto('notes').values({ id: 2, text: 'b' }).execute();
+      throw new Error('changed its mind');
+    });
+    await expect(failing).rejects.toThrow('changed its mind');
+    expect(await level(database.query)).toBe(2);
+    expect(await database.query.selectFrom('notes').select('id').execute()).toEqual([{ id: 1 }]);
+  });
+
+  it('keeps everybody else out of a relaxed commit', async () => {
+    const database = await open();
+    const levels: (number | undefined)[] = [];
+    const look = async (on: Kysely<Notes> | Transaction<Notes>) => {
+      const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(on);
+      levels.push(rows[0]?.synchronous);
+    };
+    await Promise.all([
+      database.commitRelaxed((transaction) => look(transaction)),
+      database.commit((transaction) => look(transaction)),
+      look(database.query),
+      database.commitRelaxed((transaction) => look(transaction)),
+      database.commit((transaction) => look(transaction)),
+    ]);
+    expect(levels).toEqual([1, 2, 2, 1, 2]);
   });
 
   it('lies in files that only this user may read', async () => {
