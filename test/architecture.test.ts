@@ -42,7 +42,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   'p-queue': ['throttle'],
   pino: ['observe'],
   'prom-client': ['observe'],
-  croner: ['lib/cron.ts'],
+  'node-cron': ['lib/cron.ts'],
   '@octokit/webhooks': ['connectors/github', 'demo'],
   'universal-github-app-jwt': ['connectors/github'],
   htmlparser2: ['connectors/azure-boards'],

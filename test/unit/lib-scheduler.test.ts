@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseCron } from '../../src/lib/cron.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
@@ -192,8 +192,85 @@ describe('a cron expression', () => {
     ['@daily', true],
     ['@hasty', false],
     ['', false],
+    [' 0\t3  * * * ', true],
+    ['0 0 ? * mon-sun', true],
+    ['0 22-4 * * *', false],
+    ['0 22-4/12 * * *', false],
+    ['0 0 * nov-feb *', false],
+    ['*/70 * * * *', false],
+    ['0 0 * janfeb *', false],
+    ['0 0 * * sun1', false],
+    ['0 0 * 2 1#5', true],
   ])('"%s" is one: %s', (text, isOne) => {
     expect(parseCron(text) !== undefined).toBe(isOne);
+  });
+
+  function nextOf(text: string, start: string, count: number): string[] {
+    const moments: string[] = [];
+    for (let at = Date.parse(start); moments.length < count; ) {
+      at = parseCron(text)?.after(at) ?? Number.NaN;
+      moments.push(new Date(at).toISOString().slice(0, 16));
+    }
+    return moments;
+  }
+
+  test.each<[string, string, string[]]>([
+    ['is found years ahead', '0 0 29 2 *', ['2028-02-29T00:00', '2032-02-29T00:00']],
+    [
+      'is found over a century without a leap day',
+      '0 0 * 2 1#5',
+      ['2044-02-29T00:00', '2072-02-29T00:00', '2112-02-29T00:00'],
+    ],
+    [
+      'is of the day of the month or of the week',
+      '0 0 1,15 * 7',
+      ['2026-06-07T00:00', '2026-06-14T00:00', '2026-06-15T00:00'],
+    ],
+    [
+      'begins at the first of a step',
+      '5/20 12 * * *',
+      ['2026-06-01T12:05', '2026-06-01T12:25', '2026-06-01T12:45', '2026-06-02T12:05'],
+    ],
+    ['ends a week with Sunday', '0 0 * * sat-7', ['2026-06-06T00:00', '2026-06-07T00:00', '2026-06-13T00:00']],
+    ['knows the last Friday', '0 0 * * 5L', ['2026-06-26T00:00', '2026-07-31T00:00']],
+  ])('%s: %s', (_what, text, moments) => {
+    expect(nextOf(text, '2026-06-01T00:00:00Z', moments.length)).toEqual(moments);
+  });
+
+  // There the clocks go ahead on 29 March 2026 at 01:00Z, and back on 25 October at 01:00Z.
+  describe('in Berlin', () => {
+    const before = process.env.TZ;
+    beforeAll(() => void (process.env.TZ = 'Europe/Berlin'));
+    afterAll(() => void (process.env.TZ = before));
+
+    test.each<[string, string, string, string[]]>([
+      [
+        'a nightly moment that is left out comes an hour later',
+        '30 2 * * *',
+        '2026-03-28T12:00:00Z',
+        ['2026-03-29T01:30', '2026-03-30T00:30'],
+      ],
+      [
+        'a nightly moment comes once though its hour comes twice',
+        '30 2 * * *',
+        '2026-10-24T12:00:00Z',
+        ['2026-10-25T00:30', '2026-10-26T01:30'],
+      ],
+      [
+        'half hours go on where an hour is left out',
+        '*/30 * * * *',
+        '2026-03-29T00:10:00Z',
+        ['2026-03-29T00:30', '2026-03-29T01:00', '2026-03-29T01:30'],
+      ],
+      [
+        'half hours go on where an hour comes twice',
+        '*/30 * * * *',
+        '2026-10-25T00:10:00Z',
+        ['2026-10-25T00:30', '2026-10-25T01:00', '2026-10-25T01:30', '2026-10-25T02:00'],
+      ],
+    ])('%s: %s', (_what, text, start, moments) => {
+      expect(nextOf(text, start, moments.length)).toEqual(moments);
+    });
   });
 });
 
