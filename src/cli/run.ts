@@ -17,7 +17,10 @@ export async function run(session: Session, demoSecret: string): Promise<void> {
   // From the begin: a signal that comes while it starts ends it in order too.
   endOnSignals({
     ...parts,
-    close: () => composing.then((composition) => composition.close()),
+    close(tell) {
+      tell('the start');
+      return composing.then((composition) => composition.close(tell));
+    },
     reload: () => composing.then(({ reload }) => reload.now()),
   });
   const composition = await composing;

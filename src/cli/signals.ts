@@ -21,23 +21,34 @@ const OTHERS = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] a
 interface Ending {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Resolves when everything is closed. */
-  close(): Promise<void>;
+  /** Resolves when everything is closed; tells before each step what is closed next. */
+  close(tell: (step: string) => void): Promise<void>;
   /** Reads the configuration again, where that is possible. */
   reload?(): Promise<void>;
 }
 
 /**
  * SIGTERM, SIGINT and SIGQUIT close in order and end with 0; another of them ends at once. SIGHUP
- * reads the configuration again. SIGUSR2 is logged and ignored. A fault that nobody caught closes in order and ends with 1; so does what takes longer than it may.
+ * reads the configuration again. SIGUSR2 is logged and ignored. A fault that nobody caught closes in order and ends with 1.
+ * An end that fails, takes longer than it may, or meets another fault is logged, and ends with 1.
  */
 export function endOnSignals({ clock, logger, close, reload }: Ending): void {
   let since: number | undefined;
   const ending = Object.keys(ENDING) as (keyof typeof ENDING)[];
   const skip = [...ending, 'SIGHUP' as const, ...IGNORED, ...OTHERS];
-  const grace = closeWithGrace({ delay: LONGEST_END, logger: false, skip }, async ({ err }) => {
+  let closing = 'nothing yet';
+  const told = {
+    onTimeout: (waited: number) => logger.error({ closing, waited }, 'the process ends before everything is closed'),
+    onSecondError: (error: unknown) => logger.error({ closing, error }, 'a fault cuts the end of the process short'),
+  };
+  const grace = closeWithGrace({ delay: LONGEST_END, logger: false, skip, ...told }, async ({ err }) => {
     if (err) logger.error({ error: err }, 'the process ends because of a fault');
-    await close();
+    try {
+      await close((step) => (closing = step));
+    } catch (error) {
+      logger.error({ error }, 'not everything could be closed in order');
+      throw error;
+    }
   });
   for (const signal of ending) {
     process.on(signal, () => {
@@ -51,7 +62,7 @@ export function endOnSignals({ clock, logger, close, reload }: Ending): void {
   process.on('SIGHUP', (signal) => {
     if (!reload) return logger.warn({ signal }, 'the signal is ignored');
     logger.info({ signal }, 'the configuration is read again');
-    void reload();
+    reload().catch((error: unknown) => logger.error({ error }, 'the configuration could not be read again'));
   });
   for (const signal of IGNORED) process.on(signal, () => logger.warn({ signal }, 'the signal is ignored'));
 }

@@ -52,8 +52,10 @@ export async function serveWorkspace(options: ServeOptions, parts: Parts): Promi
   });
   endOnSignals({
     ...parts,
-    async close() {
+    async close(tell) {
+      tell('the service');
       await service.close();
+      tell('the HTTP client');
       await parts.http.close();
     },
   });

@@ -6,6 +6,7 @@ import { SyncError } from '../errors/sync-error.ts';
 import { createTokenBook } from '../gateway/tokens.ts';
 import { createGrants } from '../intake/grants.ts';
 import { createGroupCommit } from '../intake/group-commit.ts';
+import { throwAll } from '../lib/failures.ts';
 import { createScheduler } from '../lib/scheduler.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import { type Installation, openInstallation } from '../store/installation.ts';
@@ -32,8 +33,8 @@ export interface Composition {
   readonly reload: Reload;
   /** Opens the server and starts the stages. */
   serve(): Promise<Daemon>;
-  /** Undoes everything in reverse order. Idempotent. */
-  close(): Promise<void>;
+  /** Undoes everything in reverse order, and tells before each step what is closed next. Idempotent. */
+  close(tell?: (step: string) => void): Promise<void>;
 }
 
 export interface ComposeInput {
@@ -58,14 +59,17 @@ export interface ComposeInput {
  */
 export async function compose(input: ComposeInput, parts: Parts): Promise<Composition> {
   const folder = ownDataFolder(input.options.data);
-  const undo: (() => Promise<void> | void)[] = [() => folder.release(), () => parts.http.close()];
-  const unwind = () => undoAll(undo.splice(0).toReversed());
+  const undo: Undo[] = [
+    ['the data folder', () => folder.release()],
+    ['the HTTP client', () => parts.http.close()],
+  ];
+  const unwind = (tell?: (step: string) => void) => undoAll(undo.splice(0).toReversed(), tell);
   try {
     const { http, clock, logger, random, steps, checkFile } = parts;
     const watch = createStoreWatch({ ...parts, meter: parts.metrics.meter });
     const opening = { random, steps, checkFile, onFault: watch.tell, onStatement: input.onStatement };
     const installation = await openInstallation(folder.path, opening);
-    undo.push(() => installation.close());
+    undo.push(['the database', () => installation.close()]);
     const leftOut = await takeOverOldFiles({ folder: folder.path, installation, checkFile, logger });
     const scheduler = createScheduler(parts);
     const integrity = integrityJob({ database: installation, checkFile, logger });
@@ -73,7 +77,7 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
     watch.watch(installation, () => upkeep.runNow(integrity.name));
     const box = secretBoxBeside(installation.file, input.secretKey, random);
     const converter = parts.converter ?? createConverter();
-    undo.push(() => converter.close());
+    undo.push(['the converter', () => converter.close()]);
     const grants = createGrants({ installation, http, clock, logger, box, keepSecret: input.scrubber.addForNow });
     const { version } = input;
     const { publicUrl } = input.options;
@@ -98,7 +102,7 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
         }
       },
     });
-    undo.push(() => workspaces.stop());
+    undo.push(['the workspaces', () => workspaces.stop()]);
     await workspaces.apply(input.config);
     if (workspaces.partitions().length === 0) throw noneStarted(workspaces.broken());
     const { options, scrubber, tokens = [], source = unchanging(input.config) } = input;
@@ -114,10 +118,10 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
         watch.start();
         upkeep.start();
         undo.push(
-          () => watch.stop(),
-          () => upkeep.stop(),
-          () => reload.stop(),
-          () => daemon.stop(),
+          ['the watch over the database', () => watch.stop()],
+          ['the upkeep of the database', () => upkeep.stop()],
+          ['reading the configuration again', () => reload.stop()],
+          ['the servers', () => daemon.stop()],
         );
         return daemon;
       },
@@ -134,17 +138,21 @@ function unchanging(config: LoadedConfig): ConfigSource {
   return { load: () => config, stamp: () => '', watch: () => () => undefined };
 }
 
+/** What was opened, and how it is closed. */
+type Undo = readonly [opened: string, close: () => Promise<void> | void];
+
 /** One step that fails keeps no other from being done: else the lock would stay, or a file stay open. */
-async function undoAll(steps: readonly (() => Promise<void> | void)[]): Promise<void> {
+async function undoAll(steps: readonly Undo[], tell: (step: string) => void = () => undefined): Promise<void> {
   const failures: unknown[] = [];
-  for (const step of steps) {
+  for (const [opened, close] of steps) {
+    tell(opened);
     try {
-      await step();
+      await close();
     } catch (error) {
       failures.push(error);
     }
   }
-  if (failures.length > 0) throw failures[0];
+  throwAll(failures);
 }
 
 /** Each workspace has its reason; the code, and with it the exit code, is that of the first. */

@@ -26,7 +26,7 @@ export interface Reload extends Stage {
 
 interface ReloadDeps {
   readonly source: ConfigSource;
-  readonly workspaces: Workspaces;
+  readonly workspaces: Pick<Workspaces, 'apply' | 'partitions'>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly scrubber: Scrubber;
@@ -71,8 +71,11 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
     if (unwatch) cancel = clock.after(milliseconds, look);
   }
 
+  /** Never rejects: one that failed keeps no later one from being taken. */
   function take(stamp: string, spared: number): Promise<void> {
-    running = (running ?? Promise.resolve()).then(() => apply(stamp, spared));
+    running = (running ?? Promise.resolve())
+      .then(() => apply(stamp, spared))
+      .catch((error: unknown) => logger.error({ error }, 'the configuration could not be taken over'));
     return running;
   }
 

@@ -3,6 +3,7 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { createBell } from '../lib/bell.ts';
+import { throwAll } from '../lib/failures.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Embedded } from './embedded.ts';
 import type { Partition, PartitionBells } from './partition.ts';
@@ -186,8 +187,7 @@ export function createWorkspaces({ open, logger }: WorkspacesDeps): Workspaces {
       inTurn(async () => {
         const results = await Promise.allSettled([...held.values()].map(close));
         held.clear();
-        const failed = results.find((result) => result.status === 'rejected');
-        if (failed) throw failed.reason;
+        throwAll(results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : [])));
       }),
   };
 }

@@ -195,9 +195,12 @@ export function createOutbox(options: OutboxOptions): Outbox {
     }
   }
 
+  /** Nobody hears how it ends: a fault in it is told here, and is the end of neither the stage nor the process. */
   function track(work: Promise<void>): void {
-    working.add(work);
-    void work.finally(() => working.delete(work));
+    const ending = work
+      .catch((error: unknown) => logger.error({ error: asSyncError(error) }, 'what follows a request failed'))
+      .finally(() => working.delete(ending));
+    working.add(ending);
   }
 
   /** Never rejects: what cannot be settled now is found in flight at the next start. */

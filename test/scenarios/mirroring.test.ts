@@ -36,6 +36,18 @@ describe('mirroring and linking', () => {
     expect((await world.requests()).received).toBe(4);
   });
 
+  it('goes on, and ends in order, though a listener fails when a write was sent', async () => {
+    await open();
+    world.partition().onWrite(() => {
+      throw new Error('a fault of ours');
+    });
+    for (const number of [1, 2]) await world.deliver('pull_request', pullEvent({ number }));
+    await world.until(async () => (await records()).length === 2);
+    await world.restart();
+    await world.settled();
+    expect(await records()).toHaveLength(2);
+  });
+
   it('sends nothing after a restart when nothing has changed', async () => {
     await open();
     await bug('It breaks');
