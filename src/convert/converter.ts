@@ -4,6 +4,7 @@ import { systemClock } from '../lib/clock.ts';
 import type { Shape } from '../lib/shape.ts';
 import { createWorkerHost, OverBudget, type WorkBudget } from '../lib/worker-host.ts';
 import type { StoredBody } from '../store/bodies.ts';
+import type { RouteName } from '../workspace/contract.ts';
 import {
   type Content,
   type Done,
@@ -28,6 +29,8 @@ export interface Converter {
    * Throws `answer_malformed`, `answer_too_large`, `over_budget`.
    */
   read(bytes: Buffer, keep: Shape | true): Promise<unknown>;
+  /** An answer of the workspace (`workspace/large-answers.ts`). The bytes are given away. Throws `answer_malformed`, `over_budget`. */
+  answer(route: RouteName, bytes: Buffer): Promise<unknown>;
   close(): Promise<void>;
 }
 
@@ -65,7 +68,7 @@ export function createConverter(): Converter {
 
 /** An answer that was just received is nobody else's; one that shares its memory with others is copied. */
 function transferOf(task: Task): readonly ArrayBuffer[] {
-  if (task.task !== 'read') return [];
+  if (!('bytes' in task)) return [];
   const { buffer, byteLength } = task.bytes;
   return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
 }
@@ -86,14 +89,14 @@ function converterOver({ perform: run, close }: Performer): Converter {
     if ('code' in done) throw new SyncError(done.code, done.message);
     return done.value;
   };
+  const contentOf = async (task: Task & { readonly bytes: Uint8Array }): Promise<unknown> =>
+    ((await ask(task, budgetFor(task.bytes.length))) as Content).content;
   const budgetOf = ({ body, unpacked_length }: StoredBody) => budgetFor(unpacked_length ?? body.length);
   return {
     translate: async (task) => (await ask({ task: 'translate', ...task }, budgetOf(task.body))) as Translated,
     parts: async (task) => (await ask({ task: 'parts', ...task }, budgetOf(task.body))) as readonly Part[],
-    async read(bytes, keep) {
-      const { content } = (await ask({ task: 'read', bytes, keep }, budgetFor(bytes.length))) as Content;
-      return content;
-    },
+    read: (bytes, keep) => contentOf({ task: 'read', bytes, keep }),
+    answer: (route, bytes) => contentOf({ task: 'answer', route, bytes }),
     close,
   };
 }

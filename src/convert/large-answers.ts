@@ -3,6 +3,7 @@ import type { HttpAnswer, HttpClient, HttpRequest } from '../http/client.ts';
 import { isSuccess } from '../http/semantics.ts';
 import { LARGE } from '../lib/large.ts';
 import { nextTurn } from '../lib/turn.ts';
+import type { ReadLarge } from '../workspace/large-answers.ts';
 import type { Converter } from './converter.ts';
 
 /**
@@ -17,6 +18,16 @@ export function readingAside(http: HttpClient, converter: Converter, from = LARG
       return isRead && answer.body.length > from ? contentOf(request, answer, converter) : answer;
     },
     close: () => http.close(),
+  };
+}
+
+/** Has large answers of the workspace read by the converter. */
+export function readLargeBy(converter: Converter): ReadLarge {
+  return async (route, body) => {
+    const content = await converter.answer(route, body);
+    // As above.
+    await nextTurn();
+    return content;
   };
 }
 

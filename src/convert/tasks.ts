@@ -7,6 +7,8 @@ import type { Shape } from '../lib/shape.ts';
 import type { Delivery } from '../model/delivery.ts';
 import type { Seen } from '../model/names.ts';
 import { type StoredBody, unpackBody } from '../store/bodies.ts';
+import type { RouteName } from '../workspace/contract.ts';
+import { readLargeAnswer } from '../workspace/large-answers.ts';
 
 /**
  * What is done with bodies that may be large: pure, and cloneable both ways, so that a thread of its own can do
@@ -15,7 +17,8 @@ import { type StoredBody, unpackBody } from '../store/bodies.ts';
 export type Task =
   | ({ readonly task: 'translate' } & TranslateTask)
   | ({ readonly task: 'parts' } & PartsTask)
-  | ({ readonly task: 'read' } & ReadTask);
+  | ({ readonly task: 'read' } & ReadTask)
+  | ({ readonly task: 'answer' } & AnswerTask);
 
 export interface TranslateTask {
   readonly connector: string;
@@ -49,7 +52,14 @@ export interface ReadTask {
   readonly keep: Shape | true;
 }
 
-/** What was kept of an answer, with what is long set apart. */
+/** An answer of the workspace. */
+export interface AnswerTask {
+  readonly route: RouteName;
+  /** The body of a success, as it came. */
+  readonly bytes: Uint8Array;
+}
+
+/** What was kept of an answer; of a vendor's with what is long set apart. */
 export interface Content {
   readonly content: unknown;
 }
@@ -76,6 +86,8 @@ function resultOf(task: Task, connectors: readonly Connector<unknown>[]): Transl
       return partsOf(task);
     case 'read':
       return read(task);
+    case 'answer':
+      return { content: readLargeAnswer(task.route, task.bytes) };
   }
 }
 

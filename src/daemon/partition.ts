@@ -1,5 +1,6 @@
 import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
 import type { Converter } from '../convert/converter.ts';
+import { readLargeBy } from '../convert/large-answers.ts';
 import { CODES } from '../errors/codes.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
@@ -168,11 +169,12 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
     apiKey: address.apiKey,
     api: config.workspace.api,
     cut: cut.signal,
+    readLarge: readLargeBy(options.converter),
   };
   const through = throughThrottle(throttle, clock, (record) => store.commit((transaction) => record(transaction)));
   const { bells } = options;
   const routeOf = createRouteOf(apiOverrides.parse(config.workspace.api ?? {}));
-  const learn = createLearn({ store, routeOf, ...bells, clock, random, logger });
+  const learn = createLearn({ store, routeOf, readLarge: door.readLarge, ...bells, clock, random, logger });
   const sendThrough = directSend(door, through, clock, learn);
   const send: typeof sendThrough = async (request, context) => {
     try {

@@ -11,6 +11,7 @@ import type { Slot, SlotAnswer, Throttle } from '../throttle/throttle.ts';
 import { duration } from '../web/words.ts';
 import { createWorkspaceClient, type Send, type WorkspaceClient } from '../workspace/client.ts';
 import { API_VERSION, apiOverrides, VERSION_HEADER } from '../workspace/contract.ts';
+import type { ReadLarge } from '../workspace/large-answers.ts';
 import { createSend } from '../workspace/transport.ts';
 
 export interface DoorOptions {
@@ -22,12 +23,18 @@ export interface DoorOptions {
   readonly api: unknown;
   /** Aborted when the process must end without waiting for answers. */
   readonly cut: AbortSignal;
+  /** For answers that are large. */
+  readonly readLarge: ReadLarge;
 }
 
 /** The client of the outbox: each request brings the slot that its transaction recorded. */
 export function outboxClient(options: DoorOptions): WorkspaceClient<SendContext> {
   const send = transportOf(options);
-  return clientOver<SendContext>((request) => send(request, { signal: options.cut }), options);
+  const { workspaceId, api, readLarge } = options;
+  return createWorkspaceClient<SendContext>({
+    ...{ workspaceId, api: apiOverrides.parse(api ?? {}), readLarge },
+    send: (request) => send(request, { signal: options.cut }),
+  });
 }
 
 /** How a request without a row in the outbox asks for its slot. */

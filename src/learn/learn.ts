@@ -3,6 +3,7 @@ import { JsonError, parseJson } from '../http/json.ts';
 import { isSafe, isSuccess } from '../http/semantics.ts';
 import type { Bell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
+import { LARGE } from '../lib/large.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Random } from '../lib/random.ts';
 import { entity } from '../model/change.ts';
@@ -10,6 +11,8 @@ import { appendAnswer } from '../store/answers.ts';
 import type { Store } from '../store/database.ts';
 import { existingEntities } from '../store/entities.ts';
 import type { Scope } from '../store/scope.ts';
+import { ROUTES, type RouteName } from '../workspace/contract.ts';
+import type { ReadLarge } from '../workspace/large-answers.ts';
 import { type News, newsOf } from './news.ts';
 import type { RouteOf } from './route-of.ts';
 import { wishFor } from './wish.ts';
@@ -50,6 +53,7 @@ export interface Learn {
 export interface LearnDeps {
   readonly store: Store;
   readonly routeOf: RouteOf;
+  readonly readLarge: ReadLarge;
   /** Rung when something was appended to the inbox, and when a read was wished for. */
   readonly inbox: Bell;
   readonly outbox: Bell;
@@ -71,10 +75,19 @@ export function createLearn(deps: LearnDeps): Learn {
 
   async function take(asked: Asked, { body, sentAt }: Heard): Promise<void> {
     const matched = routeOf(asked.method, asked.path);
-    const news = matched && (await ofInterest(store.query, newsOf(matched, asked.query, contentOf(body))));
+    if (!matched) return;
+    const content = await contentHeard(matched.route, body);
+    const news = await ofInterest(store.query, newsOf(matched, asked.query, content));
     if (!news) return;
     await appendAnswer(store.query, { ...news, sentAt }, deps.random.uuid(), clock.now());
     deps.inbox.ring();
+  }
+
+  async function contentHeard(route: RouteName, body: Buffer): Promise<unknown> {
+    if (body.length <= LARGE) return contentOf(body);
+    if (!('response' in ROUTES[route])) return undefined;
+    // A copy: the bytes are the caller's answer too.
+    return deps.readLarge(route, Buffer.from(body));
   }
 
   async function quietly(work: () => Promise<void>): Promise<void> {

@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../errors/codes.ts';
-import { SyncError } from '../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { parseJson } from '../http/json.ts';
 import type { ApiRequest, ApiResponse } from './client.ts';
 import { errorObject, type Route } from './contract.ts';
@@ -9,26 +9,27 @@ const SECOND = 1_000;
 const SHORTEST_WAIT = SECOND;
 const LONGEST_WAIT = 900 * SECOND;
 
-/** Reads the body of a success. Throws `answer_malformed`. */
-export function readAnswer(route: Route, response: ApiResponse, request: ApiRequest): unknown {
-  if (route.response === undefined || response.status === 204) return undefined;
-  const parsed = route.response.safeParse(parseBody(response, request));
+/** Pure: the body of a success as the contract has it. Throws `answer_malformed`. */
+export function readBody(route: Route, body: Uint8Array): unknown {
+  if (route.response === undefined) return undefined;
+  const parsed = route.response.safeParse(parseBody(body));
   if (parsed.success) return parsed.data;
   const places = parsed.error.issues.map((issue) => issue.path.join('.')).join(', ');
-  throw new SyncError('answer_malformed', `${nameOf(request)}: the answer lacks or spoils: ${places}`, {
-    status: response.status,
-  });
+  throw new SyncError('answer_malformed', `the answer lacks or spoils: ${places}`);
 }
 
-function parseBody(response: ApiResponse, request: ApiRequest): unknown {
+function parseBody(body: Uint8Array): unknown {
   try {
-    return parseJson(response.body);
+    return parseJson(body);
   } catch (error) {
-    throw new SyncError('answer_malformed', `${nameOf(request)}: the answer is not JSON`, {
-      status: response.status,
-      cause: error,
-    });
+    throw new SyncError('answer_malformed', 'the answer is not JSON', { cause: error });
   }
+}
+
+/** A success whose body cannot be read. */
+export function unreadable(response: ApiResponse, request: ApiRequest, thrown: unknown): SyncError {
+  const { code, message, cause } = asSyncError(thrown);
+  return new SyncError(code, `${nameOf(request)}: ${message}`, { status: response.status, cause });
 }
 
 const CODE_OF: Readonly<Record<number, ErrorCode>> = {

@@ -1,5 +1,6 @@
 import { SyncError } from '../errors/sync-error.ts';
-import { failureOf, readAnswer } from './answer.ts';
+import { LARGE } from '../lib/large.ts';
+import { failureOf, readBody, unreadable } from './answer.ts';
 import {
   type Answered,
   type ApiOverrides,
@@ -10,6 +11,7 @@ import {
   type RouteName,
   type Routes,
 } from './contract.ts';
+import type { ReadLarge } from './large-answers.ts';
 import { encodeQuery } from './query.ts';
 
 /** One request as `send` gets it. */
@@ -62,16 +64,28 @@ export interface ClientOptions<Context> {
   readonly workspaceId: string;
   /** Paths and methods that this server names otherwise; header names are the sender's affair. */
   readonly api?: ApiOverrides;
+  /** Of a large list it may leave out what its callers do not read. Absent: large answers are read like others. */
+  readonly readLarge?: ReadLarge;
 }
 
 type Given = Readonly<Record<string, unknown>> & { readonly query?: object; readonly body?: unknown };
 
 export function createWorkspaceClient<Context>(options: ClientOptions<Context>): WorkspaceClient<Context> {
+  const { readLarge } = options;
   const call = (name: RouteName, route: Route) => async (given: Given, context: Context) => {
     const request = buildRequest(name, route, { ...given, workspaceId: options.workspaceId });
     const response = await options.send(request, context);
     if (response.status < 200 || response.status > 299) throw failureOf(response, request);
-    return { status: response.status, headers: response.headers, body: readAnswer(route, response, request) };
+    return { status: response.status, headers: response.headers, body: await read(name, response, request) };
+  };
+  const read = async (name: RouteName, response: ApiResponse, request: ApiRequest): Promise<unknown> => {
+    const { status, body } = response;
+    if (status === 204) return undefined;
+    try {
+      return body.length > LARGE && readLarge ? await readLarge(name, body) : readBody(ROUTES[name], body);
+    } catch (error) {
+      throw unreadable(response, request, error);
+    }
   };
   const methods = (Object.keys(ROUTES) as RouteName[]).map((name) => [name, call(name, routeOf(name, options.api))]);
   return Object.fromEntries(methods) as WorkspaceClient<Context>;

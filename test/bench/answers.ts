@@ -3,21 +3,24 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { connectors } from '../../src/connectors/registry.ts';
 import { createConverter } from '../../src/convert/converter.ts';
-import { readingAside } from '../../src/convert/large-answers.ts';
+import { readingAside, readLargeBy } from '../../src/convert/large-answers.ts';
 import { createHttpClient } from '../../src/http/client.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { sha256Of } from '../../src/lib/digest.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
-import { packAside } from '../../src/store/bodies.ts';
+import { packAside, packBody } from '../../src/store/bodies.ts';
+import { createWorkspaceClient } from '../../src/workspace/client.ts';
+import { createSend } from '../../src/workspace/transport.ts';
 import type { Bench } from './bench.ts';
 import { REPOSITORY } from './deliveries.ts';
 import { figure } from './report.ts';
 
 /**
  * `answers.block`: the longest CPU time of the main thread between two turns while a page of 25 MB comes from a vendor and is
- * made ready for the inbox: 100 pull requests, each with the longest description that GitHub takes.
+ * made ready for the inbox: 100 pull requests, each with the longest description that GitHub takes. So while the workspace
+ * answers the list of its tasks, as long, up to what is stored of it.
  */
 export const answers: Bench = {
   figures: ['answers.block'],
@@ -28,7 +31,10 @@ export const answers: Bench = {
     const http = createHttpClient({ steps: noSteps, meter: silentMeter });
     try {
       const longest: number[] = [];
-      for (let round = 0; round < 5; round++) longest.push(await longestTurn(() => readPage(port, http, converter)));
+      for (let round = 0; round < 5; round++) {
+        const ofVendor = await longestTurn(() => readPage(port, http, converter));
+        longest.push(Math.max(ofVendor, await longestTurn(() => readTasks(port, http, converter))));
+      }
       const note = 'CPU of the main thread';
       return [figure({ name: 'answers.block', unit: 'ms', better: 'lower', aim: 50, note }, longest)];
     } finally {
@@ -57,6 +63,19 @@ async function readPage(
   if (page?.outcome !== 'page' || page.body.length < 24_000_000) throw new Error('the page did not come whole');
   await sha256Of(page.body);
   await packAside(page.body);
+}
+
+/** As the outbox does it, up to the transaction. */
+async function readTasks(
+  port: number,
+  http: ReturnType<typeof createHttpClient>,
+  converter: ReturnType<typeof createConverter>,
+): Promise<void> {
+  const send = createSend({ http, baseUrl: `http://127.0.0.1:${port}/api/v1`, apiKey: () => 'bench' });
+  const client = createWorkspaceClient({ send, workspaceId: 'current', readLarge: readLargeBy(converter) });
+  const { body } = await client.listTasks({ query: { all: true } }, {});
+  if (body.tasks.length !== 120) throw new Error('the list did not come whole');
+  packBody(Buffer.from(JSON.stringify(body)));
 }
 
 /** Milliseconds of CPU. */

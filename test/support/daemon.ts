@@ -7,7 +7,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { stampOf } from '../../src/config/stamp.ts';
 import type { Connector } from '../../src/connectors/connector.ts';
 import { connectors as realConnectors } from '../../src/connectors/registry.ts';
-import { createInlineConverter } from '../../src/convert/converter.ts';
+import { type Converter, createInlineConverter } from '../../src/convert/converter.ts';
 import { type Composition, compose } from '../../src/daemon/compose.ts';
 import type { Daemon } from '../../src/daemon/daemon.ts';
 import { gitProviders } from '../../src/daemon/git-providers.ts';
@@ -61,6 +61,8 @@ export interface WorldOptions {
   readonly checkFile?: CheckFile;
   /** Vendors beside the real ones, or in the place of those with the same id. */
   readonly connectors?: readonly Connector<unknown>[];
+  /** In the place of the one that reads at once; given that one. */
+  readonly converter?: (inline: Converter) => Converter;
 }
 
 /** A workspace service and a daemon in front of it, on one travelling clock, over real HTTP on loopback. */
@@ -182,7 +184,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       checkFile: options.checkFile ?? (async () => []),
       steps: options.steps ?? noSteps,
       // A thread's work is real time, which does not travel.
-      converter: createInlineConverter(connectors),
+      converter: (options.converter ?? ((inline) => inline))(createInlineConverter(connectors)),
     };
     const composition = await compose(
       {

@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Connector } from '../../src/connectors/connector.ts';
 import { writeJson } from '../../src/connectors/kit/json.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { createConverter } from '../../src/convert/converter.ts';
-import { readingAside } from '../../src/convert/large-answers.ts';
+import { readingAside, readLargeBy } from '../../src/convert/large-answers.ts';
 import type { HttpClient } from '../../src/http/client.ts';
 import { keep, type Shape } from '../../src/lib/shape.ts';
 import { packBody } from '../../src/store/bodies.ts';
+import { ROUTES } from '../../src/workspace/contract.ts';
 import { PROFILES } from '../contracts/connectors/index.ts';
 
 /** The thread reads what the main thread would read. */
@@ -49,6 +50,46 @@ it('a page is taken apart into pages of one element, each known by its content',
   ]);
   expect(new Set(parts.map(({ content }) => content)).size).toBe(2);
   expect(await converter.parts({ body: packBody(Buffer.from('"no page"')) })).toEqual([]);
+});
+
+describe('an answer of the workspace of 25 MB', () => {
+  const task = {
+    taskId: 't',
+    key: 'BUG-1',
+    title: 'T',
+    status: 'open',
+    description: 'Some "words" é\n'.repeat(12_000),
+  };
+  const list = (changed: object = {}) =>
+    Buffer.from(JSON.stringify({ tasks: Array.from({ length: 125 }, () => ({ ...task, ...changed })) }));
+
+  it('comes without what nobody reads, and is parsed by nobody here', async () => {
+    const bytes = list();
+    expect(bytes.length).toBeGreaterThan(25_000_000);
+    const parse = vi.spyOn(JSON, 'parse');
+    const check = vi.spyOn(ROUTES.listTasks.response, 'safeParse');
+    const content = await readLargeBy(converter)('listTasks', bytes);
+    expect([parse.mock.calls, check.mock.calls]).toEqual([[], []]);
+    vi.restoreAllMocks();
+    const kept = { taskId: 't', key: 'BUG-1', title: 'T', status: 'open', workspaceId: '', source: 'api' };
+    const times = { createdAt: null, updatedAt: null };
+    expect(content).toEqual({ tasks: Array(125).fill({ ...kept, ...times }), nextCursor: null });
+    // Given away.
+    expect(bytes.length).toBe(0);
+  });
+
+  it.each([
+    ['is no JSON', 'the answer is not JSON', Buffer.concat([list(), Buffer.from(']')])],
+    ['lacks a key', /tasks\.0\.key/, list({ key: undefined })],
+  ])('that %s is malformed', async (_what, message, bytes) => {
+    const answer = converter.answer('listTasks', bytes);
+    await expect(answer).rejects.toMatchObject({ code: 'answer_malformed', message: expect.stringMatching(message) });
+  });
+
+  it('of which everything is read comes whole', async () => {
+    const bytes = Buffer.from(JSON.stringify({ ...task, extra: 1 }));
+    expect(await converter.answer('getTask', bytes)).toMatchObject({ ...task, extra: 1, labels: [] });
+  });
 });
 
 describe('an answer that says what it needs', () => {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { SyncError } from '../../src/errors/sync-error.ts';
 import { type ApiRequest, type ApiResponse, createWorkspaceClient } from '../../src/workspace/client.ts';
 import { type ApiOverrides, apiOverrides } from '../../src/workspace/contract.ts';
+import { type ReadLarge, readLargeAnswer } from '../../src/workspace/large-answers.ts';
 
 const TASK = { taskId: 'tsk_1', key: 'BUG-1', title: 'T', status: 'open' };
 
@@ -117,6 +118,40 @@ describe('answers', () => {
     ['a redirect', { status: 302 }],
   ])('answer_malformed for %s', async (_what, answer) => {
     expect(await failureOf(answer)).toMatchObject({ code: 'answer_malformed' });
+  });
+});
+
+describe('answers of more than a mebibyte', () => {
+  const SMALL = { tasks: [TASK], nextCursor: null };
+  const LARGE = { tasks: Array.from({ length: 6 }, () => ({ ...TASK, description: 'x'.repeat(200_000) })) };
+
+  function clientWith(json: unknown, readLarge: ReadLarge) {
+    const send = async () => ({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(json)) });
+    return createWorkspaceClient<string>({ workspaceId: 'ws_1', send, readLarge });
+  }
+
+  it('are read elsewhere, by the name of their route; others are not', async () => {
+    const asked: string[] = [];
+    const readLarge: ReadLarge = async (route, body) => {
+      asked.push(`${route} ${body.length > 1_200_000}`);
+      return readLargeAnswer(route, body);
+    };
+    await clientWith(SMALL, readLarge).listTasks({}, '');
+    const { body } = await clientWith(LARGE, readLarge).listTasks({}, '');
+    expect(asked).toEqual(['listTasks true']);
+    expect(body.tasks).toHaveLength(6);
+    expect(body.tasks[0]).toMatchObject(TASK);
+    expect(body.tasks[0]).not.toHaveProperty('description');
+    expect(body.nextCursor).toBeNull();
+  });
+
+  it('fail as others do', async () => {
+    const wrong = { tasks: LARGE.tasks.map((task) => ({ ...task, key: 7 })) };
+    const readLarge: ReadLarge = async (route, body) => readLargeAnswer(route, body);
+    await expect(clientWith(wrong, readLarge).listTasks({}, '')).rejects.toMatchObject({
+      ...{ code: 'answer_malformed', status: 200 },
+      message: expect.stringMatching(/^GET \/workspaces\/ws_1\/tasks: the answer lacks or spoils: tasks\.0\.key/),
+    });
   });
 });
 
