@@ -9,6 +9,7 @@ import { connectors } from '../../src/connectors/registry.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { parseJson } from '../../src/http/json.ts';
 import { createGlob, createPattern, patternText } from '../../src/lib/pattern.ts';
+import { LONGEST_SOURCE } from '../../src/model/limits.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
 import { createLinkRules } from '../../src/reconcile/link-rules/link-rules.ts';
 import { normalUrl } from '../../src/reconcile/link-rules/names.ts';
@@ -184,8 +185,8 @@ const SIGNS = [
 
 /** Of the shortest texts; they are read again four times as long. */
 const LENGTH = 150;
-/** Of the hardest one, where a reader has a text of its own. */
-const LONGEST = 16_000;
+/** Of the hardest one: the longest that is read. */
+const LONGEST = LONGEST_SOURCE;
 /** Texts that are counted together, since asking for the count costs most: so few that one is seen among the others. */
 const TOGETHER = 5;
 /** Steps for each character, at most: with the square of the length it would be thousands. */
@@ -250,8 +251,9 @@ function tooHard(cases: readonly Case[], longest = 0): string {
   }
   if (longest === 0) return '';
   const costs = hardest.map((each) => ({ each, cost: perCharacter([each], 4 * LENGTH) }));
-  const { each, cost } = costs.reduce((worst, one) => (one.cost > worst.cost ? one : worst));
-  return faultOf([each], cost, perCharacter([each], longest));
+  const { each } = costs.reduce((worst, one) => (one.cost > worst.cost ? one : worst));
+  // Of two long ones: short texts RE2 matches in another way.
+  return faultOf([each], perCharacter([each], longest / 8), perCharacter([each], longest));
 }
 
 function faultOf(cases: readonly Case[], before: number, now: number): string {
@@ -278,7 +280,7 @@ it.each(readers.filter(([name]) => OWN_KIND.test(name)))(
 );
 
 it.each(readers)('%s: signs that follow one another', { timeout: PATIENCE }, (_, read) => {
-  expect(tooHard(casesOf(read, fc.sample(hostile, { numRuns: 25, seed: 20_261_121 })))).toBe('');
+  expect(tooHard(casesOf(read, fc.sample(hostile, { numRuns: 25, seed: 20_261_121 })), LONGEST)).toBe('');
 });
 
 /** What a vendor sends, with hostile texts in every place of which something is made. */
