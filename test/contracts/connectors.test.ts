@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+
 import { readdirSync, readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
@@ -62,6 +63,21 @@ afterAll(async () => {
   nock.restore();
   await http.close();
 });
+
+/** A client that has each answer read aside where the request says what it needs; notes which were. */
+function readAside(): { readonly read: boolean[]; readonly noting: HttpClient } {
+  const read: boolean[] = [];
+  const aside = readingAside(http, createInlineConverter(connectors), 0);
+  const noting: HttpClient = {
+    ...aside,
+    async request(request) {
+      const answer = await aside.request(request);
+      read.push(answer.content !== undefined);
+      return answer;
+    },
+  };
+  return { read, noting };
+}
 
 describe('the registry', () => {
   const folders = readdirSync(FOLDERS, { withFileTypes: true }).filter(
@@ -330,16 +346,7 @@ describe.each(PROFILES)('$id', (profile) => {
       script([...walk, ...besides]);
       const pages = await walkAll(connect(), start);
       script([...walk, ...besides]);
-      const read: boolean[] = [];
-      const aside = readingAside(http, createInlineConverter(connectors), 0);
-      const noting: HttpClient = {
-        ...aside,
-        async request(request) {
-          const answer = await aside.request(request);
-          read.push(answer.content !== undefined);
-          return answer;
-        },
-      };
+      const { read, noting } = readAside();
       const connection = connector.connect(options, { http: noting, clock, logger: silentLogger });
       expect(await walkAll(connection, start)).toEqual(pages);
       // What is looked up besides is small.
@@ -413,6 +420,16 @@ describe.each(PROFILES)('$id', (profile) => {
     it('brings the object', async () => {
       script(profile.fetch.found);
       expect(await translated()).toMatchObject({ outcome: 'items', items: [{ connector: profile.id }] });
+    });
+
+    it('brings the same where the answer is read aside, as a large one is', async () => {
+      script(profile.fetch.found);
+      const plain = await connect().fetch(reference, signal);
+      script(profile.fetch.found);
+      const { read, noting } = readAside();
+      const connection = connector.connect(options, { http: noting, clock, logger: silentLogger });
+      expect(await connection.fetch(reference, signal)).toEqual(plain);
+      expect(read.filter((isAside) => isAside)).toHaveLength(1);
     });
 
     it('brings a gone item for what is gone', async () => {

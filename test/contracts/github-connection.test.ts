@@ -394,6 +394,16 @@ describe('issues', () => {
       ]);
     });
 
+    it('are the same where the answer is large', async () => {
+      const { connection } = connect({ issues: true });
+      const moved = issue(13, { repository_url: 'https://api.github.com/repos/acme/gateway' });
+      script([{ request: NAMED, answer: moved }]);
+      const plain = await connection.fetch(reference, signal);
+      script([{ request: NAMED, answer: { ...moved, reactions: 'x'.repeat(1_100_000) } }]);
+      expect(await connection.fetch(reference, signal)).toEqual(plain);
+      expect(itemsOf(plain, 'fetch')).toMatchObject([{ containerName: 'acme/gateway' }]);
+    });
+
     it('are found by the id where another repository has the name now', async () => {
       const { connection } = connect({ issues: true });
       script([

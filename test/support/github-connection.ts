@@ -3,6 +3,8 @@ import nock from 'nock';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { Connection } from '../../src/connectors/connector.ts';
 import { github } from '../../src/connectors/github/index.ts';
+import { createInlineConverter } from '../../src/convert/converter.ts';
+import { readingAside } from '../../src/convert/large-answers.ts';
 import { createHttpClient } from '../../src/http/client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
@@ -49,7 +51,8 @@ export function useGithub() {
     connect(given: Record<string, unknown> = {}) {
       const clock = createTravellingClock();
       const options = github.options.parse({ token: 'ghp_x', repositories: ['acme/api'], ...given });
-      const connection = github.connect(options, { http, clock, logger: silentLogger }) as Required<Connection>;
+      const deps = { http: readingAside(http, createInlineConverter([])), clock, logger: silentLogger };
+      const connection = github.connect(options, deps) as Required<Connection>;
       return { clock, options, connection };
     },
     script(exchanges: readonly Exchange[]) {

@@ -37,7 +37,7 @@ export async function fetchWorkItem(
   const { id, projectId, isFollowed } = readLocator(locator, reference);
   const path = `/_apis/wit/workitems/${id}`;
   try {
-    const { content } = await api.get(path, { fields: schema.FIELDS }, signal);
+    const { content } = await api.get(path, { fields: schema.FIELDS }, signal, schema.KEPT);
     const data = parseAnswer(placed, content, `GET ${path}`);
     const project = await directory.project(data.fields['System.TeamProject'], signal);
     const event = isFollowed ? SHAPES.judged : SHAPES.workItem;

@@ -51,7 +51,7 @@ export async function fetchPull(ask: Ask, reference: ItemReference): Promise<Fet
 
 async function fetchFrom(ask: Ask, workspace: string, wanted: Locator): Promise<Fetched> {
   const path = pullPath(workspace, wanted);
-  const read = await ask.api.read(path, { query: `fields=${FIELDS_OF_ONE}`, signal: ask.signal });
+  const read = await ask.api.read(path, { query: `fields=${FIELDS_OF_ONE}`, keep: true, signal: ask.signal });
   const pull = ofRepository(read, wanted);
   const head = readable(withHead, pull)?.source.commit.hash;
   const messages = ask.commits && isNewHead(head, ask) ? await messagesOf(ask, `${path}/commits`) : undefined;

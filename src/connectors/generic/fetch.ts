@@ -22,7 +22,7 @@ export async function fetchItem(
   // What webhooks have told stands then.
   if (!feed) return { event: SHAPES.unknown, body: writeJson({}) };
   try {
-    const { content } = await feed.get(`/items/${data.id}`, {}, signal);
+    const { content } = await feed.get(`/items/${data.id}`, {}, signal, true);
     return { event: SHAPES.item, body: writeJson(content) };
   } catch (thrown) {
     const error = asSyncError(thrown);

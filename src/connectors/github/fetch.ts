@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Shape } from '../../lib/shape.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { fitting, isNewHead, readMessages, withMessages } from '../kit/commits.ts';
@@ -8,7 +9,7 @@ import { parseAnswer, readAnswer, readable, readList, writeJson } from '../kit/j
 import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
 import { REPOSITORY } from './options.ts';
-import { slim, slimIssue } from './schema.ts';
+import { KEPT, KEPT_OF_ISSUE, slim, slimIssue } from './schema.ts';
 import { SHAPES } from './translate.ts';
 
 const number = z.string().regex(/^\d{1,16}$/);
@@ -41,8 +42,8 @@ async function fetchPull(ask: Ask, wanted: Locator): Promise<Fetched> {
   const byName = `/repos/${wanted.repository}/pulls/${wanted.number}`;
   const byId = `/repositories/${wanted.repoId}/pulls/${wanted.number}`;
   try {
-    const named = await get(ask, byName);
-    const [path, pull] = repositoryId(named) === wanted.repoId ? [byName, named] : [byId, await get(ask, byId)];
+    const named = await get(ask, byName, KEPT);
+    const [path, pull] = repositoryId(named) === wanted.repoId ? [byName, named] : [byId, await get(ask, byId, KEPT)];
     const messages = ask.commits && isNewHead(headOf(pull), ask) ? await messagesOf(ask, `${path}/commits`) : undefined;
     return { event: SHAPES.pull, body: writeJson(withMessages(slim(pull), messages)) };
   } catch (thrown) {
@@ -77,7 +78,7 @@ async function* commitPages({ api, signal }: Ask, path: string): AsyncGenerator<
 async function fetchIssue(ask: Ask, wanted: IssueLocator): Promise<Fetched> {
   try {
     for (const repository of [`/repos/${wanted.repository}`, `/repositories/${wanted.repoId}`]) {
-      const issue = await get(ask, `${repository}/issues/${wanted.number}`);
+      const issue = await get(ask, `${repository}/issues/${wanted.number}`, ONE_ISSUE);
       if (idOf(issue) === wanted.id) return asIssue(wanted, issue);
     }
     return goneIssue(ask, wanted);
@@ -89,8 +90,11 @@ async function fetchIssue(ask: Ask, wanted: IssueLocator): Promise<Fetched> {
   }
 }
 
-async function get({ api, signal }: Ask, path: string): Promise<unknown> {
-  return readAnswer(await api.get(path, { signal }), `GET ${path}`);
+/** It names its repository by an address. */
+const ONE_ISSUE: Shape = { ...KEPT_OF_ISSUE, repository_url: true };
+
+async function get({ api, signal }: Ask, path: string, keep: Shape): Promise<unknown> {
+  return readAnswer(await api.get(path, { signal, keep }), `GET ${path}`);
 }
 
 const withHead = z.object({ head: z.object({ sha: z.string() }) });
@@ -110,7 +114,7 @@ function idOf(thing: unknown): string {
 }
 
 async function isReadable(ask: Ask, { repository, repoId }: Locator): Promise<boolean> {
-  return idOf(await get(ask, `/repos/${repository}`)) === repoId;
+  return idOf(await get(ask, `/repos/${repository}`, { id: true })) === repoId;
 }
 
 /** An issue names its repository by an address alone; the name in it is the present one. */

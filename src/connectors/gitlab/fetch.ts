@@ -7,7 +7,7 @@ import { fitting, isNewHead, readMessages, withMessages } from '../kit/commits.t
 import { readAnswer, readable, writeJson } from '../kit/json.ts';
 import { unjudged } from '../kit/outcome.ts';
 import type { Api } from './api.ts';
-import { slim } from './schema.ts';
+import { KEPT, slim } from './schema.ts';
 import { SHAPES } from './translate.ts';
 import type { ListName } from './units.ts';
 
@@ -61,7 +61,7 @@ export async function fetchItem(
   const place = placeOfItem(reference);
   const { list, path } = place;
   try {
-    const found = readAnswer(await api.get(path, { signal }), `GET ${path}`);
+    const found = readAnswer(await api.get(path, { keep: KEPT, signal }), `GET ${path}`);
     const isWanted = commits && list === 'merge_requests' && isNewHead(readable(withHead, found)?.sha, { commitsSha });
     const messages = isWanted ? await messagesOf(api, `${path}/commits`, signal) : undefined;
     const event = place.isFollowed ? SHAPES[list].judged : SHAPES[list].one;

@@ -30,7 +30,7 @@ export async function fetchIssue(
 ): Promise<Fetched> {
   const { issueId, projectId, issueKey, isFollowed } = readLocator(locator, reference);
   try {
-    const { content } = await api.get(`/rest/api/3/issue/${issueId}`, { fields: schema.FIELDS }, signal);
+    const { content } = await api.get(`/rest/api/3/issue/${issueId}`, { fields: schema.FIELDS }, signal, schema.KEPT);
     const event = isFollowed ? SHAPES.judged : SHAPES.issue;
     return { event, body: writeJson(schema.slim(content)) };
   } catch (thrown) {

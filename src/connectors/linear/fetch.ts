@@ -36,7 +36,7 @@ export async function fetchIssue(
   const { issueId, teamId, identifier, isFollowed } = readLocator(locator, reference);
   // No team has the id of an issue: where the team is not known, none is found.
   const variables = { issueId, teamId: teamId ?? issueId };
-  const { data } = await api.ask({ document: ONE_ISSUE, variables, data: found, use: 'fetch', signal });
+  const { data } = await api.ask({ document: ONE_ISSUE, variables, data: found, use: 'fetch', keep: true, signal });
   const [issue] = data.issues.nodes;
   const event = isFollowed ? SHAPES.judged : SHAPES.issue;
   if (issue !== undefined) return { event, body: writeJson(issue) };

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Shape } from '../../lib/shape.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { parseAnswer, writeJson } from '../kit/json.ts';
@@ -17,6 +18,8 @@ export const locator = z.object({ issueId: number, projectId: number.optional(),
 
 const found = z.object({ issue: z.looseObject({ project: z.looseObject({ id: schema.id }) }) });
 
+const KEPT: Shape = { issue: schema.KEPT };
+
 /**
  * Gets one issue. What may not be seen is 403 here, and 404 does not exist; either is called gone only where its project can be
  * read, since a lost right, or something else at a wrong address, answers so too.
@@ -31,7 +34,7 @@ export async function fetchIssue(
   const isJudged = isFollowed === 'unknown';
   const path = `/issues/${issueId}.json`;
   try {
-    const data = parseAnswer(found, (await api.get(path, {}, signal)).content, `GET ${path}`);
+    const data = parseAnswer(found, (await api.get(path, {}, signal, KEPT)).content, `GET ${path}`);
     const { issue } = data;
     const body = {
       issue: schema.slim(issue),

@@ -21,7 +21,8 @@ interface Page {
 
 /** The API of one organisation. Everything but success is thrown. */
 export interface Api {
-  get(path: string, signal: AbortSignal): Promise<{ content: unknown; answer: HttpAnswer }>;
+  /** @param keep what is needed of it: see `HttpRequest` */
+  get(path: string, signal: AbortSignal, keep?: Shape): Promise<{ content: unknown; answer: HttpAnswer }>;
   /**
    * One page of a list; `cursor` is what the page before named.
    *
@@ -48,8 +49,8 @@ export function createApi(options: Options, { http, clock }: ConnectionDeps): Ap
   const getAt = (path: string, search: string, signal: AbortSignal, keep?: Shape) =>
     ask({ method: 'GET', url: base + path + search, headers, signal, keep, largestAnswer: LARGEST_ANSWER });
   return {
-    async get(path, signal) {
-      const answer = await getAt(path, '', signal);
+    async get(path, signal, keep) {
+      const answer = await getAt(path, '', signal, keep);
       return { content: readAnswer(answer, `GET ${path}`), answer };
     },
     async page(path, query, cursor, signal, keep) {

@@ -46,7 +46,11 @@ export async function fetchIssue(
 
 async function findIssue(api: Api, path: string, signal: AbortSignal): Promise<{ id: string } | undefined> {
   try {
-    const data = parseAnswer(z.looseObject({ id: schema.id }), (await api.get(path, signal)).content, `GET ${path}`);
+    const data = parseAnswer(
+      z.looseObject({ id: schema.id }),
+      (await api.get(path, signal, schema.KEPT)).content,
+      `GET ${path}`,
+    );
     return data;
   } catch (thrown) {
     if (asSyncError(thrown).code !== 'not_found') throw thrown;
