@@ -77,10 +77,13 @@ export function logOf(folder: string): string {
   return readFileSync(join(folder, 'daemon.log'), 'utf8').slice(-2_000);
 }
 
-/** @returns the file written */
-export function writeConfiguration(folder: string, url: string, apiKey: string): string {
+/**
+ * @param settings of the workspace, beside those that every bench has
+ * @returns the file written
+ */
+export function writeConfiguration(folder: string, url: string, apiKey: string, settings: object = {}): string {
   const file = join(folder, `${WORKSPACE}.yaml`);
   const github = { connector: 'github', repositories: [REPOSITORY], webhookSecrets: SECRET, poll: 'off' };
-  writeFileSync(file, stringify({ workspace: { url, apiKey }, connections: { github } }));
+  writeFileSync(file, stringify({ workspace: { url, apiKey, ...settings }, connections: { github } }));
   return file;
 }

@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,10 +8,11 @@ import BetterSqlite from 'better-sqlite3';
 import { startNginx, WITHOUT_NGINX } from '../support/nginx.ts';
 import { startWorkspaceService } from '../support/workspace-service.ts';
 import type { Bench } from './bench.ts';
-import { announcedPort, databaseFile, spawnDaemon, stopDaemon, WEBHOOK_PATH } from './daemon.ts';
+import { databaseFile, WEBHOOK_PATH } from './daemon.ts';
 import { largeBody, pullRequestBodies, type SignedBody } from './deliveries.ts';
 import { converse, headOf, open } from './load.ts';
 import { figure, type Measured } from './report.ts';
+import { longestOf, runWatched, type Watched } from './watched.ts';
 
 /**
  * What strangers can do to the whole daemon, in a process of its own as in production.
@@ -31,52 +32,20 @@ export const flood: Bench = {
   ],
 };
 
-interface Flooded {
-  readonly folder: string;
-  readonly port: number;
-  readonly pid: number;
-  /** Milliseconds of the main thread's CPU between two turns, of those that ended since a time. */
-  blocksSince(time: number): readonly number[];
-}
-
-async function withDaemon(measure: (daemon: Flooded) => Promise<Measured>): Promise<Measured> {
+async function withDaemon(measure: (daemon: Watched) => Promise<Measured>): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-bench-flood-'));
   const service = await startWorkspaceService();
-  const watch = join(folder, 'loop');
-  const preload = ['--import', join(import.meta.dirname, 'loop-watch.ts')];
-  const daemon = spawnDaemon({ folder, url: service.url, apiKey: service.apiKey, preload, env: { LOOP_WATCH: watch } });
   try {
-    const port = await announcedPort(daemon, folder);
-    const figures = await measure({
-      folder,
-      port,
-      pid: daemon.pid as number,
-      blocksSince: (time) =>
-        blocksIn(watch)
-          .filter((each) => each.at >= time)
-          .map(({ milliseconds }) => milliseconds),
-    });
-    await stopDaemon(daemon, folder);
-    return figures;
+    return await runWatched({ folder, url: service.url, apiKey: service.apiKey }, measure);
   } finally {
-    daemon.kill('SIGKILL');
     await service.close();
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function blocksIn(file: string): { at: number; milliseconds: number }[] {
-  if (!existsSync(file)) return [];
-  const lines = readFileSync(file, 'utf8').trim().split('\n');
-  return lines.map((line) => {
-    const [at, milliseconds] = line.split(' ').map(Number);
-    return { at: at ?? 0, milliseconds: milliseconds ?? 0 };
-  });
-}
-
 const MEGABYTE = 1_000_000;
 
-async function memory({ port, pid }: Flooded): Promise<Measured> {
+async function memory({ port, pid }: Watched): Promise<Measured> {
   const body = Buffer.alloc(24 * MEGABYTE, 'a');
   const sockets: Socket[] = [];
   for (let sender = 0; sender < 60; sender++) {
@@ -103,7 +72,7 @@ function residentBytes(pid: number): number {
 
 const FORGED = `sha256=${'0'.repeat(64)}`;
 
-async function block({ folder, port, blocksSince }: Flooded): Promise<Measured> {
+async function block({ folder, port, turnsSince }: Watched): Promise<Measured> {
   const small = pullRequestBodies(20);
   for (const [at, body] of small.entries()) await deliver(port, body, `warm-${at}`);
   // The first one also starts the thread and compiles; what it costs counts all the same.
@@ -113,7 +82,7 @@ async function block({ folder, port, blocksSince }: Flooded): Promise<Measured> 
     await deliver(port, largeBody(25 * MEGABYTE, 1_000 + round), `large-${round}`);
     await untilApplied(folder, small.length + round + 1);
     await pause(100);
-    longest.push(Math.max(0, ...blocksSince(begin)));
+    longest.push(longestOf(turnsSince(begin)));
   }
   return figure({ name: 'flood.block', unit: 'ms', better: 'lower', aim: 50, note: 'CPU of the main thread' }, longest);
 }
@@ -144,7 +113,7 @@ const FORGERS = 20;
 const GOOD = 200;
 
 /** @param port where senders connect: the daemon's own, or a proxy's */
-async function good({ port: own }: Pick<Flooded, 'port'>, name: string, port: number): Promise<Measured> {
+async function good({ port: own }: Pick<Watched, 'port'>, name: string, port: number): Promise<Measured> {
   const bodies = pullRequestBodies(GOOD);
   for (const [at, body] of bodies.slice(0, 20).entries()) await deliver(own, body, `warm-${at}`);
   const idle: Socket[] = [];
@@ -209,7 +178,7 @@ function forgeOn(socket: Socket, next: () => readonly [Buffer, Buffer] | undefin
   });
 }
 
-async function goodBehindNginx(daemon: Flooded): Promise<Measured> {
+async function goodBehindNginx(daemon: Watched): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-bench-nginx-'));
   writeFileSync(join(folder, 'empty'), '');
   const nginx = await startNginx(folder, `location / { proxy_pass http://127.0.0.1:${daemon.port}; }`);

@@ -2,6 +2,7 @@ import { cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { answers } from './answers.ts';
 import { type Bench, isAskedFor, type Shared } from './bench.ts';
+import { bigStart } from './deep/big-start.ts';
 import { flood } from './flood.ts';
 import { gateway } from './gateway.ts';
 import { ingest } from './ingest.ts';
@@ -28,7 +29,7 @@ import { start } from './start.ts';
  * `npm run bench`, with `-- --json` for JSON lines, and with names for some of the figures only
  * (`npm run bench -- ingest start`). `--trace file`, as often as you like, plays traces of deliveries in place of the
  * generated days; `--tuning` plays the days and seeds that policies are tuned on. Figures go to standard output, progress
- * to standard error.
+ * to standard error. `--deep` (`npm run bench:deep`) measures what needs large databases instead.
  */
 const BENCHES: readonly Bench[] = [
   ingest,
@@ -50,17 +51,24 @@ const BENCHES: readonly Bench[] = [
   manyAtRest,
   manyIngest,
 ];
+const DEEP: readonly Bench[] = [bigStart];
 
 const { positionals: names, values } = parseArgs({
   allowPositionals: true,
-  options: { json: { type: 'boolean' }, trace: { type: 'string', multiple: true }, tuning: { type: 'boolean' } },
+  options: {
+    json: { type: 'boolean' },
+    deep: { type: 'boolean' },
+    trace: { type: 'string', multiple: true },
+    tuning: { type: 'boolean' },
+  },
 });
 const asJson = values.json === true;
 const traces = (values.trace ?? []).map(readTrace);
 const split = values.tuning === true ? TUNING : REPORT;
-const chosen = BENCHES.filter((bench) => isAskedFor(bench, names));
+const benches = values.deep === true ? DEEP : BENCHES;
+const chosen = benches.filter((bench) => isAskedFor(bench, names));
 if (chosen.length === 0) {
-  process.stderr.write(`There is no such figure. There are: ${BENCHES.flatMap(({ figures }) => figures).join(', ')}\n`);
+  process.stderr.write(`There is no such figure. There are: ${benches.flatMap(({ figures }) => figures).join(', ')}\n`);
   process.exit(2);
 }
 

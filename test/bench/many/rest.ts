@@ -1,12 +1,9 @@
-import type { ChildProcess } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { findOwner } from '../../../src/daemon/data-folder.ts';
 import type { Bench } from '../bench.ts';
-import { announcedPort, logOf, spawnDaemon, stopDaemon } from '../daemon.ts';
 import { figure } from '../report.ts';
-import { usageOf } from './process.ts';
+import { usageOf } from '../usage.ts';
+import { costOf, longestOf, runWatched, type Watched } from '../watched.ts';
 import { createFleet, type Fleet, NOWHERE } from './workspaces.ts';
 
 const WORKSPACES = 2_000;
@@ -28,10 +25,10 @@ export const manyAtRest: Bench = {
   async run() {
     const [one, all] = [await createFleet(1), await createFleet(WORKSPACES)];
     try {
-      for (const fleet of [one, all]) await runDaemon(fleet, async () => undefined);
-      const alone = await runDaemon(one, async (_, daemon) => usageOf(daemon.pid as number).resident);
+      for (const fleet of [one, all]) await run(fleet, async () => undefined);
+      const alone = await run(one, async ({ pid }) => usageOf(pid).resident);
       const rounds: Awaited<ReturnType<typeof measure>>[] = [];
-      for (let round = 0; round < ROUNDS; round++) rounds.push(await runDaemon(all, measure));
+      for (let round = 0; round < ROUNDS; round++) rounds.push(await run(all, (daemon) => measure(daemon, all)));
       const values = (read: (each: (typeof rounds)[number]) => number) => rounds.map(read);
       const lower = { better: 'lower' } as const;
       return [
@@ -70,71 +67,26 @@ export const manyAtRest: Bench = {
   },
 };
 
-/** Runs a daemon on it, with the loop watched; `use` begins when it has come to rest. */
-async function runDaemon<Result>(
-  fleet: Fleet,
-  use: (started: number, daemon: ChildProcess, fleet: Fleet) => Promise<Result>,
-): Promise<Result> {
-  const { folder, config } = fleet;
-  writeFileSync(watchFile(fleet), '');
-  const preload = ['--import', join(import.meta.dirname, '../loop-watch.ts')];
-  const env = { LOOP_WATCH: watchFile(fleet) };
-  const daemon = spawnDaemon({ folder, config, url: NOWHERE, apiKey: '', preload, env });
-  try {
-    const port = await announcedPort(daemon, folder);
-    while (!(await fetch(`http://127.0.0.1:${port}/readyz`)).ok) await pause(20);
-    const { cpu } = usageOf(daemon.pid as number);
+/** Runs a daemon on it; `use` begins when it has come to rest. */
+function run<Result>({ folder, config }: Fleet, use: (daemon: Watched) => Promise<Result>): Promise<Result> {
+  return runWatched({ folder, config, url: NOWHERE, apiKey: '' }, async (daemon) => {
     await pause(SETTLING);
-    const result = await use(cpu, daemon, fleet);
-    await stopDaemon(daemon, folder);
-    return result;
-  } finally {
-    if (daemon.exitCode === null) daemon.kill('SIGKILL');
-  }
+    return use(daemon);
+  });
 }
 
-function watchFile({ folder }: Fleet): string {
-  return join(folder, 'loop');
-}
-
-async function measure(start: number, daemon: ChildProcess, fleet: Fleet) {
-  const pid = daemon.pid as number;
+async function measure(daemon: Watched, { names }: Fleet) {
+  const { pid, started } = daemon;
   const before = usageOf(pid);
   await pause(REST);
   const after = usageOf(pid);
   const begin = Date.now();
-  const metrics = await cost(pid, fleet, '/metrics');
-  const status = await cost(pid, fleet, '/status.json');
+  const metrics = await costOf(daemon, '/metrics', names);
+  const status = await costOf(daemon, '/status.json', names);
   return {
-    ...{ start, resident: before.resident, metrics, status },
+    ...{ start: started.cpu, resident: before.resident, metrics, status },
     idle: ((after.cpu - before.cpu) / (REST / 1_000)) * 100,
     written: (after.written - before.written) / (REST / 1_000) / 1e3,
-    loop: longestTurn(fleet, begin),
+    loop: longestOf(daemon.turnsSince(begin)),
   };
-}
-
-/** Times asked, of which the mean is taken: the kernel counts in steps of 10 ms. */
-const ASKED = 5;
-
-/** Seconds of CPU that one answer takes. The first one, which compiles, is not counted. */
-async function cost(pid: number, fleet: Fleet, path: string): Promise<number> {
-  await ask(fleet, path);
-  const before = usageOf(pid).cpu;
-  for (let each = 0; each < ASKED; each++) await ask(fleet, path);
-  return (usageOf(pid).cpu - before) / ASKED;
-}
-
-async function ask({ folder, names }: Fleet, path: string): Promise<void> {
-  const owner = findOwner(join(folder, 'data'));
-  if (!owner) throw new Error(logOf(folder));
-  const answer = await fetch(`${owner.address}${path}`, { headers: { authorization: `Bearer ${owner.token}` } });
-  const text = await answer.text();
-  if (!answer.ok || !names.every((name) => text.includes(`"${name}"`))) throw new Error(`${path}: ${answer.status}`);
-}
-
-/** Milliseconds of CPU that the main thread worked between two turns, at most. */
-function longestTurn(fleet: Fleet, since: number): number {
-  const lines = readFileSync(watchFile(fleet), 'utf8').trim().split('\n');
-  const turns = lines.map((line) => line.split(' ').map(Number) as [number, number]);
-  return Math.max(0, ...turns.filter(([at]) => at >= since).map(([, milliseconds]) => milliseconds));
 }

@@ -1,0 +1,84 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { findOwner } from '../../src/daemon/data-folder.ts';
+import { announcedPort, logOf, type Setup, spawnDaemon, stopDaemon } from './daemon.ts';
+import { usageOf } from './usage.ts';
+
+/** A daemon of its own process that is ready, with its main thread watched from inside (`loop-watch.ts`). */
+export interface Watched {
+  readonly folder: string;
+  readonly pid: number;
+  readonly port: number;
+  /** From its spawning until it was ready: seconds of the wall clock, and of CPU as the kernel counts it. */
+  readonly started: { readonly wall: number; readonly cpu: number };
+  /** The long ones of those that ended since a time. */
+  turnsSince(time: number): readonly Turn[];
+}
+
+/** What the main thread did between two turns, as `loop-watch.ts` tells it. */
+export interface Turn {
+  /** When it ended, epoch milliseconds. */
+  readonly at: number;
+  /** Milliseconds of that thread's CPU, and of the wall clock. */
+  readonly cpu: number;
+  readonly wall: number;
+  /** How many there were since the long one before, this one too. */
+  readonly turns: number;
+}
+
+/** Runs a daemon for as long as it is used. Throws where it does not end in order. */
+export async function runWatched<Result>(setup: Setup, use: (daemon: Watched) => Promise<Result>): Promise<Result> {
+  const { folder } = setup;
+  const file = join(folder, 'loop');
+  writeFileSync(file, '');
+  const preload = ['--import', join(import.meta.dirname, 'loop-watch.ts')];
+  const begin = performance.now();
+  const daemon = spawnDaemon({ ...setup, preload, env: { ...setup.env, LOOP_WATCH: file } });
+  const pid = daemon.pid as number;
+  try {
+    const port = await announcedPort(daemon, folder);
+    while (!(await fetch(`http://127.0.0.1:${port}/readyz`)).ok) await pause(5);
+    const started = { wall: (performance.now() - begin) / 1_000, cpu: usageOf(pid).cpu };
+    const result = await use({ folder, pid, port, started, turnsSince: (time) => turnsIn(file, time) });
+    await stopDaemon(daemon, folder);
+    return result;
+  } finally {
+    if (daemon.exitCode === null) daemon.kill('SIGKILL');
+  }
+}
+
+function turnsIn(file: string, since: number): Turn[] {
+  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+  return lines.map(readTurn).filter(({ at }) => at >= since);
+}
+
+function readTurn(line: string): Turn {
+  const [at = 0, cpu = 0, wall = 0, turns = 1] = line.split(' ').map(Number);
+  return { at, cpu, wall, turns };
+}
+
+/** Milliseconds of CPU of the longest turn. */
+export function longestOf(turns: readonly Turn[]): number {
+  return Math.max(0, ...turns.map(({ cpu }) => cpu));
+}
+
+/** Times asked, of which the mean is taken: the kernel counts in steps of 10 ms. */
+const ASKED = 5;
+
+/** Seconds of CPU that one answer takes. The first one, which compiles, is not counted. */
+export async function costOf(daemon: Watched, path: string, names: readonly string[]): Promise<number> {
+  await ask(daemon, path, names);
+  const before = usageOf(daemon.pid).cpu;
+  for (let each = 0; each < ASKED; each++) await ask(daemon, path, names);
+  return (usageOf(daemon.pid).cpu - before) / ASKED;
+}
+
+/** As the owner of the data folder. Throws where the answer does not tell of all these workspaces. */
+export async function ask({ folder }: Pick<Watched, 'folder'>, path: string, names: readonly string[]): Promise<void> {
+  const owner = findOwner(join(folder, 'data'));
+  if (!owner) throw new Error(logOf(folder));
+  const answer = await fetch(`${owner.address}${path}`, { headers: { authorization: `Bearer ${owner.token}` } });
+  const text = await answer.text();
+  if (!answer.ok || !names.every((name) => text.includes(`"${name}"`))) throw new Error(`${path}: ${answer.status}`);
+}
