@@ -80,6 +80,9 @@ export async function openDatabase<Tables>(options: OpenOptions): Promise<Databa
   });
   try {
     await migrate(query as Kysely<unknown>, options);
+    // Of each statement that writes in several places SQLite keeps the pages as they were: in a file each page would cost a
+    // call of the system. Only migrations sort more than memory should hold.
+    raw.pragma('temp_store = MEMORY');
   } catch (error) {
     await query.destroy();
     throw error;

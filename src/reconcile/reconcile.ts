@@ -17,7 +17,7 @@ import {
   settleDeliveries,
 } from '../store/inbox.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
-import { allTaskKeys } from '../store/tasks.ts';
+import { highestTaskKeys } from '../store/tasks.ts';
 import { applyBatch, type BatchResult, type Surroundings } from './batch.ts';
 import type { Sources } from './context.ts';
 import type { GuardLimits } from './guard.ts';
@@ -144,7 +144,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
 
   async function around(): Promise<Surroundings> {
     const { sources, rules, guard } = options;
-    horizon ??= keyHorizon((await allTaskKeys(store.query)).values());
+    horizon ??= keyHorizon(await highestTaskKeys(store.query));
     return { sources, horizon, logger, rules, guard };
   }
 

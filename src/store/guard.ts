@@ -1,5 +1,6 @@
 import { SyncError } from '../errors/sync-error.ts';
 import type { Effect } from '../model/change.ts';
+import { type Counts, readCounts, sumOf } from './counts.ts';
 import type { Scope } from './scope.ts';
 
 /** Changes of one effect that wait together; what a person confirmed is not among them. */
@@ -11,25 +12,19 @@ export interface GuardTally {
 }
 
 export async function guardTally(query: Scope): Promise<Record<Effect, GuardTally>> {
-  const rows = await query
-    .selectFrom('outbox')
-    .select((build) => ['effect', 'state', 'guard', 'kind', build.fn.countAll<number>().as('count')])
-    .where('effect', 'is not', null)
-    .groupBy(['effect', 'state', 'guard', 'kind'])
-    .execute();
+  const { changes } = await readCounts(query);
+  const isRefused = ({ state, guard }: Change) => state === 'held' && guard !== 'held';
+  const waiting = changes.filter((each) => each.guard !== 'confirmed' && !isRefused(each));
+  const isFresh = ({ state, guard, kind }: Change) => state === 'pending' && guard === null && kind !== 'read';
   const tally = (effect: Effect): GuardTally => {
-    let fresh = 0;
-    let ahead = 0;
-    for (const { effect: own, state, guard, kind, count } of rows) {
-      const isRefused = state === 'held' && guard !== 'held';
-      if (own !== effect || guard === 'confirmed' || isRefused) continue;
-      if (state === 'pending' && guard === null && kind !== 'read') fresh += count;
-      else ahead += count;
-    }
-    return { fresh, ahead };
+    const own = waiting.filter((each) => each.effect === effect);
+    const fresh = sumOf(own, isFresh);
+    return { fresh, ahead: sumOf(own) - fresh };
   };
   return { removal: tally('removal'), creation: tally('creation'), repair: tally('repair') };
 }
+
+type Change = Counts['changes'][number];
 
 /** Decides on the fresh ones: holds this many of them, the latest, and lets the others pass. */
 export async function decideFresh(query: Scope, effect: Effect, hold: number, error: string): Promise<void> {

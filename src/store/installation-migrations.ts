@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
-import { describeIndexes } from './statistics.ts';
+import { createCounts } from './count-migration.ts';
+import { COUNT_SHAPES, createStatistics, describeIndexes } from './statistics.ts';
 import { createWorkspaceTables } from './workspace-tables.ts';
 
 /** Names sort by age. A migration that has been released is never changed. */
@@ -69,8 +70,38 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
       }
     },
   },
-  '005_statistics': { up: describeIndexes },
+  '005_statistics': { up: createStatistics },
+  '006_counts': {
+    async up(db) {
+      await createCounts(db);
+      // Those that new rules look at again: few of those that years leave.
+      await db.schema
+        .createIndex('items_open')
+        .on('items')
+        .columns(['workspace', 'key'])
+        .where(sql.ref('finished'), '=', 0)
+        .where(sql.ref('gone'), '=', 0)
+        .execute();
+      // The highest key of each prefix tells which unknown keys may be those of new tasks.
+      for (const [name, type, expression] of TASK_KEY_PARTS) {
+        await db.schema
+          .alterTable('tasks')
+          .addColumn(name, type, (column) => column.generatedAlwaysAs(expression))
+          .execute();
+      }
+      await db.schema.createIndex('tasks_by_number').on('tasks').columns(['workspace', 'prefix', 'number']).execute();
+      await describeIndexes(db, COUNT_SHAPES);
+    },
+  },
 };
+
+const PREFIX = sql`rtrim(key, '0123456789')`;
+
+/** Of `BUG-12`: `BUG-` and 12. */
+const TASK_KEY_PARTS = [
+  ['prefix', 'text', PREFIX],
+  ['number', 'integer', sql`cast(substr(key, length(${PREFIX}) + 1) as integer)`],
+] as const;
 
 const inItem = (field: string) => sql`json_extract(fields, ${sql.lit(`$.item.${field}`)})`;
 

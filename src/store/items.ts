@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { Item, ItemKey } from '../model/item.ts';
 import type { Scope } from './scope.ts';
 import type { Tables } from './tables.ts';
@@ -35,8 +35,9 @@ export async function openItemsAfter(query: Scope, after: ItemKey, most: number)
     .selectFrom('items')
     .select('key')
     .where('key', '>', after)
-    .where('finished', '=', 0)
-    .where('gone', '=', 0)
+    // As the index `items_open` says it, which would not serve otherwise.
+    .where('finished', '=', sql.lit(0))
+    .where('gone', '=', sql.lit(0))
     .orderBy('key')
     .limit(most)
     .execute();

@@ -1,5 +1,6 @@
 import type { Selectable, Updateable } from 'kysely';
 import type { Effect } from '../model/change.ts';
+import { readCounts, sumOf } from './counts.ts';
 import type { Scope } from './scope.ts';
 import type { Tables } from './tables.ts';
 
@@ -123,25 +124,20 @@ export async function dropDifference(query: Scope, entity: string): Promise<void
 
 /** Requests that wait or are on the wire. */
 export async function countWaiting(query: Scope): Promise<{ reads: number; writes: number }> {
-  const { all, reads } = await query
-    .selectFrom('outbox')
-    .select(({ fn }) => [
-      fn.countAll<number>().as('all'),
-      fn.countAll<number>().filterWhere('kind', '=', 'read').as('reads'),
-    ])
-    .where('state', 'in', ['pending', 'sending'])
-    .executeTakeFirstOrThrow();
-  return { reads, writes: all - reads };
+  const { changes } = await readCounts(query);
+  const waiting = changes.filter(({ state }) => state === 'pending' || state === 'sending');
+  const reads = sumOf(waiting, ({ kind }) => kind === 'read');
+  return { reads, writes: sumOf(waiting) - reads };
 }
 
-/** How many wait in each lane. */
+/** How many wait in each lane, of those in which any does. */
 export async function waitingByLane(query: Scope): Promise<{ lane: OutboxRow['lane']; count: number }[]> {
-  return query
-    .selectFrom('outbox')
-    .select((build) => ['lane', build.fn.countAll<number>().as('count')])
-    .where('state', '=', 'pending')
-    .groupBy('lane')
-    .execute();
+  const { changes } = await readCounts(query);
+  const waiting = Map.groupBy(
+    changes.filter(({ state }) => state === 'pending'),
+    ({ lane }) => lane,
+  );
+  return [...waiting].map(([lane, counts]) => ({ lane, count: sumOf(counts) }));
 }
 
 /** Pages of backfills that are not taken over yet, and changes of backfills that are not settled and wait for no person. */
@@ -152,13 +148,9 @@ export async function countBackfilled(query: Scope): Promise<{ pending: number; 
     .where('state', '=', 'pending')
     .where('source', '=', 'backfill')
     .executeTakeFirstOrThrow();
-  const changes = await query
-    .selectFrom('outbox')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('state', '!=', 'held')
-    .where('lane', '=', 'backfill')
-    .executeTakeFirstOrThrow();
-  return { pending: pages.count, changes: changes.count };
+  const { changes } = await readCounts(query);
+  const unsettled = sumOf(changes, ({ state, lane }) => state !== 'held' && lane === 'backfill');
+  return { pending: pages.count, changes: unsettled };
 }
 
 /** A person wants these sent: now, and whatever the mass-change guard says. */

@@ -3,8 +3,8 @@ import { sql } from 'kysely';
 import { SyncError } from '../errors/sync-error.ts';
 import type { CheckFile } from '../lib/integrity.ts';
 import type { Random } from '../lib/random.ts';
-import { ATTACHED, copyRows, WORKSPACE_TABLES, type WorkspaceTable } from './copy-rows.ts';
-import { findWorkspace } from './forget.ts';
+import { ATTACHED, copyRows } from './copy-rows.ts';
+import { deleteRows, findWorkspace } from './forget.ts';
 import { type Installation, openInstallationFile } from './installation.ts';
 import { type Sql, scopeOf } from './scope.ts';
 import { endAllSessions } from './sessions.ts';
@@ -95,8 +95,7 @@ async function draftOf({ backup, file, random, checkFile }: Restore): Promise<st
 async function emptied(transaction: Sql, workspace: string): Promise<number> {
   const present = await findWorkspace(transaction, workspace);
   if (present !== undefined) {
-    const scope = scopeOf(transaction, present);
-    for (const table of Object.keys(WORKSPACE_TABLES) as WorkspaceTable[]) await scope.deleteFrom(table).execute();
+    await deleteRows(scopeOf(transaction, present));
     return present;
   }
   const made = await transaction

@@ -3,19 +3,22 @@ import { type Kysely, sql } from 'kysely';
 /** Rows of the table, and how many of them share the index's first column, its first two, and so on. */
 type Shape = readonly number[];
 
+/** Indexes by their tables. */
+type Shapes = Readonly<Record<string, Readonly<Record<string, Shape>>>>;
+
 /** A large installation: ten workspaces of a hundred thousand items each. */
 const KEYED: Shape = [1_000_000, 100_000, 1];
 const FEW: Shape = [10_000, 100, 1];
 
 /**
- * What SQLite's planner is told of each index, in place of what `ANALYZE` would count. Part of a released migration:
- * never changed; whoever adds an index adds its row.
+ * What SQLite's planner is told of each index, in place of what `ANALYZE` would count. Part of released migrations: never
+ * changed; whoever adds an index tells its shape in the same migration.
  *
  * Without it SQLite takes ten rows to share the first column of an index, which is the workspace here: it would rather
  * read all rows of a workspace than find a hundred of them by their ids. Counted figures would make plans depend on when
  * they were counted; these make them the same everywhere, from the first row on.
  */
-const SHAPES: Readonly<Record<string, Readonly<Record<string, Shape>>>> = {
+const FIRST_SHAPES: Shapes = {
   inbox: {
     sqlite_autoindex_inbox_1: [1_000_000, 100_000, 25_000, 1],
     inbox_pending: [10_000, 1_000, 1],
@@ -65,11 +68,23 @@ const SHAPES: Readonly<Record<string, Readonly<Record<string, Shape>>>> = {
   gateway_tokens: { sqlite_autoindex_gateway_tokens_1: FEW, sqlite_autoindex_gateway_tokens_2: FEW },
 };
 
-/** Writes the rows, for statements prepared from now on. */
-export async function describeIndexes(db: Kysely<unknown>): Promise<void> {
-  // Makes SQLite's own tables for it; this one is small, so that nothing is read.
+/** Of the indexes that `006_counts` adds. */
+export const COUNT_SHAPES: Shapes = {
+  counts: { sqlite_autoindex_counts_1: [10_000, 50, 10, 1] },
+  items: { items_open: [100_000, 10_000, 1] },
+  tasks: { tasks_by_number: [1_000_000, 100_000, 50_000, 1] },
+};
+
+/** Makes SQLite's own tables for it. */
+export async function createStatistics(db: Kysely<unknown>): Promise<void> {
+  // This one is small, so that nothing is read.
   await sql`analyze workspaces`.execute(db);
-  const rows = Object.entries(SHAPES).flatMap(([table, indexes]) =>
+  await describeIndexes(db, FIRST_SHAPES);
+}
+
+/** For statements prepared from now on. */
+export async function describeIndexes(db: Kysely<unknown>, shapes: Shapes): Promise<void> {
+  const rows = Object.entries(shapes).flatMap(([table, indexes]) =>
     Object.entries(indexes).map(([index, shape]) => ({ tbl: table, idx: index, stat: shape.join(' ') })),
   );
   await db

@@ -4,6 +4,7 @@ import type { ChangeState, EntityKind } from '../model/change.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
 import { LANES, type Lane } from '../model/lane.ts';
 import { type BackfillStatus, backfillsOf } from './backfills.ts';
+import { type Counts, countsOf, sumOf } from './counts.ts';
 import { ALL_UNITS } from './polls.ts';
 import type { Scope, Sql } from './scope.ts';
 import { type SweepReports, sweepsOf } from './workspace-sweeps.ts';
@@ -133,17 +134,14 @@ export async function readStatuses(
   workspaces: readonly number[],
   now: number,
 ): Promise<ReadonlyMap<number, StoredStatus>> {
+  const counts = await countsOf(query, workspaces);
   const deliveries = await readDeliveries(query, workspaces, now);
-  const changes = await readChanges(query, workspaces);
-  const connections = await readConnections(query, workspaces);
+  const changes = await readChanges(query, workspaces, counts);
+  const connections = await readConnections(query, workspaces, counts);
   const backfills = await backfillsOf(query, workspaces);
-  const items = await countRows(query, 'items', workspaces);
   const sweeps = await sweepsOf(query, workspaces);
   const turns = await turnsOf(query, workspaces);
   const gone = await goneItems(query, workspaces);
-  const tasks = await countRows(query, 'tasks', workspaces);
-  const pullRequests = await tally(query, workspaces, 'pull_request');
-  const links = await tally(query, workspaces, 'link');
   return new Map(
     workspaces.map((workspace) => [
       workspace,
@@ -152,12 +150,12 @@ export async function readStatuses(
         changes: changes(workspace),
         connections: connections(workspace),
         backfills: backfills(workspace).filter(({ finishedAt }) => finishedAt === null || finishedAt > now - DAY),
-        items: items(workspace),
+        items: counts(workspace).items,
         sweep: { ...sweeps(workspace), turn: describeTurn(turns(workspace)) },
         gone: gone(workspace).map(withoutOwner),
-        tasks: tasks(workspace),
-        pullRequests: pullRequests(workspace),
-        links: links(workspace),
+        tasks: counts(workspace).tasks,
+        pullRequests: tally(counts(workspace), 'pull_request'),
+        links: tally(counts(workspace), 'link'),
       },
     ]),
   );
@@ -175,7 +173,7 @@ function rowsOf<Row extends Owned>(rows: readonly Row[]): Of<readonly Row[]> {
   return (workspace) => byWorkspace.get(workspace) ?? [];
 }
 
-function countsOf(rows: readonly (Owned & { readonly count: number })[]): Of<number> {
+function numbersOf(rows: readonly (Owned & { readonly count: number })[]): Of<number> {
   const counts = new Map(rows.map(({ workspace, count }) => [workspace, count]));
   return (workspace) => counts.get(workspace) ?? 0;
 }
@@ -190,7 +188,7 @@ async function readDeliveries(
   now: number,
 ): Promise<Of<StoredStatus['deliveries']>> {
   const latest = rowsOf(await deliveryRows(query, workspaces, 'latest'));
-  const lastDay = countsOf(
+  const lastDay = numbersOf(
     await query
       .selectFrom('inbox')
       .select((build) => ['workspace', build.fn.countAll<number>().as('count')])
@@ -253,34 +251,29 @@ async function countDeliveries(query: Sql, workspaces: readonly number[], state:
     .where('state', '=', sql.lit(state))
     .groupBy('workspace')
     .execute();
-  return countsOf(rows);
+  return numbersOf(rows);
 }
 
-async function readChanges(query: Sql, workspaces: readonly number[]): Promise<Of<StoredStatus['changes']>> {
-  const counted = rowsOf(
-    await query
-      .selectFrom('outbox')
-      .select((build) => ['workspace', 'state', build.fn.countAll<number>().as('count')])
-      .where('workspace', 'in', workspaces)
-      .groupBy(['workspace', 'state'])
-      .execute(),
-  );
+async function readChanges(
+  query: Sql,
+  workspaces: readonly number[],
+  counts: Of<Counts>,
+): Promise<Of<StoredStatus['changes']>> {
   const oldest = await oldestOfLanes(query, workspaces);
   const pending = rowsOf(await changeRows(query, workspaces, 'pending'));
   const held = rowsOf(await changeRows(query, workspaces, 'held'));
   const unknown = rowsOf(await changeRows(query, workspaces, 'unknown'));
   return (workspace) => ({
-    byState: {
-      pending: 0,
-      sending: 0,
-      unknown: 0,
-      held: 0,
-      ...Object.fromEntries(counted(workspace).map((row) => [row.state, row.count])),
-    },
+    byState: byState(counts(workspace)),
     oldest: oldest(workspace),
     stuck: [...toChanges(held(workspace)), ...toChanges(unknown(workspace))],
     next: toChanges(pending(workspace)),
   });
+}
+
+function byState({ changes }: Counts): StoredStatus['changes']['byState'] {
+  const of = (state: ChangeState) => sumOf(changes, (each) => each.state === state);
+  return { pending: of('pending'), sending: of('sending'), unknown: of('unknown'), held: of('held') };
 }
 
 /** Over all rows, not those due first: what waits longest may be due last. One look at an index for each lane. */
@@ -342,7 +335,11 @@ function toChanges(rows: readonly StoredChange[]): ChangeRow[] {
     });
 }
 
-async function readConnections(query: Sql, workspaces: readonly number[]): Promise<Of<readonly ConnectionActivity[]>> {
+async function readConnections(
+  query: Sql,
+  workspaces: readonly number[],
+  counts: Of<Counts>,
+): Promise<Of<readonly ConnectionActivity[]>> {
   const ofRecent = rowsOf(await lastOfConnections(query, workspaces));
   const ofPolls = rowsOf(
     await query
@@ -358,17 +355,9 @@ async function readConnections(query: Sql, workspaces: readonly number[]): Promi
       .where('workspace', 'in', workspaces)
       .execute(),
   );
-  const ofFetches = rowsOf(
-    await query
-      .selectFrom('fetches')
-      .select((build) => ['workspace', 'connection', build.fn.countAll<number>().as('count')])
-      .where('workspace', 'in', workspaces)
-      .groupBy(['workspace', 'connection'])
-      .execute(),
-  );
   return (workspace) => {
     const [recent, polls, sweeps] = [ofRecent(workspace), ofPolls(workspace), ofSweeps(workspace)];
-    const fetches = ofFetches(workspace);
+    const { fetches } = counts(workspace);
     const names = new Set([...recent, ...polls, ...sweeps, ...fetches].map((row) => row.connection));
     return [...names].sort().map((connection) => ({
       connection,
@@ -462,51 +451,10 @@ async function goneItems(query: Sql, workspaces: readonly number[]): Promise<Of<
   return rowsOf(rows.toSorted((a, b) => b.at - a.at));
 }
 
-async function countRows(query: Sql, table: 'items' | 'tasks', workspaces: readonly number[]): Promise<Of<number>> {
-  const rows = await query
-    .selectFrom(table)
-    .select((build) => ['workspace', build.fn.countAll<number>().as('count')])
-    .where('workspace', 'in', workspaces)
-    .groupBy('workspace')
-    .execute();
-  return countsOf(rows);
-}
-
-async function tally(query: Sql, workspaces: readonly number[], kind: EntityKind): Promise<Of<Tally>> {
-  const all = await countKind(query, 'entities', workspaces, kind);
-  const removed = await countRemoved(query, workspaces, kind);
-  const waiting = await countKind(query, 'outbox', workspaces, kind);
-  return (workspace) => ({ total: all(workspace) - removed(workspace), waiting: waiting(workspace) });
-}
-
-/** Links that a person removed: wanted by their item, and added by nobody. */
-async function countRemoved(query: Sql, workspaces: readonly number[], kind: EntityKind): Promise<Of<number>> {
-  const rows = await query
-    .selectFrom('entities')
-    .select((build) => ['workspace', build.fn.countAll<number>().as('count')])
-    .where('workspace', 'in', workspaces)
-    .where('entity', '>=', `${kind}:`)
-    .where('entity', '<', `${kind};`)
-    .where('hand', '=', sql.lit('removed'))
-    .groupBy('workspace')
-    .execute();
-  return countsOf(rows);
-}
-
-/** The kind is the prefix of the key, so the key's own index answers; `;` follows `:` in the order of characters. */
-async function countKind(
-  query: Sql,
-  table: 'entities' | 'outbox',
-  workspaces: readonly number[],
-  kind: EntityKind,
-): Promise<Of<number>> {
-  const rows = await query
-    .selectFrom(table)
-    .select((build) => ['workspace', build.fn.countAll<number>().as('count')])
-    .where('workspace', 'in', workspaces)
-    .where('entity', '>=', `${kind}:`)
-    .where('entity', '<', `${kind};`)
-    .groupBy('workspace')
-    .execute();
-  return countsOf(rows);
+/** Without the links that a person removed: wanted by their item, and added by nobody. */
+function tally({ entities, changes }: Counts, kind: EntityKind): Tally {
+  return {
+    total: sumOf(entities, (each) => each.kind === kind && each.hand !== 'removed'),
+    waiting: sumOf(changes, (each) => each.kind === kind),
+  };
 }

@@ -87,6 +87,9 @@ export interface Tables {
     fields: string;
     /** When the workspace last said that it exists. */
     seen_at: number;
+    /** The parts of its key: `BUG-` and 12. */
+    prefix: GeneratedAlways<string>;
+    number: GeneratedAlways<number>;
   };
 
   /** Tokens that stand for the daemon's key at the gateway. */
@@ -261,6 +264,14 @@ export interface Tables {
 
   /** What rounds found to be otherwise than known. */
   workspace_findings: { sweep: number; entity: string; what: Finding; found_at: number };
+
+  /** How many rows there are, kept by triggers and only read here: see `counts.ts`. */
+  counts: {
+    counted: 'items' | 'tasks' | 'fetches' | 'entities' | 'outbox';
+    /** The columns by which rows are told apart, as a JSON object. */
+    class: string;
+    count: number;
+  };
 
   /** What the last run of each scheduled job counts from, see `lib/scheduler.ts`. */
   job_runs: { job: string; last_at: number };

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Task } from '../model/task.ts';
 import type { Scope } from './scope.ts';
 
@@ -16,6 +17,20 @@ export async function holdsTask(query: Scope, taskId: string): Promise<boolean> 
 export async function allTaskKeys(query: Scope): Promise<Map<string, string>> {
   const rows = await query.selectFrom('tasks').select(['task_id', 'key']).execute();
   return new Map(rows.map((row) => [row.task_id, row.key]));
+}
+
+/** Of each prefix the key with the highest number: one look at an index for each. */
+export async function highestTaskKeys({ whole, workspace }: Scope): Promise<string[]> {
+  const own = sql`from tasks where workspace = ${workspace}`;
+  const { rows } = await sql<{ key: string }>`
+    with recursive prefixes(prefix) as (
+      select min(prefix) ${own}
+      union all
+      select (select min(prefix) ${own} and prefix > prefixes.prefix) from prefixes where prefix is not null
+    )
+    select (select key ${own} and prefix = prefixes.prefix order by number desc limit 1) as key
+    from prefixes where prefix is not null`.execute(whole);
+  return rows.map(({ key }) => key);
 }
 
 /** @param seenAt when the workspace said so, epoch milliseconds */
