@@ -6,17 +6,14 @@ import type { Scope } from '../store/scope.ts';
 const LOOKED_BY = 'rules.looked_by';
 const LOOKING = 'rules.looking';
 
-/** Items of one transaction. */
-const BATCH = 100;
-
 /**
- * The open items that were not looked at yet by these rules, some at a time; undefined when all were. What is finished is
+ * The open items that were not looked at yet by these rules, at most `most` at a time; undefined when all were. What is finished is
  * left as it is until it changes.
  */
-export async function nextToLookAt(query: Scope, rules: string): Promise<readonly string[] | undefined> {
+export async function nextToLookAt(query: Scope, rules: string, most: number): Promise<readonly string[] | undefined> {
   if ((await rulesLookedBy(query)) === rules) return undefined;
   const [by, after = ''] = ((await readMeta(query, LOOKING)) ?? '').split('\n');
-  const keys = await openItemsAfter(query, by === rules ? after : '', BATCH);
+  const keys = await openItemsAfter(query, by === rules ? after : '', most);
   if (keys.length > 0) return keys;
   await writeMeta(query, LOOKED_BY, rules);
   return undefined;

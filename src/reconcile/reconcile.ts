@@ -4,9 +4,10 @@ import { type Clock, sleep } from '../lib/clock.ts';
 import { DatabaseFault } from '../lib/database-fault.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
+import { createPortion } from '../lib/portion.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
-import { nextTurn } from '../lib/turn.ts';
+import { letOthersIn } from '../lib/turn.ts';
 import type { Store } from '../store/database.ts';
 import {
   countAttempt,
@@ -24,7 +25,7 @@ import type { GuardLimits } from './guard.ts';
 import { type KeyHorizon, keyHorizon } from './key-horizon.ts';
 import { lookedAt, nextToLookAt } from './look-again.ts';
 import type { Rules } from './rules.ts';
-import { reasonOf, translateAll } from './translate.ts';
+import { reasonOf, type Translated, translateAll, weightOf } from './translate.ts';
 
 export interface ReconcileOptions {
   /** Of the program: what took too much is tried again by another one. */
@@ -60,9 +61,15 @@ export interface Reconcile extends Stage {
   drain(): Promise<void>;
 }
 
-/** Deliveries taken in one transaction: enough to share its cost, few enough not to hold up intake. */
+/** Deliveries read at once, and bytes of them: what the main thread translates in some milliseconds. */
 const BATCH = 100;
-const BATCH_BYTES = 4 * 1024 * 1024;
+const BATCH_BYTES = 1024 * 1024;
+
+/**
+ * Items of one transaction: enough to share its cost, few enough not to hold up intake, also where the next ones have all
+ * changed and cost ten times as much. A delivery is whole in one, however many it brings.
+ */
+const ITEMS = { least: 20, most: 100 };
 
 /** How long a crowd of senders may keep reconcile from its work, and how often it looks up, milliseconds. */
 const LONGEST_LAG = 5_000;
@@ -91,6 +98,8 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   let suspectsUntil: number | undefined;
   /** Whether it stands in the database that a process works on the inbox. */
   let isNoted = false;
+  const told = createPortion(clock, ITEMS);
+  const lookedAgain = createPortion(clock, ITEMS);
 
   async function run(signal: AbortSignal): Promise<void> {
     for (let failures = 0; !signal.aborted; ) {
@@ -111,12 +120,12 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   async function lookAgain(signal: AbortSignal): Promise<void> {
     const digest = options.rules?.digest;
     while (digest !== undefined && !signal.aborted) {
-      const keys = await nextToLookAt(store.query, digest);
+      const keys = await nextToLookAt(store.query, digest, lookedAgain.size());
       if (keys === undefined) return;
       await lookAt(keys, digest);
       options.outbox.ring();
       options.writeBack?.ring();
-      await nextTurn();
+      await letOthersIn();
     }
   }
 
@@ -124,7 +133,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     const surroundings = await around();
     try {
       await store.commitRelaxed(async (transaction) => {
-        await applyBatch(transaction, [], moment(), surroundings, keys);
+        await lookedAgain.work(keys.length, () => applyBatch(transaction, [], moment(), surroundings, keys));
         await lookedAt(transaction, digest, keys);
       });
     } catch (error) {
@@ -190,7 +199,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
       for (const delivery of suspects) await takeOverSuspect(delivery);
       const others = pending.slice(suspects.length);
       if (others.length > 0) await takeOver(others);
-      if (pending.length === BATCH) await nextTurn();
+      await letOthersIn();
     }
   }
 
@@ -213,20 +222,33 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   }
 
   async function takeOver(pending: readonly PendingDelivery[]): Promise<void> {
-    try {
-      report(pending, await apply(pending));
-    } catch (error) {
-      if (!isFaultOfDelivery(error)) throw error;
-      if (pending.length === 1) return retryOrQuarantine(pending[0] as PendingDelivery, error);
-      for (const delivery of pending) await takeOver([delivery]);
+    const translated = await translateAll(pending, { query: store.query, sources: options.sources, isSuspect });
+    for (let first = 0; first < translated.length; ) {
+      if (first > 0) await letOthersIn();
+      const portion = nextPortion(translated.slice(first), told.size());
+      await takeOverPortion(portion);
+      first += portion.length;
     }
   }
 
-  async function apply(pending: readonly PendingDelivery[]): Promise<BatchResult> {
-    const translated = await translateAll(pending, { query: store.query, sources: options.sources, isSuspect });
+  async function takeOverPortion(portion: readonly Translated[]): Promise<void> {
+    const deliveries = portion.map(({ delivery }) => delivery);
+    try {
+      report(deliveries, await apply(portion));
+    } catch (error) {
+      if (!isFaultOfDelivery(error)) throw error;
+      if (portion.length === 1) return retryOrQuarantine(deliveries[0] as PendingDelivery, error);
+      for (const each of portion) await takeOverPortion([each]);
+    }
+  }
+
+  async function apply(portion: readonly Translated[]): Promise<BatchResult> {
     const surroundings = await around();
+    const items = portion.reduce((sum, each) => sum + weightOf(each), 0);
     // Until it lasts the deliveries are pending, and nothing has left that came of it: what is sent is committed before.
-    return store.commitRelaxed((transaction) => applyBatch(transaction, translated, moment(), surroundings));
+    return store.commitRelaxed((transaction) =>
+      told.work(items, () => applyBatch(transaction, portion, moment(), surroundings)),
+    );
   }
 
   async function retryOrQuarantine(delivery: PendingDelivery, error: unknown): Promise<void> {
@@ -273,6 +295,16 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
       suspectsUntil = undefined;
     },
   };
+}
+
+/** The first of them, with no more than so many items together, but always at least one. */
+function nextPortion(translated: readonly Translated[], items: number): readonly Translated[] {
+  let sum = 0;
+  const end = translated.findIndex((each, index) => {
+    sum += weightOf(each);
+    return index > 0 && sum > items;
+  });
+  return end < 0 ? translated : translated.slice(0, end);
 }
 
 /** A database that cannot write fails every delivery alike: then none of them is at fault. */

@@ -38,6 +38,13 @@ export async function translateAll(
   return translated;
 }
 
+/** How many things it tells of, each of which is looked up: pages and lists of the workspace tell of many. */
+export function weightOf({ translation, answer }: Translated): number {
+  if (translation?.outcome === 'items') return Math.max(1, translation.items.length);
+  const lists = Object.values((answer?.body ?? {}) as object).filter(Array.isArray);
+  return lists.reduce((sum, list) => sum + list.length, 1);
+}
+
 export function reasonOf({ code, message }: SyncError): string {
   return `${code}: ${message}`.slice(0, 500);
 }
