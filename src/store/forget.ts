@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
-import { nextTurn } from '../lib/turn.ts';
+import { letOthersIn } from '../lib/turn.ts';
 import { WORKSPACE_TABLES, type WorkspaceTable } from './copy-rows.ts';
 import type { Installation } from './installation.ts';
+import { deleteAnyDeliveries } from './retention.ts';
 import { type Scope, type Sql, scopeOf } from './scope.ts';
 
 /** The number of a workspace that has rows; undefined where there is none of this name. */
@@ -11,35 +12,35 @@ export async function findWorkspace(query: Sql, name: string): Promise<number | 
 }
 
 /** Deletes all rows of a workspace, in small pieces beside the work of others. Killed in between, it is there still. */
-export async function forgetWorkspace({ query }: Installation, workspace: number): Promise<number> {
-  const scope = scopeOf(query, workspace);
-  const rows = await deleteRows(scope, nextTurn);
-  await scope.deleteFrom('counts').execute();
+export async function forgetWorkspace({ query, commitRelaxed }: Installation, workspace: number): Promise<number> {
+  const rows = await deleteRows(async (piece) => {
+    await letOthersIn();
+    return commitRelaxed((transaction) => piece(scopeOf(transaction, workspace)));
+  });
+  await scopeOf(query, workspace).deleteFrom('counts').execute();
   await query.deleteFrom('workspaces').where('id', '=', workspace).execute();
   return rows;
 }
 
 /** Rows of one statement: some milliseconds, and what SQLite keeps of them until it ends. */
-const AT_ONCE = 100;
+const AT_ONCE = 300;
 
 /**
- * Deletes all rows of a workspace, and leaves its name.
+ * Deletes all rows of a workspace piece by piece, and leaves its name.
  *
- * @param between called after each statement
+ * @param run carries one piece out
  * @returns how many rows there were
  */
-export async function deleteRows(scope: Scope, between: () => Promise<void> = async () => undefined): Promise<number> {
+export async function deleteRows(run: (piece: (scope: Scope) => Promise<number>) => Promise<number>): Promise<number> {
   let rows = 0;
   for (const table of Object.keys(WORKSPACE_TABLES) as WorkspaceTable[]) {
-    for (let deleted = AT_ONCE; deleted > 0; rows += deleted) {
-      deleted = await deleteSome(scope, table);
-      await between();
-    }
+    for (let deleted = 1; deleted > 0; rows += deleted) deleted = await run((scope) => deleteSome(scope, table));
   }
   return rows;
 }
 
 async function deleteSome(scope: Scope, table: WorkspaceTable): Promise<number> {
+  if (table === 'inbox') return deleteAnyDeliveries(scope, AT_ONCE);
   const [key] = WORKSPACE_TABLES[table];
   const some = scope
     .selectFrom(table as 'items')

@@ -55,7 +55,8 @@ export async function lastOfOldest(query: Scope, most: number): Promise<number |
 
 const EMPTY = Buffer.alloc(0);
 
-function prefixWithin(sizes: readonly { id: number; bytes: number | null }[], mostBytes: number): number[] {
+/** The first of them that together have no more than so many bytes, but always one where there is any. */
+export function prefixWithin(sizes: readonly { id: number; bytes: number | null }[], mostBytes: number): number[] {
   const ids: number[] = [];
   let bytes = 0;
   for (const row of sizes) {

@@ -95,7 +95,7 @@ async function draftOf({ backup, file, random, checkFile }: Restore): Promise<st
 async function emptied(transaction: Sql, workspace: string): Promise<number> {
   const present = await findWorkspace(transaction, workspace);
   if (present !== undefined) {
-    await deleteRows(scopeOf(transaction, present));
+    await deleteRows((piece) => piece(scopeOf(transaction, present)));
     return present;
   }
   const made = await transaction

@@ -1,46 +1,51 @@
+import { prefixWithin } from './inbox.ts';
 import type { Scope } from './scope.ts';
 
+/** Bytes of bodies that are freed in one statement: SQLite goes through all their pages. */
+const MOST_BYTES = 8 * 1024 * 1024;
+
 /**
- * Empties the bodies of deliveries that were settled before `before`, at most `most` of them; returns how many.
- * Pending bodies are still to be read, and quarantined ones wait for a person: both stay.
+ * Empties the bodies of deliveries that were settled before `before`, at most `most` of them; returns how many, 0 where
+ * none is left. Pending bodies are still to be read, and quarantined ones wait for a person: both stay.
  */
 export async function purgeBodies(query: Scope, before: number, most: number): Promise<number> {
-  const { numUpdatedRows } = await query
-    .updateTable('inbox')
-    .set({ body: null, unpacked_length: null })
-    .where(
-      'id',
-      'in',
-      query
-        .selectFrom('inbox')
-        .select('id')
-        // Word for word the condition of the index `inbox_bodies`, which would not serve otherwise.
-        .where('settled_at', 'is not', null)
-        .where('body', 'is not', null)
-        .where('settled_at', '<', before)
-        .where('state', 'in', ['applied', 'superseded', 'ignored'])
-        .orderBy('settled_at')
-        .limit(most),
-    )
-    .executeTakeFirst();
-  return Number(numUpdatedRows);
+  const old = await query
+    .selectFrom('inbox')
+    .select(({ fn }) => ['id', fn<number>('length', ['body']).as('bytes')])
+    // Word for word the condition of the index `inbox_bodies`, which would not serve otherwise.
+    .where('settled_at', 'is not', null)
+    .where('body', 'is not', null)
+    .where('settled_at', '<', before)
+    .where('state', 'in', ['applied', 'superseded', 'ignored'])
+    .orderBy('settled_at')
+    .limit(most)
+    .execute();
+  const ids = prefixWithin(old, MOST_BYTES);
+  if (ids.length === 0) return 0;
+  await query.updateTable('inbox').set({ body: null, unpacked_length: null }).where('id', 'in', ids).execute();
+  return ids.length;
 }
 
-/** Deletes deliveries received before `before` that are no longer pending, at most `most`; returns how many. */
-export async function deleteDeliveries(query: Scope, before: number, most: number): Promise<number> {
-  const { numDeletedRows } = await query
-    .deleteFrom('inbox')
-    .where(
-      'id',
-      'in',
-      query
-        .selectFrom('inbox')
-        .select('id')
-        .where('received_at', '<', before)
-        .where('state', '!=', 'pending')
-        .orderBy('received_at')
-        .limit(most),
-    )
-    .executeTakeFirst();
-  return Number(numDeletedRows);
+/** Deletes deliveries received before `before` that are no longer pending, at most `most`; returns how many, 0 where none is left. */
+export function deleteDeliveries(query: Scope, before: number, most: number): Promise<number> {
+  const old = deliveries(query, most).where('received_at', '<', before).where('state', '!=', 'pending');
+  return remove(query, old.orderBy('received_at'));
+}
+
+/** Of all deliveries, whatever their state. */
+export function deleteAnyDeliveries(query: Scope, most: number): Promise<number> {
+  return remove(query, deliveries(query, most));
+}
+
+function deliveries(query: Scope, most: number) {
+  return query
+    .selectFrom('inbox')
+    .select(({ fn }) => ['id', fn<number | null>('length', ['body']).as('bytes')])
+    .limit(most);
+}
+
+async function remove(query: Scope, chosen: ReturnType<typeof deliveries>): Promise<number> {
+  const ids = prefixWithin(await chosen.execute(), MOST_BYTES);
+  if (ids.length > 0) await query.deleteFrom('inbox').where('id', 'in', ids).execute();
+  return ids.length;
 }

@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
+import { systemRandom } from '../../src/lib/random.ts';
 import { openDatabase } from '../../src/lib/sqlite.ts';
 import { countsOf } from '../../src/store/counts.ts';
 import { forgetWorkspace } from '../../src/store/forget.ts';
-import type { Installation } from '../../src/store/installation.ts';
+import { openInstallationFile } from '../../src/store/installation.ts';
 import { INSTALLATION_MIGRATIONS } from '../../src/store/installation-migrations.ts';
 import type { Scope, Sql } from '../../src/store/scope.ts';
 import { scopeOf } from '../../src/store/scope.ts';
@@ -166,11 +167,12 @@ test('what was there before there were counts is counted once', async () => {
 });
 
 test('a workspace that is forgotten leaves no counts', async () => {
-  const store = await openStore({ file: ':memory:' });
-  onTestFinished(() => store.close());
-  await perform(store.query, { table: 'items', does: 'put', name: 'a' });
-  await forgetWorkspace({ query: store.database } as Installation, store.query.workspace);
-  expect(await store.database.selectFrom('counts').selectAll().execute()).toEqual([]);
+  const installation = await openInstallationFile({ file: ':memory:', random: systemRandom() });
+  onTestFinished(() => installation.close());
+  const { query } = await installation.store('acme');
+  await perform(query, { table: 'items', does: 'put', name: 'a' });
+  expect(await forgetWorkspace(installation, query.workspace)).toBe(1);
+  expect(await installation.query.selectFrom('counts').selectAll().execute()).toEqual([]);
 });
 
 test('the highest key of each prefix is told without a look at the others', async () => {
