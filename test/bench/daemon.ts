@@ -32,6 +32,12 @@ export interface Setup {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+interface Configuration {
+  readonly workspace?: object;
+  readonly rules?: object;
+  readonly retention?: object;
+}
+
 export function databaseFile(folder: string): string {
   return join(folder, 'data', INSTALLATION_FILE);
 }
@@ -78,12 +84,12 @@ export function logOf(folder: string): string {
 }
 
 /**
- * @param settings of the workspace, beside those that every bench has
+ * @param more keys beside those that every bench has; those of `workspace` are put among its own
  * @returns the file written
  */
-export function writeConfiguration(folder: string, url: string, apiKey: string, settings: object = {}): string {
+export function writeConfiguration(folder: string, url: string, apiKey: string, more: Configuration = {}): string {
   const file = join(folder, `${WORKSPACE}.yaml`);
   const github = { connector: 'github', repositories: [REPOSITORY], webhookSecrets: SECRET, poll: 'off' };
-  writeFileSync(file, stringify({ workspace: { url, apiKey, ...settings }, connections: { github } }));
+  writeFileSync(file, stringify({ ...more, workspace: { url, apiKey, ...more.workspace }, connections: { github } }));
   return file;
 }

@@ -9,8 +9,8 @@ import { startNginx, WITHOUT_NGINX } from '../support/nginx.ts';
 import { startWorkspaceService } from '../support/workspace-service.ts';
 import type { Bench } from './bench.ts';
 import { databaseFile, WEBHOOK_PATH } from './daemon.ts';
-import { largeBody, pullRequestBodies, type SignedBody } from './deliveries.ts';
-import { converse, headOf, open } from './load.ts';
+import { largeBody, pullRequestBodies } from './deliveries.ts';
+import { deliver, headOf, open } from './load.ts';
 import { figure, type Measured } from './report.ts';
 import { longestOf, runWatched, type Watched } from './watched.ts';
 
@@ -74,12 +74,12 @@ const FORGED = `sha256=${'0'.repeat(64)}`;
 
 async function block({ folder, port, turnsSince }: Watched): Promise<Measured> {
   const small = pullRequestBodies(20);
-  for (const [at, body] of small.entries()) await deliver(port, body, `warm-${at}`);
+  for (const [at, body] of small.entries()) await deliver({ port, path: WEBHOOK_PATH }, body, `warm-${at}`);
   // The first one also starts the thread and compiles; what it costs counts all the same.
   const longest: number[] = [];
   for (let round = 0; round < 5; round++) {
     const begin = Date.now();
-    await deliver(port, largeBody(25 * MEGABYTE, 1_000 + round), `large-${round}`);
+    await deliver({ port, path: WEBHOOK_PATH }, largeBody(25 * MEGABYTE, 1_000 + round), `large-${round}`);
     await untilApplied(folder, small.length + round + 1);
     await pause(100);
     longest.push(longestOf(turnsSince(begin)));
@@ -96,18 +96,6 @@ async function untilApplied(folder: string, count: number): Promise<void> {
   database.close();
 }
 
-async function deliver(port: number, { body, signature }: SignedBody, id: string): Promise<number> {
-  const begin = performance.now();
-  const head = headOf({ port, path: WEBHOOK_PATH }, { id, signature, length: body.length });
-  let isSent = false;
-  await converse(await open(port), () => {
-    if (isSent) return undefined;
-    isSent = true;
-    return [head, body];
-  });
-  return performance.now() - begin;
-}
-
 const IDLE = 2_000;
 const FORGERS = 20;
 const GOOD = 200;
@@ -115,7 +103,8 @@ const GOOD = 200;
 /** @param port where senders connect: the daemon's own, or a proxy's */
 async function good({ port: own }: Pick<Watched, 'port'>, name: string, port: number): Promise<Measured> {
   const bodies = pullRequestBodies(GOOD);
-  for (const [at, body] of bodies.slice(0, 20).entries()) await deliver(own, body, `warm-${at}`);
+  for (const [at, body] of bodies.slice(0, 20).entries())
+    await deliver({ port: own, path: WEBHOOK_PATH }, body, `warm-${at}`);
   const idle: Socket[] = [];
   for (let opened = 0; opened < IDLE; opened++) {
     const socket = await open(port);
@@ -129,7 +118,7 @@ async function good({ port: own }: Pick<Watched, 'port'>, name: string, port: nu
   let refused = 0;
   for (const [at, body] of bodies.entries()) {
     try {
-      waits.push(await deliver(port, body, `good-${at}`));
+      waits.push(await deliver({ port, path: WEBHOOK_PATH }, body, `good-${at}`));
     } catch {
       refused++;
     }

@@ -108,3 +108,11 @@ function isWhole(received: string): boolean {
   if (length !== undefined) return received.length >= end + 4 + Number(length);
   return received.endsWith('\r\n0\r\n\r\n');
 }
+
+/** One delivery on a connection of its own. @returns milliseconds until its 2xx, from the moment it is sent */
+export async function deliver(target: Target, { body, signature }: SignedBody, id: string): Promise<number> {
+  const begin = performance.now();
+  const requests: (readonly [Buffer, Buffer])[] = [[headOf(target, { id, signature, length: body.length }), body]];
+  await converse(await open(target.port), () => requests.pop());
+  return performance.now() - begin;
+}

@@ -3,6 +3,8 @@ import { parseArgs } from 'node:util';
 import { answers } from './answers.ts';
 import { type Bench, isAskedFor, type Shared } from './bench.ts';
 import { bigStart } from './deep/big-start.ts';
+import { loopBlock } from './deep/loop-block.ts';
+import { neighbour } from './deep/neighbour.ts';
 import { flood } from './flood.ts';
 import { gateway } from './gateway.ts';
 import { ingest } from './ingest.ts';
@@ -51,7 +53,7 @@ const BENCHES: readonly Bench[] = [
   manyAtRest,
   manyIngest,
 ];
-const DEEP: readonly Bench[] = [bigStart];
+const DEEP: readonly Bench[] = [bigStart, loopBlock, neighbour];
 
 const { positionals: names, values } = parseArgs({
   allowPositionals: true,

@@ -1,15 +1,14 @@
 import BetterSqlite from 'better-sqlite3';
-import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import { type StoredBody, unpackBody } from '../../src/store/bodies.ts';
 import { databaseFile } from './daemon.ts';
 import { expectSettled, ITEMS, openReconcile } from './known-items.ts';
+import { appendPages, PAGE } from './pages.ts';
 import { pullObject } from './pulls.ts';
 
 /** One measurement in a process of its own; sends `{seconds}` to its parent. The pages are removed again. */
-const PAGE = 100;
 const [kind, folder = ''] = process.argv.slice(2);
 const { store, reconcile, source } = await openReconcile(folder);
-await appendPages();
+await appendPages(store);
 const before = await latestWrite();
 const seconds = await (kind === 'drain' ? timed(() => reconcile.drain()) : timed(async () => readRaw()));
 if (kind === 'raw') await reconcile.drain();
@@ -18,15 +17,6 @@ if ((await latestWrite()) !== before) throw new Error('an unchanged item was wri
 await store.query.deleteFrom('inbox').where('event', '=', 'pulls.list').execute();
 await store.close();
 process.send?.({ seconds });
-
-async function appendPages(): Promise<void> {
-  for (let first = 1; first <= ITEMS; first += PAGE) {
-    const pulls = Array.from({ length: PAGE }, (_, index) => pullObject(first + index));
-    const body = Buffer.from(JSON.stringify(pulls));
-    const page = { connection: 'github', key: `page-${first}`, source: 'poll', event: 'pulls.list', body } as const;
-    await appendDeliveries(store.query, [page], Date.now());
-  }
-}
 
 async function latestWrite(): Promise<number> {
   const { latest } = await store.query

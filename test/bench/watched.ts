@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { findOwner } from '../../src/daemon/data-folder.ts';
@@ -48,7 +48,9 @@ export async function runWatched<Result>(setup: Setup, use: (daemon: Watched) =>
   }
 }
 
-function turnsIn(file: string, since: number): Turn[] {
+/** @param file of `loop-watch.ts` */
+export function turnsIn(file: string, since = 0): Turn[] {
+  if (!existsSync(file)) return [];
   const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
   return lines.map(readTurn).filter(({ at }) => at >= since);
 }
@@ -61,6 +63,13 @@ function readTurn(line: string): Turn {
 /** Milliseconds of CPU of the longest turn. */
 export function longestOf(turns: readonly Turn[]): number {
   return Math.max(0, ...turns.map(({ cpu }) => cpu));
+}
+
+/** Milliseconds of CPU that this share of all turns does not exceed; of the short ones, which nobody wrote down, 0. */
+export function percentileOf(turns: readonly Turn[], share: number): number {
+  const all = turns.reduce((sum, each) => sum + each.turns, 0);
+  const longest = turns.map(({ cpu }) => cpu).toSorted((left, right) => right - left);
+  return longest[Math.floor(all * (1 - share))] ?? 0;
 }
 
 /** Times asked, of which the mean is taken: the kernel counts in steps of 10 ms. */

@@ -52,7 +52,9 @@ export async function createBigInstallation(size: Size): Promise<BigInstallation
 /** With what a daemon does at its first start done: both lists read, and the rules held against all items. */
 async function createWorkspace(folder: string): Promise<{ config: string; workspace: number }> {
   // Its own lists are not read: nobody answers.
-  const path = writeConfiguration(folder, NOWHERE, 'a key for the bench only', { sweep: 'off' });
+  const path = writeConfiguration(folder, NOWHERE, 'a key for the bench only', {
+    workspace: { sweep: 'off' },
+  });
   const [config] = loadConfig({ path, env: {}, connectors, apiOverrides }).workspaces;
   if (!config) throw new Error('no workspace is configured');
   const installation = await openInstallation(join(folder, 'data'), { random: systemRandom() });

@@ -1,0 +1,184 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import BetterSqlite from 'better-sqlite3';
+import { openStore } from '../../support/store.ts';
+import type { Bench } from '../bench.ts';
+import { databaseFile, WEBHOOK_PATH, WORKSPACE, writeConfiguration } from '../daemon.ts';
+import { largeBody } from '../deliveries.ts';
+import { createKnownItems, ITEMS } from '../known-items.ts';
+import { deliver } from '../load.ts';
+import { NOWHERE } from '../many/workspaces.ts';
+import { appendPages } from '../pages.ts';
+import { figure } from '../report.ts';
+import { ask, longestOf, percentileOf, runWatched, type Turn, turnsIn, type Watched } from '../watched.ts';
+
+/** Items of which pages say something new. */
+const CHANGED = 10_000;
+/** Between two looks at the status and the metrics, milliseconds. */
+const ASKED_EVERY = 500;
+
+/**
+ * How long the main thread works between two turns while one daemon does what there is to do on 100 000 items: it takes over
+ * pages that tell again of all of them, and pages that tell something new of a tenth; takes new rules, by which it looks at
+ * all open ones again; takes a delivery of 25 MB; and purges all deliveries. It is asked for its status and metrics all the
+ * while. CPU of that thread: the longest, and the longest but a thousandth of all, of the phase where that is worst.
+ */
+export const loopBlock: Bench = {
+  figures: ['loop.block', 'loop.block.p999'],
+  async run() {
+    const { folder, remove } = await createKnownItems();
+    const empty = watchEmptyLoop();
+    try {
+      await tellAgain(folder);
+      const phases = [...(await work(folder)), await purge(folder)];
+      const note = [...phases.map(told), `an empty loop beside: ${wallOf(empty.turns())} ms by the wall clock`].join(
+        '; ',
+      );
+      const lower = { unit: 'ms', better: 'lower', aim: 50 } as const;
+      return [
+        figure({ ...lower, name: 'loop.block', note }, [Math.max(...phases.map(({ turns }) => longestOf(turns)))]),
+        figure({ ...lower, name: 'loop.block.p999' }, [
+          Math.max(...phases.map(({ turns }) => percentileOf(turns, 0.999))),
+        ]),
+      ];
+    } finally {
+      empty.end();
+      remove();
+    }
+  },
+};
+
+interface Phase {
+  readonly name: string;
+  readonly seconds: number;
+  readonly turns: readonly Turn[];
+}
+
+function told({ name, seconds, turns }: Phase): string {
+  const [longest, p999] = [longestOf(turns), percentileOf(turns, 0.999)].map((ms) => ms.toFixed(1));
+  return `${name}: ${longest} ms, p99.9 ${p999} ms, by the wall clock ${wallOf(turns)} ms, in ${seconds.toFixed(0)} s`;
+}
+
+function wallOf(turns: readonly Turn[]): string {
+  return Math.max(0, ...turns.map(({ wall }) => wall)).toFixed(0);
+}
+
+async function tellAgain(folder: string): Promise<void> {
+  const store = await openStore({ file: databaseFile(folder) }, WORKSPACE);
+  await appendPages(store);
+  await appendPages(store, { items: CHANGED, isNew: true });
+  await store.close();
+}
+
+function configure(folder: string, more: { readonly rules?: object; readonly retention?: object } = {}): string {
+  return writeConfiguration(folder, NOWHERE, 'a key for the bench only', { ...more, workspace: { sweep: 'off' } });
+}
+
+function work(folder: string): Promise<Phase[]> {
+  const setup = { folder, config: configure(folder), url: NOWHERE, apiKey: '' };
+  return runWatched(setup, async (daemon) => {
+    const asking = askAllTheWhile(daemon);
+    const look = lookInto(folder);
+    const pending = "select count(*) from inbox where state = 'pending'";
+    const ended = "select max(id) from inbox where state = 'applied'";
+    const looked = "select value from meta where name = 'rules.looked_by'";
+    const again = await phase(daemon, 'told again', () => until(() => look(pending) <= CHANGED / 100));
+    const anew = await phase(daemon, 'told anew', () => until(() => look(pending) === 0));
+    const before = look(looked);
+    const rules = await phase(daemon, 'new rules', async () => {
+      configure(folder, { rules: { trailers: ['Task', 'Closes-Task'] } });
+      process.kill(daemon.pid, 'SIGHUP');
+      await until(() => look(looked) !== before);
+    });
+    const large = await phase(daemon, '25 MB', async () => {
+      const applied = look(ended);
+      await deliver({ port: daemon.port, path: WEBHOOK_PATH }, largeBody(25_000_000, ITEMS + 1), 'large');
+      await until(() => look(ended) !== applied);
+    });
+    await asking.end();
+    return [again, anew, rules, large];
+  });
+}
+
+/** All deliveries are older than they may get, and the job that deletes them is overdue. */
+function purge(folder: string): Promise<Phase> {
+  const database = new BetterSqlite(databaseFile(folder));
+  database
+    .prepare("insert or replace into job_runs (workspace, job, last_at) select id, 'retention', 0 from workspaces")
+    .run();
+  database.close();
+  const config = configure(folder, {
+    rules: { trailers: ['Task', 'Closes-Task'] },
+    retention: { bodies: '1s', deliveries: '1s' },
+  });
+  return runWatched({ folder, config, url: NOWHERE, apiKey: '' }, async (daemon) => {
+    const asking = askAllTheWhile(daemon);
+    const look = lookInto(folder);
+    const purged = await phase(daemon, 'purge', () => until(() => look('select exists (select 1 from inbox)') === 0));
+    await asking.end();
+    return purged;
+  });
+}
+
+/** Begins where the daemon is ready: what it does before holds up nobody. */
+async function phase({ turnsSince }: Watched, name: string, use: () => Promise<void>): Promise<Phase> {
+  const begin = Date.now();
+  await use();
+  const seconds = (Date.now() - begin) / 1_000;
+  // The last of them may not be written down yet.
+  await pause(50);
+  return { name, seconds, turns: turnsSince(begin) };
+}
+
+function askAllTheWhile(daemon: Watched): { end(): Promise<void> } {
+  let isOver = false;
+  const asking = (async () => {
+    while (!isOver) {
+      for (const path of ['/status.json', '/metrics']) await ask(daemon, path, [WORKSPACE]);
+      await pause(ASKED_EVERY);
+    }
+  })();
+  return {
+    async end() {
+      isOver = true;
+      await asking;
+    },
+  };
+}
+
+/** The one value that a statement answers. */
+function lookInto(folder: string): (statement: string) => number {
+  return (statement) => {
+    const database = new BetterSqlite(databaseFile(folder), { readonly: true });
+    try {
+      return database.prepare(statement).pluck().get() as number;
+    } finally {
+      database.close();
+    }
+  };
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await pause(20);
+}
+
+/** A process beside that does nothing: how long its turns take by the wall clock is the machine's doing. */
+function watchEmptyLoop(): { turns(): readonly Turn[]; end(): void } {
+  const folder = mkdtempSync(join(tmpdir(), 'worksync-bench-loop-'));
+  const file = join(folder, 'loop');
+  const preload = ['--import', join(import.meta.dirname, '../loop-watch.ts')];
+  const child: ChildProcess = spawn(process.execPath, [...preload, '-e', 'setInterval(() => undefined, 60_000)'], {
+    env: { ...process.env, LOOP_WATCH: file },
+    stdio: 'ignore',
+  });
+  return {
+    turns: () => turnsIn(file),
+    end() {
+      child.kill('SIGKILL');
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
