@@ -123,7 +123,7 @@ class Batch implements BatchResult {
     this.#marks = await itemMarks(this.#query, [...keys]);
   }
 
-  async take({ delivery, source, translation, answer, failure, costly = [] }: Translated): Promise<void> {
+  async take({ delivery, source, translation, answer, failure, part, costly = [] }: Translated): Promise<void> {
     for (const { reason } of costly) this.#warn(delivery, new SyncError('over_budget', reason));
     await quarantineParts(this.#query, delivery, costly, this.#moment.now);
     if (failure) return this.#quarantine(delivery, failure);
@@ -146,7 +146,10 @@ class Batch implements BatchResult {
     for (const item of items) {
       if (await this.#takeItem(delivery, source, item)) superseded = false;
     }
-    this.verdicts.push({ id: delivery.id, state: superseded ? 'superseded' : 'applied' });
+    if (part && !superseded) part.whole.isApplied = true;
+    if (part && !part.isLast) return;
+    const isOutdated = superseded && !part?.whole.isApplied;
+    this.verdicts.push({ id: delivery.id, state: isOutdated ? 'superseded' : 'applied' });
   }
 
   async #tellsOwnComment(translation: Translation): Promise<boolean> {

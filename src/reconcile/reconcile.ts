@@ -25,7 +25,7 @@ import type { GuardLimits } from './guard.ts';
 import { type KeyHorizon, keyHorizon } from './key-horizon.ts';
 import { lookedAt, nextToLookAt } from './look-again.ts';
 import type { Rules } from './rules.ts';
-import { reasonOf, type Translated, translateAll, weightOf } from './translate.ts';
+import { partsOf, reasonOf, type Translated, translateAll, weightOf } from './translate.ts';
 
 export interface ReconcileOptions {
   /** Of the program: what took too much is tried again by another one. */
@@ -67,7 +67,7 @@ const BATCH_BYTES = 1024 * 1024;
 
 /**
  * Items of one transaction: enough to share its cost, few enough not to hold up intake, also where the next ones have all
- * changed and cost ten times as much. A delivery is whole in one, however many it brings.
+ * changed and cost ten times as much.
  */
 const ITEMS = { least: 20, most: 100 };
 
@@ -223,22 +223,27 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
 
   async function takeOver(pending: readonly PendingDelivery[]): Promise<void> {
     const translated = await translateAll(pending, { query: store.query, sources: options.sources, isSuspect });
-    for (let first = 0; first < translated.length; ) {
+    const parts = translated.flatMap((each) => partsOf(each, ITEMS.least));
+    const failed = new Set<number>();
+    for (let first = 0; first < parts.length; ) {
       if (first > 0) await letOthersIn();
-      const portion = nextPortion(translated.slice(first), told.size());
-      await takeOverPortion(portion);
+      const portion = nextPortion(parts.slice(first), told.size());
+      await takeOverPortion(portion, failed);
       first += portion.length;
     }
   }
 
-  async function takeOverPortion(portion: readonly Translated[]): Promise<void> {
+  /** @param failed deliveries of which a part failed: no further part of them is to settle them */
+  async function takeOverPortion(parts: readonly Translated[], failed: Set<number>): Promise<void> {
+    const portion = parts.filter(({ delivery }) => !failed.has(delivery.id));
+    if (portion.length === 0) return;
     const deliveries = portion.map(({ delivery }) => delivery);
     try {
       report(deliveries, await apply(portion));
     } catch (error) {
       if (!isFaultOfDelivery(error)) throw error;
-      if (portion.length === 1) return retryOrQuarantine(deliveries[0] as PendingDelivery, error);
-      for (const each of portion) await takeOverPortion([each]);
+      if (portion.length > 1) for (const each of portion) await takeOverPortion([each], failed);
+      else await retryOrQuarantine(deliveries[0] as PendingDelivery, error, failed);
     }
   }
 
@@ -251,7 +256,8 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     );
   }
 
-  async function retryOrQuarantine(delivery: PendingDelivery, error: unknown): Promise<void> {
+  async function retryOrQuarantine(delivery: PendingDelivery, error: unknown, failed: Set<number>): Promise<void> {
+    failed.add(delivery.id);
     logger.error({ delivery: delivery.id, error: asSyncError(error) }, 'delivery could not be applied');
     if (delivery.attempts + 1 >= MOST_ATTEMPTS) return quarantine(delivery, asSyncError(error));
     // The attempt of a suspect is counted already.

@@ -18,6 +18,15 @@ export interface Translated {
   readonly failure?: SyncError;
   /** Elements of a page that took more than they may; the translation is of the others. */
   readonly costly?: readonly CostlyPart[];
+  /** Absent where it is the whole delivery. */
+  readonly part?: Part;
+}
+
+/** A delivery that tells of many items is taken over in parts, and settled with the last one. */
+interface Part {
+  readonly isLast: boolean;
+  /** Common to all of them: whether any told something that was not outdated. */
+  readonly whole: { isApplied: boolean };
 }
 
 export interface Translating {
@@ -36,6 +45,25 @@ export async function translateAll(
   const translated: Translated[] = [];
   for (const delivery of deliveries) translated.push(await translateOne(delivery, translating));
   return translated;
+}
+
+/**
+ * In parts of at most so many items, each of which is judged by itself. Where the process ends in between, the delivery is
+ * pending still, and what it says again of those that were taken over changes nothing.
+ */
+export function partsOf(translated: Translated, most: number): readonly Translated[] {
+  const { translation, costly, ...common } = translated;
+  if (translation?.outcome !== 'items' || translation.items.length <= most) return [translated];
+  const { items, ...rest } = translation;
+  const whole = { isApplied: false };
+  const parts: Translated[] = [];
+  for (let at = 0; at < items.length; at += most) {
+    const some = items.slice(at, at + most);
+    const part = { whole, isLast: at + most >= items.length };
+    if (at > 0) parts.push({ ...common, translation: { outcome: 'items', items: some }, part });
+    else parts.push({ ...common, ...(costly && { costly }), translation: { ...rest, items: some }, part });
+  }
+  return parts;
 }
 
 /** How many things it tells of, each of which is looked up: pages and lists of the workspace tell of many. */
