@@ -190,16 +190,16 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   async function drain(signal?: AbortSignal): Promise<void> {
     await lookBack();
     const patientUntil = clock.monotonic() + LONGEST_LAG;
-    while (!signal?.aborted) {
+    for (let isFirst = true; !signal?.aborted; isFirst = false) {
       const pending = await pendingDeliveries(store.query, BATCH, BATCH_BYTES);
       if (pending.length === 0) return;
+      if (!isFirst) await letOthersIn();
       await noteWork();
       if (signal) await giveWay(patientUntil, signal);
       const suspects = pending.filter(isSuspect);
       for (const delivery of suspects) await takeOverSuspect(delivery);
       const others = pending.slice(suspects.length);
       if (others.length > 0) await takeOver(others);
-      await letOthersIn();
     }
   }
 

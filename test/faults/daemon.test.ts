@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
   existsSync,
@@ -392,7 +393,8 @@ describe('a full disk', () => {
       await sql`pragma max_page_count = ${sql.lit(rows[0]!.page_count + 40)}`.execute(query);
       const numbers = Array.from({ length: 20 }, (_, index) => index + 1);
       const deliver = async (number: number) => {
-        const payload = pullEvent({ number, body: 'x'.repeat(15_000) });
+        // Nothing that packing makes small.
+        const payload = pullEvent({ number, body: randomBytes(7_500).toString('hex') });
         return world.deliver('pull_request', payload, { id: `delivery-${number}` });
       };
       const first: number[] = [];
