@@ -54,15 +54,16 @@ const PROGRESS = 64 * 1024;
 interface Holder {
   readonly group: string;
   readonly announced: number;
-  /** Absent once it has left, so that nothing reaches its request from here. */
+  /**
+   * Absent once it has left: V8's outgrown tables of a set keep what stood in them alive until a major collection, and
+   * through this the whole request.
+   */
   giveUp: ((isSuspect: boolean) => void) | undefined;
   readonly since: number;
   held: number;
   /** Promised room for the rest. */
   isPromised: boolean;
   isComplete: boolean;
-  /** Its place among the holders. */
-  at: number;
   /** When it last had brought `PROGRESS` bytes more, and how many it had then. */
   movedAt: number;
   movedWith: number;
@@ -76,8 +77,7 @@ interface Waiting {
 }
 
 export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudgetOptions): BodyBudget {
-  // No set: V8's outgrown tables keep what stood in them alive until a major collection, here whole requests.
-  const holders: Holder[] = [];
+  const holders = new Set<Holder>();
   const waiting = new Set<Holder>();
   const byGroup = new Map<string, number>();
   let held = 0;
@@ -133,7 +133,7 @@ export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudget
 
   function victimFor(next: Holder, { bytes, since }: Waiting): Holder | undefined {
     // A large body waits for those that are coming in, but not for others that wait like itself.
-    const mayPress = isFirstPart(next, bytes) || !holders.some(({ isPromised }) => isPromised);
+    const mayPress = isFirstPart(next, bytes) || !holders.values().some(({ isPromised }) => isPromised);
     const isImpatient = mayPress && clock.monotonic() - since >= PATIENCE;
     let victim: Holder | undefined;
     for (const holder of holders) {
@@ -145,12 +145,7 @@ export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudget
   }
 
   function drop(holder: Holder): void {
-    if (holders[holder.at] !== holder) return;
-    const last = holders.pop() as Holder;
-    if (last !== holder) {
-      last.at = holder.at;
-      holders[last.at] = last;
-    }
+    if (!holders.delete(holder)) return;
     waiting.delete(holder);
     if (holder.isPromised) promised -= rest(holder);
     holder.isPromised = false;
@@ -208,9 +203,9 @@ export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudget
       const now = clock.monotonic();
       const holder: Holder = {
         ...{ group, announced, giveUp: giveUpNow, since: now, held: 0, isPromised: false, isComplete: false },
-        ...{ movedAt: now, movedWith: 0, at: holders.length },
+        ...{ movedAt: now, movedWith: 0 },
       };
-      holders.push(holder);
+      holders.add(holder);
       return {
         take(bytes) {
           const isNext = waiting.size === 0 || holder.isPromised || isFirstPart(holder, bytes);
