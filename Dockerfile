@@ -1,4 +1,4 @@
-# The daemon as a container. README.md shows it as a compose service.
+# The daemon as a container. config/operating.md shows it as a compose service.
 
 FROM node:26-slim AS build
 WORKDIR /app

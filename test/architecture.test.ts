@@ -17,6 +17,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   http: PURE,
   throttle: [...PURE, 'store'],
   store: PURE,
+  lease: [...PURE, 'store'],
   workspace: [...PURE, 'http'],
   connectors: [...PURE, 'http', 'connectors/connector.ts', 'connectors/kit'],
   'connectors/kit': [...PURE, 'http', 'connectors/connector.ts'],
@@ -50,6 +51,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   re2js: ['lib/pattern.ts'],
   yaml: ['config'],
   'fastest-levenshtein': ['lib'],
+  marked: ['web/markdown.ts'],
   commander: ['cli'],
   'close-with-grace': ['cli'],
 };

@@ -47,7 +47,7 @@ export async function countConnectorTasks({ service }: Stage, { http }: Pick<Par
   return body.tasks.filter(({ source }) => connectors.some(({ id }) => source.startsWith(`${id}:`))).length;
 }
 
-/** With a person's token, which counts in no quota window (gaps G30). */
+/** With a person's token, which counts in no quota window (W73). */
 function asOwner(service: Embedded, http: HttpClient) {
   const send = createSend({ http, baseUrl: service.url, apiKey: () => service.oauthToken });
   return createWorkspaceClient({ send, workspaceId: 'current' });

@@ -27,7 +27,7 @@ Operations are applied in the order in which they stand: --replace OLD --with NE
 [{"kind": "replace_text", "target": "OLD", "replacement": "NEW"}, {"kind": "delete_text", "target": "TEXT"},
  {"kind": "insert_before", "anchor": "PLACE", "text": "TEXT"}, {"kind": "insert_after", "anchor": "PLACE", "text": "TEXT"}]`;
 
-/** Adds the flags that name text operations (gaps G15), and returns what reads them once the command line is parsed. */
+/** Adds the flags that name text operations (W49), and returns what reads them once the command line is parsed. */
 export function withOperations(command: Command): (opsFile: string | undefined) => Operations {
   const parts: Part[] = [];
   for (const [flag, description] of Object.entries(FLAGS)) {

@@ -36,7 +36,7 @@ export const SHORTEST_QUIET = 120_000;
 const PAUSE = 10_000;
 
 /**
- * Replaces an API key (section 5.10): creates the new one, hands its secret over, waits until the new one is used and
+ * Replaces an API key (W23): creates the new one, hands its secret over, waits until the new one is used and
  * the old one has not been for `quiet`, and only then revokes the old one.
  *
  * Interrupted anywhere, the same call goes on where it stopped: the key that was created is found again by its

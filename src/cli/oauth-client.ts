@@ -9,7 +9,7 @@ import { type CommandClient, chooseWorkspace } from './workspace-client.ts';
 
 /**
  * Runs `work` with a client that carries the OAuth token of an owner or admin. Such requests count in no window
- * (gaps G30), so they go straight to the workspace, also beside a running daemon.
+ * (W73), so they go straight to the workspace, also beside a running daemon.
  *
  * @param url the API's address, ending in /api/v1; needed where the workspace is the embedded one
  */

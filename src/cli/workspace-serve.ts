@@ -28,7 +28,7 @@ export interface Served {
   readonly oauthToken: string | null;
 }
 
-/** Both windows of the specification, milliseconds (section 8). */
+/** Both windows of W69 and W70, milliseconds. */
 const WINDOW = 15 * 60_000;
 const BURST_WINDOW = 60_000;
 

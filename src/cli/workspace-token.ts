@@ -19,7 +19,7 @@ It works beside a running service, and while none runs. A user who is not known 
 Example: worksync workspace token --db data/workspace.service.db --user ada --role admin --ttl 8h
          worksync workspace token --db data/demo.service.db --user Owner --role owner   (of npm start)`;
 
-/** `worksync workspace token`: an OAuth token of a member (gaps G25). */
+/** `worksync workspace token`: an OAuth token of a member (W18). */
 export function addWorkspaceToken(workspace: Command, exit: Exit): void {
   workspace
     .command('token')

@@ -8,6 +8,7 @@ import { jira } from './jira/index.ts';
 import { linear } from './linear/index.ts';
 import { redmine } from './redmine/index.ts';
 import { sentry } from './sentry/index.ts';
+import { shortcut } from './shortcut/index.ts';
 
 /**
  * Every connector, one line each. Their options differ, so here they are unknown: what `options` has parsed is what the
@@ -23,4 +24,5 @@ export const connectors: readonly Connector<unknown>[] = [
   linear,
   redmine,
   sentry,
+  shortcut,
 ];

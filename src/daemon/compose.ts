@@ -6,6 +6,8 @@ import { SyncError } from '../errors/sync-error.ts';
 import { createTokenBook } from '../gateway/tokens.ts';
 import { createGrants } from '../intake/grants.ts';
 import { createGroupCommit } from '../intake/group-commit.ts';
+import { type Retained, retentionJob } from '../intake/retention.ts';
+import { soleHolder } from '../lease/holder.ts';
 import { throwAll } from '../lib/failures.ts';
 import { createScheduler } from '../lib/scheduler.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
@@ -73,7 +75,13 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
     const leftOut = await takeOverOldFiles({ folder: folder.path, installation, checkFile, logger });
     const scheduler = createScheduler(parts);
     const integrity = integrityJob({ database: installation, checkFile, logger });
-    const upkeep = scheduler.open([integrity], installationRuns(installation), logger);
+    const retention = retentionJob({
+      query: installation.query,
+      workspaces: () => retainedOf(workspaces),
+      clock,
+      logger,
+    });
+    const upkeep = scheduler.open([integrity, retention], installationRuns(installation), logger);
     watch.watch(installation, () => upkeep.runNow(integrity.name));
     const box = secretBoxBeside(installation.file, input.secretKey, random);
     const converter = parts.converter ?? createConverter();
@@ -87,15 +95,18 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
       ...{ installation, groupCommit, tokenBook, version, converter, grants, scheduler },
       ...{ publicUrl, onLag: input.onLag },
     };
+    const holder = parts.hold?.(installation) ?? soleHolder;
+    undo.push(['the leases', () => holder.stop()]);
     const workspaces = createWorkspaces({
       logger,
-      async open(config, bells) {
+      holder,
+      async open(config, bells, lease) {
         const reason = leftOut.get(config.name);
         if (reason) throw reason;
         const service = await embeddedOf({ config, folder: folder.path, secretKey: input.secretKey }, parts);
         try {
           const address = addressOf(config, service);
-          return { service, partition: await openPartition({ ...common, config, address, bells }, parts) };
+          return { service, partition: await openPartition({ ...common, config, address, bells, lease }, parts) };
         } catch (error) {
           await service?.close();
           throw error;
@@ -103,8 +114,11 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
       },
     });
     undo.push(['the workspaces', () => workspaces.stop()]);
+    holder.onChange(() => workspaces.followHolder());
     await workspaces.apply(input.config);
-    if (workspaces.partitions().length === 0) throw noneStarted(workspaces.broken());
+    const broken = workspaces.broken();
+    const isElsewhere = [...broken.values()].some(({ code }) => code === 'held_elsewhere');
+    if (workspaces.partitions().length === 0 && !isElsewhere) throw noneStarted(broken);
     const { options, scrubber, tokens = [], source = unchanging(input.config) } = input;
     const reload = createReload({ source, workspaces, clock, logger, scrubber });
     return {
@@ -131,6 +145,10 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
     await unwind();
     throw error;
   }
+}
+
+function retainedOf(workspaces: Workspaces): readonly Retained[] {
+  return workspaces.partitions().map(({ name, store, config: { retention } }) => ({ name, store, retention }));
 }
 
 /** For commands, which end before anything could change. */

@@ -6,12 +6,14 @@ import { createOrigins } from '../http/origin.ts';
 import { createServer, listen, type Server } from '../http/server.ts';
 import { webhookRoutes } from '../intake/webhooks.ts';
 import type { Cancel } from '../lib/clock.ts';
+import { piecesOf } from '../lib/pieces.ts';
 import { nextTurn } from '../lib/turn.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import type { Installation } from '../store/installation.ts';
 import { readStatuses, type StoredStatus } from '../store/status.ts';
 import { createCallers, type Token } from '../web/callers.ts';
 import { type GuardedRoute, guardDoors } from '../web/door.ts';
+import { helpRoutes } from '../web/help.ts';
 import { linkPath, loginRoutes } from '../web/login.ts';
 import { probeRoutes, webRoutes } from '../web/routes.ts';
 import { createSessions } from '../web/sessions.ts';
@@ -104,6 +106,7 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   workspaces.onOpen((partition) => partition.onWrite(() => gateway.changed(partition.name)));
   webRoutes(admin, web);
   loginRoutes(admin, doors);
+  helpRoutes(admin);
   adminRoutes(admin, { workspaces, installation: input.installation, sessions, clock });
   if (admin !== server) probeRoutes(server, web);
 
@@ -141,8 +144,7 @@ async function statusesOf(
   clock: Parts['clock'],
 ): Promise<(WorkspaceStatus | BrokenWorkspace)[]> {
   const told: (WorkspaceStatus | BrokenWorkspace)[] = [];
-  for (let first = 0; first < partitions.length; first += AT_A_TIME) {
-    const some = partitions.slice(first, first + AT_A_TIME);
+  for (const some of piecesOf(partitions, AT_A_TIME)) {
     try {
       const stored = await readStatuses(query, some.map(numberOf), clock.now());
       for (const each of some)

@@ -14,17 +14,18 @@ import type { GroupCommit } from '../intake/group-commit.ts';
 import { createHookWatch, type HookWatch } from '../intake/hook-watch.ts';
 import { createPauses } from '../intake/pauses.ts';
 import { createPolls, type Polls } from '../intake/polls.ts';
-import { retentionJob } from '../intake/retention.ts';
 import { sweepJobs } from '../intake/sweeps.ts';
 import type { Receiver } from '../intake/webhooks.ts';
 import { createLearn } from '../learn/learn.ts';
 import { createRouteOf } from '../learn/route-of.ts';
+import type { Lease } from '../lease/holder.ts';
 import type { Bell } from '../lib/bell.ts';
 import type { DatabaseFault } from '../lib/database-fault.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Random } from '../lib/random.ts';
 import type { Job, Scheduler, Timetable } from '../lib/scheduler.ts';
 import type { Stage } from '../lib/stage.ts';
+import { phaseOf } from '../lib/stagger.ts';
 import type { Binding } from '../model/names.ts';
 import { createOutbox, type Outbox } from '../outbox/outbox.ts';
 import { sweepJobs as sweepWorkspaceJobs } from '../outbox/sweep-jobs.ts';
@@ -52,7 +53,15 @@ import { createWriteBack } from '../write-back/write-back.ts';
 import { noteKey } from './known-key.ts';
 import type { Parts } from './parts.ts';
 import { activeConnections, openNameBooks, rulesOf, sourcesOf, webhookUrlOf, writableOf } from './sources.ts';
-import { clientOver, type DirectContext, directSend, outboxClient, passOn, throughThrottle } from './workspace-door.ts';
+import {
+  clientOver,
+  type DirectContext,
+  directSend,
+  outboxClient,
+  passOn,
+  throughThrottle,
+  trusting,
+} from './workspace-door.ts';
 import { workspaceReceiver } from './workspace-webhooks.ts';
 
 /** Where the workspace's API is, and with which key it is asked. */
@@ -122,6 +131,8 @@ export interface PartitionBells {
 export interface PartitionOptions {
   readonly config: WorkspaceConfig;
   readonly address: WorkspaceAddress;
+  /** By which the process holds it. */
+  readonly lease: Lease;
   readonly installation: Installation;
   /** Of the program. */
   readonly version: string;
@@ -144,7 +155,7 @@ export interface PartitionOptions {
 /** Throws what keeps it from being opened; nothing of it is open then. */
 export async function openPartition(options: PartitionOptions, parts: Parts): Promise<Partition> {
   const { name } = options.config;
-  const store = await options.installation.store(name);
+  const store = await options.installation.store(name, options.lease.fence);
   try {
     return await wire(options, parts, store, parts.logger.child({ workspace: name }));
   } catch (error) {
@@ -153,7 +164,7 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
 }
 
 async function wire(options: PartitionOptions, parts: Parts, store: Store, logger: Logger): Promise<Partition> {
-  const { config, address } = options;
+  const { config, address, lease } = options;
   const { clock, random } = parts;
   const meter = parts.metrics.forWorkspace(config.name);
   let trouble: SyncError | undefined;
@@ -163,12 +174,12 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
 
   const cut = new AbortController();
   const door = {
-    http: parts.http,
+    http: trusting(parts.http, lease),
     baseUrl: address.baseUrl,
     workspaceId: config.workspace.id,
     apiKey: address.apiKey,
     api: config.workspace.api,
-    cut: cut.signal,
+    cut: lease.lost ? AbortSignal.any([cut.signal, lease.lost]) : cut.signal,
     readLarge: readLargeBy(options.converter),
   };
   const through = throughThrottle(throttle, clock, (record) => store.commit((transaction) => record(transaction)));
@@ -260,9 +271,8 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
       when: config.workspace.sweep,
       quota: config.quota,
     }),
-    retentionJob({ store, clock, logger, retention: config.retention }),
   ];
-  const timetable = options.scheduler.open(jobs, jobRuns(store), logger);
+  const timetable = options.scheduler.open(jobs, jobRuns(store), logger, phaseOf(store.query.workspace));
   const stages: readonly Stage[] = [outbox, reconcile, fetches, writeBack, backfills];
 
   function startStages(): void {

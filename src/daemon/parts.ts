@@ -1,6 +1,7 @@
 import type { Connector } from '../connectors/connector.ts';
 import type { Converter } from '../convert/converter.ts';
 import type { HttpClient } from '../http/client.ts';
+import type { Holder } from '../lease/holder.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { CheckFile } from '../lib/integrity.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -8,6 +9,7 @@ import type { Random } from '../lib/random.ts';
 import type { Steps } from '../lib/steps.ts';
 import type { Health } from '../observe/health.ts';
 import type { Metrics } from '../observe/metrics.ts';
+import type { Installation } from '../store/installation.ts';
 
 /** What every part of the daemon is built from; a test passes its own clock, chance or steps. */
 export interface Parts {
@@ -24,4 +26,6 @@ export interface Parts {
   readonly connectors: readonly Connector<unknown>[];
   /** Reads large bodies; absent: in a thread of its own. */
   readonly converter?: Converter;
+  /** Tells which workspaces this process holds; absent: all. */
+  readonly hold?: (installation: Installation) => Holder;
 }

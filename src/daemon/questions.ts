@@ -21,7 +21,7 @@ const QUESTIONS = {
     { store, wakeOutbox }: Partition,
     wish: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] },
   ) {
-    const released = await store.commit((transaction) => releaseHeld(transaction, wish));
+    const released = await releaseHeld(store, wish);
     wakeOutbox();
     return { released };
   },
@@ -29,7 +29,7 @@ const QUESTIONS = {
   quarantine: ({ store }: Partition, { limit }: { limit: number }) => quarantined(store.query, limit),
 
   async retry({ store, wakeReconcile }: Partition, { ids }: { readonly ids?: readonly number[] }) {
-    const retried = await retryQuarantined(store.query, ids ?? 'all');
+    const retried = await retryQuarantined(store, ids ?? 'all');
     wakeReconcile();
     return { retried };
   },

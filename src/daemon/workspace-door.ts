@@ -3,6 +3,7 @@ import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
 import type { HttpClient } from '../http/client.ts';
 import type { Learn } from '../learn/learn.ts';
+import type { Lease } from '../lease/holder.ts';
 import type { Clock } from '../lib/clock.ts';
 import { withoutEnd } from '../lib/text.ts';
 import type { Lane } from '../model/lane.ts';
@@ -25,6 +26,18 @@ export interface DoorOptions {
   readonly cut: AbortSignal;
   /** For answers that are large. */
   readonly readLarge: ReadLarge;
+}
+
+/** Looks at the lease right before anything is sent. Throws `lease_lost` then, and nothing was sent. */
+export function trusting(http: HttpClient, lease: Lease): HttpClient {
+  if (!lease.fence) return http;
+  return {
+    ...http,
+    async request(request) {
+      if (!lease.isTrusted()) throw new SyncError('lease_lost', 'another process may hold the workspace by now');
+      return http.request(request);
+    },
+  };
 }
 
 /** The client of the outbox: each request brings the slot that its transaction recorded. */
@@ -164,7 +177,7 @@ export function passOn(options: DoorOptions, clock: Clock, through: Through): Pa
     });
 }
 
-/** The largest file that the workspace holds, bytes (gaps G21). */
+/** The largest file that the workspace holds, bytes (W51). */
 const LARGEST_PASSED = 100 * 1024 * 1024;
 
 /** A client over any way of sending, with the names that this workspace's configuration overrides. */

@@ -25,7 +25,7 @@ export interface ReceiverParts {
 const LARGEST_EVENT = 4 * 1024 * 1024;
 const NAME = /^[A-Za-z0-9._:-]{1,200}$/;
 
-/** Where the workspace's own webhooks go: `POST /webhooks/<workspace>/workspace` (gaps G26). */
+/** Where the workspace's own webhooks go: `POST /webhooks/<workspace>/workspace` (W65). */
 export function workspaceReceiver(subscription: Subscription, parts: ReceiverParts): Receiver {
   const { collector, meter, logger, onEvent } = parts;
   const verify = async (request: WebhookRequest) => {

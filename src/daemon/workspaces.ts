@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { LoadedConfig } from '../config/load.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import type { Holder, Lease } from '../lease/holder.ts';
 import { createBell } from '../lib/bell.ts';
 import { throwAll } from '../lib/failures.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -24,6 +25,8 @@ export interface Workspaces {
   rejected(): ReadonlyMap<string, SyncError>;
   /** Opens, changes and closes what differs from now on. Never throws; what failed is in `broken` or `rejected`. */
   apply(config: Wanted): Promise<Applied>;
+  /** The same by the configuration that was applied last, since what this process holds has changed. */
+  followHolder(): Promise<void>;
   /** Starts those that are open, and each that opens from now on. */
   start(): void;
   /** Called for each that is open, and each that opens from now on. */
@@ -53,27 +56,33 @@ export interface Opened {
 
 interface WorkspacesDeps {
   /** Opens one. Throws what keeps it from being opened; nothing of it is open then. */
-  open(config: WorkspaceConfig, bells: PartitionBells): Promise<Opened>;
+  open(config: WorkspaceConfig, bells: PartitionBells, lease: Lease): Promise<Opened>;
+  /** Only what it holds is opened, and what it holds no more is closed. */
+  readonly holder: Holder;
   readonly logger: Logger;
 }
 
 interface Held extends Opened {
   /** Of the workspace, not of one opening: what a closed partition still stores wakes the one after it. */
   readonly bells: PartitionBells;
+  readonly lease: Lease;
 }
 
-export function createWorkspaces({ open, logger }: WorkspacesDeps): Workspaces {
+export function createWorkspaces({ open, holder, logger }: WorkspacesDeps): Workspaces {
   const held = new Map<string, Held>();
   const broken = new Map<string, SyncError>();
   const rejected = new Map<string, SyncError>();
   const calls: ((partition: Partition) => void)[] = [];
   let isStarted = false;
+  let last: Wanted | undefined;
   let queue: Promise<unknown> = Promise.resolve();
 
   async function openOne(config: WorkspaceConfig, bells = newBells()): Promise<void> {
     const { name } = config;
-    const opened = await open(config, bells);
-    held.set(name, { ...opened, bells });
+    const lease = holder.leaseOf(name);
+    if (!lease) throw elsewhere(name);
+    const opened = await open(config, bells, lease);
+    held.set(name, { ...opened, bells, lease });
     broken.delete(name);
     for (const call of calls) call(opened.partition);
     if (isStarted) opened.partition.start();
@@ -87,8 +96,10 @@ export function createWorkspaces({ open, logger }: WorkspacesDeps): Workspaces {
   function lose(name: string, error: SyncError): void {
     held.delete(name);
     rejected.delete(name);
+    const isNews = broken.get(name)?.code !== error.code;
     broken.set(name, error);
-    logger.error({ workspace: name, error }, 'a workspace is not open');
+    if (error.code !== 'held_elsewhere') logger.error({ workspace: name, error }, 'a workspace is not open');
+    else if (isNews) logger.info({ workspace: name }, 'another process holds this workspace');
   }
 
   /** A configuration that cannot be opened leaves the one before in its place. */
@@ -113,14 +124,17 @@ export function createWorkspaces({ open, logger }: WorkspacesDeps): Workspaces {
 
   async function apply(wanted: Wanted): Promise<Applied> {
     const applied: Record<keyof Applied, string[]> = { opened: [], changed: [], closed: [] };
+    last = wanted;
     const kept = rejectWrong(wanted.broken);
     const configured = new Set([...wanted.workspaces.map(({ name }) => name), ...(wanted.spared ?? []), ...kept]);
+    await holder.want([...configured]);
     for (const [name, one] of held) {
       if (configured.has(name)) continue;
       await attempt(name, applied.closed, () => close(one));
       lose(name, removed(name));
     }
     for (const config of wanted.workspaces) await take(config, applied);
+    await followLeases();
     for (const { name, error, file } of wanted.broken) if (!runs({ name, file })) lose(name, error);
     return applied;
   }
@@ -140,6 +154,23 @@ export function createWorkspaces({ open, logger }: WorkspacesDeps): Workspaces {
     if (!present) return attempt(name, opened, () => openOne(config));
     if (isDeepStrictEqual(present.partition.config, config)) rejected.delete(name);
     else await attempt(name, changed, () => change(present, config));
+  }
+
+  /** What this process holds no more closes, and so does what was taken from it meanwhile: that opens anew. */
+  async function followLeases(): Promise<void> {
+    for (const [name, one] of held) {
+      if (one.lease === holder.leaseOf(name)) continue;
+      await attempt(name, [], async () => {
+        await close(one);
+        await openOne(one.partition.config, one.bells);
+      });
+    }
+  }
+
+  async function followHolder(): Promise<void> {
+    await followLeases();
+    for (const config of last?.workspaces ?? [])
+      if (!held.has(config.name) && holder.leaseOf(config.name)) await attempt(config.name, [], () => openOne(config));
   }
 
   /** Those that run go on by the last good configuration. @returns their names */
@@ -174,6 +205,7 @@ export function createWorkspaces({ open, logger }: WorkspacesDeps): Workspaces {
     broken: () => broken,
     rejected: () => rejected,
     apply: (wanted) => inTurn(() => apply(wanted)),
+    followHolder: () => inTurn(followHolder),
     forget: (name) => void broken.delete(name),
     start() {
       isStarted = true;
@@ -185,6 +217,7 @@ export function createWorkspaces({ open, logger }: WorkspacesDeps): Workspaces {
     },
     stop: () =>
       inTurn(async () => {
+        last = undefined;
         const results = await Promise.allSettled([...held.values()].map(close));
         held.clear();
         throwAll(results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : [])));
@@ -194,6 +227,10 @@ export function createWorkspaces({ open, logger }: WorkspacesDeps): Workspaces {
 
 function newBells(): PartitionBells {
   return { inbox: createBell(), outbox: createBell() };
+}
+
+function elsewhere(name: string): SyncError {
+  return new SyncError('held_elsewhere', `another process works on ${name}`);
 }
 
 function removed(name: string): SyncError {

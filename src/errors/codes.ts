@@ -114,6 +114,16 @@ export const CODES = {
     hint: 'Another process holds the file, or memory or file handles are short: see the cause, then try again.',
     exit: 75,
   },
+  lease_lost: {
+    verdict: 'retry',
+    hint: 'Another process of the installation holds the workspace now, and goes on with it. Nothing needs to be done.',
+    exit: 75,
+  },
+  held_elsewhere: {
+    verdict: 'wait-until',
+    hint: 'Another process of the installation holds the workspace, or will in a moment: ask that one.',
+    exit: 75,
+  },
   // intake
   signature_missing: {
     verdict: 'never',

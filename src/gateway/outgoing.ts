@@ -60,13 +60,13 @@ function names(condition: string | undefined, etag: string | undefined): boolean
   return condition.trim() === '*' || condition.split(',').some((tag) => plain(tag) === plain(etag));
 }
 
-/** The specification's own words and form (section 7), with the delay that is really expected. */
+/** The words and form of W68, with the delay that is really expected. */
 export function tooMany(seconds: number): Outgoing {
   const refusal = refuse(429, 'rate_limit_exceeded', `standard rate limit exceeded, retry in ${seconds} seconds`);
   return { ...refusal, headers: { ...refusal.headers, 'retry-after': String(seconds) } };
 }
 
-/** The error object (section 8). */
+/** The error object (W66). */
 export function refuse(code: number, errorCode: string, message: string): Outgoing {
   const headers = { 'content-type': 'application/json; charset=utf-8' };
   return { status: code, headers, body: JSON.stringify({ code, message, errorCode }) };

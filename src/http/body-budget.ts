@@ -202,8 +202,16 @@ export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudget
     enter(group, announced, giveUpNow) {
       const now = clock.monotonic();
       const holder: Holder = {
-        ...{ group, announced, giveUp: giveUpNow, since: now, held: 0, isPromised: false, isComplete: false },
-        ...{ movedAt: now, movedWith: 0 },
+        group,
+        announced,
+        giveUp: giveUpNow,
+        since: now,
+        held: 0,
+        isPromised: false,
+        isComplete: false,
+        movedAt: now,
+        movedWith: 0,
+        waiting: undefined,
       };
       holders.add(holder);
       return {

@@ -31,16 +31,15 @@ export function limitConnections(server: Server, most = MOST): Connections {
   const receiving = createLine();
   server.maxConnections = most + SLACK;
 
+  /** Those whose sender waits for us stand in no line. */
+  const lines = { idle, receiving, answering: undefined };
   const enter = (connection: Connection, state: State) => {
-    idle.remove(connection);
-    receiving.remove(connection);
+    lines[connection.state]?.remove(connection);
     connection.state = state;
-    if (state === 'idle') idle.add(connection);
-    if (state === 'receiving') receiving.add(connection);
+    lines[state]?.add(connection);
   };
   const forget = (connection: Connection) => {
-    idle.remove(connection);
-    receiving.remove(connection);
+    lines[connection.state]?.remove(connection);
     known.delete(connection.socket);
   };
   const giveUp = (connection: Connection) => {
@@ -51,7 +50,7 @@ export function limitConnections(server: Server, most = MOST): Connections {
   server.on('connection', (socket: Socket) => {
     const connection: Connection = { socket, group: groupOfAddress(socket.remoteAddress ?? ''), state: 'idle' };
     known.set(socket, connection);
-    socket.once('close', () => forget(connection));
+    socket.on('close', () => forget(connection));
     if (known.size > most) giveUp(idle.worst() ?? receiving.worst() ?? connection);
     if (known.has(socket)) idle.add(connection);
   });
@@ -59,7 +58,7 @@ export function limitConnections(server: Server, most = MOST): Connections {
     const connection = known.get(socket);
     if (!connection) return;
     enter(connection, 'receiving');
-    response.once('close', () => {
+    response.on('close', () => {
       if (known.has(socket)) enter(connection, 'idle');
     });
   });

@@ -13,8 +13,8 @@ interface Reading {
 }
 
 /**
- * Reads a whole body within the budget. Its bytes are copied into one buffer: what arrives in many small pieces would take
- * many times its length.
+ * Reads a whole body within the budget. What comes in one piece, as most do, is taken as it is. Else its bytes are copied
+ * into one buffer: what arrives in many small pieces would take many times its length.
  *
  * @returns what it takes of the budget: `leave` it when the request was answered
  */
@@ -31,8 +31,10 @@ export function readBody(
   // What Node's parser brings is a copy of its own for each piece.
   const isOurs = payload.socket instanceof Socket;
   const add = (piece: Buffer) => {
+    const isAlone = isOurs && piece.length === piece.buffer.byteLength;
+    if (isAlone && piece.length === announced) return body.adopt(piece);
     body.add(piece);
-    if (isOurs && piece.length === piece.buffer.byteLength) free(piece);
+    if (isAlone) free(piece);
   };
   let isOver = false;
   const end = (error: Error | null) => {
@@ -76,17 +78,20 @@ function tooLarge(): RequestError {
 
 interface Pieces {
   add(piece: Buffer): void;
+  /** Takes the only piece there is. */
+  adopt(piece: Buffer): void;
   length(): number;
   whole(): Buffer;
   free(): void;
 }
 
+const EMPTY = Buffer.alloc(0);
 const SMALLEST = 64 * 1024;
 const GROWTH = 4;
 
 /** One buffer that grows, and gives what it outgrew back at once: garbage of this size waits long for its collection. */
 function createPieces(most: number): Pieces {
-  let buffer = Buffer.alloc(0);
+  let buffer: Buffer = EMPTY;
   let length = 0;
   const grow = (needed: number) => {
     const capacity = Math.min(most, Math.max(SMALLEST, buffer.length * GROWTH, needed));
@@ -101,6 +106,10 @@ function createPieces(most: number): Pieces {
       if (length + piece.length > buffer.length) grow(length + piece.length);
       piece.copy(buffer, length);
       length += piece.length;
+    },
+    adopt(piece) {
+      buffer = piece;
+      length = piece.length;
     },
     length: () => length,
     whole: () => buffer.subarray(0, length),

@@ -80,7 +80,7 @@ export function createServer(options: ServerOptions = {}): Server {
   });
   server.addHook('preHandler', ({ socket, heldBody }, { raw }, done) => {
     traffic.connections.arrived(socket);
-    if (heldBody) raw.once('close', () => heldBody.leave());
+    if (heldBody) raw.on('close', () => heldBody.leave());
     done();
   });
   server.addHook('onRequest', (request, _reply, done) => {
@@ -121,12 +121,16 @@ const STATUS_OF_CLIENT_ERROR: Readonly<Record<string, number>> = {
  * looked at another one, so neither is taken. Repeated headers of other names come joined, and fit nothing then.
  */
 const ONCE = ['authorization', 'proxy-authorization', 'host', 'content-type', 'content-length'];
+/** Most other headers are told apart by their length, which costs less than writing them small. */
+const LENGTHS = new Set(ONCE.map((name) => name.length));
 
 /** @param rawHeaders names and values in turn */
 function repeatsHeader(rawHeaders: readonly string[]): boolean {
   let seen = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    const index = ONCE.indexOf((rawHeaders[at] as string).toLowerCase());
+    const name = rawHeaders[at] as string;
+    if (!LENGTHS.has(name.length)) continue;
+    const index = ONCE.indexOf(name.toLowerCase());
     if (index === -1) continue;
     if ((seen & (1 << index)) !== 0) return true;
     seen |= 1 << index;

@@ -16,14 +16,17 @@ const STALE = 7_200_000;
 /** A provider's clock may be ahead by this much, milliseconds. */
 const AHEAD = 300_000;
 
-/** The walk to go on with. */
+/**
+ * The walk to go on with. A first walk that begins anew keeps the time at which it first began: what was read as open before
+ * and is done by now stands in no list of what is open, so that only its change since then tells of it.
+ */
 export function walkOf(state: PollState, now: number): Walk {
-  const { walk } = state;
+  const { walk, watermark } = state;
   const age = walk ? now - Date.parse(walk.readAt) : Number.NaN;
   // A negative age is a wall clock that was set back: as good as stale.
   if (walk && age >= 0 && age <= STALE) return walk;
-  const startedAt = new Date(now).toISOString();
-  return { startedAt, readAt: startedAt };
+  const first = walk && watermark === undefined ? Date.parse(walk.startedAt) : now;
+  return { startedAt: new Date(Math.min(first, now)).toISOString(), readAt: new Date(now).toISOString() };
 }
 
 /** What the connector is asked. The validator belongs to the first page alone. */

@@ -1,52 +1,114 @@
 import { asSyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
-import { createPortion } from '../lib/portion.ts';
+import { piecesOf } from '../lib/pieces.ts';
+import { createPortion, type Portion } from '../lib/portion.ts';
 import type { Job } from '../lib/scheduler.ts';
 import { letOthersIn } from '../lib/turn.ts';
 import type { Store } from '../store/database.ts';
-import { deleteDeliveries, purgeBodies } from '../store/retention.ts';
-import type { Scope } from '../store/scope.ts';
+import { deleteDeliveries, purgeBodies, withOldBodies, withOldDeliveries } from '../store/retention.ts';
+import type { Scope, Sql } from '../store/scope.ts';
+
+/** A workspace, and milliseconds that the bodies of its settled deliveries are kept, and the deliveries themselves with their ids. */
+export interface Retained {
+  readonly name: string;
+  readonly store: Pick<Store, 'query' | 'commitRelaxed'>;
+  readonly retention: { readonly bodies: number; readonly deliveries: number };
+}
 
 export interface RetentionDeps {
-  readonly store: Store;
+  readonly query: Sql;
+  /** Those that are open now. */
+  readonly workspaces: () => readonly Retained[];
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Milliseconds that the bodies of settled deliveries are kept, and the deliveries themselves with their ids. */
-  readonly retention: { readonly bodies: number; readonly deliveries: number };
 }
 
 const HOUR = 3_600_000;
 /** Rows of one transaction. */
 const ROWS = { least: 100, most: 1_000 };
+/** Workspaces that one statement looks at: some milliseconds. */
+const LOOKED_AT = 2_000;
 
-/** Forgets what is old. */
-export function retentionJob({ store, clock, retention, logger }: RetentionDeps): Job {
-  return { name: 'retention', when: { everyMs: HOUR }, run: purge };
+/** What is forgotten after a time. */
+interface Kind {
+  readonly what: keyof Retained['retention'];
+  /** Which of these workspaces have some of it. */
+  find(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]>;
+  /** @returns how many, 0 where none is left */
+  remove(query: Scope, before: number, most: number): Promise<number>;
+}
 
-  /** Never rejects: what could not be purged now is purged in an hour. */
-  async function purge(signal: AbortSignal): Promise<void> {
-    try {
-      const bodies = await drain(signal, (query, most) => purgeBodies(query, clock.now() - retention.bodies, most));
-      const deliveries = await drain(signal, (query, most) =>
-        deleteDeliveries(query, clock.now() - retention.deliveries, most),
-      );
-      if (bodies + deliveries > 0) logger.info({ bodies, deliveries }, 'old deliveries purged');
-    } catch (error) {
-      logger.error({ error: asSyncError(error) }, 'purge failed');
+/** In this order: most bodies are gone when their deliveries are deleted. */
+const KINDS: readonly Kind[] = [
+  { what: 'bodies', find: withOldBodies, remove: purgeBodies },
+  { what: 'deliveries', find: withOldDeliveries, remove: deleteDeliveries },
+];
+
+/** Forgets what is old: of all workspaces in one job. Those that have nothing old cost no statement of their own. */
+export function retentionJob(deps: RetentionDeps): Job {
+  return {
+    name: 'retention',
+    when: { everyMs: HOUR },
+    async run(signal) {
+      for (const kind of KINDS) await purge(deps, kind, signal);
+    },
+  };
+}
+
+/** Never rejects: what could not be purged now is purged in an hour. */
+async function purge(deps: RetentionDeps, kind: Kind, signal: AbortSignal): Promise<void> {
+  const portion = createPortion(deps.clock, ROWS);
+  const totals = new Map<Retained, number>();
+  try {
+    // One piece of each in turn: who has much to forget keeps no other waiting.
+    for (let turn = await findOld(deps, kind, signal); turn.length > 0 && !signal.aborted; ) {
+      const next: Retained[] = [];
+      for (const each of turn) {
+        const count = signal.aborted ? 0 : await purgePiece(deps, kind, each, portion);
+        if (count > 0) next.push(each);
+        totals.set(each, (totals.get(each) ?? 0) + count);
+      }
+      turn = next;
     }
+  } catch (error) {
+    deps.logger.error({ error: asSyncError(error) }, 'what is old could not be looked for');
   }
-  /** Piece after piece until nothing is left; others get their turn in between. */
-  async function drain(signal: AbortSignal, remove: (query: Scope, most: number) => Promise<number>): Promise<number> {
-    const portion = createPortion(clock, ROWS);
-    let total = 0;
-    while (!signal.aborted) {
-      const most = portion.size();
-      const count = await store.commitRelaxed((query) => portion.work(most, () => remove(query, most)));
-      if (count === 0) break;
-      total += count;
+  for (const [{ name }, count] of totals)
+    if (count > 0) deps.logger.info({ workspace: name, [kind.what]: count }, 'old deliveries purged');
+}
+
+/** Never rejects: what is wrong with one workspace keeps no other from being purged. @returns how many, 0 where it has come to its end */
+async function purgePiece(
+  { clock, logger }: RetentionDeps,
+  kind: Kind,
+  { name, store, retention }: Retained,
+  portion: Portion,
+): Promise<number> {
+  const most = portion.size();
+  const before = clock.now() - retention[kind.what];
+  try {
+    return await store.commitRelaxed((query) => portion.work(most, () => kind.remove(query, before, most)));
+  } catch (error) {
+    logger.error({ workspace: name, error: asSyncError(error) }, 'purge failed');
+    return 0;
+  } finally {
+    await letOthersIn();
+  }
+}
+
+/** By a few statements, whatever the number of workspaces: one for each retention time that is configured. */
+async function findOld(deps: RetentionDeps, { what, find }: Kind, signal: AbortSignal): Promise<readonly Retained[]> {
+  const old: Retained[] = [];
+  const byTime = Map.groupBy(deps.workspaces(), ({ retention }) => retention[what]);
+  for (const [time, workspaces] of byTime) {
+    const byNumber = new Map(workspaces.map((each) => [each.store.query.workspace, each]));
+    for (const some of piecesOf([...byNumber.keys()], LOOKED_AT)) {
+      if (signal.aborted) return old;
+      for (const number of await find(deps.query, some, deps.clock.now() - time))
+        old.push(byNumber.get(number) as Retained);
       await letOthersIn();
     }
-    return total;
   }
+  return old;
 }

@@ -2,13 +2,15 @@ import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
+import { piecesOf } from '../lib/pieces.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
 import { nextTurn } from '../lib/turn.ts';
 import type { Item, ItemKey } from '../model/item.ts';
 import type { Store } from '../store/database.ts';
-import { dueFetches, requestFetch } from '../store/fetches.ts';
-import { findItem, readFields } from '../store/items.ts';
+import { dueFetches, expectFetches, requestFetch } from '../store/fetches.ts';
+import { findItems, readFields } from '../store/items.ts';
+import { keepRows, rowsWritten } from '../store/kept-rows.ts';
 import { ALL_UNITS } from '../store/polls.ts';
 import { heldPart, keepSweepsOf, recordSweep, recordSweepFailure } from '../store/sweeps.ts';
 import type { ActiveConnection } from './active-connection.ts';
@@ -173,9 +175,10 @@ async function askForDoubtful(
   for (let after: ItemKey | undefined = ''; after !== undefined && !signal.aborted; ) {
     const part = await heldPart(deps.store.query, { connection: active.name, seenBefore: startedAt }, after);
     const doubtful = part.items.filter(({ key, isGone }) => keys.has(key) === isGone).map(({ key }) => key);
-    for (let at = 0; at < doubtful.length && !signal.aborted; at += ASKED_AT_ONCE) {
+    for (const some of piecesOf(doubtful, ASKED_AT_ONCE)) {
+      if (signal.aborted) break;
       await waitForRoom(deps, active, signal);
-      asked += await askFor(deps, active, doubtful.slice(at, at + ASKED_AT_ONCE), { keys, containers });
+      asked += await askFor(deps, active, some, { keys, containers });
     }
     after = part.after;
     await nextTurn();
@@ -201,21 +204,16 @@ async function askFor(
 ): Promise<number> {
   const now = clock.now();
   const asked = await store.commit(async (transaction) => {
-    let count = 0;
-    for (const key of doubtful) {
-      const row = await findItem(transaction, key);
-      const item = row && readFields(row).item;
-      // Of what it does not speak for, a list cannot lack anything.
-      if (!item || !(keys.has(key) || containers.has(containerOf(item)))) continue;
-      await requestFetch(transaction, {
-        connection,
-        reference: connector.reference(item),
-        deliveryId: NO_DELIVERY,
-        now,
-      });
-      count++;
-    }
-    return count;
+    const rows = keepRows(transaction);
+    const items = (await findItems(rows, doubtful)).map((row) => readFields(row).item);
+    // Of what it does not speak for, a list cannot lack anything.
+    const lacking = items.filter((item) => keys.has(item.key) || containers.has(containerOf(item)));
+    const references = lacking.map((item) => connector.reference(item));
+    await expectFetches(rows, references);
+    for (const reference of references)
+      await requestFetch(rows, { connection, reference, deliveryId: NO_DELIVERY, now });
+    await rowsWritten(rows);
+    return references.length;
   });
   if (asked > 0) fetches.ring();
   return asked;

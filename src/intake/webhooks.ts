@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { VerifiedRequest } from '../connectors/connector.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Server } from '../http/server.ts';
@@ -35,10 +36,10 @@ export interface WebhookDeps {
 }
 
 type Path = { Params: { workspace: string; connection: string } };
+type Head = { readonly params: Path['Params']; readonly headers: IncomingHttpHeaders };
 
 const ROUTE = '/webhooks/:workspace/:connection';
 const JSON_TYPE = 'application/json; charset=utf-8';
-const NOT_FOUND = '{"error":"not_found"}';
 /** Seconds that a sender is told to wait where the error names no time. */
 const RETRY_AFTER = 30;
 
@@ -62,21 +63,26 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
     warn(receiver.logger, `${connection} ${error}`, { connection, code: error, address });
   };
 
+  const refusalOfHead = ({ params, headers }: Head): readonly [status: number, error: string] | undefined => {
+    const receiver = receiverOf(params);
+    if (!receiver) return deps.isBroken(params.workspace) ? [503, 'workspace_unavailable'] : [404, 'not_found'];
+    if (receiver.active.secrets.length === 0) return [401, 'signature_missing'];
+    if (headers['content-encoding']) return [415, 'refused'];
+    const length = Number(headers['content-length'] ?? 0);
+    return length > receiver.active.connector.largestDelivery ? [413, 'payload_too_large'] : undefined;
+  };
+
   server.post<Path>(ROUTE, {
     config: { door: 'webhook' },
     bodyLimit: deps.largestDelivery,
     // Everything that can be refused before the body is read.
-    onRequest: async (request, reply) => {
+    onRequest: (request, reply, goOn) => {
       reply.type(JSON_TYPE);
-      const receiver = receiverOf(request.params);
-      if (!receiver && deps.isBroken(request.params.workspace))
-        return reply.code(503).header('retry-after', RETRY_AFTER).send(errorBody('workspace_unavailable'));
-      if (!receiver) return reply.code(404).send(NOT_FOUND);
-      if (receiver.active.secrets.length === 0) return reply.code(401).send(errorBody('signature_missing'));
-      if (request.headers['content-encoding']) return reply.code(415).send(errorBody('refused'));
-      const length = Number(request.headers['content-length'] ?? 0);
-      if (length > receiver.active.connector.largestDelivery)
-        return reply.code(413).send(errorBody('payload_too_large'));
+      const refusal = refusalOfHead(request);
+      if (!refusal) return goOn();
+      const [status, error] = refusal;
+      if (status === 503) reply.header('retry-after', RETRY_AFTER);
+      reply.code(status).send(errorBody(error));
     },
     errorHandler: (thrown, _request, reply) => {
       const status = (thrown as { statusCode?: number }).statusCode ?? 500;
@@ -88,12 +94,13 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
     },
     handler: async (request, reply) => {
       const receiver = receiverOf(request.params);
-      if (!receiver) return reply.code(404).send(NOT_FOUND);
+      if (!receiver) return reply.code(404).send(errorBody('not_found'));
       const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
       // Known only here where the sender named no length.
       if (body.length > receiver.active.connector.largestDelivery)
         return reply.code(413).send(errorBody('payload_too_large'));
-      await server.traffic.turn(request.ip, body.length);
+      const turn = server.traffic.turn(request.ip, body.length);
+      if (turn) await turn;
       const verified = await verify(receiver, { headers: request.headers, body }, deps.clock.now());
       if (verified.error) {
         refuse(receiver, request.ip, verified.error.code);
@@ -158,10 +165,8 @@ async function append(
   const key = verified.deliveryId ?? (await sha256Of(body));
   const connection = active.name;
   try {
-    const appended = await collector.append({
-      ...{ connection, key, source, event: verified.event, body },
-      packed: await packAside(body),
-    });
+    const packed = await packAside(body);
+    const appended = await collector.append({ connection, key, source, event: verified.event, body, packed });
     meter.count('deliveries_total', { connection, outcome: appended });
     logger.debug({ delivery: key, connection, event: verified.event, bytes: body.length }, 'delivery accepted');
     return appended;

@@ -4,6 +4,7 @@ import type { Logger } from './logger.ts';
 import { createPace, type Pace, type Waiting } from './pace.ts';
 import type { Random } from './random.ts';
 import type { Stage } from './stage.ts';
+import { createStagger, type Stagger } from './stagger.ts';
 
 /** When something is done again. Moments of a cron expression are those of the process's time zone. */
 export type Schedule = { readonly everyMs: number } | { readonly cron: string } | 'off';
@@ -35,12 +36,17 @@ export interface Timetable extends Stage {
 
 /** Owns every interval of the process. */
 export interface Scheduler {
-  open(jobs: readonly Job[], memory: RunMemory, logger: Logger): Timetable;
+  /** @param phase where it stands among those that start together, in [0, 1); absent: it waits for none of them */
+  open(jobs: readonly Job[], memory: RunMemory, logger: Logger, phase?: number): Timetable;
 }
 
 export function createScheduler({ clock, random }: { readonly clock: Clock; readonly random: Random }): Scheduler {
   const pace = createPace(clock);
-  return { open: (jobs, memory, logger) => createTimetable({ jobs, memory, logger, clock, random, pace }) };
+  const stagger = createStagger(pace.passed);
+  return {
+    open: (jobs, memory, logger, phase) =>
+      createTimetable({ jobs, memory, logger, clock, random, pace, phase, stagger }),
+  };
 }
 
 interface TimetableOptions {
@@ -50,6 +56,8 @@ interface TimetableOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly pace: Pace;
+  readonly phase: number | undefined;
+  readonly stagger: Stagger;
 }
 
 /** An interval varies by this share either way, so that what began together does not stay together. */
@@ -67,14 +75,20 @@ interface Entry extends Waiting {
  * interval still does what is due, and one that was off for longer does it once, soon after its start. A run that takes
  * longer than its interval, and a moment of a cron expression that falls into a run, are left out. A job that never ran
  * comes first after a random part of its interval, so that many workspaces that began together do not run together.
+ * What many of them would do at once after a start, they do one after the other, each at its place: for at most five
+ * minutes, and half an interval.
  *
  * A last run that lies ahead of the wall clock counts as now.
  */
-function createTimetable({ jobs, memory, logger, clock, random, pace }: TimetableOptions): Timetable {
+function createTimetable(options: TimetableOptions): Timetable {
+  const { jobs, memory, logger, clock, random, pace, phase, stagger } = options;
   const stopping = new AbortController();
   const { signal } = stopping;
   const entries = new Map(jobs.map((job) => [job.name, entryOf(job)]));
   let starting: Promise<void> | undefined;
+  /** Milliseconds that first runs are held back at most. */
+  let spread = 0;
+  if (phase !== undefined) stagger.announce();
 
   function entryOf(job: Job): Entry {
     const entry: Entry = { job, cron: cronOf(job.when), last: clock.now(), due: 0, begin: () => begin(entry) };
@@ -114,7 +128,7 @@ function createTimetable({ jobs, memory, logger, clock, random, pace }: Timetabl
     if (typeof job.when !== 'object' || !('everyMs' in job.when)) return;
     const pause = job.when.everyMs * (1 - JITTER + 2 * JITTER * random.float());
     if (ago < pause) pace.wait(entry, pause - ago);
-    else pace.wait(entry, isFirst ? 0 : pause);
+    else pace.wait(entry, isFirst ? heldBack(job) : pause);
   }
 
   async function goOn(): Promise<void> {
@@ -134,8 +148,13 @@ function createTimetable({ jobs, memory, logger, clock, random, pace }: Timetabl
 
   function waitForFirst(entry: Entry, ago: number): void {
     const { when, atStart } = entry.job;
-    if (when !== 'off' && atStart !== undefined) pace.wait(entry, atStart);
+    if (when !== 'off' && atStart !== undefined) pace.wait(entry, atStart + heldBack(entry.job));
     else waitForNext(entry, ago, true);
+  }
+
+  function heldBack({ when }: Job): number {
+    const most = typeof when === 'object' && 'everyMs' in when ? Math.min(spread, when.everyMs / 2) : spread;
+    return (phase ?? 0) * most;
   }
 
   function neverRun(when: Schedule, now: number): number {
@@ -157,9 +176,12 @@ function createTimetable({ jobs, memory, logger, clock, random, pace }: Timetabl
       return entry ? run(entry) : Promise.reject(new Error(`there is no job ${name}`));
     },
     start() {
-      if (!signal.aborted) starting ??= goOn();
+      if (signal.aborted || starting) return;
+      if (phase !== undefined) spread = stagger.begin();
+      starting = goOn();
     },
     async stop() {
+      if (!signal.aborted && !starting && phase !== undefined) stagger.withdraw();
       stopping.abort();
       for (const entry of entries.values()) pace.leave(entry);
       await starting;

@@ -1,4 +1,4 @@
-/** Sizes that the workspace accepts (gaps G32, G1): longer texts are cut before they are sent. */
+/** Sizes that the workspace accepts (W11, W24): longer texts are cut before they are sent. */
 export const LONGEST_TITLE = 255;
 export const LONGEST_TEXT = 200_000;
 

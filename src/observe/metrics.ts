@@ -1,8 +1,10 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Labels, Meter } from '../lib/meter.ts';
+import { nextTurn } from '../lib/turn.ts';
 import { CHANGE_STATES } from '../model/change.ts';
 import { FINDINGS } from '../model/foreign-edits.ts';
 import { LANES } from '../model/lane.ts';
+import { FreshGauge } from './fresh-gauge.ts';
 
 const PREFIX = 'worksync_';
 
@@ -13,7 +15,7 @@ interface Declaration {
   readonly labels?: Readonly<Record<string, readonly string[] | null>>;
   /** Measured per workspace: the label `workspace` is added by `forWorkspace`. */
   readonly perWorkspace?: boolean;
-  /** Set from the status with each scrape: where the status tells nothing of it any more, there is no sample. */
+  /** A gauge that is set from the status with each scrape: where the status tells nothing of it any more, there is no sample. */
   readonly isFresh?: boolean;
   /** Upper bounds of a histogram's buckets, in the unit of its name. */
   readonly buckets?: readonly number[];
@@ -235,20 +237,30 @@ export interface Metrics {
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: PREFIX });
-  const made = new Map(
-    Object.entries(METRICS).map(([name, declaration]) => [name, create(registry, name, declaration)]),
-  );
+  const made = createAll(registry);
   const metersOf = (workspace?: string) => createMeter(made, workspace, options.onMisuse ?? rethrow);
   const meter = metersOf();
   meter.gauge('build_info', 1, { version: options.version, node: process.versions.node });
   const freshen = () => {
-    for (const [name, metric] of made) if (METRICS[name]?.isFresh) metric.reset();
+    for (const gauge of made.fresh) gauge.reset();
   };
   return {
     meter,
     forWorkspace: metersOf,
     freshen,
-    expose: async (workspaces = null) => samplesOf(await registry.metrics(), workspaces),
+    async expose(workspaces = null) {
+      const texts: string[] = [];
+      // Of thousands of workspaces all together would hold up everybody else.
+      for (const { name } of registry.getMetricsAsArray()) {
+        texts.push(samplesOf(await registry.getSingleMetricAsString(name), workspaces));
+        await nextTurn();
+      }
+      for (const gauge of made.fresh) {
+        texts.push(samplesOf(gauge.text(), workspaces));
+        await nextTurn();
+      }
+      return `${texts.join('\n\n')}\n`;
+    },
     contentType: registry.contentType,
   };
 }
@@ -267,28 +279,32 @@ function isLabelled(line: string, label: string): boolean {
   return line.includes(`{${label}`) || line.includes(`,${label}`);
 }
 
-type Metric = Counter | Gauge | Histogram;
+/** Everything of the table, by its name. */
+interface Made {
+  readonly counters: ReadonlyMap<string, Pick<Counter, 'inc'>>;
+  readonly gauges: ReadonlyMap<string, Pick<Gauge, 'set'> | FreshGauge>;
+  readonly histograms: ReadonlyMap<string, Pick<Histogram, 'observe'>>;
+  /** Those gauges that each scrape sets anew. */
+  readonly fresh: readonly FreshGauge[];
+}
 
-function createMeter(
-  made: ReadonlyMap<string, Metric>,
-  workspace: string | undefined,
-  onMisuse: (error: Error) => void,
-): Meter {
-  const report = <Kind extends Metric>(
-    kind: abstract new (...options: never[]) => Kind,
+function createMeter(made: Made, workspace: string | undefined, onMisuse: (error: Error) => void): Meter {
+  const report = <Metric>(
+    metrics: ReadonlyMap<string, Metric>,
     name: string,
     given: Labels,
-    call: (metric: Kind, labels: Labels) => void,
+    call: (metric: Metric, labels: Labels) => void,
   ) => {
     const labels = METRICS[name]?.perWorkspace && workspace !== undefined ? { workspace, ...given } : given;
-    const metric = made.get(name);
-    if (metric instanceof kind && isDeclared(name, labels)) return call(metric, labels);
-    onMisuse(new Error(`no ${kind.name} ${name} with labels ${JSON.stringify(labels)} is declared`));
+    const metric = metrics.get(name);
+    if (metric !== undefined && isDeclared(name, labels)) return call(metric, labels);
+    onMisuse(new Error(`no metric ${name} of this kind with labels ${JSON.stringify(labels)} is declared`));
   };
   return {
-    count: (name, labels = {}, by = 1) => report(Counter, name, labels, (metric, all) => metric.inc(all, by)),
-    gauge: (name, value, labels = {}) => report(Gauge, name, labels, (metric, all) => metric.set(all, value)),
-    observe: (name, value, labels = {}) => report(Histogram, name, labels, (metric, all) => metric.observe(all, value)),
+    count: (name, labels = {}, by = 1) => report(made.counters, name, labels, (metric, all) => metric.inc(all, by)),
+    gauge: (name, value, labels = {}) => report(made.gauges, name, labels, (metric, all) => metric.set(all, value)),
+    observe: (name, value, labels = {}) =>
+      report(made.histograms, name, labels, (metric, all) => metric.observe(all, value)),
   };
 }
 
@@ -296,16 +312,27 @@ function rethrow(error: Error): never {
   throw error;
 }
 
-function create(registry: Registry, name: string, declaration: Declaration): Metric {
-  const common = {
-    name: PREFIX + name,
-    help: helpOf(declaration),
-    labelNames: labelsOf(declaration),
-    registers: [registry],
-  };
-  if (declaration.kind === 'counter') return new Counter(common);
-  if (declaration.kind === 'gauge') return new Gauge(common);
-  return new Histogram({ ...common, buckets: [...(declaration.buckets ?? [])] });
+function createAll(registry: Registry): Made {
+  const counters = new Map<string, Counter>();
+  const gauges = new Map<string, Gauge | FreshGauge>();
+  const histograms = new Map<string, Histogram>();
+  const fresh: FreshGauge[] = [];
+  for (const [name, declaration] of Object.entries(METRICS)) {
+    const common = {
+      name: PREFIX + name,
+      help: helpOf(declaration),
+      labelNames: labelsOf(declaration),
+      registers: [registry],
+    };
+    if (declaration.isFresh) {
+      const gauge = new FreshGauge(common.name, common.help, common.labelNames);
+      fresh.push(gauge);
+      gauges.set(name, gauge);
+    } else if (declaration.kind === 'gauge') gauges.set(name, new Gauge(common));
+    else if (declaration.kind === 'counter') counters.set(name, new Counter(common));
+    else histograms.set(name, new Histogram({ ...common, buckets: [...(declaration.buckets ?? [])] }));
+  }
+  return { counters, gauges, histograms, fresh };
 }
 
 /** What a label may say is told where it is looked up. */

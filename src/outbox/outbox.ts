@@ -6,6 +6,7 @@ import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
+import { nextTurn } from '../lib/turn.ts';
 import { patience } from '../model/lane.ts';
 import type { Store } from '../store/database.ts';
 import { firstReadsDone, wishFirstReads } from '../store/list-reads.ts';
@@ -134,6 +135,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
     void news.then(() => {
       hasNews = true;
     });
+    // Where thousands wait, a look takes milliseconds: it shares no turn with the stage that rang.
+    await nextTurn();
     await mindTheClock();
     const lookedAt = clock.monotonic();
     const next = await nextDue(store.query, await eligible());

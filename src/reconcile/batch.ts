@@ -2,15 +2,23 @@ import { createHash } from 'node:crypto';
 import type { Translation } from '../connectors/connector.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { Logger } from '../lib/logger.ts';
+import { piecesOf } from '../lib/pieces.ts';
 import { isEcho } from '../model/comment.ts';
 import { type Item, type ItemKey, type ItemReference, isFinished } from '../model/item.ts';
 import type { Answer } from '../store/answers.ts';
 import { holdCreates } from '../store/creates.ts';
-import { requestFetch } from '../store/fetches.ts';
-import { type PendingDelivery, quarantineParts, settleDeliveries, type Verdict } from '../store/inbox.ts';
-import { findItem, type ItemMark, itemMarks, readFields, saveItem } from '../store/items.ts';
+import { expectFetches, requestFetch } from '../store/fetches.ts';
+import {
+  type CostlyPage,
+  type PendingDelivery,
+  quarantineParts,
+  settleDeliveries,
+  type Verdict,
+} from '../store/inbox.ts';
+import { findItem, findItems, type ItemMark, itemMarks, readFields, saveItem } from '../store/items.ts';
+import { foresee, inOrder, keepRows, rowsWritten } from '../store/kept-rows.ts';
 import { wishTaskList } from '../store/list-reads.ts';
-import { standingComment } from '../store/notices.ts';
+import { expectNotices, standingComment } from '../store/notices.ts';
 import type { Scope } from '../store/scope.ts';
 import { applyAnswer } from './answers/apply.ts';
 import type { Cause } from './changes.ts';
@@ -56,11 +64,14 @@ export async function applyBatch(
   { sources, horizon, logger, guard, rules = PLAIN_RULES }: Surroundings,
   again: readonly ItemKey[] = [],
 ): Promise<BatchResult> {
-  const work = new Batch(query, moment, { sources, logger, rules });
+  const rows = query.kept ? query : keepRows(query);
+  const work = new Batch(rows, moment, { sources, logger, rules });
   await work.load(batch);
   for (const translated of batch) await work.take(translated);
   for (const key of again) work.lookAt(key);
   await work.evaluateChanged();
+  await rowsWritten(rows);
+  await quarantineParts(query, work.costly, moment.now);
   const naming = work.naming(horizon);
   if (naming.length > 0) {
     const waits = await holdCreates(query, naming, moment.now);
@@ -71,6 +82,9 @@ export async function applyBatch(
   await settleDeliveries(query, work.verdicts, moment.now);
   return work;
 }
+
+/** Items that are evaluated in one go. */
+const EVALUATED = 500;
 
 interface Changed {
   readonly source: Source;
@@ -83,6 +97,7 @@ const TELL_TASKS: ReadonlySet<Answer['action']> = new Set(['read-tasks', 'create
 
 class Batch implements BatchResult {
   readonly verdicts: Verdict[] = [];
+  readonly costly: CostlyPage[] = [];
   /** The items that name what is no cached task. */
   readonly #unknown = new Map<ItemKey, Unknown>();
   answersTaken = false;
@@ -93,6 +108,8 @@ class Batch implements BatchResult {
   readonly #moment: Moment;
   readonly #logger: Logger;
   #marks = new Map<ItemKey, ItemMark>();
+  /** What the deliveries say of items, by the items as they came. */
+  readonly #said = new Map<Item, Said>();
   readonly #held = new Map<ItemKey, Held>();
   readonly #changed = new Map<ItemKey, Changed>();
   /** Items to look at again because of what the workspace said. */
@@ -116,16 +133,58 @@ class Batch implements BatchResult {
     this.#rules = rules;
   }
 
-  /** One look for all items of the batch, reading only what tells that nothing changed. */
+  /** One look for all items of the batch, reading only what tells that nothing changed; then all that the others need. */
   async load(batch: readonly Translated[]): Promise<void> {
     const keys = new Set<ItemKey>();
-    for (const { translation } of batch) for (const item of saidIn(translation)) keys.add(item.key);
+    for (const { delivery, translation } of batch) {
+      for (const raw of saidIn(translation)) {
+        keys.add(raw.key);
+        const item = clampTime(raw, delivery.receivedAt);
+        this.#said.set(raw, { item, hash: hashOf(item) });
+      }
+    }
     this.#marks = await itemMarks(this.#query, [...keys]);
+    const other = batch.flatMap((translated) => this.#changedIn(translated));
+    await Promise.all([
+      findItems(
+        this.#query,
+        other.map(({ item }) => item.key),
+      ),
+      expectFetches(this.#query, [...batch.flatMap(referencesIn), ...other.map(({ reference }) => reference)]),
+      expectNotices(this.#query, batch.flatMap(commentedIn)),
+      this.#foreseeAnswers(batch),
+    ]);
   }
 
-  async take({ delivery, source, translation, answer, failure, part, costly = [] }: Translated): Promise<void> {
-    for (const { reason } of costly) this.#warn(delivery, new SyncError('over_budget', reason));
-    await quarantineParts(this.#query, delivery, costly, this.#moment.now);
+  /** The items of which a delivery says something else than is known, and what would fetch them. */
+  #changedIn(translated: Translated): { item: Item; reference: ItemReference }[] {
+    const { source, translation } = translated;
+    if (!source) return [];
+    const said = saidIn(translation).flatMap((raw) => this.#said.get(raw) ?? []);
+    return said
+      .filter((each) => !this.#isKnown(each) || completes(translated))
+      .map(({ item }) => ({ item, reference: source.reference(item) }));
+  }
+
+  #isKnown({ item, hash }: Said): boolean {
+    const mark = this.#marks.get(item.key);
+    return mark?.provider_time === item.updatedAt && mark.hash === hash;
+  }
+
+  async #foreseeAnswers(batch: readonly Translated[]): Promise<void> {
+    const works = batch.flatMap(({ delivery, answer }) => {
+      if (!answer) return [];
+      return async (ahead: Scope) => {
+        const { edited = [] } = await applyAnswer(ahead, answer, this.#moment);
+        for (const key of edited) await this.#askFor(delivery, key, ahead);
+      };
+    });
+    await foresee(this.#query, works);
+  }
+
+  async take(translated: Translated): Promise<void> {
+    const { delivery, source, translation, answer, failure } = translated;
+    this.#putAside(translated);
     if (failure) return this.#quarantine(delivery, failure);
     if (answer) return this.#takeAnswer(delivery, answer);
     if (translation?.outcome === 'ignored') {
@@ -137,6 +196,21 @@ class Batch implements BatchResult {
       this.verdicts.push({ id: delivery.id, state: 'ignored', reason: 'own_comment' });
       return;
     }
+    await this.#takeItems(translated, source, translation);
+  }
+
+  /** What could not be read of a page does not hold up the rest of it. */
+  #putAside({ delivery, costly = [] }: Translated): void {
+    for (const { reason } of costly) this.#warn(delivery, new SyncError('over_budget', reason));
+    if (costly.length > 0) this.costly.push({ page: delivery, parts: costly });
+  }
+
+  async #takeItems(
+    translated: Translated,
+    source: Source,
+    translation: Exclude<Translation, { readonly outcome: 'ignored' }>,
+  ): Promise<void> {
+    const { delivery, part } = translated;
     const isCarried = translation.outcome === 'items';
     const items = saidIn(translation).filter(({ key }) => isCarried || this.#marks.has(key));
     const isTaken = (key: ItemKey) => !isCarried && items.some((item) => item.key === key);
@@ -144,7 +218,7 @@ class Batch implements BatchResult {
       if (!isTaken(reference.key)) await this.#ask(delivery, reference);
     let superseded = items.length > 0;
     for (const item of items) {
-      if (await this.#takeItem(delivery, source, item)) superseded = false;
+      if (await this.#takeItem(translated, source, item)) superseded = false;
     }
     if (part && !superseded) part.whole.isApplied = true;
     if (part && !part.isLast) return;
@@ -176,26 +250,25 @@ class Batch implements BatchResult {
     const { again, isSweep, swept, edited = [] } = await applyAnswer(this.#query, answer, this.#moment);
     for (const key of again) (isSweep ? this.#swept : this.#again).add(key);
     if (swept) this.#logger.info({ tasks: swept.tasks, records: swept.records }, 'workspace swept');
-    for (const key of edited) await this.#askFor(delivery, key);
+    for (const key of edited) if (await this.#askFor(delivery, key)) this.fetchesAsked++;
     this.answersTaken = true;
     if (TELL_TASKS.has(answer.action)) this.tasksChanged = true;
     this.verdicts.push({ id: delivery.id, state: 'applied' });
   }
 
   /** @returns whether the item says anything that was not known to be outdated */
-  async #takeItem(delivery: PendingDelivery, source: Source, raw: Item): Promise<boolean> {
-    const item = clampTime(raw, delivery.receivedAt);
-    const hash = hashOf(item);
-    const mark = this.#marks.get(item.key);
-    // A backfill is asked for by hand: it also brings what the repeated pages of polls do not ask for again.
-    const completes = source.fetchesCommits && delivery.source === 'backfill';
-    if (mark?.provider_time === item.updatedAt && mark.hash === hash && !completes) return true;
-    const held = await this.#heldItem(item.key, mark);
+  async #takeItem(translated: Translated, source: Source, raw: Item): Promise<boolean> {
+    const { delivery } = translated;
+    const said = this.#said.get(raw) as Said;
+    const { item, hash } = said;
+    const isCompleted = completes(translated);
+    if (this.#isKnown(said) && !isCompleted) return true;
+    const held = await this.#heldItem(item.key, this.#marks.get(item.key));
     // Of an event an older one may follow; what else says so of something that nobody knows would only fill rows.
     if (!held && item.gone && delivery.source !== 'webhook') return true;
     const judgement = judge(held, item, delivery.source);
     const applied = judgement.outcome === 'applied' ? judgement : undefined;
-    const looked = applied?.held ?? (completes ? held : undefined);
+    const looked = applied?.held ?? (isCompleted ? held : undefined);
     const lacks = source.fetchesCommits && looked && lacksCommits(held?.item, looked.item, delivery.source, item);
     const isCovered = !judgement.doubtful && looked !== undefined && comeWithEarlierFetch(looked.item, delivery.source);
     if (lacks || judgement.doubtful) await this.#ask(delivery, source.reference(item), isCovered);
@@ -230,26 +303,30 @@ class Batch implements BatchResult {
     });
     const before = this.#changed.get(item.key)?.cause;
     const isBackfill = delivery.source === 'backfill' && before?.isBackfill !== false;
+    // Where the clock was set back meanwhile: dated ahead, the change would wait until that time has come again.
+    const at = Math.min(delivery.receivedAt, this.#moment.now);
     // Nobody waits for what a backfill brings: it is to be sent when there is nothing else to send.
-    const own = delivery.source === 'backfill' ? [] : [{ id: delivery.id, at: delivery.receivedAt }];
+    const own = delivery.source === 'backfill' ? [] : [{ id: delivery.id, at }];
     const waiting = [...(before?.waiting ?? []), ...own];
-    const since = before?.since ?? delivery.receivedAt;
-    const cause = { since, latest: delivery.receivedAt, waiting, isBackfill, delivery: delivery.id };
+    const since = before?.since ?? at;
+    const cause = { since, latest: at, waiting, isBackfill, delivery: delivery.id };
     this.#changed.set(item.key, { source, cause });
   }
 
   /** @param isCovered a fetch that waits, or is under way, brings what is wanted, or shows that it must be asked for anew */
-  async #ask(delivery: PendingDelivery, reference: ItemReference, isCovered = false): Promise<void> {
+  async #ask({ connection, id }: PendingDelivery, reference: ItemReference, isCovered = false): Promise<void> {
     this.fetchesAsked++;
-    const { connection, id } = delivery;
     await requestFetch(this.#query, { connection, reference, deliveryId: id, now: this.#moment.now, isCovered });
   }
 
-  /** By the connection that it came through. */
-  async #askFor(delivery: PendingDelivery, key: ItemKey): Promise<void> {
-    const row = await findItem(this.#query, key);
+  /** By the connection that it came through. @returns whether there is one */
+  async #askFor({ id }: PendingDelivery, key: ItemKey, query = this.#query): Promise<boolean> {
+    const row = await findItem(query, key);
     const source = row && this.#sources.get(row.connection);
-    if (source) await this.#ask({ ...delivery, connection: row.connection }, source.reference(readFields(row).item));
+    if (!source) return false;
+    const { connection, reference } = { ...row, reference: source.reference(readFields(row).item) };
+    await requestFetch(query, { connection, reference, deliveryId: id, now: this.#moment.now });
+    return true;
   }
 
   /** Items that name what may be a new task. An id says nothing of that: one named for the first time is looked for once. */
@@ -260,32 +337,68 @@ class Batch implements BatchResult {
   }
 
   async evaluateChanged(): Promise<void> {
-    for (const [key, { source, cause }] of this.#changed) {
-      await this.#evaluate((this.#held.get(key) as Held).item, source, cause);
+    const changed = [...this.#changed].map(([key, why]) => ({ item: (this.#held.get(key) as Held).item, ...why }));
+    await this.#evaluate(changed);
+    await this.#lookAgain([...this.#again].filter((key) => !this.#changed.has(key)));
+    const isLookedAt = (key: ItemKey) => this.#changed.has(key) || this.#again.has(key);
+    await this.#lookAgain(
+      [...this.#swept].filter((key) => !isLookedAt(key)),
+      true,
+    );
+    // Looked at, they may tell others.
+    for (let looked = 0; looked < this.#told.size; ) {
+      const told = [...this.#told].slice(looked);
+      looked = this.#told.size;
+      await this.#lookAgain(told);
     }
-    for (const key of this.#again) {
-      if (!this.#changed.has(key)) await this.#lookAgain(key);
-    }
-    for (const key of this.#swept) {
-      if (!this.#changed.has(key) && !this.#again.has(key)) await this.#lookAgain(key, true);
-    }
-    for (const key of this.#told) await this.#lookAgain(key);
   }
 
-  async #lookAgain(key: ItemKey, isSweep = false): Promise<void> {
-    const row = await findItem(this.#query, key);
-    const source = row && this.#sources.get(row.connection);
-    if (!row || !source) return;
-    await this.#evaluate(readFields(row).item, source, { since: this.#moment.now, waiting: [], isSweep });
+  async #lookAgain(keys: readonly ItemKey[], isSweep = false): Promise<void> {
+    const cause = { since: this.#moment.now, waiting: [], isSweep };
+    for (const some of piecesOf(keys, EVALUATED)) {
+      const rows = await findItems(this.#query, some);
+      await this.#evaluate(
+        rows.flatMap((row) => {
+          const source = this.#sources.get(row.connection);
+          return source ? [{ item: readFields(row).item, source, cause }] : [];
+        }),
+      );
+    }
   }
 
-  async #evaluate(item: Item, source: Source, cause: Cause): Promise<void> {
-    this.evaluated++;
-    const surroundings = { query: this.#query, moment: this.#moment, rules: this.#rules, sources: this.#sources };
-    const { unknownKeys, unknownIds, again } = await evaluate({ ...surroundings, item, source, cause });
-    if (unknownKeys.length + unknownIds.length > 0) this.#unknown.set(item.key, { unknownKeys, unknownIds });
-    for (const key of again) this.#told.add(key);
+  async #evaluate(looks: readonly (Changed & { readonly item: Item })[]): Promise<void> {
+    this.evaluated += looks.length;
+    const surroundings = { moment: this.#moment, rules: this.#rules, sources: this.#sources };
+    const works = looks.map((look) => async (query: Scope) => ({
+      key: look.item.key,
+      ...(await evaluate({ query, ...look, ...surroundings })),
+    }));
+    for (const { key, unknownKeys, unknownIds, again } of await inOrder(this.#query, works)) {
+      if (unknownKeys.length + unknownIds.length > 0) this.#unknown.set(key, { unknownKeys, unknownIds });
+      for (const told of again) this.#told.add(told);
+    }
   }
+}
+
+/** What a delivery says of one item, with no time from the future, and the hash of that. */
+interface Said {
+  readonly item: Item;
+  readonly hash: string;
+}
+
+/** A backfill is asked for by hand: it also brings what the repeated pages of polls do not ask for again. */
+function completes({ delivery, source }: Translated): boolean {
+  return source?.fetchesCommits === true && delivery.source === 'backfill';
+}
+
+function referencesIn({ translation }: Translated): readonly ItemReference[] {
+  return translation?.outcome === 'ignored' ? [] : (translation?.references ?? []);
+}
+
+/** The items on which a comment is told of. */
+function commentedIn({ translation }: Translated): ItemKey[] {
+  if (translation?.outcome !== 'references' || translation.comment === undefined) return [];
+  return translation.references.map(({ key }) => key);
 }
 
 /** What a delivery says of items: of those that it carries, and of those that it refers to. */

@@ -3,7 +3,7 @@ import type { PullRequest } from '../model/item.ts';
 import { cut, LONGEST_TEXT, LONGEST_TITLE } from '../model/limits.ts';
 import { externalIdOf } from '../model/link.ts';
 
-/** The record that the workspace should hold for a pull request (gaps G17, G18). Absent: we have no opinion. */
+/** The record that the workspace should hold for a pull request (W58, W59). Absent: we have no opinion. */
 export interface PullRequestRecord {
   readonly provider: string;
   readonly repoId: string;
@@ -23,7 +23,7 @@ export interface PullRequestRecord {
   readonly mergedAt?: string | null;
 }
 
-/** The work-item link that a task should have (gaps G9). */
+/** The work-item link that a task should have (W39). */
 export interface LinkRecord {
   readonly url: string;
   readonly title?: string;

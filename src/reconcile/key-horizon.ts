@@ -7,7 +7,7 @@ export interface KeyHorizon {
   mayBeNew(taskKey: string): boolean;
 }
 
-/** Prefixes of the workspace's own kinds (gaps G3): they count before the first task of that kind exists. */
+/** Prefixes of the workspace's own kinds (W30): they count before the first task of that kind exists. */
 const OWN_PREFIXES = ['BUG', 'IDEA'];
 
 export function keyHorizon(taskKeys: Iterable<string>): KeyHorizon {

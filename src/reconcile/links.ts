@@ -10,7 +10,7 @@ import {
   linksOfItem,
   saveEntity,
 } from '../store/entities.ts';
-import { dropDifference, findChange } from '../store/outbox.ts';
+import { dropDifference, findChange, findChanges } from '../store/outbox.ts';
 import type { Scope } from '../store/scope.ts';
 import { existingTasks, taskOfSource } from '../store/tasks.ts';
 import { addChange, setDifference, type Work } from './changes.ts';
@@ -35,6 +35,8 @@ export async function evaluateLinks(
     // Links that nobody wants of us were made by hand, or before our database was lost: they stay as they are.
     if (wanted.has(taskId) && !rows.has(taskId)) rows.set(taskId, unexplained(item, taskId, work.moment.now));
   }
+  const names = [...wanted.keys(), ...rows.keys()].map((taskId) => entity.link(item.key, taskId));
+  await findChanges(query, names);
   for (const [taskId, reason] of wanted) {
     const name = entity.link(item.key, taskId);
     const row = rows.get(taskId) ?? blankEntity(name, 'link', { item_key: item.key, task_id: taskId });

@@ -7,7 +7,7 @@ import type { Meter } from '../lib/meter.ts';
 import { createPortion } from '../lib/portion.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
-import { letOthersIn } from '../lib/turn.ts';
+import { letOthersIn, nextTurn } from '../lib/turn.ts';
 import type { Store } from '../store/database.ts';
 import {
   countAttempt,
@@ -69,7 +69,7 @@ const BATCH_BYTES = 1024 * 1024;
  * Items of one transaction: enough to share its cost, few enough not to hold up intake, also where the next ones have all
  * changed and cost ten times as much.
  */
-const ITEMS = { least: 20, most: 100 };
+const ITEMS = { least: 10, most: 40 };
 
 /** How long a crowd of senders may keep reconcile from its work, and how often it looks up, milliseconds. */
 const LONGEST_LAG = 5_000;
@@ -167,10 +167,9 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     const last = wasAtWork ? await lastOfOldest(store.query, BATCH) : undefined;
     const isOther = (await readMeta(store.query, TRIED_BY)) !== options.version;
     if (isOther) {
-      await store.commit(async (transaction) => {
-        await retryQuarantined(transaction, 'costly');
-        await writeMeta(transaction, TRIED_BY, options.version);
-      });
+      await retryQuarantined(store, 'costly');
+      // Killed before this, it tries the rest at the next start.
+      await writeMeta(store.query, TRIED_BY, options.version);
     }
     isNoted = wasAtWork;
     suspectsUntil = last ?? 0;
@@ -226,7 +225,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     const parts = translated.flatMap((each) => partsOf(each, ITEMS.least));
     const failed = new Set<number>();
     for (let first = 0; first < parts.length; ) {
-      if (first > 0) await letOthersIn();
+      await (first > 0 ? letOthersIn() : nextTurn());
       const portion = nextPortion(parts.slice(first), told.size());
       await takeOverPortion(portion, failed);
       first += portion.length;

@@ -28,7 +28,7 @@ const eventShape = z.object({
 });
 
 /**
- * Reads a CloudEvent of the workspace (section 6; gaps G26). The signed body says its type, not the header. The payload
+ * Reads a CloudEvent of the workspace (W65). The signed body says its type, not the header. The payload
  * is whole, so nothing need be read. Throws `delivery_malformed`.
  */
 export function translateEvent({ body, receivedAt }: Pick<Delivery, 'body' | 'receivedAt'>): Told {

@@ -47,7 +47,9 @@ type Addressed = NewDelivery & { readonly workspace: number };
 /** The same for deliveries of any workspaces. */
 export async function appendForAll(sql: Sql, deliveries: readonly Addressed[], now: number): Promise<Appended[]> {
   if (deliveries.length === 0) return [];
-  const inserted = await insertUnknown(sql, deliveries, now);
+  const rows = await insertUnknown(sql, deliveries, now);
+  if (rows.length === deliveries.length) return deliveries.map(() => 'new');
+  const inserted = new Set(rows.map(({ delivery_key: key, ...row }) => nameOf({ ...row, key })));
   const appended: Appended[] = [];
   for (const delivery of deliveries) {
     // `delete` is true once: a second delivery with the same key in this batch is a repeat.
@@ -57,10 +59,11 @@ export async function appendForAll(sql: Sql, deliveries: readonly Addressed[], n
   return appended;
 }
 
-async function insertUnknown(sql: Sql, deliveries: readonly Addressed[], now: number): Promise<Set<string>> {
+/** @returns what was not there before */
+async function insertUnknown(sql: Sql, deliveries: readonly Addressed[], now: number): Promise<InsertedRow[]> {
   const parameters = deliveries.flatMap((delivery) => Object.values(rowOf(delivery, now)));
   const { rows } = await sql.executeQuery<InsertedRow>({ ...insertOf(sql, deliveries.length), parameters });
-  return new Set(rows.map(({ delivery_key: key, ...row }) => nameOf({ ...row, key })));
+  return rows;
 }
 
 type InsertedRow = Pick<Selectable<Schema['inbox']>, 'workspace' | 'connection' | 'delivery_key'>;
@@ -69,8 +72,15 @@ type InsertedRow = Pick<Selectable<Schema['inbox']>, 'workspace' | 'connection' 
 function rowOf({ workspace, connection, key, source, event, body, packed }: Addressed, now: number) {
   const stored = packed ?? packBody(body);
   return {
-    ...{ workspace, connection, delivery_key: key, source, event, received_at: now, state: 'pending' as const },
-    ...{ unpacked_length: stored.unpacked_length, body: stored.body },
+    workspace,
+    connection,
+    delivery_key: key,
+    source,
+    event,
+    received_at: now,
+    state: 'pending' as const,
+    unpacked_length: stored.unpacked_length,
+    body: stored.body,
   };
 }
 

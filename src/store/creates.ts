@@ -1,5 +1,6 @@
 import { entity } from '../model/change.ts';
 import type { ItemKey } from '../model/item.ts';
+import { findChanges, type OutboxRow } from './outbox.ts';
 import type { Scope } from './scope.ts';
 
 /** A task list that does not come for so long is waited for no longer, milliseconds. */
@@ -26,6 +27,20 @@ export async function releaseCreates(query: Scope, sentAt: number): Promise<void
     .where('not_before', '>', 0)
     .where('not_before', '<=', sentAt + LONGEST_HOLD)
     .execute();
+}
+
+/** Of which nobody knows whether they were carried out. */
+export async function unknownCreates(query: Scope): Promise<readonly OutboxRow[]> {
+  const rows = await query
+    .selectFrom('outbox')
+    .select('entity')
+    .where('kind', '=', 'task')
+    .where('state', '=', 'unknown')
+    .execute();
+  return findChanges(
+    query,
+    rows.map((row) => row.entity),
+  );
 }
 
 /** Never tried: those that failed have pauses of their own. */

@@ -1,70 +1,53 @@
-import type { Selectable } from 'kysely';
+import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
+import type { KeptRow } from './kept-tables.ts';
 import type { Scope } from './scope.ts';
-import type { Tables } from './tables.ts';
 
-export type EntityRow = Selectable<Tables['entities']>;
+export type EntityRow = KeptRow<'entities'>;
 
 export async function findEntity(query: Scope, entity: string): Promise<EntityRow | undefined> {
-  return query.selectFrom('entities').selectAll().where('entity', '=', entity).executeTakeFirst();
+  const [row] = await rowsWhere(query, 'entities', 'entity', [entity]);
+  return row;
+}
+
+/** Those of these names that there are. */
+export async function findEntities(query: Scope, names: readonly string[]): Promise<readonly EntityRow[]> {
+  return rowsWhere(query, 'entities', 'entity', names);
 }
 
 export async function linksOfItem(query: Scope, itemKey: string): Promise<EntityRow[]> {
-  return query.selectFrom('entities').selectAll().where('item_key', '=', itemKey).where('kind', '=', 'link').execute();
+  return ofKind('link', await rowsWhere(query, 'entities', 'item_key', [itemKey]));
+}
+
+function ofKind(kind: EntityRow['kind'], rows: readonly EntityRow[]): EntityRow[] {
+  return rows.filter((row) => row.kind === kind);
 }
 
 /** Which of these there are. */
 export async function existingEntities(query: Scope, names: readonly string[]): Promise<Set<string>> {
-  const found = new Set<string>();
-  for (let at = 0; at < names.length; at += AT_ONCE) {
-    const some = names.slice(at, at + AT_ONCE);
-    const rows = await query.selectFrom('entities').select('entity').where('entity', 'in', some).execute();
-    for (const { entity } of rows) found.add(entity);
-  }
-  return found;
+  return new Set((await findEntities(query, names)).map(({ entity }) => entity));
 }
 
 /** The documents that an item has claimed. */
 export async function documentsOfItem(query: Scope, itemKey: string): Promise<EntityRow[]> {
-  return query
-    .selectFrom('entities')
-    .selectAll()
-    .where('item_key', '=', itemKey)
-    .where('kind', '=', 'document')
-    .execute();
+  return ofKind('document', await rowsWhere(query, 'entities', 'item_key', [itemKey]));
 }
 
 export async function linksOfTask(query: Scope, taskId: string): Promise<EntityRow[]> {
-  return query.selectFrom('entities').selectAll().where('task_id', '=', taskId).where('kind', '=', 'link').execute();
+  return ofKind('link', await rowsWhere(query, 'entities', 'task_id', [taskId]));
 }
-
-const AT_ONCE = 500;
 
 /** The items that have links to one of these tasks. */
 export async function linkedItems(query: Scope, taskIds: readonly string[]): Promise<string[]> {
-  const keys = new Set<string>();
-  for (let at = 0; at < taskIds.length; at += AT_ONCE) {
-    const rows = await query
-      .selectFrom('entities')
-      .select('item_key')
-      .where('task_id', 'in', taskIds.slice(at, at + AT_ONCE))
-      .where('kind', '=', 'link')
-      .execute();
-    for (const { item_key } of rows) if (item_key !== null) keys.add(item_key);
-  }
-  return [...keys];
+  const links = ofKind('link', await rowsWhere(query, 'entities', 'task_id', taskIds));
+  return [...new Set(links.flatMap(({ item_key }) => item_key ?? []))];
 }
 
 export async function saveEntity(query: Scope, row: EntityRow): Promise<void> {
-  const { entity: _, ...rest } = row;
-  await query
-    .insertInto('entities')
-    .values(row)
-    .onConflict((conflict) => conflict.columns(['workspace', 'entity']).doUpdateSet(rest))
-    .execute();
+  await saveRows(query, 'entities', [row]);
 }
 
 export async function forgetEntity(query: Scope, entity: string): Promise<void> {
-  await query.deleteFrom('entities').where('entity', '=', entity).execute();
+  await removeRows(query, 'entities', [{ entity }]);
 }
 
 /** A row about which nothing is known yet. */

@@ -1,4 +1,5 @@
 import type { ItemReference } from '../model/item.ts';
+import { rowsWhere, saveRows } from './kept-rows.ts';
 import type { Scope } from './scope.ts';
 
 /**
@@ -28,29 +29,21 @@ export interface FetchRequest {
 
 /** Asks for an object. Asked again, the earliest time stays and a back-off goes on; the object is fetched once more. */
 export async function requestFetch(query: Scope, request: FetchRequest): Promise<void> {
-  await query
-    .insertInto('fetches')
-    .values({
-      reference: keyOf(request.reference),
-      connection: request.connection,
-      since: request.now,
-      not_before: request.now,
-      delivery_id: request.deliveryId,
-    })
-    .onConflict((conflict) =>
-      request.isCovered
-        ? conflict.columns(['workspace', 'reference']).doNothing()
-        : conflict.columns(['workspace', 'reference']).doUpdateSet(({ eb, ref }) => ({
-            asks: eb('fetches.asks', '+', 1),
-            since: eb
-              .case()
-              .when('fetches.since', '<=', ref('excluded.since'))
-              .then(ref('fetches.since'))
-              .else(ref('excluded.since'))
-              .end(),
-          })),
-    )
-    .execute();
+  const { connection, reference, deliveryId, now, isCovered } = request;
+  const [present] = await rowsWhere(query, 'fetches', 'reference', [keyOf(reference)]);
+  if (present && isCovered) return;
+  const asked = present
+    ? { ...present, asks: present.asks + 1, since: Math.min(present.since, now) }
+    : {
+        ...{ reference: keyOf(reference), connection, since: now, not_before: now, delivery_id: deliveryId },
+        ...{ attempts: 0, error: null, asks: 1 },
+      };
+  await saveRows(query, 'fetches', [asked]);
+}
+
+/** Reads at once what is known of the fetches of these, for those who will ask for them. */
+export async function expectFetches(query: Scope, references: readonly ItemReference[]): Promise<void> {
+  await rowsWhere(query, 'fetches', 'reference', references.map(keyOf));
 }
 
 /** Equal references give equal text, in whatever order their parts were built. */

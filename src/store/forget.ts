@@ -18,6 +18,7 @@ export async function forgetWorkspace({ query, commitRelaxed }: Installation, wo
     return commitRelaxed((transaction) => piece(scopeOf(transaction, workspace)));
   });
   await scopeOf(query, workspace).deleteFrom('counts').execute();
+  await query.deleteFrom('leases').where('workspace', '=', workspace).execute();
   await query.deleteFrom('workspaces').where('id', '=', workspace).execute();
   return rows;
 }

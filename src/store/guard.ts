@@ -1,6 +1,9 @@
 import { SyncError } from '../errors/sync-error.ts';
+import { piecesOf } from '../lib/pieces.ts';
 import type { Effect } from '../model/change.ts';
 import { type Counts, readCounts, sumOf } from './counts.ts';
+import type { Store } from './database.ts';
+import { AT_ONCE, changeInPieces, changeNamed } from './in-pieces.ts';
 import type { Scope } from './scope.ts';
 
 /** Changes of one effect that wait together; what a person confirmed is not among them. */
@@ -82,26 +85,35 @@ function heldOf(query: Scope, which: HeldClass) {
   return held.where('guard', '=', 'held').where('effect', '=', EFFECT_OF[which]);
 }
 
-/** Lets held changes go; those that are named, or those of these classes. @returns how many */
+function namesOfHeld(query: Scope, which: HeldClass, most: number) {
+  return heldOf(query, which).select('entity').limit(most);
+}
+
+/**
+ * Releases held changes; those that are named, or those of these classes.
+ *
+ * @returns how many; throws `not_found`, and releases nothing, where one that is named is not held
+ */
 export async function releaseHeld(
-  query: Scope,
+  store: Pick<Store, 'query' | 'commit'>,
   wish: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] },
 ): Promise<number> {
   const { classes = [], entities = [] } = wish;
+  await refuseUnheld(store, entities);
   let released = 0;
-  await refuseUnheld(query, entities);
-  for (const which of classes) {
-    const held = heldOf(query, which).select('entity');
-    released += await letGo(query, (update) => update.where('entity', 'in', held));
-  }
-  for (const entity of entities) released += await letGo(query, (update) => update.where('entity', '=', entity));
-  return released;
+  for (const which of classes)
+    released += await changeInPieces(store, (query, most) => release(query, namesOfHeld(query, which, most)));
+  return released + (await changeNamed(store, entities, release));
 }
 
 /** Throws `not_found` where one of them is not held. */
-async function refuseUnheld(query: Scope, entities: readonly string[]): Promise<void> {
-  const unheld: string[] = [];
-  for (const entity of entities) if (!(await isHeld(query, entity))) unheld.push(entity);
+async function refuseUnheld({ query }: Pick<Store, 'query'>, entities: readonly string[]): Promise<void> {
+  const held = new Set<string>();
+  for (const some of piecesOf(entities, AT_ONCE)) {
+    const named = query.selectFrom('outbox').select('entity').where('state', '=', 'held').where('entity', 'in', some);
+    for (const { entity } of await named.execute()) held.add(entity);
+  }
+  const unheld = entities.filter((entity) => !held.has(entity));
   const [first] = unheld;
   if (first === undefined) return;
   const more = unheld.length > 1 ? `, and ${unheld.length - 1} more of those named` : '';
@@ -109,17 +121,13 @@ async function refuseUnheld(query: Scope, entities: readonly string[]): Promise<
   throw new SyncError('not_found', `no change of ${first} is held${more}`, { hint });
 }
 
-async function isHeld(query: Scope, entity: string): Promise<boolean> {
-  const held = query.selectFrom('outbox').select('entity').where('state', '=', 'held').where('entity', '=', entity);
-  return (await held.executeTakeFirst()) !== undefined;
-}
-
-async function letGo(query: Scope, choose: (update: ReturnType<typeof updateHeld>) => ReturnType<typeof updateHeld>) {
-  const { numUpdatedRows } = await choose(updateHeld(query)).executeTakeFirstOrThrow();
-  return Number(numUpdatedRows);
-}
-
-function updateHeld(query: Scope) {
+async function release(query: Scope, entities: readonly string[] | ReturnType<typeof namesOfHeld>): Promise<number> {
   const anew = { state: 'pending', guard: 'confirmed', error: null, attempts: 0, not_before: 0 } as const;
-  return query.updateTable('outbox').set(anew).where('state', '=', 'held');
+  const { numUpdatedRows } = await query
+    .updateTable('outbox')
+    .set(anew)
+    .where('state', '=', 'held')
+    .where('entity', 'in', entities)
+    .executeTakeFirstOrThrow();
+  return Number(numUpdatedRows);
 }

@@ -1,5 +1,7 @@
 import type { Delivery, DeliveryState } from '../model/delivery.ts';
 import { packBody, type StoredBody, unpackBody } from './bodies.ts';
+import type { Store } from './database.ts';
+import { changeInPieces, changeNamed } from './in-pieces.ts';
 import type { Scope } from './scope.ts';
 
 export interface PendingDelivery extends Delivery {
@@ -131,20 +133,16 @@ export async function costlyParts(
   return new Set(contents.filter((content) => found.has(keyOfPart(content))));
 }
 
-/** Puts elements of a page into quarantine. One that stands there already stays as it is. */
-export async function quarantineParts(
-  query: Scope,
-  page: Pick<Delivery, 'connection' | 'source' | 'event' | 'receivedAt'>,
-  parts: readonly CostlyPart[],
-  now: number,
-): Promise<void> {
-  if (parts.length === 0) return;
-  const { connection, source, event, receivedAt } = page;
-  const rows = parts.map(({ content, body, reason }) => ({
-    ...{ connection, source, event, reason, delivery_key: keyOfPart(content), received_at: receivedAt },
-    ...{ state: 'quarantined' as const, settled_at: now },
-    ...packBody(Buffer.from(body)),
-  }));
+/** What could not be read of a page. */
+export interface CostlyPage {
+  readonly page: Pick<Delivery, 'connection' | 'source' | 'event' | 'receivedAt'>;
+  readonly parts: readonly CostlyPart[];
+}
+
+/** Puts elements of pages into quarantine. One that stands there already stays as it is. */
+export async function quarantineParts(query: Scope, pages: readonly CostlyPage[], now: number): Promise<void> {
+  const rows = pages.flatMap(({ page, parts }) => parts.map((part) => rowOfPart(page, part, now)));
+  if (rows.length === 0) return;
   await query
     .insertInto('inbox')
     .values(rows)
@@ -156,14 +154,42 @@ export async function quarantineParts(
     .execute();
 }
 
+function rowOfPart(
+  { connection, source, event, receivedAt }: CostlyPage['page'],
+  { content, body, reason }: CostlyPart,
+  now: number,
+) {
+  return {
+    ...{ connection, source, event, reason, delivery_key: keyOfPart(content), received_at: receivedAt },
+    ...{ state: 'quarantined' as const, settled_at: now },
+    ...packBody(Buffer.from(body)),
+  };
+}
+
 /** Deliveries in quarantine that are to be tried again: these, or all that took more than they may. @returns how many */
-export async function retryQuarantined(query: Scope, which: readonly number[] | 'costly' | 'all'): Promise<number> {
+export async function retryQuarantined(
+  store: Pick<Store, 'commit'>,
+  which: readonly number[] | 'costly' | 'all',
+): Promise<number> {
+  if (typeof which !== 'string') return changeNamed(store, which, retry);
+  return changeInPieces(store, (query, most) => retry(query, quarantinedIds(query, which, most)));
+}
+
+function quarantinedIds(query: Scope, which: 'costly' | 'all', most: number) {
+  return query
+    .selectFrom('inbox')
+    .select('id')
+    .where('state', '=', 'quarantined')
+    .$if(which === 'costly', (costly) => costly.where('reason', 'like', `${COSTLY}%`))
+    .limit(most);
+}
+
+async function retry(query: Scope, ids: readonly number[] | ReturnType<typeof quarantinedIds>): Promise<number> {
   const { numUpdatedRows } = await query
     .updateTable('inbox')
     .set({ state: 'pending', attempts: 0, reason: null, settled_at: null })
     .where('state', '=', 'quarantined')
-    .$if(which === 'costly', (update) => update.where('reason', 'like', `${COSTLY}%`))
-    .$if(typeof which !== 'string', (update) => update.where('id', 'in', which as readonly number[]))
+    .where('id', 'in', ids)
     .executeTakeFirstOrThrow();
   return Number(numUpdatedRows);
 }

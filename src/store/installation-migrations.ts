@@ -93,6 +93,25 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
       await describeIndexes(db, COUNT_SHAPES);
     },
   },
+  '007_leases': {
+    async up(db) {
+      await db.schema
+        .createTable('replicas')
+        .addColumn('id', 'text', (column) => column.primaryKey())
+        .addColumn('incarnation', 'text', (column) => column.notNull().unique())
+        .addColumn('address', 'text', (column) => column.notNull())
+        .addColumn('expires_at', 'bigint', (column) => column.notNull())
+        .execute();
+      await db.schema
+        .createTable('leases')
+        .addColumn('workspace', 'integer', (column) => column.primaryKey())
+        .addColumn('incarnation', 'text')
+        .addColumn('epoch', 'integer', (column) => column.notNull())
+        .execute();
+      // One job of the process forgets what is old, and not one of each workspace.
+      await sql`delete from job_runs where job = 'retention'`.execute(db);
+    },
+  },
 };
 
 const PREFIX = sql`rtrim(key, '0123456789')`;

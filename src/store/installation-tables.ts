@@ -47,4 +47,25 @@ export interface InstallationTables {
     access_expires_at: number;
     renewed_at: number;
   };
+
+  /** The processes that share this database; see `leases.ts`. Empty where there is one, which holds everything. */
+  replicas: {
+    /** Of the process. */
+    id: string;
+    /** What its leases are held by. It takes another one when this one has lapsed. */
+    incarnation: string;
+    /** Where the others reach it. */
+    address: string;
+    /** By the database's clock; moves with each renewal, and never back. */
+    expires_at: number;
+  };
+
+  /** Who may work on which workspace. One without a row was never held. */
+  leases: {
+    workspace: number;
+    /** Null: given back. One without a row in `replicas` has lapsed. */
+    incarnation: string | null;
+    /** One more with each holder. */
+    epoch: number;
+  };
 }

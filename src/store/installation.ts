@@ -1,18 +1,24 @@
 import { join } from 'node:path';
+import type { Transaction } from 'kysely';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Random } from '../lib/random.ts';
 import { type Database, type OpenOptions, openDatabase } from '../lib/sqlite.ts';
 import type { Store } from './database.ts';
 import { INSTALLATION_MIGRATIONS } from './installation-migrations.ts';
-import { type Sql, scopeOf } from './scope.ts';
+import type { Fence } from './leases.ts';
+import { type Scope, type Sql, scopeOf } from './scope.ts';
 import type { Schema } from './tables.ts';
+import { numbersOf } from './workspace-numbers.ts';
 
 /** The database of the data folder, `worksync.db`: one for all workspaces, and for what belongs to none of them. */
 export interface Installation extends Database<Schema> {
   /** Made at the first start: tells this data folder from others that answer under the same host name. */
   readonly id: string;
-  /** The rows of the workspace of this name, which is given a number when it is asked for first. */
-  store(workspace: string): Promise<Store>;
+  /**
+   * The rows of the workspace of this name, which is given a number when it is asked for first. Each of its commits begins with
+   * the fence, where there is one.
+   */
+  store(workspace: string, fence?: Fence): Promise<Store>;
 }
 
 export const INSTALLATION_FILE = 'worksync.db';
@@ -41,29 +47,36 @@ export async function openInstallationFile({ random, ...options }: InstallationO
   const database = await openDatabase<Schema>({ ...options, migrations: INSTALLATION_MIGRATIONS });
   try {
     const id = await readId(database.query, random);
-    return { ...database, id, store: async (name) => storeOf(database, await numberOf(database.query, name)) };
+    return {
+      ...database,
+      id,
+      async store(name, fence) {
+        const [number] = await numbersOf(database.query, [name]);
+        return storeOf(database, number as number, fence);
+      },
+    };
   } catch (error) {
     await database.close();
     throw error;
   }
 }
 
-function storeOf({ query, commit, commitRelaxed, file, fault, look }: Database<Schema>, workspace: number): Store {
+function storeOf(database: Database<Schema>, workspace: number, fence: Fence | undefined): Store {
+  const { query, commit, commitRelaxed, file, fault, look } = database;
+  const fenced =
+    <Result>(work: (scope: Scope) => Promise<Result>) =>
+    async (transaction: Transaction<Schema>): Promise<Result> => {
+      await fence?.(transaction);
+      return work(scopeOf(transaction, workspace));
+    };
   return {
     file,
     fault,
     look,
     query: scopeOf(query, workspace),
-    commit: (work) => commit((transaction) => work(scopeOf(transaction, workspace))),
-    commitRelaxed: (work) => commitRelaxed((transaction) => work(scopeOf(transaction, workspace))),
+    commit: (work) => commit(fenced(work)),
+    commitRelaxed: (work) => commitRelaxed(fenced(work)),
   };
-}
-
-async function numberOf(sql: Sql, name: string): Promise<number> {
-  const known = await sql.selectFrom('workspaces').select('id').where('name', '=', name).executeTakeFirst();
-  if (known) return known.id;
-  const made = await sql.insertInto('workspaces').values({ name }).returning('id').executeTakeFirstOrThrow();
-  return made.id;
 }
 
 async function readId(query: Sql, random: Random): Promise<string> {

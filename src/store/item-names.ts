@@ -1,19 +1,19 @@
 import type { ItemKey } from '../model/item.ts';
+import { findItems } from './items.ts';
+import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
 import type { Scope } from './scope.ts';
 
 /** Replaces the names of a work item. @returns whether they are others than before */
 export async function saveItemNames(query: Scope, itemKey: ItemKey, names: readonly string[]): Promise<boolean> {
-  const before = new Set(await namesOfItem(query, itemKey));
-  if (before.size === names.length && names.every((name) => before.has(name))) return false;
-  await query.deleteFrom('item_names').where('item_key', '=', itemKey).execute();
-  const rows = names.map((name) => ({ item_key: itemKey, name }));
-  if (rows.length > 0) await query.insertInto('item_names').values(rows).execute();
+  const before = await rowsWhere(query, 'item_names', 'item_key', [itemKey]);
+  const known = new Set(before.map(({ name }) => name));
+  const fresh = names.filter((name) => !known.has(name));
+  const stale = before.filter(({ name }) => !names.includes(name));
+  if (fresh.length + stale.length === 0) return false;
+  await removeRows(query, 'item_names', stale);
+  const rows = fresh.map((name) => ({ item_key: itemKey, name }));
+  await saveRows(query, 'item_names', rows);
   return true;
-}
-
-async function namesOfItem(query: Scope, itemKey: ItemKey): Promise<string[]> {
-  const rows = await query.selectFrom('item_names').select('name').where('item_key', '=', itemKey).execute();
-  return rows.map(({ name }) => name);
 }
 
 export interface NamedItem {
@@ -25,11 +25,12 @@ export interface NamedItem {
 
 /** The work items that go by one of these names. */
 export async function itemsNamed(query: Scope, names: readonly string[]): Promise<NamedItem[]> {
-  if (names.length === 0) return [];
-  return query
-    .selectJoined(['item_names', 'item_key'], ['items', 'key'])
-    .select(['item_names.name', 'item_names.item_key as itemKey', 'items.connection'])
-    .where('item_names.name', 'in', names)
-    .orderBy('item_names.item_key')
-    .execute();
+  const named = await rowsWhere(query, 'item_names', 'name', names);
+  const keys = named.map((row) => row.item_key);
+  const connections = new Map((await findItems(query, keys)).map(({ key, connection }) => [key, connection]));
+  const found = named.flatMap(({ name, item_key: itemKey }) => {
+    const connection = connections.get(itemKey);
+    return connection === undefined ? [] : [{ name, itemKey, connection }];
+  });
+  return found.sort((left, right) => (left.itemKey < right.itemKey ? -1 : Number(left.itemKey > right.itemKey)));
 }

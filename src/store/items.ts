@@ -1,9 +1,11 @@
-import { type Selectable, sql } from 'kysely';
+import { sql } from 'kysely';
+import { piecesOf } from '../lib/pieces.ts';
 import type { Item, ItemKey } from '../model/item.ts';
+import { rowsWhere, saveRows } from './kept-rows.ts';
+import type { KeptRow } from './kept-tables.ts';
 import type { Scope } from './scope.ts';
-import type { Tables } from './tables.ts';
 
-export type ItemRow = Selectable<Tables['items']>;
+export type ItemRow = KeptRow<'items'>;
 
 /** What is needed to see that nothing changed; the fields are read only where something did. */
 export type ItemMark = Pick<ItemRow, 'key' | 'provider_time' | 'hash'>;
@@ -13,11 +15,11 @@ const KEYS_AT_ONCE = 500;
 
 export async function itemMarks(query: Scope, keys: readonly ItemKey[]): Promise<Map<ItemKey, ItemMark>> {
   const marks = new Map<ItemKey, ItemMark>();
-  for (let at = 0; at < keys.length; at += KEYS_AT_ONCE) {
+  for (const some of piecesOf(keys, KEYS_AT_ONCE)) {
     const rows = await query
       .selectFrom('items')
       .select(['key', 'provider_time', 'hash'])
-      .where('key', 'in', keys.slice(at, at + KEYS_AT_ONCE))
+      .where('key', 'in', some)
       .execute();
     for (const row of rows) marks.set(row.key, row);
   }
@@ -26,7 +28,7 @@ export async function itemMarks(query: Scope, keys: readonly ItemKey[]): Promise
 
 /** Which of these are keys of items. */
 export async function existingItems(query: Scope, keys: readonly string[]): Promise<ItemKey[]> {
-  return [...(await itemMarks(query, [...new Set(keys)])).keys()];
+  return (await findItems(query, keys)).map(({ key }) => key);
 }
 
 /** Items that are neither finished nor gone, by their keys. */
@@ -45,20 +47,18 @@ export async function openItemsAfter(query: Scope, after: ItemKey, most: number)
 }
 
 export async function findItem(query: Scope, key: ItemKey): Promise<ItemRow | undefined> {
-  return query.selectFrom('items').selectAll().where('key', '=', key).executeTakeFirst();
+  const [row] = await findItems(query, [key]);
+  return row;
 }
 
-/** The rest follows from it, or stays as it was. */
-export type NewItem = Omit<ItemRow, 'standing' | 'url' | 'called'>;
+export async function findItems(query: Scope, keys: readonly ItemKey[]): Promise<readonly ItemRow[]> {
+  return rowsWhere(query, 'items', 'key', keys);
+}
 
 /** What stands for it stays as it was. */
-export async function saveItem(query: Scope, row: NewItem): Promise<void> {
-  const { key: _, ...rest } = row;
-  await query
-    .insertInto('items')
-    .values(row)
-    .onConflict((conflict) => conflict.columns(['workspace', 'key']).doUpdateSet(rest))
-    .execute();
+export async function saveItem(query: Scope, row: Omit<ItemRow, 'standing'>): Promise<void> {
+  const standing = (await findItem(query, row.key))?.standing ?? null;
+  await saveRows(query, 'items', [{ ...row, standing }]);
 }
 
 export interface StoredItem {
@@ -72,14 +72,12 @@ export function readFields(row: Pick<ItemRow, 'fields'>): StoredItem {
 
 /** The tasks that stand for a work item, as they were last told. */
 export async function readStanding(query: Scope, key: ItemKey): Promise<readonly string[]> {
-  const row = await query.selectFrom('items').select('standing').where('key', '=', key).executeTakeFirst();
+  const row = await findItem(query, key);
   return row?.standing ? (JSON.parse(row.standing) as string[]) : [];
 }
 
 export async function saveStanding(query: Scope, key: ItemKey, taskIds: readonly string[]): Promise<void> {
-  await query
-    .updateTable('items')
-    .set({ standing: taskIds.length === 0 ? null : JSON.stringify(taskIds) })
-    .where('key', '=', key)
-    .execute();
+  const row = await findItem(query, key);
+  const standing = taskIds.length === 0 ? null : JSON.stringify(taskIds);
+  if (row) await saveRows(query, 'items', [{ ...row, standing }]);
 }

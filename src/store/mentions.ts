@@ -1,4 +1,5 @@
 import type { ItemKey } from '../model/item.ts';
+import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
 import type { Scope } from './scope.ts';
 
 /** What a text names, and why; `reason` is the caller's own, without the delivery. */
@@ -27,23 +28,22 @@ export async function saveMentions<Reason extends object>(
   mentions: readonly StoredMention<Reason>[],
   delivery: number | undefined,
 ): Promise<SavedMentions<Reason>> {
-  const rows = await query.selectFrom('mentions').select(['name', 'reason']).where('item_key', '=', itemKey).execute();
+  const rows = await rowsWhere(query, 'mentions', 'item_key', [itemKey]);
   const before = new Map(rows.map(({ name, reason }) => [name, reason]));
   const reasons = new Map<string, Brought<Reason>>();
   for (const { name, reason } of mentions) reasons.set(name, keepDelivery(reason, before.get(name), delivery));
   const after = new Map([...reasons].map(([name, reason]) => [name, JSON.stringify(reason)]));
-  const stale = [...before.keys()].filter((name) => after.get(name) !== before.get(name));
+  const stale = rows.filter(({ name }) => !after.has(name));
   const fresh = [...after].filter(([name, reason]) => before.get(name) !== reason);
-  if (stale.length > 0)
-    await query.deleteFrom('mentions').where('item_key', '=', itemKey).where('name', 'in', stale).execute();
+  if (stale.length > 0) await removeRows(query, 'mentions', stale);
   const added = fresh.map(([name, reason]) => ({ item_key: itemKey, name, reason }));
-  if (added.length > 0) await query.insertInto('mentions').values(added).execute();
+  if (added.length > 0) await saveRows(query, 'mentions', added);
   return { reasons, added: new Set([...after.keys()].filter((name) => !before.has(name))) };
 }
 
 /** What was kept of an item's mentions, by name. */
 export async function readMentions(query: Scope, itemKey: ItemKey): Promise<Map<string, Brought<object>>> {
-  const rows = await query.selectFrom('mentions').select(['name', 'reason']).where('item_key', '=', itemKey).execute();
+  const rows = await rowsWhere(query, 'mentions', 'item_key', [itemKey]);
   return new Map(rows.map(({ name, reason }) => [name, JSON.parse(reason) as Brought<object>]));
 }
 
@@ -58,19 +58,8 @@ function keepDelivery<Reason extends object>(
   return delivery === undefined ? reason : { ...reason, delivery };
 }
 
-const AT_ONCE = 500;
-
 /** The items that name one of these. */
 export async function itemsNaming(query: Scope, names: readonly string[]): Promise<ItemKey[]> {
-  const keys = new Set<ItemKey>();
-  for (let at = 0; at < names.length; at += AT_ONCE) {
-    const rows = await query
-      .selectFrom('mentions')
-      .select('item_key')
-      .distinct()
-      .where('name', 'in', names.slice(at, at + AT_ONCE))
-      .execute();
-    for (const row of rows) keys.add(row.item_key);
-  }
-  return [...keys];
+  const rows = await rowsWhere(query, 'mentions', 'name', names);
+  return [...new Set(rows.map((row) => row.item_key))];
 }

@@ -1,3 +1,4 @@
+import { rowsWhere, saveRows } from './kept-rows.ts';
 import type { Scope } from './scope.ts';
 
 /** Name of a fact: the workspace's id, as it told the daemon's key. */
@@ -5,17 +6,13 @@ export const WORKSPACE_ID = 'workspace_id';
 
 /** A single fact by its name, or undefined where it was never written. */
 export async function readMeta(query: Scope, name: string): Promise<string | undefined> {
-  const row = await query.selectFrom('meta').select('value').where('name', '=', name).executeTakeFirst();
+  const [row] = await rowsWhere(query, 'meta', 'name', [name]);
   return row?.value;
 }
 
 /** Writes a single fact over the one before. */
 export async function writeMeta(query: Scope, name: string, value: string): Promise<void> {
-  await query
-    .insertInto('meta')
-    .values({ name, value })
-    .onConflict((conflict) => conflict.columns(['workspace', 'name']).doUpdateSet({ value }))
-    .execute();
+  await saveRows(query, 'meta', [{ name, value }]);
 }
 
 export async function forgetMeta(query: Scope, name: string): Promise<void> {

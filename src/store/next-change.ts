@@ -45,7 +45,7 @@ function best(firsts: readonly First[], eligible: Eligible): Due | undefined {
   return next && { entity: next.entity, at: eligible.now, due: next.due, lane: next.lane };
 }
 
-type First = Pick<OutboxRow, 'entity' | 'queue' | 'lane' | 'due' | 'not_before'>;
+type First = Pick<OutboxRow, 'entity' | 'lane' | 'due' | 'not_before'> & { readonly queue: Queue };
 
 function before(a: First, b: First, { now, inTurn }: Eligible): number {
   const age = ({ queue, due }: First) => (now - due) * (queue === 'finished' ? FINISHED : 1);

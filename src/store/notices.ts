@@ -1,11 +1,11 @@
-import type { Selectable } from 'kysely';
 import { entity } from '../model/change.ts';
 import type { StandingComment } from '../model/comment.ts';
 import type { ItemKey } from '../model/item.ts';
 import { json } from './entities.ts';
+import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
+import type { KeptRow } from './kept-tables.ts';
 import { areUnderWay } from './outbox.ts';
 import type { Scope } from './scope.ts';
-import type { Tables } from './tables.ts';
 
 /**
  * What is to be written to a vendor about one item: a comment that names its tasks, or its closing. Level-triggered: one row
@@ -15,7 +15,7 @@ import type { Tables } from './tables.ts';
  *   waiting → refused   the vendor refused it for good; tried again at the next start, and when another text is wanted
  *   done, refused → waiting  something else is wanted
  */
-export type NoticeRow = Selectable<Tables['notices']>;
+export type NoticeRow = KeptRow<'notices'>;
 
 interface Wish {
   readonly itemKey: ItemKey;
@@ -35,36 +35,28 @@ export async function wantNotice(query: Scope, { itemKey, kind, connection, want
   const state = wanted === done ? 'done' : 'waiting';
   if (row?.wanted === wanted && row.done === done) return;
   const set = { connection, wanted, done, state, not_before: 0, attempts: 0, error: null } as const;
-  await query
-    .insertInto('notices')
-    .values({ item_key: itemKey, kind, ...set })
-    .onConflict((conflict) => conflict.columns(['workspace', 'item_key', 'kind']).doUpdateSet(set))
-    .execute();
+  await saveRows(query, 'notices', [{ item_key: itemKey, kind, ...set, standing: row?.standing ?? null }]);
 }
 
 /** A closing that was carried out does not count any more: what is reopened at the workspace may be closed once more. */
 export async function forgetNotice(query: Scope, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<void> {
-  await query.deleteFrom('notices').where('item_key', '=', itemKey).where('kind', '=', kind).execute();
+  if (await findNotice(query, itemKey, kind)) await removeRows(query, 'notices', [{ item_key: itemKey, kind }]);
 }
 
 /** What was never written need not be until all of it is known. */
 export async function deferComment(query: Scope, itemKey: ItemKey): Promise<void> {
-  await query
-    .deleteFrom('notices')
-    .where('item_key', '=', itemKey)
-    .where('kind', '=', 'comment')
-    .where('done', 'is', null)
-    .where('attempts', '=', 0)
-    .execute();
+  const row = await findNotice(query, itemKey, 'comment');
+  if (row?.done === null && row.attempts === 0) await removeRows(query, 'notices', [row]);
 }
 
 async function findNotice(query: Scope, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<NoticeRow | undefined> {
-  return query
-    .selectFrom('notices')
-    .selectAll()
-    .where('item_key', '=', itemKey)
-    .where('kind', '=', kind)
-    .executeTakeFirst();
+  const rows = await rowsWhere(query, 'notices', 'item_key', [itemKey]);
+  return rows.find((row) => row.kind === kind);
+}
+
+/** Reads at once what is known of the notices of these items, for those who will ask for it. */
+export async function expectNotices(query: Scope, itemKeys: readonly ItemKey[]): Promise<void> {
+  await rowsWhere(query, 'notices', 'item_key', itemKeys);
 }
 
 /** Those of an item. */

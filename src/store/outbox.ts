@@ -1,10 +1,14 @@
-import type { Selectable, Updateable } from 'kysely';
+import type { Updateable } from 'kysely';
+import { piecesOf } from '../lib/pieces.ts';
 import type { Effect } from '../model/change.ts';
 import { readCounts, sumOf } from './counts.ts';
+import { AT_ONCE } from './in-pieces.ts';
+import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
+import type { KeptRow } from './kept-tables.ts';
 import type { Scope } from './scope.ts';
 import type { Tables } from './tables.ts';
 
-export type OutboxRow = Selectable<Tables['outbox']>;
+export type OutboxRow = KeptRow<'outbox'>;
 export type OutboxUpdate = Updateable<Tables['outbox']>;
 
 /** A delivery that waits for a change: for lag, and to follow one delivery through the log. */
@@ -38,19 +42,18 @@ export interface Difference {
 const MOST_WAITING = 100;
 
 export async function findChange(query: Scope, entity: string): Promise<OutboxRow | undefined> {
-  return query.selectFrom('outbox').selectAll().where('entity', '=', entity).executeTakeFirst();
+  const [row] = await findChanges(query, [entity]);
+  return row;
+}
+
+/** Those of these entities that differ. */
+export async function findChanges(query: Scope, entities: readonly string[]): Promise<readonly OutboxRow[]> {
+  return rowsWhere(query, 'outbox', 'entity', entities);
 }
 
 /** Whether one of these is to be sent, or was and nobody knows what became of it. What waits for a person is not. */
 export async function areUnderWay(query: Scope, entities: readonly string[]): Promise<boolean> {
-  const row = await query
-    .selectFrom('outbox')
-    .select('entity')
-    .where('entity', 'in', entities)
-    .where('state', '!=', 'held')
-    .limit(1)
-    .executeTakeFirst();
-  return row !== undefined;
+  return (await findChanges(query, entities)).some(({ state }) => state !== 'held');
 }
 
 /**
@@ -60,24 +63,25 @@ export async function areUnderWay(query: Scope, entities: readonly string[]): Pr
  */
 export async function addDifference(query: Scope, difference: Difference): Promise<void> {
   const present = await findChange(query, difference.entity);
-  if (present === undefined) return insert(query, difference);
+  await saveRows(query, 'outbox', [present === undefined ? changeOf(difference) : merged(present, difference)]);
+}
+
+function merged(present: OutboxRow, difference: Difference): OutboxRow {
   // The first ones are kept: a request in flight counts those that it serves from the start.
   const waiting = JSON.stringify([...readWaiting(present), ...difference.waiting].slice(0, MOST_WAITING));
   const effect = difference.effect ?? null;
-  const merged = { waiting, effect, weight: Math.max(present.weight, difference.weight), ...lift(present, difference) };
-  const update = query.updateTable('outbox').where('entity', '=', difference.entity);
+  const weight = Math.max(present.weight, difference.weight);
+  const lifted = lift(present, difference);
+  const next = { ...present, waiting, effect, weight, ...lifted };
   if (present.state === 'pending') {
     const guard = present.effect === effect ? present.guard : freshGuard(difference);
-    await update.set({ due: dueOf(present, difference), ...merged, guard }).execute();
-  } else if (present.state === 'held' && !isRenewed(present, difference)) {
-    await update.set(merged).execute();
-  } else if (present.state === 'held') {
-    const { since, due } = difference;
-    const anew = { state: 'pending', since, due, attempts: 0, not_before: 0, error: null } as const;
-    await update.set({ ...merged, ...anew, guard: freshGuard(difference) }).execute();
-  } else {
-    await update.set({ ...merged, next_since: present.next_since ?? difference.since }).execute();
+    return { ...next, due: lifted?.due ?? dueOf(present, difference), guard };
   }
+  if (present.state !== 'held') return { ...next, next_since: present.next_since ?? difference.since };
+  if (!isRenewed(present, difference)) return next;
+  const { since, due } = difference;
+  const anew = { state: 'pending', since, due, attempts: 0, not_before: 0, error: null } as const;
+  return { ...next, ...anew, guard: freshGuard(difference) };
 }
 
 /** Never later than the patience with it lasts, and never pulled back from where an earlier event has put it. */
@@ -94,32 +98,36 @@ function isRenewed(present: OutboxRow, { renewed = false, effect = null }: Diffe
  * What somebody waits for leaves the lane of backfills, as new as what brought it, and never goes back there. For a read somebody
  * waits who wished for it in another lane.
  */
-function lift(present: OutboxRow, { kind, lane, waiting, since, due }: Difference): OutboxUpdate {
+function lift(present: OutboxRow, { kind, lane, waiting, since, due }: Difference) {
   const isWaitedFor = waiting.length > 0 || (kind === 'read' && lane !== 'backfill');
-  return present.lane === 'backfill' && isWaitedFor ? { lane, since, due } : {};
+  return present.lane === 'backfill' && isWaitedFor ? { lane, since, due } : undefined;
 }
 
 function freshGuard({ confirmed }: Difference): OutboxRow['guard'] {
   return confirmed ? 'confirmed' : null;
 }
 
-async function insert(query: Scope, difference: Difference): Promise<void> {
-  const { notBefore, renewed: _, confirmed: __, longest: ___, waiting, ...columns } = difference;
-  const guard = freshGuard(difference);
-  await query
-    .insertInto('outbox')
-    .values({ ...columns, guard, not_before: notBefore ?? 0, state: 'pending', waiting: JSON.stringify(waiting) })
-    .execute();
+function changeOf(difference: Difference): OutboxRow {
+  const { notBefore, renewed: _, confirmed: __, longest: ___, waiting, effect = null, ...columns } = difference;
+  return {
+    ...columns,
+    effect,
+    guard: freshGuard(difference),
+    not_before: notBefore ?? 0,
+    state: 'pending',
+    waiting: JSON.stringify(waiting),
+    attempts: 0,
+    sent: null,
+    sent_at: null,
+    next_since: null,
+    error: null,
+  };
 }
 
 /** The difference vanished before it was sent. A request in flight, or of unknown fate, settles its own row. */
 export async function dropDifference(query: Scope, entity: string): Promise<void> {
-  await query
-    .deleteFrom('outbox')
-    .where('entity', '=', entity)
-    .where('state', 'in', ['pending', 'held'])
-    .where('sent', 'is', null)
-    .execute();
+  const row = await findChange(query, entity);
+  if (row && row.sent === null && (row.state === 'pending' || row.state === 'held')) await removeChange(query, entity);
 }
 
 /** Requests that wait or are on the wire. */
@@ -155,22 +163,27 @@ export async function countBackfilled(query: Scope): Promise<{ pending: number; 
 
 /** A person wants these sent: now, and whatever the mass-change guard says. */
 export async function hurry(query: Scope, entities: readonly string[]): Promise<void> {
-  for (const entity of entities) {
+  for (const some of piecesOf(entities, AT_ONCE)) {
     await query
       .updateTable('outbox')
       .set(({ ref }) => ({ state: 'pending', guard: 'confirmed', due: ref('since'), error: null }))
-      .where('entity', '=', entity)
+      .where('entity', 'in', some)
       .where(({ or, eb }) => or([eb('state', '=', 'pending'), eb('guard', '=', 'held')]))
       .execute();
   }
 }
 
+/** Without a look at it. */
 export async function updateChange(query: Scope, entity: string, set: OutboxUpdate): Promise<void> {
   await query.updateTable('outbox').set(set).where('entity', '=', entity).execute();
 }
 
+export async function saveChange(query: Scope, row: OutboxRow): Promise<void> {
+  await saveRows(query, 'outbox', [row]);
+}
+
 export async function removeChange(query: Scope, entity: string): Promise<void> {
-  await query.deleteFrom('outbox').where('entity', '=', entity).execute();
+  await removeRows(query, 'outbox', [{ entity }]);
 }
 
 export function readWaiting(row: Pick<OutboxRow, 'waiting'>): Waiting[] {

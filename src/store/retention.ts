@@ -1,8 +1,48 @@
+import { type SelectQueryBuilder, sql } from 'kysely';
 import { prefixWithin } from './inbox.ts';
-import type { Scope } from './scope.ts';
+import type { Scope, Sql } from './scope.ts';
+import type { Schema } from './tables.ts';
 
 /** Bytes of bodies that are freed in one statement: SQLite goes through all their pages. */
 const MOST_BYTES = 8 * 1024 * 1024;
+
+/** Word for word the condition of the index `inbox_bodies`, which would not serve otherwise. */
+const BODY_IS_KEPT = sql<boolean>`settled_at is not null and body is not null`;
+const SETTLED = ['applied', 'superseded', 'ignored'] as const;
+
+/** Of these workspaces, those of which `purgeBodies` would purge some. */
+export function withOldBodies(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
+  return having(query, workspaces, (inbox) =>
+    inbox.where(BODY_IS_KEPT).where('settled_at', '<', before).where('state', 'in', SETTLED),
+  );
+}
+
+/** Of these workspaces, those of which `deleteDeliveries` would delete some. */
+export function withOldDeliveries(
+  query: Sql,
+  workspaces: readonly number[],
+  before: number,
+): Promise<readonly number[]> {
+  return having(query, workspaces, (inbox) => inbox.where('received_at', '<', before).where('state', '!=', 'pending'));
+}
+
+type Inbox = SelectQueryBuilder<Schema, 'inbox' | 'workspaces', object>;
+
+async function having(
+  query: Sql,
+  workspaces: readonly number[],
+  old: (inbox: Inbox) => Inbox,
+): Promise<readonly number[]> {
+  const rows = await query
+    .selectFrom('workspaces')
+    .select('id')
+    .where('id', 'in', workspaces)
+    .where(({ exists, selectFrom }) =>
+      exists(old(selectFrom('inbox').whereRef('inbox.workspace', '=', 'workspaces.id')).select('inbox.id')),
+    )
+    .execute();
+  return rows.map(({ id }) => id);
+}
 
 /**
  * Empties the bodies of deliveries that were settled before `before`, at most `most` of them; returns how many, 0 where
@@ -12,11 +52,9 @@ export async function purgeBodies(query: Scope, before: number, most: number): P
   const old = await query
     .selectFrom('inbox')
     .select(({ fn }) => ['id', fn<number>('length', ['body']).as('bytes')])
-    // Word for word the condition of the index `inbox_bodies`, which would not serve otherwise.
-    .where('settled_at', 'is not', null)
-    .where('body', 'is not', null)
+    .where(BODY_IS_KEPT)
     .where('settled_at', '<', before)
-    .where('state', 'in', ['applied', 'superseded', 'ignored'])
+    .where('state', 'in', SETTLED)
     .orderBy('settled_at')
     .limit(most)
     .execute();

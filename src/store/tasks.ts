@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import type { Task } from '../model/task.ts';
+import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
 import type { Scope } from './scope.ts';
 
 /** The cached tasks of these keys. Keys that are no task cost nothing more than this look. */
 export async function tasksByKeys(query: Scope, keys: readonly string[]): Promise<Map<string, Task>> {
-  if (keys.length === 0) return new Map();
-  const rows = await query.selectFrom('tasks').select(['key', 'fields']).where('key', 'in', keys).execute();
+  const rows = await rowsWhere(query, 'tasks', 'key', keys);
   return new Map(rows.map((row) => [row.key, JSON.parse(row.fields) as Task]));
 }
 
@@ -35,41 +35,38 @@ export async function highestTaskKeys({ whole, workspace }: Scope): Promise<stri
 
 /** @param seenAt when the workspace said so, epoch milliseconds */
 export async function saveTask(query: Scope, task: Task, seenAt: number): Promise<void> {
-  const { key, source, status } = task;
-  const row = { key, source, status, fields: JSON.stringify(task), seen_at: seenAt };
-  await query
-    .insertInto('tasks')
-    .values({ task_id: task.taskId, ...row })
-    .onConflict((conflict) => conflict.columns(['workspace', 'task_id']).doUpdateSet(row))
-    .execute();
+  const { taskId, key, source, status } = task;
+  const row = { task_id: taskId, key, source, status, fields: JSON.stringify(task), seen_at: seenAt };
+  await saveRows(query, 'tasks', [row]);
 }
 
-/** Unless it was seen since `before`, epoch milliseconds. @returns whether it was forgotten */
-export async function forgetTask(query: Scope, taskId: string, before: number): Promise<boolean> {
-  const { numDeletedRows } = await query
-    .deleteFrom('tasks')
-    .where('task_id', '=', taskId)
-    .where('seen_at', '<=', before)
-    .executeTakeFirst();
-  return numDeletedRows > 0n;
+/** Unless they were seen since `before`, epoch milliseconds. @returns the keys of those that were forgotten */
+export async function forgetTasks(query: Scope, taskIds: readonly string[], before: number): Promise<string[]> {
+  const rows = await rowsWhere(query, 'tasks', 'task_id', taskIds);
+  const gone = rows.filter(({ seen_at }) => seen_at <= before);
+  await removeRows(query, 'tasks', gone);
+  return gone.map(({ key }) => key);
 }
 
 export async function tasksByIds(query: Scope, taskIds: readonly string[]): Promise<Task[]> {
-  if (taskIds.length === 0) return [];
-  const rows = await query.selectFrom('tasks').select('fields').where('task_id', 'in', taskIds).execute();
+  const rows = await rowsWhere(query, 'tasks', 'task_id', taskIds);
   return rows.map((row) => JSON.parse(row.fields) as Task);
 }
 
 /** Which of these tasks exist. */
 export async function existingTasks(query: Scope, taskIds: readonly string[]): Promise<Set<string>> {
-  if (taskIds.length === 0) return new Set();
-  const rows = await query.selectFrom('tasks').select('task_id').where('task_id', 'in', taskIds).execute();
+  const rows = await rowsWhere(query, 'tasks', 'task_id', taskIds);
   return new Set(rows.map((row) => row.task_id));
+}
+
+/** Reads at once what is known of the tasks of these sources, for those who will ask for them. */
+export async function expectSources(query: Scope, sources: readonly string[]): Promise<void> {
+  await rowsWhere(query, 'tasks', 'source', sources);
 }
 
 /** The task that was made for an item: the oldest, where there are several. */
 export async function taskOfSource(query: Scope, source: string): Promise<Task | undefined> {
-  const rows = await query.selectFrom('tasks').select('fields').where('source', '=', source).execute();
+  const rows = await rowsWhere(query, 'tasks', 'source', [source]);
   return rows.map((row) => JSON.parse(row.fields) as Task).toSorted(byAge)[0];
 }
 

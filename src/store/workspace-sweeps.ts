@@ -1,14 +1,14 @@
-import type { Selectable } from 'kysely';
 import { FINDINGS, type Finding } from '../model/foreign-edits.ts';
 import type { EntityRow } from './entities.ts';
+import { removeRows, rowsWhere, rowsWritten, saveRows } from './kept-rows.ts';
+import { ALL, type KeptRow } from './kept-tables.ts';
 import { type Scope, type Sql, scopeOf } from './scope.ts';
-import type { Tables } from './tables.ts';
 
 /**
  * A round of the workspace sweep. It begins with a row and with wishes for two lists; their answers bring it on, whenever they
  * come and whatever restarts lie between, and end it when both have been compared with what is known.
  */
-export type Sweep = Selectable<Tables['workspace_sweeps']>;
+export type Sweep = KeptRow<'workspace_sweeps'>;
 
 /** @returns the round that runs, begun now where none did */
 export async function beginSweep(
@@ -30,12 +30,16 @@ export async function beginSweep(
 }
 
 export async function openSweep(query: Scope): Promise<Sweep | undefined> {
-  return query.selectFrom('workspace_sweeps').selectAll().where('finished_at', 'is', null).executeTakeFirst();
+  return (await rounds(query)).find(({ finished_at }) => finished_at === null);
 }
 
 /** The round that began last: what is found outside its lists, such as links of work items, is told with it. */
 async function latestSweep(query: Scope): Promise<Sweep | undefined> {
-  return query.selectFrom('workspace_sweeps').selectAll().orderBy('id', 'desc').limit(1).executeTakeFirst();
+  return (await rounds(query)).toSorted((left, right) => right.id - left.id)[0];
+}
+
+function rounds(query: Scope): Promise<readonly Sweep[]> {
+  return rowsWhere(query, 'workspace_sweeps', 'workspace', [ALL]);
 }
 
 /** The list of tasks has been compared. */
@@ -82,13 +86,15 @@ async function update(query: Scope, sweep: Sweep, now: number): Promise<Sweep | 
   const next = isDone ? { ...sweep, finished_at: now } : sweep;
   await save(query, next);
   if (!isDone) return undefined;
-  await query.deleteFrom('workspace_sweeps').where('id', '<', sweep.id).execute();
+  const before = (await rounds(query)).filter(({ id }) => id < sweep.id);
+  await removeRows(query, 'workspace_sweeps', before);
+  await rowsWritten(query);
   await query.deleteFrom('workspace_findings').where('sweep', '<', sweep.id).execute();
   return next;
 }
 
-async function save(query: Scope, { id, ...rest }: Sweep): Promise<void> {
-  await query.updateTable('workspace_sweeps').set(rest).where('id', '=', id).execute();
+async function save(query: Scope, sweep: Sweep): Promise<void> {
+  await saveRows(query, 'workspace_sweeps', [sweep]);
 }
 
 /** Told with the round that began last; where none ever did, nobody asked for it. */
@@ -100,11 +106,7 @@ export async function addFindings(
   const sweep = findings.length === 0 ? undefined : await latestSweep(query);
   if (!sweep) return;
   const rows = findings.map(({ what, entity }) => ({ sweep: sweep.id, what, entity, found_at: now }));
-  await query
-    .insertInto('workspace_findings')
-    .values(rows)
-    .onConflict((conflict) => conflict.columns(['workspace', 'sweep', 'entity', 'what']).doUpdateSet({ found_at: now }))
-    .execute();
+  await saveRows(query, 'workspace_findings', rows);
 }
 
 /** Rows compared in one transaction. */

@@ -86,8 +86,9 @@ export function guardDoors(server: Server, options: DoorOptions): readonly Guard
     );
   });
   server.addHook('preHandler', (request, reply, done) => {
+    if (!isChange(request) || !needsOf(request).form) return done();
     const caller = request.getDecorator<Caller | null>(CALLER);
-    if (!caller?.session || !isChange(request) || !needsOf(request).form) return done();
+    if (!caller?.session) return done();
     if (isPageToken(caller.session, formOf(request).get('page'))) return done();
     refuse(request, reply, 'stale_page');
   });

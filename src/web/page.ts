@@ -1,6 +1,7 @@
 import type { BackfillStatus } from '../store/backfills.ts';
 import type { ChangeRow, DeliveryRow, Failure, GoneItem } from '../store/status.ts';
 import { documentOf } from './document.ts';
+import { helpOf } from './help.ts';
 import { html, type Markup } from './html.ts';
 import type {
   BrokenWorkspace,
@@ -235,7 +236,7 @@ ${rows}
 
 function failure(given: Failure | null): Markup {
   if (!given) return html`<span class="none">–</span>`;
-  return html`<span class="bad"><code>${given.code}</code></span> ${given.message}
+  return html`<span class="bad"><a href="${helpOf(given.code)}"><code>${given.code}</code></a></span> ${given.message}
 ${given.hint ? html`<div class="hint">${given.hint}</div>` : null}`;
 }
 

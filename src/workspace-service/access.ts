@@ -10,7 +10,7 @@ import type { Role, ServiceTables } from './tables.ts';
 export interface Caller {
   readonly kind: 'key' | 'token';
   readonly credentialId: string;
-  /** The user bound to the credential: for a key its creator (G8). */
+  /** The user bound to the credential: for a key its creator (W35). */
   readonly userId: string;
   /** Null: a token that is bound to no workspace. */
   readonly workspaceId: string | null;
@@ -21,7 +21,7 @@ export interface Caller {
 }
 
 /**
- * Checks credentials (section 5). A credential that was seen is kept in memory by the hash of its secret, so that a
+ * Checks credentials (W13, W14). A credential that was seen is kept in memory by the hash of its secret, so that a
  * request costs no query; a revocation forgets it in the same step.
  */
 export interface Access {
@@ -84,7 +84,7 @@ function bearerOf(authorization: string | undefined): string {
   return secret;
 }
 
-/** One body for missing, wrong, revoked and expired credentials (G28). */
+/** One body for missing, wrong, revoked and expired credentials (W26). */
 function unauthorized(): ApiError {
   return new ApiError('unauthorized', 'missing or invalid credentials', { 'www-authenticate': 'Bearer' });
 }
@@ -143,7 +143,7 @@ function noteUse(deps: AccessDeps, lastUse: Map<string, number>, apiKeyId: strin
     .catch((error: unknown) => deps.logger.warn({ err: error, apiKeyId }, 'the last use of a key was not noted'));
 }
 
-/** The workspace that a path names (sections 1 and 5; G28, G34). Throws 403. */
+/** The workspace that a path names (W1, W2, W3, W26). Throws 403. */
 export async function resolveWorkspace(
   database: Database<ServiceTables>,
   caller: Caller,
@@ -167,14 +167,14 @@ function forbiddenWorkspace(): ApiError {
   return new ApiError('workspace_forbidden', 'the credential gives no access to this workspace');
 }
 
-/** Key management is for owners and admins in person (section 5.5; G28). */
+/** Key management is for owners and admins in person (W21, W26). */
 export function requireAdmin(caller: Caller): void {
   if (caller.kind === 'key')
     throw new ApiError('oauth_token_required', 'an OAuth token of an owner or admin is required');
   if (caller.role === 'member') throw new ApiError('forbidden', 'only owners and admins may do this');
 }
 
-/** Agents act for people: they come with a person's token (section 5.6; G24). */
+/** Agents act for people: they come with a person's token (W62, W63). */
 export function requireUser(caller: Caller): void {
   if (caller.kind === 'key') throw new ApiError('api_key_not_allowed', 'an OAuth token of a member is required');
 }

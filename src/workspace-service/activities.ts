@@ -7,7 +7,7 @@ import type { ServiceTables } from './tables.ts';
 
 type Row = Omit<Selectable<ServiceTables['activities']>, 'seq'>;
 
-/** What an agent reports of a session (G24). A report changes no state: that is done through the claim. */
+/** What an agent reports of a session (W63). A report changes no state: that is done through the claim. */
 export function activityHandlers(service: Service): Handlers<'listActivities' | 'addActivity'> {
   return {
     listActivities: (call) => listActivities(service, call),

@@ -39,7 +39,7 @@ export interface StartCredentials {
 
 /**
  * What is done on the machine that runs the service, not over HTTP: how workspaces, users, teams and OAuth tokens come
- * to be is outside the specification (G25). Adding what is there already changes nothing but names and roles.
+ * to be is left open by the API (W18). Adding what is there already changes nothing but names and roles.
  */
 export interface Administration {
   addWorkspace(workspaceId?: string): Promise<string>;

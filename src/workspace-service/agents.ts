@@ -9,7 +9,7 @@ import type { ServiceTables } from './tables.ts';
 type AgentRow = Omit<Selectable<ServiceTables['agents']>, 'seq'>;
 type HarnessRow = Omit<Selectable<ServiceTables['harnesses']>, 'seq'>;
 
-/** Profiles of agents and the programs that run them (section 5.6; G24). */
+/** Profiles of agents and the programs that run them (W62, W63). */
 export function agentHandlers(
   service: Service,
 ): Handlers<

@@ -1,6 +1,6 @@
 import { type ApiErrorCode, ERROR_CODES } from '../workspace/contract.ts';
 
-/** A refusal, as the client is told: becomes the error object (section 2). The status belongs to the code. */
+/** A refusal, as the client is told: becomes the error object (W66). The status belongs to the code. */
 export class ApiError extends Error {
   readonly errorCode: ApiErrorCode;
   readonly status: number;

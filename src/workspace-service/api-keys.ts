@@ -45,7 +45,7 @@ async function createApiKey(service: Service, { workspaceId, caller, body }: Cal
   return { status: 201, body: { ...apiKeyOf(row), secret } };
 }
 
-/** Effective at once (section 3): the next request with the key is refused. */
+/** Effective at once (W22): the next request with the key is refused. */
 async function revokeApiKey(service: Service, { workspaceId, ids }: Call<'revokeApiKey'>) {
   const known = await service.commits.run((write) => revokeKey(write, service, workspaceId, ids.apiKeyId));
   if (!known) throw notFound('API key');

@@ -42,7 +42,7 @@ export interface MintedToken {
  * What is done to a service's database from another process, also while the service runs: each is one short
  * transaction of SQLite, and the service reads such rows when they are used, so it holds at once.
  *
- * Mints an OAuth token (gaps G25). A user who is not there yet becomes a member with this role.
+ * Mints an OAuth token (W18). A user who is not there yet becomes a member with this role.
  * Throws `not_found` without a database or workspace, `usage` where the workspace must be named.
  *
  * @param ttl milliseconds

@@ -5,7 +5,7 @@ import { ApiError, invalid } from './api-error.ts';
 
 const VERSION_HEADER_READ = VERSION_HEADER.toLowerCase();
 
-/** An absent version means 2; any other is refused (G33). Throws 400. */
+/** An absent version means 2; any other is refused (W6). Throws 400. */
 export function checkVersion(headers: IncomingHttpHeaders): void {
   const version = headers[VERSION_HEADER_READ];
   if (version === undefined || version === API_VERSION) return;

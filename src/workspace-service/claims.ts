@@ -7,7 +7,7 @@ import { LEASE, settleLeases } from './leases.ts';
 import { findSession, invalidTransition, moveSession } from './session-rows.ts';
 import { CLAIM_EVENTS, type ClaimEvent } from './session-states.ts';
 
-/** Who works on a session: a lease, renewed by the heartbeat of its harness (G24). */
+/** Who works on a session: a lease, renewed by the heartbeat of its harness (W63). */
 export function claimHandlers(
   service: Service,
 ): Handlers<'claimSession' | 'completeClaim' | 'failClaim' | 'releaseClaim'> {

@@ -32,7 +32,7 @@ export interface NewToken {
 const SECRET_BYTES = 32;
 const PREFIX_SHOWN = 10;
 
-/** Adds an active key. The secret is in the answer and nowhere else. Throws 409 at the 21st (section 2; G28). */
+/** Adds an active key. The secret is in the answer and nowhere else. Throws 409 at the 21st (W20, W26). */
 export async function insertKey(write: Write, mint: Mint, key: NewKey) {
   await refuseTooMany(write, key.workspaceId);
   const secret = `wsk_${mint.random.bytes(SECRET_BYTES).toString('base64url')}`;

@@ -5,7 +5,7 @@ import { placesOf } from './places.ts';
 export type TextOperation = CheckedBody<Routes['patchDocument']>['ops'][number];
 
 /**
- * Applies operations in order, each to the text that the ones before it have made (section 2, Document; G15).
+ * Applies operations in order, each to the text that the ones before it have made (W43, W49).
  * Pure, and all or nothing: the text is returned only when every operation found its one place. Nothing but the
  * places named is touched: line ends stay as they are, and since texts are well-formed no surrogate pair is cut.
  * The running text may be longer than a document in between; only the result counts.

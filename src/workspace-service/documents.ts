@@ -181,7 +181,7 @@ export function recordDocument(
   return service.events.record(write, { type, workspaceId, caller, resource: { id, taskId }, body });
 }
 
-/** A task that a body names, unlike one that the path names, is part of the request: 400, like unknown users (G8). */
+/** A task that a body names, unlike one that the path names, is part of the request: 400, like unknown users (W35). */
 async function refuseUnknownTask(write: Write, workspaceId: string, taskId: string): Promise<void> {
   const known = await write
     .selectFrom('tasks')

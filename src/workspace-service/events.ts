@@ -7,7 +7,7 @@ import type { Write } from './commits.ts';
 import { newId, timeNow } from './context.ts';
 import { readStrings } from './strings.ts';
 
-/** One change, to be told to whoever subscribed (section 6; G26). */
+/** One change, to be told to whoever subscribed (W64, W65). */
 interface ServiceEvent {
   readonly type: WebhookEventType;
   readonly workspaceId: string;

@@ -14,7 +14,7 @@ interface Entered {
   readonly counted: Promise<void> | undefined;
 }
 
-/** The two addresses of a file (section 2, Signed upload URL; G21): its bytes in, once and by signature; out, by bearer. */
+/** The two addresses of a file (W50, W51): its bytes in, once and by signature; out, by bearer. */
 export function addFileTransfer(
   server: Server,
   service: Service,

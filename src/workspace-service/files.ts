@@ -13,7 +13,7 @@ export type UploadedFile = Selectable<ServiceTables['files']> & { digest: string
 export const UPLOAD_ADDRESS = `${BASE_PATH}/uploads/:fileId`;
 export const ASSET_ADDRESS = `${BASE_PATH}/workspaces/:workspaceId/assets/:fileId`;
 
-/** An upload address is valid for 15 minutes (G21). */
+/** An upload address is valid for 15 minutes (W51). */
 const UPLOAD_WINDOW = 15 * 60_000;
 
 export function fileHandlers(service: Service): Handlers<'createUploadUrl'> {

@@ -2,7 +2,7 @@ import type { Write } from './commits.ts';
 import type { Query, Service } from './context.ts';
 import { CLAIM_EVENTS } from './session-states.ts';
 
-/** How long a claim holds without a heartbeat of its harness, milliseconds (G24). */
+/** How long a claim holds without a heartbeat of its harness, milliseconds (W63). */
 export const LEASE = 60_000;
 
 /** The database knows a claim as live until somebody looks; see `settleLeases`. */

@@ -7,7 +7,7 @@ export interface Page {
   readonly after: number | undefined;
 }
 
-/** Keyset pages: they neither skip nor repeat rows when others are added meanwhile (G31). Throws 400. */
+/** Keyset pages: they neither skip nor repeat rows when others are added meanwhile (W10). Throws 400. */
 export function pageOf(query: { limit?: number; cursor?: string }): Page {
   return {
     limit: query.limit ?? LIMITS.page.default,

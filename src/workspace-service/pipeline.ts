@@ -17,7 +17,7 @@ import type { Statistics } from './statistics.ts';
 /**
  * What every request passes, in this order: credentials (401), quota (429), version (400), route (404, 405), body size
  * (413), rights (403), workspace (403), schemas (400), handler, `ETag`. 401 and 429 count nothing; whatever passes
- * both has been counted, however it ends (G29), and its answer waits until the count is durable.
+ * both has been counted, however it ends (W72), and its answer waits until the count is durable.
  */
 export interface PipelineDeps {
   readonly service: Service;
@@ -78,7 +78,7 @@ async function admit(deps: PipelineDeps, request: ServerRequest): Promise<void> 
   checkVersion(request.headers);
 }
 
-/** API keys share their workspace's quota; OAuth tokens have none (G29, G30). Throws 429. */
+/** API keys share their workspace's quota; OAuth tokens have none (W72, W73). Throws 429. */
 function count(deps: PipelineDeps, caller: Caller): Promise<void> | undefined {
   if (caller.kind !== 'key' || caller.workspaceId === null) return undefined;
   try {

@@ -4,7 +4,7 @@ import type { Call, Service } from './context.ts';
 import { refusalOfProvider } from './provider-refusals.ts';
 import { findMemberAccess } from './provider-tokens.ts';
 
-/** A member at a git provider: whatever is written there is written with the member's own token (section 4). */
+/** A member at a git provider: whatever is written there is written with the member's own token (W56). */
 export interface MemberAtProvider {
   readonly git: GitProvider;
   readonly access: MemberAccess;

@@ -12,7 +12,7 @@ export interface ProviderFields {
 const ACCOUNT_UUID =
   /^(?:\{[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
-/** What only one provider has or lacks (section 2, Pull request; G17, G19). Throws 400. */
+/** What only one provider has or lacks (W54, W58, W60). Throws 400. */
 export function checkProviderFields(fields: ProviderFields): void {
   if (fields.provider !== 'bitbucket') {
     if (fields.state === 'declined') throw invalid('state: only Bitbucket has declined');
@@ -30,7 +30,7 @@ export function stateAt(provider: string, state: string | undefined): string | u
   return provider === 'bitbucket' && state === 'closed' ? 'declined' : state;
 }
 
-/** Declined is final (section 3). Throws 409. */
+/** Declined is final (W55). Throws 409. */
 export function refuseDeclined(present: { readonly state: string }): void {
   if (present.state !== 'declined') return;
   throw new ApiError('pull_request_declined', 'a declined pull request cannot be changed or reopened');

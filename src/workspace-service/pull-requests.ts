@@ -83,7 +83,7 @@ async function listPullRequests(
   return { pullRequests: given.map(pullRequestOf), nextCursor };
 }
 
-/** With `identifier` a record, without it a new request on the provider (G18). */
+/** With `identifier` a record, without it a new request on the provider (W59). */
 async function createPullRequest(service: Service, call: Call<'createPullRequest'>) {
   const { body, workspaceId, caller } = call;
   checkProviderFields(body);
@@ -106,7 +106,7 @@ async function openPullRequest(service: Service, call: Call<'createPullRequest'>
   return { status: 201, body: record };
 }
 
-/** A person's edit: on the provider first, where the member has a token there; otherwise of the record only (G18). */
+/** A person's edit: on the provider first, where the member has a token there; otherwise of the record only (W59). */
 async function updatePullRequest(service: Service, call: Call<'updatePullRequest'>) {
   const { body, workspaceId } = call;
   checkProviderFields(body);

@@ -106,7 +106,7 @@ function longest(quota: Quota): number {
   return Math.max(quota.window, quota.burstWindow);
 }
 
-/** `n` is whole seconds, rounded up, at least 1 (section 7, G29). */
+/** `n` is whole seconds, rounded up, at least 1 (W68, W72). */
 function rateLimited(wait: number): ApiError {
   const seconds = Math.max(1, Math.ceil(wait / 1_000));
   return new ApiError('rate_limit_exceeded', `standard rate limit exceeded, retry in ${seconds} seconds`, {

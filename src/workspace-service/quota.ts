@@ -1,4 +1,4 @@
-/** Both caps of a workspace (section 8). A cap of 0 lifts it. Lengths are milliseconds. */
+/** Both caps of a workspace (W69, W70). A cap of 0 lifts it. Lengths are milliseconds. */
 export interface Quota {
   readonly requests: number;
   readonly window: number;

@@ -62,7 +62,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** No request is sent from the page, and no key is asked for: keys do not belong into browsers (section 5.9). */
+/** No request is sent from the page, and no key is asked for: keys do not belong into browsers (W17). */
 const START = `const none = () => () => null;
 SwaggerUIBundle({
   url: ${JSON.stringify(OPENAPI_ADDRESS)},

@@ -164,7 +164,7 @@ async function assemble(
 /** How long providers are waited for at the end, milliseconds: less than what an orchestrator grants. */
 const GRACE = 5_000;
 
-/** What a receiver has to answer, milliseconds (G26). */
+/** What a receiver has to answer, milliseconds (W65). */
 const PATIENCE = 3_000;
 
 function webhookClient({ steps = noSteps, meter = silentMeter, allowPrivateWebhooks }: WorkspaceServiceOptions) {

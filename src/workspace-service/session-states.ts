@@ -1,9 +1,9 @@
 import type { SESSION_STATES } from '../workspace/contract.ts';
 
-/** States of an agent's session (G24). */
+/** States of an agent's session (W63). */
 export type SessionState = (typeof SESSION_STATES)[number];
 
-/** Where a session may go from a state (G24). What stands nowhere on the left is final. */
+/** Where a session may go from a state (W63). What stands nowhere on the left is final. */
 export const TRANSITIONS: Readonly<Record<SessionState, readonly SessionState[]>> = {
   queued: ['pending', 'active', 'cancelled'],
   pending: ['queued', 'active', 'cancelled'],

@@ -9,7 +9,7 @@ import { cutPage, pageOf } from './page.ts';
 import { findSession, invalidTransition, moveSession, type SessionRow } from './session-rows.ts';
 import { isHeld, type SessionState, TRANSITIONS } from './session-states.ts';
 
-/** The work that is queued for an agent, and where it stands (section 5.6; G24). */
+/** The work that is queued for an agent, and where it stands (W62, W63). */
 export function sessionHandlers(
   service: Service,
 ): Handlers<'listSessions' | 'createSession' | 'getSession' | 'updateSession'> {

@@ -42,7 +42,7 @@ export interface ServiceTables {
     token_id: string;
     secret_hash: string;
     user_id: string;
-    /** Null: bound to no workspace; `current` is refused then (G34). */
+    /** Null: bound to no workspace; `current` is refused then (W3). */
     workspace_id: string | null;
     role: Role;
     created_at: Time;

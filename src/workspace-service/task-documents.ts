@@ -15,7 +15,7 @@ import { findTask } from './tasks.ts';
 type Attachment = CheckedBody<Routes['attachDocument']>;
 
 /**
- * Documents of a task (section 2, Task document attachment; G10). A document says in `taskId` to which one task it is
+ * Documents of a task (W40, W44). A document says in `taskId` to which one task it is
  * attached, so there is no row for an attachment: attaching sets it, and moves the document away from another task.
  */
 export function taskDocumentHandlers(

@@ -68,7 +68,7 @@ export async function findTask(query: Query, workspaceId: string, taskId: string
   return row;
 }
 
-/** `all=true` gives every status in one answer; otherwise open work, unless `status` names what is wanted (G22). */
+/** `all=true` gives every status in one answer; otherwise open work, unless `status` names what is wanted (W36). */
 async function listTasks(service: Service, workspaceId: string, query: CheckedQuery<Routes['listTasks']>) {
   const page = query.all ? undefined : pageOf(query);
   let rows = service.database.query.selectFrom('tasks').selectAll().where('workspace_id', '=', workspaceId);
@@ -225,7 +225,7 @@ async function nextNumber(write: Write, statements: Statements, workspaceId: str
   return rows[0]!.value;
 }
 
-/** Unknown users and teams are refused (G8). */
+/** Unknown users and teams are refused (W35). */
 async function checkReferences(
   write: Write,
   workspaceId: string,

@@ -6,7 +6,7 @@ export interface Grant {
   readonly expiresAt: number;
 }
 
-/** Query of an upload address (G21). The signature keeps strangers out before any row is looked at. */
+/** Query of an upload address (W51). The signature keeps strangers out before any row is looked at. */
 export function signGrant(key: Buffer, grant: Grant): string {
   return new URLSearchParams({ expires: String(grant.expiresAt), signature: signatureOf(key, grant) }).toString();
 }

@@ -24,7 +24,7 @@ export interface DeliveryDeps {
   readonly bell: Bell;
 }
 
-/** Pause before each further attempt, milliseconds (G26): at once, after 1 and after 5 minutes; then it is given up. */
+/** Pause before each further attempt, milliseconds (W65): at once, after 1 and after 5 minutes; then it is given up. */
 const PAUSES = [0, 60_000, 300_000] as const;
 /** Subscriptions that are served at the same time. */
 const MOST_AT_ONCE = 16;

@@ -41,7 +41,7 @@ async function listWorkItems(service: Service, { workspaceId, ids }: Call<'listW
   return { status: 200, body: { workItems: rows.map(workItemOf) } };
 }
 
-/** Idempotent by address: a second link with the same one is the first, unchanged (G9). */
+/** Idempotent by address: a second link with the same one is the first, unchanged (W39). */
 async function addWorkItem(service: Service, { workspaceId, ids, body, caller }: Call<'addWorkItem'>) {
   const row: WorkItemRow = {
     work_item_id: newId(service.random, 'wi'),

@@ -78,7 +78,7 @@ function readErrorObject(body: Buffer): { message: string; errorCode?: string } 
 
 /**
  * The delay that the server asks for, milliseconds, bounded: `Retry-After` in seconds, else `<n>` of the message
- * (section 7). It is a hint only; undefined where there is none.
+ * (W68). It is a hint only; undefined where there is none.
  */
 function retryAfter(response: ApiResponse, message: string | undefined): number | undefined {
   const header = response.headers['retry-after']?.trim();

@@ -44,7 +44,7 @@ export interface ApiAnswer<Body> {
 }
 
 /**
- * One method for each route of the contract; each route's own comment names its section, shapes and errors.
+ * One method for each route of the contract; each route's own comment names its rules, shapes and errors.
  *
  * A method resolves with a success only. Otherwise it throws `SyncError` with the server's `status` and `errorCode`:
  * `unauthorized` 401, `forbidden` 403, `not_found` 404, `conflict` 409, `rate_limited` 429 (with `retryAfter`,
@@ -60,7 +60,7 @@ export type WorkspaceClient<Context> = {
 
 export interface ClientOptions<Context> {
   readonly send: Send<Context>;
-  /** The workspace's id, or `current` (section 1). */
+  /** The workspace's id, or `current` (W2). */
   readonly workspaceId: string;
   /** Paths and methods that this server names otherwise; header names are the sender's affair. */
   readonly api?: ApiOverrides;

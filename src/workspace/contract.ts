@@ -12,7 +12,7 @@ import { workItemRoutes } from './contract/work-items.ts';
 
 /**
  * The workspace API, version 2: one definition for both ends. Each route stands once, in the file of its resource
- * under `contract/`, with the section of the specification it comes from.
+ * under `contract/`, with the rules of `contract.md` that it follows.
  *
  * Requests are checked strictly by the service. Answers are read tolerantly by the client: unknown fields are kept,
  * unknown enum values are strings like any other, absent optional fields read as `null`, `[]` or `false`.
@@ -31,10 +31,10 @@ export const ROUTES = {
 export type Routes = typeof ROUTES;
 export type RouteName = keyof Routes;
 
-/** Section 9: sent with every request. */
+/** W5: sent with every request. */
 export const VERSION_HEADER = 'X-Service-Api-Version';
 export const API_VERSION = '2';
-/** Section 9: the end of every base address. */
+/** W4: the end of every base address. */
 export const BASE_PATH = '/api/v1';
 
 /** OpenAPI 3.1 of all routes, under the headings that readers see; a plain JSON value. */

@@ -1,7 +1,7 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { SyncError } from '../errors/sync-error.ts';
 
-/** Headers of a delivery, in lower case (gaps G26). */
+/** Headers of a delivery, in lower case (W65). */
 export const WEBHOOK_HEADERS = {
   eventId: 'x-service-event-id',
   eventType: 'x-service-event-type',

@@ -79,7 +79,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     }
   }
 
-  /** @returns when to look again, milliseconds, where no ring tells */
+  /** @returns when to look again, milliseconds, where no ring tells; Infinity: only a ring will */
   async function look(signal: AbortSignal): Promise<number> {
     const due = await dueNotices(store.query, names, clock.now());
     const workspace = due.length === 0 ? undefined : await deps.workspaceId();
@@ -89,7 +89,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
       await write(notice, workspace as string, signal);
     }
     const next = await nextNotice(store.query, names);
-    return next === undefined ? LONGEST_PAUSE : Math.min(LONGEST_PAUSE, Math.max(0, next - clock.now()));
+    return next === undefined ? Number.POSITIVE_INFINITY : Math.min(LONGEST_PAUSE, Math.max(0, next - clock.now()));
   }
 
   async function write(notice: NoticeRow, workspace: string, signal: AbortSignal): Promise<void> {
@@ -132,6 +132,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
 
   async function waitFor(ms: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
+    if (ms === Number.POSITIVE_INFINITY) return bell.next();
     const woken = new AbortController();
     const timer = sleep(clock, ms, AbortSignal.any([signal, woken.signal]));
     await Promise.race([timer, bell.next()]);

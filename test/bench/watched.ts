@@ -5,13 +5,17 @@ import { findOwner } from '../../src/daemon/data-folder.ts';
 import { announcedPort, logOf, type Setup, spawnDaemon, stopDaemon } from './daemon.ts';
 import { usageOf } from './usage.ts';
 
-/** A daemon of its own process that is ready, with its main thread watched from inside (`loop-watch.ts`). */
-export interface Watched {
+/** A daemon of its own process that is ready. */
+export interface Running {
   readonly folder: string;
   readonly pid: number;
   readonly port: number;
   /** From its spawning until it was ready: seconds of the wall clock, and of CPU as the kernel counts it. */
   readonly started: { readonly wall: number; readonly cpu: number };
+}
+
+/** One whose main thread is watched from inside (`loop-watch.ts`), which takes some hundredths of a core. */
+export interface Watched extends Running {
   /** The long ones of those that ended since a time. */
   turnsSince(time: number): readonly Turn[];
 }
@@ -27,20 +31,26 @@ export interface Turn {
   readonly turns: number;
 }
 
-/** Runs a daemon for as long as it is used. Throws where it does not end in order. */
+/** The same as `runDaemon`, watched. */
 export async function runWatched<Result>(setup: Setup, use: (daemon: Watched) => Promise<Result>): Promise<Result> {
-  const { folder } = setup;
-  const file = join(folder, 'loop');
+  const file = join(setup.folder, 'loop');
   writeFileSync(file, '');
   const preload = ['--import', join(import.meta.dirname, 'loop-watch.ts')];
+  const watched = { ...setup, preload, env: { ...setup.env, LOOP_WATCH: file } };
+  return runDaemon(watched, (daemon) => use({ ...daemon, turnsSince: (time) => turnsIn(file, time) }));
+}
+
+/** Runs a daemon for as long as it is used. Throws where it does not end in order. */
+export async function runDaemon<Result>(setup: Setup, use: (daemon: Running) => Promise<Result>): Promise<Result> {
+  const { folder } = setup;
   const begin = performance.now();
-  const daemon = spawnDaemon({ ...setup, preload, env: { ...setup.env, LOOP_WATCH: file } });
+  const daemon = spawnDaemon(setup);
   const pid = daemon.pid as number;
   try {
     const port = await announcedPort(daemon, folder);
     while (!(await fetch(`http://127.0.0.1:${port}/readyz`)).ok) await pause(5);
     const started = { wall: (performance.now() - begin) / 1_000, cpu: usageOf(pid).cpu };
-    const result = await use({ folder, pid, port, started, turnsSince: (time) => turnsIn(file, time) });
+    const result = await use({ folder, pid, port, started });
     await stopDaemon(daemon, folder);
     return result;
   } finally {
@@ -76,7 +86,7 @@ export function percentileOf(turns: readonly Turn[], share: number): number {
 const ASKED = 5;
 
 /** Seconds of CPU that one answer takes. The first one, which compiles, is not counted. */
-export async function costOf(daemon: Watched, path: string, names: readonly string[]): Promise<number> {
+export async function costOf(daemon: Running, path: string, names: readonly string[]): Promise<number> {
   await ask(daemon, path, names);
   const before = usageOf(daemon.pid).cpu;
   for (let each = 0; each < ASKED; each++) await ask(daemon, path, names);
@@ -84,7 +94,7 @@ export async function costOf(daemon: Watched, path: string, names: readonly stri
 }
 
 /** As the owner of the data folder. Throws where the answer does not tell of all these workspaces. */
-export async function ask({ folder }: Pick<Watched, 'folder'>, path: string, names: readonly string[]): Promise<void> {
+export async function ask({ folder }: Pick<Running, 'folder'>, path: string, names: readonly string[]): Promise<void> {
   const owner = findOwner(join(folder, 'data'));
   if (!owner) throw new Error(logOf(folder));
   const answer = await fetch(`${owner.address}${path}`, { headers: { authorization: `Bearer ${owner.token}` } });

@@ -144,6 +144,13 @@ const sentry: Answers = (method, path) => {
   return { id: '9', status: 'unresolved' };
 };
 
+const shortcut: Answers = (method, path) => {
+  if (path.endsWith('/member')) return { id: 'me' };
+  if (path.endsWith('/comments')) return method === 'GET' ? [{ id: 4, text: 'worksync:w:tasks', author_id: 'me' }] : {};
+  if (path.includes('/workflows/')) return { states: [{ id: 12, name: 'Done', type: 'done', position: 1 }] };
+  return { id: 9, completed: false, workflow_id: 7 };
+};
+
 const azure: Answers = (method, path) => {
   if (path.endsWith('/connectionData')) return { instanceId: UUID, authenticatedUser: { id: UUID } };
   if (path.endsWith('/comments')) return method === 'GET' ? { comments: [] } : {};
@@ -203,6 +210,7 @@ const REDMINE = {
   answers: redmine,
 };
 const SENTRY = { vendor: 'sentry', options: { organization: 'acme', token: 'x', projects: ['web'] }, answers: sentry };
+const SHORTCUT = { vendor: 'shortcut', options: { token: 'x', teams: ['web'] }, answers: shortcut };
 const AZURE = {
   vendor: 'azure-boards',
   options: { organization: 'acme', organizationId: UUID, token: 'x', projects: [UUID] },
@@ -219,6 +227,7 @@ const ON = {
   linear: at('work_item', { issueId: UUID, teamId: UUID, identifier: 'ENG-1' }),
   redmine: at('work_item', { issueId: '12', projectId: '3' }),
   sentry: at('work_item', { id: '9', projectId: '3', shortId: 'WEB-9' }),
+  shortcut: at('work_item', { storyId: '9', teamId: UUID }),
   azure: at('work_item', { id: '12', projectId: UUID }),
 };
 
@@ -247,6 +256,8 @@ const CONVERSATIONS: readonly Conversation[] = [
   { ...REDMINE, name: 'closes an issue', hold: close(ON.redmine) },
   { ...SENTRY, name: 'comments', hold: comment(ON.sentry) },
   { ...SENTRY, name: 'closes an issue', hold: close(ON.sentry) },
+  { ...SHORTCUT, name: 'comments', hold: comment(ON.shortcut) },
+  { ...SHORTCUT, name: 'closes a story', hold: close(ON.shortcut) },
   { ...AZURE, name: 'comments', hold: comment(ON.azure) },
   { ...AZURE, name: 'closes an issue', hold: close(ON.azure) },
   { ...AZURE, name: 'installs hooks', hold: install },

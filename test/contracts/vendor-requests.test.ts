@@ -23,6 +23,8 @@ const SENTRY = 'https://sentry.io/api/0/organizations/acme';
 const REDMINE = 'https://redmine.example.com/tracker';
 const AZURE = 'https://dev.azure.com/acme';
 const LINEAR = 'https://api.linear.app';
+const SHORTCUT = 'https://api.app.shortcut.com/api/v3';
+const TOKEN = { ...OURS, 'shortcut-token': 'a-token' };
 const V = 'api-version=7.1';
 const PATCH = { ...OURS, 'content-type': 'application/json-patch+json' };
 const TYPED = { ...OURS, 'content-type': 'application/json' };
@@ -49,6 +51,12 @@ describe('what is documented passes', () => {
     ['jira', `GET https://api.atlassian.com/ex/jira/1-2/rest/api/3/myself`],
     ['sentry', `GET ${SENTRY}/issues/?project=41&query=&sort=date&limit=100&collapse=stats`],
     ['redmine', `GET ${REDMINE}/issues.json?status_id=*&sort=id:desc&issue_id=>=9&limit=100`],
+    [
+      'shortcut',
+      `POST ${SHORTCUT}/stories/search`,
+      { group_id: null, updated_at_start: '2026-01-05T09:00:00Z' },
+      TOKEN,
+    ],
     ['azure-boards', `PATCH ${AZURE}/_apis/wit/workitems/7?${V}`, [{ op: 'test', path: '/rev', value: 3 }], PATCH],
     [
       'linear',
@@ -107,6 +115,10 @@ describe('what is not is refused', () => {
     [/body.*body/s, 'jira', `POST ${JIRA}/rest/api/3/issue/1/comment`, { body: 'plain text' }],
     [/body.*status/s, 'sentry', `PUT ${SENTRY}/issues/7/`, { status: 'closed' }],
     [/body.*note/s, 'redmine', `PUT ${REDMINE}/issues/1.json`, { issue: { note: 'a' } }, TYPED],
+    [/no such route/, 'shortcut', `GET ${SHORTCUT}/story/7`],
+    [/body.*sort/s, 'shortcut', `POST ${SHORTCUT}/stories/search`, { sort: 'id' }, TOKEN],
+    [/body.*state/s, 'shortcut', `PUT ${SHORTCUT}/stories/7`, { state: 'done' }, TOKEN],
+    [/headers.*shortcut-token/s, 'shortcut', `GET ${SHORTCUT}/member`],
     [/headers.*content-type/s, 'azure-boards', `PATCH ${AZURE}/_apis/wit/workitems/7?${V}`, [], TYPED],
     [/body.*op/s, 'azure-boards', `PATCH ${AZURE}/_apis/wit/workitems/7?${V}`, [{ op: 'set', path: '/rev' }], PATCH],
     [/body.*nothing/s, 'linear', `POST ${LINEAR}/graphql`, { query: '{ issue(id: "a") { nothing } }', variables: {} }],

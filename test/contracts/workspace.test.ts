@@ -15,8 +15,8 @@ import { describeDeliveries, describeWebhooks } from './workspace/webhooks.ts';
 import { describeWorkItems } from './workspace/work-items.ts';
 
 /**
- * The workspace API, rule by rule, over HTTP. Each test names the section of the specification (§) or the choice for
- * one of its gaps (G) that it proves. Runs over the reference service, or over any server: see `workspace/target.ts`.
+ * The workspace API, rule by rule, over HTTP. Each test names the rule of
+ * `src/workspace/contract.md` that it proves. Runs over the reference service, or over any server: see `workspace/target.ts`.
  * Tests that must control the server (its clock, users, faults) are registered for the reference service only.
  */
 describe('workspace API', () => {

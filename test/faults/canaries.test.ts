@@ -114,6 +114,11 @@ function connectionsAt(port: number): Record<string, object> {
       token: secret('SENTRY_TOKEN', 'sntrys_'),
       ...hooks('SENTRY'),
     },
+    shortcut: {
+      ...{ connector: 'shortcut', apiUrl: api(port, 'shortcut'), teams: ['app'] },
+      token: secret('SHORTCUT_TOKEN'),
+      ...hooks('SHORTCUT'),
+    },
     generic: {
       ...{ connector: 'generic', system: 'own', feedUrl: api(port, 'generic'), token: secret('GENERIC_TOKEN') },
       ...hooks('GENERIC'),
@@ -147,7 +152,9 @@ function errorObject(text: string): object {
 
 /** What the request proves itself with, from its first character on. */
 function credentialIn(text: string): string {
-  return /(?:authorization (?:\w+ )?|private-token |x-redmine-api-key )(\S+)/i.exec(text)?.[1] ?? 'none';
+  return (
+    /(?:authorization (?:\w+ )?|private-token |x-redmine-api-key |shortcut-token )(\S+)/i.exec(text)?.[1] ?? 'none'
+  );
 }
 
 /** Leaves so little room for what follows in a message that it is cut off in the middle. */

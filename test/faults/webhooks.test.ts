@@ -48,7 +48,7 @@ async function post({ url }: Address, credential: string, path: string, body: ob
   return (await reply.json()) as ReturnType<JSON['parse']>;
 }
 
-it('G26 kill -9 between commit and delivery: every event arrives after the restart, in order, the first under its id', async () => {
+it('W65 kill -9 between commit and delivery: every event arrives after the restart, in order, the first under its id', async () => {
   const first = await serve();
   const { secret, key } = await post(first, first.oauthToken, '/webhooks', { url: receiver.url });
   receiver.answer('silent');

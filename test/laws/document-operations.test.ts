@@ -65,7 +65,7 @@ const scene = fc.array(letters, { maxLength: 16 }).chain((given) =>
   }),
 );
 
-describe('G15 operations on text', () => {
+describe('W49 operations on text', () => {
   it('do what the plain model does, or refuse where it refuses', () => {
     let [applied, refused] = [0, 0];
     fc.assert(
@@ -134,7 +134,7 @@ describe('G15 operations on text', () => {
   });
 });
 
-describe('G15 a hundred operations on 200 000 characters', () => {
+describe('W49 a hundred operations on 200 000 characters', () => {
   const millisecondsOf = (work: () => unknown) => {
     const runs = Array.from({ length: 5 }, () => {
       const start = performance.now();

@@ -94,6 +94,16 @@ const PLACES: Readonly<Record<string, Place>> = {
     render: (provider, { id, name }) =>
       webhook(provider, () => ({ 'data.issue.project.id': id, 'data.issue.project.slug': name })),
   },
+  // Its webhooks name no team: what is fetched is judged.
+  shortcut: {
+    id: uuid,
+    name: plain,
+    render(provider, { id, name }) {
+      const { payload } = provider.fetched(firstState(provider), AT);
+      const told = altered(payload, { team: { id, mention_name: name }, 'story.group_id': id });
+      return { source: 'fetch', event: 'stories.judged', payload: told };
+    },
+  },
   generic: {
     id: numbered,
     name: plain,
@@ -120,7 +130,12 @@ const PLACES: Readonly<Record<string, Place>> = {
   },
 };
 
-const SCOPES: Readonly<Record<string, string>> = { github: 'repositories', bitbucket: 'repositories', linear: 'teams' };
+const SCOPES: Readonly<Record<string, string>> = {
+  github: 'repositories',
+  bitbucket: 'repositories',
+  linear: 'teams',
+  shortcut: 'teams',
+};
 
 type Step =
   | { readonly do: 'rename'; readonly thing: number; readonly word: string }

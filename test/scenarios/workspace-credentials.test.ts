@@ -53,7 +53,7 @@ async function ask(url: string, token: string, method: string, path: string, bod
 }
 
 describe('worksync workspace token', () => {
-  it('G25 mints for a user, a role and a time, beside the service that runs: it holds at once', async () => {
+  it('W18 mints for a user, a role and a time, beside the service that runs: it holds at once', async () => {
     const { url } = await serve();
     const { code, stdout } = await mint('--user', 'ada', '--role', 'admin', '--ttl', '8h', '--json');
     expect(code).toBe(0);
@@ -68,7 +68,7 @@ describe('worksync workspace token', () => {
     expect((await ask(url, member, 'GET', '/tasks')).status).toBe(200);
   });
 
-  it('G25 a token ends with its time, and is stored hashed', async () => {
+  it('W18 a token ends with its time, and is stored hashed', async () => {
     const { url } = await serve();
     const token = (await mint('--user', 'Owner', '--role', 'owner', '--ttl', '1ms')).stdout.trim();
     expect((await ask(url, token, 'GET', '/tasks')).status).toBe(401);

@@ -15,6 +15,7 @@ import type { Partition } from '../../src/daemon/partition.ts';
 import type { Workspaces } from '../../src/daemon/workspaces.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { createHttpClient, type HttpClient } from '../../src/http/client.ts';
+import { type Holder, soleHolder } from '../../src/lease/holder.ts';
 import type { CheckFile } from '../../src/lib/integrity.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { type Random, systemRandom } from '../../src/lib/random.ts';
@@ -63,6 +64,8 @@ export interface WorldOptions {
   readonly connectors?: readonly Connector<unknown>[];
   /** In the place of the one that reads at once; given that one. */
   readonly converter?: (inline: Converter) => Converter;
+  /** Where others hold workspaces too. */
+  readonly hold?: (installation: Installation, clock: TravellingClock) => Holder;
 }
 
 /** A workspace service and a daemon in front of it, on one travelling clock, over real HTTP on loopback. */
@@ -185,6 +188,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       steps: options.steps ?? noSteps,
       // A thread's work is real time, which does not travel.
       converter: (options.converter ?? ((inline) => inline))(createInlineConverter(connectors)),
+      hold: options.hold && ((installation: Installation) => options.hold?.(installation, clock) ?? soleHolder),
     };
     const composition = await compose(
       {

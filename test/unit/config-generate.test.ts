@@ -21,30 +21,21 @@ const EXAMPLES = [
   ...readdirSync(join(CONFIG_FOLDER, 'examples')).map((file) => join('examples', file)),
 ];
 
-const ENV = {
-  WORKSYNC_DEMO_SECRET: 'a-demo-secret-of-some-length',
-  WORKSYNC_API_KEY: 'a-key',
-  GITHUB_TOKEN: 'a-token',
-  GITHUB_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
+/** Secrets have a least length, and one vendor gives them a form. */
+const ENV: Readonly<Record<string, string>> = {
+  DESK_WEBHOOK_SECRET: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=',
   GITHUB_APP_ID: '12345',
   GITHUB_INSTALLATION_ID: '67890',
-  GITLAB_TOKEN: 'a-token',
-  GITLAB_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
-  BITBUCKET_TOKEN: 'a-token',
-  BITBUCKET_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
-  LINEAR_API_KEY: 'a-key',
-  LINEAR_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
-  AZURE_DEVOPS_TOKEN: 'a-token',
-  AZURE_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
-  JIRA_TOKEN: 'a-token',
-  SENTRY_TOKEN: 'a-token',
-  SENTRY_CLIENT_SECRET: 'a-webhook-secret-of-some-length',
-  REDMINE_API_KEY: 'a-key',
-  REDMINE_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
-  DESK_TOKEN: 'a-token',
-  DESK_WEBHOOK_SECRET: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=',
-  JIRA_WEBHOOK_SECRET: 'a-webhook-secret-of-some-length',
 };
+
+/** A value for every variable that an example names. */
+function envOf(file: string): Readonly<Record<string, string>> {
+  const named = [...readFileSync(join(CONFIG_FOLDER, file), 'utf8').matchAll(/\$\{(\w+)\}/g)].map(
+    ([, name = '']) => name,
+  );
+  const others = named.filter((name) => name !== 'GITHUB_PRIVATE_KEY');
+  return { ...Object.fromEntries(others.map((name) => [name, 'a-secret-of-some-length'])), ...ENV };
+}
 
 function validator(connectors: readonly ConnectorOptions[], overrides: z.ZodType) {
   return new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true }).compile(
@@ -67,7 +58,7 @@ describe('the files that teach', () => {
     const key = join(folderOf({ key: '-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----\n' }), 'key');
     const { workspaces } = loadConfig({
       path: join(CONFIG_FOLDER, file),
-      env: { ...ENV, GITHUB_PRIVATE_KEY_FILE: key },
+      env: { ...envOf(file), GITHUB_PRIVATE_KEY_FILE: key },
       connectors,
       apiOverrides: workspaceOverrides,
     });
@@ -86,7 +77,7 @@ describe('the files that teach', () => {
   test('the demo asks nobody and uses the embedded service', () => {
     const [demo] = loadConfig({
       path: join(CONFIG_FOLDER, 'default.yaml'),
-      env: ENV,
+      env: envOf('default.yaml'),
       connectors: [github],
       apiOverrides: workspaceOverrides,
     }).workspaces;

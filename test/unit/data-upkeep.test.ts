@@ -1,14 +1,17 @@
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { backUp, forgetAlone, restore } from '../../src/daemon/data-upkeep.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import { type Installation, openInstallation } from '../../src/store/installation.ts';
+import { register, takeLeases } from '../../src/store/leases.ts';
 import { readLedger } from '../../src/store/ledger.ts';
 import { writeMeta } from '../../src/store/meta.ts';
 import { addSession } from '../../src/store/sessions.ts';
+import { numbersOf } from '../../src/store/workspace-numbers.ts';
 import { openBook } from '../../src/throttle/book.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 
@@ -113,6 +116,8 @@ describe('a backup', () => {
   });
 });
 
+const REPLICA = { id: 'replica', incarnation: 'first', address: 'http://replica' };
+
 describe('forgetting a workspace', () => {
   it('deletes all its rows and none of others', async () => {
     const { path, within, fact, facts } = await dataFolder();
@@ -121,8 +126,12 @@ describe('forgetting a workspace', () => {
       const many = Array.from({ length: 2_500 }, (_, index) => delivery(String(index)));
       for (const workspace of ['acme', 'beta'])
         await appendDeliveries((await installation.store(workspace)).query, many, 1);
+      const numbers = await numbersOf(installation.query, ['acme', 'beta']);
+      await register(installation.query, REPLICA, () => sql<number>`1`, 1);
+      await takeLeases(installation.query, REPLICA.incarnation, numbers);
     });
     expect(await forgetAlone(path, 'acme')).toBe(2_501);
+    expect(await within(({ query }) => query.selectFrom('leases').select('epoch').execute())).toHaveLength(1);
     expect(await facts()).toEqual({ beta: 'beta' });
     const left = await within(({ query }) => query.selectFrom('inbox').select('workspace').distinct().execute());
     expect(left).toHaveLength(1);

@@ -133,8 +133,16 @@ describe('the walk', () => {
     ['begins anew where the clock was set back', 10, false],
   ])('%s', (_name, readAt, goesOn) => {
     const walk: Walk = { page: '7', startedAt: at(-10_000), readAt: at(readAt), candidate: at(-1) };
-    const found = walkOf({ walk }, NOW);
+    const found = walkOf({ walk, watermark: at(-20_000) }, NOW);
     expect(found).toEqual(goesOn ? walk : { startedAt: at(0), readAt: at(0) });
+  });
+
+  test.each<[string, number, string]>([
+    ['keeps its begin where it is the first one: what was read as open may be done since', -10_000, at(-10_000)],
+    ['begins no later than now', 10, at(0)],
+  ])('that begins anew %s', (_name, startedAt, expected) => {
+    const walk: Walk = { page: '7', startedAt: at(startedAt), readAt: at(-121) };
+    expect(walkOf({ walk }, NOW)).toEqual({ startedAt: expected, readAt: at(0) });
   });
 
   test('refuses a page that names itself as the next one', () => {

@@ -70,7 +70,7 @@ function rotation(traffic: () => Promise<void>, changed: Partial<Rotation> = {})
 
 const switched = async () => use(secretInFile());
 
-it('§5.10 creates, hands over, waits for traffic to move, and only then revokes the old key', async () => {
+it('W23 creates, hands over, waits for traffic to move, and only then revokes the old key', async () => {
   const begin = clock.now();
   let lastOldUse = 0;
   const traffic = async () => {
@@ -89,12 +89,12 @@ it('§5.10 creates, hands over, waits for traffic to move, and only then revokes
   expect(created).toMatchObject({ secret: undefined });
 });
 
-it('§5.10 revokes nothing while the new key is not used', async () => {
+it('W23 revokes nothing while the new key is not used', async () => {
   await expect(rotateKey(rotation(async () => undefined))).rejects.toMatchObject({ code: 'rotation_waiting' });
   expect(await active()).toContain(old.apiKeyId);
 });
 
-it('§5.10 revokes nothing while somebody still uses the old key', async () => {
+it('W23 revokes nothing while somebody still uses the old key', async () => {
   const traffic = async () => {
     await switched();
     await use(old.secret);
@@ -167,7 +167,7 @@ function killedAt(step: number, edge: 'before' | 'after', client: CommandClient,
   return { client: wrap(client), file: wrap(file), reached: () => calls > step };
 }
 
-it('§5.10 cut off before or after any step, the same call finishes: one new key, in the file, the old one revoked', async () => {
+it('W23 cut off before or after any step, the same call finishes: one new key, in the file, the old one revoked', async () => {
   for (const edge of ['before', 'after'] as const) {
     for (let step = 0, reached = true; reached; step++) {
       const { client, file, ...killed } = killedAt(step, edge, owner(), keyFile(path));

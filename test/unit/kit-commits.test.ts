@@ -4,13 +4,25 @@ import { bitbucket } from '../../src/connectors/bitbucket/index.ts';
 import type { Connector } from '../../src/connectors/connector.ts';
 import { github } from '../../src/connectors/github/index.ts';
 import { gitlab } from '../../src/connectors/gitlab/index.ts';
-import { fitting } from '../../src/connectors/kit/commits.ts';
+import { fitting, messageText, readMessages } from '../../src/connectors/kit/commits.ts';
+import { keepApart } from '../../src/lib/json-apart.ts';
 import type { PullRequest } from '../../src/model/item.ts';
 
 describe('messages that are kept', () => {
   it('are the newest that fit, each of them whole', () => {
     const [large, half] = ['l'.repeat(65_537), 'h'.repeat(40_000)];
     expect(fitting(['newest', large, half, half, 'oldest'])).toEqual(['newest', half, 'oldest']);
+  });
+
+  it('are the same where their page was so large that another thread read it', async () => {
+    const texts = ['short', 'ü"\\\u0001'.repeat(2_000), 'l'.repeat(65_536), 'm'.repeat(1_000_000), 'last'];
+    const pagesOf = async function* (...pages: readonly unknown[][]) {
+      yield* pages;
+    };
+    const plain = await readMessages(pagesOf(texts), messageText);
+    const apart = keepApart(texts, true) as unknown[];
+    expect(apart.some((text) => text instanceof Uint8Array)).toBe(true);
+    expect(fitting((await readMessages(pagesOf(apart), messageText)) ?? [])).toEqual(fitting(plain ?? []));
   });
 });
 

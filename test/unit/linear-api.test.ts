@@ -400,8 +400,8 @@ describe('check', () => {
     expect(findings.map(({ level, subject }) => `${level} ${subject}`)).toEqual([
       'ok credential',
       'ok organisation',
-      'error ENG',
       'warning rate limit',
+      'error ENG',
     ]);
   });
 

@@ -133,7 +133,7 @@ test('a command tries it again, and so does another version', async () => {
   await first.drain();
   first.aside.length = 0;
   const [waiting] = await quarantined(store.query, 1);
-  expect(await retryQuarantined(store.query, [waiting?.id ?? 0])).toBe(1);
+  expect(await retryQuarantined(store, [waiting?.id ?? 0])).toBe(1);
   await first.drain();
   expect(first.aside).toEqual(['["hard"]']);
   await first.stop();

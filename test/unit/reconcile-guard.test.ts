@@ -95,7 +95,8 @@ describe('guarding the changes of a partition', () => {
   });
 
   it('tells what it holds from what the workspace refused, whether that had passed, was confirmed or was never counted', async () => {
-    const { query } = await openTestStore();
+    const store = await openTestStore();
+    const { query } = store;
     for (const number of [1, 2, 3]) await add(query, 'link', number, 'creation');
     await guardChanges(query, { removals: 0, creations: 2, repairs: 9 });
     await add(query, 'pull_request', 4, 'creation');
@@ -105,8 +106,26 @@ describe('guarding the changes of a partition', () => {
     const { creations, refused } = await heldChanges(query, 9);
     expect(creations).toMatchObject({ count: 1, samples: [{ entity: 'link:3' }] });
     expect(refused).toMatchObject({ count: 3, samples: [{ entity: 'link:1', error: 'refused: no' }, {}, {}] });
-    expect(await releaseHeld(query, { classes: ['refused', 'removals'], entities: ['link:3', 'link:3'] })).toBe(4);
+    expect(await releaseHeld(store, { classes: ['refused', 'removals'], entities: ['link:3', 'link:3'] })).toBe(4);
     expect(await findChange(query, 'link:1')).toMatchObject({ state: 'pending', guard: 'confirmed', error: null });
+  });
+
+  it('releases thousands in pieces, and nothing where one that is named is not held', async () => {
+    const statements: string[] = [];
+    const store = await openTestStore({ onStatement: (text) => statements.push(text) });
+    const { query } = store;
+    await store.commit(async (transaction) => {
+      for (let number = 1; number <= 1_200; number++) await add(transaction, 'link', number, 'removal');
+    });
+    await guardChanges(query, { removals: 0, creations: 0, repairs: 0 });
+    await expect(releaseHeld(store, { entities: ['link:1', 'link:9999'] })).rejects.toMatchObject({
+      code: 'not_found',
+      message: 'no change of link:9999 is held',
+    });
+    expect((await heldChanges(query, 1)).removals.count).toBe(1_200);
+    statements.length = 0;
+    expect(await releaseHeld(store, { classes: ['removals'] })).toBe(1_200);
+    expect(statements.filter((text) => text.startsWith('update "outbox"'))).toHaveLength(3);
   });
 
   it('looks anew at a held change that has become something else', async () => {

@@ -8,7 +8,7 @@ import {
   TRANSITIONS,
 } from '../../src/workspace-service/session-states.ts';
 
-/** G24, written down once more: state, and where it may go. */
+/** W63, written down once more: state, and where it may go. */
 const ALLOWED: Readonly<Record<SessionState, readonly string[]>> = {
   queued: ['pending', 'active', 'cancelled'],
   pending: ['queued', 'active', 'cancelled'],

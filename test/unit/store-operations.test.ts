@@ -13,7 +13,7 @@ import {
 } from '../../src/store/entities.ts';
 import { itemsAtUrl, itemsCalled } from '../../src/store/find-items.ts';
 import { countAttempt, pendingDeliveries, settleDeliveries } from '../../src/store/inbox.ts';
-import { findItem, itemMarks, type NewItem, readFields, saveItem } from '../../src/store/items.ts';
+import { findItem, type ItemRow, itemMarks, readFields, saveItem } from '../../src/store/items.ts';
 import {
   firstReadsDone,
   PULL_REQUESTS_READ,
@@ -24,7 +24,7 @@ import {
 import { itemsNaming, saveMentions } from '../../src/store/mentions.ts';
 import { readMeta, writeMeta } from '../../src/store/meta.ts';
 import { findChange } from '../../src/store/outbox.ts';
-import { allTaskKeys, forgetTask, saveTask, tasksByKeys } from '../../src/store/tasks.ts';
+import { allTaskKeys, forgetTasks, saveTask, tasksByKeys } from '../../src/store/tasks.ts';
 import { inboxOf, openTestStore } from '../support/intake.ts';
 
 const many = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
@@ -197,7 +197,7 @@ describe('answers', () => {
 });
 
 describe('items', () => {
-  const row = (key: string, time = 1): NewItem => ({
+  const row = (key: string, time = 1): Omit<ItemRow, 'standing'> => ({
     key,
     kind: 'pull_request',
     connector: 'github',
@@ -314,8 +314,7 @@ describe('tasks', () => {
     const { query } = await openTestStore();
     await saveTask(query, task(1), 10);
     await saveTask(query, task(2), 30);
-    await forgetTask(query, 't1', 20);
-    await forgetTask(query, 't2', 20);
+    expect(await forgetTasks(query, ['t1', 't2', 't3'], 20)).toEqual(['BUG-1']);
     expect([...(await allTaskKeys(query)).keys()]).toEqual(['t2']);
   });
 

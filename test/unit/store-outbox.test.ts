@@ -58,7 +58,6 @@ describe('saying that desired and known differ', () => {
       effect: null,
       guard: null,
       waiting: '[{"id":1,"at":10}]',
-      queue: 'live',
     });
   });
 

@@ -11,19 +11,31 @@ import type { Tables } from '../../src/store/tables.ts';
 import { OLD_MIGRATIONS } from '../../src/store/takeover/old-migrations.ts';
 import { keptName, takeOver } from '../../src/store/takeover/take-over.ts';
 
-/** Written by commit 78207dc, the last one with a file for each workspace: rows in every table. */
-const OLD = gunzipSync(readFileSync(join(import.meta.dirname, '../fixtures/databases/78207dc.db.gz')));
+/**
+ * Files of one workspace each, with rows in nearly every table. Written by the daemons of these commits: the last one
+ * before step 6, and the last one that had a file for each workspace, with all migrations of that layout.
+ */
+const WRITTEN_BY = { '78207dc': fixture('78207dc'), d4e0fcf: fixture('d4e0fcf') } as const;
+const OLD = WRITTEN_BY['78207dc'];
+
+function fixture(commit: string): Buffer {
+  return gunzipSync(readFileSync(join(import.meta.dirname, `../fixtures/databases/${commit}.db.gz`)));
+}
 
 const TABLES = [
   ...(['meta', 'inbox', 'items', 'mentions', 'item_names', 'tasks', 'gateway_tokens', 'entities'] as const),
-  ...(['outbox', 'fetches', 'polls', 'backfills', 'notices', 'ledger', 'job_runs'] as const),
+  ...(['outbox', 'fetches', 'polls', 'backfills', 'notices', 'ledger', 'job_runs', 'scope_names'] as const),
 ];
 
 async function folderWith(...workspaces: readonly string[]) {
+  return folderOf(OLD, ...workspaces);
+}
+
+async function folderOf(old: Buffer, ...workspaces: readonly string[]) {
   const path = mkdtempSync(join(tmpdir(), 'worksync-take-over-'));
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));
   const fileOf = (workspace: string) => join(path, `${workspace}.db`);
-  for (const workspace of workspaces) writeFileSync(fileOf(workspace), OLD);
+  for (const workspace of workspaces) writeFileSync(fileOf(workspace), old);
   const open = async (steps?: Steps): Promise<Installation> => {
     const installation = await openInstallation(path, { random: systemRandom(), ...(steps && { steps }) });
     onTestFinished(() => installation.close());
@@ -33,9 +45,9 @@ async function folderWith(...workspaces: readonly string[]) {
 }
 
 /** What the old version would read, after the migrations of its layout. */
-async function rowsBefore(path: string) {
+async function rowsBefore(path: string, old = OLD) {
   const file = join(path, 'reference');
-  writeFileSync(file, OLD);
+  writeFileSync(file, old);
   const database = await openDatabase<Tables>({ file, migrations: OLD_MIGRATIONS });
   const rows = new Map<string, unknown[]>();
   for (const table of TABLES) rows.set(table, await database.query.selectFrom(table).selectAll().execute());
@@ -57,9 +69,9 @@ async function rowsOf(installation: Installation, workspace: string) {
 }
 
 describe('the file of a workspace', () => {
-  it('is taken over with every row as it stood', async () => {
-    const { path, fileOf, open } = await folderWith('acme');
-    const before = await rowsBefore(path);
+  it.each(Object.entries(WRITTEN_BY))('of %s is taken over with every row as it stood', async (_commit, old) => {
+    const { path, fileOf, open } = await folderOf(old, 'acme');
+    const before = await rowsBefore(path, old);
     const installation = await open();
     const { rows } = await takeOver(installation, { workspace: 'acme', file: fileOf('acme') });
     const after = await rowsOf(installation, 'acme');

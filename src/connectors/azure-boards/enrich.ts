@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import { absent } from '../kit/fields.ts';
 import { readable } from '../kit/json.ts';
-import type { Directory, Project } from './projects.ts';
+import type { Directory } from './directory.ts';
 import * as schema from './schema.ts';
 
 const about = z.object({
@@ -12,7 +12,7 @@ const about = z.object({
 /** A work item as it is stored: what is read of it, its project by id and name, and the category of its state. */
 export async function enrich(
   found: unknown,
-  project: Project,
+  project: schema.Project,
   directory: Directory,
   signal: AbortSignal,
 ): Promise<unknown> {
@@ -25,7 +25,7 @@ export async function enrich(
 /** Undefined where the process no longer knows the type or the state: the item then keeps the state it has. */
 export async function categoryOf(
   found: unknown,
-  project: Project,
+  project: schema.Project,
   directory: Directory,
   signal: AbortSignal,
 ): Promise<string | undefined> {

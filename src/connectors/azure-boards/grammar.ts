@@ -1,6 +1,6 @@
 import type { Grammar } from '../../model/grammar.ts';
 
-/** In a list behind one word only the first is closed (providers' facts §13). */
+/** In a list behind one word only the first is closed (AZ4). */
 export const grammar: Grammar = {
   closing: ['fix', 'fixes', 'fixed'],
   closes: 'next',

@@ -1,11 +1,8 @@
 import { z } from 'zod';
-import { asSyncError } from '../../errors/sync-error.ts';
 import type { HookState, Hooks } from '../connector.ts';
-import { parseAnswer } from '../kit/json.ts';
-import { addressOf } from '../kit/scope.ts';
-import type { Api } from './api.ts';
-import { type Options, scopeOf } from './options.ts';
-import type { Directory, Project } from './projects.ts';
+import { hooksOfContainers } from '../kit/hooks.ts';
+import type { Rest } from '../kit/rest.ts';
+import type { Project } from './schema.ts';
 
 const PATH = '/_apis/hooks/subscriptions';
 const EVENTS = ['workitem.commented', 'workitem.created', 'workitem.deleted', 'workitem.restored', 'workitem.updated'];
@@ -23,55 +20,31 @@ type Subscription = z.infer<typeof subscription>;
 const list = z.object({ value: z.array(subscription) });
 
 /** One subscription for each project and event: Azure DevOps knows none for several. */
-export function hooksOf(api: Api, options: Options, directory: Directory): Hooks {
-  const scope = scopeOf(options);
-
-  async function projects(signal: AbortSignal): Promise<readonly Project[]> {
-    const found: Project[] = [];
-    for (const unit of await directory.units(signal))
-      found.push(await directory.project(addressOf(unit, scope), signal));
-    return found;
-  }
-
-  async function leadingTo(url: string, signal: AbortSignal): Promise<readonly Subscription[]> {
-    const query = { publisherId: 'tfs', consumerId: 'webHooks', consumerActionId: 'httpRequest' };
-    const data = parseAnswer(list, (await api.get(PATH, query, signal)).content, `GET ${PATH}`);
-    return data.value.filter(({ consumerInputs }) => consumerInputs.url === url);
-  }
-
-  return {
-    async states(url, signal) {
-      const wanted = await projects(signal);
-      try {
-        const standing = await leadingTo(url, signal);
-        return wanted.map((project) => stateOf(project, of(standing, project)));
-      } catch (thrown) {
-        const error = asSyncError(thrown);
-        if (error.code !== 'forbidden' && error.code !== 'unauthorized') throw error;
-        return wanted.map(({ name }) => ({ ...UNKNOWN, subject: name }));
-      }
+export function hooksOf(api: Rest, followed: (signal: AbortSignal) => Promise<readonly Project[]>): Hooks {
+  return hooksOfContainers<Project, Subscription>({
+    followed,
+    async leadingTo(url, signal) {
+      const query = { publisherId: 'tfs', consumerId: 'webHooks', consumerActionId: 'httpRequest' };
+      const { value } = (await api.read(list, PATH, query, signal)).content;
+      return value.filter(({ consumerInputs }) => consumerInputs.url === url);
     },
-    async install(url, secret, signal) {
-      const wanted = await projects(signal);
-      const standing = await leadingTo(url, signal);
-      const done: Awaited<ReturnType<Hooks['install']>>[number][] = [];
-      for (const project of wanted) {
-        const mine = of(standing, project);
-        for (const eventType of EVENTS) {
-          const found = mine.find((each) => each.eventType === eventType);
-          const body = describe(project, eventType, url, secret);
-          // The password cannot be read back: it is told each time, which also switches a subscription on again.
-          if (found)
-            await api.send({ method: 'PUT', path: `${PATH}/${found.id}`, body: { ...body, id: found.id } }, signal);
-          else await api.send({ method: 'POST', path: PATH, body }, signal);
-        }
-        const { state } = stateOf(project, mine);
-        const outcome = mine.length === 0 ? 'created' : state === 'active' ? 'unchanged' : 'updated';
-        done.push({ ...ACTIVE, subject: project.name, outcome });
+    subjectOf: ({ name }) => name,
+    stateOf: (project, standing) => stateOf(of(standing, project)),
+    unknown: UNKNOWN,
+    active: ACTIVE,
+    async keep(project, standing, { url, secret }, signal) {
+      const mine = of(standing, project);
+      for (const eventType of EVENTS) {
+        const found = mine.find((each) => each.eventType === eventType);
+        const body = describe(project, eventType, url, secret);
+        // The password cannot be read back: it is told each time, which also switches a subscription on again.
+        if (found) await api.send('PUT', `${PATH}/${found.id}`, { ...body, id: found.id }, signal);
+        else await api.send('POST', PATH, body, signal);
       }
-      return done;
+      if (mine.length === 0) return 'created';
+      return stateOf(mine).state === 'active' ? 'unchanged' : 'updated';
     },
-  };
+  });
 }
 
 const ACTIVE = { state: 'active', message: 'its events are subscribed to' } as const;
@@ -90,16 +63,16 @@ function of(standing: readonly Subscription[], { id }: Project): readonly Subscr
 }
 
 /** Without comments news come a little later, so they are not missed. */
-function stateOf({ name: subject }: Project, mine: readonly Subscription[]): HookState {
+function stateOf(mine: readonly Subscription[]): Omit<HookState, 'subject'> {
   const missing = EVENTS.filter((event) => event !== 'workitem.commented').filter(
     (event) => !mine.some(({ eventType }) => eventType === event),
   );
   if (missing.length > 0)
-    return { subject, state: 'absent', message: `no subscription to ${missing.join(', ')} leads here`, hint: REMEDY };
+    return { state: 'absent', message: `no subscription to ${missing.join(', ')} leads here`, hint: REMEDY };
   const off = mine.filter(({ status }) => status !== 'enabled' && status !== 'onProbation');
-  if (off.length === 0) return { ...ACTIVE, subject };
+  if (off.length === 0) return ACTIVE;
   const events = off.map(({ eventType }) => eventType).join(', ');
-  return { subject, state: 'disabled', message: `the subscription to ${events} is switched off`, hint: REMEDY };
+  return { state: 'disabled', message: `the subscription to ${events} is switched off`, hint: REMEDY };
 }
 
 /** No more is sent than says which work item it is: the rest is fetched. */

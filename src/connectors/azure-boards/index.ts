@@ -1,22 +1,20 @@
-import type { Connector } from '../connector.ts';
-import { namedIn } from '../kit/scope.ts';
+import { z } from 'zod';
+import { parseAnswer } from '../kit/json.ts';
 import { readTenant } from '../kit/tenants.ts';
-import { createApi } from './api.ts';
-import { checkAzure } from './check.ts';
-import { fetchWorkItem } from './fetch.ts';
+import { trackerConnector } from '../kit/tracker.ts';
+import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
-import { hooksOf } from './hooks.ts';
-import { type Options, options, scopeOf } from './options.ts';
-import { historyOfWorkItems, pollWorkItems, sweepWorkItems } from './poll.ts';
-import { createDirectory, readProject } from './projects.ts';
-import { eventOf, reference, translate } from './translate.ts';
-import { verify } from './verify.ts';
-import { close, comment } from './write-back.ts';
+import { eventOf, itemOf, told } from './items.ts';
+import { options, scopeOf } from './options.ts';
+import * as schema from './schema.ts';
+import { EVENT, verify } from './verify.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
+const swept = z.array(z.object({ id: schema.itemId }));
+
 /** Azure Boards of Azure DevOps Services. */
-export const azureBoards: Connector<Options> = {
+export const azureBoards = trackerConnector({
   id: 'azure-boards',
   title: 'Azure Boards',
   publicHost: 'dev.azure.com',
@@ -30,31 +28,33 @@ export const azureBoards: Connector<Options> = {
   grammar,
   largestDelivery: 25 * MEBIBYTE,
   options,
-  host: (given) => given.organizationId,
+  host: ({ organizationId }) => organizationId,
   verify,
-  translate,
   eventOf,
   unrestricted: (host) => {
     const organizationId = readTenant(host, "organisation's id");
     return options.parse({ organization: 'any', organizationId, projects: ['*'] });
   },
-  reference,
-  namesIn: (given) => namedIn(scopeOf(given)),
-  connect(given, deps) {
-    const api = createApi(given, deps);
-    const directory = createDirectory(api, given, deps.clock);
-    const { organizationId, doneStatus } = given;
-    return {
-      units: (signal) => directory.units(signal),
-      poll: (position, signal) => pollWorkItems(api, directory, position, signal),
-      identify: (name, signal) => readProject(api, name, signal),
-      fetch: (wanted, signal) => fetchWorkItem(api, directory, deps.clock, wanted, signal),
-      check: (signal) => checkAzure(api, given, directory, signal),
-      history: (position, signal) => historyOfWorkItems(api, directory, position, signal),
-      sweep: (unit, page, signal) => sweepWorkItems(api, directory, organizationId, { unit, page }, signal),
-      comment: (wanted, text, signal) => comment(api, wanted, text, signal),
-      close: (wanted, signal) => close(api, directory, wanted, doneStatus, signal),
-      hooks: hooksOf(api, given, directory),
-    };
+  noun: 'workitems',
+  container: {
+    word: 'project',
+    option: 'projects',
+    hint: 'Give its account access to them, or correct projects.',
   },
-};
+  scopeOf,
+  candidate: (project) => project,
+  unitBy: 'id',
+  itemId: { shape: schema.number, locator: 'id', gone: 'id' },
+  containerId: { shape: schema.projectId, locator: 'projectId', gone: 'projectId' },
+  identifier: (id) => id,
+  follows: (event) => event === EVENT,
+  told,
+  found: schema.workItem,
+  itemOf,
+  placeOf: ({ project }) => project,
+  order: 'since',
+  changedAt: schema.changedAt,
+  isDone: schema.isDone,
+  idsOf: (found, what) => parseAnswer(swept, found, what).map(({ id }) => String(id)),
+  connect,
+});

@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { asBase, isApiUrl } from '../kit/addresses.ts';
+import { asBase } from '../kit/addresses.ts';
 import { UUID } from '../kit/fields.ts';
+import { atLeastOne, httpsAddress, oneWord, statusName } from '../kit/options.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** No character that Azure forbids in names of projects. */
@@ -12,7 +13,7 @@ const project = z
   .transform((given) => (UUID.test(given.toLowerCase()) ? given.toLowerCase() : given))
   .pipe(z.string().regex(PROJECT, 'must be one project, by its name or its id, or a pattern (Web*, *)'));
 
-const word = z.string().regex(/^[\x21-\x7e]{1,8000}$/, 'must be one word of printable characters');
+const word = oneWord(/^[\x21-\x7e]{1,8000}$/);
 
 export const options = z
   .strictObject({
@@ -27,22 +28,16 @@ export const options = z
       .describe('Id of that organisation; work items are known by it. `worksync check` names it.'),
     token: word.optional().describe('Personal access token with the scope Work Items (Read). Excludes `accessToken`.'),
     accessToken: word.optional().describe('Access token of Microsoft Entra. Excludes `token`.'),
-    apiUrl: z
-      .string()
-      .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+    apiUrl: httpsAddress
       .optional()
       .describe(
         'Address of the organisation, where it is not `https://dev.azure.com/<organization>`: a proxy, or a test.',
       ),
-    projects: z
-      .array(project)
-      .min(1, 'must name at least one project')
-      .describe('Projects by name, by id, or as patterns such as `*`; an id survives renaming.'),
+    projects: atLeastOne(project, 'project').describe(
+      'Projects by name, by id, or as patterns such as `*`; an id survives renaming.',
+    ),
     exclude: z.array(project).default([]).describe('Projects that patterns are not to take in.'),
-    doneStatus: z
-      .string()
-      .min(1)
-      .max(128)
+    doneStatus: statusName(128)
       .optional()
       .describe(
         'State to close work items into, where closing is switched on. Otherwise the first of the completed ones.',

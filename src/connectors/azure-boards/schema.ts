@@ -1,12 +1,15 @@
 import { z } from 'zod';
 import { keep, type Shape } from '../../lib/shape.ts';
 import { absent, instant, UUID } from '../kit/fields.ts';
+import { readable } from '../kit/json.ts';
 
 /**
- * The fields that are read, and no others (providers' facts §11). Identity and time must be there; any other field that
- * is missing, or that has become something else, is absent: it is then neither compared nor cleared.
+ * The fields that are read, and no others (AZ2). Identity and time must be there; any other field that is missing, or
+ * that has become something else, is absent: it is then neither compared nor cleared.
  */
 export const itemId = z.int().positive();
+/** The same in addresses. */
+export const number = z.string().regex(/^[1-9]\d{0,14}$/);
 export const projectId = z.string().regex(UUID);
 const text = z.string().min(1);
 
@@ -18,6 +21,8 @@ const emptied = <Field extends z.ZodType>(field: Field) =>
 const person = emptied(z.object({ id: text, uniqueName: absent(z.email()) }));
 
 export const project = z.object({ id: projectId, name: text });
+
+export type Project = z.infer<typeof project>;
 
 const fields = z.object({
   'System.ChangedDate': instant,
@@ -101,8 +106,51 @@ export const testEvent = z.object({
   resourceContainers: absent(z.object({ project: absent(z.object({ id: absent(z.string()) })) })),
 });
 
-/** What `fetch` writes for a work item that exists no more. */
-export const gone = z.object({ id: itemId, projectId, seenAt: z.iso.datetime() });
+export const batch = z.object({
+  values: z.array(z.unknown()),
+  isLastBatch: z.boolean(),
+  continuationToken: z.string().optional(),
+});
+
+export const ids = z.object({ workItems: z.array(z.object({ id: itemId })) });
+
+export const placed = z.object({ fields: z.object({ 'System.TeamProject': text }) });
+
+export const who = z.object({
+  instanceId: z.string().toLowerCase(),
+  authenticatedUser: z.object({ id: z.string(), providerDisplayName: z.string().catch('somebody') }),
+});
+
+export type Who = z.infer<typeof who>;
+
+const createdBy = absent(z.object({ id: z.string() }));
+
+export const written = z.object({ createdBy });
+
+export const comments = z.object({
+  comments: z.array(written.extend({ id: z.int().positive(), text: z.string().catch('') })),
+  continuationToken: z.string().optional(),
+});
+
+export type Comment = z.infer<typeof comments>['comments'][number];
+
+export const current = z.object({
+  rev: z.int().positive(),
+  fields: z.object({ 'System.WorkItemType': text, 'System.TeamProject': text }),
+});
+
+const timed = z.object({ fields: z.object({ 'System.ChangedDate': z.string() }) });
+
+/** Epoch milliseconds; NaN where it cannot be read. */
+export function changedAt(found: unknown): number {
+  return Date.parse(readable(timed, found)?.fields['System.ChangedDate'] ?? '');
+}
+
+const done = z.object({ category: z.enum(['Completed', 'Removed']) });
+
+export function isDone(found: unknown): boolean {
+  return readable(done, found) !== undefined;
+}
 
 const PERSON: Shape = { id: true, uniqueName: true };
 
@@ -127,6 +175,9 @@ export const FIELDS = Object.keys(KEPT_FIELDS)
   .join(',');
 
 export const KEPT: Shape = { id: true, rev: true, multilineFieldsFormat: true, fields: KEPT_FIELDS };
+
+/** What is looked at of a page. */
+export const KEPT_PAGE: Shape = { values: KEPT, isLastBatch: true, continuationToken: true };
 
 /** Pure: leaves out what no schema here reads. */
 export function slim(found: unknown): unknown {

@@ -10,8 +10,8 @@ const HEADER = 'x-worksync-secret';
 const BASIC = /^Basic ([A-Za-z0-9+/]{1,4000}={0,2})$/;
 
 /**
- * Proves that Azure DevOps sent the request. It signs nothing: a service hook repeats the password that its subscription
- * was made with, as HTTP Basic authentication or as a header of its own (providers' facts §11). Every live secret is
+ * Proves that Azure DevOps sent the request. It signs nothing: a service hook repeats the password that its
+ * subscription was made with, as HTTP Basic authentication or as a header of its own (AZ1). Every live secret is
  * compared, in constant time; a user name is not looked at. `Authorization`, where it is sent, decides alone.
  *
  * The id of the event stands in the body too: the bytes themselves tell a repetition.

@@ -3,7 +3,7 @@ import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
-import { fitting, isNewHead, readMessages, withMessages } from '../kit/commits.ts';
+import { fitting, isNewHead, messageText, readMessages, withMessages } from '../kit/commits.ts';
 import { readable, writeJson } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
@@ -60,7 +60,7 @@ async function fetchFrom(ask: Ask, workspace: string, wanted: Locator): Promise<
 
 const withHead = z.object({ source: z.object({ commit: z.object({ hash: z.string() }) }) });
 
-const message = z.object({ message: z.string() }).transform((commit) => commit.message);
+const message = z.object({ message: messageText }).transform((commit) => commit.message);
 
 /** Bitbucket lists the newest first. */
 async function messagesOf(ask: Ask, path: string): Promise<readonly string[] | undefined> {
@@ -70,7 +70,7 @@ async function messagesOf(ask: Ask, path: string): Promise<readonly string[] | u
 
 async function* commitPages({ api, signal }: Ask, path: string): AsyncGenerator<readonly unknown[]> {
   for (let query: string | undefined = 'pagelen=100&fields=next,values.message'; query !== undefined; ) {
-    const { values, next } = readPage(await api.get(path, { query, signal }), path);
+    const { values, next } = readPage(await api.get(path, { query, signal, keep: true }), path);
     yield values;
     query = next === undefined ? undefined : api.nextQuery(next, path);
   }

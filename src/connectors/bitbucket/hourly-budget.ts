@@ -3,7 +3,7 @@ import { providerTime } from '../kit/answers.ts';
 import { type Budget, createBudget } from '../kit/budget.ts';
 
 const HOUR = 3_600_000;
-/** What is left at most once Bitbucket says that the limit is near (providers' facts §3.4). */
+/** What is left at most once Bitbucket says that the limit is near (BB3). */
 const NEAR = 0.2;
 
 /**

@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { asBase, isApiUrl } from '../kit/addresses.ts';
+import { asBase } from '../kit/addresses.ts';
 import { commitsOption } from '../kit/commits.ts';
+import { httpsAddress, oneWord } from '../kit/options.ts';
 import { isPattern } from '../kit/patterns.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
@@ -18,13 +19,11 @@ const repositories = z
   .array(z.string().regex(REPOSITORIES, 'must be workspace/slug, or a pattern such as acme/api-*'))
   .default([]);
 
-const word = z.string().regex(/^[\x21-\x7e]{1,1000}$/, 'must be one word of printable characters');
+const word = oneWord(/^[\x21-\x7e]{1,1000}$/);
 
 export const options = z
   .strictObject({
-    apiUrl: z
-      .string()
-      .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+    apiUrl: httpsAddress
       .optional()
       .describe(`Address of the API, where it is not \`${PUBLIC_API}\`: a proxy, or a test.`),
     token: word
@@ -80,7 +79,7 @@ export function scopeOf({ repositories: named, workspaces, exclude, forks, names
   };
 }
 
-/** Base of the REST API, without a slash at its end (providers' facts §3.6). */
+/** Base of the REST API, without a slash at its end (BB5). */
 export function apiBase({ apiUrl }: Pick<Options, 'apiUrl'>): string {
   return apiUrl === undefined ? PUBLIC_API : asBase(apiUrl);
 }

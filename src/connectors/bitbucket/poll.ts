@@ -12,7 +12,7 @@ import { keyOf, SHAPES } from './translate.ts';
 const EVERY_STATE = ['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED'];
 
 /**
- * One page of a walk over a repository's pull requests (providers' facts §3.4).
+ * One page of a walk over a repository's pull requests (BB1).
  *
  * With a watermark: all states, what changed since the watermark and the overlap, newest change first, along the links
  * to the next page as they are given. What changes meanwhile moves to the front, so it pushes others towards pages

@@ -4,8 +4,8 @@ import { absent, webAddress } from '../kit/fields.ts';
 import { REPOSITORY } from './options.ts';
 
 /**
- * The fields that are read, and no others (providers' facts §3.3). Identity and time must be there; any other field
- * that is missing, or that has become something else, is absent: it is then neither compared nor cleared.
+ * The fields that are read, and no others (BB7). Identity and time must be there; any other field that is missing, or
+ * that has become something else, is absent: it is then neither compared nor cleared.
  */
 
 const number = z.int().positive();

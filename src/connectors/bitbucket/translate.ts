@@ -19,7 +19,7 @@ import * as schema from './schema.ts';
 /** The connector's own names of what polls and fetches bring. No webhook can be called so: they hold a dot. */
 export const SHAPES = { list: 'pullrequests.list', pull: 'pullrequests.get', gone: 'pullrequests.gone' } as const;
 
-/** Declined and superseded requests are final: neither can be opened again (providers' facts §3.2). */
+/** Declined and superseded requests are final: neither can be opened again (BB4). */
 const STATES: ReadonlyMap<string, PullRequestState> = new Map([
   ['OPEN', 'open'],
   ['MERGED', 'merged'],

@@ -16,7 +16,7 @@ import { REPOSITORY, unrestricted } from './options.ts';
 import { FIELDS_OF_ONE, uuid } from './schema.ts';
 import { SHAPES, translate } from './translate.ts';
 
-/** What members write at Bitbucket (providers' facts §3.5). */
+/** What members write at Bitbucket (BB6). */
 export function createGit(deps: ConnectionDeps): GitProvider {
   const visit = async (access: MemberAccess, repoId: string, signal: AbortSignal): Promise<Visit> => {
     const api = createMemberApi(access, deps, signal);

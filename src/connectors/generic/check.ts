@@ -1,20 +1,21 @@
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { Finding } from '../connector.ts';
 import { failed } from '../kit/finding.ts';
-import type { Feed } from './feed.ts';
+import type { Rest } from '../kit/rest.ts';
+import { pollPage } from '../kit/walk.ts';
 import type { Options } from './options.ts';
-import { pollItems, sweepItems, UNIT } from './poll.ts';
+import { sweepItems, UNIT, walkOf } from './poll.ts';
 
 /** Proves that the feed can be read; reads only. */
 export async function checkGeneric(
-  feed: Feed | undefined,
+  feed: Rest | undefined,
   { system }: Options,
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
   if (!feed) return [withoutFeed];
   const startedAt = new Date(0).toISOString();
   return [
-    await finding('feed', 'items can be read', () => pollItems(feed, { unit: UNIT, startedAt }, signal)),
+    await finding('feed', 'items can be read', () => pollPage(walkOf(feed), { unit: UNIT, startedAt }, signal)),
     await finding('ids', 'ids can be read', () => sweepItems(feed, system, undefined, signal)),
   ];
 }

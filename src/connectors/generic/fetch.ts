@@ -5,7 +5,7 @@ import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { writeJson } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
-import type { Feed } from './feed.ts';
+import type { Rest } from '../kit/rest.ts';
 import { id } from './schema.ts';
 import { SHAPES } from './translate.ts';
 
@@ -13,7 +13,7 @@ const locator = z.object({ id, projectId: id, identifier: z.string().regex(/^[^/
 
 /** Gets one item. 410 says that it is gone; 404 proves nothing, since a lost right may look the same. */
 export async function fetchItem(
-  feed: Feed | undefined,
+  feed: Rest | undefined,
   clock: Clock,
   reference: ItemReference,
   signal: AbortSignal,

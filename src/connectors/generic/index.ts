@@ -1,10 +1,11 @@
 import type { Connector } from '../connector.ts';
 import { namedIn } from '../kit/scope.ts';
+import { historyPage, pollPage } from '../kit/walk.ts';
 import { checkGeneric } from './check.ts';
 import { createFeed } from './feed.ts';
 import { fetchItem } from './fetch.ts';
 import { type Options, options, scopeOf } from './options.ts';
-import { historyOfItems, pollItems, sweepItems, UNIT } from './poll.ts';
+import { sweepItems, UNIT, walkOf } from './poll.ts';
 import { eventOf, reference, translate } from './translate.ts';
 import { verify } from './verify.ts';
 
@@ -37,12 +38,12 @@ export const generic: Connector<Options> = {
     return {
       units: async () => (feed ? [UNIT] : []),
       async poll(position, signal) {
-        return feed ? pollItems(feed, position, signal) : { outcome: 'unchanged' };
+        return feed ? pollPage(walkOf(feed), position, signal) : { outcome: 'unchanged' };
       },
       fetch: (wanted, signal) => fetchItem(feed, deps.clock, wanted, signal),
       check: (signal) => checkGeneric(feed, given, signal),
       ...(feed && {
-        history: (position, signal) => historyOfItems(feed, position, signal),
+        history: (position, signal) => historyPage(walkOf(feed), position, signal),
         sweep: (_unit, page, signal) => sweepItems(feed, given.system, page, signal),
       }),
     };

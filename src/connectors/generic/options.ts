@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { asBase, isApiUrl } from '../kit/addresses.ts';
+import { asBase } from '../kit/addresses.ts';
+import { atLeastOne, httpsAddress, oneWord } from '../kit/options.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 const project = z
@@ -12,19 +13,13 @@ export const options = z.strictObject({
     .toLowerCase()
     .regex(/^[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?$/, 'must be a name of lower-case letters, digits, dots and hyphens')
     .describe('Name of the system that the ids belong to. Items are known by it: it must not change.'),
-  feedUrl: z
-    .string()
-    .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+  feedUrl: httpsAddress
     .optional()
     .describe('Address of a feed of the same items. Without one, what no webhook brings is never known.'),
-  token: z
-    .string()
-    .regex(/^[\x21-\x7e]{1,4000}$/, 'must be one word of printable characters')
+  token: oneWord(/^[\x21-\x7e]{1,4000}$/)
     .optional()
     .describe('Sent to the feed as a bearer token.'),
-  projects: z
-    .array(project)
-    .min(1, 'must name at least one project')
+  projects: atLeastOne(project, 'project')
     .default(['**'])
     .describe('Projects by id, by name, or as patterns. Absent: all of them.'),
   exclude: z.array(project).default([]).describe('Projects that are left out, by id, by name, or as patterns.'),

@@ -8,7 +8,7 @@ const MINUTE = 60 * SECOND;
 /** The primary limit is counted by the hour: no honest answer asks for more. */
 const LONGEST_WAIT = 65 * MINUTE;
 
-/** What an answer outside 2xx means, with what GitHub says about it. 403 and 429 may both be a limit (§1.6). */
+/** What an answer outside 2xx means, with what GitHub says about it. 403 and 429 may both be a limit (GH5). */
 export function refusal(answer: HttpAnswer, what: string, now: number): SyncError {
   const said = saidBy(answer, (body) => (body as { message?: unknown }).message);
   const plain = errorOfStatus(answer, what, now);

@@ -1,11 +1,10 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import { isSuccess } from '../../http/semantics.ts';
-import type { Shape } from '../../lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { ownUrl } from '../kit/addresses.ts';
-import { isRedirect } from '../kit/answers.ts';
-import { createBudget, type Rate, rateFrom, type Use } from '../kit/budget.ts';
+import { createBudget, type Rate, rateFrom } from '../kit/budget.ts';
+import { createGet, type GetOptions } from '../kit/conditional-get.ts';
 import { linkTo } from '../kit/links.ts';
 import { refusal } from './answers.ts';
 import type { Auth, Method, Send } from './auth.ts';
@@ -19,18 +18,6 @@ const HEADERS = {
 
 /** A page of 100 pull requests, each with the longest description that GitHub takes. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;
-
-interface GetOptions {
-  /** Without the question mark. */
-  readonly query?: string | undefined;
-  /** Sent as `If-None-Match`; only then is 304 an answer. */
-  readonly etag?: string | undefined;
-  /** What the request is for; `fetch` unless told. */
-  readonly use?: Use;
-  /** What is needed of the answer: see `HttpRequest`. */
-  readonly keep?: Shape;
-  readonly signal: AbortSignal;
-}
 
 interface WriteOptions {
   readonly body?: unknown;
@@ -98,14 +85,12 @@ export function createApi(access: Access, deps: ConnectionDeps, authOf: (send: S
     });
 
   return {
-    async get(path, given) {
-      budget.require(given.use ?? 'fetch');
-      const first = await getOnce(path, given);
-      const moved = isRedirect(first) ? movedPath(first, path, own) : undefined;
-      const answer = moved === undefined ? first : await getOnce(moved, given);
-      if (answer.status === 200 || (answer.status === 304 && given.etag !== undefined)) return answer;
-      throw refusal(answer, `GET ${path}`, deps.clock.now());
-    },
+    get: createGet({
+      budget,
+      getOnce,
+      movedPath: (answer, from) => movedPath(answer, from, own),
+      refusal: (answer, what) => refusal(answer, what, deps.clock.now()),
+    }),
     async write(method, path, given) {
       budget.require('fetch');
       const answer = await authorised(method, path, given);

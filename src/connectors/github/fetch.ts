@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
-import type { Clock } from '../../lib/clock.ts';
 import type { Shape } from '../../lib/shape.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
-import { fitting, isNewHead, readMessages, withMessages } from '../kit/commits.ts';
+import { type Asking, fitting, isNewHead, messageText, readMessages, withMessages } from '../kit/commits.ts';
 import { parseAnswer, readAnswer, readable, readList, writeJson } from '../kit/json.ts';
 import { readLocator } from '../kit/locator.ts';
 import type { Api } from './api.ts';
@@ -24,15 +23,7 @@ export async function fetchItem(ask: Ask, reference: ItemReference): Promise<Fet
     : fetchIssue(ask, readLocator(issueLocator, reference));
 }
 
-interface Ask {
-  readonly api: Api;
-  readonly clock: Clock;
-  /** Whether a pull request comes with the messages of its commits. */
-  readonly commits: boolean;
-  /** The head whose commits are known. */
-  readonly commitsSha?: string | undefined;
-  readonly signal: AbortSignal;
-}
+type Ask = Asking<Api>;
 
 /**
  * Gets one pull request. By name first, as documented; by the repository's id where another repository has that name
@@ -54,7 +45,10 @@ async function fetchPull(ask: Ask, wanted: Locator): Promise<Fetched> {
   }
 }
 
-const message = z.object({ commit: z.object({ message: z.string() }) }).transform(({ commit }) => commit.message);
+const message = z.object({ commit: z.object({ message: messageText }) }).transform(({ commit }) => commit.message);
+
+/** What is kept of a page of commits. */
+const COMMITS: Shape = { commit: { message: true } };
 
 /** GitHub lists the oldest first. */
 async function messagesOf(ask: Ask, path: string): Promise<readonly string[] | undefined> {
@@ -64,7 +58,7 @@ async function messagesOf(ask: Ask, path: string): Promise<readonly string[] | u
 
 async function* commitPages({ api, signal }: Ask, path: string): AsyncGenerator<readonly unknown[]> {
   for (let query: string | undefined = 'per_page=100'; query !== undefined; ) {
-    const answer = await api.get(path, { query, signal });
+    const answer = await api.get(path, { query, signal, keep: COMMITS });
     yield readList(answer, `GET ${path}`);
     query = api.nextQuery(answer, path);
   }

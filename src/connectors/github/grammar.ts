@@ -1,6 +1,6 @@
 import type { Grammar } from '../../model/grammar.ts';
 
-/** The keyword must be repeated for each issue: `Resolves #1, resolves #2` (§13). */
+/** The keyword must be repeated for each issue: `Resolves #1, resolves #2` (GH8). */
 export const grammar: Grammar = {
   closing: ['close', 'closes', 'closed', 'fix', 'fixes', 'fixed', 'resolve', 'resolves', 'resolved'],
   closes: 'next',

@@ -52,7 +52,7 @@ interface GraphqlError {
   readonly message?: unknown;
 }
 
-/** `/api/v3` is the REST half of an own server (providers' facts §1.8). */
+/** `/api/v3` is the REST half of an own server (GH7). */
 function graphqlUrl(base: string): string {
   return base.endsWith('/api/v3') ? base.replace(/\/v3$/, '/graphql') : `${base}/graphql`;
 }

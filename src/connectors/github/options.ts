@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
+import { asBase } from '../kit/addresses.ts';
 import { commitsOption } from '../kit/commits.ts';
+import { hostName, httpsAddress, oneWord } from '../kit/options.ts';
 import { isPattern } from '../kit/patterns.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
@@ -40,20 +41,13 @@ const repositories = z
 
 export const options = z
   .strictObject({
-    host: z
-      .string()
-      .toLowerCase()
-      .regex(HOST, 'must be a host name alone, for example ghe.example.com')
+    host: hostName('ghe.example.com')
       .default('github.com')
       .describe('Host of the GitHub: github.com, a host under ghe.com, or a GitHub Enterprise Server.'),
-    apiUrl: z
-      .string()
-      .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+    apiUrl: httpsAddress
       .optional()
       .describe('Address of the API, where it is not the one that follows from `host`: a proxy, or a test.'),
-    token: z
-      .string()
-      .regex(/^[\x21-\x7e]{1,1000}$/, 'must be one word of printable characters')
+    token: oneWord(/^[\x21-\x7e]{1,1000}$/)
       .optional()
       .describe('Personal access token. Without one only public repositories are read, at 60 requests an hour.'),
     app: app.optional(),
@@ -119,7 +113,7 @@ function needsListing({ repositories, organizations }: Named): boolean {
   return organizations.length > 0 || repositories.some(isPattern);
 }
 
-/** Base of the REST API, without a slash at its end (providers' facts §1.8). */
+/** Base of the REST API, without a slash at its end (GH7). */
 export function apiBase(given: Pick<Access, 'host' | 'apiUrl'>): string {
   return given.apiUrl === undefined ? derivedBase(given.host) : asBase(given.apiUrl);
 }

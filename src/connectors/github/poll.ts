@@ -13,7 +13,7 @@ const OPEN = 'state=open&sort=created&direction=asc&per_page=100';
 const OPEN_ISSUES = 'state=open&sort=updated&direction=asc&per_page=100';
 
 /**
- * One page of a walk over a repository's pull requests (providers' facts §1.6).
+ * One page of a walk over a repository's pull requests (GH4).
  *
  * With a watermark: all states, newest change first, until a page reaches back beyond the watermark and the overlap.
  * What changes meanwhile moves to the front, so it pushes others towards pages still to come: none is missed, and what

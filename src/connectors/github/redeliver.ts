@@ -24,7 +24,7 @@ type Redeliver = NonNullable<Connection['redeliver']>;
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
-/** How long GitHub keeps deliveries (providers' facts §1.2). */
+/** How long GitHub keeps deliveries (GH1). */
 const KEPT = { public: 3 * DAY, own: 7 * DAY };
 const LIMITS = { mostAttempts: 3, mostOfList: 60, mostAtOnce: 60 };
 /** A delivery may be listed some minutes after it was sent, behind others that are there already. */

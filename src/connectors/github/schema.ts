@@ -16,7 +16,7 @@ const repository = z.object({
   fork: absent(z.boolean()),
 });
 
-/** The fields that are read, and no others (providers' facts §1.4). Identity and time must be there. */
+/** The fields that are read, and no others (GH2). Identity and time must be there. */
 export const pullRequest = z.object({
   number,
   updated_at: instant,

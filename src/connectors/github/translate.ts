@@ -246,7 +246,7 @@ function pullOfConversation(issue: Conversation, host: string, repository: schem
   };
 }
 
-/** `merged` is missing in lists and reviews, `merged_at` is not: there is no other sign of a merge (§1.5). */
+/** `merged` is missing in lists and reviews, `merged_at` is not: there is no other sign of a merge (GH3). */
 function stateOf(pull: Pick<schema.GithubPullRequest, 'state' | 'merged' | 'merged_at'>): PullRequestState | undefined {
   if (pull.merged === true || typeof pull.merged_at === 'string') return 'merged';
   if (pull.state !== 'closed') return pull.state;

@@ -17,7 +17,7 @@ import { SHAPES, translate } from './translate.ts';
 
 const PUBLIC_HOST = 'github.com';
 
-/** What members write at GitHub (providers' facts §1.7). */
+/** What members write at GitHub (GH6). */
 export function createGit(deps: ConnectionDeps): GitProvider {
   const visit = async (access: MemberAccess, repoId: string, signal: AbortSignal): Promise<Visit> => {
     const api = createMemberApi(access, deps, signal);

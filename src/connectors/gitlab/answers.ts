@@ -1,35 +1,23 @@
-import { SyncError } from '../../errors/sync-error.ts';
+import type { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
-import { errorOfStatus, retryAfter } from '../../http/provider-errors.ts';
-import { providerTime, saidBy } from '../kit/answers.ts';
+import { saidBy } from '../kit/answers.ts';
+import { refusalOf, untilReset } from '../kit/refusal.ts';
 
 const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
-/** Limits are counted by the minute, on self-managed servers by the hour: no honest answer asks for more. */
-const LONGEST_WAIT = 65 * MINUTE;
 
-/** What an answer outside 2xx means, with what GitLab says about it. Only 429 is a limit; its body is plain text. */
+/** What an answer outside 2xx means, with what GitLab says about it. Only 429 is a limit, told in plain text (GL8). */
 export function refusal(answer: HttpAnswer, what: string, now: number): SyncError {
-  const said = saidOf(answer);
-  const { code, message: plain, hint } = errorOfStatus(answer, what, now);
-  const message = said === '' ? plain : `${plain} (${said})`;
-  if (code !== 'rate_limited') return new SyncError(code, message, { status: answer.status, hint });
-  const wait = Math.min(limitWait(answer, now), LONGEST_WAIT);
-  return new SyncError('rate_limited', message, { status: answer.status, retryAfter: wait });
+  return refusalOf({ messageOf, waitOf }, answer, what, now);
+}
+
+/** Limits are counted by the minute, on self-managed servers by the hour. */
+function waitOf(answer: HttpAnswer, now: number): number | undefined {
+  return untilReset(answer, Number(answer.headers['ratelimit-reset']) * SECOND, now);
 }
 
 /** What GitLab says about a request that it did not take; empty where it says nothing. */
 export function saidOf(answer: HttpAnswer): string {
   return saidBy(answer, messageOf);
-}
-
-/** Milliseconds to wait: as asked, else until the reset, else a minute, in which most of the limits are counted (§2.6). */
-function limitWait(answer: HttpAnswer, now: number): number {
-  const asked = retryAfter(answer.headers, now);
-  if (asked !== undefined && asked > 0) return asked;
-  const reset = Number(answer.headers['ratelimit-reset']) * SECOND;
-  const untilReset = reset - (providerTime(answer) ?? now);
-  return untilReset > 0 ? untilReset + SECOND : MINUTE;
 }
 
 /**

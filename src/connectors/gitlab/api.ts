@@ -1,11 +1,10 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer, HttpRequest } from '../../http/client.ts';
 import { isSuccess } from '../../http/semantics.ts';
-import type { Shape } from '../../lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { ownUrl } from '../kit/addresses.ts';
-import { isRedirect } from '../kit/answers.ts';
-import { createBudget, rateFrom, type Use } from '../kit/budget.ts';
+import { createBudget, rateFrom } from '../kit/budget.ts';
+import { createGet, type GetOptions } from '../kit/conditional-get.ts';
 import { readList } from '../kit/json.ts';
 import { linkTo } from '../kit/links.ts';
 import { refusal } from './answers.ts';
@@ -13,18 +12,6 @@ import { type Access, apiBase, derivedBase } from './options.ts';
 
 /** A page of 100 merge requests, each with a description of up to a mebibyte in theory; most have a few kilobytes. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;
-
-interface GetOptions {
-  /** Without the question mark. */
-  readonly query?: string | undefined;
-  /** Sent as `If-None-Match`; only then is 304 an answer. */
-  readonly etag?: string | undefined;
-  /** What it is for; `fetch` unless told. */
-  readonly use?: Use;
-  /** What is needed of the answer: see `HttpRequest`. */
-  readonly keep?: Shape;
-  readonly signal: AbortSignal;
-}
 
 interface Pages {
   /** Elements on a page; 100 unless told. */
@@ -81,14 +68,12 @@ export function createApi(options: Access, deps: ConnectionDeps): Api {
       signal,
     });
   const api: Api = {
-    async get(path, given) {
-      budget.require(given.use ?? 'fetch');
-      const first = await getOnce(path, given);
-      const moved = isRedirect(first) ? movedPath(first, path, own) : undefined;
-      const answer = moved === undefined ? first : await getOnce(moved, given);
-      if (answer.status === 200 || (answer.status === 304 && given.etag !== undefined)) return answer;
-      throw refusal(answer, `GET ${path}`, deps.clock.now());
-    },
+    get: createGet({
+      budget,
+      getOnce,
+      movedPath: (answer, from) => movedPath(answer, from, own),
+      refusal: (answer, what) => refusal(answer, what, deps.clock.now()),
+    }),
     async *pages(path, given, size = 100) {
       for (let page: number | undefined = 1; page !== undefined; ) {
         const query = `${given.query === undefined ? '' : `${given.query}&`}per_page=${size}&page=${page}`;
@@ -137,7 +122,7 @@ const PAGE_HEADERS: Readonly<Record<Neighbour, string>> = {
   last: 'x-total-pages',
 };
 
-/** `Bearer` is taken for tokens of every kind, OAuth's too (providers' facts §2.8). */
+/** `Bearer` is taken for tokens of every kind, OAuth's too (GL10). */
 function headersOf({ token }: Access, etag: string | undefined): Record<string, string> {
   return {
     accept: 'application/json',
@@ -154,7 +139,7 @@ function isSameByNumber(numbered: string, path: string): boolean {
   return kind !== undefined && kind === wantedKind && rest === wantedRest;
 }
 
-/** GitLab names a moved project, or group, by its number in `Location` (§2.6). */
+/** GitLab names a moved project, or group, by its number in `Location` (GL7). */
 function movedPath(answer: HttpAnswer, path: string, bases: readonly string[]): string {
   const target = ownUrl(answer.headers['location'] ?? '', bases)?.pathname ?? '';
   if (isSameByNumber(target, path)) return target;

@@ -1,7 +1,7 @@
 import { readable } from '../kit/json.ts';
 import { kindOfHook } from './schema.ts';
 
-/** Where the name is not the kind itself: all work items come as issues (providers' facts §8). */
+/** Where the name is not the kind itself: all work items come as issues (GL11). */
 const NAMES: Readonly<Record<string, string>> = { work_item: 'Issue', build: 'Job' };
 
 /** The webhook event that a payload belongs to, as the header names it. */

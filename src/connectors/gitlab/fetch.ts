@@ -3,7 +3,7 @@ import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
-import { fitting, isNewHead, readMessages, withMessages } from '../kit/commits.ts';
+import { type Asking, fitting, isNewHead, messageText, readMessages, withMessages } from '../kit/commits.ts';
 import { readAnswer, readable, writeJson } from '../kit/json.ts';
 import { unjudged } from '../kit/outcome.ts';
 import type { Api } from './api.ts';
@@ -40,15 +40,7 @@ export function placeOfItem(reference: ItemReference): ItemPlace {
   return { list, ...data, path: `/projects/${data.projectId}/${list}/${data.iid}` };
 }
 
-interface Ask {
-  readonly api: Api;
-  readonly clock: Clock;
-  /** Whether a merge request comes with the messages of its commits. */
-  readonly commits: boolean;
-  /** The head whose commits are known. */
-  readonly commitsSha?: string | undefined;
-  readonly signal: AbortSignal;
-}
+type Ask = Asking<Api>;
 
 /**
  * Gets one merge request or issue. It is called gone only where the project's list can be read without it: a lost right
@@ -75,11 +67,11 @@ export async function fetchItem(
 
 const withHead = z.object({ sha: z.string() });
 
-const message = z.object({ message: z.string() }).transform((commit) => commit.message);
+const message = z.object({ message: messageText }).transform((commit) => commit.message);
 
 /** GitLab lists the newest first. */
 async function messagesOf(api: Api, path: string, signal: AbortSignal): Promise<readonly string[] | undefined> {
-  const messages = await readMessages(api.pages(path, { signal }), message);
+  const messages = await readMessages(api.pages(path, { signal, keep: { message: true } }), message);
   return messages && fitting(messages);
 }
 

@@ -1,6 +1,6 @@
 import type { Grammar } from '../../model/grammar.ts';
 
-/** GitLab's default pattern: one word closes a whole list, `Closes #4, #6 and group/project#7` (§13). */
+/** GitLab's default pattern: one word closes a whole list, `Closes #4, #6 and group/project#7` (GL12). */
 export const grammar: Grammar = {
   closing: [
     ...['close', 'closes', 'closed', 'closing'],

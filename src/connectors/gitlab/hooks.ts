@@ -35,7 +35,7 @@ export interface Hooked {
   readonly hooks: readonly Hook[];
 }
 
-/** Webhooks of the connection's groups and projects (providers' facts §2.1). */
+/** Webhooks of the connection's groups and projects (GL2). */
 export function createHooks(api: Api, projects: Projects, options: Options): Hooks {
   const wanted = eventsOf(options);
   return {

@@ -16,7 +16,7 @@ import {
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 
-/** Issues, and the other kinds that GitLab keeps in the same list: incidents, tasks (providers' facts §8). */
+/** Issues, and the other kinds that GitLab keeps in the same list: incidents, tasks (GL11). */
 
 /** Every such event carries the issue as it was at that time. */
 export function issueHook(payload: unknown, options: Options): Translation {

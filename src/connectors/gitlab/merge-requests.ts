@@ -160,5 +160,5 @@ function fieldsOf(given: Common) {
   };
 }
 
-/** `locked` is a merge in progress: absent, so the state that is held stays until it is known (§2.5). */
+/** `locked` is a merge in progress: absent, so the state that is held stays until it is known (GL5). */
 const STATES: Readonly<Record<string, PullRequestState>> = { opened: 'open', closed: 'closed', merged: 'merged' };

@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
+import { asBase } from '../kit/addresses.ts';
 import { commitsOption } from '../kit/commits.ts';
+import { hostName, httpsAddress, oneWord } from '../kit/options.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A project's number, or its path `group/…/project`; no part may be `.` or `..`, so a URL stays where it belongs. */
@@ -31,22 +32,15 @@ const projects = z
 
 export const options = z
   .strictObject({
-    host: z
-      .string()
-      .toLowerCase()
-      .regex(HOST, 'must be a host name alone, for example gitlab.example.com')
+    host: hostName('gitlab.example.com')
       .default(PUBLIC_HOST)
       .describe('Host of the GitLab: gitlab.com, or one that you run.'),
-    apiUrl: z
-      .string()
-      .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+    apiUrl: httpsAddress
       .optional()
       .describe(
         'Address of the API, where it is not `https://<host>/api/v4`: a GitLab below a path, a proxy, or a test.',
       ),
-    token: z
-      .string()
-      .regex(/^[\x21-\x7e]{1,1000}$/, 'must be one word of printable characters')
+    token: oneWord(/^[\x21-\x7e]{1,1000}$/)
       .optional()
       .describe('Project, group or personal access token with the scope `read_api`. Without one only public projects.'),
     projects: projects.describe(
@@ -76,7 +70,7 @@ export type Options = z.infer<typeof options>;
 /** What requests need. */
 export type Access = Pick<Options, 'host' | 'apiUrl' | 'token'>;
 
-/** Base of the REST API, without a slash at its end (providers' facts §2.8). */
+/** Base of the REST API, without a slash at its end (GL10). */
 export function apiBase(given: Pick<Access, 'host' | 'apiUrl'>): string {
   return given.apiUrl === undefined ? derivedBase(given.host) : asBase(given.apiUrl);
 }

@@ -6,7 +6,7 @@ const CHANGED = 'state=all&scope=all&order_by=updated_at&sort=desc&per_page=100'
 const OPENED = 'state=opened&scope=all&order_by=created_at&sort=asc&per_page=100';
 
 /**
- * One page of a walk over a unit's merge requests or issues (providers' facts §2.6).
+ * One page of a walk over a unit's merge requests or issues (GL6).
  *
  * With a watermark: all states, changed since the watermark less the overlap, newest change first. Pages are cut by
  * offset: what changes meanwhile moves to the front, so it pushes others towards pages still to come and hides none.

@@ -19,7 +19,7 @@ import type { Projects } from './projects.ts';
 type Redeliver = NonNullable<Connection['redeliver']>;
 
 const DAY = 86_400_000;
-/** GitLab takes 5 a minute for each hook (providers' facts §2.2); what is left is asked for the next time. */
+/** GitLab takes 5 a minute for each hook (GL3); what is left is asked for the next time. */
 const LIMITS = { mostAttempts: 4, mostOfList: 5, mostAtOnce: Number.POSITIVE_INFINITY, keptFor: 3 * DAY };
 /** GitLab lists at most 20 events on a page, each with all that was sent. */
 const PAGE = 20;

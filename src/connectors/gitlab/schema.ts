@@ -5,8 +5,8 @@ import { absent, webAddress } from '../kit/fields.ts';
 import { PROJECT } from './options.ts';
 
 /**
- * The fields that are read, and no others (providers' facts §2.4). Identity and time must be there; any other field
- * that is missing, or that has become something else, is absent: it is then neither compared nor cleared.
+ * The fields that are read, and no others (GL4). Identity and time must be there; any other field that is missing, or
+ * that has become something else, is absent: it is then neither compared nor cleared.
  */
 
 const id = z.int().positive();

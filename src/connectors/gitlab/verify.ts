@@ -7,8 +7,8 @@ const EVENT = /^(?=.{1,100}$)[A-Za-z]+(?: [A-Za-z]+){0,8} Hook$/;
 const NAME = /^[A-Za-z0-9_-]{1,100}$/;
 
 /**
- * Proves that GitLab sent the request, by either of its ways (providers' facts §2.1); every live secret is tried, and
- * each comparison takes constant time.
+ * Proves that GitLab sent the request, by either of its ways (GL1); every live secret is tried, and each comparison
+ * takes constant time.
  *
  * - A secret that begins with `whsec_` is a signing token: `webhook-signature` is an HMAC-SHA256 over id, time and the
  *   raw bytes (Standard Webhooks), no more than 5 minutes away from `now`.

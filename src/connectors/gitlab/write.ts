@@ -18,7 +18,7 @@ import { readMergeRequest } from './merge-requests.ts';
 import { PROJECT, PUBLIC_HOST } from './options.ts';
 import { createPeople, type People } from './people.ts';
 
-/** What members write at GitLab (providers' facts §2.7). */
+/** What members write at GitLab (GL9). */
 export function createGit(deps: ConnectionDeps): GitProvider {
   const visit = (access: MemberAccess, repoId: string, signal: AbortSignal): Visit => {
     const api = createApi(access, deps);

@@ -2,11 +2,10 @@ import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { HookState, Hooks } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
-import { parseAnswer } from '../kit/json.ts';
+import { malformed } from '../kit/refusal.ts';
+import type { Rest } from '../kit/rest.ts';
 import { addressOf, patternsOf } from '../kit/scope.ts';
-import { type Api, malformed } from './api.ts';
-import { type Options, scopeOf } from './options.ts';
-import { projectIs } from './search.ts';
+import { type Options, projectIs, scopeOf } from './options.ts';
 
 const PATH = '/rest/webhooks/1.0/webhook';
 const FILTER = 'issue-related-events-section';
@@ -30,13 +29,12 @@ const hook = z.object({
 type Registered = z.infer<typeof hook>;
 
 /** The admin webhook of one connection: one for the whole site, with the projects as its filter. */
-export function hooksOf(api: Api, options: Options): Hooks {
+export function hooksOf(api: Rest, options: Options): Hooks {
   const subject = options.site;
   const filter = filterOf(options);
 
   async function find(url: string, signal: AbortSignal): Promise<Registered | undefined> {
-    const data = parseAnswer(z.array(hook), (await api.get(PATH, {}, signal)).content, `GET ${PATH}`);
-    return data.find((each) => each.url === url);
+    return (await api.read(z.array(hook), PATH, {}, signal)).content.find((each) => each.url === url);
   }
 
   return {

@@ -1,21 +1,19 @@
-import type { Connector } from '../connector.ts';
-import { namedIn } from '../kit/scope.ts';
+import { z } from 'zod';
+import { parseAnswer } from '../kit/json.ts';
 import { readTenant } from '../kit/tenants.ts';
-import { createApi } from './api.ts';
-import { checkJira } from './check.ts';
-import { fetchIssue } from './fetch.ts';
-import { hooksOf } from './hooks.ts';
-import { type Options, options, scopeOf } from './options.ts';
-import { historyOfIssues, pollIssues, sweepIssues } from './poll.ts';
-import { readProject, unitsOf } from './projects.ts';
-import { eventOf, reference, translate } from './translate.ts';
-import { verify } from './verify.ts';
-import { close, comment } from './write-back.ts';
+import { trackerConnector } from '../kit/tracker.ts';
+import { connect } from './connect.ts';
+import { eventOf, itemOf, placeOf, told } from './items.ts';
+import { options, scopeOf } from './options.ts';
+import * as schema from './schema.ts';
+import { EVENT, verify } from './verify.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
+const swept = z.array(z.object({ id: schema.id }));
+
 /** Jira Cloud. */
-export const jira: Connector<Options> = {
+export const jira = trackerConnector({
   id: 'jira',
   title: 'Jira',
   publicHost: 'atlassian.net',
@@ -29,32 +27,31 @@ export const jira: Connector<Options> = {
   },
   largestDelivery: 25 * MEBIBYTE,
   options,
-  host: (given) => given.cloudId,
+  host: ({ cloudId }) => cloudId,
   verify,
-  translate,
   eventOf,
   unrestricted: (host) =>
     options.parse({ site: 'jira.invalid', cloudId: readTenant(host, 'cloud id'), projects: ['*'] }),
-  reference,
-  namesIn: (given) => namedIn(scopeOf(given)),
   oauth: ({ oauth }) => oauth && { ...oauth, encoding: 'json' },
-  connect(given, deps) {
-    const api = createApi(given, deps);
-    const units = unitsOf(api, given, deps.clock);
-    return {
-      units,
-      poll: (position, signal) => pollIssues(api, position, signal),
-      identify: async (name, signal) => {
-        const { id, key } = await readProject(api, name, signal);
-        return { id, name: key };
-      },
-      fetch: (wanted, signal) => fetchIssue(api, deps.clock, wanted, signal),
-      check: (signal) => checkJira(api, given, units, signal),
-      history: (position, signal) => historyOfIssues(api, position, signal),
-      sweep: (unit, page, signal) => sweepIssues(api, given.cloudId, unit, page, signal),
-      comment: (wanted, text, signal) => comment(api, wanted, text, signal),
-      close: (wanted, signal) => close(api, wanted, given.doneStatus, signal),
-      hooks: hooksOf(api, given),
-    };
+  noun: 'issues',
+  container: {
+    word: 'project',
+    option: 'projects',
+    hint: 'Give the account the permission "Browse projects", or correct projects.',
   },
-};
+  scopeOf,
+  candidate: placeOf,
+  unitBy: 'name',
+  itemId: { shape: schema.id, locator: 'issueId', gone: 'id' },
+  containerId: { shape: schema.id, locator: 'projectId', gone: 'projectId' },
+  identifier: { shape: schema.key, locator: 'issueKey', gone: 'key' },
+  follows: (event) => event === EVENT,
+  told,
+  found: schema.issue,
+  itemOf,
+  placeOf: ({ fields }) => placeOf(fields.project),
+  order: 'since',
+  changedAt: schema.changedAt,
+  idsOf: (found, what) => parseAnswer(swept, found, what).map(({ id }) => id),
+  connect,
+});

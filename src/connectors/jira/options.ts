@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
+import { asBase } from '../kit/addresses.ts';
 import { UUID } from '../kit/fields.ts';
 import { oauthOption } from '../kit/oauth.ts';
+import { atLeastOne, hostName, httpsAddress, oneWord, statusName } from '../kit/options.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A project's key, its number, or a pattern over keys. */
@@ -13,14 +14,12 @@ const project = z
   .transform((given) => String(given).toUpperCase())
   .pipe(z.string().regex(PROJECT, 'must be one project, by its key (ENG) or its number, or a pattern (ENG*, *)'));
 
-const word = z.string().regex(/^[\x21-\x7e]{1,4000}$/, 'must be one word of printable characters');
+const word = oneWord(/^[\x21-\x7e]{1,4000}$/);
 
 const fields = z.strictObject({
-  site: z
-    .string()
-    .toLowerCase()
-    .regex(HOST, 'must be a host name alone, for example acme.atlassian.net')
-    .describe('Host of the Jira Cloud site, for example `acme.atlassian.net`. Links to issues lead there.'),
+  site: hostName('acme.atlassian.net').describe(
+    'Host of the Jira Cloud site, for example `acme.atlassian.net`. Links to issues lead there.',
+  ),
   cloudId: z
     .string()
     .toLowerCase()
@@ -39,22 +38,16 @@ const fields = z.strictObject({
   oauth: oauthOption('https://auth.atlassian.com/oauth/token').describe(
     'An OAuth 2.0 (3LO) app whose access tokens worksync renews, in place of `email` and `token`.',
   ),
-  apiUrl: z
-    .string()
-    .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+  apiUrl: httpsAddress
     .optional()
     .describe(
       'Address of the API, where it is not the site (with `email`) or `https://api.atlassian.com/ex/jira/<cloudId>` (without): API tokens with scopes need the latter too.',
     ),
-  projects: z
-    .array(project)
-    .min(1, 'must name at least one project')
-    .describe('Projects by key, by number, or as patterns such as `*`; a number survives a change of the key.'),
+  projects: atLeastOne(project, 'project').describe(
+    'Projects by key, by number, or as patterns such as `*`; a number survives a change of the key.',
+  ),
   exclude: z.array(project).default([]).describe('Projects that patterns are not to take in.'),
-  doneStatus: z
-    .string()
-    .min(1)
-    .max(255)
+  doneStatus: statusName(255)
     .optional()
     .describe(
       'Status to close issues into, where closing is switched on. Otherwise the first one that counts as done.',
@@ -68,7 +61,7 @@ export const options = fields.refine(
 
 export type Options = z.infer<typeof options>;
 
-/** Base of the API, without a slash at its end (providers' facts §5). */
+/** Base of the API, without a slash at its end (JI1). */
 export function apiBase({ site, cloudId, email, token, oauth, apiUrl }: Options): string {
   if (apiUrl !== undefined) return asBase(apiUrl);
   const isOAuth = oauth !== undefined || (email === undefined && token !== undefined);
@@ -87,4 +80,9 @@ export function siteBase({ site }: Pick<Options, 'site'>): string {
 
 export function scopeOf({ projects, exclude, names }: Options & WithNames): Scope {
   return { include: projects, exclude, archived: false, forks: false, names };
+}
+
+/** Keys are quoted, since some of them are words of the language; numbers must not be. */
+export function projectIs(unit: string): string {
+  return /^\d+$/.test(unit) ? `project = ${unit}` : `project = "${unit}"`;
 }

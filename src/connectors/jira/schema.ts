@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { keep, type Shape } from '../../lib/shape.ts';
 import { absent } from '../kit/fields.ts';
+import { readable } from '../kit/json.ts';
 
 /**
- * The fields that are read, and no others (providers' facts §5). Identity and time must be there; any other field that
- * is missing, or that has become something else, is absent: it is then neither compared nor cleared.
+ * The fields that are read, and no others (JI3). Identity and time must be there; any other field that is missing, or
+ * that has become something else, is absent: it is then neither compared nor cleared.
  */
 
 /** Jira writes its numbers as texts. */
@@ -23,7 +24,13 @@ const instant = z
 
 const person = absent(z.object({ accountId: text, emailAddress: absent(z.email()) }).nullable());
 
-const project = z.object({ id, key: z.string().regex(/^[A-Z][A-Z0-9_]{0,254}$/) });
+const place = z.object({ id, key: z.string().regex(/^[A-Z][A-Z0-9_]{0,254}$/) });
+
+export const project = place.extend({ archived: absent(z.boolean()) });
+
+export type Project = z.infer<typeof project>;
+
+export const projects = z.object({ values: z.array(project), isLast: z.boolean() });
 
 /** Wiki text in webhooks, a document of Atlassian's format in the API's answers. */
 const description = absent(z.union([z.string(), z.looseObject({ type: z.literal('doc') }), z.null()]));
@@ -32,7 +39,7 @@ export const issue = z.object({
   id,
   key,
   fields: z.object({
-    project,
+    project: place,
     updated: instant,
     summary: absent(z.string()),
     description,
@@ -59,11 +66,11 @@ export const issueEvent = z.object({ issue });
 
 export const issueDeleted = z.object({
   timestamp,
-  issue: z.object({ id, key, fields: z.object({ project, updated: absent(instant) }) }),
+  issue: z.object({ id, key, fields: z.object({ project: place, updated: absent(instant) }) }),
 });
 
 /** Which issue an event is about, as far as it says so. */
-const named = z.object({ id, key: absent(key), fields: absent(z.object({ project: absent(project) })) });
+const named = z.object({ id, key: absent(key), fields: absent(z.object({ project: absent(place) })) });
 export const namedIssue = z.object({ issue: named });
 
 /** Comments carry a part of their issue; some of them nothing but their own address. */
@@ -78,8 +85,49 @@ export const toldComment = z.object({
   comment: z.object({ id, body: z.string(), updateAuthor: z.object({ accountId: z.string() }) }),
 });
 
-/** What `fetch` writes for an issue that exists no more. */
-export const gone = z.object({ id, key, projectId: id, seenAt: z.iso.datetime() });
+export const page = z.object({
+  issues: z.array(z.unknown()),
+  nextPageToken: absent(z.string().nullable()),
+  isLast: absent(z.boolean()),
+});
+
+const CHANGED_AT = z.object({ fields: z.object({ updated: z.string() }) });
+
+/** Epoch milliseconds; NaN where it cannot be read. */
+export function changedAt(found: unknown): number {
+  return Date.parse(readable(CHANGED_AT, found)?.fields.updated.replace(OFFSET, '$1:$2') ?? '');
+}
+
+export const tenant = z.object({ cloudId: z.string().toLowerCase() });
+
+export const account = z.object({ displayName: z.string().catch('without a name'), timeZone: absent(z.string()) });
+
+export const me = z.object({ accountId: z.string() });
+
+const writer = absent(me.nullable());
+
+export const commented = z.object({ id, author: writer, updateAuthor: writer });
+
+export const comments = z.object({
+  comments: z.array(commented.extend({ body: z.unknown() })),
+  total: z.int().min(0),
+});
+
+export type Comment = z.infer<typeof comments>['comments'][number];
+
+const category = z.object({ statusCategory: z.object({ key: z.string() }) });
+
+export const currentStatus = z.object({ fields: z.object({ status: category }) });
+
+const transition = z.object({
+  id: z.string().regex(/^\d{1,16}$/),
+  to: category.extend({ name: z.string() }),
+  hasScreen: absent(z.boolean()),
+});
+
+export type Transition = z.infer<typeof transition>;
+
+export const transitions = z.object({ transitions: z.array(transition) });
 
 const PERSON: Shape = { accountId: true, emailAddress: true };
 const NAMED: Shape = { name: true };
@@ -102,6 +150,9 @@ export const KEPT: Shape = {
     created: true,
   },
 };
+
+/** What is looked at of a page. */
+export const KEPT_PAGE: Shape = { issues: KEPT, nextPageToken: true, isLast: true };
 
 /** Only ids come without being asked for. */
 export const FIELDS = Object.keys(KEPT['fields'] as Shape).join(',');

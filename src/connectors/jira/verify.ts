@@ -6,7 +6,7 @@ export const EVENT = 'webhook';
 
 /**
  * Proves that Jira sent the request: `X-Hub-Signature` is an HMAC-SHA256 over the raw bytes with the webhook's secret
- * (providers' facts §5). Only admin webhooks sign so; those that apps register bring a token instead, and are refused.
+ * (JI2). Only admin webhooks sign so; those that apps register bring a token instead, and are refused.
  */
 export async function verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest> {
   requireSecrets(secrets);

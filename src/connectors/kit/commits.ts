@@ -1,12 +1,24 @@
 import type { ZodType } from 'zod';
 import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { absent } from './fields.ts';
 
 /** GitHub tells no more than these of a pull request. */
 const MOST_COMMITS = 250;
 /** Characters of all messages of a pull request together. */
 const MOST_TEXT = 65_536;
+
+/** What a fetch of a pull request, or of what it may be, needs beside its reference. */
+export interface Asking<Api> {
+  readonly api: Api;
+  readonly clock: Clock;
+  /** Whether a pull request comes with the messages of its commits. */
+  readonly commits: boolean;
+  /** The head whose commits are known. */
+  readonly commitsSha?: string | undefined;
+  readonly signal: AbortSignal;
+}
 
 /** The words for the option of every connector that has it. */
 export const commitsOption = z
@@ -15,6 +27,18 @@ export const commitsOption = z
   .describe(
     'Whether messages of commits are searched for tasks too. Each push to a pull request then costs a fetch of it and of its commits at the provider, and at the workspace only what the links need.',
   );
+
+/** As JSON a text that fits has no more bytes: each character is six at most. */
+const MOST_JSON = 6 * MOST_TEXT + 2;
+
+/** The message of a commit, also where it came apart (`lib/json-apart.ts`). What can never fit is not read. */
+export const messageText = z.union([
+  z.string(),
+  z.instanceof(Uint8Array).transform((json) => {
+    if (json.length > MOST_JSON) return ' '.repeat(MOST_TEXT + 1);
+    return JSON.parse(Buffer.from(json).toString()) as string;
+  }),
+]);
 
 /** How `fetch` puts them beside the fields of the provider, for `translate`. */
 export const commitMessages = absent(z.array(z.string()));

@@ -26,3 +26,21 @@ export function present<Fields extends object>(fields: Fields): Partial<Fields> 
 
 /** A stable id of those vendors that draw them at random, in lower case. */
 export const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** What something is called, or that there is nothing. */
+export function nameOf(given: { readonly name: string } | null | undefined): string | null | undefined {
+  return given === null ? null : given?.name;
+}
+
+/** By id, of those people who show their address. */
+export function emailsOf(
+  people: readonly (readonly [id: string | undefined, email: string | undefined])[],
+): Readonly<Record<string, string>> | undefined {
+  const told = people.filter((each) => each[0] !== undefined && each[1] !== undefined);
+  return told.length === 0 ? undefined : (Object.fromEntries(told) as Record<string, string>);
+}
+
+/** Whether a status is the one that people named, in whatever case; any is where they named none. */
+export function isNamed(name: string, wanted: string | undefined): boolean {
+  return wanted === undefined || name.toLowerCase() === wanted.toLowerCase();
+}

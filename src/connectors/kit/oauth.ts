@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { HttpAnswer } from '../../http/client.ts';
 import type { AccessTokens } from '../connector.ts';
-import { isApiUrl } from './addresses.ts';
+import { httpsAddress, oneWord } from './options.ts';
 
-const word = z.string().regex(/^[\x21-\x7e]{1,8000}$/, 'must be one word of printable characters');
+const word = oneWord(/^[\x21-\x7e]{1,8000}$/);
 
 /** A grant of OAuth 2.0 as people configure it. */
 export function oauthOption(tokenUrl: string) {
@@ -14,9 +14,7 @@ export function oauthOption(tokenUrl: string) {
       refreshToken: word.describe(
         'The refresh token that your consent brought. Consent anew, and put the new one here.',
       ),
-      tokenUrl: z
-        .string()
-        .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+      tokenUrl: httpsAddress
         .default(tokenUrl)
         .describe('Address that renews tokens, where a proxy or a test stands in for it.'),
     })

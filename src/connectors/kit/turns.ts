@@ -49,7 +49,7 @@ export function timeOf(element: unknown, field: string): number {
 }
 
 /** A time ahead of the provider's own clock would make the watermark skip what happens until then. */
-export function newest(times: readonly number[], answer: HttpAnswer): string | undefined {
+export function newest(times: readonly number[], answer: Pick<HttpAnswer, 'headers'>): string | undefined {
   const seen = times.filter((time) => !Number.isNaN(time));
   if (seen.length === 0) return undefined;
   return new Date(Math.min(Math.max(...seen), providerTime(answer) ?? Number.POSITIVE_INFINITY)).toISOString();
@@ -61,7 +61,10 @@ export function newest(times: readonly number[], answer: HttpAnswer): string | u
  * starts by the provider's clock or ours, whichever is behind; without the provider's, ours may be ahead, by less than
  * the overlap.
  */
-export function firstWalkStart({ page, startedAt }: PollPosition, answer: HttpAnswer): string | undefined {
+export function firstWalkStart(
+  { page, startedAt }: PollPosition,
+  answer: Pick<HttpAnswer, 'headers'>,
+): string | undefined {
   if (page !== undefined) return undefined;
   const ours = Date.parse(startedAt);
   return new Date(Math.min(ours, providerTime(answer) ?? ours - OVERLAP)).toISOString();

@@ -3,16 +3,12 @@ import type { ErrorCode } from '../../errors/codes.ts';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/client.ts';
 import { parseJson } from '../../http/json.ts';
-import { errorOfStatus, retryAfter } from '../../http/provider-errors.ts';
-import { onOneLine, providerTime } from '../kit/answers.ts';
+import { errorOfStatus } from '../../http/provider-errors.ts';
+import { onOneLine } from '../kit/answers.ts';
 import type { Rate } from '../kit/budget.ts';
 import { absent } from '../kit/fields.ts';
 import { readable } from '../kit/json.ts';
-
-const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
-/** Limits are counted by the hour: no honest answer asks for more. */
-const LONGEST_WAIT = 65 * MINUTE;
+import { limitWait, untilReset } from '../kit/refusal.ts';
 
 const graphqlErrors = z.object({
   errors: z.array(
@@ -23,7 +19,7 @@ const graphqlErrors = z.object({
   ),
 });
 
-/** What Linear's own codes mean, whatever the status: errors come with 200 too, and a limit with 400 (providers' facts §6). */
+/** What Linear's own codes mean, whatever the status: errors come with 200 too, and a limit with 400 (LI3). */
 const CODES: ReadonlyMap<string, ErrorCode> = new Map([
   ['RATELIMITED', 'rate_limited'],
   ['AUTHENTICATION_ERROR', 'unauthorized'],
@@ -48,7 +44,7 @@ export function refusal(answer: HttpAnswer, what: string, now: number): SyncErro
   if (code !== 'rate_limited') return new SyncError(code, message, { status: answer.status });
   return new SyncError(code, message, {
     status: answer.status,
-    retryAfter: Math.min(limitWait(answer, now), LONGEST_WAIT),
+    retryAfter: limitWait({ waitOf }, answer, now),
   });
 }
 
@@ -60,13 +56,9 @@ function errorsOf(answer: HttpAnswer): z.infer<typeof graphqlErrors>['errors'] |
   }
 }
 
-/** Milliseconds to wait: as asked, else until the used-up limit is whole again, else a minute, in which some of it comes back. */
-function limitWait(answer: HttpAnswer, now: number): number {
-  const asked = retryAfter(answer.headers, now);
-  if (asked !== undefined && asked > 0) return asked;
-  const rate = rateOf(answer.headers);
-  const untilReset = (rate?.resetAt ?? 0) - (providerTime(answer) ?? now);
-  return untilReset > 0 ? untilReset + SECOND : MINUTE;
+/** Some of a limit that is used up comes back before it is whole again. */
+function waitOf(answer: HttpAnswer, now: number): number | undefined {
+  return untilReset(answer, rateOf(answer.headers)?.resetAt, now);
 }
 
 /** Requests and their complexity are limited each; the one that is nearer to its end counts. */

@@ -6,6 +6,8 @@ import { createBudget, type Use } from '../kit/budget.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { withAccessToken } from '../kit/oauth.ts';
+import { nextPage } from '../kit/pages.ts';
+import { bearer } from '../kit/rest.ts';
 import { rateOf, refusal } from './answers.ts';
 import type { Options } from './options.ts';
 
@@ -81,16 +83,16 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
 
 /** A personal key stands alone; only a token of OAuth 2.0 is a bearer's. */
 function headersOf({ apiKey, accessToken }: Pick<Options, 'apiKey' | 'accessToken'>): Record<string, string> {
-  const authorization = apiKey ?? (accessToken === undefined ? undefined : `Bearer ${accessToken}`);
   return {
     accept: 'application/json',
     'content-type': 'application/json',
     'user-agent': 'worksync',
-    ...(authorization === undefined ? {} : { authorization }),
+    ...(apiKey === undefined ? bearer(accessToken) : { authorization: apiKey }),
   };
 }
 
-const CURSOR = /^[\w+/=.~-]{1,1000}$/;
+/** Opaque, and sent back as it came. */
+export const CURSOR = /^[\w+/=.~-]{1,1000}$/;
 
 const pageInfo = z.object({ hasNextPage: z.boolean(), endCursor: absent(z.string().nullable()) });
 
@@ -100,16 +102,8 @@ export function pageOf<Element>(element: ZodType<Element>) {
 }
 
 /** The cursor behind a page; undefined on the last one. Throws `answer_malformed` for one that is none. */
-export function cursorAfter({ hasNextPage, endCursor }: z.infer<typeof pageInfo>): string | undefined {
-  if (!hasNextPage) return undefined;
-  if (typeof endCursor === 'string' && CURSOR.test(endCursor)) return endCursor;
-  throw new SyncError('answer_malformed', 'Linear names no usable place where its list goes on');
-}
-
-/** The stored page of a walk. */
-export function readCursor(page: string | undefined): string | undefined {
-  if (page === undefined || CURSOR.test(page)) return page;
-  throw new SyncError('internal', `the stored page of a walk is not one of Linear's: ${page.slice(0, 40)}`);
+export function cursorAfter({ hasNextPage, endCursor }: z.infer<typeof pageInfo>, present: string | undefined) {
+  return hasNextPage ? nextPage(endCursor, CURSOR, present, 'a list of Linear') : undefined;
 }
 
 /** Every element of a list that fits into a few pages. */
@@ -121,10 +115,7 @@ export async function readAll<Element>(
   do {
     const { nodes, pageInfo: info } = await read(after);
     all.push(...nodes);
-    const next = cursorAfter(info);
-    if (next !== undefined && next === after)
-      throw new SyncError('answer_malformed', 'a page of Linear names itself as the next one');
-    after = next;
+    after = cursorAfter(info, after);
   } while (after !== undefined);
   return all;
 }

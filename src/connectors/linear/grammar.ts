@@ -1,6 +1,6 @@
 import type { Grammar } from '../../model/grammar.ts';
 
-/** One word covers a whole list, `Fixes ENG-1, DES-5 and ENG-6` (providers' facts §13). */
+/** One word covers a whole list, `Fixes ENG-1, DES-5 and ENG-6` (LI4). */
 export const grammar: Grammar = {
   closing: [
     ...['close', 'closes', 'closed', 'closing'],

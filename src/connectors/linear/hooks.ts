@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { asSyncError } from '../../errors/sync-error.ts';
 import type { HookState, Hooks } from '../connector.ts';
+import { hooksOfContainers } from '../kit/hooks.ts';
 import { type Api, pageOf, readAll } from './api.ts';
 import { CREATE_WEBHOOK, UPDATE_WEBHOOK, WEBHOOKS } from './queries.ts';
 import * as schema from './schema.ts';
-import { readTeam, type Team } from './teams.ts';
 
 const TYPES = ['Comment', 'Issue'];
 
@@ -17,57 +16,42 @@ const hook = z.object({
   team: z.object({ id: z.string() }).nullish(),
 });
 
+type Team = schema.Team;
+
 type Registered = z.infer<typeof hook>;
 
 const data = z.object({ webhooks: pageOf(hook) });
 
 /** A webhook for each team; one for all public teams that leads here stands for each of those, and for no other. */
-export function hooksOf(api: Api, units: (signal: AbortSignal) => Promise<readonly string[]>): Hooks {
-  async function leadingTo(url: string, signal: AbortSignal): Promise<readonly Registered[]> {
-    const all = await readAll(async (after) => {
-      const variables = after === undefined ? {} : { after };
-      return (await api.ask({ document: WEBHOOKS, variables, data, use: 'background', signal })).data.webhooks;
-    });
-    return all.filter((each) => each.url === url);
-  }
-
-  async function teams(signal: AbortSignal): Promise<readonly Team[]> {
-    const found: Team[] = [];
-    for (const unit of await units(signal)) found.push(await readTeam(api, unit, signal));
-    return found;
-  }
-
-  return {
-    async states(url, signal) {
-      const wanted = await teams(signal);
-      try {
-        const standing = await leadingTo(url, signal);
-        return wanted.map((team) => stateOf(team, hookFor(standing, team)));
-      } catch (thrown) {
-        const error = asSyncError(thrown);
-        if (error.code !== 'forbidden' && error.code !== 'unauthorized') throw error;
-        return wanted.map(({ key }) => ({ ...UNKNOWN, subject: key }));
-      }
+export function hooksOf(api: Api, followed: (signal: AbortSignal) => Promise<readonly Team[]>): Hooks {
+  const told = new WeakSet<Registered>();
+  return hooksOfContainers<Team, Registered>({
+    followed,
+    async leadingTo(url, signal) {
+      const all = await readAll(async (after) => {
+        const variables = after === undefined ? {} : { after };
+        return (await api.ask({ document: WEBHOOKS, variables, data, use: 'background', signal })).data.webhooks;
+      });
+      return all.filter((each) => each.url === url);
     },
-    async install(url, secret, signal) {
-      const wanted = await teams(signal);
-      const standing = await leadingTo(url, signal);
-      const done: Awaited<ReturnType<Hooks['install']>>[number][] = [];
-      const told = new Set<string>();
-      for (const team of wanted) {
-        const found = hookFor(standing, team);
-        const outcome = !found ? 'created' : isWanted(found) ? 'unchanged' : 'updated';
-        const input = { enabled: true, resourceTypes: TYPES, secret };
-        if (!found)
-          await api.change(CREATE_WEBHOOK, { input: { ...input, label: 'worksync', url, teamId: team.id } }, signal);
-        // The secret is told each time: whether it is the same cannot be seen by everybody.
-        else if (!told.has(found.id)) await api.change(UPDATE_WEBHOOK, { id: found.id, input }, signal);
-        if (found) told.add(found.id);
-        done.push({ ...ACTIVE, subject: team.key, outcome });
+    subjectOf: ({ key }) => key,
+    stateOf: (team, standing) => stateOf(team, hookFor(standing, team)),
+    unknown: UNKNOWN,
+    active: ACTIVE,
+    async keep(team, standing, { url, secret }, signal) {
+      const found = hookFor(standing, team);
+      const input = { enabled: true, resourceTypes: TYPES, secret };
+      const created = { ...input, label: 'worksync', url, teamId: team.id };
+      if (!found) {
+        await api.change(CREATE_WEBHOOK, { input: created }, signal);
+        return 'created';
       }
-      return done;
+      // The secret is told each time: whether it is the same cannot be seen by everybody.
+      if (!told.has(found)) await api.change(UPDATE_WEBHOOK, { id: found.id, input }, signal);
+      told.add(found);
+      return isWanted(found) ? 'unchanged' : 'updated';
     },
-  };
+  });
 }
 
 const ACTIVE = { state: 'active', message: 'the webhook is registered' } as const;
@@ -87,20 +71,17 @@ function isPublic({ visibility = 'public' }: Team): boolean {
   return visibility === 'public';
 }
 
-function stateOf(team: Team, found: Registered | undefined): HookState {
-  const { key: subject } = team;
+function stateOf(team: Team, found: Registered | undefined): Omit<HookState, 'subject'> {
   if (!found)
     return {
-      subject,
       state: 'absent',
       message: isPublic(team)
         ? 'no webhook leads here'
         : 'no webhook of its own leads here, and a private team is in none for all public teams',
       hint: 'Run "worksync hooks install" with a key of an administrator, or add it at Settings, API.',
     };
-  if (found.enabled) return { ...ACTIVE, subject };
+  if (found.enabled) return ACTIVE;
   return {
-    subject,
     state: 'disabled',
     message: 'the webhook is switched off: Linear does that to one that keeps failing',
     hint: 'Run "worksync hooks install", or switch it on at Settings, API.',

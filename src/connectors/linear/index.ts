@@ -1,21 +1,20 @@
-import type { Connector } from '../connector.ts';
-import { addressOf, namedIn } from '../kit/scope.ts';
+import { z } from 'zod';
+import { parseAnswer } from '../kit/json.ts';
 import { readTenant } from '../kit/tenants.ts';
-import { createApi } from './api.ts';
-import { checkLinear } from './check.ts';
-import { fetchIssue } from './fetch.ts';
+import { trackerConnector } from '../kit/tracker.ts';
+import { timeOf } from '../kit/turns.ts';
+import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
-import { hooksOf } from './hooks.ts';
-import { type Options, options, scopeOf } from './options.ts';
-import { historyOfIssues, pollIssues, sweepIssues } from './poll.ts';
-import { readTeam, unitsOf } from './teams.ts';
-import { eventOf, reference, translate } from './translate.ts';
+import { eventOf, itemOf, placeOf, TOLD, told } from './items.ts';
+import { options, scopeOf } from './options.ts';
+import * as schema from './schema.ts';
 import { verify } from './verify.ts';
-import { close, comment } from './write-back.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
-export const linear: Connector<Options> = {
+const swept = z.array(z.object({ id: schema.id, trashed: z.boolean().nullish() }));
+
+export const linear = trackerConnector({
   id: 'linear',
   title: 'Linear',
   publicHost: 'linear.app',
@@ -31,31 +30,34 @@ export const linear: Connector<Options> = {
   largestDelivery: 5 * MEBIBYTE,
   accepted: 200,
   options,
-  host: (given) => given.organizationId,
+  host: ({ organizationId }) => organizationId,
   verify,
-  translate,
   eventOf,
   unrestricted: (host) => options.parse({ organizationId: readTenant(host, "organisation's id"), teams: ['*'] }),
-  reference,
-  namesIn: (given) => namedIn(scopeOf(given)),
   oauth: ({ oauth }) => oauth && { ...oauth, encoding: 'form' },
-  connect(given, deps) {
-    const api = createApi(given, deps);
-    const units = unitsOf(api, given, deps.clock);
-    return {
-      units,
-      poll: (position, signal) => pollIssues(api, position, signal),
-      identify: async (name, signal) => {
-        const { id, key } = await readTeam(api, name, signal);
-        return { id, name: key };
-      },
-      fetch: (wanted, signal) => fetchIssue(api, deps.clock, wanted, signal),
-      check: (signal) => checkLinear(api, given, units, signal),
-      history: (position, signal) => historyOfIssues(api, position, signal),
-      sweep: (unit, page, signal) => sweepIssues(api, given.organizationId, unit, page, signal),
-      comment: (wanted, text, signal) => comment(api, wanted, text, signal),
-      close: (wanted, signal) => close(api, wanted, given.doneStatus, signal),
-      hooks: hooksOf(api, async (signal) => (await units(signal)).map((unit) => addressOf(unit, scopeOf(given)))),
-    };
+  noun: 'issues',
+  container: {
+    word: 'team',
+    option: 'teams',
+    hint: 'Private teams need a member of theirs. Correct teams, or use another credential.',
   },
-};
+  scopeOf,
+  candidate: placeOf,
+  unitBy: 'id',
+  itemId: { shape: schema.id, locator: 'issueId', gone: 'id' },
+  containerId: { shape: schema.id, locator: 'teamId', gone: 'teamId' },
+  identifier: { shape: schema.identifier, locator: 'identifier', gone: 'identifier' },
+  follows: (event) => TOLD.has(event),
+  told,
+  found: schema.issue,
+  itemOf,
+  placeOf: ({ team }) => placeOf(team),
+  order: 'since',
+  changedAt: (issue) => timeOf(issue, 'updatedAt'),
+  /** Those in the trash are left out: a fetch then tells that they are gone. */
+  idsOf: (found, what) =>
+    parseAnswer(swept, found, what)
+      .filter(({ trashed }) => trashed !== true)
+      .map(({ id }) => id),
+  connect,
+});

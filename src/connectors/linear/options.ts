@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { isApiUrl } from '../kit/addresses.ts';
 import { UUID } from '../kit/fields.ts';
 import { oauthOption } from '../kit/oauth.ts';
+import { atLeastOne, httpsAddress, oneWord, statusName } from '../kit/options.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A team's key or a pattern over keys. */
@@ -15,7 +15,7 @@ const team = z
     'must be one team, by its key (ENG) or its id, or a pattern (ENG*, *)',
   );
 
-const word = z.string().regex(/^[\x21-\x7e]{1,4000}$/, 'must be one word of printable characters');
+const word = oneWord(/^[\x21-\x7e]{1,4000}$/);
 
 export const options = z
   .strictObject({
@@ -31,20 +31,14 @@ export const options = z
     oauth: oauthOption('https://api.linear.app/oauth/token').describe(
       'An OAuth 2.0 app whose access tokens worksync renews, in place of `apiKey` and `accessToken`.',
     ),
-    apiUrl: z
-      .string()
-      .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+    apiUrl: httpsAddress
       .default('https://api.linear.app/graphql')
       .describe('Address of the API, where a proxy or a test stands in for it.'),
-    teams: z
-      .array(team)
-      .min(1, 'must name at least one team')
-      .describe('Teams by key, by id, or as patterns such as `*`; an id survives a change of the key.'),
+    teams: atLeastOne(team, 'team').describe(
+      'Teams by key, by id, or as patterns such as `*`; an id survives a change of the key.',
+    ),
     exclude: z.array(team).default([]).describe('Teams that patterns are not to take in.'),
-    doneStatus: z
-      .string()
-      .min(1)
-      .max(255)
+    doneStatus: statusName(255)
       .optional()
       .describe(
         'Status to close issues into, where closing is switched on. Otherwise the first of the completed ones.',

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { absent, instant, UUID, webAddress } from '../kit/fields.ts';
 
 /**
- * The fields that are read, and no others (providers' facts §6). Identity and time must be there; any other field that
- * is missing, or that has become something else, is absent: it is then neither compared nor cleared.
+ * The fields that are read, and no others (LI2). Identity and time must be there; any other field that is missing, or
+ * that has become something else, is absent: it is then neither compared nor cleared.
  */
 export const id = z.string().regex(UUID);
 export const identifier = z.string().regex(/^[A-Z][A-Z0-9]{0,20}-[1-9]\d{0,15}$/);
@@ -71,5 +71,39 @@ export const toldComment = z.object({
   data: z.object({ id, body: z.string() }),
 });
 
-/** What `fetch` writes for an issue that exists no more. */
-export const gone = z.object({ id, identifier, teamId: id, seenAt: z.iso.datetime() });
+/** What all members of the organisation see is public; a private or restricted team is seen by some of them. */
+export const wholeTeam = z.object({ id, key: z.string(), name: z.string(), visibility: absent(z.string()) });
+
+export type Team = z.infer<typeof wholeTeam>;
+
+const user = absent(z.object({ id }).nullable());
+
+export const standing = z.object({
+  comments: z.object({ nodes: z.array(z.object({ id, body: z.string(), user })) }),
+});
+
+export const commented = z.object({ comment: z.object({ user }) });
+
+export const closing = z.object({
+  issues: z.object({
+    nodes: z.array(
+      z.object({
+        state: z.object({ type: z.string() }),
+        team: z.object({
+          states: z.object({ nodes: z.array(z.object({ id, name: z.string(), position: z.number() })) }),
+        }),
+      }),
+    ),
+  }),
+});
+
+/** One issue, and whether its team can be seen. */
+export const one = z.object({
+  issues: z.object({ nodes: z.array(z.unknown()) }),
+  teams: z.object({ nodes: z.array(z.unknown()) }),
+});
+
+export const who = z.object({
+  viewer: z.object({ name: z.string().catch('without a name') }),
+  organization: z.object({ id: z.string(), urlKey: z.string() }),
+});

@@ -3,33 +3,22 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { failed } from '../kit/finding.ts';
+import type { About } from '../kit/followed.ts';
 import { readable } from '../kit/json.ts';
-import type { Api } from './api.ts';
-import { listIssues } from './listing.ts';
+import type { Rest } from '../kit/rest.ts';
 import type { Options } from './options.ts';
-import { readProject } from './projects.ts';
 import type { Status } from './schema.ts';
 import { readStatuses } from './statuses.ts';
 
-/** Proves the key, the statuses and each project. Reads only. */
-export async function checkRedmine(
-  api: Api,
-  options: Options,
-  units: (signal: AbortSignal) => Promise<readonly string[]>,
-  signal: AbortSignal,
-): Promise<readonly Finding[]> {
-  const findings = [options.apiKey === undefined ? anonymous : await credential(api, signal)];
-  // A wrong key is no error elsewhere: Redmine then answers as to anybody.
-  if (findings.some(({ level }) => level === 'error')) return findings;
+/** Proves the key and the statuses. A wrong key is no error elsewhere: Redmine then answers as to anybody. */
+export async function about(api: Rest, options: Options, signal: AbortSignal): Promise<About> {
+  const first = [options.apiKey === undefined ? anonymous : await credential(api, signal)];
+  if (first.some(({ level }) => level === 'error')) return { first };
   try {
-    findings.push(...statusesOf(await readStatuses(api, signal), options));
-    const found = await units(signal);
-    if (found.length === 0) findings.push(nothing);
-    for (const unit of found) findings.push(await projectOf(api, unit, signal));
+    return { first, besides: statusesOf(await readStatuses(api, signal), options) };
   } catch (thrown) {
-    findings.push(failed('address', asSyncError(thrown)));
+    return { first: [...first, failed('address', asSyncError(thrown))] };
   }
-  return findings;
 }
 
 const anonymous: Finding = {
@@ -39,16 +28,9 @@ const anonymous: Finding = {
   hint: 'Set apiKey.',
 };
 
-const nothing: Finding = {
-  level: 'error',
-  subject: 'projects',
-  message: 'no project that the user can see is meant by projects',
-  hint: 'Give the user a role in the projects, or correct projects.',
-};
-
 const user = z.object({ user: z.object({ login: z.string().catch('without a login') }) });
 
-async function credential(api: Api, signal: AbortSignal): Promise<Finding> {
+async function credential(api: Rest, signal: AbortSignal): Promise<Finding> {
   try {
     const data = readable(user, (await api.get('/users/current.json', {}, signal)).content);
     return { level: 'ok', subject: 'credential', message: `of ${onOneLine(data?.user.login ?? 'somebody', 100)}` };
@@ -84,15 +66,4 @@ function statusesOf(found: readonly Status[], { inProgress, doneStatus }: Option
       hint: `Write one of: ${onOneLine(closed.map(({ name }) => name).join(', '), 400)}.`,
     });
   return findings.length > 0 ? findings : [{ level: 'ok', subject, message: `${closed.length} count as closed` }];
-}
-
-/** A project may be seen by a user who may not see its issues, or have no issues at all. */
-async function projectOf(api: Api, unit: string, signal: AbortSignal): Promise<Finding> {
-  try {
-    const { identifier, name = identifier } = await readProject(api, unit, signal);
-    await listIssues(api, { unit, filter: { status_id: 'open' }, order: 'up' }, signal);
-    return { level: 'ok', subject: unit, message: `${onOneLine(name, 100)} can be read` };
-  } catch (thrown) {
-    return failed(unit, asSyncError(thrown));
-  }
 }

@@ -1,9 +1,9 @@
 import type { Grammar } from '../../model/grammar.ts';
 
 /**
- * What Redmine understands before anybody sets more words there: `refs #12`, `references #12, #13`, `IssueID #12` (providers'
- * facts §13). Numbers are counted over all projects, and other places count theirs with the same sign, so a number alone names
- * nothing. Words that fix are every site's own, and none at first.
+ * What Redmine understands before anybody sets more words there: `refs #12`, `references #12, #13`, `IssueID #12`
+ * (RM3). Numbers are counted over all projects, and other places count theirs with the same sign, so a number alone
+ * names nothing. Words that fix are every site's own, and none at first.
  */
 export const grammar: Grammar = {
   closing: [],

@@ -1,23 +1,18 @@
-import type { Connector } from '../connector.ts';
-import { namedIn } from '../kit/scope.ts';
-import { createApi } from './api.ts';
-import { checkRedmine } from './check.ts';
-import { fetchIssue } from './fetch.ts';
+import { trackerConnector } from '../kit/tracker.ts';
+import { timeOf } from '../kit/turns.ts';
+import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
-import { hostOf, type Options, options, scopeOf } from './options.ts';
-import { historyOfIssues, pollIssues, sweepIssues } from './poll.ts';
-import { readProject, unitsOf } from './projects.ts';
-import { createStatuses } from './statuses.ts';
-import { eventOf, reference, translate } from './translate.ts';
-import { verify } from './verify.ts';
-import { close, createComment } from './write-back.ts';
+import { eventOf, foundOn, idsOf, itemOf, placeOf, told } from './items.ts';
+import { hostOf, options, scopeOf } from './options.ts';
+import * as schema from './schema.ts';
+import { EVENT, verify } from './verify.ts';
 
 const MEBIBYTE = 1024 * 1024;
 /** There is no Redmine that everybody uses: this one stands for all where a payload does not tell. */
 const ANY_HOST = 'redmine.invalid';
 
 /** Redmine, which everybody runs themselves. */
-export const redmine: Connector<Options> = {
+export const redmine = trackerConnector({
   id: 'redmine',
   title: 'Redmine',
   publicHost: ANY_HOST,
@@ -32,29 +27,30 @@ export const redmine: Connector<Options> = {
   options,
   host: hostOf,
   verify,
-  translate,
   eventOf,
   unrestricted: (host = ANY_HOST) => options.parse({ url: `https://${host}`, projects: ['*'] }),
-  reference,
-  namesIn: (given) => namedIn(scopeOf(given)),
-  connect(given, deps) {
-    const api = createApi(given, deps);
-    const units = unitsOf(api, given, deps.clock);
-    const statuses = createStatuses(api, deps.clock);
-    const { clock } = deps;
-    return {
-      units,
-      poll: (position, signal) => pollIssues(api, statuses, position, signal),
-      identify: async (name, signal) => {
-        const { id, identifier } = await readProject(api, name, signal);
-        return { id: String(id), name: identifier };
-      },
-      fetch: (wanted, signal) => fetchIssue(api, { statuses, clock }, wanted, signal),
-      check: (signal) => checkRedmine(api, given, units, signal),
-      history: (position, signal) => historyOfIssues(api, statuses, position, signal),
-      sweep: (unit, page, signal) => sweepIssues(api, given, { unit, page }, signal),
-      comment: createComment(api, given),
-      close: (wanted, signal) => close(api, given, wanted, signal),
-    };
+  noun: 'issues',
+  container: {
+    word: 'project',
+    option: 'projects',
+    hint: 'Give the user a role in the projects, or correct projects.',
   },
-};
+  scopeOf,
+  candidate: placeOf,
+  unitBy: 'name',
+  itemId: { shape: schema.number, locator: 'issueId', gone: 'id' },
+  containerId: { shape: schema.number, locator: 'projectId', gone: 'projectId' },
+  identifier: (id) => `#${id}`,
+  follows: (event) => event === EVENT,
+  told,
+  found: schema.fetched,
+  foundOn,
+  itemOf,
+  placeOf: ({ issue, project }) => (project ? placeOf(project) : { id: String(issue.project.id), name: '' }),
+  isJudged: ({ project }) => project !== undefined,
+  containerShape: schema.project,
+  order: 'fixed',
+  changedAt: (issue) => timeOf(issue, 'updated_on'),
+  idsOf,
+  connect,
+});

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
+import { asBase } from '../kit/addresses.ts';
+import { atLeastOne, hostName, httpsAddress, oneWord, statusName } from '../kit/options.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A project's number, its identifier, or a pattern over identifiers. */
@@ -12,40 +13,31 @@ const project = z
     z.string().regex(PROJECT, 'must be one project, by its identifier (website) or number, or a pattern (web-*, *)'),
   );
 
-const statusName = z.string().min(1).max(100);
+const status = statusName(100);
 
 export const options = z.strictObject({
-  url: z
-    .string()
-    .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
-    .describe('Address of the Redmine, with the path it lies below, for example `https://redmine.example.com`.'),
-  host: z
-    .string()
-    .toLowerCase()
-    .regex(HOST, 'must be a host name alone')
+  url: httpsAddress.describe(
+    'Address of the Redmine, with the path it lies below, for example `https://redmine.example.com`.',
+  ),
+  host: hostName()
     .optional()
     .describe('Name that its issues are known by, where it is not the host of `url`: it must not change.'),
-  apiKey: z
-    .string()
-    .regex(/^[\x21-\x7e]{1,200}$/, 'must be one word of printable characters')
+  apiKey: oneWord(/^[\x21-\x7e]{1,200}$/)
     .optional()
     .describe('API access key of a user, which stands at "My account". Without one only what anybody may see is read.'),
-  projects: z
-    .array(project)
-    .min(1, 'must name at least one project')
-    .describe(
-      'Projects by identifier or number, or as patterns such as `*`. Subprojects are projects of their own: name them too.',
-    ),
+  projects: atLeastOne(project, 'project').describe(
+    'Projects by identifier or number, or as patterns such as `*`. Subprojects are projects of their own: name them too.',
+  ),
   exclude: z.array(project).default([]).describe('Projects that patterns are not to take in.'),
   private: z
     .boolean()
     .default(false)
     .describe('Whether private issues are read too: what is private there would be read by everybody here.'),
   inProgress: z
-    .array(statusName)
+    .array(status)
     .default(['In Progress'])
     .describe('Statuses, by name, that mean in progress. Others are open, or done where Redmine calls them closed.'),
-  doneStatus: statusName
+  doneStatus: status
     .optional()
     .describe('Status to close issues into, where closing is switched on. Otherwise the first closed one allowed.'),
   formatting: z

@@ -1,13 +1,16 @@
 import { z } from 'zod';
 import { keep, type Shape } from '../../lib/shape.ts';
 import { absent, instant } from '../kit/fields.ts';
+import { parseAnswer } from '../kit/json.ts';
 
 /**
- * The fields that are read, and no others (providers' facts §9). Identity and time must be there; any other field that
- * is missing, or that has become something else, is absent: it is then neither compared nor cleared.
+ * The fields that are read, and no others (RM2). Identity and time must be there; any other field that is missing, or
+ * that has become something else, is absent: it is then neither compared nor cleared.
  */
 
-export const id = z.int().min(1);
+const id = z.int().min(1);
+/** The same in addresses. */
+export const number = z.string().regex(/^[1-9]\d{0,15}$/);
 const name = z.string().min(1);
 
 const named = absent(z.object({ name }).nullable());
@@ -53,11 +56,10 @@ export type Project = z.infer<typeof project>;
 /** What a poll writes. */
 export const list = z.object({ issues: z.array(issue), statuses });
 
-/** What `fetch` writes: with the project where it is still to be seen whether that is followed. */
+/** An issue as it is stored: with the project where it is still to be seen whether that is followed. */
 export const fetched = z.object({ issue, statuses, project: project.optional() });
 
-/** What `fetch` writes for an issue that exists no more. */
-export const gone = z.object({ id, projectId: id, project: project.optional(), seenAt: z.iso.datetime() });
+export type Fetched = z.infer<typeof fetched>;
 
 /** What every webhook has; what it is about, its type tells. */
 export const event = z.object({ type: z.string().regex(/^[a-z_]+\.[a-z_]+$/) });
@@ -72,6 +74,37 @@ export const noted = z.object({
   data: z.object({
     journal: z.object({ notes: z.string(), user: z.object({ id }), details: z.array(z.unknown()).length(0) }),
   }),
+});
+
+export const page = z.object({ issues: z.array(z.unknown()), total_count: z.int().min(0) });
+
+/** Throws `answer_malformed` for an element without a number. */
+export function numberOf(found: unknown, what: string): number {
+  return parseAnswer(z.object({ id }), found, what).id;
+}
+
+/** What a fetched issue must have, whatever is read of it. */
+export const placed = z.object({ issue: z.looseObject({ project: z.looseObject({ id }) }) });
+
+const listed = project.extend({ status: absent(z.int()) });
+
+export type ListedProject = z.infer<typeof listed>;
+
+export const projects = z.object({ projects: z.array(listed), total_count: z.int().min(0) });
+
+export const allStatuses = z.object({ issue_statuses: z.array(status) });
+
+const journal = z.object({ id, notes: absent(z.string()), user: absent(z.object({ id: z.int() })) });
+
+export type Journal = z.infer<typeof journal>;
+
+export const withJournals = z.object({ journals: z.array(journal) });
+
+export const myself = z.object({ user: z.object({ id: z.int() }) });
+
+export const current = z.object({
+  status: status.partial({ name: true }),
+  allowed_statuses: absent(z.array(status)),
 });
 
 const NAMED: Shape = { id: true, name: true };
@@ -90,6 +123,9 @@ export const KEPT: Shape = {
   is_private: true,
   created_on: true,
 };
+
+/** What is looked at of a page. */
+export const KEPT_PAGE: Shape = { issues: KEPT, total_count: true };
 
 /** Pure: leaves out what no schema here reads. */
 export function slim(found: unknown): unknown {

@@ -1,38 +1,29 @@
 import { z } from 'zod';
-import type { Clock } from '../../lib/clock.ts';
-import { parseAnswer, readable } from '../kit/json.ts';
-import type { Api } from './api.ts';
+import type { ConnectionDeps } from '../connector.ts';
+import { readable } from '../kit/json.ts';
+import { createListing } from '../kit/listing.ts';
+import type { Rest } from '../kit/rest.ts';
 import * as schema from './schema.ts';
-
-const PATH = '/issue_statuses.json';
-const answered = z.object({ issue_statuses: z.array(schema.status) });
-/** Administrators change them seldom. */
-const REFRESH_AFTER = 12 * 60_000;
-
-/** The statuses of a Redmine, kept between cycles. */
-export interface Statuses {
-  /** What must stand beside these issues to understand them; undefined where they tell themselves whether they are closed. */
-  beside(issues: readonly unknown[], signal: AbortSignal): Promise<readonly schema.Status[] | undefined>;
-}
 
 const untold = z.object({ status: z.object({ id: z.int(), is_closed: z.undefined().optional() }) });
 
-export function createStatuses(api: Api, clock: Clock): Statuses {
-  let held: { list: readonly schema.Status[]; until: number } | undefined;
-  return {
-    async beside(issues, signal) {
-      const wanted = issues.flatMap((issue) => readable(untold, issue)?.status.id ?? []);
-      if (wanted.length === 0) return undefined;
-      const { list, until } = held ?? { list: [], until: 0 };
-      const isKnown = wanted.every((id) => list.some((status) => status.id === id));
-      if (isKnown && clock.monotonic() < until) return list;
-      held = { list: await readStatuses(api, signal), until: clock.monotonic() + REFRESH_AFTER };
-      return held.list;
-    },
+/** What must stand beside issues to understand them; undefined where they tell themselves whether they are closed. */
+export function createStatuses(api: Rest, { clock }: ConnectionDeps) {
+  let known: readonly schema.Status[] = [];
+  const load = async (signal: AbortSignal) => {
+    known = await readStatuses(api, signal);
+    return known;
+  };
+  let listing = createListing(clock, load);
+  return async (issues: readonly unknown[], signal: AbortSignal) => {
+    const wanted = issues.flatMap((issue) => readable(untold, issue)?.status.id ?? []);
+    if (wanted.length === 0) return undefined;
+    // A status that is new is not in a list of before.
+    if (!wanted.every((id) => known.some((status) => status.id === id))) listing = createListing(clock, load);
+    return await listing(signal);
   };
 }
 
-export async function readStatuses(api: Api, signal: AbortSignal): Promise<readonly schema.Status[]> {
-  const data = parseAnswer(answered, (await api.get(PATH, {}, signal)).content, `GET ${PATH}`);
-  return data.issue_statuses;
+export async function readStatuses(api: Rest, signal: AbortSignal): Promise<readonly schema.Status[]> {
+  return (await api.read(schema.allStatuses, '/issue_statuses.json', {}, signal)).content.issue_statuses;
 }

@@ -5,8 +5,8 @@ import { checkHmac, hexDigest, requireSecrets } from '../kit/hmac.ts';
 export const EVENT = 'webhook';
 
 /**
- * Proves that Redmine sent the request: `X-Redmine-Signature-256` is an HMAC-SHA256 over the raw bytes with the webhook's secret
- * (providers' facts §9). A webhook without a secret is not signed, and refused. Deliveries have no id.
+ * Proves that Redmine sent the request: `X-Redmine-Signature-256` is an HMAC-SHA256 over the raw bytes with the
+ * webhook's secret (RM1). A webhook without a secret is not signed, and refused. Deliveries have no id.
  */
 export async function verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest> {
   requireSecrets(secrets);

@@ -1,6 +1,6 @@
 import type { Grammar } from '../../model/grammar.ts';
 
-/** `Fixes MYAPP-317` in a commit, a title or a description (providers' facts §13). */
+/** `Fixes MYAPP-317` in a commit, a title or a description (SE4). */
 export const grammar: Grammar = {
   closing: ['fix', 'fixes', 'fixed'],
   closes: 'next',

@@ -1,20 +1,20 @@
-import type { Connector } from '../connector.ts';
-import { namedIn } from '../kit/scope.ts';
-import { createApi } from './api.ts';
-import { checkSentry } from './check.ts';
-import { fetchIssue } from './fetch.ts';
+import { z } from 'zod';
+import { parseAnswer } from '../kit/json.ts';
+import { trackerConnector } from '../kit/tracker.ts';
+import { timeOf } from '../kit/turns.ts';
+import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
-import { type Options, options, PUBLIC_HOST, scopeOf } from './options.ts';
-import { historyOfIssues, pollIssues, sweepIssues, unitsOf } from './poll.ts';
-import { createDirectory, presentProject } from './projects.ts';
-import { eventOf, reference, translate } from './translate.ts';
+import { EVENT, eventOf, itemOf, placeOf, told } from './items.ts';
+import { options, PUBLIC_HOST, scopeOf } from './options.ts';
+import * as schema from './schema.ts';
 import { verify } from './verify.ts';
-import { close, comment } from './write-back.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
+const swept = z.array(z.object({ id: schema.id }));
+
 /** Issues of Sentry: groups of like errors. */
-export const sentry: Connector<Options> = {
+export const sentry = trackerConnector({
   id: 'sentry',
   title: 'Sentry',
   publicHost: PUBLIC_HOST,
@@ -22,27 +22,30 @@ export const sentry: Connector<Options> = {
   grammar,
   largestDelivery: 5 * MEBIBYTE,
   options,
-  host: (given) => given.host,
+  host: ({ host }) => host,
   verify,
-  translate,
   eventOf,
   unrestricted: (host = PUBLIC_HOST) => options.parse({ host, organization: 'any', projects: ['*'] }),
-  reference,
-  namesIn: (given) => namedIn(scopeOf(given)),
-  connect(given, deps) {
-    const api = createApi(given, deps);
-    const directory = createDirectory(api, given, deps.clock);
-    const lists = { api, directory, options: given };
-    return {
-      units: (signal) => unitsOf(directory, signal),
-      poll: (position, signal) => pollIssues(lists, position, signal),
-      identify: (name, signal) => presentProject(api, given, name, signal),
-      fetch: (wanted, signal) => fetchIssue(api, { options: given, clock: deps.clock }, wanted, signal),
-      check: (signal) => checkSentry(lists, signal),
-      history: (position, signal) => historyOfIssues(lists, position, signal),
-      sweep: (unit, page, signal) => sweepIssues(lists, { unit, page }, signal),
-      comment: (wanted, text, signal) => comment(api, given, wanted, text, signal),
-      close: (wanted, signal) => close(api, given, wanted, signal),
-    };
+  noun: 'issues',
+  container: {
+    word: 'project',
+    option: 'projects',
+    hint: 'Give the integration the right project:read, or correct projects.',
   },
-};
+  scopeOf,
+  candidate: placeOf,
+  unitBy: 'name',
+  itemId: { shape: schema.id, locator: 'id', gone: 'id' },
+  containerId: { shape: schema.id, locator: 'projectId', gone: 'projectId' },
+  identifier: { shape: schema.shortId, locator: 'shortId', gone: 'shortId' },
+  follows: (event) => event === EVENT,
+  told,
+  whole: ['state', 'title', 'url'],
+  found: schema.issue,
+  itemOf,
+  placeOf: ({ project }) => placeOf(project),
+  order: 'newest first',
+  changedAt: (issue) => timeOf(issue, 'lastSeen'),
+  idsOf: (found, what) => parseAnswer(swept, found, what).map(({ id }) => id),
+  connect,
+});

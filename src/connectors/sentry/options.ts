@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { asBase, HOST, isApiUrl } from '../kit/addresses.ts';
+import { asBase } from '../kit/addresses.ts';
+import { atLeastOne, hostName, httpsAddress, oneWord } from '../kit/options.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 export const PUBLIC_HOST = 'sentry.io';
@@ -13,17 +14,12 @@ const project = z
   .pipe(z.string().regex(PROJECT, 'must be one project, by its slug (front-end) or number, or a pattern (front-*, *)'));
 
 export const options = z.strictObject({
-  host: z
-    .string()
-    .toLowerCase()
-    .regex(HOST, 'must be a host name alone, for example sentry.example.com')
+  host: hostName('sentry.example.com')
     .default(PUBLIC_HOST)
     .describe(
       'Host of the Sentry: sentry.io, de.sentry.io for organisations in the European Union, or one that you run.',
     ),
-  apiUrl: z
-    .string()
-    .refine(isApiUrl, 'must be an https address without query (http only on loopback)')
+  apiUrl: httpsAddress
     .optional()
     .describe('Address of the API, where it is not `https://<host>/api/0`: a proxy, a test.'),
   organization: z
@@ -31,15 +27,12 @@ export const options = z.strictObject({
     .toLowerCase()
     .regex(/^[a-z0-9_-]{1,100}$/, 'must be the slug of an organisation, as it stands in addresses')
     .describe('Slug of the organisation.'),
-  token: z
-    .string()
-    .regex(/^[\x21-\x7e]{1,1000}$/, 'must be one word of printable characters')
+  token: oneWord(/^[\x21-\x7e]{1,1000}$/)
     .optional()
     .describe('Token of an internal integration with `event:read`, `project:read` and `org:read`.'),
-  projects: z
-    .array(project)
-    .min(1, 'must name at least one project')
-    .describe('Projects by slug, by number, which survives renaming, or as patterns such as `*`.'),
+  projects: atLeastOne(project, 'project').describe(
+    'Projects by slug, by number, which survives renaming, or as patterns such as `*`.',
+  ),
   exclude: z.array(project).default([]).describe('Projects that are left out, by slug, pattern or number.'),
 });
 

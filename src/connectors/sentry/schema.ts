@@ -3,8 +3,8 @@ import { keep, type Shape } from '../../lib/shape.ts';
 import { absent, instant, webAddress } from '../kit/fields.ts';
 
 /**
- * The fields that are read, and no others (providers' facts §10). Identity and time must be there; any other field that
- * is missing, or that has become something else, is absent: it is then neither compared nor cleared.
+ * The fields that are read, and no others (SE2). Identity and time must be there; any other field that is missing, or
+ * that has become something else, is absent: it is then neither compared nor cleared.
  */
 
 /** Numbers, written as texts. */
@@ -14,6 +14,8 @@ const slug = z.string().regex(/^[a-z0-9_-]{1,100}$/);
 const text = z.string().min(1);
 
 export const project = z.object({ id, slug });
+
+export type Project = z.infer<typeof project>;
 
 /** A person or a team; older versions write a person without a type. */
 const assignee = absent(
@@ -47,8 +49,17 @@ export const namedIssue = z.object({
   data: z.object({ issue: z.object({ id, shortId: absent(shortId), project: absent(project.nullable()) }) }),
 });
 
-/** What `fetch` writes for an issue that exists no more. */
-export const gone = z.object({ id, shortId, projectId: id, seenAt: z.iso.datetime() });
+/** What a fetched one must have, whatever is read of it. */
+export const anIssue = z.looseObject({ id });
+
+export const organization = z.object({ name: z.string().catch('without a name') });
+
+export const note = z.object({
+  id: z.union([z.string().regex(/^\d{1,20}$/), z.int()]),
+  data: z.object({ text: z.string() }),
+});
+
+export type Note = z.infer<typeof note>;
 
 export const KEPT: Shape = {
   id: true,

@@ -2,8 +2,8 @@ import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
 import { checkHmac, hexDigest, readName, requireSecrets } from '../kit/hmac.ts';
 
 /**
- * Proves that Sentry sent the request: `Sentry-Hook-Signature` is an HMAC-SHA256 over the raw bytes with the client secret of
- * the integration (providers' facts §10).
+ * Proves that Sentry sent the request: `Sentry-Hook-Signature` is an HMAC-SHA256 over the raw bytes with the client
+ * secret of the integration (SE1).
  */
 export async function verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest> {
   requireSecrets(secrets);

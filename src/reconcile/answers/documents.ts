@@ -1,6 +1,7 @@
 import { entity } from '../../model/change.ts';
 import type { Answer } from '../../store/answers.ts';
 import { findEntity, json, saveEntity } from '../../store/entities.ts';
+import { inOrder } from '../../store/kept-rows.ts';
 import { findChange } from '../../store/outbox.ts';
 import type { Scope } from '../../store/scope.ts';
 import { addFindings } from '../../store/workspace-sweeps.ts';
@@ -19,10 +20,9 @@ export async function applyDocument(query: Scope, answer: Answer, moment: Moment
 }
 
 export async function applySeenDocuments(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
-  const again: string[] = [];
-  for (const document of standingDocuments.parse(answer.body).documents)
-    again.push(...(await see(query, document, answer.sentAt, moment)).again);
-  return again;
+  const { documents } = standingDocuments.parse(answer.body);
+  const looks = documents.map((document) => (own: Scope) => see(own, document, answer.sentAt, moment));
+  return (await inOrder(query, looks)).flatMap(({ again }) => again);
 }
 
 /** One that was attached here and stands elsewhere now, or nowhere, was moved by a person, and stays so. */

@@ -12,7 +12,8 @@ import {
   saveEntity,
 } from '../../store/entities.ts';
 import { itemsNamed } from '../../store/item-names.ts';
-import { dropDifference, findChange } from '../../store/outbox.ts';
+import { inOrder } from '../../store/kept-rows.ts';
+import { dropDifference, findChange, findChanges } from '../../store/outbox.ts';
 import type { Scope } from '../../store/scope.ts';
 import { addFindings } from '../../store/workspace-sweeps.ts';
 import type { Moment } from '../context.ts';
@@ -22,7 +23,9 @@ import { type ListedLink, type ListedRecord, linkList, linkShape } from './shape
 
 /** A record names the tasks that have a link with its URL: so a person's removals and additions are seen for nothing. */
 export async function compareLinks(query: Scope, itemKey: string, record: ListedRecord, look: Look): Promise<void> {
-  for (const link of await linksOfItem(query, itemKey)) {
+  const links = await linksOfItem(query, itemKey);
+  await changesOf(query, links);
+  for (const link of links) {
     const exists = record.taskIds?.includes(link.task_id as string) ?? false;
     // After a rename at the provider the record has another URL than the link: then it tells nothing of it.
     const isTold = (json<KnownLink>(link.known)?.url ?? record.url) === record.url;
@@ -30,6 +33,14 @@ export async function compareLinks(query: Scope, itemKey: string, record: Listed
     if (link.known !== null && !exists) await removedByHand(query, link, look);
     else if (link.known === null && exists) await foundThere(query, link, look);
   }
+}
+
+/** Reads them at once. */
+async function changesOf(query: Scope, links: readonly EntityRow[]): Promise<void> {
+  await findChanges(
+    query,
+    links.map((link) => link.entity),
+  );
 }
 
 /** How a link was looked at. */
@@ -90,7 +101,9 @@ export async function applyLinkList(query: Scope, answer: Answer, moment: Moment
   const taskId = answer.entity.slice(entity.readLinks('').length);
   const look = { sentAt: answer.sentAt, now: moment.now, isSwept: true };
   const again: string[] = [];
-  for (const row of await linksOfTask(query, taskId)) {
+  const rows = await linksOfTask(query, taskId);
+  await changesOf(query, rows);
+  for (const row of rows) {
     const url = json<KnownLink>(row.known ?? row.desired)?.url;
     const found = workItems.find((link) => link.workItemId === row.remote_id || link.url === url);
     if (row.known === null && !found) continue;
@@ -99,19 +112,19 @@ export async function applyLinkList(query: Scope, answer: Answer, moment: Moment
     else await saveEntity(query, { ...row, ...whoMade(found) });
     if (row.item_key) again.push(row.item_key);
   }
-  for (const link of workItems) {
-    const foreign = await keepForeign(query, { ...link, taskId }, moment);
-    const findings = foreign.map((key) => ({ what: 'link-added' as const, entity: entity.link(key, taskId) }));
-    await addFindings(query, findings, moment.now);
-    again.push(...foreign);
-  }
-  return again;
+  const looks = workItems.map((link) => (own: Scope) => keepForeign(own, { ...link, taskId }, moment));
+  const foreign = (await inOrder(query, looks)).flat();
+  const findings = foreign.map((key) => ({ what: 'link-added' as const, entity: entity.link(key, taskId) }));
+  await addFindings(query, findings, moment.now);
+  return [...again, ...foreign];
 }
 
 /** A link that somebody made: by hand, or we, and this is the echo. */
 export async function applySeenLink(query: Scope, link: ListedLink, moment: Moment): Promise<string[]> {
   const again: string[] = [];
-  for (const row of await linksOfTask(query, link.taskId ?? '')) {
+  const rows = await linksOfTask(query, link.taskId ?? '');
+  await changesOf(query, rows);
+  for (const row of rows) {
     const url = json<KnownLink>(row.known ?? row.desired)?.url;
     if (row.remote_id !== link.workItemId && url !== link.url) continue;
     const change = await findChange(query, row.entity);
@@ -140,7 +153,9 @@ async function keepForeign(query: Scope, link: ListedLink, moment: Moment): Prom
 export async function applySeenRemoval(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
   const { taskId, workItemId } = z.object({ taskId: z.string(), workItemId: z.string() }).parse(answer.body);
   const again: string[] = [];
-  for (const row of await linksOfTask(query, taskId)) {
+  const rows = await linksOfTask(query, taskId);
+  await changesOf(query, rows);
+  for (const row of rows) {
     if (row.known === null || row.remote_id !== workItemId) continue;
     await removedByHand(query, row, { sentAt: answer.sentAt, now: moment.now, isSwept: false });
     if (row.item_key) again.push(row.item_key);

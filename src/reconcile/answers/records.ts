@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { entity } from '../../model/change.ts';
 import type { Answer } from '../../store/answers.ts';
 import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../store/entities.ts';
+import { inOrder } from '../../store/kept-rows.ts';
 import { PULL_REQUESTS_READ } from '../../store/list-reads.ts';
 import { writeMeta } from '../../store/meta.ts';
 import { findChange } from '../../store/outbox.ts';
@@ -120,14 +121,9 @@ export async function applySeenRecords(
   moment: Moment,
   isSwept = false,
 ): Promise<Seen> {
-  const again: string[] = [];
-  const edited: string[] = [];
-  for (const record of records) {
-    const seen = await see(query, { record, sentAt, moment, isSwept });
-    again.push(...seen.again);
-    edited.push(...seen.edited);
-  }
-  return { again, edited };
+  const looks = records.map((record) => (own: Scope) => see(own, { record, sentAt, moment, isSwept }));
+  const seen = await inOrder(query, looks);
+  return { again: seen.flatMap(({ again }) => again), edited: seen.flatMap(({ edited }) => edited) };
 }
 
 /** A page of the list of all. What a round of the sweep finds on it goes behind everything else. */

@@ -1,8 +1,9 @@
 import { entity } from '../../model/change.ts';
 import { type Answer, appendAnswer } from '../../store/answers.ts';
 import { forgetEntity, saveEntity } from '../../store/entities.ts';
+import { rowsWritten } from '../../store/kept-rows.ts';
 import { wishReads } from '../../store/list-reads.ts';
-import { findChange } from '../../store/outbox.ts';
+import { findChange, findChanges } from '../../store/outbox.ts';
 import type { Scope } from '../../store/scope.ts';
 import {
   absentRecords,
@@ -85,6 +86,7 @@ interface Part {
 /** Some at a time, each part a delivery of its own, so that nobody waits for all and a kill costs no more than one. */
 async function compareFrom(query: Scope, { id }: Sweep, { began, after }: Part, now: number): Promise<void> {
   const answer = { action: 'compare-records', entity: after, sentAt: began, body: null } as const;
+  await rowsWritten(query);
   await appendAnswer(query, answer, `compare-${id}-${began}-${after}`, now);
 }
 
@@ -99,8 +101,13 @@ export async function onCompare(
 ): Promise<Swept> {
   const sweep = await openSweep(query);
   if (!sweep || sweep.list_began_at !== began || sweep.records_at !== null) return { again: [] };
+  await rowsWritten(query);
   const { absent, next } = await absentRecords(query, { listBegan: began, after });
   const again: string[] = [];
+  await findChanges(
+    query,
+    absent.map((row) => row.entity),
+  );
   for (const row of absent) {
     if ((await findChange(query, row.entity))?.sent != null) continue;
     if (row.item_key === null) await forgetEntity(query, row.entity);

@@ -1,14 +1,15 @@
 import { entity, SETTLE_AFTER } from '../../model/change.ts';
 import type { Answer } from '../../store/answers.ts';
-import { releaseCreates } from '../../store/creates.ts';
-import { findEntity, linkedItems, saveEntity } from '../../store/entities.ts';
+import { releaseCreates, unknownCreates } from '../../store/creates.ts';
+import { findEntities, findEntity, linkedItems, saveEntity } from '../../store/entities.ts';
 import { existingItems } from '../../store/items.ts';
+import { rowsWritten } from '../../store/kept-rows.ts';
 import { TASKS_READ, wishTaskList } from '../../store/list-reads.ts';
 import { itemsNaming } from '../../store/mentions.ts';
 import { WORKSPACE_ID, writeMeta } from '../../store/meta.ts';
-import { findChange, removeChange, updateChange } from '../../store/outbox.ts';
+import { findChange, findChanges, type OutboxRow, removeChange, saveChange } from '../../store/outbox.ts';
 import type { Scope } from '../../store/scope.ts';
-import { allTaskKeys, forgetTask, saveTask, taskOfSource, tasksByKeys } from '../../store/tasks.ts';
+import { allTaskKeys, expectSources, forgetTasks, saveTask, taskOfSource, tasksByKeys } from '../../store/tasks.ts';
 import type { Moment } from '../context.ts';
 import { nameOf } from '../link-rules/names.ts';
 import { isOlder, type ListedTask, taskList, taskShape } from './shapes.ts';
@@ -30,6 +31,8 @@ async function keepTasks(query: Scope, tasks: readonly ListedTask[], moment: Mom
     query,
     tasks.map(({ key }) => key),
   );
+  const adopting = tasks.filter(mayBeAdopted).map(({ source }) => entity.task(source));
+  await Promise.all([findEntities(query, adopting), findChanges(query, adopting)]);
   const changed: ListedTask[] = [];
   for (const task of tasks) {
     const { taskId, key, title, status, source, createdAt, updatedAt } = task;
@@ -38,9 +41,14 @@ async function keepTasks(query: Scope, tasks: readonly ListedTask[], moment: Mom
     await saveTask(query, isOutdated ? held : { taskId, key, title, status, source, createdAt, updatedAt }, moment.now);
     if (held?.taskId === taskId && (isOutdated || held.status === status)) continue;
     changed.push(task);
-    if (source.includes(':')) await adopt(query, entity.task(source), taskId, moment);
+    if (mayBeAdopted(task)) await adopt(query, entity.task(source), taskId, moment);
   }
   return changed;
+}
+
+/** Its source may be the key of an item. */
+function mayBeAdopted({ source }: ListedTask): boolean {
+  return source.includes(':');
 }
 
 /** The items that name these tasks, that they were made for, or that are linked to them. */
@@ -87,17 +95,17 @@ export async function rememberWorkspace(query: Scope, task: ListedTask | undefin
 /** One complete list: what it lacks is gone. It is the oracle for the key set and for creates of unknown fate. */
 export async function applyTaskList(query: Scope, answer: Answer, moment: Moment): Promise<Swept> {
   const { tasks } = taskList.parse(answer.body);
-  const before = await allTaskKeys(query);
+  await rowsWritten(query);
   const present = new Set(tasks.map(({ taskId }) => taskId));
-  const missing: string[] = [];
-  for (const [taskId, key] of before) {
-    // One that was seen after the list was asked for may be younger than the list.
-    if (!present.has(taskId) && (await forgetTask(query, taskId, answer.sentAt))) missing.push(key);
-  }
+  const lacking = [...(await allTaskKeys(query)).keys()].filter((taskId) => !present.has(taskId));
+  // One that was seen after the list was asked for may be younger than the list.
+  const missing = await forgetTasks(query, lacking, answer.sentAt);
   const sweep = await sweepOf(query, answer);
   const otherwise = sweep ? await changedTasks(query, tasks) : [];
   const changed = await keepTasks(query, tasks, moment);
+  await rowsWritten(query);
   await settleCreates(query, answer.sentAt, moment);
+  await rowsWritten(query);
   await releaseCreates(query, answer.sentAt);
   await writeMeta(query, TASKS_READ, String(moment.now));
   await rememberWorkspace(query, tasks[0]);
@@ -124,26 +132,29 @@ async function changedTasks(query: Scope, tasks: readonly ListedTask[]): Promise
  * create that was sent too shortly before the list was asked for, absence proves nothing: another list is wished.
  */
 async function settleCreates(query: Scope, sentAt: number, moment: Moment): Promise<void> {
-  const unknown = await query
-    .selectFrom('outbox')
-    .selectAll()
-    .where('kind', '=', 'task')
-    .where('state', '=', 'unknown')
-    .execute();
-  for (const { entity: name, not_before: provableFrom } of unknown) {
-    const row = await findEntity(query, name);
-    const made = row?.item_key && (await taskOfSource(query, row.item_key));
-    if (made) await adopt(query, name, made.taskId, moment);
-    else if (provableFrom <= sentAt)
-      await updateChange(query, name, { state: 'pending', not_before: 0, sent: null, sent_at: null });
-    else await wishLaterList(query, name, provableFrom, moment);
+  const changes = await unknownCreates(query);
+  const rows = await findEntities(
+    query,
+    changes.map((change) => change.entity),
+  );
+  const itemKeys = new Map(rows.map((row) => [row.entity, row.item_key]));
+  await expectSources(
+    query,
+    rows.flatMap(({ item_key }) => item_key ?? []),
+  );
+  for (const change of changes) {
+    const itemKey = itemKeys.get(change.entity);
+    const made = itemKey && (await taskOfSource(query, itemKey));
+    if (made) await adopt(query, change.entity, made.taskId, moment);
+    else if (change.not_before <= sentAt)
+      await saveChange(query, { ...change, state: 'pending', not_before: 0, sent: null, sent_at: null });
+    else await wishLaterList(query, change, moment);
   }
 }
 
-async function wishLaterList(query: Scope, name: string, provableFrom: number, moment: Moment): Promise<void> {
-  const { now, usedShare } = moment;
+async function wishLaterList(query: Scope, change: OutboxRow, { now, usedShare }: Moment): Promise<void> {
   // Further ahead it can only be where the clock was set back meanwhile.
-  const notBefore = Math.min(provableFrom, now + SETTLE_AFTER);
-  await updateChange(query, name, { not_before: notBefore });
+  const notBefore = Math.min(change.not_before, now + SETTLE_AFTER);
+  await saveChange(query, { ...change, not_before: notBefore });
   await wishTaskList(query, { now, usedShare, lane: 'triage', notBefore });
 }

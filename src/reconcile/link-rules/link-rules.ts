@@ -75,7 +75,16 @@ export function createLinkRules(input: LinkRulesInput): LinkRules {
       connection: connection?.map(createGlob),
     })),
   };
-  return { mentionsOf: (item, reader) => gather(item, reader, shared) };
+  const read = new WeakMap<Item, { readonly reader: Reader; readonly mentions: readonly Mention[] }>();
+  return {
+    mentionsOf(item, reader) {
+      const before = read.get(item);
+      if (before?.reader === reader) return before.mentions;
+      const mentions = gather(item, reader, shared);
+      read.set(item, { reader, mentions });
+      return mentions;
+    },
+  };
 }
 
 interface Shared {

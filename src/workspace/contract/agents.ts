@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { answered, asked, ID_PATTERN, openEnum, sent } from './fields.ts';
 import type { Route } from './route.ts';
 
-/** States of a session (G24). */
+/** States of a session (W63). */
 export const SESSION_STATES = [
   'queued',
   'pending',
@@ -105,55 +105,55 @@ const page = { limit: asked.limit.optional(), cursor: asked.cursor.optional() };
 const nextCursor = answered.text;
 
 export const agentRoutes = {
-  /** G24. `{agents, nextCursor}`, newest first. */
+  /** W63. `{agents, nextCursor}`, newest first. */
   listAgents: {
     method: 'GET',
     path: '/workspaces/{workspaceId}/agents',
     summary: 'List agents',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     query: z.object(page),
     response: z.looseObject({ agents: z.array(agent), nextCursor }),
     success: [200],
   },
-  /** G24. The agent belongs to the caller. */
+  /** W63. The agent belongs to the caller. */
   createAgent: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/agents',
     summary: 'Make an agent',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     body: profile,
     response: agent,
     success: [201],
   },
-  /** G24. Errors: 404. */
+  /** W63. Errors: 404. */
   getAgent: {
     method: 'GET',
     path: '/workspaces/{workspaceId}/agents/{agentId}',
     summary: 'Get an agent’s profile',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     response: agent,
     success: [200],
   },
-  /** G24. Errors: 403 `forbidden` for another member’s agent, 404. */
+  /** W63. Errors: 403 `forbidden` for another member’s agent, 404. */
   updateAgent: {
     method: 'PUT',
     path: '/workspaces/{workspaceId}/agents/{agentId}',
     summary: 'Replace an agent’s profile',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     body: profile,
     response: agent,
     success: [200],
   },
-  /** G24. `{harnesses, nextCursor}`, newest first. */
+  /** W63. `{harnesses, nextCursor}`, newest first. */
   listHarnesses: {
     method: 'GET',
     path: '/workspaces/{workspaceId}/agents/{agentId}/harnesses',
     summary: 'List an agent’s harnesses',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     query: z.object(page),
     response: z.looseObject({ harnesses: z.array(harness), nextCursor }),
@@ -163,119 +163,119 @@ export const agentRoutes = {
     method: 'POST',
     path: '/workspaces/{workspaceId}/agents/{agentId}/harnesses',
     summary: 'Register a harness',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     body: z.object({ name: sent.title, version: sent.name.nullish() }).meta({ id: 'NewHarness' }),
     response: harness,
     success: [201],
   },
-  /** G24. Renews the leases of the harness’s claims for 60 s from now; has no body. */
+  /** W63. Renews the leases of the harness’s claims for 60 s from now; has no body. */
   heartbeat: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/agents/{agentId}/harnesses/{harnessId}/heartbeat',
     summary: 'Say that a harness lives',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     response: harness,
     success: [200],
   },
-  /** G24. `{sessions, nextCursor}`, newest first; filter `state`, repeatable or a comma list. */
+  /** W63. `{sessions, nextCursor}`, newest first; filter `state`, repeatable or a comma list. */
   listSessions: {
     method: 'GET',
     path: '/workspaces/{workspaceId}/agents/{agentId}/sessions',
     summary: 'List an agent’s sessions',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     query: z.object({ ...page, state: asked.list.pipe(z.array(z.enum(SESSION_STATES))).optional() }),
     response: z.looseObject({ sessions: z.array(session), nextCursor }),
     success: [200],
   },
-  /** G24. A new session is `queued`. Errors: 400 for an unknown task. */
+  /** W63. A new session is `queued`. Errors: 400 for an unknown task. */
   createSession: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/agents/{agentId}/sessions',
     summary: 'Queue a session',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     body: z.object({ title: sent.title, taskId: z.string().regex(ID_PATTERN).nullish() }).meta({ id: 'NewSession' }),
     response: session,
     success: [201],
   },
-  /** G24. Errors: 404. */
+  /** W63. Errors: 404. */
   getSession: {
     method: 'GET',
     path: '/workspaces/{workspaceId}/sessions/{sessionId}',
     summary: 'Get a session',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     response: session,
     success: [200],
   },
   /**
-   * G24. Moves it along the transitions of a session; one that leaves `active` and `awaiting_input` ends its claim.
+   * W63. Moves it along the transitions of a session; one that leaves `active` and `awaiting_input` ends its claim.
    * Errors: 403 `forbidden`, 404, 409 `invalid_transition`.
    */
   updateSession: {
     method: 'PATCH',
     path: '/workspaces/{workspaceId}/sessions/{sessionId}',
     summary: 'Change a session’s state',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     body: z.object({ state: z.enum(SESSION_STATES) }).meta({ id: 'SessionUpdate' }),
     response: session,
     success: [200],
   },
   /**
-   * G24. A lease of 60 s for a harness of the agent; the session becomes `active`.
+   * W63. A lease of 60 s for a harness of the agent; the session becomes `active`.
    * Errors: 409 `session_already_claimed`, 409 `invalid_transition` where it is neither queued nor pending.
    */
   claimSession: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/sessions/{sessionId}/claims',
     summary: 'Claim a session',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     body: z.object({ harnessId: z.string().regex(ID_PATTERN) }).meta({ id: 'NewClaim' }),
     response: claim,
     success: [201],
   },
-  /** G24. The session becomes `complete`. Errors: 409 `claim_ended`, 409 `invalid_transition`. */
+  /** W63. The session becomes `complete`. Errors: 409 `claim_ended`, 409 `invalid_transition`. */
   completeClaim: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/claims/{claimId}/complete',
     summary: 'End a claim with success',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     response: claim,
     success: [200],
   },
-  /** G24. The session becomes `error` with this text; the body may be left out. Errors as for completing. */
+  /** W63. The session becomes `error` with this text; the body may be left out. Errors as for completing. */
   failClaim: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/claims/{claimId}/fail',
     summary: 'End a claim with a failure',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     body: z.object({ error: sent.text.optional() }).meta({ id: 'ClaimFailure' }).optional(),
     response: claim,
     success: [200],
   },
-  /** G24. The session is queued again. Errors as for completing. */
+  /** W63. The session is queued again. Errors as for completing. */
   releaseClaim: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/claims/{claimId}/release',
     summary: 'Give a claim back',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     response: claim,
     success: [200],
   },
-  /** G24. `{activities, nextCursor}`, newest first. */
+  /** W63. `{activities, nextCursor}`, newest first. */
   listActivities: {
     method: 'GET',
     path: '/workspaces/{workspaceId}/sessions/{sessionId}/activities',
     summary: 'List what happened in a session',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     query: z.object(page),
     response: z.looseObject({ activities: z.array(activity), nextCursor }),
@@ -285,7 +285,7 @@ export const agentRoutes = {
     method: 'POST',
     path: '/workspaces/{workspaceId}/sessions/{sessionId}/activities',
     summary: 'Report an activity of a session',
-    section: '5.6, G24',
+    rules: 'W62, W63',
     access: 'user',
     body: newActivity,
     response: activity,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { answered, openEnum, sent } from './fields.ts';
 import type { Route } from './route.ts';
 
-/** G1. */
+/** W24. */
 const apiKey = z
   .looseObject({
     apiKeyId: z.string(),
@@ -18,33 +18,33 @@ const apiKey = z
   .meta({ id: 'ApiKey' });
 
 export const apiKeyRoutes = {
-  /** G2. `{apiKeys}` without secrets, newest first. OAuth token of an owner or admin. */
+  /** W25. `{apiKeys}` without secrets, newest first. OAuth token of an owner or admin. */
   listApiKeys: {
     method: 'GET',
     path: '/workspaces/{workspaceId}/api-keys',
     summary: 'List API keys',
-    section: 'G2',
+    rules: 'W25',
     access: 'admin',
     response: z.looseObject({ apiKeys: z.array(apiKey) }),
     success: [200],
   },
-  /** Section 4; G1. The key with its one-time `secret`. Errors: 409 `api_key_limit_reached` at 20 active keys. */
+  /** W19, W24. The key with its one-time `secret`. Errors: 409 `api_key_limit_reached` at 20 active keys. */
   createApiKey: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/api-keys',
     summary: 'Create an API key',
-    section: '4, G1',
+    rules: 'W19, W24',
     access: 'admin',
     body: z.object({ description: sent.title }),
     response: apiKey.extend({ secret: z.string() }),
     success: [201],
   },
-  /** Section 3; G2. 204; effective at once. Errors: 404. */
+  /** W22, W25. 204; effective at once. Errors: 404. */
   revokeApiKey: {
     method: 'DELETE',
     path: '/workspaces/{workspaceId}/api-keys/{apiKeyId}',
     summary: 'Revoke an API key',
-    section: '3, G2',
+    rules: 'W22, W25',
     access: 'admin',
     success: [204],
   },

@@ -5,7 +5,7 @@ import type { Route } from './route.ts';
 export const DOCUMENT_TYPES = ['requirement', 'task'] as const;
 export const DOCUMENT_STATUSES = ['draft', 'completed'] as const;
 
-/** G11. Lists leave `content` out, which reads as null, unless `includeContent` asks for it. */
+/** W45. Lists leave `content` out, which reads as null, unless `includeContent` asks for it. */
 const documentFields = z.looseObject({
   documentId: z.string(),
   workspaceId: z.string().default(''),
@@ -29,10 +29,10 @@ const wellFormed = <Text extends z.ZodType<string>>(text: Text) =>
 
 const title = wellFormed(sent.title);
 const content = wellFormed(z.string().max(LIMITS.text));
-/** A place in the running text: it must occur there exactly once (G15). */
+/** A place in the running text: it must occur there exactly once (W49). */
 const place = wellFormed(z.string().min(1).max(LIMITS.text));
 
-/** Any case is accepted, lower case is kept (G11). */
+/** Any case is accepted, lower case is kept (W45). */
 const type = z.string().toLowerCase().pipe(z.enum(DOCUMENT_TYPES));
 const status = z.string().toLowerCase().pipe(z.enum(DOCUMENT_STATUSES));
 
@@ -45,10 +45,10 @@ const newDocument = z.object({
   taskId: z.string().regex(ID_PATTERN).nullish(),
 });
 
-/** G14. An absent status is kept. */
+/** W48. An absent status is kept. */
 const documentReplacement = z.object({ title, content, status: status.optional() });
 
-/** G15. */
+/** W49. */
 const textOperation = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('replace_text'), target: place, replacement: content }),
   z.object({ kind: z.literal('delete_text'), target: place }),
@@ -59,7 +59,7 @@ const textOperation = z.discriminatedUnion('kind', [
 const documentPatch = z.object({ ops: z.array(textOperation).min(1).max(LIMITS.operations) });
 
 /**
- * G10. Either an existing document, or a new one. A document belongs to one task at most, since it has one `taskId`:
+ * W44. Either an existing document, or a new one. A document belongs to one task at most, since it has one `taskId`:
  * attaching it to another task moves it there.
  */
 const newAttachment = z.union([
@@ -67,7 +67,7 @@ const newAttachment = z.union([
   newDocument.omit({ taskId: true }).extend({ documentId: z.never().optional() }),
 ]);
 
-/** G13. `title` is contained in any case. */
+/** W47. `title` is contained in any case. */
 const documentQuery = z.object({
   title: asked.text.optional(),
   type: asked.list.pipe(z.array(type)).optional(),
@@ -81,51 +81,51 @@ const documentQuery = z.object({
 });
 
 export const documentRoutes = {
-  /** Section 2, Document; G13. `{documents, nextCursor}`, newest first, without content unless `includeContent`. */
+  /** W41, W47. `{documents, nextCursor}`, newest first, without content unless `includeContent`. */
   listDocuments: {
     method: 'GET',
     path: '/workspaces/{workspaceId}/documents',
     summary: 'List documents',
-    section: '2, G13',
+    rules: 'W41, W47',
     access: 'any',
     query: documentQuery,
     response: z.looseObject({ documents: z.array(listedDocument), nextCursor: answered.text }),
     success: [200],
   },
-  /** G12. The created document. Not idempotent. Errors: 400 for an unknown `taskId`. */
+  /** W46. The created document. Not idempotent. Errors: 400 for an unknown `taskId`. */
   createDocument: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/documents',
     summary: 'Create a document',
-    section: 'G12',
+    rules: 'W46',
     access: 'any',
     body: newDocument,
     response: document,
     success: [201],
   },
-  /** Section 2, Document; G12. One document with its content. Errors: 404. */
+  /** W41, W46. One document with its content. Errors: 404. */
   getDocument: {
     method: 'GET',
     path: '/workspaces/{workspaceId}/documents/{documentId}',
     summary: 'Get a document',
-    section: '2, G12',
+    rules: 'W41, W46',
     access: 'any',
     response: document,
     success: [200],
   },
-  /** Section 2, Document; G14. Replaces title and content, and the status where one is given. Errors: 404. */
+  /** W42, W48. Replaces title and content, and the status where one is given. Errors: 404. */
   replaceDocument: {
     method: 'PUT',
     path: '/workspaces/{workspaceId}/documents/{documentId}',
     summary: "Replace a document's editable fields",
-    section: '2, G14',
+    rules: 'W42, W48',
     access: 'any',
     body: documentReplacement,
     response: document,
     success: [200],
   },
   /**
-   * Section 2, Document; G15. Applies 1 to 100 operations in order to the running text, all or none. Each target or
+   * W43, W49. Applies 1 to 100 operations in order to the running text, all or none. Each target or
    * anchor must occur in it exactly once; occurrences that overlap are several. Answers the whole updated document.
    * Errors: 409 `patch_target_not_found`, 409 `patch_target_ambiguous`, 400 when the result is over 200 000
    * characters (as when such a content is written), 404.
@@ -134,34 +134,34 @@ export const documentRoutes = {
     method: 'PATCH',
     path: '/workspaces/{workspaceId}/documents/{documentId}',
     summary: "Change a document's content by text operations",
-    section: '2, G15',
+    rules: 'W43, W49',
     access: 'any',
     body: documentPatch,
     response: document,
     success: [200],
   },
-  /** G12. 204; 404 `not_found` when it is gone already. */
+  /** W46. 204; 404 `not_found` when it is gone already. */
   deleteDocument: {
     method: 'DELETE',
     path: '/workspaces/{workspaceId}/documents/{documentId}',
     summary: 'Delete a document',
-    section: 'G12',
+    rules: 'W46',
     access: 'any',
     success: [204],
   },
-  /** Section 4, `/tasks/{taskId}/documents`; G10. `{documents}` without content, newest first. */
+  /** W40, W44. `{documents}` without content, newest first. */
   listTaskDocuments: {
     method: 'GET',
     path: '/tasks/{taskId}/documents',
     alsoAt: '/workspaces/{workspaceId}/tasks/{taskId}/documents',
     summary: "List a task's documents",
-    section: '4, G10',
+    rules: 'W40, W44',
     access: 'any',
     response: z.looseObject({ documents: z.array(listedDocument) }),
     success: [200],
   },
   /**
-   * Section 4, `/tasks/{taskId}/documents`; G10. 201 with the document, attached; 200 when it was attached to this
+   * W40, W44. 201 with the document, attached; 200 when it was attached to this
    * task already. Errors: 404 for an unknown task or document.
    */
   attachDocument: {
@@ -169,19 +169,19 @@ export const documentRoutes = {
     path: '/tasks/{taskId}/documents',
     alsoAt: '/workspaces/{workspaceId}/tasks/{taskId}/documents',
     summary: 'Attach a document to a task, or create one there',
-    section: '4, G10',
+    rules: 'W40, W44',
     access: 'any',
     body: newAttachment,
     response: document,
     success: [201, 200],
   },
-  /** G10. 204; the document stays, attached to no task. Errors: 404 where it is not attached to this task. */
+  /** W44. 204; the document stays, attached to no task. Errors: 404 where it is not attached to this task. */
   detachDocument: {
     method: 'DELETE',
     path: '/tasks/{taskId}/documents/{documentId}',
     alsoAt: '/workspaces/{workspaceId}/tasks/{taskId}/documents/{documentId}',
     summary: 'Detach a document from a task',
-    section: 'G10',
+    rules: 'W44',
     access: 'any',
     success: [204],
   },

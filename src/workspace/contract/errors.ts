@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /**
- * Values of `errorCode` by the status that carries them (G27 and the sections that name further ones).
+ * Values of `errorCode` by the status that carries them (W71 and the rules that name further ones).
  * Clients branch on these, never on `message`.
  */
 export const ERROR_CODES = {
@@ -37,7 +37,7 @@ export const ERROR_CODES = {
 
 export type ApiErrorCode = keyof typeof ERROR_CODES;
 
-/** The error object (section 2): `code` is the HTTP status. */
+/** The error object (W66): `code` is the HTTP status. */
 export const errorObject = z.looseObject({
   code: z.int().meta({ description: 'the HTTP status', examples: [404] }),
   message: z.string(),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Limits of G15, G21, G31 and G32. Lengths of text are UTF-16 code units. */
+/** Limits of W49, W51, W10 and W11. Lengths of text are UTF-16 code units. */
 export const LIMITS = {
   title: 255,
   text: 200_000,
@@ -9,9 +9,9 @@ export const LIMITS = {
   /** Webhook subscriptions of a workspace. */
   webhooks: 20,
   jsonBody: 1_048_576,
-  /** Text operations of one patch (G15). */
+  /** Text operations of one patch (W49). */
   operations: 100,
-  /** Bytes of an uploaded file (G21): 10 and 100 MB. */
+  /** Bytes of an uploaded file (W51): 10 and 100 MB. */
   image: 10_000_000,
   video: 100_000_000,
 } as const;

@@ -26,7 +26,7 @@ const uploadTicket = z
 
 export const fileRoutes = {
   /**
-   * Section 4, `/files/upload-url`; G21. 201 with a signed address, valid for 15 minutes and for one upload.
+   * W50, W51. 201 with a signed address, valid for 15 minutes and for one upload.
    * Errors: 400 for other types than image and video, 413 over 10 MB for an image and 100 MB for a video.
    */
   createUploadUrl: {
@@ -34,7 +34,7 @@ export const fileRoutes = {
     path: '/files/upload-url',
     alsoAt: '/workspaces/{workspaceId}/files/upload-url',
     summary: 'Request a signed URL for a file',
-    section: '2, 4, G21',
+    rules: 'W50, W51',
     access: 'any',
     body: newFile,
     response: uploadTicket,

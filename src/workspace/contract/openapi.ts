@@ -43,7 +43,7 @@ const INTRODUCTION = `Tasks, links, documents, pull requests and files of a work
 
 Every request carries \`Authorization: Bearer …\` with an API key or an OAuth access token. \`current\` as workspace stands
 for the credential's own. Clients branch on \`errorCode\`, never on \`message\`. Enumerations of answers may grow: known
-values stand under \`x-extensible-enum\`. "§" names a section of the specification, "G" a choice for what it leaves open.`;
+values stand under \`x-extensible-enum\`. "W" names a rule of src/workspace/contract.md.`;
 
 interface Operation {
   readonly path: string;
@@ -79,7 +79,7 @@ function operationOf(
     tags: [tag],
     operationId,
     summary: route.summary,
-    description: `Source: ${sourceOf(route.section)}.`,
+    description: `Rules: ${route.rules}.`,
     parameters: [{ $ref: '#/components/parameters/ApiVersion' }, ...queryParameters(route, schema)],
     ...(route.body && {
       requestBody: { required: true, content: { 'application/json': { schema: schema(route.body, 'input') } } },
@@ -87,14 +87,6 @@ function operationOf(
     responses: { ...successes(route, schema), ...failuresOf(route, path) },
     security: securityOf(route),
   };
-}
-
-/** `4, G22` → `§4, G22` */
-function sourceOf(section: string): string {
-  return section
-    .split(', ')
-    .map((part) => (part.startsWith('G') ? part : `§${part}`))
-    .join(', ');
 }
 
 function queryParameters(route: Route, schema: SchemaOf): Json[] {

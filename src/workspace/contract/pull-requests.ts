@@ -5,10 +5,10 @@ import type { Route } from './route.ts';
 export const PROVIDERS = ['github', 'gitlab', 'bitbucket'] as const;
 export const PULL_REQUEST_STATES = ['open', 'closed', 'merged', 'declined'] as const;
 
-/** G16: a number is accepted, a string is returned. */
+/** W57: a number is accepted, a string is returned. */
 const numberOrName = z.union([z.int().nonnegative().transform(String), sent.name]);
 
-/** G17. `taskIds` is worked out by the service from the work-item links with this address. */
+/** W58. `taskIds` is worked out by the service from the work-item links with this address. */
 const pullRequest = z
   .looseObject({
     provider: openEnum(PROVIDERS),
@@ -34,7 +34,7 @@ const pullRequest = z
 
 const people = z.array(sent.name).max(1_000);
 
-/** Fields that an edit may change (G18). */
+/** Fields that an edit may change (W59). */
 const editable = {
   description: sent.text.optional(),
   draft: z.boolean().optional(),
@@ -45,7 +45,7 @@ const editable = {
 };
 
 /**
- * G18. With `identifier` the request exists on the provider and is recorded: an upsert by provider + repoId +
+ * W59. With `identifier` the request exists on the provider and is recorded: an upsert by provider + repoId +
  * identifier. Fields that a repeated record leaves out are kept as they are: a record that never knew a field does
  * not clear it; `null` or `[]` clears. Without `identifier` a new request is opened on the provider.
  */
@@ -76,7 +76,7 @@ const pullRequestEdit = z
   })
   .meta({ id: 'PullRequestEdit' });
 
-/** G20. */
+/** W61. */
 const pullRequestQuery = z.object({
   provider: z.enum(PROVIDERS).optional(),
   repoId: asked.text.optional(),
@@ -87,37 +87,37 @@ const pullRequestQuery = z.object({
 });
 
 export const pullRequestRoutes = {
-  /** Section 4; G20. `{pullRequests, nextCursor}`, newest record first. */
+  /** W53, W61. `{pullRequests, nextCursor}`, newest record first. */
   listPullRequests: {
     method: 'GET',
     path: '/workspaces/{workspaceId}/pull-requests',
     summary: 'List pull requests',
-    section: '4, G20',
+    rules: 'W53, W61',
     access: 'any',
     query: pullRequestQuery,
     response: z.looseObject({ pullRequests: z.array(pullRequest), nextCursor: answered.text }),
     success: [200],
   },
   /**
-   * Section 4; G18. With `identifier`: records it, 201 new, 200 replaced; idempotent; never contacts the provider.
+   * W53, W59. With `identifier`: records it, 201 new, 200 replaced; idempotent; never contacts the provider.
    * Without: opens one on the provider, 201; 403 `provider_not_connected` where the member has no token there.
    */
   createPullRequest: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/pull-requests',
     summary: 'Record or open a pull request',
-    section: '4, G18',
+    rules: 'W53, W59',
     access: 'any',
     body: newPullRequest,
     response: pullRequest,
     success: [201, 200],
   },
-  /** Section 4; G18. A person's edit; the target is named in the body. Errors: 404, 409 `pull_request_declined`. */
+  /** W53, W59. A person's edit; the target is named in the body. Errors: 404, 409 `pull_request_declined`. */
   updatePullRequest: {
     method: 'PATCH',
     path: '/workspaces/{workspaceId}/pull-requests',
     summary: 'Edit a pull request',
-    section: '4, G18, G19',
+    rules: 'W53, W59, W60',
     access: 'any',
     body: pullRequestEdit,
     response: pullRequest,

@@ -10,11 +10,11 @@ export interface Route {
   readonly method: Method;
   /** Relative to the base address; `{name}` stands for an id. */
   readonly path: string;
-  /** A second path that the service serves (page "gaps", below the first paragraph). */
+  /** A second path that the service serves (W12). */
   readonly alsoAt?: string;
   readonly summary: string;
-  /** Where the specification or the page of gaps describes it. */
-  readonly section: string;
+  /** Rules of `contract.md` that it follows, as `W29, W36`. */
+  readonly rules: string;
   /** `any`: API key or OAuth token; `user`: OAuth token only; `admin`: OAuth token of an owner or admin. */
   readonly access: 'any' | 'user' | 'admin';
   readonly query?: z.ZodType;

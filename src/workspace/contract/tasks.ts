@@ -16,7 +16,7 @@ export const TASK_STATUSES = [
 export const PRIORITIES = ['urgent', 'high', 'medium', 'low', 'none'] as const;
 export const TASK_KINDS = ['bug', 'idea'] as const;
 
-/** G3. */
+/** W30. */
 const task = z
   .looseObject({
     taskId: z.string(),
@@ -40,7 +40,7 @@ const task = z
   })
   .meta({ id: 'Task' });
 
-/** Section 2, Task; G5 to G8. */
+/** W28, W32 to W35. */
 const newTask = z
   .object({
     title: sent.title,
@@ -55,7 +55,7 @@ const newTask = z
   })
   .meta({ id: 'NewTask' });
 
-/** G23. Absent fields are kept. */
+/** W37. Absent fields are kept. */
 const taskUpdate = z
   .object({
     title: sent.title.optional(),
@@ -68,7 +68,7 @@ const taskUpdate = z
   })
   .meta({ id: 'TaskUpdate' });
 
-/** G22. `status` named explicitly is honoured without `all` too. */
+/** W36. `status` named explicitly is honoured without `all` too. */
 const taskQuery = z.object({
   all: asked.flag.optional(),
   status: asked.list.pipe(z.array(z.enum(TASK_STATUSES))).optional(),
@@ -80,55 +80,55 @@ const taskQuery = z.object({
 });
 
 export const taskRoutes = {
-  /** Section 4, `GET /workspaces/{workspaceId}/tasks`; G22. `{tasks, nextCursor}`, newest first; open work unless `all`. */
+  /** W29, W36. `{tasks, nextCursor}`, newest first; open work unless `all`. */
   listTasks: {
     method: 'GET',
     path: '/workspaces/{workspaceId}/tasks',
     summary: 'List tasks',
-    section: '4, G22',
+    rules: 'W29, W36',
     access: 'any',
     query: taskQuery,
     response: z.looseObject({ tasks: z.array(task), nextCursor: answered.text }),
     success: [200],
   },
-  /** G23. One task. Errors: 404 `not_found`. */
+  /** W37. One task. Errors: 404 `not_found`. */
   getTask: {
     method: 'GET',
     path: '/workspaces/{workspaceId}/tasks/{taskId}',
     summary: 'Get a task',
-    section: 'G23',
+    rules: 'W37',
     access: 'any',
     response: task,
     success: [200],
   },
-  /** G23. Replaces the fields given, keeps the others. `completedAt` is set by completed, cancelled and merged. */
+  /** W37. Replaces the fields given, keeps the others. `completedAt` is set by completed, cancelled and merged. */
   updateTask: {
     method: 'PUT',
     path: '/workspaces/{workspaceId}/tasks/{taskId}',
     summary: 'Update a task',
-    section: 'G23',
+    rules: 'W37',
     access: 'any',
     body: taskUpdate,
     response: task,
     success: [200],
   },
-  /** Section 4, `POST /workspaces/{workspaceId}/bugs`. The created task, status `open`. Not idempotent. */
+  /** W27, W31. The created task, status `open`. Not idempotent. */
   createBug: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/bugs',
     summary: 'Create a bug',
-    section: '4, G4',
+    rules: 'W27, W31',
     access: 'any',
     body: newTask,
     response: task,
     success: [201],
   },
-  /** Section 4, `POST /workspaces/{workspaceId}/ideas`. The created task, status `idea`. Not idempotent. */
+  /** W27, W31. The created task, status `idea`. Not idempotent. */
   createIdea: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/ideas',
     summary: 'Create an idea',
-    section: '4, G4',
+    rules: 'W27, W31',
     access: 'any',
     body: newTask,
     response: task,

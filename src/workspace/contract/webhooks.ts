@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { answered, openEnum, sent } from './fields.ts';
 import type { Route } from './route.ts';
 
-/** Kinds of events (G26). */
+/** Kinds of events (W65). */
 const WEBHOOK_EVENTS = [
   'task.created',
   'task.updated',
@@ -27,7 +27,7 @@ const lastDelivery = z.looseObject({
   error: answered.text,
 });
 
-/** G26. `events` empty: all. `failures`: events that were given up; `active` is false once the address answered 410. */
+/** W65. `events` empty: all. `failures`: events that were given up; `active` is false once the address answered 410. */
 const webhook = z
   .looseObject({
     webhookId: z.string(),
@@ -46,36 +46,36 @@ const newWebhook = z
   .meta({ id: 'NewWebhook' });
 
 export const webhookRoutes = {
-  /** Section 6; G26. `{webhooks}` without secrets, newest first. OAuth token of an owner or admin. */
+  /** W64, W65. `{webhooks}` without secrets, newest first. OAuth token of an owner or admin. */
   listWebhooks: {
     method: 'GET',
     path: '/workspaces/{workspaceId}/webhooks',
     summary: 'List webhook subscriptions',
-    section: '6, G26',
+    rules: 'W64, W65',
     access: 'admin',
     response: z.looseObject({ webhooks: z.array(webhook) }),
     success: [200],
   },
   /**
-   * Section 6; G26. The subscription with its one-time `key` (sent as `X-Service-Webhook-Key`) and `secret` (signs
+   * W64, W65. The subscription with its one-time `key` (sent as `X-Service-Webhook-Key`) and `secret` (signs
    * `X-Service-Signature`). Errors: 400 for an address that may not be called, 409 at 20 subscriptions.
    */
   createWebhook: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/webhooks',
     summary: 'Subscribe to events',
-    section: '6, G26',
+    rules: 'W64, W65',
     access: 'admin',
     body: newWebhook,
     response: webhook.extend({ key: z.string(), secret: z.string() }),
     success: [201],
   },
-  /** G26. 204; what waits for it is dropped. Errors: 404. */
+  /** W65. 204; what waits for it is dropped. Errors: 404. */
   deleteWebhook: {
     method: 'DELETE',
     path: '/workspaces/{workspaceId}/webhooks/{webhookId}',
     summary: 'End a subscription',
-    section: 'G26',
+    rules: 'W65',
     access: 'admin',
     success: [204],
   },

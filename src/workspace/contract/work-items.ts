@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { answered, sent } from './fields.ts';
 import type { Route } from './route.ts';
 
-/** G9. */
+/** W39. */
 const workItem = z
   .looseObject({
     workItemId: z.string(),
@@ -26,36 +26,36 @@ const newWorkItem = z
   .meta({ id: 'NewWorkItem' });
 
 export const workItemRoutes = {
-  /** Section 4, `/tasks/{taskId}/work-items`; G9. `{workItems}`, newest first. */
+  /** W38, W39. `{workItems}`, newest first. */
   listWorkItems: {
     method: 'GET',
     path: '/tasks/{taskId}/work-items',
     alsoAt: '/workspaces/{workspaceId}/tasks/{taskId}/work-items',
     summary: "List a task's external links",
-    section: '4, G9',
+    rules: 'W38, W39',
     access: 'any',
     response: z.looseObject({ workItems: z.array(workItem) }),
     success: [200],
   },
-  /** Section 4, `/tasks/{taskId}/work-items`; G9. 201 new; 200 with the link that has this address already, unchanged. */
+  /** W38, W39. 201 new; 200 with the link that has this address already, unchanged. */
   addWorkItem: {
     method: 'POST',
     path: '/tasks/{taskId}/work-items',
     alsoAt: '/workspaces/{workspaceId}/tasks/{taskId}/work-items',
     summary: 'Connect an external link to a task',
-    section: '4, G9',
+    rules: 'W38, W39',
     access: 'any',
     body: newWorkItem,
     response: workItem,
     success: [201, 200],
   },
-  /** G9. 204; 404 `not_found` when it is gone already. */
+  /** W39. 204; 404 `not_found` when it is gone already. */
   removeWorkItem: {
     method: 'DELETE',
     path: '/tasks/{taskId}/work-items/{workItemId}',
     alsoAt: '/workspaces/{workspaceId}/tasks/{taskId}/work-items/{workItemId}',
     summary: 'Remove an external link from a task',
-    section: 'G9',
+    rules: 'W39',
     access: 'any',
     success: [204],
   },

@@ -106,9 +106,7 @@ function work(folder: string): Promise<Phase[]> {
 /** All deliveries are older than they may get, and the job that deletes them is overdue. */
 function purge(folder: string): Promise<Phase> {
   const database = new BetterSqlite(databaseFile(folder));
-  database
-    .prepare("insert or replace into job_runs (workspace, job, last_at) select id, 'retention', 0 from workspaces")
-    .run();
+  database.prepare("insert or replace into installation (name, value) values ('run.retention', '0')").run();
   database.close();
   const config = configure(folder, {
     rules: { trailers: ['Task', 'Closes-Task'] },

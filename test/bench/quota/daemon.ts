@@ -162,7 +162,7 @@ function success({ route, body }: ApiRequest): ApiResponse {
   return respond(route === 'createPullRequest' ? 201 : 200, route === 'createPullRequest' ? record : lists);
 }
 
-/** Section 7: the delay stands in the message, in whole seconds. */
+/** W68: the delay stands in the message, in whole seconds. */
 function refusal(seconds: number): ApiResponse {
   const message = `Rate limit exceeded, retry in ${seconds} second${seconds === 1 ? '' : 's'}`;
   return respond(429, { code: 429, errorCode: 'rate_limited', message });

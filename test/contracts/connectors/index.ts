@@ -8,6 +8,7 @@ import { profile as linear } from './linear.ts';
 import type { ConnectorProfile } from './profile.ts';
 import { profile as redmine } from './redmine.ts';
 import { profile as sentry } from './sentry.ts';
+import { profile as shortcut } from './shortcut.ts';
 
 /** What the suites know of each vendor. */
 export const PROFILES: readonly ConnectorProfile[] = [
@@ -20,4 +21,5 @@ export const PROFILES: readonly ConnectorProfile[] = [
   linear,
   redmine,
   sentry,
+  shortcut,
 ];

@@ -64,7 +64,7 @@ async function agentOn(server: Server) {
 }
 
 export function describeAgents(held: { readonly it: Target }): void {
-  it('§5.6, G24 403 api_key_not_allowed for an API key on every agent route', async () => {
+  it('W62, W63 403 api_key_not_allowed for an API key on every agent route', async () => {
     const as = held.it.key;
     const routes: readonly (readonly [string, string, unknown?])[] = [
       ['GET', '/agents'],
@@ -89,7 +89,7 @@ export function describeAgents(held: { readonly it: Target }): void {
       expect(await ask(held.it, method, BASE + path, { as, body })).toMatchObject(failure(403, 'api_key_not_allowed'));
   });
 
-  it('G24 a profile is made, read, replaced and listed', async () => {
+  it('W63 a profile is made, read, replaced and listed', async () => {
     const { agent, call } = await agentOn(held.it);
     expect(agent).toEqual({
       agentId: expect.stringMatching(/^[A-Za-z0-9_-]{1,64}$/),
@@ -106,7 +106,7 @@ export function describeAgents(held: { readonly it: Target }): void {
     expect((await call('GET', '/agents')).body.agents).toContainEqual(replaced.body);
   });
 
-  it('G24 a harness is registered, listed, and says that it lives', async () => {
+  it('W63 a harness is registered, listed, and says that it lives', async () => {
     const { agent, harness, call, beat } = await agentOn(held.it);
     expect(harness).toMatchObject({ agentId: agent.agentId, name: 'runner', version: '1.2' });
     const beaten = await beat();
@@ -116,7 +116,7 @@ export function describeAgents(held: { readonly it: Target }): void {
     expect(await beat('hrn_unknown')).toMatchObject(failure(404, 'not_found'));
   });
 
-  it('G24 a session is queued for an agent, for a task or none', async () => {
+  it('W63 a session is queued for an agent, for a task or none', async () => {
     const { agent, queue, read, call } = await agentOn(held.it);
     const task = (await ask(held.it, 'POST', `${BASE}/bugs`, { body: { title: 'broken' } })).body;
     const session = await queue({ taskId: task.taskId });
@@ -141,7 +141,7 @@ export function describeAgents(held: { readonly it: Target }): void {
     );
   });
 
-  it('G24, G31 sessions are listed newest first, by state and in pages', async () => {
+  it('W63, W10 sessions are listed newest first, by state and in pages', async () => {
     const { agent, queue, move, call } = await agentOn(held.it);
     const ids = [(await queue()).sessionId, (await queue()).sessionId, (await queue()).sessionId];
     await move(ids[1], 'pending');
@@ -167,26 +167,26 @@ export function describeAgents(held: { readonly it: Target }): void {
     return { ...agent, sessionId };
   };
 
-  it.each(POSSIBLE)('G24 a session goes from %s to %s', async (from, to) => {
+  it.each(POSSIBLE)('W63 a session goes from %s to %s', async (from, to) => {
     const { sessionId, move } = await inState(from);
     const moved = await move(sessionId, to);
     expect(moved).toMatchObject({ status: 200, body: { state: to } });
     expect(moved.body.endedAt !== null).toBe(ALLOWED[to].length === 0);
   });
 
-  it.each(IMPOSSIBLE)('G24 a session does not go from %s to %s: 409', async (from, to) => {
+  it.each(IMPOSSIBLE)('W63 a session does not go from %s to %s: 409', async (from, to) => {
     const { sessionId, move, read } = await inState(from);
     expect(await move(sessionId, to)).toMatchObject(failure(409, 'invalid_transition'));
     expect((await read(sessionId)).state).toBe(from);
   });
 
-  it.each(STATES)('G24 a session that is %s is claimed where it waits, and nowhere else: 409', async (from) => {
+  it.each(STATES)('W63 a session that is %s is claimed where it waits, and nowhere else: 409', async (from) => {
     const { sessionId, claim } = await inState(from);
     const waits = from === 'queued' || from === 'pending';
     expect(await claim(sessionId)).toMatchObject(waits ? { status: 201 } : failure(409, 'invalid_transition'));
   });
 
-  it('G24 a claim is a lease of 60 s; the session is active and shows it', async () => {
+  it('W63 a claim is a lease of 60 s; the session is active and shows it', async () => {
     const { harness, queue, claim, read } = await agentOn(held.it);
     const { sessionId } = await queue();
     const { status, body } = await claim(sessionId);
@@ -196,7 +196,7 @@ export function describeAgents(held: { readonly it: Target }): void {
     expect(await read(sessionId)).toMatchObject({ state: 'active', claim: body });
   });
 
-  it('G24 a second claim: 409 session_already_claimed, also while input is awaited', async () => {
+  it('W63 a second claim: 409 session_already_claimed, also while input is awaited', async () => {
     const { queue, claim, move } = await agentOn(held.it);
     const { sessionId } = await queue();
     await claim(sessionId);
@@ -205,7 +205,7 @@ export function describeAgents(held: { readonly it: Target }): void {
     expect(await claim(sessionId)).toMatchObject(failure(409, 'session_already_claimed'));
   });
 
-  it('G24 of twenty that claim at once one gets it', async () => {
+  it('W63 of twenty that claim at once one gets it', async () => {
     const { queue, claim } = await agentOn(held.it);
     const { sessionId } = await queue();
     const replies = await Promise.all(Array.from({ length: 20 }, () => claim(sessionId)));
@@ -217,7 +217,7 @@ export function describeAgents(held: { readonly it: Target }): void {
     ['complete', 'completed', 'complete'],
     ['fail', 'failed', 'error'],
     ['release', 'released', 'queued'],
-  ])('G24 %s ends the claim, which then is %s, and the session is %s', async (how, ended, state) => {
+  ])('W63 %s ends the claim, which then is %s, and the session is %s', async (how, ended, state) => {
     const { queue, claim, end, read } = await agentOn(held.it);
     const { sessionId } = await queue();
     const { claimId } = (await claim(sessionId)).body;
@@ -229,7 +229,7 @@ export function describeAgents(held: { readonly it: Target }): void {
     expect((await claim(sessionId)).status).toBe(how === 'release' ? 201 : 409);
   });
 
-  it('G24 while input is awaited a claim may be released, but neither completed nor failed', async () => {
+  it('W63 while input is awaited a claim may be released, but neither completed nor failed', async () => {
     const { queue, claim, end, move, read } = await agentOn(held.it);
     const { sessionId } = await queue();
     const { claimId } = (await claim(sessionId)).body;
@@ -240,7 +240,7 @@ export function describeAgents(held: { readonly it: Target }): void {
     expect((await read(sessionId)).state).toBe('queued');
   });
 
-  it('G24 cancelling a session ends its claim', async () => {
+  it('W63 cancelling a session ends its claim', async () => {
     const { queue, claim, end, move } = await agentOn(held.it);
     const { sessionId } = await queue();
     const { claimId } = (await claim(sessionId)).body;
@@ -248,7 +248,7 @@ export function describeAgents(held: { readonly it: Target }): void {
     expect(await end(claimId, 'complete')).toMatchObject(failure(409, 'claim_ended'));
   });
 
-  it('G24 400 for a harness of another agent, 404 for an unknown session or claim', async () => {
+  it('W63 400 for a harness of another agent, 404 for an unknown session or claim', async () => {
     const { queue, claim, end } = await agentOn(held.it);
     const { harness: foreign } = await agentOn(held.it);
     const { sessionId } = await queue();
@@ -257,7 +257,7 @@ export function describeAgents(held: { readonly it: Target }): void {
     expect(await end('clm_unknown', 'complete')).toMatchObject(failure(404, 'not_found'));
   });
 
-  it('G24 activities of every type are added and listed newest first', async () => {
+  it('W63 activities of every type are added and listed newest first', async () => {
     const { queue, call } = await agentOn(held.it);
     const { sessionId } = await queue();
     const path = `/sessions/${sessionId}/activities`;
@@ -284,7 +284,7 @@ export function describeAgents(held: { readonly it: Target }): void {
     [{ type: 'url', url: 'javascript:alert(1)' }],
     [{ type: 'progress' }],
     [{ type: 'progress', content: '' }],
-  ])('G24 400 for the activity %j', async (body) => {
+  ])('W63 400 for the activity %j', async (body) => {
     const { queue, call } = await agentOn(held.it);
     const { sessionId } = await queue();
     expect(await call('POST', `/sessions/${sessionId}/activities`, body)).toMatchObject(
@@ -300,7 +300,7 @@ export function describeAgents(held: { readonly it: Target }): void {
       return (await service.mintToken({ workspaceId, userId, role, ttl: null })).secret;
     };
 
-    it('G24 an agent is run by its own member, an admin or an owner; others may read it and queue work for it', async () => {
+    it('W63 an agent is run by its own member, an admin or an owner; others may read it and queue work for it', async () => {
       const member = await tokenOf('member');
       const mine = await agentOn({ url: held.it.url, token: member });
       const { sessionId } = await mine.queue();
@@ -344,7 +344,7 @@ export function describeLeases(): void {
     }
   };
 
-  it('G24 a lease without a heartbeat ends after 60 s: the session is stale, the claim has ended', () =>
+  it('W63 a lease without a heartbeat ends after 60 s: the session is stale, the claim has ended', () =>
     withService(async ({ agent, queue, claim, read, end, call }, clock) => {
       const { sessionId } = await queue();
       const { claimId, expiresAt } = (await claim(sessionId)).body;
@@ -357,7 +357,7 @@ export function describeLeases(): void {
       expect((await read(sessionId)).state).toBe('stale');
     }));
 
-  it('G24 heartbeats renew the lease; one that comes too late does not', () =>
+  it('W63 heartbeats renew the lease; one that comes too late does not', () =>
     withService(async ({ queue, claim, read, beat }, clock) => {
       const { sessionId } = await queue();
       await claim(sessionId);
@@ -371,7 +371,7 @@ export function describeLeases(): void {
       expect(await read(sessionId)).toMatchObject({ state: 'stale', claim: null });
     }));
 
-  it('G24 a lease that ends while input is awaited makes the session stale too', () =>
+  it('W63 a lease that ends while input is awaited makes the session stale too', () =>
     withService(async ({ queue, claim, move, read }, clock) => {
       const { sessionId } = await queue();
       await claim(sessionId);
@@ -380,7 +380,7 @@ export function describeLeases(): void {
       expect((await read(sessionId)).state).toBe('stale');
     }));
 
-  it('G24 a stale session is queued again, and another may claim it', () =>
+  it('W63 a stale session is queued again, and another may claim it', () =>
     withService(async ({ queue, claim, move, read }, clock) => {
       const { sessionId } = await queue();
       const first = (await claim(sessionId)).body;

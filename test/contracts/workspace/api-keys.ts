@@ -13,7 +13,7 @@ export function describeApiKeys(held: { readonly it: Target }): void {
   const revoke = (apiKeyId: string) => ask(held.it, 'DELETE', `${PATH}/${apiKeyId}`);
   const list = async () => (await ask(held.it, 'GET', PATH)).body.apiKeys;
 
-  it('§4, G1 201 with the key and its secret, which no later answer shows', async () => {
+  it('W19, W24 201 with the key and its secret, which no later answer shows', async () => {
     const description = unique('CI');
     const reply = await ask(held.it, 'POST', PATH, { body: { description: `  ${description} ` } });
     expect(reply.status).toBe(201);
@@ -36,7 +36,7 @@ export function describeApiKeys(held: { readonly it: Target }): void {
     await revoke(shown.apiKeyId);
   });
 
-  it('§3 revoking takes effect immediately; G28 401 like an unknown key; the list keeps it as revoked', async () => {
+  it('W22 revoking takes effect immediately; W26 401 like an unknown key; the list keeps it as revoked', async () => {
     const { apiKeyId, secret } = await create();
     expect((await ask(held.it, 'GET', '/workspaces/current/tasks', { as: secret })).status).toBe(200);
     const revoked = await revoke(apiKeyId);
@@ -49,14 +49,14 @@ export function describeApiKeys(held: { readonly it: Target }): void {
     expect((await revoke(apiKeyId)).status).toBe(204);
   });
 
-  it('§5.4 a key reads and writes', async () => {
+  it('W15 a key reads and writes', async () => {
     const as = held.it.key;
     const made = await ask(held.it, 'POST', '/workspaces/current/bugs', { as, body: { title: unique('by key') } });
     const read = await ask(held.it, 'GET', `/workspaces/current/tasks/${made.body.taskId}`, { as });
     expect([made.status, read.status, read.body]).toEqual([201, 200, made.body]);
   });
 
-  it('§5.5, G28 403 oauth_token_required for an API key on every key route', async () => {
+  it('W21, W26 403 oauth_token_required for an API key on every key route', async () => {
     const as = held.it.key;
     expect(await ask(held.it, 'GET', PATH, { as })).toMatchObject(failure(403, 'oauth_token_required'));
     expect(await ask(held.it, 'POST', PATH, { as, body: { description: 'x' } })).toMatchObject(
@@ -73,15 +73,15 @@ export function describeApiKeys(held: { readonly it: Target }): void {
     [{ description: '   ' }],
     [{ description: 'x'.repeat(256) }],
     [{ description: 5 }],
-  ])('G1 400 for %j', async (body) => {
+  ])('W24 400 for %j', async (body) => {
     expect(await ask(held.it, 'POST', PATH, { body })).toMatchObject(failure(400, 'validation_failed'));
   });
 
-  it('G2 404 for an unknown key', async () => {
+  it('W25 404 for an unknown key', async () => {
     expect(await revoke('key_unknown')).toMatchObject(failure(404, 'not_found'));
   });
 
-  it('§2, G28 at most 20 active keys; revoking one makes room', async () => {
+  it('W20, W26 at most 20 active keys; revoking one makes room', async () => {
     const active = (await list()).filter((key: { status: string }) => key.status === 'active').length;
     const made: string[] = [];
     for (let n = active; n < 20; n++) made.push((await create()).apiKeyId);
@@ -93,7 +93,7 @@ export function describeApiKeys(held: { readonly it: Target }): void {
     for (const apiKeyId of made) await revoke(apiKeyId);
   });
 
-  it('§2 concurrent creations do not pass the maximum', async () => {
+  it('W20 concurrent creations do not pass the maximum', async () => {
     const replies = await Promise.all(
       Array.from({ length: 25 }, () => ask(held.it, 'POST', PATH, { body: { description: unique('race') } })),
     );
@@ -110,7 +110,7 @@ export function describeApiKeys(held: { readonly it: Target }): void {
       return (await service.mintToken({ workspaceId: bound ? workspaceId : null, userId, role, ttl })).secret;
     };
 
-    it('§5.3 an admin manages keys; G28 403 forbidden for a plain member', async () => {
+    it('W21 an admin manages keys; W26 403 forbidden for a plain member', async () => {
       expect((await ask(held.it, 'GET', PATH, { as: await tokenOf('admin', null) })).status).toBe(200);
       const as = await tokenOf('member', null);
       expect(await ask(held.it, 'GET', PATH, { as })).toMatchObject(failure(403, 'forbidden'));
@@ -120,12 +120,12 @@ export function describeApiKeys(held: { readonly it: Target }): void {
       expect((await ask(held.it, 'GET', '/workspaces/current/tasks', { as })).status).toBe(200);
     });
 
-    it('G25 an expired token is refused', async () => {
+    it('W18 an expired token is refused', async () => {
       const as = await tokenOf('owner', 0);
       expect(await ask(held.it, 'GET', PATH, { as })).toMatchObject(failure(401, 'unauthorized'));
     });
 
-    it("G34 a token without a workspace: 403 for current, its user's workspaces by id", async () => {
+    it("W3 a token without a workspace: 403 for current, its user's workspaces by id", async () => {
       const as = await tokenOf('owner', null, false);
       expect(await ask(held.it, 'GET', '/workspaces/current/tasks', { as })).toMatchObject(
         failure(403, 'workspace_forbidden'),
@@ -139,7 +139,7 @@ export function describeApiKeys(held: { readonly it: Target }): void {
       );
     });
 
-    it('§1 what belongs to another workspace is not found through one’s own', async () => {
+    it('W1 what belongs to another workspace is not found through one’s own', async () => {
       const { service } = held.it.embedded!;
       const workspaceId = await service.addWorkspace();
       const userId = await service.addUser({ workspaceId, name: 'Eve', role: 'owner' });

@@ -23,8 +23,8 @@ export function describeDocuments(held: { readonly it: Target }): void {
     return body.documents.map((one: { documentId: string }) => one.documentId);
   };
 
-  describe('G12 POST documents', () => {
-    it('G11 201 with the document, every field present', async () => {
+  describe('W46 POST documents', () => {
+    it('W45 201 with the document, every field present', async () => {
       const title = unique('plan');
       const reply = await call('POST', '', { body: { title } });
       expect(reply.status).toBe(201);
@@ -52,11 +52,11 @@ export function describeDocuments(held: { readonly it: Target }): void {
       expect((await call('GET', `/${made.documentId}`)).body).toEqual(made);
     });
 
-    it('G11 type and status in any case, answered in lower case', async () => {
+    it('W45 type and status in any case, answered in lower case', async () => {
       expect(await create({ type: 'TASK', status: 'Completed' })).toMatchObject({ type: 'task', status: 'completed' });
     });
 
-    it('G32 takes a content of 200 000 characters', async () => {
+    it('W11 takes a content of 200 000 characters', async () => {
       const made = await create({ content: '€'.repeat(LONGEST) });
       expect(await contentOf(made.documentId)).toBe('€'.repeat(LONGEST));
     });
@@ -72,19 +72,19 @@ export function describeDocuments(held: { readonly it: Target }): void {
       ['unknown type', { type: 'memo' }],
       ['unknown status', { status: 'final' }],
       ['unknown task', { taskId: 'tsk_unknown' }],
-    ])('G11 400 for %s', async (_what, fields) => {
+    ])('W45 400 for %s', async (_what, fields) => {
       const reply = await call('POST', '', { body: { title: 'x', ...fields } });
       expect(reply).toMatchObject(failure(400, 'validation_failed'));
     });
 
-    it('G32 413 for a body over 1 MiB', async () => {
+    it('W11 413 for a body over 1 MiB', async () => {
       const body = { title: 'x', content: 'y'.repeat(1_048_576) };
       expect(await call('POST', '', { body })).toMatchObject(failure(413, 'payload_too_large'));
     });
   });
 
-  describe('G12 GET a document', () => {
-    it('§2 one document with its body; ETag and 304', async () => {
+  describe('W46 GET a document', () => {
+    it('W41 one document with its body; ETag and 304', async () => {
       const made = await create({ content: 'the body' });
       const first = await call('GET', `/${made.documentId}`);
       expect([first.status, first.body]).toEqual([200, made]);
@@ -105,7 +105,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
     });
   });
 
-  describe('G13 GET documents', () => {
+  describe('W47 GET documents', () => {
     it('newest first, with excerpt and without content; ETag and 304', async () => {
       const word = unique('word');
       const [older, newer] = [await create({ title: word }), await create({ title: word, content: 'x'.repeat(5_000) })];
@@ -175,7 +175,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       expect(idsOf(await call('GET', `?updatedByUserId=${userId}&createdByUserId=usr_nobody`))).toEqual([]);
     });
 
-    it('G31 pages by cursor neither skip nor repeat while documents are added and deleted', async () => {
+    it('W10 pages by cursor neither skip nor repeat while documents are added and deleted', async () => {
       const word = unique('page');
       const made: string[] = [];
       for (let n = 0; n < 5; n++) made.unshift((await create({ title: word })).documentId);
@@ -192,15 +192,15 @@ export function describeDocuments(held: { readonly it: Target }): void {
     });
 
     it.each(['limit=0', 'limit=101', 'limit=x', 'cursor=nonsense', 'type=memo', 'status=', 'includeContent=perhaps'])(
-      'G31 400 for %s',
+      'W10 400 for %s',
       async (query) => {
         expect(await call('GET', `?${query}`)).toMatchObject(failure(400, 'validation_failed'));
       },
     );
   });
 
-  describe('G14 PUT a document', () => {
-    it('§2 replaces title, content and status; the rest is kept', async () => {
+  describe('W48 PUT a document', () => {
+    it('W42 replaces title, content and status; the rest is kept', async () => {
       const made = await create({ content: 'old', type: 'task', taskId: await newTask() });
       const given = { title: unique('new'), content: 'new\r\n', status: 'COMPLETED' };
       const reply = await call('PUT', `/${made.documentId}`, { body: given });
@@ -234,8 +234,8 @@ export function describeDocuments(held: { readonly it: Target }): void {
     });
   });
 
-  describe('G15 PATCH a document', () => {
-    it('§2 the four kinds, in order, on the running text; answers the whole document', async () => {
+  describe('W49 PATCH a document', () => {
+    it('W43 the four kinds, in order, on the running text; answers the whole document', async () => {
       const made = await create({ content: 'one two three\r\n' });
       const reply = await patch(
         made.documentId,
@@ -292,7 +292,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       expect(await contentOf(made.documentId)).toBe('x 🦊');
     });
 
-    it('G32 400 when the result would be over 200 000 characters, and nothing changes', async () => {
+    it('W11 400 when the result would be over 200 000 characters, and nothing changes', async () => {
       const made = await create({ content: `${'x'.repeat(LONGEST - 1)}y` });
       const reply = await patch(made.documentId, { kind: 'insert_after', anchor: 'y', text: '!' });
       expect(reply).toMatchObject(failure(400, 'validation_failed'));
@@ -327,7 +327,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
     });
   });
 
-  it('G12 DELETE 204; then 404', async () => {
+  it('W46 DELETE 204; then 404', async () => {
     const made = await create();
     const removed = await call('DELETE', `/${made.documentId}`);
     expect([removed.status, removed.text]).toEqual([204, '']);
@@ -335,7 +335,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
     expect(await call('DELETE', `/${made.documentId}`)).toMatchObject(failure(404, 'not_found'));
   });
 
-  it('§5.4 an API key reads and writes documents', async () => {
+  it('W15 an API key reads and writes documents', async () => {
     const as = held.it.key;
     const made = await call('POST', '', { as, body: { title: unique('by key') } });
     const read = await call('GET', `/${made.body.documentId}`, { as });

@@ -24,8 +24,8 @@ export function describeFiles(held: { readonly it: Target }): void {
   const download = (assetUrl: string, headers: Record<string, string> = {}) =>
     fetch(assetUrl, { headers: { authorization: `Bearer ${held.it.token}`, ...headers } });
 
-  describe.each(['', '/workspaces/current'])('§4 POST %s/files/upload-url', (prefix) => {
-    it('G21 201 with the signed address, the asset address, method, headers and time', async () => {
+  describe.each(['', '/workspaces/current'])('W50 POST %s/files/upload-url', (prefix) => {
+    it('W51 201 with the signed address, the asset address, method, headers and time', async () => {
       const before = Date.now();
       const reply = await request({}, prefix);
       expect(reply.status).toBe(201);
@@ -58,19 +58,19 @@ export function describeFiles(held: { readonly it: Target }): void {
     ['half a byte', { size: 1.5 }],
     ['size as text', { size: '5' }],
     ['no size', { size: undefined }],
-  ])('G21 400 for %s', async (_what, fields) => {
+  ])('W51 400 for %s', async (_what, fields) => {
     expect(await request(fields)).toMatchObject(failure(400, 'validation_failed'));
   });
 
   it.each([
     ['image/png', 10 * MB],
     ['video/mp4', 100 * MB],
-  ])('G21 the limit for %s is %i bytes; 413 over it', async (contentType, limit) => {
+  ])('W51 the limit for %s is %i bytes; 413 over it', async (contentType, limit) => {
     expect((await request({ contentType, size: limit })).status).toBe(201);
     expect(await request({ contentType, size: limit + 1 })).toMatchObject(failure(413, 'payload_too_large'));
   });
 
-  it('§2, G21 the flow: request, upload without a bearer, read with the bearer', async () => {
+  it('W50, W51 the flow: request, upload without a bearer, read with the bearer', async () => {
     const { assetUrl } = await uploaded();
     const response = await download(assetUrl);
     expect(response.status).toBe(200);
@@ -83,7 +83,7 @@ export function describeFiles(held: { readonly it: Target }): void {
     });
   });
 
-  it('G21 the asset address needs the normal bearer', async () => {
+  it('W51 the asset address needs the normal bearer', async () => {
     const { assetUrl } = await uploaded();
     const without = await fetch(assetUrl);
     expect([without.status, await without.json()]).toMatchObject([401, failure(401, 'unauthorized').body]);
@@ -91,7 +91,7 @@ export function describeFiles(held: { readonly it: Target }): void {
     expect([byKey.status, (await byKey.arrayBuffer()).byteLength]).toEqual([200, BYTES.length]);
   });
 
-  it('G22 an asset has an ETag; If-None-Match answers 304 without a body', async () => {
+  it('W36 an asset has an ETag; If-None-Match answers 304 without a body', async () => {
     const { assetUrl } = await uploaded();
     const first = await download(assetUrl);
     const etag = first.headers.get('etag')!;
@@ -107,20 +107,20 @@ export function describeFiles(held: { readonly it: Target }): void {
     expect([response.status, await response.json()]).toMatchObject([404, failure(404, 'not_found').body]);
   });
 
-  it('G21 used once: 403 the second time, and the first bytes stay', async () => {
+  it('W51 used once: 403 the second time, and the first bytes stay', async () => {
     const given = await uploaded();
     expect(await put(given, new Uint8Array(BYTES.length))).toMatchObject(failure(403, 'forbidden'));
     expect(new Uint8Array(await (await download(given.assetUrl)).arrayBuffer())).toEqual(BYTES);
   });
 
-  it('G21 of ten concurrent uploads to one address one is taken', async () => {
+  it('W51 of ten concurrent uploads to one address one is taken', async () => {
     const given = await ticket();
     const replies = await Promise.all(Array.from({ length: 10 }, () => put(given)));
     expect(replies.filter(({ status }) => status === 204)).toHaveLength(1);
     expect(replies.filter(({ status }) => status === 403)).toHaveLength(9);
   });
 
-  it('G21 403 for an address that was changed anywhere', async () => {
+  it('W51 403 for an address that was changed anywhere', async () => {
     const [given, other] = [await ticket(), await ticket()];
     const url = new URL(given.uploadUrl);
     const foreign = new URL(other.uploadUrl);
@@ -153,7 +153,7 @@ export function describeFiles(held: { readonly it: Target }): void {
     ['no bytes', 400, undefined, new Uint8Array()],
     ['a byte too many', 413, undefined, Uint8Array.of(...BYTES, 0)],
     ['2 MB too many', 413, undefined, new Uint8Array(2 * MB)],
-  ])('G21 refuses %s with %i, and the address can still be used', async (_what, status, headers, bytes) => {
+  ])('W51 refuses %s with %i, and the address can still be used', async (_what, status, headers, bytes) => {
     const given = await ticket();
     const errorCode = status === 413 ? 'payload_too_large' : 'validation_failed';
     expect(await put({ ...given, ...(headers && { headers }) }, bytes)).toMatchObject(failure(status, errorCode));
@@ -165,7 +165,7 @@ export function describeFiles(held: { readonly it: Target }): void {
     ['too few', 400, [BYTES.slice(1)]],
     ['too many', 413, [BYTES, BYTES]],
     ['far too many', 413, Array.from({ length: 50 }, () => new Uint8Array(65_536))],
-  ])('G21 the exact size holds without Content-Length too: %s', async (_what, status, pieces) => {
+  ])('W51 the exact size holds without Content-Length too: %s', async (_what, status, pieces) => {
     const given = await ticket();
     const reply = await put(given, ReadableStream.from(pieces as Uint8Array<ArrayBuffer>[]));
     expect([reply.status, reply.body.code]).toEqual([status, status]);
@@ -178,14 +178,14 @@ export function describeFiles(held: { readonly it: Target }): void {
     ['image/x-unheard-of', true],
     ['image/png', false],
     ['video/mp4', false],
-  ])('G21 what may hold scripts is served in a sandbox: %s %s', async (contentType, sandboxed) => {
+  ])('W51 what may hold scripts is served in a sandbox: %s %s', async (contentType, sandboxed) => {
     const { headers } = await download((await uploaded({ contentType })).assetUrl);
     expect(headers.get('content-type')).toBe(contentType);
     expect(headers.get('x-content-type-options')).toBe('nosniff');
     expect(headers.get('content-security-policy')?.includes('sandbox') ?? false).toBe(sandboxed);
   });
 
-  it('G21 a file name comes back encoded, and changes no header', async () => {
+  it('W51 a file name comes back encoded, and changes no header', async () => {
     const filename = `it's "quoted"; (a) *${unique('ü')}😀.png`;
     const { headers } = await download((await uploaded({ filename })).assetUrl);
     const disposition = headers.get('content-disposition')!;
@@ -193,7 +193,7 @@ export function describeFiles(held: { readonly it: Target }): void {
     expect(decodeURIComponent(disposition.split("''")[1]!)).toBe(filename);
   });
 
-  it('G21 equal bytes under two names are two assets', async () => {
+  it('W51 equal bytes under two names are two assets', async () => {
     const [one, other] = [await uploaded({ filename: 'one.png' }), await uploaded({ filename: 'other.png' })];
     expect(one.assetUrl).not.toBe(other.assetUrl);
     const dispositions = [await download(one.assetUrl), await download(other.assetUrl)].map(({ headers }) =>
@@ -202,7 +202,7 @@ export function describeFiles(held: { readonly it: Target }): void {
     expect(dispositions).toEqual(["inline; filename*=UTF-8''one.png", "inline; filename*=UTF-8''other.png"]);
   });
 
-  it('G27 405 for another method on both addresses', async () => {
+  it('W71 405 for another method on both addresses', async () => {
     const { uploadUrl, assetUrl } = await ticket();
     const headers = { authorization: `Bearer ${held.it.token}` };
     for (const [url, allow] of [
@@ -215,7 +215,7 @@ export function describeFiles(held: { readonly it: Target }): void {
     }
   });
 
-  it.runIf(isEmbedded)('G28 an asset of another workspace is not given (needs a second workspace)', async () => {
+  it.runIf(isEmbedded)('W26 an asset of another workspace is not given (needs a second workspace)', async () => {
     const { assetUrl } = await uploaded();
     const { service } = held.it.embedded!;
     const workspaceId = await service.addWorkspace();

@@ -11,8 +11,8 @@ export function failure(status: number, errorCode: string) {
 export function describeGeneral(held: { readonly it: Target }): void {
   const call = (method: string, path: string, asked?: Parameters<typeof ask>[3]) => ask(held.it, method, path, asked);
 
-  describe('§1, §5 workspace and credentials', () => {
-    it('§1 `current` and the id name the same workspace', async () => {
+  describe('workspace and credentials', () => {
+    it('W2 `current` and the id name the same workspace', async () => {
       const { workspaceId, key } = held.it;
       for (const as of [key, held.it.token]) {
         const [current, named] = [
@@ -28,34 +28,34 @@ export function describeGeneral(held: { readonly it: Target }): void {
       ['no credential', null],
       ['an unknown key', 'wsk_unknown'],
       ['an empty bearer', ''],
-    ])('§5.8 401 for %s', async (_what, as) => {
+    ])('W14 401 for %s', async (_what, as) => {
       expect(await call('GET', TASKS, { as })).toMatchObject(failure(401, 'unauthorized'));
     });
 
-    it('§5.1 401 for another scheme than Bearer', async () => {
+    it('W13 401 for another scheme than Bearer', async () => {
       const headers = { authorization: `Basic ${btoa(`user:${held.it.key}`)}` };
       expect(await call('GET', TASKS, { as: null, headers })).toMatchObject(failure(401, 'unauthorized'));
     });
 
-    it('§5.1 the word Bearer is read in any case', async () => {
+    it('W13 the word Bearer is read in any case', async () => {
       const headers = { authorization: `bearer ${held.it.key}` };
       expect((await call('GET', TASKS, { as: null, headers })).status).toBe(200);
     });
 
-    it('§5.8, G28 403 for an unknown or foreign workspace, with key and token', async () => {
+    it('W14, W26 403 for an unknown or foreign workspace, with key and token', async () => {
       for (const as of [held.it.key, held.it.token])
         expect(await call('GET', '/workspaces/ws_of_others/tasks', { as })).toMatchObject(
           failure(403, 'workspace_forbidden'),
         );
     });
 
-    it('§5.8 an unknown address needs credentials too', async () => {
+    it('W14 an unknown address needs credentials too', async () => {
       expect(await call('GET', '/nothing/here', { as: null })).toMatchObject(failure(401, 'unauthorized'));
     });
   });
 
-  describe('§5.9 browsers', () => {
-    it('§5.9 no answer lets a page of another origin use a key', async () => {
+  describe('browsers', () => {
+    it('W17 no answer lets a page of another origin use a key', async () => {
       const headers = { origin: 'https://example.com', 'access-control-request-method': 'GET' };
       for (const [method, as, status] of [
         ['OPTIONS', null, 401],
@@ -68,28 +68,28 @@ export function describeGeneral(held: { readonly it: Target }): void {
     });
   });
 
-  describe('§9 versions', () => {
-    it('§9 version 2 is served', async () => {
+  describe('versions', () => {
+    it('W5 version 2 is served', async () => {
       expect((await call('GET', TASKS, { headers: { 'x-service-api-version': '2' } })).status).toBe(200);
     });
 
-    it('G33 an absent version means 2', async () => {
+    it('W6 an absent version means 2', async () => {
       const response = await fetch(held.it.url + TASKS, { headers: { authorization: `Bearer ${held.it.token}` } });
       expect(response.status).toBe(200);
     });
 
-    it.each(['1', '3', 'two', '2.0'])('G33 400 for version %s', async (version) => {
+    it.each(['1', '3', 'two', '2.0'])('W6 400 for version %s', async (version) => {
       const reply = await call('GET', TASKS, { headers: { 'x-service-api-version': version } });
       expect(reply).toMatchObject(failure(400, 'unsupported_api_version'));
     });
   });
 
-  describe('§7 errors', () => {
-    it('G27 404 for an unknown address', async () => {
+  describe('errors', () => {
+    it('W71 404 for an unknown address', async () => {
       expect(await call('GET', '/nothing/here')).toMatchObject(failure(404, 'not_found'));
     });
 
-    it('G27 405 for another method, with Allow', async () => {
+    it('W71 405 for another method, with Allow', async () => {
       const reply = await call('DELETE', TASKS);
       expect(reply).toMatchObject(failure(405, 'method_not_allowed'));
       expect(reply.headers.get('allow')).toBe('GET');
@@ -98,7 +98,7 @@ export function describeGeneral(held: { readonly it: Target }): void {
     });
 
     it.each(['{', '', 'null', '[]', '"text"', '{"title":"x"', '{"title":"x","__proto__":{}}', '['.repeat(100)])(
-      '§7 400 for the malformed body %j',
+      'W67 400 for the malformed body %j',
       async (body) => {
         const reply = await call('POST', '/workspaces/current/bugs', { body });
         expect(reply.status).toBe(400);
@@ -107,33 +107,33 @@ export function describeGeneral(held: { readonly it: Target }): void {
       },
     );
 
-    it('§7 400 for a body that is not UTF-8', async () => {
+    it('W67 400 for a body that is not UTF-8', async () => {
       const reply = await call('POST', '/workspaces/current/bugs', { body: Buffer.from([0x22, 0xff, 0x22]) });
       expect(reply).toMatchObject(failure(400, 'bad_request'));
     });
 
-    it('§4 400 for a body of another type than JSON', async () => {
+    it('W7 400 for a body of another type than JSON', async () => {
       const asked = { body: '{"title":"x"}', headers: { 'content-type': 'text/plain' } };
       expect(await call('POST', '/workspaces/current/bugs', asked)).toMatchObject(failure(400, 'bad_request'));
     });
 
-    it('G32 413 for a body over 1 MiB', async () => {
+    it('W11 413 for a body over 1 MiB', async () => {
       const body = { title: 'x', description: 'y'.repeat(1_048_576) };
       expect(await call('POST', '/workspaces/current/bugs', { body })).toMatchObject(failure(413, 'payload_too_large'));
     });
 
-    it('§7 400 with the error object for an address that cannot be decoded', async () => {
+    it('W67 400 with the error object for an address that cannot be decoded', async () => {
       expect(await call('GET', '/workspaces/%zz/tasks')).toMatchObject(failure(400, 'bad_request'));
     });
 
-    it('§1 an id with other characters, or too long, names nothing', async () => {
+    it('W2 an id with other characters, or too long, names nothing', async () => {
       for (const id of ['a.b', 'a%2Fb', 'a%20b', 'x'.repeat(65), '%2e%2e'])
         expect([403, 404]).toContain((await call('GET', `/workspaces/current/tasks/${id}`)).status);
     });
   });
 
-  describe('G22 conditional requests, G31 pages', () => {
-    it('G22 every GET has an ETag; If-None-Match answers 304 without a body', async () => {
+  describe('W9 conditional requests, W10 pages', () => {
+    it('W9 every GET has an ETag; If-None-Match answers 304 without a body', async () => {
       for (const path of [TASKS, '/workspaces/current/pull-requests', '/workspaces/current/api-keys']) {
         const first = await call('GET', path);
         const etag = first.headers.get('etag')!;
@@ -146,12 +146,12 @@ export function describeGeneral(held: { readonly it: Target }): void {
       }
     });
 
-    it.each(['0', '101', '-1', '1.5', 'many', ''])('G31 400 for limit=%s', async (limit) => {
+    it.each(['0', '101', '-1', '1.5', 'many', ''])('W10 400 for limit=%s', async (limit) => {
       for (const path of [TASKS, '/workspaces/current/pull-requests'])
         expect(await call('GET', `${path}?limit=${limit}`)).toMatchObject(failure(400, 'validation_failed'));
     });
 
-    it.each(['nonsense', 'MTIz', '%F0%9F%98%80'])('G31 400 for the cursor %s', async (cursor) => {
+    it.each(['nonsense', 'MTIz', '%F0%9F%98%80'])('W10 400 for the cursor %s', async (cursor) => {
       for (const path of [TASKS, '/workspaces/current/pull-requests'])
         expect(await call('GET', `${path}?cursor=${cursor}`)).toMatchObject(failure(400, 'validation_failed'));
     });

@@ -165,7 +165,7 @@ export function describeIsolation(): void {
     ['tasks/{taskId}/documents', 'taskId'],
     ['tasks/{taskId}/work-items', 'taskId'],
     ['assets/{fileId}', 'fileId'],
-  ] as const)('§1, G28 %s of another workspace: 404 through the own one, 403 through theirs', async (path, name) => {
+  ] as const)('W1, W26 %s of another workspace: 404 through the own one, 403 through theirs', async (path, name) => {
     const { token } = stranger;
     const address = path.replace(/\{\w+\}/, theirs[name]);
     expect((await send('GET', `/workspaces/current/${address}`, { token })).status).toBe(404);
@@ -174,14 +174,14 @@ export function describeIsolation(): void {
     expect((await send('GET', `/workspaces/current/${same}`, { token })).status).toBe(200);
   });
 
-  it("§1 a cursor of another workspace's list gives rows of the own one only", async () => {
+  it("W1 a cursor of another workspace's list gives rows of the own one only", async () => {
     const path = `/workspaces/current/documents?cursor=${theirs.cursor}`;
     const { status, text } = await send('GET', path, { token: stranger.token });
     expect(status).toBe(200);
     for (const { workspaceId } of JSON.parse(text).documents) expect(workspaceId).toBe(stranger.workspaceId);
   });
 
-  it("§1 a document is not attached to another workspace's task, nor theirs to an own one", async () => {
+  it("W1 a document is not attached to another workspace's task, nor theirs to an own one", async () => {
     const { token } = stranger;
     const attach = (taskId: string, documentId: string) =>
       send('POST', `/tasks/${taskId}/documents`, { token, body: { documentId } });
@@ -197,7 +197,7 @@ export function describeIsolation(): void {
   });
 
   // Last, since they may well change what is their own.
-  it('§1 no id, path or cursor reads anything of another workspace', async () => {
+  it('W1 no id, path or cursor reads anything of another workspace', async () => {
     let reached = 0;
     await fc.assert(
       fc.asyncProperty(paths(), async (path) => {
@@ -211,7 +211,7 @@ export function describeIsolation(): void {
     expect(reached).toBeGreaterThan(50);
   });
 
-  it('§1 nor does any change anything there', async () => {
+  it('W1 nor does any change anything there', async () => {
     const methods = fc.constantFrom('POST', 'PUT', 'PATCH', 'DELETE');
     await fc.assert(
       fc.asyncProperty(methods, paths(), bodies(), async (method, path, body) => {
@@ -222,7 +222,7 @@ export function describeIsolation(): void {
     expect(await snapshot()).toEqual(before);
   });
 
-  it('§5.8 nobody reads anything without a credential', async () => {
+  it('W14 nobody reads anything without a credential', async () => {
     await fc.assert(
       fc.asyncProperty(paths(), async (path) => {
         const answer = await send('GET', path);

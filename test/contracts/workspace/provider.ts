@@ -45,7 +45,7 @@ async function connected({ token = 'ghp_ada' }: { token?: string | null } = {}) 
 
 /** Opening and editing on the provider; the provider is a stand-in of the test. */
 export function describeProvider(): void {
-  it('G18 201: opened on the provider with the member’s token, and recorded', async () => {
+  it('W59 201: opened on the provider with the member’s token, and recorded', async () => {
     const { open, call, standIn } = await connected();
     const reply = await open({ description: 'Text', draft: true });
     expect(reply.status).toBe(201);
@@ -62,20 +62,20 @@ export function describeProvider(): void {
     expect(standIn.requests.every((request) => request.endsWith(' ada'))).toBe(true);
   });
 
-  it('G18 labels, assignees and reviewers are set there too', async () => {
+  it('W59 labels, assignees and reviewers are set there too', async () => {
     const { open, standIn } = await connected();
     const extras = { labels: ['bug'], assignees: ['cy'], reviewers: ['bob'] };
     expect((await open(extras)).body).toMatchObject(extras);
     expect(standIn.pulls[0]).toMatchObject({ labels: [{ name: 'bug' }], requested_reviewers: [{ login: 'bob' }] });
   });
 
-  it('§5.7 an API key writes with the token of its creator', async () => {
+  it('W56 an API key writes with the token of its creator', async () => {
     const { call, running, standIn } = await connected();
     expect((await call('POST', WANTED, running.apiKey)).status).toBe(201);
     expect(standIn.requests.at(-1)).toMatch(/ ada$/);
   });
 
-  it('G20 403 provider_not_connected without a stored token of this member, or with one that is refused', async () => {
+  it('W61 403 provider_not_connected without a stored token of this member, or with one that is refused', async () => {
     const { open, call, running, standIn } = await connected({ token: null });
     expect(await open()).toMatchObject(failure(403, 'provider_not_connected'));
     const { service, workspaceId } = running;
@@ -94,7 +94,7 @@ export function describeProvider(): void {
     expect(await call('POST', WANTED, secret)).toMatchObject(failure(403, 'provider_not_connected'));
   });
 
-  it('G20 403 provider_not_connected for a provider that nobody is connected to', async () => {
+  it('W61 403 provider_not_connected for a provider that nobody is connected to', async () => {
     const { open } = await connected();
     expect(await open({ provider: 'gitlab' })).toMatchObject(failure(403, 'provider_not_connected'));
   });
@@ -106,14 +106,14 @@ export function describeProvider(): void {
     ['no_commits_between', 400, { headBranch: 'same' }],
     ['not_found', 404, { repoId: '99' }],
     ['validation_failed', 400, { repoId: '../secrets' }],
-  ])('G18 %s, %i for %j, and nothing is recorded', async (errorCode, status, fields) => {
+  ])('W59 %s, %i for %j, and nothing is recorded', async (errorCode, status, fields) => {
     const { open, call, standIn } = await connected();
     expect(await open(fields)).toMatchObject(failure(status, errorCode));
     expect((await call('GET')).body.pullRequests).toEqual([]);
     expect(standIn.pulls).toEqual([]);
   });
 
-  it('G18 409 pull_request_exists for the same head and base; the message names the one that is there', async () => {
+  it('W59 409 pull_request_exists for the same head and base; the message names the one that is there', async () => {
     const { open, standIn } = await connected();
     await open();
     const again = await open({ title: 'Once more' });
@@ -123,7 +123,7 @@ export function describeProvider(): void {
     expect((await open({ baseBranch: 'next' })).status).toBe(201);
   });
 
-  it('G18 of ten that open the same at once one does', async () => {
+  it('W59 of ten that open the same at once one does', async () => {
     const { open, standIn, call } = await connected();
     const replies = await Promise.all(Array.from({ length: 10 }, () => open()));
     expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
@@ -139,12 +139,12 @@ export function describeProvider(): void {
     expect(standIn.requests.filter((request) => request.startsWith('POST'))).toHaveLength(1);
   });
 
-  it('G18 403 where the member has no right there', async () => {
+  it('W59 403 where the member has no right there', async () => {
     const { open } = await connected({ token: 'ghp_reader' });
     expect(await open()).toMatchObject(failure(403, 'forbidden'));
   });
 
-  it('G18 400 for a bad reviewer; what was opened is recorded, and the message says so', async () => {
+  it('W59 400 for a bad reviewer; what was opened is recorded, and the message says so', async () => {
     const { open, call } = await connected();
     const reply = await open({ reviewers: ['eve'] });
     expect(reply).toMatchObject(failure(400, 'validation_failed'));
@@ -158,7 +158,7 @@ export function describeProvider(): void {
     expect(await open()).toMatchObject(failure(502, 'provider_unavailable'));
   });
 
-  it('G18 PATCH goes to the provider first, and the record says what it holds then', async () => {
+  it('W59 PATCH goes to the provider first, and the record says what it holds then', async () => {
     const { open, call, standIn } = await connected();
     const { provider, repoId, identifier } = (await open()).body;
     const target = { provider, repoId, identifier };
@@ -175,7 +175,7 @@ export function describeProvider(): void {
     expect((await call('GET')).body.pullRequests).toMatchObject([{ title: 'Edited', state: 'closed' }]);
   });
 
-  it('G18 PATCH changes the record only where the member has no token', async () => {
+  it('W59 PATCH changes the record only where the member has no token', async () => {
     const { call, standIn } = await connected({ token: null });
     await call('POST', { ...WANTED, identifier: '7' });
     const reply = await call('PATCH', { ...WANTED, identifier: '7', title: 'Edited' });
@@ -183,7 +183,7 @@ export function describeProvider(): void {
     expect(standIn.requests).toEqual([]);
   });
 
-  it('G18 a record never contacts the provider; PATCH of an unknown target is 404 before anything is asked', async () => {
+  it('W59 a record never contacts the provider; PATCH of an unknown target is 404 before anything is asked', async () => {
     const { call, standIn } = await connected();
     expect((await call('POST', { ...WANTED, identifier: '7' })).status).toBe(201);
     expect(await call('PATCH', { ...WANTED, identifier: '8', title: 'x' })).toMatchObject(failure(404, 'not_found'));

@@ -17,8 +17,8 @@ export function describePullRequests(held: { readonly it: Target }): void {
     ...fields,
   });
 
-  describe('G18 POST with identifier records', () => {
-    it('201 with the record, every field of G17 present', async () => {
+  describe('W59 POST with identifier records', () => {
+    it('201 with the record, every field of W58 present', async () => {
       const given = record();
       const reply = await call('POST', given);
       expect(reply.status).toBe(201);
@@ -75,7 +75,7 @@ export function describePullRequests(held: { readonly it: Target }): void {
       expect(cleared.body).toMatchObject({ description: null, labels: [], author: 'ada' });
     });
 
-    it('§2 provider + repoId + identifier together identify one request', async () => {
+    it('W52 provider + repoId + identifier together identify one request', async () => {
       const given = record();
       for (const other of [
         given,
@@ -86,7 +86,7 @@ export function describePullRequests(held: { readonly it: Target }): void {
         expect((await call('POST', other)).status).toBe(201);
     });
 
-    it('G16 a number is accepted for repoId and identifier, a string returned', async () => {
+    it('W57 a number is accepted for repoId and identifier, a string returned', async () => {
       const repoId = Math.floor(Math.random() * 2 ** 48);
       const reply = await call('POST', record({ repoId, identifier: 12 }));
       expect(reply.body).toMatchObject({ repoId: String(repoId), identifier: '12' });
@@ -121,20 +121,20 @@ export function describePullRequests(held: { readonly it: Target }): void {
     });
   });
 
-  describe('G18 POST without identifier', () => {
-    it('G20 403 provider_not_connected without a stored token', async () => {
+  describe('W59 POST without identifier', () => {
+    it('W61 403 provider_not_connected without a stored token', async () => {
       expect(await call('POST', record({ identifier: undefined }))).toMatchObject(
         failure(403, 'provider_not_connected'),
       );
     });
 
-    it('G18 400 for head = base', async () => {
+    it('W59 400 for head = base', async () => {
       const body = record({ identifier: undefined, headBranch: 'main' });
       expect(await call('POST', body)).toMatchObject(failure(400, 'validation_failed'));
     });
   });
 
-  describe('G17 taskIds', () => {
+  describe('W58 taskIds', () => {
     it('come from the work-item links with that address, read-only', async () => {
       const url = `https://example.com/${unique('pr')}`;
       const given = record({ url });
@@ -157,7 +157,7 @@ export function describePullRequests(held: { readonly it: Target }): void {
     });
   });
 
-  describe('G18 PATCH edits', () => {
+  describe('W59 PATCH edits', () => {
     it('200 with the updated record; what is not named is kept', async () => {
       const given = record({ description: 'kept', labels: ['kept'] });
       const before = await call('POST', given);
@@ -180,12 +180,12 @@ export function describePullRequests(held: { readonly it: Target }): void {
       expect(await call('PATCH', { ...record(), title: 'x' })).toMatchObject(failure(404, 'not_found'));
     });
 
-    it.each(['provider', 'repoId', 'identifier'])('§2 400 without %s', async (name) => {
+    it.each(['provider', 'repoId', 'identifier'])('W53 400 without %s', async (name) => {
       expect(await call('PATCH', { ...record(), [name]: undefined })).toMatchObject(failure(400, 'validation_failed'));
     });
   });
 
-  describe('G19 Bitbucket', () => {
+  describe('W60 Bitbucket', () => {
     const bitbucket = (fields: object = {}) => record({ provider: 'bitbucket', ...fields });
 
     it.each([
@@ -212,7 +212,7 @@ export function describePullRequests(held: { readonly it: Target }): void {
       expect((await call('PATCH', { ...given, state: 'closed' })).body.state).toBe('declined');
     });
 
-    it('§3 a declined request is final: any update answers 409', async () => {
+    it('W55 a declined request is final: any update answers 409', async () => {
       const given = bitbucket({ state: 'declined' });
       const first = await call('POST', given);
       for (const fields of [{ state: 'open' }, { title: 'x' }, { state: 'declined' }])
@@ -223,7 +223,7 @@ export function describePullRequests(held: { readonly it: Target }): void {
     });
   });
 
-  describe('G20 GET lists', () => {
+  describe('W61 GET lists', () => {
     it('filters by provider, repoId, state and headBranch; newest first; in pages', async () => {
       const repoId = unique('repo');
       const rows = [

@@ -19,7 +19,7 @@ async function start(options: TestServiceOptions = {}) {
 }
 
 export function describeQuota(): void {
-  it('§8, G29 the 41st request of a minute: 429 with the exact message and Retry-After', async () => {
+  it('W70, W72 the 41st request of a minute: 429 with the exact message and Retry-After', async () => {
     const { clock, get } = await start();
     for (let n = 0; n < 40; n++) {
       expect((await get()).status).toBe(200);
@@ -40,7 +40,7 @@ export function describeQuota(): void {
     expect((await get()).status).toBe(429);
   });
 
-  it('§8 200 requests per 15 minutes; the longer wait wins', async () => {
+  it('W69 200 requests per 15 minutes; the longer wait wins', async () => {
     const { clock, get } = await start();
     for (let minute = 0; minute < 5; minute++) {
       for (let n = 0; n < 40; n++) expect((await get()).status).toBe(200);
@@ -52,7 +52,7 @@ export function describeQuota(): void {
     expect((await get()).status).toBe(200);
   });
 
-  it('§8 all keys of a workspace share the quota, and workspaces do not', async () => {
+  it('W69 all keys of a workspace share the quota, and workspaces do not', async () => {
     const { running, get, target } = await start({ quota: { ...SPECIFIED_QUOTA, burst: 3 } });
     const { workspaceId, userId, service } = running;
     const second = (await service.mintKey({ workspaceId, userId, description: 'second' })).secret;
@@ -67,7 +67,7 @@ export function describeQuota(): void {
     expect((await service.statistics()).requests.get(running.apiKeyId)).toEqual({ received: 2, refused: 0 });
   });
 
-  it('G29 304 and 4xx count; 401 and 429 count nothing', async () => {
+  it('W72 304 and 4xx count; 401 and 429 count nothing', async () => {
     const { clock, get, target, running } = await start({ quota: { ...SPECIFIED_QUOTA, burst: 6 } });
     const etag = (await get()).headers.get('etag')!;
     const statuses = [
@@ -86,7 +86,7 @@ export function describeQuota(): void {
     expect((await running.service.statistics()).requests.get(running.apiKeyId)).toEqual({ received: 9, refused: 2 });
   });
 
-  it('G30 OAuth tokens count in neither window', async () => {
+  it('W73 OAuth tokens count in neither window', async () => {
     const { running, get, target } = await start({ quota: { ...SPECIFIED_QUOTA, burst: 2 } });
     for (let n = 0; n < 5; n++) expect((await ask(target, 'GET', TASKS, { as: running.oauthToken })).status).toBe(200);
     expect([(await get()).status, (await get()).status, (await get()).status]).toEqual([200, 200, 429]);
@@ -98,7 +98,7 @@ export function describeQuota(): void {
     for (let n = 0; n < 60; n++) expect((await get()).status).toBe(200);
   });
 
-  it('G29 concurrent requests never get more than the cap', async () => {
+  it('W72 concurrent requests never get more than the cap', async () => {
     const { get } = await start();
     const replies = await Promise.all(Array.from({ length: 90 }, get));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(40);
@@ -108,7 +108,7 @@ export function describeQuota(): void {
   it.each([
     ['one row per request', { ...SPECIFIED_QUOTA, requests: 12, burst: 0 }, 0],
     ['one row per block', { ...SPECIFIED_QUOTA, requests: 400, burst: 0 }, 10],
-  ])('G29 the counts survive a kill: %s', async (_what, quota, slack) => {
+  ])('W72 the counts survive a kill: %s', async (_what, quota, slack) => {
     const { running, clock, get } = await start({ quota });
     const used = 7;
     for (let n = 0; n < used; n++) expect((await get()).status).toBe(200);
@@ -118,7 +118,7 @@ export function describeQuota(): void {
     expect(accepted).toBeGreaterThanOrEqual(quota.requests - used - slack);
   });
 
-  it('G29 a slot of a block counts from when it was used, not from when the block began', async () => {
+  it('W72 a slot of a block counts from when it was used, not from when the block began', async () => {
     const quota = { ...SPECIFIED_QUOTA, requests: 80, burst: 0 };
     const { running, clock, get } = await start({ quota });
     expect((await get()).status).toBe(200);
@@ -130,7 +130,7 @@ export function describeQuota(): void {
     expect([78, 79]).toContain(accepted);
   });
 
-  it('G29 a reboot costs at most one window, however long the machine had run before', async () => {
+  it('W72 a reboot costs at most one window, however long the machine had run before', async () => {
     const clock = createTravellingClock();
     const quota = { ...SPECIFIED_QUOTA, burst: 3 };
     await clock.advance(10 * 86_400_000);
@@ -143,7 +143,7 @@ export function describeQuota(): void {
     expect(await acceptedBy({ clock, quota, file })).toBe(3);
   });
 
-  it('G29 no sequence of requests, pauses, clock jumps and restarts exceeds a window', async () => {
+  it('W72 no sequence of requests, pauses, clock jumps and restarts exceeds a window', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'worksync-law-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     let run = 0;

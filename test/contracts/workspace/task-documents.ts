@@ -11,7 +11,7 @@ export function describeTaskDocuments(held: { readonly it: Target }): void {
     (await ask(held.it, 'POST', DOCUMENTS, { body: { title: unique('document'), content: 'text' } })).body;
   const read = async (documentId: string) => (await ask(held.it, 'GET', `${DOCUMENTS}/${documentId}`)).body;
 
-  describe.each(['', '/workspaces/current'])('§4, G10 documents at %s/tasks/{taskId}/documents', (prefix) => {
+  describe.each(['', '/workspaces/current'])('W40, W44 documents at %s/tasks/{taskId}/documents', (prefix) => {
     const call = (method: string, taskId: string, rest = '', body?: unknown) =>
       ask(held.it, method, `${prefix}/tasks/${taskId}/documents${rest}`, { body });
     const listed = async (taskId: string): Promise<string[]> =>

@@ -17,8 +17,8 @@ export function describeTasks(held: { readonly it: Target }): void {
   describe.each([
     ['bugs', 'bug', 'open', /^BUG-\d+$/],
     ['ideas', 'idea', 'idea', /^IDEA-\d+$/],
-  ] as const)('§4 POST %s', (path, kind, status, key) => {
-    it('G3 201 with the created task, every field present', async () => {
+  ] as const)('W27 POST %s', (path, kind, status, key) => {
+    it('W30 201 with the created task, every field present', async () => {
       const title = unique('a new one');
       const reply = await call('POST', `/${path}`, { body: { title } });
       expect(reply.status).toBe(201);
@@ -44,7 +44,7 @@ export function describeTasks(held: { readonly it: Target }): void {
       });
     });
 
-    it('§2 keeps the fields given', async () => {
+    it('W28 keeps the fields given', async () => {
       const fields = { description: 'Zeile 1\n🦊', source: unique('github'), priority: 'high', labels: ['a', 'b'] };
       expect(await create(path, fields)).toMatchObject(fields);
     });
@@ -56,44 +56,44 @@ export function describeTasks(held: { readonly it: Target }): void {
       ['title of 256 characters', { title: 'x'.repeat(256) }],
       ['title no string', { title: 7 }],
       ['description of 200 001 characters', { description: 'x'.repeat(200_001) }],
-      ['G5 unknown priority', { priority: 'soon' }],
-      ['G6 reportedAt without offset', { reportedAt: '2026-01-02T03:04:05' }],
-      ['G6 reportedAt unparsable', { reportedAt: 'yesterday' }],
-      ['G6 reportedAt on 30 February', { reportedAt: '2026-02-30T00:00:00Z' }],
-      ['G7 labels of numbers', { labels: [1] }],
-      ['G7 labels no list', { labels: 'bug' }],
-      ['G8 unknown reporter', { reporterUserId: 'usr_nobody' }],
-      ['G8 unknown assignee', { assigneeIds: ['usr_nobody'] }],
-      ['G8 unknown team', { teamIds: ['team_nobody'] }],
+      ['W32 unknown priority', { priority: 'soon' }],
+      ['W33 reportedAt without offset', { reportedAt: '2026-01-02T03:04:05' }],
+      ['W33 reportedAt unparsable', { reportedAt: 'yesterday' }],
+      ['W33 reportedAt on 30 February', { reportedAt: '2026-02-30T00:00:00Z' }],
+      ['W34 labels of numbers', { labels: [1] }],
+      ['W34 labels no list', { labels: 'bug' }],
+      ['W35 unknown reporter', { reporterUserId: 'usr_nobody' }],
+      ['W35 unknown assignee', { assigneeIds: ['usr_nobody'] }],
+      ['W35 unknown team', { teamIds: ['team_nobody'] }],
     ])('400 for %s', async (_what, fields) => {
       const reply = await call('POST', `/${path}`, { body: { title: 'x', ...fields } });
       expect(reply).toMatchObject(failure(400, 'validation_failed'));
     });
 
-    it('G32 takes a title of 255 and a description of 200 000 characters', async () => {
+    it('W11 takes a title of 255 and a description of 200 000 characters', async () => {
       const fields = { title: 'x'.repeat(255), description: 'y'.repeat(200_000) };
       expect(await create(path, fields)).toMatchObject(fields);
     });
 
-    it('G6 reportedAt with offset comes back as UTC', async () => {
+    it('W33 reportedAt with offset comes back as UTC', async () => {
       const task = await create(path, { reportedAt: '2026-03-01T00:30:00+01:00' });
       expect(Date.parse(task.reportedAt)).toBe(Date.parse('2026-02-28T23:30:00Z'));
       expect(task.reportedAt).toMatch(TIME);
     });
 
-    it('§5.7 an API key gives a default reporter too', async () => {
+    it('W16 an API key gives a default reporter too', async () => {
       const reply = await call('POST', `/${path}`, { as: held.it.key, body: { title: unique('by key') } });
       expect(reply.body.reporterUserId).toMatch(/./);
     });
 
-    it('G3 human keys count up and are never given twice', async () => {
+    it('W30 human keys count up and are never given twice', async () => {
       const created = await Promise.all(Array.from({ length: 12 }, () => create(path)));
       expect(new Set(created.map((task) => task.key)).size).toBe(12);
     });
   });
 
-  describe('G22 GET tasks', () => {
-    it('§4 without all=true: open work only, newest first, in pages', async () => {
+  describe('W36 GET tasks', () => {
+    it('W29 without all=true: open work only, newest first, in pages', async () => {
       const made = [await create('bugs'), await create('ideas'), await create('bugs')].map((task) => task.taskId);
       const done = await create('bugs');
       await call('PUT', `/tasks/${done.taskId}`, { body: { status: 'completed' } });
@@ -103,7 +103,7 @@ export function describeTasks(held: { readonly it: Target }): void {
       expect(second.body.tasks[0].taskId).toBe(made[0]);
     });
 
-    it('G31 nextCursor is null at the end, and pages neither skip nor repeat while tasks are added', async () => {
+    it('W10 nextCursor is null at the end, and pages neither skip nor repeat while tasks are added', async () => {
       const label = unique('source');
       for (let n = 0; n < 5; n++) await create('ideas', { source: label });
       const all = (await call('GET', '/tasks?all=true')).body.tasks.map((task: { taskId: string }) => task.taskId);
@@ -120,7 +120,7 @@ export function describeTasks(held: { readonly it: Target }): void {
       expect(all.filter((id: string) => seen.includes(id)).length).toBe(seen.length);
     });
 
-    it('§4 all=true: every status in one answer', async () => {
+    it('W29 all=true: every status in one answer', async () => {
       const done = await create('bugs');
       await call('PUT', `/tasks/${done.taskId}`, { body: { status: 'cancelled' } });
       const reply = await call('GET', '/tasks?all=true&limit=1');
@@ -129,7 +129,7 @@ export function describeTasks(held: { readonly it: Target }): void {
       expect(reply.body.nextCursor).toBeNull();
     });
 
-    it('G22 filters by status, repeated or as a list, and by kind', async () => {
+    it('W36 filters by status, repeated or as a list, and by kind', async () => {
       const task = await create('bugs');
       await call('PUT', `/tasks/${task.taskId}`, { body: { status: 'blocked' } });
       for (const query of ['status=blocked', 'status=blocked&status=review', 'status=review,blocked']) {
@@ -146,7 +146,7 @@ export function describeTasks(held: { readonly it: Target }): void {
       expect(await call('GET', `/tasks?${query}`)).toMatchObject(failure(400, 'validation_failed'));
     });
 
-    it.runIf(isEmbedded)('G22 filters by team and assignee (needs seeded users)', async () => {
+    it.runIf(isEmbedded)('W36 filters by team and assignee (needs seeded users)', async () => {
       const { service } = held.it.embedded!;
       const { workspaceId } = held.it;
       const userId = await service.addUser({ workspaceId, name: 'Ada', role: 'member' });
@@ -165,7 +165,7 @@ export function describeTasks(held: { readonly it: Target }): void {
     });
   });
 
-  describe('G23 GET and PUT a task', () => {
+  describe('W37 GET and PUT a task', () => {
     it('answers the task as it was created', async () => {
       const task = await create('bugs', { labels: ['x'] });
       const reply = await call('GET', `/tasks/${task.taskId}`);

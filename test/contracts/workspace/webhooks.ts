@@ -36,7 +36,7 @@ export function describeWebhooks(held: { readonly it: Target }): void {
     return reply.body;
   };
 
-  it('G26 201 with the subscription, its key and its secret, which no later answer shows', async () => {
+  it('W65 201 with the subscription, its key and its secret, which no later answer shows', async () => {
     const { key, secret, ...shown } = await create();
     expect(shown).toEqual({
       webhookId: expect.stringMatching(/^[A-Za-z0-9_-]{1,64}$/),
@@ -56,7 +56,7 @@ export function describeWebhooks(held: { readonly it: Target }): void {
     expect(listed.text).not.toContain(secret);
   });
 
-  it('G26 204 ends a subscription; then it is unknown', async () => {
+  it('W65 204 ends a subscription; then it is unknown', async () => {
     const { webhookId } = await create();
     expect((await ask(held.it, 'DELETE', `${PATH}/${webhookId}`)).status).toBe(204);
     expect(await ask(held.it, 'DELETE', `${PATH}/${webhookId}`)).toMatchObject(failure(404, 'not_found'));
@@ -64,7 +64,7 @@ export function describeWebhooks(held: { readonly it: Target }): void {
     expect(listed.map((one: { webhookId: string }) => one.webhookId)).not.toContain(webhookId);
   });
 
-  it('G26 403 oauth_token_required for an API key', async () => {
+  it('W65 403 oauth_token_required for an API key', async () => {
     const as = held.it.key;
     for (const [method, path, body] of [
       ['GET', PATH],
@@ -81,7 +81,7 @@ export function describeWebhooks(held: { readonly it: Target }): void {
     [{ url: 'https://user:pass@receiver.invalid/' }],
     [{ url: NOWHERE, events: ['task.exploded'] }],
     [{ url: NOWHERE, events: 'task.created' }],
-  ])('G26 400 for %j', async (body) => {
+  ])('W65 400 for %j', async (body) => {
     expect(await ask(held.it, 'POST', PATH, { body })).toMatchObject(failure(400, 'validation_failed'));
   });
 
@@ -91,7 +91,7 @@ export function describeWebhooks(held: { readonly it: Target }): void {
     expect(await ask(held.it, 'POST', PATH, { body: { url: NOWHERE } })).toMatchObject(failure(409, 'conflict'));
   });
 
-  it.runIf(isEmbedded)('G26 403 forbidden for a plain member', async () => {
+  it.runIf(isEmbedded)('W65 403 forbidden for a plain member', async () => {
     const { service } = held.it.embedded!;
     const { workspaceId } = held.it;
     const userId = await service.addUser({ workspaceId, name: 'member', role: 'member' });
@@ -138,7 +138,7 @@ async function subscribed(body: object = {}, options: TestServiceOptions = {}) {
 }
 
 export function describeDeliveries(): void {
-  it('G26 a CloudEvent by POST, with its headers, key and signature', async () => {
+  it('W65 a CloudEvent by POST, with its headers, key and signature', async () => {
     const { receiver, hook, bug, running } = await subscribed();
     const task = await bug();
     const { path, headers, body, event } = (await receiver.count(1))[0]!;
@@ -169,14 +169,14 @@ export function describeDeliveries(): void {
     verifyWorkspaceWebhook(headers, body, { key: hook.key, secret: hook.secret });
   });
 
-  it('G26 an API key is named as such', async () => {
+  it('W65 an API key is named as such', async () => {
     const { receiver, call, running } = await subscribed();
     await call('POST', '/bugs', { title: 'by key' }, running.apiKey);
     const { event } = (await receiver.count(1))[0]!;
     expect(event.data.actor).toEqual({ type: 'api_key', id: running.apiKeyId });
   });
 
-  it('G26 the receiver can verify what it gets, and nothing else', async () => {
+  it('W65 the receiver can verify what it gets, and nothing else', async () => {
     const { receiver, hook, bug } = await subscribed();
     await bug();
     const { headers, body } = (await receiver.count(1))[0]!;
@@ -194,7 +194,7 @@ export function describeDeliveries(): void {
     );
   });
 
-  it('G26 an event of every type, each with its resource as the API shows it, and in order', async () => {
+  it('W65 an event of every type, each with its resource as the API shows it, and in order', async () => {
     const { receiver, call, bug } = await subscribed();
     const task = await bug();
     await call('PUT', `/tasks/${task.taskId}`, { status: 'in_progress' });
@@ -222,7 +222,7 @@ export function describeDeliveries(): void {
     expect(new Set(events.map(({ id }) => id)).size).toBe(TYPES.length);
   });
 
-  it('G26 what changes nothing, or is refused, makes no event', async () => {
+  it('W65 what changes nothing, or is refused, makes no event', async () => {
     const { receiver, call, bug } = await subscribed();
     const task = await bug();
     const links = `/tasks/${task.taskId}/work-items`;
@@ -235,7 +235,7 @@ export function describeDeliveries(): void {
     expect(types).toEqual(['task.created', 'work_item.created', 'pull_request.created', 'task.created']);
   });
 
-  it('G26 a subscription gets the types it names; each has its own secret', async () => {
+  it('W65 a subscription gets the types it names; each has its own secret', async () => {
     const { receiver, bug, call, subscribe, hook } = await subscribed({ events: ['task.updated'] });
     const all = await subscribe({ url: `${receiver.url}/all` });
     const task = await bug();
@@ -248,7 +248,7 @@ export function describeDeliveries(): void {
     for (const { headers, body } of at('/all')) verifyWorkspaceWebhook(headers, body, { secret: all.secret });
   });
 
-  it('G26 one retry at once, then after 1 and 5 minutes, then it stops; the id stays the same', async () => {
+  it('W65 one retry at once, then after 1 and 5 minutes, then it stops; the id stays the same', async () => {
     const { receiver, bug, clock, shown, until } = await subscribed();
     receiver.answer(500);
     await bug();
@@ -276,7 +276,7 @@ export function describeDeliveries(): void {
     expect(await shown()).toMatchObject({ active: true, failures: 1, lastDelivery: { retryNum: 0, error: null } });
   });
 
-  it('G26 later events do not wait for one that is to be tried again', async () => {
+  it('W65 later events do not wait for one that is to be tried again', async () => {
     const { receiver, bug, clock, until } = await subscribed();
     receiver.answer(500, 500, 204);
     await bug('first');
@@ -289,7 +289,7 @@ export function describeDeliveries(): void {
     expect(received.map(({ event }) => event.data.task.title)).toEqual(['first', 'first', 'second', 'first']);
   });
 
-  it('G26 a receiver that does not answer within 3 s is tried again', async () => {
+  it('W65 a receiver that does not answer within 3 s is tried again', async () => {
     const { receiver, bug, until } = await subscribed();
     receiver.answer('silent', 204);
     await bug();
@@ -297,7 +297,7 @@ export function describeDeliveries(): void {
     expect(await until((hook) => hook.lastDelivery?.status === 204)).toMatchObject({ lastDelivery: { retryNum: 1 } });
   });
 
-  it('G26 a redirect is not followed, and counts as a failure', async () => {
+  it('W65 a redirect is not followed, and counts as a failure', async () => {
     const { receiver, bug, until } = await subscribed();
     receiver.answer(302, 204);
     await bug();

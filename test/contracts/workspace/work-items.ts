@@ -9,7 +9,7 @@ export function describeWorkItems(held: { readonly it: Target }): void {
   };
   const newUrl = () => `https://example.com/${unique('item')}`;
 
-  describe.each(['', '/workspaces/current'])('§4, G9 work items at %s/tasks/{taskId}/work-items', (prefix) => {
+  describe.each(['', '/workspaces/current'])('W38, W39 work items at %s/tasks/{taskId}/work-items', (prefix) => {
     const call = (method: string, taskId: string, rest = '', body?: unknown) =>
       ask(held.it, method, `${prefix}/tasks/${taskId}/work-items${rest}`, { body });
 
@@ -32,7 +32,7 @@ export function describeWorkItems(held: { readonly it: Target }): void {
       expect(await call('DELETE', taskId, `/${added.body.workItemId}`)).toMatchObject(failure(404, 'not_found'));
     });
 
-    it('G9 the same address again: 200 with the existing link, unchanged', async () => {
+    it('W39 the same address again: 200 with the existing link, unchanged', async () => {
       const [taskId, url] = [await newTask(), newUrl()];
       const first = await call('POST', taskId, '', { url, title: 'first' });
       const second = await call('POST', taskId, '', { url, title: 'second', externalId: 'other' });
@@ -40,7 +40,7 @@ export function describeWorkItems(held: { readonly it: Target }): void {
       expect((await call('GET', taskId)).body.workItems).toHaveLength(1);
     });
 
-    it('G9 the same address on another task is another link', async () => {
+    it('W39 the same address on another task is another link', async () => {
       const url = newUrl();
       const [one, other] = [await newTask(), await newTask()];
       expect((await call('POST', one, '', { url })).status).toBe(201);
@@ -74,7 +74,7 @@ export function describeWorkItems(held: { readonly it: Target }): void {
     });
   });
 
-  it('G9 twenty concurrent adds of one address make one link', async () => {
+  it('W39 twenty concurrent adds of one address make one link', async () => {
     const [taskId, url] = [await newTask(), newUrl()];
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => ask(held.it, 'POST', `/tasks/${taskId}/work-items`, { body: { url } })),

@@ -10,6 +10,7 @@ import { linear } from './linear.ts';
 import type { ModelProvider } from './provider.ts';
 import { redmine } from './redmine.ts';
 import { sentry } from './sentry.ts';
+import { shortcut } from './shortcut.ts';
 
 /** One for each connector of the registry at least; the contract suite compares the two. */
 export const modelProviders: readonly ModelProvider[] = [
@@ -24,4 +25,5 @@ export const modelProviders: readonly ModelProvider[] = [
   linear,
   redmine,
   sentry,
+  shortcut,
 ];

@@ -8,6 +8,7 @@ import { linear } from './linear.ts';
 import { type Description, problemOf } from './operation.ts';
 import { redmine } from './redmine.ts';
 import { sentry } from './sentry.ts';
+import { shortcut } from './shortcut.ts';
 import { surprises } from './surprises.ts';
 
 /** By the id of the connector, which is what requests name as their target. The feed of `generic` is nobody's but ours. */
@@ -20,6 +21,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   linear,
   redmine,
   sentry,
+  shortcut,
 };
 
 /** What a vendor does not know of a request to it. */

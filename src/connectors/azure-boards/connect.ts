@@ -1,0 +1,263 @@
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { plainComment, type StandingComment } from '../../model/comment.ts';
+import type { ConnectionDeps, Finding } from '../connector.ts';
+import { onOneLine } from '../kit/answers.ts';
+import type { Budget } from '../kit/budget.ts';
+import { isNamed } from '../kit/fields.ts';
+import { failed } from '../kit/finding.ts';
+import type { About } from '../kit/followed.ts';
+import { parseAnswer, readable } from '../kit/json.ts';
+import { keepComment } from '../kit/own-comment.ts';
+import { nextPage, storedPage } from '../kit/pages.ts';
+import { askedWait, type Refusals, untilReset } from '../kit/refusal.ts';
+import { basic, bearer, createRest, type Rest } from '../kit/rest.ts';
+import type { Locator, Source } from '../kit/tracker-vendor.ts';
+import type { Listed, Wanted } from '../kit/walk.ts';
+import { allProjects, createDirectory, readProject } from './directory.ts';
+import { categoryOf, enrich } from './enrich.ts';
+import { hooksOf } from './hooks.ts';
+import { htmlOfText, textOfHtml } from './html.ts';
+import { apiBase, type Options } from './options.ts';
+import * as schema from './schema.ts';
+
+const SECOND = 1_000;
+const IDS_AT_ONCE = 10_000;
+/** Opaque, and sent back as it came. */
+const TOKEN = /^[\w+/=.;~-]{1,1000}$/;
+const NUMBER = /^\d{1,16}$/;
+const PREVIEW = { 'api-version': '7.1-preview.4' };
+
+/** Consumption is counted over five minutes (AZ3). */
+const refusals: Refusals = {
+  messageOf: (body) => (body as { message?: unknown }).message,
+  /** 203 is its page for signing in, 412 a work item that changed meanwhile. */
+  statuses: new Map([
+    [203, 'unauthorized'],
+    [412, 'conflict'],
+  ]),
+  waitOf: resetOf,
+  otherwise: 5 * 60 * SECOND,
+};
+
+function resetOf(answer: HttpAnswer, now: number): number | undefined {
+  return untilReset(answer, Number(answer.headers['x-ratelimit-reset'] ?? Number.NaN) * SECOND, now);
+}
+
+/**
+ * Azure slows down who uses much, and says so by `Retry-After` on good answers too: what was asked is answered, and the
+ * next request waits.
+ */
+function createPause(clock: Clock): Budget {
+  let until = 0;
+  return {
+    require() {
+      const left = until - clock.monotonic();
+      if (left > 0)
+        throw new SyncError('rate_limited', 'Azure DevOps asked for a pause with its last answer', {
+          retryAfter: left,
+        });
+    },
+    learn(answer) {
+      const now = clock.now();
+      const wait = askedWait(answer, now) ?? (answer.status === 200 ? undefined : resetOf(answer, now));
+      if (wait !== undefined) until = clock.monotonic() + wait;
+    },
+  };
+}
+
+/** What talks to one organisation. */
+export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
+  const api = createRest(
+    {
+      ...{ target: 'azure-boards', base: apiBase(options), headers: headersOf(options), refusals },
+      ...{ query: { 'api-version': '7.1' }, budget: createPause(deps.clock) },
+    },
+    deps,
+  );
+  const directory = createDirectory(api, deps.clock);
+  const pathOf = ({ id }: Locator) => `/_apis/wit/workitems/${id}`;
+
+  /**
+   * As the reporting API lists them: the latest revision of each that was changed since a time, deleted ones among them, in
+   * an order that only grows at its end. So what changes meanwhile hides nothing, a page costs one request whatever was
+   * changed, and a deletion needs no event. (A query by WIQL gives ids alone, cuts times to days unless told, and knows
+   * nothing of what was deleted.) The first walk reads all of it.
+   */
+  async function revisions({ unit, selection, page }: Wanted, signal: AbortSignal): Promise<Listed> {
+    const token = storedPage(page, TOKEN);
+    const since = selection.items === 'changed' ? selection.since : undefined;
+    const begin: Record<string, string> = since === undefined ? {} : { startDateTime: new Date(since).toISOString() };
+    const path = `/${encodeURIComponent(unit)}/_apis/wit/reporting/workitemrevisions`;
+    const query = {
+      includeDeleted: 'true',
+      includeLatestOnly: 'true',
+      includeIdentityRef: 'true',
+      $expand: 'fields',
+      ...(token === undefined ? begin : { continuationToken: token }),
+    };
+    const { content, answer } = await api.read(schema.batch, path, query, signal, schema.KEPT_PAGE);
+    const { values, isLastBatch, continuationToken } = content;
+    const next = isLastBatch ? undefined : nextPage(continuationToken, TOKEN, token, `GET ${path}`);
+    return { found: await enriched(values, unit, signal), next, answer };
+  }
+
+  /** One after the other: what the first looks up the others find kept. */
+  async function enriched(values: readonly unknown[], unit: string, signal: AbortSignal) {
+    const items: unknown[] = [];
+    if (values.length === 0) return items;
+    const project = await directory.project(unit, signal);
+    for (const value of values) items.push(await enrich(value, project, directory, signal));
+    return items;
+  }
+
+  /** Upwards, each page behind the one before. */
+  async function idsOf(projectId: string, given: string | undefined, signal: AbortSignal): Promise<Listed> {
+    const page = storedPage(given, NUMBER) ?? '0';
+    const query = `SELECT [System.Id] FROM WorkItems WHERE [System.TeamProject] = @project AND [System.Id] > ${page} ORDER BY [System.Id]`;
+    const path = `/${projectId}/_apis/wit/wiql`;
+    const answer = await api.send('POST', path, { query }, signal, { $top: String(IDS_AT_ONCE) });
+    const { workItems } = parseAnswer(schema.ids, answer, `POST ${path}`);
+    const last = workItems.length < IDS_AT_ONCE ? undefined : workItems.at(-1);
+    return { found: workItems, next: last && String(last.id), answer: { headers: {} } };
+  }
+
+  return {
+    containers: (signal) => allProjects(api, signal),
+    container: (unit, signal) => directory.project(unit, signal),
+    present: (unit, signal) => readProject(api, unit, signal),
+    list: (wanted, signal) =>
+      wanted.selection.items === 'ids'
+        ? idsOf(wanted.selection.containerId, wanted.page, signal)
+        : revisions(wanted, signal),
+    /** 404 is also the answer for one in the recycle bin, which comes back when it is restored. */
+    async item(locator, signal) {
+      const path = pathOf(locator);
+      try {
+        const { content } = await api.get(path, { fields: schema.FIELDS }, signal, schema.KEPT);
+        const project = await directory.project(projectIn(content, path), signal);
+        return { found: await enrich(content, project, directory, signal) };
+      } catch (thrown) {
+        if (asSyncError(thrown).code !== 'not_found') throw thrown;
+        return { isGone: false };
+      }
+    },
+    about: (signal) => about(api, options, signal),
+    /** A project may be seen by a credential that may not read its work items. */
+    async describe(unit, { id, name }, signal) {
+      await api.get(`/${id}/_apis/wit/workitemtypes`, {}, signal);
+      return { level: 'ok', subject: unit, message: `${onOneLine(name, 100)} can be read` };
+    },
+    /** Azure takes comments out of HTML, so the words of the marker are the comment's last line. */
+    async comment({ id, container }, given, signal) {
+      if (container === undefined) throw new SyncError('internal', `work item ${id} has no project to comment in`);
+      const path = `/${container}/_apis/wit/workItems/${id}/comments`;
+      return keepComment<schema.Comment>(given, {
+        write: (text, words) => htmlOfText(`${text}\n\n${words}`),
+        plain: textOfHtml,
+        async *pages() {
+          let token: string | undefined;
+          do {
+            const query = { ...PREVIEW, $top: '200', ...(token !== undefined && { continuationToken: token }) };
+            const { content } = await api.read(schema.comments, path, query, signal);
+            yield content.comments;
+            const { continuationToken: next } = content;
+            token = next === undefined ? undefined : nextPage(next, TOKEN, token, `GET ${path}`);
+          } while (token !== undefined);
+        },
+        textOf: ({ text }) => text,
+        authorOf: ({ createdBy }) => createdBy?.id,
+        me: async () => (await whoAmI(api, signal))?.authenticatedUser.id,
+        post: async (text) => standing(await api.send('POST', path, { text }, signal, PREVIEW), text),
+        edit: async (found, text) =>
+          standing(await api.send('PATCH', `${path}/${found.id}`, { text }, signal, PREVIEW), text),
+        keep: standing,
+      });
+    },
+    /**
+     * Sets a state that counts as completed; a work item that is done is left as it is. The change is refused where
+     * somebody else was faster, and is then tried on what they made of it.
+     */
+    async close(locator, key, signal) {
+      const path = pathOf(locator);
+      const { content } = await api.get(path, { fields: schema.FIELDS }, signal);
+      const { rev, fields } = parseAnswer(schema.current, content, `GET ${path}`);
+      const project = await directory.project(fields['System.TeamProject'], signal);
+      if (schema.isDone({ category: await categoryOf(content, project, directory, signal) })) return;
+      const states = await directory.states(project.id, fields['System.WorkItemType'], signal);
+      const completed = states.filter(({ category }) => category === 'Completed');
+      const chosen = completed.find(({ name }) => isNamed(name, options.doneStatus));
+      if (!chosen)
+        throw new SyncError('conflict', `${key} cannot be closed: its type has no such completed state`, {
+          hint: 'Set doneStatus to a state of the category Completed that each type has, or leave it out.',
+        });
+      const unchanged = { op: 'test', path: '/rev', value: rev };
+      await api.send(
+        'PATCH',
+        path,
+        [unchanged, { op: 'add', path: '/fields/System.State', value: chosen.name }],
+        signal,
+      );
+    },
+    hooks: (followed) => hooksOf(api, followed),
+  };
+}
+
+function projectIn(content: unknown, path: string): string {
+  return parseAnswer(schema.placed, content, `GET ${path}`).fields['System.TeamProject'];
+}
+
+/** A token goes as the password of nobody; without a redirect to the page for signing in. */
+function headersOf({ token, accessToken }: Options): Readonly<Record<string, string>> {
+  const credential = token === undefined ? bearer(accessToken) : basic('', token);
+  return { 'x-tfs-fedauthredirect': 'Suppress', ...credential };
+}
+
+/** Who the credential is; `worksync`'s own comments are known by that id. */
+async function whoAmI(api: Rest, signal: AbortSignal): Promise<schema.Who | undefined> {
+  const { content } = await api.get('/_apis/connectionData', { 'api-version': '7.1-preview' }, signal);
+  return readable(schema.who, content);
+}
+
+/** Without its id, which webhooks do not tell. */
+function standing(answer: unknown, html: string): StandingComment | undefined {
+  const author = readable(schema.written, answer)?.createdBy?.id;
+  return author === undefined ? undefined : { author, text: plainComment(textOfHtml(html)) };
+}
+
+async function about(api: Rest, options: Options, signal: AbortSignal): Promise<About> {
+  try {
+    const found = await whoAmI(api, signal);
+    return { first: [credential(found), organization(found?.instanceId, options)] };
+  } catch (thrown) {
+    return { first: [failed('credential', asSyncError(thrown))] };
+  }
+}
+
+/** Stands for nobody: what an unknown credential is taken for. */
+const ANONYMOUS = 'aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa';
+
+function credential(found: schema.Who | undefined): Finding {
+  const subject = 'credential';
+  if (found && found.authenticatedUser.id !== ANONYMOUS)
+    return { level: 'ok', subject, message: `of ${onOneLine(found.authenticatedUser.providerDisplayName, 100)}` };
+  return {
+    level: 'warning',
+    subject,
+    message: 'none that Azure DevOps knows: only public projects are read',
+    hint: 'Set token: a personal access token with the scope Work Items (Read).',
+  };
+}
+
+function organization(id: string | undefined, { organizationId }: Options): Finding {
+  const subject = 'organisation';
+  if (id === undefined) return { level: 'warning', subject, message: 'does not tell its id' };
+  if (id === organizationId) return { level: 'ok', subject, message: 'has the configured id' };
+  return {
+    level: 'error',
+    subject,
+    message: `has the id ${onOneLine(id, 60)}, not the configured one`,
+    hint: 'Write that one in the configuration, or correct the organisation. Work items are known by it.',
+  };
+}

@@ -1,0 +1,126 @@
+import { SyncError } from '../../errors/sync-error.ts';
+import { plainComment, type StandingComment } from '../../model/comment.ts';
+import type { WorkItem } from '../../model/item.ts';
+import type { Translation } from '../connector.ts';
+import { emailsOf, present, sorted } from '../kit/fields.ts';
+import { read, readable } from '../kit/json.ts';
+import { identityOf } from '../kit/tracker-rows.ts';
+import type { Told } from '../kit/tracker-vendor.ts';
+import { textOfHtml } from './html.ts';
+import { type Options, webBase } from './options.ts';
+import * as schema from './schema.ts';
+import { EVENT } from './verify.ts';
+
+const FOLLOWED = new Set([
+  'workitem.created',
+  'workitem.updated',
+  'workitem.deleted',
+  'workitem.restored',
+  'workitem.commented',
+]);
+
+/** Pure: what service hooks post names its event, whatever it is about. */
+export function eventOf(payload: unknown): string | undefined {
+  return readable(schema.serviceHook, payload) && EVENT;
+}
+
+/**
+ * No event tells enough: states have names that each process chooses, and only the API knows what they mean; a
+ * subscription may send no fields at all. So each of them says which work item to look at, also the one that deletes it.
+ * Where the project's name is not told, names and patterns are given the benefit of the doubt. Throws
+ * `delivery_malformed`.
+ */
+export function told(payload: unknown): Told | Translation | undefined {
+  const { eventType } = read(schema.event, payload);
+  if (!FOLLOWED.has(eventType)) return undefined;
+  if (isTest(payload)) return { outcome: 'ignored', reason: 'test_delivery' };
+  const { resource, resourceContainers } = read(schema.workItemEvent, payload);
+  const { id: own, workItemId = resource.revision?.id } = resource;
+  const id = eventType === 'workitem.updated' ? workItemId : (own ?? workItemId);
+  if (id === undefined) throw new SyncError('delivery_malformed', 'resource: names no work item');
+  const projectId = resourceContainers?.project?.id;
+  const name = (resource.revision?.fields ?? resource.fields)?.['System.TeamProject'];
+  const container = projectId === undefined ? undefined : { id: projectId, name };
+  return { id: String(id), container, comment: toldComment(payload, eventType) };
+}
+
+/** What changed more than that a comment was written is news, whoever wrote it. */
+function toldComment(payload: unknown, eventType: string): StandingComment | undefined {
+  if (eventType === 'workitem.commented') {
+    const fields = readable(schema.commented, payload)?.resource.fields;
+    return fields && asWritten(fields['System.ChangedBy'].id, fields['System.History']);
+  }
+  const told = eventType === 'workitem.updated' ? readable(schema.changed, payload)?.resource : undefined;
+  if (!told || Object.keys(told.fields).some((field) => !schema.OF_EVERY_REVISION.has(field))) return undefined;
+  return asWritten(told.revisedBy.id, told.fields['System.History'].newValue);
+}
+
+function asWritten(author: string, html: string): StandingComment {
+  return { author, text: plainComment(textOfHtml(html)) };
+}
+
+const NIL = '00000000-0000-0000-0000-000000000000';
+/** The project of every sample in the reference of service hooks, which the button "Test" sends. */
+const SAMPLE_PROJECT = 'be9b3917-87e6-42a4-a549-2bc06a7a878f';
+
+/** What the button "Test" sends is the sample of the documents: of no subscription, of that project, or of work item 0. */
+function isTest(payload: unknown): boolean {
+  const told = readable(schema.testEvent, payload);
+  if (!told) return false;
+  const { subscriptionId, resource, resourceContainers } = told;
+  const isNothing = resource?.workItemId === 0 || resource?.id === 0;
+  return isNothing || subscriptionId === NIL || resourceContainers?.project?.id === SAMPLE_PROJECT;
+}
+
+/** Numbers are counted over the whole organisation, and stay when a work item is moved. */
+export function itemOf(found: schema.AzureWorkItem, options: Options): WorkItem {
+  const { fields, project, category } = found;
+  const { 'System.AssignedTo': assignee, 'System.CreatedBy': author } = fields;
+  const { 'System.Tags': tags, 'Microsoft.VSTS.Common.Priority': priority } = fields;
+  const id = String(found.id);
+  return {
+    ...identityOf('azure-boards', options.organizationId, { id, container: project.id, identifier: id }),
+    updatedAt: Date.parse(fields['System.ChangedDate']),
+    version: found.rev,
+    containerName: project.name,
+    url: `${webBase(options)}/${encodeURIComponent(project.name)}/_workitems/edit/${found.id}`,
+    ...(fields['System.IsDeleted'] === true ? { gone: true } : {}),
+    ...present({
+      title: fields['System.Title'],
+      description: descriptionOf(found),
+      state: category === undefined ? undefined : STATES.get(category),
+      rawState: fields['System.State'],
+      type: fields['System.WorkItemType'],
+      priority: typeof priority === 'number' ? String(priority) : priority,
+      labels: tags === undefined ? undefined : sorted(tagsOf(tags ?? '')),
+      assignees: assignee === null ? [] : assignee && [assignee.id],
+      author: author === null ? null : author?.id,
+      emails: emailsOf([assignee, author].map((person) => [person?.id, person?.uniqueName])),
+      createdAt: fields['System.CreatedDate'],
+    }),
+  };
+}
+
+/** Resolved is done but not yet proved to be: what waits for that is still in progress. */
+const STATES: ReadonlyMap<string, NonNullable<WorkItem['state']>> = new Map([
+  ['Proposed', 'open'],
+  ['InProgress', 'in_progress'],
+  ['Resolved', 'in_progress'],
+  ['Completed', 'done'],
+  ['Removed', 'done'],
+]);
+
+function descriptionOf({ fields, multilineFieldsFormat }: schema.AzureWorkItem): string | null | undefined {
+  const given = fields['System.Description'];
+  if (typeof given !== 'string') return given;
+  const isMarkdown = multilineFieldsFormat?.['System.Description']?.toLowerCase() === 'markdown';
+  return (isMarkdown ? given.trim() : textOfHtml(given)) || null;
+}
+
+/** `upload; needs help` */
+function tagsOf(tags: string): string[] {
+  return tags
+    .split(';')
+    .map((tag) => tag.trim())
+    .filter((tag) => tag !== '');
+}

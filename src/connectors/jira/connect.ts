@@ -1,0 +1,226 @@
+import { z } from 'zod';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { plainComment, type StandingComment } from '../../model/comment.ts';
+import type { ConnectionDeps, Finding } from '../connector.ts';
+import { onOneLine } from '../kit/answers.ts';
+import { failed, renamed } from '../kit/finding.ts';
+import { readable } from '../kit/json.ts';
+import { keepComment } from '../kit/own-comment.ts';
+import { nextPage, storedPage } from '../kit/pages.ts';
+import { malformed, type Refusals, untilReset } from '../kit/refusal.ts';
+import { basic, bearer, createRest, type Rest } from '../kit/rest.ts';
+import { addressOf } from '../kit/scope.ts';
+import type { Locator, Source } from '../kit/tracker-vendor.ts';
+import type { Listed, Selection } from '../kit/walk.ts';
+import { adfOfText, textOfAdf } from './adf.ts';
+import { hooksOf } from './hooks.ts';
+import { apiBase, type Options, projectIs, scopeOf, tenantBase } from './options.ts';
+import * as schema from './schema.ts';
+
+const API = '/rest/api/3';
+const PAGE = '100';
+/** Jira gives so many at once where nothing but ids is asked for. */
+const IDS_AT_ONCE = '5000';
+/** Opaque, and sent back as it came. */
+const TOKEN = /^[\w+/=.~-]{1,4000}$/;
+
+/** Only 429 is a limit (JI4). */
+const refusals: Refusals = {
+  /** Jira lists messages, or names fields with a message each; its gateway has one message. */
+  messageOf(body) {
+    const { errorMessages, errors, message } = body as Readonly<Record<string, unknown>>;
+    const listed = [errorMessages, Object.values(errors ?? {})].flat();
+    return [...listed, message].find((text) => typeof text === 'string');
+  },
+  waitOf: (answer, now) => untilReset(answer, Date.parse(answer.headers['x-ratelimit-reset'] ?? ''), now),
+  limitOf: ({ headers }) => headers['ratelimit-reason'] && onOneLine(headers['ratelimit-reason'], 60),
+};
+
+/** What talks to one site. */
+export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
+  const api = createRest({ target: 'jira', base: apiBase(options), headers: credentialOf(options), refusals }, deps);
+  const { accessTokens: _, ...open } = deps;
+  const site = createRest({ target: 'jira', base: tenantBase(options), headers: {}, refusals }, open);
+
+  /** One page of what a query finds (JI5); the same query must go with each page's token. */
+  async function search(jql: string, fields: string, size: string, page: string | undefined, signal: AbortSignal) {
+    const path = `${API}/search/jql`;
+    const token = storedPage(page, TOKEN);
+    const query = { jql, fields, maxResults: size, ...(token !== undefined && { nextPageToken: token }) };
+    const { content, answer } = await api.read(schema.page, path, query, signal, schema.KEPT_PAGE);
+    const { isLast, nextPageToken, issues } = content;
+    const isEnd = isLast === true || (isLast === undefined && (nextPageToken ?? undefined) === undefined);
+    const next = isEnd ? undefined : nextPage(nextPageToken, TOKEN, token, `GET ${path}`);
+    return { found: issues.map(schema.slim), next, answer } satisfies Listed;
+  }
+
+  const pathOf = ({ id }: Locator) => `${API}/issue/${id}`;
+
+  return {
+    async containers(signal) {
+      const path = `${API}/project/search`;
+      const all: schema.Project[] = [];
+      for (;;) {
+        const query = { startAt: String(all.length), maxResults: '50', orderBy: 'key' };
+        const { values, isLast } = (await api.read(schema.projects, path, query, signal)).content;
+        if (values.length === 0 && !isLast) throw malformed(`GET ${path}: a page is empty that is not the last`);
+        all.push(...values);
+        if (isLast) return all;
+      }
+    },
+    /** By its key or its number; an old key finds it too. */
+    container: async (unit, signal) =>
+      (await api.read(schema.project, `${API}/project/${encodeURIComponent(unit)}`, {}, signal)).content,
+    async list({ unit, selection, page }, signal) {
+      const jql = jqlOf(unit, selection);
+      if (selection.items === 'ids') return search(jql, 'id', IDS_AT_ONCE, page, signal);
+      const listed = await search(jql, schema.FIELDS, PAGE, page, signal);
+      const isBeginning = selection.items === 'changed' && selection.way === 'history' && page === undefined;
+      return isBeginning ? { ...listed, total: await count(api, jql, signal) } : listed;
+    },
+    async item(locator, signal) {
+      try {
+        const { content } = await api.get(pathOf(locator), { fields: schema.FIELDS }, signal, schema.KEPT);
+        return { found: schema.slim(content) };
+      } catch (thrown) {
+        if (asSyncError(thrown).code !== 'not_found') throw thrown;
+        return { isGone: false };
+      }
+    },
+    about: async (signal) => ({
+      first: [
+        await siteFinding(site, options, signal),
+        options.token === undefined ? ANONYMOUS : await credential(api, signal),
+      ],
+    }),
+    /** A project may be seen by an account that may not search it. */
+    async describe(unit, { id, key, archived }, signal) {
+      const address = addressOf(unit, scopeOf(options));
+      await search(`${projectIs(address)} ORDER BY created ASC`, 'id', '1', undefined, signal);
+      if (archived) return { level: 'warning', subject: unit, message: 'is archived: nothing changes there any more' };
+      if (unit === id || unit === key) return { level: 'ok', subject: unit, message: `${key} can be read` };
+      return renamed(unit, key, `${key}, or the project's number ${id},`);
+    },
+    /** Jira's documents have no hidden text, so the words of the marker are the comment's last line. */
+    comment(locator, given, signal) {
+      const path = `${pathOf(locator)}/comment`;
+      const plain = (text: string) => textOfAdf(adfOfText(text));
+      return keepComment<schema.Comment>(given, {
+        write: (text, words) => `${text}\n\n${words}`,
+        plain,
+        async *pages() {
+          for (let seen = 0, total = 1; seen < total; ) {
+            const query = { startAt: String(seen), maxResults: '100', orderBy: '-created' };
+            const { content } = await api.read(schema.comments, path, query, signal);
+            yield content.comments;
+            seen += content.comments.length;
+            total = content.comments.length === 0 ? 0 : content.total;
+          }
+        },
+        textOf: ({ body }) => textOfAdf(body),
+        authorOf: ({ author }) => author?.accountId,
+        me: async () => (await api.read(schema.me, `${API}/myself`, {}, signal)).content.accountId,
+        post: async (text) => standing(await api.send('POST', path, { body: adfOfText(text) }, signal), text),
+        edit: async ({ id }, text) =>
+          standing(await api.send('PUT', `${path}/${id}`, { body: adfOfText(text) }, signal, SILENTLY), text),
+        keep: standing,
+      });
+    },
+    /** Moves the issue to a status that counts as done, as its workflow allows; one that is done is left as it is. */
+    async close(locator, key, signal) {
+      const path = pathOf(locator);
+      const { content: issue } = await api.read(schema.currentStatus, path, { fields: 'status' }, signal);
+      if (issue.fields.status.statusCategory.key === 'done') return;
+      const { transitions } = (await api.read(schema.transitions, `${path}/transitions`, {}, signal)).content;
+      const chosen = leadingToDone(transitions, options.doneStatus);
+      if (!chosen) throw cannotClose(key, options.doneStatus);
+      await api.send('POST', `${path}/transitions`, { transition: { id: chosen.id } }, signal);
+    },
+    hooks: () => hooksOf(api, options),
+  };
+}
+
+const SILENTLY = { notifyUsers: 'false' };
+
+function credentialOf({ email, token }: Options): Readonly<Record<string, string>> {
+  return email === undefined || token === undefined ? bearer(token) : basic(email, token);
+}
+
+function jqlOf(unit: string, selection: Selection): string {
+  const project = projectIs(unit);
+  if (selection.items === 'ids') return `${project} ORDER BY created ASC`;
+  if (selection.items === 'open')
+    return `${project} AND (statusCategory != Done OR updated >= ${instant(selection.began)}) ORDER BY created ASC`;
+  const { since } = selection;
+  return `${project}${since === undefined ? '' : ` AND updated >= ${instant(since)}`} ORDER BY updated DESC`;
+}
+
+/** Milliseconds since 1970, without quotes: a written date would mean the zone of the profile that the token belongs to. */
+function instant(time: number): string {
+  return String(Math.floor(time));
+}
+
+const counted = z.object({ count: z.int().min(0) });
+
+/** About how many a query finds; for a progress bar, so nothing depends on it. */
+async function count(api: Rest, jql: string, signal: AbortSignal): Promise<number | undefined> {
+  const answer = await api.send('POST', `${API}/search/approximate-count`, { jql }, signal);
+  return readable(counted, answer)?.count;
+}
+
+async function siteFinding(site: Rest, { cloudId }: Options, signal: AbortSignal): Promise<Finding> {
+  const subject = 'site';
+  try {
+    const data = readable(schema.tenant, (await site.get('/_edge/tenant_info', {}, signal)).content);
+    if (!data) return { level: 'warning', subject, message: 'does not tell its cloud id' };
+    if (data.cloudId === cloudId) return { level: 'ok', subject, message: 'has the configured cloud id' };
+    return {
+      level: 'error',
+      subject,
+      message: `has the cloud id ${onOneLine(data.cloudId, 60)}, not the configured one`,
+      hint: 'Write that one in the configuration, or correct the site. Issues are known by it.',
+    };
+  } catch (thrown) {
+    return failed(subject, asSyncError(thrown));
+  }
+}
+
+const ANONYMOUS: Finding = {
+  level: 'warning',
+  subject: 'credential',
+  message: 'none: only what anybody may see is read',
+  hint: 'Set email and token.',
+};
+
+async function credential(api: Rest, signal: AbortSignal): Promise<Finding> {
+  try {
+    const data = readable(schema.account, (await api.get(`${API}/myself`, {}, signal)).content);
+    const { displayName, timeZone = 'not told' } = data ?? { displayName: 'somebody' };
+    // Times are asked for as milliseconds, so the zone changes nothing; people look for it when times seem wrong.
+    return { level: 'ok', subject: 'credential', message: `${displayName}, time zone ${timeZone}` };
+  } catch (thrown) {
+    return failed('credential', asSyncError(thrown));
+  }
+}
+
+function standing(answer: unknown, text: string): StandingComment | undefined {
+  const found = readable(schema.commented, answer);
+  const author = found?.updateAuthor ?? found?.author;
+  return found && author ? { id: found.id, author: author.accountId, text: plainComment(text) } : undefined;
+}
+
+/** A transition with a screen may ask for fields that nobody fills in here. */
+function leadingToDone(all: readonly schema.Transition[], doneStatus: string | undefined) {
+  const done = all.filter(({ to }) => to.statusCategory.key === 'done');
+  const wanted = done.filter(
+    ({ to }) => doneStatus === undefined || to.name.toLowerCase() === doneStatus.toLowerCase(),
+  );
+  return wanted.find(({ hasScreen }) => hasScreen !== true) ?? wanted[0];
+}
+
+function cannotClose(key: string, doneStatus: string | undefined): SyncError {
+  const aim = doneStatus === undefined ? 'to a status that counts as done' : `to the status ${doneStatus}`;
+  return new SyncError('conflict', `${key} cannot be closed: no transition leads ${aim}`, {
+    hint: 'Let the workflow lead from its present status to one that counts as done, or set doneStatus to one that it leads to.',
+  });
+}

@@ -1,0 +1,118 @@
+import type { z } from 'zod';
+import { plainComment, type StandingComment } from '../../model/comment.ts';
+import type { WorkItem } from '../../model/item.ts';
+import type { Translation } from '../connector.ts';
+import { emailsOf, nameOf, present, sorted } from '../kit/fields.ts';
+import { read, readable } from '../kit/json.ts';
+import { identityOf } from '../kit/tracker-rows.ts';
+import type { Told } from '../kit/tracker-vendor.ts';
+import { textOfAdf } from './adf.ts';
+import { type Options, siteBase } from './options.ts';
+import * as schema from './schema.ts';
+import { EVENT } from './verify.ts';
+
+type Teller = (payload: unknown, options: Options) => Told | Translation;
+
+/** By what the body calls itself. */
+const TOLD: ReadonlyMap<string, Teller> = new Map<string, Teller>([
+  ['jira:issue_created', issueEvent],
+  ['jira:issue_updated', issueEvent],
+  ['jira:issue_deleted', issueDeleted],
+  ['comment_created', commentEvent],
+  ['comment_updated', commentEvent],
+  ['comment_deleted', commentEvent],
+]);
+
+/** What a webhook tells. Throws `delivery_malformed`. */
+export function told(payload: unknown, options: Options): Told | Translation | undefined {
+  return TOLD.get(read(schema.event, payload).webhookEvent)?.(payload, options);
+}
+
+/** Pure: what Jira posts names its event, whatever it is about. */
+export function eventOf(payload: unknown): string | undefined {
+  return readable(schema.event, payload) && EVENT;
+}
+
+type Named = Partial<z.infer<typeof schema.namedIssue>['issue']> & { readonly id: string };
+
+function named({ id, key: identifier, fields }: Named): Told {
+  return { id, identifier, container: fields?.project && placeOf(fields.project) };
+}
+
+const ISSUE_OF_COMMENT = /\/rest\/api\/\d\/issue\/([1-9]\d{0,15})\/comment\/\d{1,16}$/;
+
+/** A comment changes its issue's time, and carries only a part of it, or its number in an address of its own. */
+function commentEvent(payload: unknown): Told | Translation {
+  const { issue, comment } = read(schema.commentEvent, payload);
+  const id = issue?.id ?? ISSUE_OF_COMMENT.exec(comment?.self ?? '')?.[1];
+  if (id === undefined) return { outcome: 'ignored', reason: 'not_an_issue' };
+  return { ...named({ ...issue, id }), comment: toldComment(payload) };
+}
+
+function toldComment(payload: unknown): StandingComment | undefined {
+  const comment = readable(schema.toldComment, payload)?.comment;
+  return comment && { id: comment.id, author: comment.updateAuthor.accountId, text: plainComment(comment.body) };
+}
+
+/**
+ * Every such event carries the issue as it was at that time. Its description is wiki text here and a document in the
+ * API's answers, so one that is not empty is fetched; e-mail addresses are shown here to more people than there.
+ */
+function issueEvent(payload: unknown, options: Options): Told {
+  const issue = readable(schema.issueEvent, payload)?.issue;
+  if (!issue) return named(read(schema.namedIssue, payload).issue);
+  const { emails: _, ...item } = itemOf(issue, options);
+  return { ...named(issue), item };
+}
+
+/** Jira tells when it sent the event: later than the last change. */
+function issueDeleted(payload: unknown): Told {
+  const event = readable(schema.issueDeleted, payload);
+  if (!event) return named(read(schema.namedIssue, payload).issue);
+  const { updated } = event.issue.fields;
+  const goneAt = Math.max(event.timestamp, updated === undefined ? 0 : Date.parse(updated));
+  return { ...named(event.issue), goneAt };
+}
+
+export function placeOf({ id, key: name, archived }: Pick<schema.Project, 'id' | 'key' | 'archived'>) {
+  return { id, name, archived };
+}
+
+export function itemOf({ id, key: identifier, fields }: schema.JiraIssue, options: Options): WorkItem {
+  const { project, status, assignee, reporter, creator } = fields;
+  const author = reporter === undefined ? creator : reporter;
+  return {
+    ...identityOf('jira', options.cloudId, { id, container: project.id, identifier }),
+    updatedAt: Date.parse(fields.updated),
+    containerName: project.key,
+    url: `${siteBase(options)}/browse/${identifier}`,
+    ...present({
+      title: fields.summary,
+      description: descriptionOf(fields.description),
+      state: status?.statusCategory && STATES.get(status.statusCategory.key),
+      rawState: status?.name,
+      type: nameOf(fields.issuetype),
+      priority: nameOf(fields.priority),
+      labels: sorted(fields.labels),
+      assignees: assignee === undefined ? undefined : assignee === null ? [] : [assignee.accountId],
+      author: author === null ? null : author?.accountId,
+      emails: emailsOf([assignee, author].map((person) => [person?.accountId, person?.emailAddress])),
+      createdAt: fields.created,
+    }),
+  };
+}
+
+/** Jira has three categories of statuses and one for those that have none; people name the statuses. */
+const STATES: ReadonlyMap<string, NonNullable<WorkItem['state']>> = new Map([
+  ['undefined', 'open'],
+  ['new', 'open'],
+  ['indeterminate', 'in_progress'],
+  ['done', 'done'],
+]);
+
+/** Wiki text cannot be compared with what the API says of the same description; one without a word is none in both. */
+function descriptionOf(given: schema.JiraIssue['fields']['description']): string | null | undefined {
+  if (typeof given === 'string') return given.trim() === '' ? null : undefined;
+  if (given === undefined) return undefined;
+  return given === null ? null : textOfAdf(given) || null;
+}

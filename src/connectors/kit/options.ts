@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { HOST, isApiUrl } from './addresses.ts';
+
+/** Parts of options that many vendors have; each says for itself what it is for. */
+export const httpsAddress = z
+  .string()
+  .refine(isApiUrl, 'must be an https address without query (http only on loopback)');
+
+export function hostName(example?: string) {
+  const hint = example === undefined ? '' : `, for example ${example}`;
+  return z.string().toLowerCase().regex(HOST, `must be a host name alone${hint}`);
+}
+
+/** A token or a key. @param form printable characters, as many as the vendor's have */
+export function oneWord(form: RegExp) {
+  return z.string().regex(form, 'must be one word of printable characters');
+}
+
+/** @param longest characters that the vendor takes */
+export function statusName(longest: number) {
+  return z.string().min(1).max(longest);
+}
+
+/** Entries of a scope, each what the vendor calls its projects by. */
+export function atLeastOne<Entry extends z.ZodType>(entry: Entry, word: string) {
+  return z.array(entry).min(1, `must name at least one ${word}`);
+}

@@ -1,0 +1,46 @@
+import type { StandingComment } from '../../model/comment.ts';
+import { wordsOfMarker } from './marker.ts';
+
+/** How one vendor keeps comments. What is ours, and when it is written anew, is the same everywhere. */
+export interface Comments<Standing> {
+  /** The text as the vendor takes it; `words` are those of the marker, for where it cannot be hidden. */
+  write(text: string, words: string): string;
+  /** What people see of a stored text, for comparing. */
+  plain(stored: string): string;
+  /** Comments along their pages. */
+  pages(): AsyncIterable<readonly Standing[]>;
+  textOf(standing: Standing): string;
+  authorOf(standing: Standing): string | undefined;
+  /** Who this credential is; undefined where nobody knows, and no comment is ours then. */
+  me(): Promise<string | undefined>;
+  /** Both resolve with what stands there now, as far as the vendor tells. */
+  post(text: string): Promise<StandingComment | undefined>;
+  edit(standing: Standing, text: string): Promise<StandingComment | undefined>;
+  /** One that says already what is wanted. */
+  keep(standing: Standing, text: string): StandingComment | undefined;
+}
+
+/** Posts a comment, or updates the one of this credential that carries the marker: somebody else may quote it. */
+export async function keepComment<Standing>(
+  { marker, text }: { readonly marker: string; readonly text: string },
+  comments: Comments<Standing>,
+): Promise<StandingComment | undefined> {
+  const words = wordsOfMarker(marker);
+  const wanted = comments.write(text, words);
+  const standing = await findOwn(words, comments);
+  if (standing === undefined) return comments.post(wanted);
+  if (comments.plain(comments.textOf(standing)) === comments.plain(wanted)) return comments.keep(standing, wanted);
+  return comments.edit(standing, wanted);
+}
+
+async function findOwn<Standing>(words: string, comments: Comments<Standing>): Promise<Standing | undefined> {
+  let me: string | undefined;
+  for await (const page of comments.pages()) {
+    for (const each of page) {
+      if (!comments.plain(comments.textOf(each)).includes(words)) continue;
+      me ??= await comments.me();
+      if (me !== undefined && comments.authorOf(each) === me) return each;
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,68 @@
+import type { ErrorCode } from '../../errors/codes.ts';
+import { SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import { errorOfStatus, retryAfter } from '../../http/provider-errors.ts';
+import { providerTime, saidBy } from './answers.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+/** Limits are counted by the hour at most: no honest answer asks for more. */
+const LONGEST_WAIT = 65 * MINUTE;
+
+/** How one vendor refuses. */
+export interface Refusals {
+  /** Finds what is said for people in the vendor's error object; it may throw, and may answer with anything. */
+  messageOf(body: unknown): unknown;
+  /** Statuses that mean something else than for most. */
+  readonly statuses?: ReadonlyMap<number, ErrorCode>;
+  readonly hints?: Readonly<Record<number, string>>;
+  /** Milliseconds that a limit lasts, where the answer tells it otherwise than by `Retry-After`. */
+  waitOf?(answer: HttpAnswer, now: number): number | undefined;
+  /** Milliseconds to wait where nothing tells; a minute unless told. */
+  readonly otherwise?: number;
+  /** Milliseconds to wait at least, whatever is told. */
+  readonly shortest?: number;
+  /** What an answer says of the limit that was reached. */
+  limitOf?(answer: HttpAnswer): string | undefined;
+}
+
+/** What an answer means that is no success, with what the vendor says about it. */
+export function refusalOf(vendor: Refusals, answer: HttpAnswer, what: string, now: number): SyncError {
+  const { status } = answer;
+  const plain = errorOfStatus(answer, what, now);
+  const said = saidBy(answer, vendor.messageOf);
+  const message = said === '' ? plain.message : `${plain.message} (${said})`;
+  const code = vendor.statuses?.get(status) ?? plain.code;
+  if (code !== 'rate_limited')
+    return new SyncError(code, message, { status, hint: vendor.hints?.[status] ?? plain.hint });
+  const limit = vendor.limitOf?.(answer);
+  const told = limit === undefined ? message : `${message}: ${limit}`;
+  return new SyncError(code, told, { status, retryAfter: limitWait(vendor, answer, now) });
+}
+
+/** Milliseconds to wait for a limit: as asked, else as the vendor tells otherwise. */
+export function limitWait(
+  { waitOf, otherwise = MINUTE, shortest = 0 }: Pick<Refusals, 'waitOf' | 'otherwise' | 'shortest'>,
+  answer: HttpAnswer,
+  now: number,
+): number {
+  const wait = askedWait(answer, now) ?? waitOf?.(answer, now) ?? otherwise;
+  return Math.min(Math.max(wait, shortest), LONGEST_WAIT);
+}
+
+/** Milliseconds that `Retry-After` asks to wait; undefined where it asks for nothing. */
+export function askedWait(answer: Pick<HttpAnswer, 'headers'>, now: number): number | undefined {
+  const asked = retryAfter(answer.headers, now);
+  return asked !== undefined && asked > 0 ? Math.min(asked, LONGEST_WAIT) : undefined;
+}
+
+/** @param resetAt when a limit is whole again, epoch milliseconds by the provider's clock */
+export function untilReset(answer: HttpAnswer, resetAt: number | undefined, now: number): number | undefined {
+  const left = (resetAt ?? 0) - (providerTime(answer) ?? now);
+  return left > 0 ? left + SECOND : undefined;
+}
+
+/** For answers that are not what the vendor's reference promises. */
+export function malformed(what: string): SyncError {
+  return new SyncError('answer_malformed', what);
+}

@@ -1,0 +1,102 @@
+import { z } from 'zod';
+import type { Delivery } from '../../model/delivery.ts';
+import type { WorkItem } from '../../model/item.ts';
+import type { Translation } from '../connector.ts';
+import { read, readJson } from './json.ts';
+import { itemsOrReferences, NOT_FOUND, withComment } from './outcome.ts';
+import { type Candidate, inScope } from './scope.ts';
+import { identityOf, readGone, referenceOf, referenceToTold } from './tracker-rows.ts';
+import type { Told, Tracker } from './tracker-vendor.ts';
+
+/** The names of what polls and fetches bring. */
+export function shapesOf(noun: string) {
+  return {
+    list: `${noun}.list`,
+    item: `${noun}.get`,
+    gone: `${noun}.gone`,
+    judged: `${noun}.judged`,
+    missing: `${noun}.missing`,
+  };
+}
+
+const NOT_FOLLOWED: Translation = { outcome: 'ignored', reason: 'event_not_followed' };
+const WHOLE: readonly (keyof WorkItem)[] = ['state', 'title', 'description'];
+
+/** Pure. Throws `delivery_malformed` for a body that is not what its event promises. */
+export function createTranslate<Options, Found, Container>(tracker: Tracker<Options, Found, Container>) {
+  const shapes = shapesOf(tracker.noun);
+  const { whole = WHOLE } = tracker;
+  const isWhole = (item: WorkItem) => whole.every((field) => item[field] !== undefined);
+
+  function outOfScope(place: Candidate, options: Options): Translation | undefined {
+    if (inScope(place, tracker.scopeOf(options))) return undefined;
+    return { outcome: 'ignored', reason: `${tracker.container.word}_not_in_scope` };
+  }
+
+  function ofWebhook(event: string, payload: unknown, options: Options): Translation {
+    const told = tracker.told(payload, options, event);
+    if (told === undefined) return NOT_FOLLOWED;
+    if ('outcome' in told) return told;
+    const { id, name } = told.container ?? { id: '' };
+    return (name === undefined ? undefined : outOfScope({ id, name }, options)) ?? taken(told, options);
+  }
+
+  function taken(told: Told, options: Options): Translation {
+    const { id, identifier, container, item, goneAt, comment } = told;
+    const host = tracker.host(options);
+    if (goneAt !== undefined && container && identifier !== undefined) {
+      const identity = identityOf(tracker.id, host, { id, container: container.id, identifier });
+      return { outcome: 'items', items: [{ ...identity, updatedAt: goneAt, gone: true }] };
+    }
+    if (item) return itemsOrReferences([item], isWhole, (each) => referenceOf(tracker, each));
+    return withComment({ outcome: 'references', references: [referenceToTold(tracker, host, told)] }, comment);
+  }
+
+  /** Pages and fetched objects were asked for, so they are in scope, also after a move. */
+  const ofRead: ReadonlyMap<string, (payload: unknown, options: Options) => Translation> = new Map([
+    [shapes.list, list],
+    [shapes.item, fetched],
+    [shapes.judged, judged],
+    [shapes.gone, gone],
+    [shapes.missing, () => NOT_FOUND],
+  ]);
+
+  /** Taken as they are, also with fields absent: asking once more would bring the same. */
+  function list(payload: unknown, options: Options): Translation {
+    const found = tracker.foundOn?.(payload) ?? read(z.array(tracker.found), payload);
+    return { outcome: 'items', items: found.map((each) => tracker.itemOf(each, options)) };
+  }
+
+  function fetched(payload: unknown, options: Options): Translation {
+    const found = read(tracker.found, payload);
+    return tracker.isJudged?.(found)
+      ? judge(found, options)
+      : { outcome: 'items', items: [tracker.itemOf(found, options)] };
+  }
+
+  /** One of which an event told without saying whether it is followed. */
+  function judged(payload: unknown, options: Options): Translation {
+    return judge(read(tracker.found, payload), options);
+  }
+
+  function judge(found: Found, options: Options): Translation {
+    return outOfScope(tracker.placeOf(found), options) ?? { outcome: 'items', items: [tracker.itemOf(found, options)] };
+  }
+
+  function gone(payload: unknown, options: Options): Translation {
+    const { seenAt, place, ...row } = readGone(tracker, payload);
+    const told = place === undefined || !tracker.containerShape ? undefined : read(tracker.containerShape, place);
+    const identity = identityOf(tracker.id, tracker.host(options), row);
+    return (
+      (told === undefined ? undefined : outOfScope(tracker.candidate(told), options)) ?? {
+        outcome: 'items',
+        items: [{ ...identity, updatedAt: Date.parse(seenAt), gone: true }],
+      }
+    );
+  }
+
+  return ({ source, event, body }: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation => {
+    if (source === 'webhook') return tracker.follows(event) ? ofWebhook(event, readJson(body), options) : NOT_FOLLOWED;
+    return ofRead.get(event)?.(readJson(body), options) ?? NOT_FOLLOWED;
+  };
+}

@@ -1,0 +1,117 @@
+import { type WorkItem, workItemKey } from '../../model/item.ts';
+import type { Connection, ConnectionDeps, Connector } from '../connector.ts';
+import { present } from './fields.ts';
+import { checkUnits, createUnits } from './followed.ts';
+import { writeJson } from './json.ts';
+import { addressOf, namedIn } from './scope.ts';
+import { locatorOf, referenceOf, rowOfGone } from './tracker-rows.ts';
+import { createTranslate, shapesOf } from './tracker-translate.ts';
+import type { Source, Tracker } from './tracker-vendor.ts';
+import { historyPage, pollPage, type Walk } from './walk.ts';
+
+/** The connector of a tracker: what all of them do alike, from what each says of itself. */
+export function trackerConnector<Options, Found, Container>(
+  tracker: Tracker<Options, Found, Container>,
+): Connector<Options> {
+  const { id, title, publicHost, capabilities, grammar, largestDelivery, accepted, options, host } = tracker;
+  const { verify, eventOf, unrestricted, oauth } = tracker;
+  return {
+    ...{ id, title, publicHost, capabilities, largestDelivery, options, host, verify },
+    ...present({ grammar, accepted, eventOf, unrestricted, oauth }),
+    translate: createTranslate(tracker),
+    reference: (item) => referenceOf(tracker, item as WorkItem),
+    namesIn: (given) => namedIn(tracker.scopeOf(given)),
+    connect: (given, deps) => connect(tracker, given, deps),
+  };
+}
+
+function connect<Options, Found, Container>(
+  tracker: Tracker<Options, Found, Container>,
+  options: Options,
+  deps: ConnectionDeps,
+): Connection {
+  const source = tracker.connect(options, deps);
+  const { candidate, unitBy, container } = tracker;
+  const scope = tracker.scopeOf(options);
+  const all = (signal: AbortSignal) => source.containers(signal);
+  const find = (unit: string, signal: AbortSignal) => source.container(unit, signal);
+  const now = (unit: string, signal: AbortSignal) => (source.present ?? source.container)(unit, signal);
+  const units = createUnits({ scope, clock: deps.clock, all, candidate, unitBy });
+  const walk = walkOf(tracker, source);
+  const { about, describe } = source;
+
+  async function followed(signal: AbortSignal): Promise<readonly Container[]> {
+    const found: Container[] = [];
+    for (const unit of await units(signal)) found.push(await find(addressOf(unit, scope), signal));
+    return found;
+  }
+
+  const connection: Connection = {
+    units,
+    poll: (position, signal) => pollPage(walk, position, signal),
+    async identify(name, signal) {
+      const seen = candidate(await now(name, signal));
+      return { id: seen.id, name: seen.name };
+    },
+    fetch: createFetch(tracker, source, now, deps),
+    check: (signal) => checkUnits({ scope, container, units, about, find, describe }, signal),
+    history: (position, signal) => historyPage(walk, position, signal),
+    async sweep(unit, page, signal) {
+      const { id: containerId } = candidate(await find(unit, signal));
+      const selection = { items: 'ids', containerId } as const;
+      const { found, next } = await source.list({ unit, selection, page, use: 'background' }, signal);
+      const ids = tracker.idsOf(found, `the items of ${unit}`, options);
+      const keys = ids.map((id) => workItemKey(tracker.id, tracker.host(options), id));
+      return { keys, containers: [containerId], ...present({ next }) };
+    },
+    comment: (wanted, comment, signal) => source.comment(locatorOf(tracker, wanted), comment, signal),
+    close: (wanted, signal) => source.close(locatorOf(tracker, wanted), wanted.key, signal),
+    ...(source.hooks && { hooks: source.hooks(followed) }),
+  };
+  return { ...connection, ...source.extend?.(connection) };
+}
+
+function walkOf<Options, Found, Container>(
+  tracker: Tracker<Options, Found, Container>,
+  source: Source<Container>,
+): Walk {
+  const { order, changedAt, isDone } = tracker;
+  const event = shapesOf(tracker.noun).list;
+  return {
+    order,
+    list: (wanted, signal) => source.list(wanted, signal),
+    changedAt,
+    ...(isDone && { isDone }),
+    async write(found, signal) {
+      return { event, body: writeJson(source.pageOf ? await source.pageOf(found, signal) : found) };
+    },
+  };
+}
+
+/**
+ * Gets one item by its id, which survives moves. It is called gone only where its container can be seen at this moment: a
+ * lost right also looks like nothing there.
+ */
+function createFetch<Options, Found, Container>(
+  tracker: Tracker<Options, Found, Container>,
+  source: Source<Container>,
+  now: Source<Container>['container'],
+  { clock }: ConnectionDeps,
+): Connection['fetch'] {
+  const shapes = shapesOf(tracker.noun);
+  return async (wanted, signal) => {
+    const locator = locatorOf(tracker, wanted);
+    const { id, container, identifier, isFollowed } = locator;
+    const looked = await source.item(locator, signal);
+    if (looked.found !== undefined) {
+      const body = writeJson(looked.found);
+      return { event: isFollowed ? shapes.judged : shapes.item, body };
+    }
+    // Nothing is held of it, and nobody can tell whether it is gone or hidden.
+    if (container === undefined || identifier === undefined) return { event: shapes.missing, body: writeJson({}) };
+    const place = 'isGone' in looked && looked.isGone ? undefined : await now(container, signal);
+    const seenAt = new Date(clock.now()).toISOString();
+    const gone = { id, container, identifier, seenAt, place: isFollowed && place };
+    return { event: shapes.gone, body: writeJson(rowOfGone(tracker, gone)) };
+  };
+}

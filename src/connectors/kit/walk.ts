@@ -1,0 +1,127 @@
+import { SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import type { HistoryPage, HistoryPosition, PollPage, PollPosition } from '../connector.ts';
+import type { Use } from './budget.ts';
+import { present } from './fields.ts';
+import { firstWalkStart, newest, OVERLAP } from './turns.ts';
+
+/** What is asked of a list. Times are epoch milliseconds. */
+export type Selection =
+  /**
+   * The first walk: what is not done, in an order that never changes. One that is done meanwhile must not leave the list
+   * under the walk, or another would slip onto a page that was read: so what changed since the walk began is in it too,
+   * unless pages are told by a place that does not move.
+   */
+  | { readonly items: 'open'; readonly began: number }
+  /** What was changed since a time; everything where there is none. */
+  | { readonly items: 'changed'; readonly since: number | undefined; readonly way: 'poll' | 'history' }
+  /** Of everything no more than the ids, in an order that never changes. */
+  | { readonly items: 'ids'; readonly containerId: string };
+
+export interface Wanted {
+  readonly unit: string;
+  readonly selection: Selection;
+  /** Names the page, as `next` did; absent on the first one. */
+  readonly page: string | undefined;
+  readonly use: Use;
+}
+
+export interface Listed {
+  readonly found: readonly unknown[];
+  /** Names the next page; undefined on the last one. */
+  readonly next: string | undefined;
+  /** Its headers tell the vendor's time, where the list is one that walks read. */
+  readonly answer: Pick<HttpAnswer, 'headers'>;
+  /** How many there are, where the answer tells. */
+  readonly total?: number | undefined;
+}
+
+/**
+ * How a vendor lists what was changed since a time, which decides what a walk may believe:
+ *
+ * - `since`: from that time on, so that what changes meanwhile is on a page still to come, or newer than what was seen;
+ * - `newest first`: everything, newest change first: the walk itself ends where a page reaches back beyond the time;
+ * - `fixed`: from that time on, in an order that never changes. What changes meanwhile may lie behind the walk already, so
+ *   the watermark moves no further than the time at which the walk began; the next walk brings that change.
+ */
+export type Order = 'since' | 'newest first' | 'fixed';
+
+export interface Walk {
+  readonly order: Order;
+  list(wanted: Wanted, signal: AbortSignal): Promise<Listed>;
+  /** When a listed element was changed, epoch milliseconds; NaN where that cannot be read: it is kept, for `translate` to judge. */
+  changedAt(element: unknown): number;
+  /** Whether an element is done, where the vendor cannot leave those out of the first walk. */
+  isDone?(element: unknown): boolean;
+  /** A page as it is stored. */
+  write(found: readonly unknown[], signal: AbortSignal): Promise<Pick<HistoryPage, 'event' | 'body'>>;
+}
+
+/**
+ * One page of a walk. With a watermark: what was changed since then less the overlap. Without one, the first walk: what is
+ * not done; its watermark starts no earlier than the walk.
+ */
+export async function pollPage(walk: Walk, position: PollPosition, signal: AbortSignal): Promise<PollPage> {
+  const { unit, watermark, startedAt } = position;
+  const place = placeOf(walk.order, position.page);
+  const isFirstWalk = watermark === undefined;
+  const since = isFirstWalk ? undefined : Date.parse(watermark) - OVERLAP;
+  const began = Date.parse(startedAt) - OVERLAP;
+  const selection: Selection = isFirstWalk ? { items: 'open', began } : { items: 'changed', since, way: 'poll' };
+  const listed = await walk.list({ unit, selection, page: place.page, use: 'poll' }, signal);
+  const times = listed.found.map(walk.changedAt);
+  const cut = cutOf(walk, since);
+  const isWanted = (element: unknown, at: number) =>
+    isFirstWalk ? !walk.isDone?.(element) || (times[at] as number) >= began : !((times[at] as number) < cut);
+  const start = firstWalkStart({ ...position, page: undefined }, listed.answer);
+  const latest = walk.order === 'fixed' ? (place.began ?? Date.parse(start ?? '')) : Number.POSITIVE_INFINITY;
+  const next = isBeyond(times, cut) ? undefined : listed.next;
+  return {
+    outcome: 'page',
+    ...(await walk.write(listed.found.filter(isWanted), signal)),
+    next: next !== undefined && walk.order === 'fixed' ? `${next}@${latest}` : next,
+    newest: isFirstWalk
+      ? firstWalkStart(position, listed.answer)
+      : newest(
+          times.map((time) => Math.min(time, latest)),
+          listed.answer,
+        ),
+  };
+}
+
+/** One page of everything that was changed since a time. */
+export async function historyPage(walk: Walk, position: HistoryPosition, signal: AbortSignal): Promise<HistoryPage> {
+  const { unit } = position;
+  const since = position.since === undefined ? undefined : Date.parse(position.since);
+  const { page } = placeOf(walk.order, position.page);
+  const wanted: Wanted = { unit, selection: { items: 'changed', since, way: 'history' }, page, use: 'background' };
+  const { found, next, total } = await walk.list(wanted, signal);
+  const times = found.map(walk.changedAt);
+  const cut = cutOf(walk, since);
+  const written = await walk.write(
+    found.filter((_, at) => !((times[at] as number) < cut)),
+    signal,
+  );
+  return { ...written, ...present({ next: isBeyond(times, cut) ? undefined : next, total }) };
+}
+
+/** Where the walk ends by itself; a vendor that is asked for a time leaves out what is older. */
+function cutOf({ order }: Walk, since: number | undefined): number {
+  return order === 'newest first' && since !== undefined ? since : Number.NEGATIVE_INFINITY;
+}
+
+/** The list is ordered, so its last element tells; a time that cannot be read does not. */
+function isBeyond(times: readonly number[], cut: number): boolean {
+  return (times.at(-1) ?? Number.NaN) < cut;
+}
+
+const PLACE = /^(.{1,4000}?)(?:@(\d{1,15}))?$/;
+
+/** The page, and behind it when the walk began, epoch milliseconds, where its order is fixed. */
+function placeOf(order: Order, page: string | undefined): { page: string | undefined; began?: number | undefined } {
+  if (page === undefined || order !== 'fixed') return { page };
+  const [, place, began] = PLACE.exec(page) ?? [];
+  if (place === undefined)
+    throw new SyncError('internal', `the stored page of a walk is not one of ours: ${page.slice(0, 40)}`);
+  return { page: place, began: began === undefined ? undefined : Number(began) };
+}

@@ -1,0 +1,178 @@
+import { hash } from 'node:crypto';
+import { z } from 'zod';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import { plainComment } from '../../model/comment.ts';
+import type { ConnectionDeps, Finding } from '../connector.ts';
+import { onOneLine } from '../kit/answers.ts';
+import { isNamed, UUID } from '../kit/fields.ts';
+import { failed } from '../kit/finding.ts';
+import { readable } from '../kit/json.ts';
+import { storedPage } from '../kit/pages.ts';
+import type { Source } from '../kit/tracker-vendor.ts';
+import type { Selection } from '../kit/walk.ts';
+import { rateOf } from './answers.ts';
+import { CURSOR, createApi, cursorAfter, pageOf, readAll } from './api.ts';
+import { hooksOf } from './hooks.ts';
+import type { Options } from './options.ts';
+import * as queries from './queries.ts';
+import * as schema from './schema.ts';
+
+/** With their labels about 3,000 points of the 10,000 that one request may cost. */
+const PAGE = 50;
+const IDS_AT_ONCE = 250;
+/** States that an issue leaves no more of itself. */
+const DONE = ['completed', 'canceled', 'duplicate'];
+
+const issues = z.object({ issues: pageOf(z.unknown()) });
+const teams = z.object({ teams: pageOf(schema.wholeTeam) });
+
+/**
+ * What talks to one organisation. Its lists hold archived issues, and those in the trash. A cursor names the issue that it
+ * stands behind, so what changes meanwhile hides nothing.
+ */
+export function connect(options: Options, deps: ConnectionDeps): Source<schema.Team> {
+  const api = createApi(options, deps);
+  return {
+    containers: (signal) =>
+      readAll(async (after) => {
+        const variables = after === undefined ? {} : { after };
+        const question = { document: queries.TEAMS, variables, data: teams, use: 'poll', signal } as const;
+        return (await api.ask(question)).data.teams;
+      }),
+    async container(unit, signal) {
+      const variables = { filter: teamIs(unit) };
+      const { data } = await api.ask({ document: queries.TEAMS, variables, data: teams, use: 'background', signal });
+      const [first] = data.teams.nodes;
+      if (first) return first;
+      throw new SyncError('not_found', `there is no team ${unit} that this credential may see`);
+    },
+    async list({ unit, selection, page, use }, signal) {
+      const after = storedPage(page, CURSOR);
+      const place = after === undefined ? {} : { after };
+      const wanted =
+        selection.items === 'ids'
+          ? {
+              document: queries.ISSUE_IDS,
+              variables: { filter: filterOf(unit, selection), first: IDS_AT_ONCE, ...place },
+            }
+          : {
+              document: queries.ISSUES,
+              variables: { filter: filterOf(unit, selection), orderBy: ORDERS[selection.items], first: PAGE, ...place },
+              keep: true as const,
+            };
+      const { data, answer } = await api.ask({ ...wanted, data: issues, use, signal });
+      return { found: data.issues.nodes, next: cursorAfter(data.issues.pageInfo, after), answer };
+    },
+    /** The same answer tells whether the team can be seen. No team has the id of an issue: where it is not known, none is found. */
+    async item({ id: issueId, container, identifier }, signal) {
+      const variables = { issueId, teamId: container ?? issueId };
+      const question = { document: queries.ONE_ISSUE, variables, data: schema.one, use: 'fetch', keep: true } as const;
+      const { data } = await api.ask({ ...question, signal });
+      const [found] = data.issues.nodes;
+      if (found !== undefined) return { found };
+      if (container !== undefined && identifier !== undefined && data.teams.nodes.length === 0)
+        throw new SyncError('not_found', `${identifier} cannot be seen, and its team neither`);
+      return { isGone: true };
+    },
+    async about(signal) {
+      try {
+        const question = { document: queries.WHO, variables: {}, data: schema.who, use: 'fetch', signal } as const;
+        const { data, answer } = await api.ask(question);
+        const message = `of ${onOneLine(data.viewer.name, 100)}`;
+        const credential: Finding = { level: 'ok', subject: 'credential', message };
+        return { first: [credential], besides: [organization(data.organization, options), limit(answer)] };
+      } catch (thrown) {
+        return { first: [failed('credential', asSyncError(thrown))] };
+      }
+    },
+    describe: async (unit, { key, name }) => ({
+      level: 'ok',
+      subject: unit,
+      message: `${key}, ${onOneLine(name, 100)}, can be read`,
+    }),
+    /**
+     * Linear lets the writer choose a comment's id: it follows from the issue and the marker, so the comment is found again
+     * without a trace in its text, and cannot be posted twice, whatever became of an answer.
+     */
+    async comment({ id: issueId }, { marker, text }, signal) {
+      const id = idOf(`${issueId} ${marker}`);
+      const variables = { id };
+      const question = { document: queries.COMMENT, variables, data: schema.standing, use: 'fetch', signal } as const;
+      const [found] = (await api.ask(question)).data.comments.nodes;
+      const author = found?.body === text ? found.user : await write();
+      return author ? { id, author: author.id, text: plainComment(text) } : undefined;
+
+      async function write() {
+        const changed = found
+          ? await api.change(queries.UPDATE_COMMENT, { id, body: text }, signal)
+          : await api.change(queries.CREATE_COMMENT, { input: { id, issueId, body: text } }, signal);
+        return Object.values(changed).map((each) => readable(schema.commented, each)?.comment.user)[0];
+      }
+    },
+    /** Moves the issue to a completed state of its team; one that is done, in whatever way, is left as it is. */
+    async close({ id: issueId }, key, signal) {
+      const variables = { issueId };
+      const question = { document: queries.CLOSING, variables, data: schema.closing, use: 'fetch', signal } as const;
+      const [issue] = (await api.ask(question)).data.issues.nodes;
+      if (!issue) throw new SyncError('not_found', `${key} cannot be closed: it cannot be seen`);
+      if (DONE.includes(issue.state.type)) return;
+      const states = issue.team.states.nodes.toSorted((left, right) => left.position - right.position);
+      const chosen = states.find(({ name }) => isNamed(name, options.doneStatus));
+      if (!chosen)
+        throw new SyncError('conflict', `${key} cannot be closed: its team has no such completed status`, {
+          hint: 'Set doneStatus to the name of a status of the type Completed that each team has, or leave it out.',
+        });
+      await api.change(queries.SET_STATE, { issueId, stateId: chosen.id }, signal);
+    },
+    hooks: (followed) => hooksOf(api, followed),
+  };
+}
+
+const ORDERS = { open: 'createdAt', changed: 'updatedAt' } as const;
+
+function filterOf(unit: string, selection: Selection): object {
+  if (selection.items === 'ids') return { team: teamIs(selection.containerId) };
+  const team = teamIs(unit);
+  if (selection.items === 'open')
+    return { team, or: [{ state: { type: { nin: DONE } } }, { updatedAt: { gte: instant(selection.began) } }] };
+  return selection.since === undefined ? { team } : { team, updatedAt: { gte: instant(selection.since) } };
+}
+
+function instant(time: number): string {
+  return new Date(time).toISOString();
+}
+
+/** A filter that means one team, by its id or its key. */
+function teamIs(unit: string): object {
+  return UUID.test(unit) ? { id: { eq: unit } } : { key: { eq: unit } };
+}
+
+/** A UUID of version 4, as Linear wants it, whose chance is a hash. */
+function idOf(text: string): string {
+  const hex = hash('sha256', text, 'hex');
+  const variant = '89ab'[Number.parseInt(hex.charAt(16), 16) % 4];
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
+function organization({ id, urlKey }: z.infer<typeof schema.who>['organization'], options: Options): Finding {
+  const subject = 'organisation';
+  const name = onOneLine(urlKey, 60);
+  if (id === options.organizationId) return { level: 'ok', subject, message: `${name} has the configured id` };
+  return {
+    level: 'error',
+    subject,
+    message: `the credential belongs to ${name}, whose id is ${onOneLine(id, 60)}`,
+    hint: 'Write that id in the configuration, or use a credential of the organisation that is meant.',
+  };
+}
+
+function limit({ headers }: HttpAnswer): Finding {
+  const subject = 'rate limit';
+  const rate = rateOf(headers);
+  if (!rate) return { level: 'ok', subject, message: 'none reported' };
+  const message = `${rate.remaining} of ${rate.limit} left`;
+  if (rate.remaining >= rate.limit / 10) return { level: 'ok', subject, message };
+  const hint = 'Poll less often, or give worksync a credential of its own.';
+  return { level: 'warning', subject, message, hint };
+}

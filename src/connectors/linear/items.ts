@@ -1,0 +1,144 @@
+import { z } from 'zod';
+import { plainComment, type StandingComment } from '../../model/comment.ts';
+import type { WorkItem } from '../../model/item.ts';
+import type { Translation } from '../connector.ts';
+import { emailsOf, present, sorted } from '../kit/fields.ts';
+import { read, readable } from '../kit/json.ts';
+import { ANY_TENANT } from '../kit/tenants.ts';
+import { identityOf } from '../kit/tracker-rows.ts';
+import type { Told } from '../kit/tracker-vendor.ts';
+import type { Options } from './options.ts';
+import * as schema from './schema.ts';
+
+/** What a webhook tells, by its `Linear-Event`. */
+export const TOLD: ReadonlyMap<string, (payload: unknown, options: Options) => Told | Translation> = new Map<
+  string,
+  (payload: unknown, options: Options) => Told | Translation
+>([
+  ['Issue', issueEvent],
+  ['Comment', commentEvent],
+]);
+
+/** Throws `delivery_malformed`. */
+export function told(payload: unknown, options: Options, event: string): Told | Translation | undefined {
+  const { organizationId = options.organizationId } = read(schema.organization, payload);
+  if (options.organizationId !== ANY_TENANT && organizationId !== options.organizationId)
+    return { outcome: 'ignored', reason: 'organization_not_configured' };
+  return TOLD.get(event)?.(payload, options);
+}
+
+/** Those of before `webhookId` and `organizationId` say no more. */
+const event = z.object({ type: z.string().min(1), action: z.string(), data: z.looseObject({ id: z.string() }) });
+
+/** Pure: the body repeats what the header names. */
+export function eventOf(payload: unknown): string | undefined {
+  return readable(event, payload)?.type;
+}
+
+function named({ id, identifier, team }: z.infer<typeof schema.namedIssue>['data']): Told {
+  return { id, identifier, container: team ? placeOf(team) : undefined };
+}
+
+/** Every such event carries the whole issue; one that is removed is in the trash, or no more at all. */
+function issueEvent(payload: unknown, options: Options): Told {
+  const whole = readable(schema.issueEvent, payload);
+  if (!whole) return named(read(schema.namedIssue, payload).data);
+  const { action, createdAt, data } = whole;
+  const item = fromHook(data, options);
+  if (action !== 'remove') return { ...named(data), item };
+  // Taking an issue away does not count as a change of it: the event's own time is later.
+  return { ...named(data), goneAt: Math.max(item.updatedAt, createdAt === undefined ? 0 : Date.parse(createdAt)) };
+}
+
+function commentEvent(payload: unknown): Told | Translation {
+  const { issue, issueId } = read(schema.commentEvent, payload).data;
+  const about = issue ?? (typeof issueId === 'string' ? { id: issueId } : undefined);
+  if (!about) return { outcome: 'ignored', reason: 'not_an_issue' };
+  return { ...named(about), comment: toldComment(payload) };
+}
+
+function toldComment(payload: unknown): StandingComment | undefined {
+  const comment = readable(schema.toldComment, payload);
+  return comment && { id: comment.data.id, author: comment.actor.id, text: plainComment(comment.data.body) };
+}
+
+export function placeOf({ id, key: name }: Pick<schema.Team, 'id' | 'key'>) {
+  return { id, name };
+}
+
+/** What the API says of an issue. */
+export function itemOf(found: schema.LinearIssue, options: Options): WorkItem {
+  const { assignee, creator, labels } = found;
+  return {
+    ...common(found, options),
+    ...present({
+      // Some of the labels would look like all of them.
+      labels: labels?.pageInfo.hasNextPage === false ? sorted(labels.nodes.map(({ name }) => name)) : undefined,
+      assignees: assignee === undefined ? undefined : assignee === null ? [] : [assignee.id],
+      author: creator === null ? null : creator?.id,
+      emails: emailsOf([assignee, creator].map((person) => [person?.id, person?.email])),
+    }),
+  };
+}
+
+function fromHook(data: schema.IssueEvent['data'], options: Options): WorkItem {
+  const assigneeId = idOf(data.assigneeId, data.assignee);
+  return {
+    ...common(data, options),
+    ...present({
+      labels: sorted(data.labels?.map(({ name }) => name)),
+      assignees: assigneeId === undefined ? undefined : assigneeId === null ? [] : [assigneeId],
+      author: idOf(data.creatorId, data.creator),
+    }),
+  };
+}
+
+/** Either of them tells who it is, or that it is nobody; absent only where neither is carried. */
+function idOf(id: string | null | undefined, person: schema.LinearIssue['assignee']): string | null | undefined {
+  if (id !== undefined) return id;
+  return person === null ? null : person?.id;
+}
+
+type Common = Omit<schema.LinearIssue, 'labels' | 'assignee' | 'creator'>;
+
+/** Fields that webhooks and the API write alike. The identifier changes when an issue is moved to another team. */
+function common(found: Common, { organizationId }: Options): WorkItem {
+  const { id, identifier, team, state, priority } = found;
+  return {
+    ...identityOf('linear', organizationId, { id, container: team.id, identifier }),
+    updatedAt: Date.parse(found.updatedAt),
+    containerName: team.key,
+    ...(found.trashed === true ? { gone: true } : {}),
+    ...present({
+      url: found.url?.replace(SLUG, '$1'),
+      title: found.title,
+      description: found.description === '' ? null : found.description,
+      state: state && STATES.get(state.type),
+      rawState: state?.name,
+      priority: priority === undefined ? undefined : (PRIORITIES.get(priority) ?? null),
+      createdAt: found.createdAt,
+    }),
+  };
+}
+
+/** The title stands at the end of an address, which leads to the issue without it too, and then stays the same. */
+const SLUG = /^(https:\/\/linear\.app\/[\w-]+\/issue\/[A-Z0-9]+-\d+)\/.*$/;
+
+/** Types are Linear's own; people name the states. */
+const STATES: ReadonlyMap<string, NonNullable<WorkItem['state']>> = new Map([
+  ['triage', 'open'],
+  ['backlog', 'open'],
+  ['unstarted', 'open'],
+  ['started', 'in_progress'],
+  ['completed', 'done'],
+  ['canceled', 'done'],
+  ['duplicate', 'done'],
+]);
+
+/** 0 stands for none. */
+const PRIORITIES: ReadonlyMap<number, string> = new Map([
+  [1, 'Urgent'],
+  [2, 'High'],
+  [3, 'Medium'],
+  [4, 'Low'],
+]);

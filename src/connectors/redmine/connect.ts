@@ -1,0 +1,197 @@
+import { z } from 'zod';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { plainComment } from '../../model/comment.ts';
+import type { ConnectionDeps } from '../connector.ts';
+import { onOneLine } from '../kit/answers.ts';
+import { isNamed } from '../kit/fields.ts';
+import { keepComment } from '../kit/own-comment.ts';
+import { malformed, type Refusals } from '../kit/refusal.ts';
+import { createRest, type Rest } from '../kit/rest.ts';
+import type { Locator, Source } from '../kit/tracker-vendor.ts';
+import type { Selection, Wanted } from '../kit/walk.ts';
+import { about } from './check.ts';
+import { baseOf, type Options } from './options.ts';
+import * as schema from './schema.ts';
+import { createStatuses, readStatuses } from './statuses.ts';
+
+const LIST = '/issues.json';
+/** Redmine gives no more at once. */
+const PAGE = '100';
+const NUMBER = /^[1-9]\d{0,15}$/;
+
+const refusals: Refusals = {
+  /** Refused writes list what is wrong with them. */
+  messageOf: (body) => (body as { errors?: unknown[] }).errors?.filter((text) => typeof text === 'string').join(', '),
+  hints: {
+    401: 'Set apiKey to the key of an active user; an administrator must have enabled the REST web service.',
+    403: 'Give the user of apiKey a role in the project that may view issues, and see that its module "Issue tracking" is on.',
+  },
+};
+
+/** What talks to one Redmine. It has no limit itself: a proxy before it may. */
+export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
+  const { apiKey, formatting, doneStatus } = options;
+  const headers: Record<string, string> = apiKey === undefined ? {} : { 'x-redmine-api-key': apiKey };
+  const api = createRest({ target: 'redmine', base: baseOf(options), headers, refusals }, deps);
+  const statusesBeside = createStatuses(api, deps);
+  let me: string | undefined;
+
+  async function project(unit: string, signal: AbortSignal): Promise<schema.Project> {
+    const path = `/projects/${encodeURIComponent(unit)}.json`;
+    return (await api.read(z.object({ project: schema.project }), path, {}, signal)).content.project;
+  }
+
+  const pathOf = ({ id }: Locator) => `/issues/${id}.json`;
+
+  async function read<Issue>(shape: z.ZodType<Issue>, locator: Locator, include: string, signal: AbortSignal) {
+    return (await api.read(z.object({ issue: shape }), pathOf(locator), { include }, signal)).content.issue;
+  }
+
+  return {
+    async containers(signal) {
+      const all: schema.ListedProject[] = [];
+      for (;;) {
+        const query = { limit: PAGE, offset: String(all.length) };
+        const { projects, total_count: total } = (await api.read(schema.projects, '/projects.json', query, signal))
+          .content;
+        all.push(...projects);
+        if (projects.length === 0 || all.length >= total) return all;
+      }
+    },
+    container: project,
+    /**
+     * One page of a project's issues, without those of its subprojects, in the order of their numbers. The next page begins
+     * at a number and not at an offset: whatever changes, closes or is deleted meanwhile moves no other issue onto a page
+     * that was read.
+     */
+    async list(wanted, signal) {
+      const { content, answer } = await api.read(schema.page, LIST, queryOf(wanted), signal, schema.KEPT_PAGE);
+      const { issues, total_count: total } = content;
+      const sign = isDownwards(wanted.selection) ? -1 : 1;
+      const last = requireOrder(issues, sign, wanted.page);
+      if (last === undefined && total > 0) throw malformed(`GET ${LIST}: a page is empty that should not be`);
+      const next = last === undefined || total <= issues.length ? 0 : last + sign;
+      const counted = wanted.page === undefined ? total : undefined;
+      return { found: issues.map(schema.slim), next: next < 1 ? undefined : String(next), answer, total: counted };
+    },
+    pageOf: async (issues, signal) => ({ statuses: await statusesBeside(issues, signal), issues }),
+    /** What may not be seen is 403 here, and 404 does not exist. */
+    async item(locator, signal) {
+      try {
+        const { issue } = (await api.read(schema.placed, pathOf(locator), {}, signal, { issue: schema.KEPT })).content;
+        const found = { issue: schema.slim(issue), statuses: await statusesBeside([issue], signal) };
+        if (!locator.isFollowed) return { found };
+        return { found: { ...found, project: await project(String(issue.project.id), signal) } };
+      } catch (thrown) {
+        const { code } = asSyncError(thrown);
+        if (code !== 'not_found' && code !== 'forbidden') throw thrown;
+        return { isGone: false };
+      }
+    },
+    about: (signal) => about(api, options, signal),
+    /** A project may be seen by a user who may not see its issues, or have no issues at all. */
+    async describe(unit, { identifier, name = identifier }, signal) {
+      const selection = { items: 'open', began: 0 } as const;
+      await api.read(schema.page, LIST, queryOf({ unit, selection, page: undefined, use: 'poll' }), signal);
+      return { level: 'ok', subject: unit, message: `${onOneLine(name, 100)} can be read` };
+    },
+    /** Textile shows HTML comments to people, so there the words of the marker are the note's last line; Markdown hides them. */
+    async comment(locator, given, signal) {
+      me ??= String((await api.read(schema.myself, '/users/current.json', {}, signal)).content.user.id);
+      const author = me;
+      const standing = (text: string) => ({ author, text: plainComment(text) });
+      return keepComment<schema.Journal>(given, {
+        write: (text, words) => `${text}\n\n${formatting === 'markdown' ? given.marker : words}`,
+        /** Redmine ends lines as forms do. */
+        plain: (text) => text.replace(/\r\n?/g, '\n').trim(),
+        async *pages() {
+          yield (await read(schema.withJournals, locator, 'journals', signal)).journals;
+        },
+        textOf: ({ notes }) => notes ?? '',
+        authorOf: ({ user }) => user && String(user.id),
+        me: async () => author,
+        async post(notes) {
+          await api.send('PUT', pathOf(locator), { issue: { notes } }, signal);
+          return standing(notes);
+        },
+        async edit({ id }, notes) {
+          await editNote(api, id, notes, signal);
+          return standing(notes);
+        },
+        keep: (_, text) => standing(text),
+      });
+    },
+    /**
+     * Moves the issue to a closed status that the workflow allows. Redmine answers a move that it does not allow as if it
+     * were done, and changes nothing: so it is looked at again.
+     */
+    async close(locator, key, signal) {
+      const statuses = await readStatuses(api, signal);
+      const { status, allowed_statuses: allowed = statuses } = await read(schema.current, locator, ALLOWED, signal);
+      const isClosed = (id: number) => statuses.some((each) => each.id === id && each.is_closed);
+      if (isClosed(status.id)) return;
+      const chosen = allowed.find(({ id, name }) => isClosed(id) && isNamed(name, doneStatus));
+      if (chosen) {
+        await api.send('PUT', pathOf(locator), { issue: { status_id: chosen.id } }, signal);
+        if (isClosed((await read(schema.current, locator, ALLOWED, signal)).status.id)) return;
+      }
+      const aim = doneStatus === undefined ? 'a closed status' : `the status ${doneStatus}`;
+      throw new SyncError('conflict', `${key} cannot be closed: its workflow does not lead to ${aim}`, {
+        hint: "Let the workflow allow that change to the user's role, or set doneStatus to a status that it allows.",
+      });
+    },
+  };
+}
+
+const ALLOWED = 'allowed_statuses';
+
+/** Before version 5 notes cannot be edited through the API: there the first one stands, and no second is added. */
+async function editNote(api: Rest, id: number, notes: string, signal: AbortSignal): Promise<void> {
+  try {
+    await api.send('PUT', `/journals/${id}.json`, { journal: { notes } }, signal);
+  } catch (thrown) {
+    if (asSyncError(thrown).code !== 'not_found') throw thrown;
+  }
+}
+
+/** Backfills go from the newest number down. */
+function isDownwards(selection: Selection): boolean {
+  return selection.items === 'changed' && selection.way === 'history';
+}
+
+function queryOf({ unit, selection, page }: Wanted): Readonly<Record<string, string>> {
+  const isDown = isDownwards(selection);
+  if (page !== undefined && !NUMBER.test(page))
+    throw new SyncError('internal', `the stored page of a walk is not one of ours: ${page.slice(0, 40)}`);
+  return {
+    project_id: unit,
+    subproject_id: '!*',
+    ...filterOf(selection),
+    sort: isDown ? 'id:desc' : 'id',
+    limit: PAGE,
+    ...(page !== undefined && { issue_id: `${isDown ? '<=' : '>='}${page}` }),
+  };
+}
+
+/** Redmine lists open issues only, unless it is told otherwise. One that is closed meanwhile hides no other. */
+function filterOf(selection: Selection): Readonly<Record<string, string>> {
+  if (selection.items === 'open') return { status_id: 'open' };
+  if (selection.items === 'ids' || selection.since === undefined) return { status_id: '*' };
+  // In UTC, in whole seconds.
+  return { status_id: '*', updated_on: `>=${new Date(selection.since).toISOString().replace(/\.\d+Z$/, 'Z')}` };
+}
+
+/** The last number. A Redmine that does not know one of the filters leaves it out, and the walk would turn in circles. */
+function requireOrder(issues: readonly unknown[], sign: 1 | -1, page: string | undefined): number | undefined {
+  let least = page === undefined ? Number.NEGATIVE_INFINITY : Number(page) * sign;
+  let last: number | undefined;
+  for (const issue of issues) {
+    last = schema.numberOf(issue, `GET ${LIST}`);
+    if (last * sign < least)
+      throw new SyncError('answer_malformed', `GET ${LIST}: issue ${last} is not where its number belongs`, {
+        hint: 'Redmine lists issues from a number on since version 3.4; an older one cannot be read.',
+      });
+    least = last * sign + 1;
+  }
+  return last;
+}

@@ -1,0 +1,110 @@
+import { plainComment, type StandingComment } from '../../model/comment.ts';
+import type { WorkItem } from '../../model/item.ts';
+import { nameOf, present } from '../kit/fields.ts';
+import { parseAnswer, read, readable } from '../kit/json.ts';
+import { identityOf } from '../kit/tracker-rows.ts';
+import type { Told } from '../kit/tracker-vendor.ts';
+import { baseOf, hostOf, type Options } from './options.ts';
+import * as schema from './schema.ts';
+import { textOfTextile } from './textile.ts';
+import { EVENT } from './verify.ts';
+
+const FOLLOWED = new Set(['issue.created', 'issue.updated', 'issue.deleted']);
+
+/**
+ * A webhook names the project by its number and title only, and in the rights of whoever made it: the issue is read, and
+ * with it whether its project is followed. Throws `delivery_malformed`.
+ */
+export function told(payload: unknown): Told | undefined {
+  if (!FOLLOWED.has(read(schema.event, payload).type)) return undefined;
+  const { id, project } = read(schema.issueEvent, payload).data.issue;
+  const container = project ? { id: String(project.id) } : undefined;
+  return { id: String(id), container, isFollowed: 'unknown', comment: toldNote(payload) };
+}
+
+/** Pure: what Redmine posts names its event, whatever it is about. */
+export function eventOf(payload: unknown): string | undefined {
+  return readable(schema.event, payload) && EVENT;
+}
+
+function toldNote(payload: unknown): StandingComment | undefined {
+  const journal = readable(schema.noted, payload)?.data.journal;
+  return journal && { author: String(journal.user.id), text: plainComment(journal.notes) };
+}
+
+/** Of an archived project nothing can be read. */
+const ARCHIVED = 9;
+
+export function placeOf({ id, identifier, status }: schema.Project & Partial<schema.ListedProject>) {
+  return { id: String(id), name: identifier, archived: status === ARCHIVED };
+}
+
+/** Issues on a page, each with the statuses that stand beside them. Throws `delivery_malformed`. */
+export function foundOn(payload: unknown): readonly schema.Fetched[] {
+  const { issues, statuses } = read(schema.list, payload);
+  return issues.map((issue) => ({ issue, statuses }));
+}
+
+/** The ids of those that are shown. Throws `answer_malformed`. */
+export function idsOf(found: readonly unknown[], what: string, options: Options): readonly string[] {
+  const shown = found.filter((issue) => !isHidden(parseAnswer(schema.privacy, issue, what), options));
+  return shown.map((issue) => String(schema.numberOf(issue, what)));
+}
+
+/** What became private is not shown any more: here it is gone, and nothing of it is taken. */
+export function itemOf({ issue, statuses }: schema.Fetched, options: Options): WorkItem {
+  if (!isHidden(issue, options)) return shown(issue, statuses, options);
+  return { ...identity(issue, options), updatedAt: Date.parse(issue.updated_on), gone: true };
+}
+
+/** What is private there would be read by everybody here. */
+function isHidden({ is_private }: Pick<schema.RedmineIssue, 'is_private'>, options: Options): boolean {
+  return is_private === true && !options.private;
+}
+
+function shown(found: schema.RedmineIssue, statuses: readonly schema.Status[] | undefined, options: Options) {
+  const { id, project, assigned_to: assignee, author } = found;
+  const item: WorkItem = {
+    ...identity(found, options),
+    updatedAt: Date.parse(found.updated_on),
+    url: `${baseOf(options)}/issues/${id}`,
+    ...present({
+      containerName: project.name,
+      title: found.subject,
+      description: descriptionOf(found.description, options),
+      state: stateOf(found.status, statuses, options),
+      rawState: found.status?.name,
+      type: nameOf(found.tracker),
+      priority: nameOf(found.priority),
+      assignees: assignee === undefined ? undefined : assignee === null ? [] : [String(assignee.id)],
+      author: author === undefined ? undefined : author === null ? null : String(author.id),
+      createdAt: found.created_on,
+    }),
+  };
+  return item;
+}
+
+function identity({ id, project }: Pick<schema.RedmineIssue, 'id' | 'project'>, options: Options) {
+  const known = { id: String(id), container: String(project.id), identifier: `#${id}` };
+  return identityOf('redmine', hostOf(options), known);
+}
+
+/** Absent where nobody tells whether the status is a closed one. */
+function stateOf(
+  status: schema.RedmineIssue['status'],
+  statuses: readonly schema.Status[] | undefined,
+  { inProgress }: Options,
+): WorkItem['state'] {
+  if (status === undefined) return undefined;
+  const isClosed = status.is_closed ?? statuses?.find(({ id }) => id === status.id)?.is_closed;
+  if (isClosed === undefined) return undefined;
+  if (isClosed) return 'done';
+  const name = status.name.toLowerCase();
+  return inProgress.some((each) => each.toLowerCase() === name) ? 'in_progress' : 'open';
+}
+
+function descriptionOf(given: string | null | undefined, { formatting }: Options): string | null | undefined {
+  if (given === undefined) return undefined;
+  const text = formatting === 'textile' ? textOfTextile(given ?? '') : (given ?? '').replace(/\r\n?/g, '\n').trim();
+  return text === '' ? null : text;
+}

@@ -1,0 +1,208 @@
+import { z } from 'zod';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/client.ts';
+import type { Shape } from '../../lib/shape.ts';
+import type { ConnectionDeps } from '../connector.ts';
+import { onOneLine } from '../kit/answers.ts';
+import { type Rate, rateFrom } from '../kit/budget.ts';
+import { failed } from '../kit/finding.ts';
+import type { About } from '../kit/followed.ts';
+import { readable } from '../kit/json.ts';
+import { wordsOfMarker } from '../kit/marker.ts';
+import { nextPage, storedPage } from '../kit/pages.ts';
+import { malformed, type Refusals, untilReset } from '../kit/refusal.ts';
+import { bearer, createRest, type Rest } from '../kit/rest.ts';
+import type { Locator, Source } from '../kit/tracker-vendor.ts';
+import type { Wanted } from '../kit/walk.ts';
+import { withEverything } from './everything.ts';
+import { baseOf, type Options } from './options.ts';
+import * as schema from './schema.ts';
+
+const SECOND = 1_000;
+/** Slugs change seldom, milliseconds. */
+const KEPT_FOR = 12 * 60 * SECOND;
+const CURSOR = /^-?\d{1,20}:\d{1,10}:[01]$/;
+const NUMBER = /^\d+$/;
+const PREFIX = 'x-sentry-rate-limit';
+
+const refusals: Refusals = {
+  /** `detail` is a text, or has one. */
+  messageOf(body) {
+    const { detail } = body as { detail?: unknown };
+    return (detail as { message?: unknown } | undefined)?.message ?? detail;
+  },
+  /**
+   * Where requests are left, too many ran at one time (`-concurrentremaining` 0): a few seconds are enough then. Otherwise
+   * until the window is over.
+   */
+  waitOf(answer, now) {
+    const rate = rateOf(answer.headers);
+    if (rate && rate.remaining > 0 && answer.headers[`${PREFIX}-concurrentremaining`] === '0') return 5 * SECOND;
+    return untilReset(answer, rate?.resetAt, now);
+  },
+};
+
+/** Counted for each caller and kind of request; resets are told in seconds, with a fraction at times. */
+function rateOf(headers: HttpAnswer['headers']): Rate | undefined {
+  const reset = headers[`${PREFIX}-reset`]?.replace(/\.\d+$/, '');
+  return rateFrom(reset === undefined ? headers : { ...headers, [`${PREFIX}-reset`]: reset }, PREFIX);
+}
+
+/** What talks to one organisation. */
+export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
+  const { organization, token } = options;
+  /** Below the organisation, whose name goes into no log. */
+  const shown = (path: string) => path.split(`/${organization}/`).at(-1) || 'the organisation';
+  const api = createRest({ target: 'sentry', base: baseOf(options), headers: bearer(token), refusals, shown }, deps);
+  let known: { readonly projects: readonly schema.Project[]; readonly until: number } | undefined;
+
+  async function containers(signal: AbortSignal): Promise<readonly schema.Project[]> {
+    const path = `/organizations/${organization}/projects/`;
+    const projects: schema.Project[] = [];
+    for await (const page of pages(api, path, { per_page: '100' }, z.array(schema.project), signal))
+      projects.push(...page);
+    known = { projects, until: deps.clock.monotonic() + KEPT_FOR };
+    return projects;
+  }
+
+  /** By a number nothing need be asked: issues are listed by it. */
+  async function container(unit: string, signal: AbortSignal): Promise<schema.Project> {
+    if (NUMBER.test(unit)) return { id: unit, slug: unit };
+    const projects = known && deps.clock.monotonic() < known.until ? known.projects : await containers(signal);
+    const found = projects.find(({ slug }) => slug === unit);
+    if (found) return found;
+    throw new SyncError('not_found', `there is no project ${unit} that the token can see`);
+  }
+
+  /** Empty for all: without a query Sentry lists unresolved issues only. Created last first is an order that never changes. */
+  async function list({ unit, selection, page }: Wanted, signal: AbortSignal) {
+    const { id: project } = await container(unit, signal);
+    const sort = selection.items === 'ids' ? 'new' : 'date';
+    const query = selection.items === 'open' ? 'is:unresolved' : '';
+    const wanted = { project, query, sort, limit: '100', collapse: 'stats' };
+    const path = `/organizations/${organization}/issues/`;
+    const listed = await pageAt(api, path, wanted, z.array(z.unknown()), page, signal, schema.KEPT);
+    return { ...listed, found: listed.found.map(schema.slim) };
+  }
+
+  const pathOf = ({ id }: Locator) => `/organizations/${organization}/issues/${id}/`;
+
+  return {
+    containers,
+    container,
+    present: async (unit, signal) =>
+      (await api.read(schema.project, `/projects/${organization}/${unit}/`, {}, signal)).content,
+    list,
+    /** It is gone where another one comes in its place, with which it was merged. */
+    async item(locator, signal) {
+      try {
+        const { content } = await api.read(schema.anIssue, pathOf(locator), {}, signal, schema.KEPT);
+        return content.id === locator.id ? { found: schema.slim(content) } : { isGone: true };
+      } catch (thrown) {
+        if (asSyncError(thrown).code !== 'not_found') throw thrown;
+        return { isGone: false };
+      }
+    },
+    about: (signal) => about(api, options, signal),
+    /** A token may see a project and not its issues. */
+    async describe(unit, { id: containerId }, signal) {
+      await list({ unit, selection: { items: 'ids', containerId }, page: undefined, use: 'poll' }, signal);
+      return { level: 'ok', subject: unit, message: 'its issues can be read' };
+    },
+    /** Updates the one that carries the words of the marker in its last line. */
+    async comment(locator, { marker, text }, signal) {
+      const path = `${pathOf(locator)}comments/`;
+      const words = wordsOfMarker(marker);
+      const whole = `${text}\n\n${words}`;
+      const notes: schema.Note[] = [];
+      for await (const page of pages(api, path, {}, z.array(z.unknown()), signal))
+        notes.push(...page.flatMap((each) => readable(schema.note, each) ?? []));
+      for (const { id, data } of notes.filter((each) => each.data.text.includes(words))) {
+        if (data.text.trim() === whole || (await isEdited(api, `${path}${id}/`, whole, signal))) return undefined;
+      }
+      await api.send('POST', path, { text: whole }, signal);
+      return undefined;
+    },
+    /** Resolves the issue; one that is resolved or archived is left as it is. */
+    async close(locator, _key, signal) {
+      const path = pathOf(locator);
+      const { content } = await api.read(z.object({ status: z.string() }), path, {}, signal);
+      if (content.status === 'unresolved') await api.send('PUT', path, { status: 'resolved' }, signal);
+    },
+    extend: (connection) => withEverything(connection, container, list),
+  };
+}
+
+async function about(api: Rest, { organization, token }: Options, signal: AbortSignal): Promise<About> {
+  const subject = 'organisation';
+  try {
+    const data = readable(schema.organization, (await api.get(`/organizations/${organization}/`, {}, signal)).content);
+    const message = `${onOneLine(data?.name ?? organization, 100)} can be read`;
+    if (token !== undefined) return { first: [{ level: 'ok', subject, message }] };
+    return { first: [{ level: 'warning', subject, message: `${message} without a token`, hint: 'Set token.' }] };
+  } catch (thrown) {
+    return { first: [failed(subject, asSyncError(thrown))] };
+  }
+}
+
+type Query = Readonly<Record<string, string>>;
+
+async function pageAt<Element>(
+  api: Rest,
+  path: string,
+  query: Query,
+  shape: z.ZodType<readonly Element[]>,
+  page: string | undefined,
+  signal: AbortSignal,
+  keep?: Shape,
+) {
+  const cursor = storedPage(page, CURSOR);
+  const { content, answer } = await api.read(
+    shape,
+    path,
+    { ...query, ...(cursor !== undefined && { cursor }) },
+    signal,
+    keep,
+  );
+  return { found: content, next: nextCursor(answer.headers['link'], cursor), answer };
+}
+
+async function* pages<Element>(
+  api: Rest,
+  path: string,
+  query: Query,
+  shape: z.ZodType<readonly Element[]>,
+  signal: AbortSignal,
+): AsyncGenerator<readonly Element[]> {
+  let cursor: string | undefined;
+  do {
+    const { found, next } = await pageAt(api, path, query, shape, cursor, signal);
+    yield found;
+    cursor = next;
+  } while (cursor !== undefined);
+}
+
+/**
+ * A next page is always named, also where there is none: `results` tells (SE3). Of the link only the cursor is used, so
+ * it leads nowhere else.
+ */
+function nextCursor(header: string | undefined, present: string | undefined): string | undefined {
+  const next = (header ?? '').split(/,\s*(?=<)/).find((link) => /;\s*rel="next"/.test(link));
+  if (next === undefined) return undefined;
+  const results = /;\s*results="(true|false)"/.exec(next)?.[1];
+  if (results === 'false') return undefined;
+  if (results === undefined) throw malformed('a list of Sentry does not tell whether it goes on');
+  return nextPage(/;\s*cursor="([^"]{1,60})"/.exec(next)?.[1], CURSOR, present, 'a list of Sentry');
+}
+
+/** Sentry lets nobody edit what another one wrote, and says so: a quotation of ours is passed over. */
+async function isEdited(api: Rest, path: string, text: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    await api.send('PUT', path, { text }, signal);
+    return true;
+  } catch (thrown) {
+    const { status } = asSyncError(thrown);
+    if (status === 403 || status === 404) return false;
+    throw thrown;
+  }
+}

@@ -1,0 +1,51 @@
+import type { Connection } from '../connector.ts';
+import { present } from '../kit/fields.ts';
+import { writeJson } from '../kit/json.ts';
+import { shapesOf } from '../kit/tracker-translate.ts';
+import type { Source } from '../kit/tracker-vendor.ts';
+import { firstWalkStart } from '../kit/turns.ts';
+import type { Project } from './schema.ts';
+
+/** Before the name of a project: all its issues, walked seldom. */
+const EVERYTHING = 'all:';
+/** Resolving and assigning move no time, so what no webhook told is found by reading everything again. */
+const EVERYTHING_AFTER = 6 * 60 * 60_000;
+
+const { list: event } = shapesOf('issues');
+
+/** Each project is walked twice: what was seen lately, and at long intervals everything. */
+export function withEverything(
+  connection: Connection,
+  container: Source<Project>['container'],
+  list: Source<Project>['list'],
+): Partial<Connection> {
+  /** The watermark is when the last such walk began. */
+  const pollEverything: Connection['poll'] = async (position, signal) => {
+    const { unit, watermark, startedAt, page } = position;
+    const isDue = watermark === undefined || Date.parse(startedAt) - Date.parse(watermark) >= EVERYTHING_AFTER;
+    if (page === undefined && !isDue) return { outcome: 'unchanged' };
+    const project = unit.slice(EVERYTHING.length);
+    const selection = { items: 'ids', containerId: (await container(project, signal)).id } as const;
+    const { found, next, answer } = await list({ unit: project, selection, page, use: 'poll' }, signal);
+    const newest = firstWalkStart(position, answer);
+    return { outcome: 'page', event, body: writeJson(found), newest, ...present({ next }) };
+  };
+
+  return {
+    async units(signal) {
+      const projects = await connection.units(signal);
+      return [...projects, ...projects.map((project) => EVERYTHING + project)];
+    },
+    poll: (position, signal) =>
+      position.unit.startsWith(EVERYTHING) ? pollEverything(position, signal) : connection.poll(position, signal),
+    /** The second unit of a project adds nothing to its backfill, and speaks for nothing in a sweep. */
+    history: async (position, signal) =>
+      position.unit.startsWith(EVERYTHING)
+        ? { event, body: writeJson([]) }
+        : ((await connection.history?.(position, signal)) ?? { event, body: writeJson([]) }),
+    sweep: async (unit, page, signal) =>
+      (unit.startsWith(EVERYTHING) ? undefined : await connection.sweep?.(unit, page, signal)) ?? NOTHING,
+  };
+}
+
+const NOTHING = { keys: [], containers: [] };

@@ -1,0 +1,69 @@
+import type { WorkItem } from '../../model/item.ts';
+import { present } from '../kit/fields.ts';
+import { read, readable } from '../kit/json.ts';
+import { identityOf } from '../kit/tracker-rows.ts';
+import type { Told } from '../kit/tracker-vendor.ts';
+import type { Options } from './options.ts';
+import * as schema from './schema.ts';
+
+/** `Sentry-Hook-Resource` of what is followed. Comments change nothing that is kept of an issue. */
+export const EVENT = 'issue';
+
+/** Pure: what an issue's webhook carries is known by its shape. */
+export function eventOf(payload: unknown): string | undefined {
+  return readable(schema.issueEvent, payload) && EVENT;
+}
+
+/**
+ * Every such event carries the issue as it was at that time, whatever happened to it. What has drifted still says which
+ * issue it is about. Throws `delivery_malformed`.
+ */
+export function told(payload: unknown, options: Options): Told {
+  const issue = readable(schema.issueEvent, payload)?.data.issue;
+  const { id, shortId: identifier, project } = issue ?? read(schema.namedIssue, payload).data.issue;
+  const named = { id, identifier, container: project ? placeOf(project) : undefined };
+  return issue ? { ...named, item: itemOf(issue, options) } : named;
+}
+
+export function placeOf({ id, slug: name }: schema.Project) {
+  return { id, name };
+}
+
+/**
+ * Sentry keeps no time of the last change: `lastSeen` is that of the last event. Two contents of one such time are doubtful,
+ * and what is fetched then decides.
+ */
+export function itemOf(found: schema.SentryIssue, options: Options): WorkItem {
+  const { id, shortId, project, status, substatus, assignedTo, culprit } = found;
+  return {
+    ...identityOf('sentry', options.host, { id, container: project.id, identifier: shortId }),
+    updatedAt: Date.parse(found.lastSeen),
+    containerName: project.slug,
+    ...present({
+      url: (found.permalink ?? found.web_url)?.split(/[?#]/, 1)[0],
+      title: found.title,
+      description: culprit === undefined ? undefined : culprit || null,
+      state: status === undefined ? undefined : STATES.get(status),
+      rawState: status && (substatus ? `${status} (${substatus})` : status),
+      type: found.type,
+      priority: found.priority,
+      labels: found.level === undefined ? undefined : [found.level],
+      assignees: assignedTo === undefined ? undefined : assignedTo === null ? [] : [nameOf(assignedTo)],
+      emails: assignedTo?.email === undefined ? undefined : { [nameOf(assignedTo)]: assignedTo.email },
+      createdAt: found.firstSeen,
+    }),
+  };
+}
+
+/** Archived is done: nobody is to work on it. When it escalates, Sentry opens it again. */
+const STATES: ReadonlyMap<string, NonNullable<WorkItem['state']>> = new Map([
+  ['unresolved', 'open'],
+  ['resolved', 'done'],
+  ['resolvedInNextRelease', 'done'],
+  ['ignored', 'done'],
+]);
+
+/** People and teams are counted apart. */
+function nameOf({ id, type }: NonNullable<schema.SentryIssue['assignedTo']>): string {
+  return type === 'team' ? `team:${id}` : id;
+}

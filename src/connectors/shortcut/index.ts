@@ -1,0 +1,44 @@
+import { parseAnswer } from '../kit/json.ts';
+import { trackerConnector } from '../kit/tracker.ts';
+import { connect } from './connect.ts';
+import { changedAt, eventOf, foundOn, itemOf, PARTS, placeOf, told } from './items.ts';
+import { options, PUBLIC_HOST, scopeOf } from './options.ts';
+import * as schema from './schema.ts';
+import { EVENT, verify } from './verify.ts';
+
+const MEBIBYTE = 1024 * 1024;
+
+/** Stories of Shortcut. */
+export const shortcut = trackerConnector({
+  ...PARTS,
+  title: 'Shortcut',
+  publicHost: PUBLIC_HOST,
+  capabilities: { pollsSince: true, workItems: true, supportsLabels: true, supportsAssignees: true },
+  largestDelivery: 5 * MEBIBYTE,
+  options,
+  host: () => PUBLIC_HOST,
+  verify,
+  eventOf,
+  unrestricted: () => options.parse({ token: 'none', teams: ['*'] }),
+  noun: 'stories',
+  container: {
+    word: 'team',
+    option: 'teams',
+    hint: 'Use a token of a member who sees the teams, or correct teams.',
+  },
+  scopeOf,
+  candidate: placeOf,
+  unitBy: 'name',
+  follows: (event) => event === EVENT,
+  told,
+  found: schema.found,
+  foundOn,
+  itemOf,
+  placeOf: ({ story, team }) => (team ? placeOf(team) : { id: story.group_id, name: '' }),
+  isJudged: ({ team }) => team !== undefined,
+  containerShape: schema.team,
+  order: 'since',
+  changedAt,
+  idsOf: (found, what) => parseAnswer(schema.swept, found, what).map(({ id }) => String(id)),
+  connect,
+});

@@ -1,0 +1,76 @@
+import type { WorkItem } from '../../model/item.ts';
+import type { Translation } from '../connector.ts';
+import { present, sorted } from '../kit/fields.ts';
+import { read, readable } from '../kit/json.ts';
+import { identityOf, referenceToTold } from '../kit/tracker-rows.ts';
+import { timeOf } from '../kit/turns.ts';
+import { PUBLIC_HOST } from './options.ts';
+import * as schema from './schema.ts';
+import { EVENT } from './verify.ts';
+
+/** What rows name a story by. */
+export const PARTS = {
+  id: 'shortcut',
+  itemId: { shape: schema.id, locator: 'storyId', gone: 'storyId' },
+  containerId: { shape: schema.uuid, locator: 'teamId', gone: 'teamId' },
+  identifier: (id: string) => `sc-${id}`,
+} as const;
+
+/**
+ * A webhook tells what changed in one or many stories, but neither their team nor the rest: each is read, and with it
+ * whether its team is followed. Throws `delivery_malformed`.
+ */
+export function told(payload: unknown): Translation | undefined {
+  const { actions } = read(schema.event, payload);
+  const stories = actions.filter(({ entity_type: type }) => type === 'story');
+  const ids = new Set(stories.map((action) => String(read(schema.storyAction, action).id)));
+  if (ids.size === 0) return undefined;
+  return { outcome: 'references', references: [...ids].map((id) => referenceToTold(PARTS, PUBLIC_HOST, { id })) };
+}
+
+/** Pure: a webhook is known by its shape. */
+export function eventOf(payload: unknown): string | undefined {
+  return readable(schema.event, payload) && EVENT;
+}
+
+export function placeOf({ id, mention_name: name, archived }: schema.Team) {
+  return { id, name: name.toLowerCase(), archived };
+}
+
+/** Stories on a page of a poll. Throws `delivery_malformed`. */
+export function foundOn(payload: unknown): readonly schema.Found[] {
+  return read(schema.list, payload).map((story) => ({ story }));
+}
+
+/** Epoch milliseconds; NaN where it cannot be read. One that was never changed has the time of its creation. */
+export function changedAt(story: unknown): number {
+  const changed = timeOf(story, 'updated_at');
+  return Number.isNaN(changed) ? timeOf(story, 'created_at') : changed;
+}
+
+export function itemOf({ story }: schema.Found): WorkItem {
+  const { description, labels, requested_by_id: author } = story;
+  const id = String(story.id);
+  return {
+    ...identityOf(PARTS.id, PUBLIC_HOST, { id, container: story.group_id, identifier: PARTS.identifier(id) }),
+    updatedAt: Date.parse(story.updated_at ?? story.created_at),
+    ...present({
+      url: story.app_url,
+      title: story.name,
+      description: description === undefined ? undefined : description || null,
+      state: stateOf(story),
+      type: story.story_type,
+      labels: sorted(labels?.map(({ name }) => name)),
+      assignees: sorted(story.owner_ids),
+      author,
+      createdAt: story.created_at,
+    }),
+  };
+}
+
+/** Archived is done: nobody is to work on it. Absent where Shortcut does not tell. */
+function stateOf({ archived, completed, started }: schema.Found['story']): WorkItem['state'] {
+  if (archived || completed) return 'done';
+  if (completed === undefined || started === undefined) return undefined;
+  return started ? 'in_progress' : 'open';
+}

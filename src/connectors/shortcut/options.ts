@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { asBase } from '../kit/addresses.ts';
+import { atLeastOne, httpsAddress, oneWord, statusName } from '../kit/options.ts';
+import type { Scope, WithNames } from '../kit/scope.ts';
+
+export const PUBLIC_HOST = 'app.shortcut.com';
+
+/** A team's id, its mention name, or a pattern over mention names. */
+const team = z
+  .string()
+  .toLowerCase()
+  .regex(/^[a-z0-9._*-]{1,100}$/, 'must be one team, by its mention name (web) or id, or a pattern (web-*, *)');
+
+export const options = z.strictObject({
+  apiUrl: httpsAddress
+    .default('https://api.app.shortcut.com/api/v3')
+    .describe('Address of the API, where it is another one: a proxy, a test.'),
+  token: oneWord(/^[\x21-\x7e]{1,1000}$/).describe('API token of a member of the workspace.'),
+  teams: atLeastOne(team, 'team').describe(
+    'Teams by mention name, by id, which survives renaming, or as patterns such as `*`. Stories without a team are not read.',
+  ),
+  exclude: z.array(team).default([]).describe('Teams to leave out, by mention name, pattern or id.'),
+  doneState: statusName(200)
+    .optional()
+    .describe('Name of the state to close stories into. Otherwise the first state of type done in their workflow.'),
+});
+
+export type Options = z.infer<typeof options>;
+
+/** Without a slash at its end. */
+export const baseOf = ({ apiUrl }: Options): string => asBase(apiUrl);
+
+export const scopeOf = ({ teams, exclude, names }: Options & WithNames): Scope => ({
+  include: teams,
+  exclude,
+  archived: false,
+  forks: false,
+  names,
+});

@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import { keep, type Shape } from '../../lib/shape.ts';
+import { absent, instant, UUID, webAddress } from '../kit/fields.ts';
+
+/**
+ * The fields that are read, and no others (SH2). Identity and time must be there; any other field that is missing,
+ * or that has become something else, is absent: it is then neither compared nor cleared.
+ */
+
+/** Numbers; the same in addresses. */
+const number = z.int().min(1);
+export const id = z.string().regex(/^[1-9]\d{0,15}$/);
+export const uuid = z.string().regex(UUID);
+const text = z.string().min(1);
+
+export const team = z.object({
+  id: uuid,
+  mention_name: z.string().regex(/^[A-Za-z0-9._-]{1,100}$/),
+  archived: absent(z.boolean()),
+});
+
+export type Team = z.infer<typeof team>;
+
+const story = z.object({
+  id: number,
+  /** The team. */
+  group_id: uuid,
+  created_at: instant,
+  /** Null where nothing was ever changed. */
+  updated_at: instant.nullish(),
+  app_url: absent(webAddress),
+  name: absent(z.string()),
+  description: absent(z.string().nullable()),
+  archived: absent(z.boolean()),
+  started: absent(z.boolean()),
+  completed: absent(z.boolean()),
+  story_type: absent(text),
+  labels: absent(z.array(z.object({ name: text }))),
+  owner_ids: absent(z.array(text)),
+  requested_by_id: absent(text),
+});
+
+/** A story as it is stored: with its team where it is still to be seen whether that is followed. */
+export const found = z.object({ story, team: team.optional() });
+
+export type Found = z.infer<typeof found>;
+
+export const page = z.array(z.unknown());
+
+/** A list of a poll. */
+export const list = z.array(story);
+
+/** What a webhook tells: one thing or many things at once. */
+export const event = z.object({
+  changed_at: z.string(),
+  actions: z.array(z.looseObject({ entity_type: z.string() })),
+});
+
+export const storyAction = z.object({ id: number });
+
+/** What a fetched one must have; a story may be without a team. */
+export const aStory = z.looseObject({ id: number, group_id: uuid.nullish() });
+
+export const swept = z.array(z.object({ id: number }));
+
+export const member = z.object({ id: text, name: z.string().catch('somebody') });
+
+export const comment = z.object({
+  id: number,
+  text: z.string().nullish(),
+  author_id: absent(text.nullable()),
+  deleted: absent(z.boolean()),
+});
+
+export type Comment = z.infer<typeof comment>;
+
+export const closing = z.object({ completed: z.boolean(), workflow_id: z.int() });
+
+export const workflow = z.object({
+  states: z.array(z.object({ id: z.int(), name: z.string(), type: z.string(), position: z.number() })),
+});
+
+export const KEPT: Shape = {
+  id: true,
+  group_id: true,
+  created_at: true,
+  updated_at: true,
+  app_url: true,
+  name: true,
+  description: true,
+  archived: true,
+  started: true,
+  completed: true,
+  story_type: true,
+  labels: { name: true },
+  owner_ids: true,
+  requested_by_id: true,
+};
+
+/** Leaves out what no schema here reads. */
+export const slim = (given: unknown): unknown => keep(given, KEPT);

@@ -1,0 +1,168 @@
+import { KEPT, type KeptRow, type KeptTable, type KeyOf, type LookedBy } from './kept-tables.ts';
+import type { AnyRow, Value } from './row-statements.ts';
+import type { RowsSeen } from './rows-seen.ts';
+import type { Scope } from './scope.ts';
+import { StoredRows } from './stored-rows.ts';
+import { flush, WrittenRows } from './written-rows.ts';
+
+/**
+ * The rows that a batch works with. They are read and written in memory, and reach the database together, so that the number of
+ * statements does not grow with the batch. Without a batch each call is a statement of its own.
+ */
+export interface KeptRows {
+  of(table: KeptTable): RowsSeen & Pick<WrittenRows, 'save' | 'remove'>;
+  /** Brings what was written to the database. */
+  flush(): Promise<void>;
+  /** Whether this is only to show what will be read. */
+  readonly isAhead?: boolean;
+}
+
+/** The rows whose column is one of these values: any number. */
+export async function rowsWhere<T extends KeptTable>(
+  query: Scope,
+  table: T,
+  column: LookedBy<T>,
+  values: readonly Value[],
+): Promise<readonly KeptRow<T>[]> {
+  if (values.length === 0) return [];
+  const rows = await (query.kept?.of(table) ?? new StoredRows(query, table)).where(column, values);
+  return rows as unknown as readonly KeptRow<T>[];
+}
+
+/** Writes whole rows over those of their keys, or adds them. */
+export async function saveRows<T extends KeptTable>(
+  query: Scope,
+  table: T,
+  rows: readonly KeptRow<T>[],
+): Promise<void> {
+  await write(query, (kept) => {
+    for (const row of rows as readonly unknown[] as readonly AnyRow[]) kept.of(table).save(row);
+  });
+}
+
+export async function removeRows<T extends KeptTable>(
+  query: Scope,
+  table: T,
+  keys: readonly KeyOf<T>[],
+): Promise<void> {
+  await write(query, (kept) => {
+    for (const key of keys as readonly unknown[] as readonly AnyRow[]) kept.of(table).remove(key);
+  });
+}
+
+async function write(query: Scope, change: (kept: KeptRows) => void): Promise<void> {
+  const kept = query.kept ?? createUnit(query);
+  change(kept);
+  if (!query.kept) await kept.flush();
+}
+
+/** What is written is in the database afterwards, where plain statements find it. */
+export async function rowsWritten(query: Scope): Promise<void> {
+  await query.kept?.flush();
+}
+
+/** A scope whose rows are kept until they are flushed. Only within one transaction. */
+export function keepRows(query: Scope): Scope {
+  const unit = createUnit(query);
+  return guarded(query, unit, (table) => {
+    if (unit.holds(table)) throw new Error(`rows of ${table} are written that have not reached the database`);
+  });
+}
+
+/**
+ * Does these one after the other, each seeing what those before it wrote. Before that all of them run ahead at the same time,
+ * to show what they read: that is read for all together. What they write there is forgotten, and so is how they end; one that
+ * would run a statement of its own is not followed further.
+ */
+export async function inOrder<Result>(
+  query: Scope,
+  works: readonly ((query: Scope) => Promise<Result>)[],
+): Promise<Result[]> {
+  if (query.kept?.isAhead) return allOf(works.map((work) => work(query)));
+  // One alone reads as much together by itself.
+  if (works.length > 1) await foresee(query, works);
+  const results: Result[] = [];
+  for (const work of works) results.push(await work(query));
+  return results;
+}
+
+/** Shows what these will read, as above. */
+export async function foresee(query: Scope, works: readonly ((query: Scope) => Promise<unknown>)[]): Promise<void> {
+  const { kept } = query;
+  if (kept === undefined || kept.isAhead || works.length === 0) return;
+  await Promise.allSettled(works.map((work) => work(aheadOf(query, kept))));
+}
+
+/** Nothing goes on when it answers, also where one failed. */
+async function allOf<Result>(running: readonly Promise<Result>[]): Promise<Result[]> {
+  await Promise.allSettled(running);
+  return Promise.all(running);
+}
+
+type Layers = KeptRows & { holds(table: string): boolean };
+
+function createUnit(query: Scope): Layers {
+  let stored = new Map<KeptTable, StoredRows>();
+  let written = new Map<KeptTable, WrittenRows>();
+  const storedOf = (table: KeptTable) => present(stored, table, () => new StoredRows(query, table));
+  return {
+    of: (table) => present(written, table, () => new WrittenRows(table, storedOf(table))),
+    holds: (table) => table in KEPT && written.get(table as KeptTable)?.isEmpty === false,
+    async flush() {
+      for (const [table, rows] of written) await flush(query, table, rows, storedOf(table));
+      // What plain statements do now is not seen here: all is read anew.
+      [stored, written] = [new Map(), new Map()];
+    },
+  };
+}
+
+function aheadOf(query: Scope, unit: KeptRows): Scope {
+  const written = new Map<KeptTable, WrittenRows>();
+  const of = (table: KeptTable) => present(written, table, () => new WrittenRows(table, unit.of(table)));
+  const stop = () => {
+    throw new Error('not followed further');
+  };
+  return guarded(query, { of, isAhead: true, flush: async () => stop() }, stop);
+}
+
+/** @param guard throws where a statement on this table may not run */
+function guarded(query: Scope, kept: KeptRows, guard: (table: string) => void): Scope {
+  return {
+    workspace: query.workspace,
+    kept,
+    get whole() {
+      for (const table of Object.keys(KEPT)) guard(table);
+      return query.whole;
+    },
+    selectFrom(table) {
+      guard(table);
+      return query.selectFrom(table);
+    },
+    selectJoined(one, other) {
+      guard(one[0]);
+      guard(other[0]);
+      return query.selectJoined(one, other);
+    },
+    selectOver: (rows) => query.selectOver(rows),
+    insertInto(table) {
+      guard(table);
+      return query.insertInto(table);
+    },
+    updateTable(table) {
+      guard(table);
+      return query.updateTable(table);
+    },
+    deleteFrom(table) {
+      guard(table);
+      return query.deleteFrom(table);
+    },
+  };
+}
+
+function present<Key, Each>(all: Map<Key, Each>, key: Key, make: () => Each): Each {
+  const found = all.get(key);
+  if (found) return found;
+  const made = make();
+  all.set(key, made);
+  return made;
+}

@@ -1,0 +1,144 @@
+import { type CompiledQuery, sql } from 'kysely';
+import { piecesOf } from '../lib/pieces.ts';
+import { KEPT, type KeptTable } from './kept-tables.ts';
+import type { Scope } from './scope.ts';
+
+/** A row of any table, and a value of any column. */
+export type AnyRow = Readonly<Record<string, Value>>;
+export type Value = string | number | null;
+
+/**
+ * Statements over many rows of one table. They are built for some numbers of rows only, so that few are built, and few prepared
+ * by the database. SQLite takes 32 766 parameters in one.
+ */
+const SIZES = [1, 4, 16, 64, 256] as const;
+const MOST = 256;
+/** Of a statement that writes, each row is a dozen parameters: to build one of 256 rows takes as long as to run many. */
+const MOST_WRITTEN = 64;
+
+/** The rows whose column is one of these values, of which there may be any number. */
+export async function readRows(
+  query: Scope,
+  table: KeptTable,
+  column: string,
+  values: readonly Value[],
+): Promise<AnyRow[]> {
+  const rows: AnyRow[] = [];
+  const wanted = column === 'workspace' ? [query.workspace] : values;
+  for (const some of piecesOf(wanted, MOST)) {
+    const statement = built(`select ${table} ${column} ${sizeOf(some)}`, () =>
+      selectOf(query, table, column, sizeOf(some)),
+    );
+    const found = await run(query, statement, [query.workspace, ...filled(some)]);
+    rows.push(...found);
+  }
+  return rows;
+}
+
+/** Adds these rows, or writes them over those with their keys. */
+export async function writeRows(query: Scope, table: KeptTable, rows: readonly AnyRow[]): Promise<void> {
+  const { columns } = KEPT[table];
+  let at = 0;
+  while (at < rows.length) {
+    // Twice the same row is nothing that a statement could be filled with: it is split instead.
+    const size = powerWithin(Math.min(rows.length - at, MOST_WRITTEN));
+    const statement = built(`insert ${table} ${size}`, () => upsertOf(query, table, size));
+    const some = rows.slice(at, at + size);
+    await run(
+      query,
+      statement,
+      some.flatMap((row) => [...columns.map((column) => row[column] as Value), query.workspace]),
+    );
+    at += size;
+  }
+}
+
+/** @param keys rows, of which the columns of the key are read */
+export async function deleteRows(query: Scope, table: KeptTable, keys: readonly AnyRow[]): Promise<void> {
+  const { key } = KEPT[table];
+  for (const some of piecesOf(keys, MOST)) {
+    const statement = built(`delete ${table} ${sizeOf(some)}`, () => deleteOf(query, table, sizeOf(some)));
+    const values = filled(some).flatMap((row) => key.map((column) => row[column] as Value));
+    await run(query, statement, [query.workspace, ...values]);
+  }
+}
+
+/** What is said of all tables is said of one of them, since no table can be a parameter of a type. */
+type Alike = 'outbox';
+
+function selectOf(query: Scope, table: KeptTable, column: string, size: number): CompiledQuery<AnyRow> {
+  return query
+    .selectFrom(table as Alike)
+    .select(KEPT[table].columns as readonly 'entity'[])
+    .where(column as 'entity', 'in', blanks(size))
+    .compile() as unknown as CompiledQuery<AnyRow>;
+}
+
+function upsertOf(query: Scope, table: KeptTable, size: number): CompiledQuery<AnyRow> {
+  const columns: readonly string[] = KEPT[table].columns;
+  const key: readonly string[] = KEPT[table].key;
+  const others = columns.filter((column) => !key.includes(column));
+  const blank = Object.fromEntries(columns.map((column) => [column, '']));
+  return query
+    .insertInto(table as Alike)
+    .values(Array.from({ length: size }, () => blank) as never)
+    .onConflict((conflict) => {
+      const known = conflict.columns(['workspace', ...key] as 'entity'[]);
+      if (others.length === 0) return known.doNothing();
+      return known.doUpdateSet(({ ref }) =>
+        Object.fromEntries(others.map((column) => [column, ref(`excluded.${column}` as 'excluded.entity')])),
+      );
+    })
+    .compile() as unknown as CompiledQuery<AnyRow>;
+}
+
+function deleteOf(query: Scope, table: KeptTable, size: number): CompiledQuery<AnyRow> {
+  const key: readonly string[] = KEPT[table].key;
+  const rows = query.deleteFrom(table as Alike);
+  const [only, ...more] = key;
+  if (more.length === 0)
+    return rows.where(only as 'entity', 'in', blanks(size)).compile() as unknown as CompiledQuery<AnyRow>;
+  const columns = sql.join(key.map((column) => sql.ref(column)));
+  const values = blanks(size).map(() => sql`(${sql.join(key)})`);
+  return rows
+    .where(sql<boolean>`(${columns}) in (values ${sql.join(values)})`)
+    .compile() as unknown as CompiledQuery<AnyRow>;
+}
+
+function blanks(size: number): string[] {
+  return Array.from({ length: size }, () => '');
+}
+
+const statements = new Map<string, CompiledQuery<AnyRow>>();
+
+function built(name: string, build: () => CompiledQuery<AnyRow>): CompiledQuery<AnyRow> {
+  const found = statements.get(name);
+  if (found) return found;
+  const statement = build();
+  statements.set(name, statement);
+  return statement;
+}
+
+async function run(
+  { whole }: Scope,
+  statement: CompiledQuery<AnyRow>,
+  parameters: readonly Value[],
+): Promise<readonly AnyRow[]> {
+  const { rows } = await whole.executeQuery<AnyRow>({ ...statement, parameters });
+  return rows;
+}
+
+function sizeOf(some: readonly unknown[]): number {
+  return SIZES.find((size) => size >= some.length) ?? MOST;
+}
+
+/** To name a row twice changes nothing. */
+function filled<Each>(some: readonly Each[]): Each[] {
+  const more = Array.from({ length: sizeOf(some) - some.length }, () => some.at(-1) as Each);
+  return [...some, ...more];
+}
+
+/** The highest power of two that is no more. */
+function powerWithin(count: number): number {
+  return 2 ** Math.floor(Math.log2(count));
+}

@@ -1,0 +1,82 @@
+import { KEPT, type KeptTable } from './kept-tables.ts';
+import { type AnyRow, deleteRows, type Value, writeRows } from './row-statements.ts';
+import { cell, nameOf, type RowsSeen } from './rows-seen.ts';
+import type { Scope } from './scope.ts';
+import type { StoredRows } from './stored-rows.ts';
+
+/** What was written over the rows below, and has not reached them. */
+export class WrittenRows implements RowsSeen {
+  readonly #table: KeptTable;
+  readonly #below: RowsSeen;
+  /** Null: removed. */
+  readonly #rows = new Map<string, AnyRow | null>();
+  /** Names of rows that have, or had, a value in a column. */
+  readonly #named = new Map<string, Map<Value, Set<string>>>();
+  /** Removed, with the columns of their keys. */
+  readonly #removed = new Map<string, AnyRow>();
+
+  constructor(table: KeptTable, below: RowsSeen) {
+    this.#table = table;
+    this.#below = below;
+  }
+
+  async where(column: string, values: readonly Value[]): Promise<readonly AnyRow[]> {
+    const below = await this.#below.where(column, values);
+    if (this.#rows.size === 0) return below;
+    const kept = below.filter((row) => !this.#rows.has(nameOf(this.#table, row)));
+    const wanted = new Set(values);
+    const names = [...wanted].flatMap((value) => [...(this.#named.get(column)?.get(value) ?? [])]);
+    const own = [...new Set(names)].map((name) => this.#rows.get(name));
+    const rows = [...kept, ...own.filter((row) => row != null)] as AnyRow[];
+    const byValue = Map.groupBy(rows, (row) => cell(row, column));
+    return [...wanted].flatMap((value) => byValue.get(value) ?? []);
+  }
+
+  save(row: AnyRow): void {
+    const name = nameOf(this.#table, row);
+    this.#rows.set(name, row);
+    this.#removed.delete(name);
+    for (const column of KEPT[this.#table].by) this.#note(column, cell(row, column), name);
+  }
+
+  remove(key: AnyRow): void {
+    const name = nameOf(this.#table, key);
+    this.#rows.set(name, null);
+    this.#removed.set(name, key);
+  }
+
+  get isEmpty(): boolean {
+    return this.#rows.size === 0;
+  }
+
+  /** In the order in which they were written first. */
+  get saved(): readonly AnyRow[] {
+    return [...this.#rows.values()].filter((row) => row !== null);
+  }
+
+  get removed(): readonly AnyRow[] {
+    return [...this.#removed.values()];
+  }
+
+  #note(column: string, value: Value, name: string): void {
+    const values = this.#named.get(column) ?? new Map<Value, Set<string>>();
+    this.#named.set(column, values);
+    const names = values.get(value) ?? new Set();
+    values.set(value, names.add(name));
+  }
+}
+
+/** Brings to the database what was written over its rows. What stands there as it is, is not written. */
+export async function flush(query: Scope, table: KeptTable, written: WrittenRows, stored: StoredRows): Promise<void> {
+  const { columns } = KEPT[table];
+  const isOther = (row: AnyRow) => {
+    const before = stored.get(nameOf(table, row));
+    return before === undefined || columns.some((column) => before[column] !== row[column]);
+  };
+  await deleteRows(
+    query,
+    table,
+    written.removed.filter((key) => !stored.isAbsent(key)),
+  );
+  await writeRows(query, table, written.saved.filter(isOther));
+}

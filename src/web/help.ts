@@ -1,0 +1,64 @@
+import { readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join, posix } from 'node:path';
+import type { Server } from '../http/server.ts';
+import { documentOf, sendPage } from './document.ts';
+import { html, type Markup } from './html.ts';
+
+/** The folder of the program: `config/` and `src/` are in every installation, the image too. */
+const PROGRAM = join(import.meta.dirname, '../..');
+
+/** Address below `/help/` and file, relative to the program. */
+const PAGES: ReadonlyMap<string, string> = new Map([
+  ['configuration', 'config/README.md'],
+  ['operating', 'config/operating.md'],
+  ['reference', 'config/reference.md'],
+  ['workspace-api', 'src/workspace/contract.md'],
+  ...readdirSync(join(PROGRAM, 'src/connectors'), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name !== 'kit')
+    .map(({ name }) => [`connector-${name}`, `src/connectors/${name}/README.md`] as const),
+]);
+
+const ADDRESSES: ReadonlyMap<string, string> = new Map([...PAGES].map(([name, file]) => [file, `/help/${name}`]));
+
+/** Where the page of an error code stands. */
+export function helpOf(code: string): string {
+  return `/help/reference#${code}`;
+}
+
+/** The pages that come with the program, for everybody: they hold nothing of this installation. */
+export function helpRoutes(server: Server): void {
+  const rendered = new Map<string, Markup>();
+  server.get('/help', { config: { door: 'public' } }, (_request, reply) => reply.redirect('/help/'));
+  server.get('/help/', { config: { door: 'public' } }, (_request, reply) => sendPage(reply, CONTENTS));
+  server.get<{ Params: { page: string } }>('/help/:page', { config: { door: 'public' } }, async (request, reply) => {
+    const { page } = request.params;
+    const file = PAGES.get(page);
+    if (file === undefined) return reply.callNotFound();
+    const made = rendered.get(page) ?? (await pageOf(file));
+    rendered.set(page, made);
+    return sendPage(reply, made);
+  });
+}
+
+const CONTENTS = documentOf(
+  'worksync: help',
+  html`<h1>Help</h1>
+<ul>${[...PAGES.keys()].map((name) => html`<li><a href="/help/${name}">${name.replaceAll('-', ' ')}</a></li>\n`)}</ul>`,
+);
+
+async function pageOf(file: string): Promise<Markup> {
+  const text = await readFile(join(PROGRAM, file), 'utf8');
+  // Few ever look: what renders is loaded for whoever does.
+  const { renderMarkdown } = await import('./markdown.ts');
+  const body = renderMarkdown(text, { linkOf: (href) => addressOf(file, href) });
+  return documentOf(`worksync: ${file}`, html`<p><a href="/help/">Help</a></p>\n${body}`);
+}
+
+/** A link of a page, as it leads from `/help/`; undefined where the target comes with the sources only. */
+function addressOf(file: string, href: string): string | undefined {
+  if (/^https?:\/\//.test(href) || href.startsWith('#')) return href;
+  const [path = '', anchor] = href.split('#');
+  const address = ADDRESSES.get(posix.join(posix.dirname(file), path));
+  return address === undefined || anchor === undefined ? address : `${address}#${anchor}`;
+}

@@ -1,0 +1,132 @@
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { ConnectorProfile, Exchange } from './profile.ts';
+
+const API = '/api/v3';
+const SEARCH = `${API}/stories/search`;
+const STORY = `${API}/stories/318`;
+const TEAM_ID = '5c2b1f0a-7d3e-4b8a-9c11-2a3b4c5d6e7f';
+const TEAM = `${API}/groups/${TEAM_ID}`;
+const DAY = 24 * 60 * 60_000;
+/** The watermark less the overlap of ten minutes. */
+const SINCE = Date.UTC(2026, 0, 1, 11, 50);
+const PAGES = 4;
+
+const fixture = (name: string) =>
+  readFileSync(new URL(`../../../src/connectors/shortcut/fixtures/${name}.json`, import.meta.url), 'utf8');
+const { story } = JSON.parse(fixture('stories.get')) as { story: object };
+const team = { id: TEAM_ID, mention_name: 'web', archived: false };
+
+function sign(body: Buffer, secret: string) {
+  return { 'payload-signature': createHmac('sha256', secret).update(body).digest('hex') };
+}
+
+const iso = (time: number) => new Date(time).toISOString();
+
+/** Each of four days holds two stories; the last has no end. */
+function page(number: number): Exchange {
+  const start = SINCE + (number - 1) * DAY;
+  const stories = [1, 2].map((hour) => ({
+    ...story,
+    id: 10 * number + hour,
+    updated_at: iso(start + hour * 3_600_000),
+  }));
+  const until = number < PAGES ? { updated_at_end: iso(start + DAY) } : {};
+  return {
+    method: 'POST',
+    path: SEARCH,
+    sent: { group_id: TEAM_ID, includes_description: true, updated_at_start: iso(start), ...until },
+    body: JSON.stringify(stories),
+  };
+}
+
+const first: Exchange = { method: 'POST', path: SEARCH };
+const member: Exchange = { path: `${API}/member`, body: JSON.stringify({ id: 'm', name: 'sync' }) };
+
+export const profile: ConnectorProfile = {
+  id: 'shortcut',
+  options: { token: 'token-contract', teams: [TEAM_ID] },
+  origin: 'https://api.app.shortcut.com',
+  webhook: {
+    signatureHeader: 'payload-signature',
+    required: [],
+    sign,
+    vector: {
+      // Computed outside this program.
+      secret: 'shh',
+      body: '{"a":1}',
+      headers: { 'payload-signature': 'dfb8cf3fc9778c70386e30f5e0776d37f9ee9c8756d3cbd7df0902150644358d' },
+    },
+    forgeries(body, secret) {
+      const hex = sign(body, secret)['payload-signature'];
+      const sha1 = createHmac('sha1', secret).update(body).digest('hex');
+      return {
+        'a digest with its method': { 'payload-signature': `sha256=${hex}` },
+        'another method': { 'payload-signature': sha1 },
+        'upper case': { 'payload-signature': hex.toUpperCase() },
+        'a digest that is too short': { 'payload-signature': hex.slice(2) },
+        'the header of before': { 'clubhouse-signature': hex },
+      };
+    },
+  },
+  fixtures: [
+    { file: 'story.updated', source: 'webhook', event: 'webhook', outcome: 'references' },
+    { file: 'story.several', source: 'webhook', event: 'webhook', outcome: 'references' },
+    { file: 'epic.updated', source: 'webhook', event: 'webhook', outcome: 'ignored', reason: 'event_not_followed' },
+    { file: 'stories.list', source: 'poll', event: 'stories.list', outcome: 'items' },
+    { file: 'stories.get', source: 'fetch', event: 'stories.get', outcome: 'items' },
+    { file: 'stories.hook', source: 'fetch', event: 'stories.judged', outcome: 'items' },
+    {
+      file: 'stories.hook.other-team',
+      source: 'fetch',
+      event: 'stories.judged',
+      outcome: 'ignored',
+      reason: 'team_not_in_scope',
+    },
+    { file: 'stories.gone', source: 'fetch', event: 'stories.gone', outcome: 'items' },
+  ],
+  about: [
+    'changed_at',
+    'actions',
+    ...[0, 1, 2, 3].flatMap((at) => ['', '.id', '.entity_type'].map((part) => `actions.${at}${part}`)),
+  ],
+  tests: [],
+  poll: {
+    unit: TEAM_ID,
+    watermark: '2026-01-01T12:00:00.000Z',
+    walk: [1, 2, 3, 4].map(page),
+    items: 8,
+    newest: '2026-01-04T13:50:00.000Z',
+    first,
+    foreignNext: { ...first, body: JSON.stringify({ data: [story], next: 'https://evil.example/stories' }) },
+  },
+  fetch: {
+    kind: 'work_item',
+    reference: { storyId: '318', teamId: TEAM_ID },
+    found: [{ path: STORY, body: JSON.stringify(story) }],
+    gone: [
+      { path: STORY, status: 404 },
+      { path: TEAM, body: JSON.stringify(team) },
+    ],
+    hidden: [
+      { path: STORY, status: 404 },
+      { path: TEAM, status: 404 },
+    ],
+    unjudged: {
+      reference: { storyId: '318', isFollowed: 'unknown' },
+      found: [
+        { path: STORY, body: JSON.stringify(story) },
+        { path: TEAM, body: JSON.stringify(team) },
+      ],
+      missing: [{ path: STORY, status: 404 }],
+    },
+  },
+  limits: {
+    '429 with retry-after': { answer: { status: 429, headers: { 'retry-after': '90' }, body: '' }, atLeast: 90_000 },
+    '429 with nothing said': { answer: { status: 429, body: '' }, atLeast: 60_000 },
+  },
+  check: {
+    good: [member, { path: TEAM, body: JSON.stringify(team) }],
+    refused: [{ ...member, status: 401, body: '' }],
+  },
+};

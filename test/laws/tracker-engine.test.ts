@@ -1,0 +1,220 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Connection, Connector } from '../../src/connectors/connector.ts';
+import type { Order } from '../../src/connectors/kit/walk.ts';
+import { asSyncError } from '../../src/errors/sync-error.ts';
+import { afterPage, positionOf, walkOf } from '../../src/intake/position.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import type { ItemKey, WorkItem } from '../../src/model/item.ts';
+import type { PollState } from '../../src/store/polls.ts';
+import { ModelTracker, modelConnector } from '../support/model-tracker.ts';
+import { createTravellingClock } from '../support/travelling-clock.ts';
+
+/**
+ * The tracker engine over a vendor in memory, with the positions that intake keeps. Whatever happens there while pages are
+ * read, and wherever a walk is broken off: what was open at the first walk, or changed since, is known in the end as it
+ * is; what is gone is known to be gone; and what is hidden is never called gone.
+ */
+
+const { signal } = new AbortController();
+const UNIT = '1';
+const HOUR = 3_600_000;
+
+type Step =
+  | { do: 'write'; id: number; done: boolean; lag: number }
+  | { do: 'move'; id: number; lag: number }
+  | { do: 'delete'; id: number }
+  | { do: 'rename' }
+  | { do: 'hide' }
+  | { do: 'wait'; ms: number }
+  /** One page; its position is lost with the process where it `breaks`. */
+  | { do: 'poll'; breaks: boolean };
+
+const id = fc.integer({ min: 1, max: 9 });
+const lag = fc.constantFrom(0, 0, 2_000, 9 * 60_000);
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('write' as const), id, done: fc.boolean(), lag }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('move' as const), id, lag }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('delete' as const), id }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('rename' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('hide' as const) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('wait' as const),
+      ms: fc.constantFrom(400, 1_500, 60_000, 480_000, 900_000),
+    }),
+  },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('poll' as const), breaks: fc.boolean() }) },
+);
+
+class World {
+  readonly model = new ModelTracker();
+  readonly held = new Map<ItemKey, WorkItem>();
+  private state: PollState = {};
+  private readonly connector: Connector<{ projects: string[] }>;
+  private readonly connection: Connection;
+
+  constructor(order: Order) {
+    this.connector = modelConnector(this.model, order);
+    const http = { request: () => Promise.reject(new Error('no request')), close: async () => {} };
+    const clock = { ...createTravellingClock(), now: () => this.model.now };
+    this.connection = this.connector.connect({ projects: [UNIT] }, { http, clock, logger: silentLogger });
+  }
+
+  /** One page. Resolves with whether the walk ended, or could not be read. */
+  async poll(breaks = false): Promise<boolean> {
+    const walk = walkOf(this.state, this.model.now);
+    try {
+      const page = await this.connection.poll(positionOf(UNIT, this.state, walk), signal);
+      if (page.outcome !== 'page') return true;
+      this.take(page.event, page.body);
+      if (!breaks) this.state = afterPage(this.state, walk, page, '', this.model.now);
+      return page.next === undefined;
+    } catch (thrown) {
+      if (asSyncError(thrown).code !== 'not_found') throw thrown;
+      return true;
+    }
+  }
+
+  /** Fetches what is held and was not listed, as sweeps do. */
+  async sweep(): Promise<void> {
+    const keys = new Set<ItemKey>();
+    for (let page: string | undefined; ; ) {
+      const swept = await this.connection.sweep?.(UNIT, page, signal);
+      for (const key of swept?.keys ?? []) keys.add(key);
+      page = swept?.next;
+      if (page === undefined) break;
+    }
+    for (const item of this.held.values()) if (!item.gone && !keys.has(item.key)) await this.fetch(item);
+  }
+
+  async fetch(item: WorkItem): Promise<void> {
+    const { event, body } = await this.connection.fetch(this.connector.reference(item), signal);
+    this.take(event, body);
+  }
+
+  private take(event: string, body: Buffer): void {
+    const translation = this.connector.translate({ source: 'poll', event, body }, { projects: [UNIT] });
+    if (translation.outcome !== 'items') throw new Error(translation.outcome);
+    for (const item of translation.items as readonly WorkItem[]) {
+      const known = this.held.get(item.key);
+      if (!known || item.updatedAt >= known.updatedAt) this.held.set(item.key, item);
+    }
+  }
+
+  async run(given: Step): Promise<void> {
+    const { model } = this;
+    if (given.do === 'write') model.write(given.id, { done: given.done, title: String(model.now) }, given.lag);
+    else if (given.do === 'move') model.write(given.id, { project: 2 }, given.lag);
+    else if (given.do === 'delete' && model.item(given.id)) model.write(given.id, { isGone: true }, 0);
+    else if (given.do === 'rename') model.names.set(1, `one-${model.now}`);
+    else if (given.do === 'hide') model.turn(1);
+    else if (given.do === 'wait') model.now += given.ms;
+    else if (given.do === 'poll') await this.poll(given.breaks);
+  }
+
+  /** Until two walks have ended at rest, and everything is listed. */
+  async rest(): Promise<void> {
+    this.model.hidden.clear();
+    this.model.now += HOUR;
+    for (let ended = 0; ended < 2; ) {
+      this.model.now += 1_000;
+      if (await this.poll()) ended++;
+    }
+  }
+}
+
+const orders: readonly Order[] = ['since', 'newest first', 'fixed'];
+
+/** Found by the law: a first walk that stood still for two hours began anew, and what was done meanwhile stayed open. */
+const write = (id: number, done: boolean): Step => ({ do: 'write', id, done, lag: 0 });
+const STOOD_STILL: [Step[], Step[]] = [
+  [write(2, false), write(3, false), write(1, false)],
+  [{ do: 'wait', ms: 900_000 }, { do: 'wait', ms: 900_000 }, { do: 'wait', ms: 1_860_000 }, write(1, true)],
+];
+
+describe.each(orders)('a vendor that lists %s', (order) => {
+  const world = fc.array(step, { minLength: 5, maxLength: 60 });
+
+  it('tells in the end of everything that was open at first or changed since, as it is', async () => {
+    await fc.assert(
+      fc.asyncProperty(world, world, async (before, steps) => {
+        const given = new World(order);
+        for (const each of before) if (each.do !== 'poll') await given.run(each);
+        given.model.hidden.clear();
+        given.model.now += HOUR;
+        const began = given.model.now;
+        await given.poll();
+        for (const each of steps) await given.run(each);
+        await given.rest();
+        for (const item of given.model.items()) {
+          if (item.project !== 1 || (item.done && item.updated < began)) continue;
+          const held = given.held.get(keyOf(item.id));
+          expect(held).toMatchObject({
+            title: item.title,
+            state: item.done ? 'done' : 'open',
+            updatedAt: item.updated,
+          });
+        }
+      }),
+      { numRuns: 300, examples: [STOOD_STILL] },
+    );
+  });
+
+  it('loses nobody from a first walk whose pages are counted, while items are done under it', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 8 }), async (done) => {
+        const given = new World(order);
+        given.model.isCounted = true;
+        for (let each = 1; each <= 9; each++) given.model.write(each, { title: 'open' }, 0);
+        given.model.now += HOUR;
+        for (const each of done) {
+          await given.poll();
+          given.model.now += 1_000;
+          given.model.write(each, { done: true }, 0);
+        }
+        while (!(await given.poll()));
+        expect(given.held.size).toBe(9);
+      }),
+    );
+  });
+
+  it('has gone what is gone, and nothing else, after a sweep', async () => {
+    await fc.assert(
+      fc.asyncProperty(world, async (steps) => {
+        const given = new World(order);
+        for (const each of steps) await given.run(each);
+        await given.rest();
+        await given.sweep();
+        const there = new Map(given.model.items().map((item) => [keyOf(item.id), item.project]));
+        for (const { key, gone, containerId } of given.held.values()) {
+          expect(gone ?? false).toBe(!there.has(key));
+          if (!gone) expect(containerId).toBe(String(there.get(key)));
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('never calls gone what is hidden', async () => {
+    await fc.assert(
+      fc.asyncProperty(world, async (steps) => {
+        const given = new World(order);
+        for (const each of steps) await given.run(each);
+        await given.rest();
+        given.model.hidden.add(1).add(2);
+        for (const item of [...given.held.values()].filter(({ gone }) => !gone)) {
+          const error = await given.fetch(item).then(() => undefined, asSyncError);
+          expect(error?.code).toBe('not_found');
+        }
+        await expect(given.sweep()).rejects.toMatchObject({ code: 'not_found' });
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+function keyOf(number: number): ItemKey {
+  return `model:model:issue:${number}`;
+}

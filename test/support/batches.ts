@@ -1,0 +1,84 @@
+import type { Translation } from '../../src/connectors/connector.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import type { DeliverySource } from '../../src/model/delivery.ts';
+import type { Item } from '../../src/model/item.ts';
+import { applyBatch } from '../../src/reconcile/batch.ts';
+import type { Source } from '../../src/reconcile/context.ts';
+import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
+import { PLAIN } from '../../src/reconcile/link-rules/intent.ts';
+import { createRules } from '../../src/reconcile/rules.ts';
+import type { Translated } from '../../src/reconcile/translate.ts';
+import type { Answer } from '../../src/store/answers.ts';
+import type { Scope } from '../../src/store/scope.ts';
+
+/** Deliveries that are translated already, for batches of reconcile over a real database. */
+
+export const START = Date.UTC(2026, 0, 5, 9);
+
+const CODE = sourceOf('code', 'github');
+export const TRACKER = sourceOf('tracker', 'jira');
+
+const SOURCES = new Map([CODE, TRACKER].map((source) => [source.connection, source]));
+
+const RULES = createRules({
+  ...{ trailers: ['Task'], links: [], users: {}, grammars: [], documents: true },
+  addresses: ['https://app.example.com/workspace'],
+  triage: [{ when: { type: ['Bug'] }, create: 'bug', title: '{title}', labels: [], since: 0 }],
+});
+
+const NO_LIMITS = { removals: 1e9, creations: 1e9, repairs: 1e9 };
+
+function sourceOf(connection: string, connector: string): Source {
+  return {
+    connection,
+    vendor: { id: connector, publicHost: 'github.com', capabilities: { pullRequests: true } },
+    mirror: true,
+    grammar: PLAIN,
+    writeBack: { comment: true, close: true },
+    translate: () => ({ outcome: 'ignored', reason: 'translated already' }),
+    reference: ({ kind, key }) => ({ kind, key, locator: {} }),
+  };
+}
+
+/** Takes these over, so many seconds after the start. */
+export async function takeBatch(
+  query: Scope,
+  batch: readonly Translated[],
+  seconds: number,
+  again: readonly string[] = [],
+): Promise<void> {
+  const moment = { now: START + seconds * 1_000, usedShare: 0 };
+  const surroundings = {
+    sources: SOURCES,
+    horizon: keyHorizon([]),
+    logger: silentLogger,
+    rules: RULES,
+    guard: NO_LIMITS,
+  };
+  await applyBatch(query, batch, moment, surroundings, again);
+}
+
+export function said(source: Source, translation: Translation, by: DeliverySource = 'webhook'): Translated {
+  return { delivery: deliveryOf(source.connection, by), source, translation };
+}
+
+export function saidOf(item: Item, by: DeliverySource = 'webhook'): Translated {
+  return said(item.kind === 'pull_request' ? CODE : TRACKER, { outcome: 'items', items: [item] }, by);
+}
+
+export function answered(
+  action: Answer['action'],
+  body: unknown,
+  { entity = '', seconds = 0 }: { readonly entity?: string; readonly seconds?: number } = {},
+): Translated {
+  const answer = { action, entity, sentAt: START + seconds * 1_000, body };
+  return { delivery: deliveryOf('workspace', 'answer'), answer };
+}
+
+function deliveryOf(connection: string, source: DeliverySource): Translated['delivery'] {
+  const stored = { body: Buffer.alloc(0), unpacked_length: null };
+  return {
+    ...{ id: 1, connection, source, event: 'event', body: stored.body, receivedAt: START },
+    ...{ attempts: 0, bytes: 0, stored },
+  };
+}

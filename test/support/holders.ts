@@ -1,0 +1,207 @@
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  Kysely,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely';
+import { onTestFinished } from 'vitest';
+import type { Holder } from '../../src/lease/holder.ts';
+import { createSharedHolder } from '../../src/lease/shared-holder.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { type Installation, openInstallationFile } from '../../src/store/installation.ts';
+import { timeOf } from '../../src/store/leases.ts';
+import type { Schema } from '../../src/store/tables.ts';
+import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
+
+/** One process of several: its timers and its answers of the database reach it only while it lives and is awake. */
+export interface Member {
+  readonly name: string;
+  readonly holder: Holder;
+  isAlive(): boolean;
+  isAwake(): boolean;
+  /** Ends it as `kill -9` does. */
+  kill(): void;
+  /** As SIGSTOP and SIGCONT do: time passes meanwhile, and its own timers go off late. */
+  sleep(): void;
+  wake(): void;
+  /** What it holds and trusts at this moment, also asleep or dead: what it would do if it went on now. */
+  trusts(): readonly string[];
+}
+
+/** Several processes over one database in this one, on one travelling clock. */
+export interface Cluster {
+  readonly clock: TravellingClock;
+  readonly installation: Installation;
+  /** Statements that the database ran. */
+  readonly statements: string[];
+  readonly workspaces: readonly string[];
+  join(name: string): Promise<Member>;
+  members(): readonly Member[];
+  /** Called for each statement that begins. */
+  onStatement(call: (statement: string) => void): void;
+  /** Moves the clock of the database, and no other. */
+  jumpStore(ms: number): void;
+}
+
+type Way = 'there' | 'back';
+
+/** @param latency milliseconds that the next statement, or its answer, is on the way */
+export async function openCluster(
+  workspaces: readonly string[],
+  latency: (member: string, way: Way) => number = () => 0,
+): Promise<Cluster> {
+  const clock = createTravellingClock();
+  const statements: string[] = [];
+  const calls: ((statement: string) => void)[] = [];
+  const installation = await openInstallationFile({
+    file: ':memory:',
+    random: systemRandom(),
+    onStatement(statement) {
+      statements.push(statement);
+      for (const call of calls) call(statement);
+    },
+  });
+  onTestFinished(() => installation.close());
+  let ahead = 0;
+  const storeTime = timeOf({ now: () => clock.now() + ahead });
+  const members: Member[] = [];
+
+  async function join(name: string): Promise<Member> {
+    const { life, database, after } = createLife(clock, installation, (way) => latency(name, way));
+    const holder = createSharedHolder({
+      ...{ database, after, storeTime, address: `http://${name}`, logger: silentLogger },
+      passed: () => clock.elapsed(),
+      // Processes are listed by their ids: in these tests, by their names.
+      random: namedFirst(name),
+    });
+    const member: Member = {
+      ...{ name, holder, ...life },
+      trusts: () => workspaces.filter((workspace) => holder.leaseOf(workspace)?.isTrusted()),
+    };
+    members.push(member);
+    void holder.want(workspaces);
+    await clock.advance(0);
+    return member;
+  }
+
+  return {
+    ...{ clock, installation, statements, workspaces, join },
+    members: () => members,
+    onStatement: (call) => void calls.push(call),
+    jumpStore: (ms) => void (ahead += ms),
+  };
+}
+
+function namedFirst(name: string) {
+  const random = systemRandom();
+  let isFirst = true;
+  return {
+    ...random,
+    uuid() {
+      const uuid = isFirst ? name : random.uuid();
+      isFirst = false;
+      return uuid;
+    },
+  };
+}
+
+/**
+ * The clock and the database as a process sees them that may fall asleep, or die, between any two steps; each statement takes
+ * its time to get there, and its answer to come back.
+ */
+function createLife(clock: TravellingClock, installation: Installation, latency: (way: Way) => number) {
+  let isAlive = true;
+  let isAsleep = false;
+  let late: (() => void)[] = [];
+
+  const whenAwake = (call: () => void): void => {
+    if (!isAlive) return;
+    if (isAsleep) late.push(call);
+    else call();
+  };
+  const after = (ms: number, call: () => void) => clock.after(ms, () => whenAwake(call));
+  const onTheWay = (way: Way) =>
+    new Promise<void>((resolve) => {
+      const ms = latency(way);
+      if (ms === 0) whenAwake(resolve);
+      else after(ms, resolve);
+    });
+  async function distantly<Result>(work: () => Promise<Result>): Promise<Result> {
+    await onTheWay('there');
+    const result = await work();
+    await onTheWay('back');
+    return result;
+  }
+  const connection: DatabaseConnection = {
+    executeQuery: <Row>(statement: CompiledQuery) =>
+      distantly(() => installation.query.executeQuery(statement)) as Promise<QueryResult<Row>>,
+    streamQuery: () => {
+      throw new Error('nothing is streamed here');
+    },
+  };
+  const database: Pick<Installation, 'query' | 'commit'> = {
+    query: new Kysely<Schema>({ dialect: dialectOver(connection) }),
+    commit: (work) => distantly(() => installation.commit(work)),
+  };
+  return {
+    database,
+    after,
+    life: {
+      isAlive: () => isAlive,
+      isAwake: () => isAlive && !isAsleep,
+      kill: () => void (isAlive = false),
+      sleep: () => void (isAsleep = true),
+      wake() {
+        isAsleep = false;
+        const calls = late;
+        late = [];
+        for (const call of calls) whenAwake(call);
+      },
+    },
+  };
+}
+
+const nothing = async (): Promise<void> => undefined;
+
+function dialectOver(connection: DatabaseConnection): Dialect {
+  return {
+    createAdapter: () => new SqliteAdapter(),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createIntrospector: (query) => new SqliteIntrospector(query),
+    createDriver: () => ({
+      ...{ init: nothing, releaseConnection: nothing, destroy: nothing },
+      ...{ beginTransaction: nothing, commitTransaction: nothing, rollbackTransaction: nothing },
+      acquireConnection: async () => connection,
+    }),
+  };
+}
+
+/** Commits as a stage does that began with the lease it has had since: throws where the fence keeps it out. */
+export async function commitUnder(
+  { commit }: Pick<Installation, 'commit'>,
+  fence: ((transaction: Parameters<Parameters<typeof commit>[0]>[0]) => Promise<void>) | undefined,
+  work: (transaction: Parameters<Parameters<typeof commit>[0]>[0]) => Promise<void>,
+): Promise<void> {
+  await commit(async (transaction) => {
+    await fence?.(transaction);
+    await work(transaction);
+  });
+}
+
+/** Who holds a workspace by the rows, and since how many holders. */
+export function leaseRow(
+  { query }: Installation,
+  workspace: string,
+): Promise<Pick<Schema['leases'], 'epoch' | 'incarnation'>> {
+  return query
+    .selectFrom('leases')
+    .innerJoin('workspaces', 'workspaces.id', 'leases.workspace')
+    .select(['leases.epoch', 'leases.incarnation'])
+    .where('workspaces.name', '=', workspace)
+    .executeTakeFirstOrThrow();
+}
