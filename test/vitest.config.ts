@@ -1,6 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
+/** Milliseconds. */
+const HANGS = 600_000;
+
 export default defineConfig({
   test: {
     root: `${import.meta.dirname}/..`,
@@ -10,8 +13,10 @@ export default defineConfig({
     // Vitest leaves one core free for itself, which of two is half; and many tests wait for processes of their own.
     maxWorkers: Math.max(2, availableParallelism()),
     setupFiles: ['test/support/vendor-requests/setup.ts'],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // No limit of time decides a test; these end what hangs, also beside twenty busy processes.
+    testTimeout: HANGS,
+    hookTimeout: HANGS,
+    expect: { poll: { timeout: HANGS, interval: 20 } },
     env: { TZ: 'UTC' },
   },
 });

@@ -148,4 +148,4 @@ test('a daemon that is restarted every ten minutes does all its work of 15 minut
   expect(counts['tasks']?.size).toBeGreaterThanOrEqual(96);
   expect(forge.asked.filter((each) => each.startsWith('redeliver')).length).toBeGreaterThanOrEqual(96);
   expect(forge.asked).toContain('sweep app 1');
-}, 240_000);
+});

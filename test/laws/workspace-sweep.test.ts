@@ -462,9 +462,7 @@ type Step = {
   readonly do: 'edit' | 'sweep' | 'send' | 'answer' | 'reconcile' | 'fetch' | 'connections' | 'kill' | 'turn';
 };
 
-it('whenever each of them comes, and whenever the process dies, they end as the table says', {
-  timeout: 120_000,
-}, async () => {
+it('whenever each of them comes, and whenever the process dies, they end as the table says', async () => {
   const steps = fc.array(
     fc.record({
       do: fc.constantFrom<Step['do'][]>(

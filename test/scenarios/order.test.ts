@@ -83,9 +83,7 @@ async function records() {
 }
 
 describe('six events of one pull request', () => {
-  it('in all 720 orders, while nothing is sent, end in the provider’s state with one write each', {
-    timeout: 120_000,
-  }, async () => {
+  it('in all 720 orders, while nothing is sent, end in the provider’s state with one write each', async () => {
     const { fetched } = await openWorld();
     const orders = permutations(EVENTS);
     expect(orders).toHaveLength(720);

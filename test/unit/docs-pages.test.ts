@@ -98,7 +98,7 @@ describe('the pages', () => {
     expect((await worksync(['workspace', 'serve', '--help'])).code).toBe(0);
     const elsewhere = found(ALL, /(?:src\/main\.ts|worksync --|`worksync) ([a-z]+)/g);
     expect(elsewhere.filter((name) => !commands.includes(name))).toEqual([]);
-  }, 60_000);
+  });
 
   it('explain codes that exist', () => {
     const codes = rows(section(OPERATING, '### Troubleshooting')).flatMap((cells) => found(cells[1] ?? '', /`(\w+)`/g));
@@ -180,35 +180,31 @@ describe('config/examples', () => {
     GITHUB_INSTALLATION_ID: '2',
   };
 
-  it.each(files)(
-    '%s starts as it is, once its variables are set',
-    async (file) => {
-      const scratch = mkdtempSync(join(tmpdir(), 'worksync-docs-'));
-      try {
-        const key = join(scratch, 'key.pem');
-        writeFileSync(key, privateKey(), { mode: 0o600 });
-        // The workspace and the provider cannot be reached from here; the configuration is what counts.
-        const data = join(scratch, 'data');
-        const named = found(read(`config/examples/${file}`), /\$\{(\w+)\}/g).filter(
-          (name) => name !== 'GITHUB_PRIVATE_KEY',
-        );
-        const secrets = Object.fromEntries(named.map((name) => [name, 'a-secret-of-sixteen-or-more']));
-        const env = { ...secrets, ...values, GITHUB_PRIVATE_KEY_FILE: key, WORKSYNC_DATA: data };
-        const { code, stdout, stderr } = await worksync(['check', '--json', '--config', `config/examples/${file}`], {
-          env,
-        });
-        expect(stderr).toBe('');
-        expect(code).toBeLessThan(2);
-        expect(JSON.parse(stdout.split('\n')[0] ?? '')).toMatchObject({
-          level: 'ok',
-          message: expect.stringContaining('is valid'),
-        });
-      } finally {
-        rmSync(scratch, { recursive: true, force: true });
-      }
-    },
-    60_000,
-  );
+  it.each(files)('%s starts as it is, once its variables are set', async (file) => {
+    const scratch = mkdtempSync(join(tmpdir(), 'worksync-docs-'));
+    try {
+      const key = join(scratch, 'key.pem');
+      writeFileSync(key, privateKey(), { mode: 0o600 });
+      // The workspace and the provider cannot be reached from here; the configuration is what counts.
+      const data = join(scratch, 'data');
+      const named = found(read(`config/examples/${file}`), /\$\{(\w+)\}/g).filter(
+        (name) => name !== 'GITHUB_PRIVATE_KEY',
+      );
+      const secrets = Object.fromEntries(named.map((name) => [name, 'a-secret-of-sixteen-or-more']));
+      const env = { ...secrets, ...values, GITHUB_PRIVATE_KEY_FILE: key, WORKSYNC_DATA: data };
+      const { code, stdout, stderr } = await worksync(['check', '--json', '--config', `config/examples/${file}`], {
+        env,
+      });
+      expect(stderr).toBe('');
+      expect(code).toBeLessThan(2);
+      expect(JSON.parse(stdout.split('\n')[0] ?? '')).toMatchObject({
+        level: 'ok',
+        message: expect.stringContaining('is valid'),
+      });
+    } finally {
+      rmSync(scratch, { recursive: true, force: true });
+    }
+  });
 });
 
 function privateKey(): string {

@@ -48,6 +48,6 @@ test('the thread ends when it has nothing to do', async () => {
   const before = threads();
   const host = openHost(50);
   await host.run('work', ample);
-  await expect.poll(threads, { timeout: 30_000 }).toBe(before);
+  await expect.poll(threads).toBe(before);
   expect(await host.run('more', ample)).toBe('more');
 });
