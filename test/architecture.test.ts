@@ -28,7 +28,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'write-back': [...PURE, 'store', 'connectors/connector.ts'],
   learn: [...PURE, 'http', 'store', 'workspace'],
   gateway: [...PURE, 'http', 'store', 'workspace', 'learn'],
-  web: [...PURE, 'http', 'store'],
+  operator: ['*'],
+  web: ['*'],
   'workspace-service': [...PURE, 'http', 'workspace/contract.ts', 'connectors/connector.ts'],
 };
 
@@ -47,7 +48,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@octokit/webhooks': ['connectors/github', 'demo'],
   'universal-github-app-jwt': ['connectors/github'],
   htmlparser2: ['connectors/azure-boards'],
-  zod: ['config', 'connectors', 'workspace', 'workspace-service', 'reconcile', 'daemon/admin-bodies.ts'],
+  zod: ['config', 'connectors', 'workspace', 'workspace-service', 'reconcile', 'web/admin-bodies.ts'],
   re2js: ['lib/pattern.ts'],
   yaml: ['config'],
   'fastest-levenshtein': ['lib'],

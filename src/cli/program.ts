@@ -7,7 +7,7 @@ import { keepAlive } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
 import { createLogger } from '../observe/logger.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
-import type { Status } from '../web/status.ts';
+import type { Status } from '../operator/status.ts';
 import type { Reached } from '../workspace-service/service.ts';
 import { addBackfill } from './backfill.ts';
 import { check, describeFindings } from './check.ts';

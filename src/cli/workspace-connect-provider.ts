@@ -3,11 +3,11 @@ import { createVariables } from '../config/interpolate.ts';
 import { environment } from '../config/options.ts';
 import { secretKeyOf } from '../config/secret-key.ts';
 import { connectors } from '../connectors/registry.ts';
-import { unknownName } from '../daemon/unknown-name.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { isPrivateHost } from '../http/private-ranges.ts';
 import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
+import { unknownName } from '../operator/unknown-name.ts';
 import { type Exit, print, type Setting } from './setting.ts';
 
 const VARIABLE = 'WORKSYNC_PROVIDER_TOKEN';

@@ -27,6 +27,12 @@ import type { Job, Scheduler, Timetable } from '../lib/scheduler.ts';
 import type { Stage } from '../lib/stage.ts';
 import { phaseOf } from '../lib/stagger.ts';
 import type { Binding } from '../model/names.ts';
+import {
+  type ConfiguredConnection,
+  describeWorkspace,
+  type WorkspaceParts,
+  type WorkspaceStatus,
+} from '../operator/status.ts';
 import { createOutbox, type Outbox } from '../outbox/outbox.ts';
 import { sweepJobs as sweepWorkspaceJobs } from '../outbox/sweep-jobs.ts';
 import type { Sources } from '../reconcile/context.ts';
@@ -41,12 +47,6 @@ import { keepRedeliveryCursors } from '../store/redeliveries.ts';
 import { readStatus, type StoredStatus } from '../store/status.ts';
 import { holdsTask } from '../store/tasks.ts';
 import { createThrottle, type KeyRefusal, type Throttle } from '../throttle/throttle.ts';
-import {
-  type ConfiguredConnection,
-  describeWorkspace,
-  type WorkspaceParts,
-  type WorkspaceStatus,
-} from '../web/status.ts';
 import type { Send, WorkspaceClient } from '../workspace/client.ts';
 import { apiOverrides } from '../workspace/contract.ts';
 import { createWriteBack } from '../write-back/write-back.ts';
@@ -61,7 +61,7 @@ import {
   passOn,
   throughThrottle,
   trusting,
-} from './workspace-door.ts';
+} from './workspace-send.ts';
 import { workspaceReceiver } from './workspace-webhooks.ts';
 
 /** Where the workspace's API is, and with which key it is asked. */

@@ -1,8 +1,4 @@
-import type { BackfillStatus } from '../store/backfills.ts';
-import type { ChangeRow, DeliveryRow, Failure, GoneItem } from '../store/status.ts';
-import { documentOf } from './document.ts';
-import { helpOf } from './help.ts';
-import { html, type Markup } from './html.ts';
+import { bytes, count, counted, duration } from '../lib/quantities.ts';
 import type {
   BrokenWorkspace,
   ConnectionStatus,
@@ -10,9 +6,14 @@ import type {
   WindowStatus,
   WorkspaceState,
   WorkspaceStatus,
-} from './status.ts';
-import type { Verdict } from './verdict.ts';
-import { bytes, count, counted, duration, when } from './words.ts';
+} from '../operator/status.ts';
+import type { Verdict } from '../operator/verdict.ts';
+import type { BackfillStatus } from '../store/backfills.ts';
+import type { ChangeRow, DeliveryRow, Failure, GoneItem } from '../store/status.ts';
+import { documentOf } from './document.ts';
+import { helpOf } from './help.ts';
+import { html, type Markup } from './html.ts';
+import { when } from './moment.ts';
 
 /** Seconds between two loads of the page. */
 const REFRESH = 10;

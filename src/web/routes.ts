@@ -4,11 +4,11 @@ import { piecesOf } from '../lib/pieces.ts';
 import { createQueue } from '../lib/queue.ts';
 import { nextTurn } from '../lib/turn.ts';
 import { type Access, reaches } from '../model/access.ts';
+import { type Status, verdictOf, type WorkspaceStatus } from '../operator/status.ts';
 import { sendPage } from './document.ts';
 import { callerOf } from './door.ts';
 import { setBroken, setGauges } from './gauges.ts';
 import { statusPage } from './page.ts';
-import { type Status, verdictOf, type WorkspaceStatus } from './status.ts';
 
 export interface WebDeps {
   /** Names of components and reason codes: all that `/readyz` tells. */

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { answerQuestion } from '../../src/daemon/questions.ts';
+import { answerQuestion } from '../../src/operator/questions.ts';
 import type { Fault, Faults } from '../../src/workspace-service/faults.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { createForge, type Forge, type ForgePull, forgeItem, pulls } from '../support/forge.ts';

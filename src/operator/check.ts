@@ -1,7 +1,7 @@
 import type { Finding } from '../connectors/connector.ts';
+import type { Partition } from '../daemon/partition.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import { checkHooks } from './hooks.ts';
-import type { Partition } from './partition.ts';
 
 /** Milliseconds that the quota may keep the workspace from being asked. */
 const LONGEST_WAIT = 10_000;

@@ -1,4 +1,4 @@
-import type { Partition } from './partition.ts';
+import type { Partition } from '../daemon/partition.ts';
 import { unknownName } from './unknown-name.ts';
 
 /** Milliseconds that a vendor may take over all names of a connection. */

@@ -4,10 +4,10 @@ import { SyncError } from '../errors/sync-error.ts';
 import { checkInWorker } from '../lib/integrity.ts';
 import { systemRandom } from '../lib/random.ts';
 import { copyDatabase } from '../lib/sqlite.ts';
+import { ownDataFolder } from '../store/data-folder.ts';
 import { findWorkspace, forgetWorkspace } from '../store/forget.ts';
 import { INSTALLATION_FILE, type Installation, openInstallation } from '../store/installation.ts';
 import { keptBeforeRestore, restoreAll, restoreWorkspace } from '../store/restore.ts';
-import { ownDataFolder } from './data-folder.ts';
 import { unknownName } from './unknown-name.ts';
 
 /**

@@ -1,9 +1,9 @@
 import type { Finding, HookState } from '../connectors/connector.ts';
+import type { Partition } from '../daemon/partition.ts';
+import { webhookUrlOf } from '../daemon/sources.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import { isSilent } from '../intake/hook-watch.ts';
-import type { Partition } from './partition.ts';
-import { webhookUrlOf } from './sources.ts';
 import { unknownName } from './unknown-name.ts';
 
 /** Milliseconds that a vendor may take over all hooks of a connection. */

@@ -1,5 +1,5 @@
 import { CODES } from '../errors/codes.ts';
-import { counted } from './words.ts';
+import { counted } from '../lib/quantities.ts';
 
 /**
  * ok        everything goes on by itself.

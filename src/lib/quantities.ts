@@ -1,5 +1,3 @@
-import { html, type Markup } from './html.ts';
-
 const UNITS = [
   ['day', 86_400_000],
   ['h', 3_600_000],
@@ -14,14 +12,6 @@ export function duration(ms: number): string {
     if (count > 0) return unit === 'day' && count > 1 ? `${count} days` : `${count} ${unit}`;
   }
   return '0 s';
-}
-
-/** A moment, told from `now`; its exact time is in the tooltip. */
-export function when(at: number | null, now: number): Markup {
-  if (at === null) return html`<span class="none">–</span>`;
-  const iso = new Date(at).toISOString();
-  const words = at > now ? `in ${duration(at - now)}` : `${duration(now - at)} ago`;
-  return html`<time datetime="${iso}" title="${iso}">${now - at < 1_000 && at <= now ? 'just now' : words}</time>`;
 }
 
 /** `1,234`. Small numbers, which are most, need no language. */

@@ -1,6 +1,6 @@
+import type { Partition } from '../daemon/partition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { drained } from './drain.ts';
-import type { Partition } from './partition.ts';
 
 export interface OnceResult {
   readonly workspace: string;

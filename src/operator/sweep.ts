@@ -1,7 +1,7 @@
+import type { Partition } from '../daemon/partition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { SWEEP } from '../outbox/sweep-jobs.ts';
 import { countListed, openSweep, readSweeps, type SweepReport } from '../store/workspace-sweeps.ts';
-import type { Partition } from './partition.ts';
 
 export interface SweepProgress {
   /** The round that runs, else the last one; null where there never was one. */

@@ -1,12 +1,15 @@
+import type { Partition } from '../daemon/partition.ts';
+import type { Workspaces } from '../daemon/workspaces.ts';
 import type { ErrorCode } from '../errors/codes.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reaches } from '../model/access.ts';
+import { checkAll } from '../operator/check.ts';
+import { forget } from '../operator/data.ts';
+import { pollOnce } from '../operator/once.ts';
+import { answerQuestion, isQuestion } from '../operator/questions.ts';
 import type { Installation } from '../store/installation.ts';
-import { callerOf } from '../web/door.ts';
-import { linkPath } from '../web/login.ts';
-import type { Sessions } from '../web/sessions.ts';
 import type { ApiRequest, ApiResponse } from '../workspace/client.ts';
 import {
   apiRequest,
@@ -18,12 +21,9 @@ import {
   nothing,
   QUESTION_BODIES,
 } from './admin-bodies.ts';
-import { checkAll } from './check.ts';
-import { forget } from './data-upkeep.ts';
-import { pollOnce } from './once.ts';
-import type { Partition } from './partition.ts';
-import { answerQuestion, isQuestion } from './questions.ts';
-import type { Workspaces } from './workspaces.ts';
+import { callerOf } from './door.ts';
+import { linkPath } from './login.ts';
+import type { Sessions } from './sessions.ts';
 
 /**
  * What commands beside a running daemon ask of it, so that they spend its quota and not their own. They show the token
@@ -33,7 +33,7 @@ import type { Workspaces } from './workspaces.ts';
  * workspace, when it is done;
  * `POST /admin/workspaces/<name>/requests?patience=<milliseconds>` sends one request to the workspace in the interactive
  * lane and answers with its answer, the body in base64, or with a failure;
- * `POST /admin/workspaces/<name>/questions/<question>` answers one of `questions.ts`, or 422 with a failure;
+ * `POST /admin/workspaces/<name>/questions/<question>` answers one of `operator/questions.ts`, or 422 with a failure;
  * `GET` and `POST /admin/workspaces/<name>/gateway-tokens` list and create gateway tokens, `POST …/revoke` revokes one;
  * `POST /admin/login-links` answers `{"path"}`, which logs one browser in, with no more rights than the caller has;
  * `POST /admin/forget` deletes the rows of a workspace that is not open, and answers how many there were;

@@ -1,7 +1,7 @@
+import type { Partition } from '../daemon/partition.ts';
 import { asSyncError } from '../errors/sync-error.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
-import type { WorkspaceStatus } from '../web/status.ts';
-import type { Partition } from './partition.ts';
+import type { WorkspaceStatus } from './status.ts';
 
 /** How often the state is looked at while waiting, milliseconds. */
 const LOOK_EVERY = 50;

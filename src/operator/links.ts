@@ -1,3 +1,4 @@
+import type { Partition } from '../daemon/partition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { entity } from '../model/change.ts';
 import type { ItemKey } from '../model/item.ts';
@@ -14,7 +15,6 @@ import { itemsNaming } from '../store/mentions.ts';
 import { dropDifference, findChange } from '../store/outbox.ts';
 import type { Scope } from '../store/scope.ts';
 import { existingTasks, tasksByKeys } from '../store/tasks.ts';
-import type { Partition } from './partition.ts';
 
 /** A thing that people name by its address, its key, or what they call it. */
 interface Named {

@@ -1,13 +1,13 @@
+import type { Partition } from '../daemon/partition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type HeldClass, heldChanges, releaseHeld } from '../store/guard.ts';
 import { quarantined, retryQuarantined } from '../store/inbox.ts';
 import { backfillProgress, endBackfill, startBackfill } from './backfill.ts';
 import { hookStates, installHooks, LONGEST_INSTALL, LONGEST_LOOK } from './hooks.ts';
 import { explainLinks, linkAdded, linkRemoved, linkTarget, linkToRemove } from './links.ts';
-import { rebindNames } from './names.ts';
-import type { Partition } from './partition.ts';
 import { applyPlan, showPlan } from './plan.ts';
 import { describeQuota } from './quota.ts';
+import { rebindNames } from './rebind.ts';
 import { startSweep, sweepProgress } from './sweep.ts';
 
 /**

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { WorkspaceConfig } from '../config/schema.ts';
+import type { Partition } from '../daemon/partition.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import { differenceOf, digestOf, firstDue, type PlanDifference, type PlanDigest, readPlan } from '../outbox/plan.ts';
@@ -10,7 +11,6 @@ import { readMeta, writeMeta } from '../store/meta.ts';
 import { countWaiting, hurry, waitingByLane } from '../store/outbox.ts';
 import type { Scope } from '../store/scope.ts';
 import { isStuck } from './drain.ts';
-import type { Partition } from './partition.ts';
 
 /** What would be written, and how long that takes. */
 export interface ShownPlan {

@@ -1,8 +1,8 @@
+import type { Partition } from '../daemon/partition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { LANES, type Lane } from '../model/lane.ts';
 import { waitingByLane } from '../store/outbox.ts';
 import type { Throttle } from '../throttle/throttle.ts';
-import type { Partition } from './partition.ts';
 
 /** The quota of one workspace as it is now, and when what waits will have been sent. Times are epoch milliseconds. */
 export interface QuotaReport extends Omit<ReturnType<Throttle['snapshot']>, 'waiting'> {
