@@ -50,7 +50,7 @@ export function addConnectProvider(workspace: Command, setting: Setting, exit: E
       checkAddress(host, apiUrl);
       const token = readToken(given, setting);
       const place = { file, secretKey: readKey(setting), clock: systemClock(), random: systemRandom() };
-      const { connectProviderBeside } = await import('../workspace-service/beside.ts');
+      const { connectProviderBeside } = await import('../workspace-service/access/beside.ts');
       const connected = await connectProviderBeside(place, { workspaceId, user, provider, host, apiUrl, token });
       print(
         json

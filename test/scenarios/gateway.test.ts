@@ -7,7 +7,7 @@ import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
 import { createWorkspaceClient } from '../../src/workspace/client.ts';
 import { createSend } from '../../src/workspace/transport.ts';
-import type { Faults } from '../../src/workspace-service/faults.ts';
+import type { Faults } from '../../src/workspace-service/http/faults.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { createWeather, type Weather } from '../support/weather.ts';

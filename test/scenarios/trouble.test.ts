@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
 import { blankEntity, saveEntity } from '../../src/store/entities.ts';
 import { addDifference } from '../../src/store/outbox.ts';
-import type { Fault } from '../../src/workspace-service/faults.ts';
+import type { Fault } from '../../src/workspace-service/http/faults.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { type Arrival, createWeather, errorAnswer, type Weather } from '../support/weather.ts';

@@ -9,9 +9,9 @@ import { systemRandom } from '../../src/lib/random.ts';
 import { noSteps } from '../../src/lib/steps.ts';
 import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace/client.ts';
 import { type Cancellable, createSend } from '../../src/workspace/transport.ts';
-import type { StartCredentials } from '../../src/workspace-service/administration.ts';
-import type { Faults } from '../../src/workspace-service/faults.ts';
-import type { Quota } from '../../src/workspace-service/quota.ts';
+import type { StartCredentials } from '../../src/workspace-service/access/administration.ts';
+import type { Faults } from '../../src/workspace-service/http/faults.ts';
+import type { Quota } from '../../src/workspace-service/http/quota-windows.ts';
 import {
   createWorkspaceService,
   type WorkspaceService,
