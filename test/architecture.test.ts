@@ -57,6 +57,12 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   'close-with-grace': ['cli'],
 };
 
+/**
+ * Rooms whose files bear the name of one noun: a command, the use case behind it, the contract of the workspace API, and the
+ * reference service that answers by it. Each of them may have one file of a name; nobody else has one of that name.
+ */
+const NOUN_ROOMS = ['cli', 'operator', 'workspace/contract', 'workspace-service'];
+
 /** What connectors share. */
 const KIT = 'connectors/kit';
 
@@ -121,7 +127,31 @@ function isOwner(path: string, owners: readonly string[]): boolean {
   return owners.some((owner) => path === owner || path.startsWith(`${owner}/`));
 }
 
+/** The room by which a name may be told from the same name elsewhere; undefined where a name must be the only one. */
+function nounRoomOf(path: string): string | undefined {
+  return NOUN_ROOMS.find((room) => path.startsWith(`${room}/`));
+}
+
+function baseOf(path: string): string {
+  return path.split('/').at(-1) as string;
+}
+
 describe('architecture', () => {
+  it('gives each file name one meaning', () => {
+    // A vendor's folder has the files that every vendor's has, and the kit what those of one name share.
+    const vendors = FILES.filter(({ path }) => path.startsWith('connectors/') && vendorFolder(path) !== KIT);
+    const roles = new Set(vendors.map(({ path }) => baseOf(path)));
+    const others = FILES.filter((file) => !vendors.includes(file))
+      .map(({ path }) => path)
+      .filter((path) => vendorFolder(path) !== KIT || !roles.has(baseOf(path)));
+    const same = [...Map.groupBy(others, baseOf).values()].filter((paths) => paths.length > 1);
+    const wrong = same.filter((paths) => {
+      const rooms = paths.map(nounRoomOf);
+      return rooms.includes(undefined) || new Set(rooms).size < rooms.length;
+    });
+    expect(wrong).toEqual([]);
+  });
+
   it('has a row for every folder of src', () => {
     const folders = new Set(FILES.map(({ path }) => folderOf(path)));
     expect([...folders].filter((folder) => !(folder in MAY_IMPORT))).toEqual([]);

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { daemonOptions, environment, type Flags } from '../config/options.ts';
+import { daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
 import { endAllSessions } from '../operator/end-sessions.ts';
 import { findOwner } from '../store/data-folder.ts';
 import { askOwner, hasOwner } from './owner.ts';

@@ -1,5 +1,5 @@
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import { createHttpClient, type HttpAnswer, type HttpClient } from '../http/client.ts';
+import { createHttpClient, type HttpAnswer, type HttpClient } from '../http/http-client.ts';
 import { systemClock } from '../lib/clock.ts';
 import { silentMeter } from '../lib/meter.ts';
 import { noSteps } from '../lib/steps.ts';

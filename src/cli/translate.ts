@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import { type JsonSchema, schemaOf } from '../config/generate.ts';
+import { type JsonSchema, schemaOf } from '../config/generated-files.ts';
 import type { Connector, Translation } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import { JsonError, parseJson } from '../http/json.ts';
+import { JsonError, parseJson } from '../http/parse-json.ts';
 import type { DeliverySource } from '../model/delivery.ts';
 import type { Item } from '../model/item.ts';
 import { unknownName } from '../operator/unknown-name.ts';

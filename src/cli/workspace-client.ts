@@ -5,7 +5,7 @@ import { clientOver } from '../daemon/workspace-send.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { unknownName } from '../operator/unknown-name.ts';
 import type { Forwarded } from '../web/admin-routes.ts';
-import type { WorkspaceClient } from '../workspace/client.ts';
+import type { WorkspaceClient } from '../workspace/typed-client.ts';
 import { askOwner, hasOwner, refusal } from './owner.ts';
 import { type PatienceFlags, patienceOf, patiently, SILENCE } from './patience.ts';
 import type { Session } from './session.ts';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
+import { environment } from '../config/daemon-options.ts';
 import { createVariables } from '../config/interpolate.ts';
-import { environment } from '../config/options.ts';
 import { secretKeyOf } from '../config/secret-key.ts';
 import { connectors } from '../connectors/registry.ts';
 import { SyncError } from '../errors/sync-error.ts';

@@ -1,19 +1,19 @@
 import { CODES } from '../errors/codes.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
-import type { HttpClient } from '../http/client.ts';
+import type { HttpClient } from '../http/http-client.ts';
 import type { Learn } from '../learn/learn.ts';
 import type { Lease } from '../lease/holder.ts';
 import type { Clock } from '../lib/clock.ts';
 import { duration } from '../lib/quantities.ts';
 import { withoutEnd } from '../lib/text.ts';
 import type { Lane } from '../model/lane.ts';
-import type { SendContext } from '../outbox/door.ts';
+import type { SendContext } from '../outbox/send-context.ts';
 import type { Slot, SlotAnswer, Throttle } from '../throttle/throttle.ts';
-import { createWorkspaceClient, type Send, type WorkspaceClient } from '../workspace/client.ts';
 import { API_VERSION, apiOverrides, VERSION_HEADER } from '../workspace/contract.ts';
 import type { ReadLarge } from '../workspace/large-answers.ts';
 import { createSend } from '../workspace/transport.ts';
+import { createWorkspaceClient, type Send, type WorkspaceClient } from '../workspace/typed-client.ts';
 
 export interface DoorOptions {
   readonly http: HttpClient;

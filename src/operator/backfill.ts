@@ -2,7 +2,7 @@ import type { Partition } from '../daemon/partition.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
 import { askBackfill, type BackfillStatus, readBackfills, stopBackfill } from '../store/backfills.ts';
-import { countBackfilled } from '../store/outbox.ts';
+import { countBackfilled } from '../store/outbox-rows.ts';
 import { type Admission, admissionOf } from './quota.ts';
 import { unknownName } from './unknown-name.ts';
 

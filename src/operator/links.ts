@@ -3,18 +3,18 @@ import type { Clock } from '../lib/clock.ts';
 import { entity } from '../model/change.ts';
 import type { ItemKey } from '../model/item.ts';
 import { isAutomatic } from '../model/link.ts';
+import type { KnownLink } from '../reconcile/evaluate-links.ts';
 import { type ExplainedItem, explainItem } from '../reconcile/explain.ts';
-import { nameOf, normalUrl } from '../reconcile/link-rules/names.ts';
-import type { KnownLink } from '../reconcile/links.ts';
-import { appendAnswer } from '../store/answers.ts';
+import { nameOf, normalUrl } from '../reconcile/link-rules/item-names-of.ts';
+import { existingTasks, tasksByKeys } from '../store/cached-tasks.ts';
 import { blankEntity, type EntityRow, findEntity, json, linksOfTask, saveEntity } from '../store/entities.ts';
 import { itemsAtUrl, itemsCalled } from '../store/find-items.ts';
 import { itemsNamed } from '../store/item-names.ts';
 import { existingItems, findItem, readFields } from '../store/items.ts';
 import { itemsNaming } from '../store/mentions.ts';
-import { dropDifference, findChange } from '../store/outbox.ts';
-import type { Scope } from '../store/scope.ts';
-import { existingTasks, tasksByKeys } from '../store/tasks.ts';
+import { dropDifference, findChange } from '../store/outbox-rows.ts';
+import { appendAnswer } from '../store/workspace-answers.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 
 /** A thing that people name by its address, its key, or what they call it. */
 interface Named {

@@ -3,13 +3,20 @@ import type { WorkspaceConfig } from '../config/schema.ts';
 import type { Partition } from '../daemon/partition.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
-import { differenceOf, digestOf, firstDue, type PlanDifference, type PlanDigest, readPlan } from '../outbox/plan.ts';
+import {
+  differenceOf,
+  digestOf,
+  firstDue,
+  type PlanDifference,
+  type PlanDigest,
+  readPlan,
+} from '../outbox/planned-writes.ts';
 import { rulesLookedBy } from '../reconcile/look-again.ts';
-import type { Action } from '../store/answers.ts';
 import { firstReadsDone } from '../store/list-reads.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
-import { countWaiting, hurry, waitingByLane } from '../store/outbox.ts';
-import type { Scope } from '../store/scope.ts';
+import { countWaiting, hurry, waitingByLane } from '../store/outbox-rows.ts';
+import type { Action } from '../store/workspace-answers.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 import { isStuck } from './drain.ts';
 
 /** What would be written, and how long that takes. */

@@ -1,6 +1,6 @@
 import type { Partition } from '../daemon/partition.ts';
 import type { Clock } from '../lib/clock.ts';
-import { type HeldClass, heldChanges, releaseHeld } from '../store/guard.ts';
+import { type HeldClass, heldChanges, releaseHeld } from '../store/held-changes.ts';
 import { quarantined, retryQuarantined } from '../store/inbox.ts';
 import { backfillProgress, endBackfill, startBackfill } from './backfill.ts';
 import { hookStates, installHooks, LONGEST_INSTALL, LONGEST_LOOK } from './hooks.ts';

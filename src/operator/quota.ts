@@ -1,7 +1,7 @@
 import type { Partition } from '../daemon/partition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { LANES, type Lane } from '../model/lane.ts';
-import { waitingByLane } from '../store/outbox.ts';
+import { waitingByLane } from '../store/outbox-rows.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 
 /** The quota of one workspace as it is now, and when what waits will have been sent. Times are epoch milliseconds. */

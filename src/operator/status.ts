@@ -1,4 +1,4 @@
-import type { ConnectionActivity, StoredStatus } from '../store/status.ts';
+import type { ConnectionActivity, StoredStatus } from '../store/stored-status.ts';
 import { type Judgement, judge, type Verdict, worst } from './verdict.ts';
 
 /**

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { SyncError } from '../errors/sync-error.ts';
-import { JsonError, parseJson } from '../http/json.ts';
+import { JsonError, parseJson } from '../http/parse-json.ts';
 import type { ServerRequest } from '../http/server.ts';
 import type { Asked, Question } from '../operator/questions.ts';
-import { HELD_CLASSES } from '../store/guard.ts';
-import type { ApiRequest } from '../workspace/client.ts';
+import { HELD_CLASSES } from '../store/held-changes.ts';
 import { ROUTES, type RouteName } from '../workspace/contract.ts';
+import type { ApiRequest } from '../workspace/typed-client.ts';
 
 /** The body of a question to the daemon. Throws `body_invalid`, which names every place that is wrong. */
 export function bodyOf<Body>({ body }: Pick<ServerRequest, 'body'>, schema: z.ZodType<Body>): Body {

@@ -10,7 +10,8 @@ import { forget } from '../operator/data.ts';
 import { pollOnce } from '../operator/once.ts';
 import { answerQuestion, isQuestion } from '../operator/questions.ts';
 import type { Installation } from '../store/installation.ts';
-import type { ApiRequest, ApiResponse } from '../workspace/client.ts';
+import type { ApiRequest, ApiResponse } from '../workspace/typed-client.ts';
+import { callerOf } from './access-control.ts';
 import {
   apiRequest,
   bodyOf,
@@ -21,13 +22,12 @@ import {
   nothing,
   QUESTION_BODIES,
 } from './admin-bodies.ts';
-import { callerOf } from './door.ts';
-import { linkPath } from './login.ts';
+import { linkPath } from './login-routes.ts';
 import type { Sessions } from './sessions.ts';
 
 /**
  * What commands beside a running daemon ask of it, so that they spend its quota and not their own. They show the token
- * that the daemon left for them; see `web/door.ts`.
+ * that the daemon left for them; see `web/access-control.ts`.
  *
  * `POST /admin/check` answers a list of findings; `POST /admin/once?patience=<milliseconds>` one result for each
  * workspace, when it is done;

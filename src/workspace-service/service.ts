@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { SyncError } from '../errors/sync-error.ts';
-import { createHttpClient } from '../http/client.ts';
+import { createHttpClient } from '../http/http-client.ts';
 import { createOrigins } from '../http/origin.ts';
 import { PRIVATE_RANGES } from '../http/private-ranges.ts';
 import { listen, type ServerRequest } from '../http/server.ts';

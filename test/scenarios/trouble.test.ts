@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
 import { blankEntity, saveEntity } from '../../src/store/entities.ts';
-import { addDifference } from '../../src/store/outbox.ts';
+import { addDifference } from '../../src/store/outbox-rows.ts';
 import type { Fault } from '../../src/workspace-service/http/faults.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';

@@ -5,7 +5,7 @@ import {
   verdictOf,
   type WorkspaceParts,
 } from '../../src/operator/status.ts';
-import type { StoredStatus } from '../../src/store/status.ts';
+import type { StoredStatus } from '../../src/store/stored-status.ts';
 
 export const NOW = Date.UTC(2026, 10, 20, 12, 0, 0);
 const MINUTE = 60_000;

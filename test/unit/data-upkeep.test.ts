@@ -10,7 +10,7 @@ import { type Installation, openInstallation } from '../../src/store/installatio
 import { register, takeLeases } from '../../src/store/leases.ts';
 import { readLedger } from '../../src/store/ledger.ts';
 import { writeMeta } from '../../src/store/meta.ts';
-import { addSession } from '../../src/store/sessions.ts';
+import { addSession } from '../../src/store/session-rows.ts';
 import { numbersOf } from '../../src/store/workspace-numbers.ts';
 import { openBook } from '../../src/throttle/book.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';

@@ -6,8 +6,8 @@ import { patternText } from '../../src/lib/pattern.ts';
 import type { Grammar, Intent } from '../../src/model/grammar.ts';
 import type { WorkItem } from '../../src/model/item.ts';
 import { intentOf } from '../../src/reconcile/link-rules/intent.ts';
+import { namesOfItem } from '../../src/reconcile/link-rules/item-names-of.ts';
 import { createLinkRules, type LinkRulesInput } from '../../src/reconcile/link-rules/link-rules.ts';
-import { namesOfItem } from '../../src/reconcile/link-rules/names.ts';
 import { proseOf } from '../../src/reconcile/link-rules/prose.ts';
 import { pull, workItem } from '../support/items.ts';
 

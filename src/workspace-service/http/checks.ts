@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { JsonError, parseJson } from '../../http/json.ts';
+import { JsonError, parseJson } from '../../http/parse-json.ts';
 import { API_VERSION, type Route, VERSION_HEADER } from '../../workspace/contract.ts';
 import { ApiError, invalid } from './api-error.ts';
 

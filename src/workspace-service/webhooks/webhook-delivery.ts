@@ -1,5 +1,5 @@
 import { asSyncError } from '../../errors/sync-error.ts';
-import type { HttpClient } from '../../http/client.ts';
+import type { HttpClient } from '../../http/http-client.ts';
 import { isSuccess } from '../../http/semantics.ts';
 import type { Bell } from '../../lib/bell.ts';
 import type { Cancel, Clock } from '../../lib/clock.ts';
