@@ -28,7 +28,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'write-back': [...PURE, 'store', 'connectors/connector.ts'],
   learn: [...PURE, 'http', 'store', 'workspace'],
   gateway: [...PURE, 'http', 'store', 'workspace', 'learn'],
-  web: [...PURE, 'http', 'store'],
+  operator: ['*'],
+  web: ['*'],
   'workspace-service': [...PURE, 'http', 'workspace/contract.ts', 'connectors/connector.ts'],
 };
 
@@ -47,7 +48,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   '@octokit/webhooks': ['connectors/github', 'demo'],
   'universal-github-app-jwt': ['connectors/github'],
   htmlparser2: ['connectors/azure-boards'],
-  zod: ['config', 'connectors', 'workspace', 'workspace-service', 'reconcile', 'daemon/admin-bodies.ts'],
+  zod: ['config', 'connectors', 'workspace', 'workspace-service', 'reconcile', 'web/admin-bodies.ts'],
   re2js: ['lib/pattern.ts'],
   yaml: ['config'],
   'fastest-levenshtein': ['lib'],
@@ -55,6 +56,12 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   commander: ['cli'],
   'close-with-grace': ['cli'],
 };
+
+/**
+ * Rooms whose files bear the name of one noun: a command, the use case behind it, the contract of the workspace API, and the
+ * reference service that answers by it. Each of them may have one file of a name; nobody else has one of that name.
+ */
+const NOUN_ROOMS = ['cli', 'operator', 'workspace/contract', 'workspace-service'];
 
 /** What connectors share. */
 const KIT = 'connectors/kit';
@@ -120,7 +127,31 @@ function isOwner(path: string, owners: readonly string[]): boolean {
   return owners.some((owner) => path === owner || path.startsWith(`${owner}/`));
 }
 
+/** The room by which a name may be told from the same name elsewhere; undefined where a name must be the only one. */
+function nounRoomOf(path: string): string | undefined {
+  return NOUN_ROOMS.find((room) => path.startsWith(`${room}/`));
+}
+
+function baseOf(path: string): string {
+  return path.split('/').at(-1) as string;
+}
+
 describe('architecture', () => {
+  it('gives each file name one meaning', () => {
+    // A vendor's folder has the files that every vendor's has, and the kit what those of one name share.
+    const vendors = FILES.filter(({ path }) => path.startsWith('connectors/') && vendorFolder(path) !== KIT);
+    const roles = new Set(vendors.map(({ path }) => baseOf(path)));
+    const others = FILES.filter((file) => !vendors.includes(file))
+      .map(({ path }) => path)
+      .filter((path) => vendorFolder(path) !== KIT || !roles.has(baseOf(path)));
+    const same = [...Map.groupBy(others, baseOf).values()].filter((paths) => paths.length > 1);
+    const wrong = same.filter((paths) => {
+      const rooms = paths.map(nounRoomOf);
+      return rooms.includes(undefined) || new Set(rooms).size < rooms.length;
+    });
+    expect(wrong).toEqual([]);
+  });
+
   it('has a row for every folder of src', () => {
     const folders = new Set(FILES.map(({ path }) => folderOf(path)));
     expect([...folders].filter((folder) => !(folder in MAY_IMPORT))).toEqual([]);

@@ -14,7 +14,7 @@ import {
   type Task,
   type Translated,
   type TranslateTask,
-} from './tasks.ts';
+} from './thread-tasks.ts';
 
 /**
  * Reads what is too large for the main thread, or not to be trusted with it. Throws what the reading throws, and `over_budget`

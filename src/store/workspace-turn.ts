@@ -1,6 +1,6 @@
 import { json } from './entities.ts';
 import { readMeta, writeMeta } from './meta.ts';
-import type { Scope, Sql } from './scope.ts';
+import type { Scope, Sql } from './workspace-scope.ts';
 
 /**
  * Links of work items and attached documents stand in no list: they are read one after the other, a task or a document at a time.

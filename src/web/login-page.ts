@@ -1,5 +1,5 @@
-import { documentOf } from './document.ts';
 import { html, type Markup } from './html.ts';
+import { documentOf } from './html-document.ts';
 
 /** Asks for a token, for those who did not come by a link. */
 export function loginPage(problem?: string): Markup {

@@ -13,7 +13,7 @@ import {
 import { dirname, join } from 'node:path';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { checkIntegrity } from '../../src/daemon/integrity.ts';
+import { checkIntegrity } from '../../src/daemon/integrity-job.ts';
 import { type CheckFile, checkInWorker } from '../../src/lib/integrity.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';

@@ -3,7 +3,12 @@ import { createServer as createHttpServer, type IncomingMessage, type ServerResp
 import { type AddressInfo, connect, createServer as createNetServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { SyncError } from '../../src/errors/sync-error.ts';
-import { createHttpClient, type HttpClient, type HttpClientOptions, type HttpRequest } from '../../src/http/client.ts';
+import {
+  createHttpClient,
+  type HttpClient,
+  type HttpClientOptions,
+  type HttpRequest,
+} from '../../src/http/http-client.ts';
 import { createServer } from '../../src/http/server.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
-import type { Translated } from '../../src/reconcile/translate.ts';
+import type { Translated } from '../../src/reconcile/translate-deliveries.ts';
 import { keepRows } from '../../src/store/kept-rows.ts';
 import { KEPT, type KeptTable } from '../../src/store/kept-tables.ts';
-import type { Scope } from '../../src/store/scope.ts';
+import type { Scope } from '../../src/store/workspace-scope.ts';
 import { answered, saidOf, takeBatch } from '../support/batches.ts';
 import { pull, workItem } from '../support/items.ts';
 import { type OpenedStore, openStore } from '../support/store.ts';

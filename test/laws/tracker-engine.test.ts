@@ -6,7 +6,7 @@ import { asSyncError } from '../../src/errors/sync-error.ts';
 import { afterPage, positionOf, walkOf } from '../../src/intake/position.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { ItemKey, WorkItem } from '../../src/model/item.ts';
-import type { PollState } from '../../src/store/polls.ts';
+import type { PollState } from '../../src/store/poll-states.ts';
 import { ModelTracker, modelConnector } from '../support/model-tracker.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 

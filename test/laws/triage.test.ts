@@ -9,14 +9,14 @@ import { type Prepared, prepareNext } from '../../src/outbox/prepare.ts';
 import { recover, settle, settleFailure } from '../../src/outbox/settle.ts';
 import { applyBatch } from '../../src/reconcile/batch.ts';
 import type { Source } from '../../src/reconcile/context.ts';
+import { createRules } from '../../src/reconcile/item-rules.ts';
 import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
-import { createRules } from '../../src/reconcile/rules.ts';
-import { translateAll } from '../../src/reconcile/translate.ts';
+import { translateAll } from '../../src/reconcile/translate-deliveries.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
+import { allTaskKeys } from '../../src/store/cached-tasks.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { firstReadsDone, wishFirstReads, wishTaskList } from '../../src/store/list-reads.ts';
 import { switchTriage } from '../../src/store/meta.ts';
-import { allTaskKeys } from '../../src/store/tasks.ts';
 import { workItem } from '../support/items.ts';
 import { type OpenedStore, openStore } from '../support/store.ts';
 

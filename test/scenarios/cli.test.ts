@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DAEMON_OPTIONS } from '../../src/config/options.ts';
+import { DAEMON_OPTIONS } from '../../src/config/daemon-options.ts';
 import { systemParts } from '../../src/daemon/system-parts.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { bitbucket } from '../../src/connectors/bitbucket/index.ts';
 import type { PollPosition } from '../../src/connectors/connector.ts';
 import type { SyncError } from '../../src/errors/sync-error.ts';
-import type { HttpAnswer, HttpRequest } from '../../src/http/client.ts';
+import type { HttpAnswer, HttpRequest } from '../../src/http/http-client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 import { requireDocumented } from '../support/vendor-requests/index.ts';

@@ -6,7 +6,7 @@ async function endOf(close: string, work = ''): Promise<Ended> {
   const program = `
     import { endOnSignals } from './src/cli/signals.ts';
     import { systemClock } from './src/lib/clock.ts';
-    import { createLogger } from './src/observe/logger.ts';
+    import { createLogger } from './src/observe/pino-logger.ts';
     import { createScrubber } from './src/observe/scrubber.ts';
     const logger = createLogger({ level: 'info', scrubber: createScrubber() });
     endOnSignals({

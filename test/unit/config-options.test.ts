@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { DAEMON_OPTIONS, daemonOptions, environment } from '../../src/config/options.ts';
+import { DAEMON_OPTIONS, daemonOptions, environment } from '../../src/config/daemon-options.ts';
 import { refusal } from './config-support.ts';
 
 const DEFAULTS = { data: 'data', port: 8080, host: '127.0.0.1', logLevel: 'info' };

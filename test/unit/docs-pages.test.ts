@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { DAEMON_OPTIONS } from '../../src/config/options.ts';
+import { DAEMON_OPTIONS } from '../../src/config/daemon-options.ts';
 import { CODES } from '../../src/errors/codes.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { environmentOf, execForm, readDockerfile } from '../support/dockerfile.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { createCallers } from '../../src/gateway/callers.ts';
 import { destinationOf, pathOf } from '../../src/gateway/destination.ts';
+import { createCallers } from '../../src/gateway/known-callers.ts';
 import type { Passage } from '../../src/gateway/passage.ts';
 import { createProbation } from '../../src/gateway/probation.ts';
-import type { TokenBook } from '../../src/gateway/tokens.ts';
+import type { TokenBook } from '../../src/gateway/token-book.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { PollPosition } from '../../src/connectors/connector.ts';
 import { gitlab } from '../../src/connectors/gitlab/index.ts';
-import type { HttpAnswer, HttpRequest } from '../../src/http/client.ts';
+import type { HttpAnswer, HttpRequest } from '../../src/http/http-client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { PullRequest } from '../../src/model/item.ts';
 import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';

@@ -1,6 +1,6 @@
 import nock from 'nock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createHttpClient, type HttpClient } from '../../src/http/client.ts';
+import { createHttpClient, type HttpClient } from '../../src/http/http-client.ts';
 import { errorOfStatus, retryAfter } from '../../src/http/provider-errors.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { JsonError, longNumbersAsTexts, parseJson } from '../../src/http/json.ts';
+import { JsonError, longNumbersAsTexts, parseJson } from '../../src/http/parse-json.ts';
 
 const bytes = (text: string) => Buffer.from(text);
 

@@ -4,8 +4,8 @@ import type { Socket } from 'node:net';
 import { describe, expect, it, test } from 'vitest';
 import { groupOfAddress } from '../../src/http/address-group.ts';
 import { type BodyHolder, createBodyBudget } from '../../src/http/body-budget.ts';
-import { limitConnections } from '../../src/http/connections.ts';
-import { createTurns } from '../../src/http/turns.ts';
+import { createTurns } from '../../src/http/fair-turns.ts';
+import { limitConnections } from '../../src/http/open-connections.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 
 const MEBIBYTE = 1024 * 1024;

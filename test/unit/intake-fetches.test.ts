@@ -8,7 +8,7 @@ import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
 import { type Random, systemRandom } from '../../src/lib/random.ts';
 import type { ItemReference } from '../../src/model/item.ts';
 import type { Store } from '../../src/store/database.ts';
-import { requestFetch } from '../../src/store/fetches.ts';
+import { requestFetch } from '../../src/store/wanted-fetches.ts';
 import { activeWith, inboxOf, openTestStore } from '../support/intake.ts';
 import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AccessTokens, OAuthGrant } from '../../src/connectors/connector.ts';
-import { secretBoxBeside } from '../../src/daemon/secret-box.ts';
+import { secretBoxBeside } from '../../src/daemon/secret-box-key.ts';
 import { createGrants, type Grants } from '../../src/intake/grants.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { PollPage } from '../../src/connectors/connector.ts';
 import { afterPage, afterUnchanged, isSamePage, positionOf, walkOf } from '../../src/intake/position.ts';
-import type { PollState, Walk } from '../../src/store/polls.ts';
+import type { PollState, Walk } from '../../src/store/poll-states.ts';
 
 type Page = Extract<PollPage, { outcome: 'page' }>;
 

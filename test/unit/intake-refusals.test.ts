@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { createAddressGuard } from '../../src/http/address-guard.ts';
 import { createPauses } from '../../src/intake/pauses.ts';
-import { createQuietWarnings } from '../../src/intake/refusals.ts';
+import { createQuietWarnings } from '../../src/intake/quiet-warnings.ts';
 import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 

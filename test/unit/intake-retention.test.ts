@@ -5,8 +5,8 @@ import { systemRandom } from '../../src/lib/random.ts';
 import type { DeliveryState } from '../../src/model/delivery.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import type { Store } from '../../src/store/database.ts';
+import { deleteDeliveries, purgeBodies } from '../../src/store/deletions.ts';
 import { openInstallationFile } from '../../src/store/installation.ts';
-import { deleteDeliveries, purgeBodies } from '../../src/store/retention.ts';
 import { inboxOf, openTestStore } from '../support/intake.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 

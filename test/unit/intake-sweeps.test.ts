@@ -4,7 +4,7 @@ import { sweepJobs } from '../../src/intake/sweeps.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { dueFetches } from '../../src/store/fetches.ts';
+import { dueFetches } from '../../src/store/wanted-fetches.ts';
 import { createForge, forgeItem } from '../support/forge.ts';
 import { activeWith, openTestStore } from '../support/intake.ts';
 import { startJobs } from '../support/timetable.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
-import { type KeyFile, keyFile } from '../../src/cli/key-file.ts';
+import { type KeyFile, keyFile } from '../../src/cli/api-key-file.ts';
 import { type Rotation, type RotationEvent, rotateKey } from '../../src/cli/key-rotation.ts';
 import type { CommandClient } from '../../src/cli/workspace-client.ts';
 import type { Clock } from '../../src/lib/clock.ts';

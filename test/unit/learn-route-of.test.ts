@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { taskOf, workspaceOf } from '../../src/gateway/path.ts';
+import { taskOf, workspaceOf } from '../../src/gateway/request-path.ts';
 import { createRouteOf } from '../../src/learn/route-of.ts';
 import { fillPath, ID_PATTERN, ROUTES, type RouteName } from '../../src/workspace/contract.ts';
 

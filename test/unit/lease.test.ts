@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { soleHolder } from '../../src/lease/holder.ts';
-import { shareOf } from '../../src/lease/share.ts';
+import { shareOf } from '../../src/lease/replica-share.ts';
 import { removeLapsed, replicasOf } from '../../src/store/leases.ts';
 import { type Cluster, commitUnder, leaseRow, openCluster } from '../support/holders.ts';
 

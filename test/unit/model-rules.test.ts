@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { entity, settlement } from '../../src/model/change.ts';
 import { isFinished, pullRequestKey, workItemKey } from '../../src/model/item.ts';
 import { dueAfter, LANES, patience } from '../../src/model/lane.ts';
-import { cut } from '../../src/model/limits.ts';
 import { externalIdOf, isAutomatic } from '../../src/model/link.ts';
+import { cut } from '../../src/model/text-limits.ts';
 import { bare, workItem } from '../support/items.ts';
 
 describe('the patience with a change', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/errors/sync-error.ts';
-import { createLogger } from '../../src/observe/logger.ts';
+import { createLogger } from '../../src/observe/pino-logger.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
 import { holds } from '../support/canaries.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { differenceOf, digestOf, firstDue, type PlannedWrite, readPlan } from '../../src/outbox/plan.ts';
+import { differenceOf, digestOf, firstDue, type PlannedWrite, readPlan } from '../../src/outbox/planned-writes.ts';
 import { blankEntity, saveEntity } from '../../src/store/entities.ts';
-import { addDifference, updateChange } from '../../src/store/outbox.ts';
+import { addDifference, updateChange } from '../../src/store/outbox-rows.ts';
 import { openTestStore } from '../support/intake.ts';
 
 const write = (name: string, fields: Partial<PlannedWrite> = {}): PlannedWrite => ({

@@ -7,7 +7,7 @@ import { sweepJobs } from '../../src/outbox/sweep-jobs.ts';
 import type { Store } from '../../src/store/database.ts';
 import { blankEntity, saveEntity } from '../../src/store/entities.ts';
 import { saveItem } from '../../src/store/items.ts';
-import { removeChange } from '../../src/store/outbox.ts';
+import { removeChange } from '../../src/store/outbox-rows.ts';
 import { readTurn } from '../../src/store/workspace-turn.ts';
 import { openTestStore } from '../support/intake.ts';
 import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'vitest';
-import { admissionOf } from '../../src/daemon/quota.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import type { Lane } from '../../src/model/lane.ts';
+import { admissionOf } from '../../src/operator/quota.ts';
 import { createThrottle } from '../../src/throttle/throttle.ts';
 import { type OpenedStore, openStore } from '../support/store.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';

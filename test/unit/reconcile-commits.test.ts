@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { DeliverySource } from '../../src/model/delivery.ts';
 import type { Item, PullRequest } from '../../src/model/item.ts';
-import { lacksCommits } from '../../src/reconcile/commits.ts';
+import { lacksCommits } from '../../src/reconcile/awaited-commits.ts';
 
 const bare: PullRequest = {
   ...{ kind: 'pull_request', key: 'k', connector: 'github', host: 'github.com', repoId: '1', identifier: '1' },

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type EntityKind, effectOf } from '../../src/model/change.ts';
-import { guardChanges, surplusOf } from '../../src/reconcile/guard.ts';
-import { heldChanges, releaseHeld } from '../../src/store/guard.ts';
-import { addDifference, findChange, updateChange } from '../../src/store/outbox.ts';
+import { guardChanges, surplusOf } from '../../src/reconcile/mass-change-guard.ts';
+import { heldChanges, releaseHeld } from '../../src/store/held-changes.ts';
+import { addDifference, findChange, updateChange } from '../../src/store/outbox-rows.ts';
 import { openTestStore } from '../support/intake.ts';
 
 describe('what a change does to the stock', () => {

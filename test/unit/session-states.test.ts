@@ -6,7 +6,7 @@ import {
   isHeld,
   type SessionState,
   TRANSITIONS,
-} from '../../src/workspace-service/session-states.ts';
+} from '../../src/workspace-service/agents/agent-session-states.ts';
 
 /** W63, written down once more: state, and where it may go. */
 const ALLOWED: Readonly<Record<SessionState, readonly string[]>> = {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { shortcut } from '../../src/connectors/shortcut/index.ts';
-import type { HttpClient } from '../../src/http/client.ts';
+import type { HttpClient } from '../../src/http/http-client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { ItemReference } from '../../src/model/item.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';

@@ -6,14 +6,14 @@ import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemRandom } from '../../src/lib/random.ts';
 import { openDatabase } from '../../src/lib/sqlite.ts';
+import { highestTaskKeys } from '../../src/store/cached-tasks.ts';
 import { countsOf } from '../../src/store/counts.ts';
 import { forgetWorkspace } from '../../src/store/forget.ts';
 import { openInstallationFile } from '../../src/store/installation.ts';
 import { INSTALLATION_MIGRATIONS } from '../../src/store/installation-migrations.ts';
-import type { Scope, Sql } from '../../src/store/scope.ts';
-import { scopeOf } from '../../src/store/scope.ts';
 import type { Schema } from '../../src/store/tables.ts';
-import { highestTaskKeys } from '../../src/store/tasks.ts';
+import type { Scope, Sql } from '../../src/store/workspace-scope.ts';
+import { scopeOf } from '../../src/store/workspace-scope.ts';
 import { openStore } from '../support/store.ts';
 
 /** By looking at every row. */

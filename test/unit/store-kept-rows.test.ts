@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { blankEntity, findEntity, forgetEntity, linksOfItem, saveEntity } from '../../src/store/entities.ts';
 import { foresee, inOrder, keepRows, removeRows, rowsWhere, rowsWritten, saveRows } from '../../src/store/kept-rows.ts';
 import { readMeta, writeMeta } from '../../src/store/meta.ts';
-import type { Scope } from '../../src/store/scope.ts';
+import type { Scope } from '../../src/store/workspace-scope.ts';
 import { openTestStore } from '../support/intake.ts';
 
 const few = fc.constantFrom('a', 'b', 'c');

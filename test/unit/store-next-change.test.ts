@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Eligible, firstDues, nextChange, nextDue, nextLive, redateFuture } from '../../src/store/next-change.ts';
-import { addDifference, type Difference, type OutboxRow, updateChange } from '../../src/store/outbox.ts';
-import type { Scope } from '../../src/store/scope.ts';
+import { addDifference, type Difference, type OutboxRow, updateChange } from '../../src/store/outbox-rows.ts';
+import type { Scope } from '../../src/store/workspace-scope.ts';
 import { openTestStore } from '../support/intake.ts';
 
 const NOW = 10_000_000;

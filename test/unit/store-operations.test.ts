@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { appendAnswer, readAnswer, WORKSPACE } from '../../src/store/answers.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
+import { allTaskKeys, forgetTasks, saveTask, tasksByKeys } from '../../src/store/cached-tasks.ts';
 import {
   blankEntity,
   findEntity,
@@ -23,8 +23,8 @@ import {
 } from '../../src/store/list-reads.ts';
 import { itemsNaming, saveMentions } from '../../src/store/mentions.ts';
 import { readMeta, writeMeta } from '../../src/store/meta.ts';
-import { findChange } from '../../src/store/outbox.ts';
-import { allTaskKeys, forgetTasks, saveTask, tasksByKeys } from '../../src/store/tasks.ts';
+import { findChange } from '../../src/store/outbox-rows.ts';
+import { appendAnswer, readAnswer, WORKSPACE } from '../../src/store/workspace-answers.ts';
 import { inboxOf, openTestStore } from '../support/intake.ts';
 
 const many = (count: number) => Array.from({ length: count }, (_, index) => index + 1);

@@ -10,7 +10,7 @@ import {
   readWaiting,
   removeChange,
   updateChange,
-} from '../../src/store/outbox.ts';
+} from '../../src/store/outbox-rows.ts';
 import { openTestStore } from '../support/intake.ts';
 
 const NOW = 1_000_000;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { readPlan } from '../../src/outbox/plan.ts';
+import { readPlan } from '../../src/outbox/planned-writes.ts';
 import { blankEntity, saveEntity } from '../../src/store/entities.ts';
 import { itemsNamed, saveItemNames } from '../../src/store/item-names.ts';
 import { saveItem } from '../../src/store/items.ts';
-import { addDifference, updateChange } from '../../src/store/outbox.ts';
-import { type Scope, scopeOf } from '../../src/store/scope.ts';
+import { addDifference, updateChange } from '../../src/store/outbox-rows.ts';
+import { type Scope, scopeOf } from '../../src/store/workspace-scope.ts';
 import { addFindings, beginSweep, readSweeps } from '../../src/store/workspace-sweeps.ts';
 import { openTestStore } from '../support/intake.ts';
 

@@ -14,7 +14,7 @@ import {
   purgeExpired,
   spendLoginLink,
   touchSession,
-} from '../../src/store/sessions.ts';
+} from '../../src/store/session-rows.ts';
 import { OLD_MIGRATIONS } from '../../src/store/takeover/old-migrations.ts';
 
 function folder(): string {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createServer } from '../../src/http/server.ts';
 import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
-import { guardDoors } from '../../src/web/door.ts';
+import { guardDoors } from '../../src/web/access-control.ts';
 import { ACME, ADMIN, type Doors, ORIGIN, openDoors, READ, SHORT } from '../support/doors.ts';
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });

@@ -6,10 +6,10 @@ import type { Access } from '../../src/model/access.ts';
 import { createHealth } from '../../src/observe/health.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
-import type { StoredStatus } from '../../src/store/status.ts';
-import type { Caller } from '../../src/web/door.ts';
-import { webRoutes } from '../../src/web/routes.ts';
-import type { Status } from '../../src/web/status.ts';
+import type { Status } from '../../src/operator/status.ts';
+import type { StoredStatus } from '../../src/store/stored-status.ts';
+import type { Caller } from '../../src/web/access-control.ts';
+import { webRoutes } from '../../src/web/page-routes.ts';
 import { EMPTY, NOW, QUOTA, statusWith } from '../support/web.ts';
 
 const closing: Server[] = [];

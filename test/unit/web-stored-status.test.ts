@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { scopeOf } from '../../src/store/scope.ts';
-import { readStatus, readStatuses } from '../../src/store/status.ts';
+import { readStatus, readStatuses } from '../../src/store/stored-status.ts';
+import { scopeOf } from '../../src/store/workspace-scope.ts';
 import { type OpenedStore, openStore } from '../support/store.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { describeStatus } from '../../src/cli/status.ts';
 import { CODES } from '../../src/errors/codes.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
-import { WARNINGS } from '../../src/web/verdict.ts';
+import { WARNINGS } from '../../src/operator/verdict.ts';
 import { EMPTY, NOW, statusWith } from '../support/web.ts';
 
 type Parts = NonNullable<Parameters<typeof statusWith>[0]>;

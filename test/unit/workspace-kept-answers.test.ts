@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { createKeptAnswers } from '../../src/workspace-service/kept-answers.ts';
+import { createKeptAnswers } from '../../src/workspace-service/http/kept-answers.ts';
 import { NO_QUOTA, startWorkspaceService } from '../support/workspace-service.ts';
 
 const ANSWER = { body: '{}', etag: '"x"' };

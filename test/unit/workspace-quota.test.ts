@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createWindows, slotsPerRow } from '../../src/workspace-service/quota.ts';
+import { createWindows, slotsPerRow } from '../../src/workspace-service/http/quota-windows.ts';
 
 const quota = fc.record({
   requests: fc.integer({ min: 0, max: 12 }),

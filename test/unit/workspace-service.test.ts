@@ -6,11 +6,11 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { openDatabase } from '../../src/lib/sqlite.ts';
-import { createCommits } from '../../src/workspace-service/commits.ts';
-import type { Faults } from '../../src/workspace-service/faults.ts';
-import { MIGRATIONS } from '../../src/workspace-service/migrations.ts';
+import type { Faults } from '../../src/workspace-service/http/faults.ts';
 import { createWorkspaceService } from '../../src/workspace-service/service.ts';
-import type { ServiceTables } from '../../src/workspace-service/tables.ts';
+import { MIGRATIONS } from '../../src/workspace-service/storage/migrations.ts';
+import type { ServiceTables } from '../../src/workspace-service/storage/service-tables.ts';
+import { createCommits } from '../../src/workspace-service/storage/transactions.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 import {
   NO_QUOTA,
