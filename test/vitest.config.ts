@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
 
 /** Milliseconds. No limit of time decides a test; this ends what hangs, also beside twenty busy processes. */
-const HANGS = 600_000;
+const HANGS = 300_000;
 
 /** Besides laws. */
 const GO_FURTHER = ['test/faults/crash.test.ts', 'test/scenarios/order.test.ts', 'test/contracts/connectors.test.ts'];

@@ -262,7 +262,7 @@ describe('a backup', () => {
 });
 
 describe('the lock', () => {
-  const SQLITE = join(import.meta.dirname, '../..', '..', '..', 'src', 'lib', 'sqlite.ts');
+  const SQLITE = join(import.meta.dirname, '..', '..', '..', 'src', 'lib', 'sqlite.ts');
 
   /** Another process that tries for the lock, says what it got, and lives until it is killed. */
   async function otherProcess(file: string) {
