@@ -28,8 +28,19 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'write-back': [...PURE, 'store', 'connectors/connector.ts'],
   learn: [...PURE, 'http', 'store', 'workspace'],
   gateway: [...PURE, 'http', 'store', 'workspace', 'learn'],
-  operator: ['*'],
-  web: ['*'],
+  operator: [
+    ...PURE,
+    'config',
+    'store',
+    'throttle',
+    'workspace',
+    'connectors/connector.ts',
+    'intake',
+    'reconcile',
+    'outbox',
+    'gateway',
+  ],
+  web: [...PURE, 'http', 'store', 'workspace', 'operator'],
   'workspace-service': [...PURE, 'http', 'workspace/contract.ts', 'connectors/connector.ts'],
 };
 

@@ -5,7 +5,6 @@ import { CODES } from '../errors/codes.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
 import { createTokens, type TokenBook } from '../gateway/token-book.ts';
-import type { ActiveConnection } from '../intake/active-connection.ts';
 import { createBackfills } from '../intake/backfill-stage.ts';
 import { createCollector } from '../intake/collector.ts';
 import { createFetches } from '../intake/fetches.ts';
@@ -15,18 +14,18 @@ import { createHookWatch, type HookWatch } from '../intake/hook-watch.ts';
 import { createPauses } from '../intake/pauses.ts';
 import { createPolls, type Polls } from '../intake/polls.ts';
 import { sweepJobs } from '../intake/sweeps.ts';
-import type { Receiver } from '../intake/webhook-routes.ts';
+import { type Receiver, webhookPathOf, webhookUrlOf } from '../intake/webhook-routes.ts';
 import { createLearn } from '../learn/learn.ts';
 import { createRouteOf } from '../learn/route-of.ts';
 import type { Lease } from '../lease/holder.ts';
 import type { Bell } from '../lib/bell.ts';
 import type { DatabaseFault } from '../lib/database-fault.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { Random } from '../lib/random.ts';
 import type { Job, Scheduler, Timetable } from '../lib/scheduler.ts';
 import type { Stage } from '../lib/stage.ts';
 import { phaseOf } from '../lib/stagger.ts';
 import type { Binding } from '../model/names.ts';
+import type { OpenWorkspace } from '../operator/open-workspace.ts';
 import {
   type ConfiguredConnection,
   describeWorkspace,
@@ -35,8 +34,6 @@ import {
 } from '../operator/status.ts';
 import { createOutbox, type Outbox } from '../outbox/outbox.ts';
 import { sweepJobs as sweepWorkspaceJobs } from '../outbox/sweep-jobs.ts';
-import type { Sources } from '../reconcile/context.ts';
-import type { Rules } from '../reconcile/item-rules.ts';
 import { createReconcile, type Reconcile } from '../reconcile/reconcile.ts';
 import { holdsTask } from '../store/cached-tasks.ts';
 import type { Store } from '../store/database.ts';
@@ -46,22 +43,13 @@ import { readMeta, switchTriage, WORKSPACE_ID } from '../store/meta.ts';
 import { keepRedeliveryCursors } from '../store/redeliveries.ts';
 import { readStatus, type StoredStatus } from '../store/stored-status.ts';
 import { WORKSPACE } from '../store/workspace-answers.ts';
-import { createThrottle, type KeyRefusal, type Throttle } from '../throttle/throttle.ts';
+import { createThrottle, type KeyRefusal } from '../throttle/throttle.ts';
 import { apiOverrides } from '../workspace/contract.ts';
-import type { Send, WorkspaceClient } from '../workspace/typed-client.ts';
 import { createWriteBack } from '../write-back/write-back.ts';
 import { noteKey } from './known-key.ts';
 import type { Parts } from './parts.ts';
-import { activeConnections, openNameBooks, rulesOf, sourcesOf, webhookUrlOf, writableOf } from './sources.ts';
-import {
-  clientOver,
-  type DirectContext,
-  directSend,
-  outboxClient,
-  passOn,
-  throughThrottle,
-  trusting,
-} from './workspace-send.ts';
+import { activeConnections, openNameBooks, rulesOf, sourcesOf, writableOf } from './sources.ts';
+import { clientOver, directSend, outboxClient, passOn, throughThrottle, trusting } from './workspace-send.ts';
 import { workspaceReceiver } from './workspace-webhooks.ts';
 
 /** Where the workspace's API is, and with which key it is asked. */
@@ -71,47 +59,20 @@ export interface WorkspaceAddress {
 }
 
 /** One workspace: its rows, its throttle, its stages. Partitions share nothing but the process. */
-export interface Partition {
-  readonly name: string;
-  readonly config: WorkspaceConfig;
-  readonly store: Store;
-  readonly throttle: Throttle;
+export interface Partition extends OpenWorkspace {
   /** For the gateway. */
   readonly passage: Passage;
-  /** Sends what no change of the outbox stands for; the client is the same with typed methods. */
-  readonly send: Send<DirectContext>;
-  readonly client: WorkspaceClient<DirectContext>;
-  readonly connections: readonly ActiveConnection[];
-  /** What reconcile works by; for explaining what it did. */
-  readonly sources: Sources;
-  readonly rules: Rules;
-  readonly random: Random;
   readonly reconcile: Reconcile;
   readonly outbox: Outbox;
   readonly polls: Polls;
   readonly hooks: HookWatch;
-  /** What runs on a schedule. */
   readonly timetable: Timetable;
-  /** Where vendors reach the daemon from outside, where somebody said. */
-  readonly publicUrl?: string;
-  /** Tells the outbox that changes became due without reconcile's doing. */
-  wakeOutbox(): void;
-  /** Tells reconcile that something came into the inbox. */
-  wakeReconcile(): void;
-  /** Tells that a backfill was asked for. */
-  wakeBackfills(): void;
   /** Calls when the daemon has written to the workspace. */
   onWrite(call: () => void): void;
-  /** @param rejected what is wrong with its present configuration, where it runs by an earlier one */
-  status(rejected?: SyncError): Promise<WorkspaceStatus>;
-  /** The same from what was read of its rows. */
-  describe(stored: StoredStatus, rejected?: SyncError): WorkspaceStatus;
   receiver(connection: string): Receiver | undefined;
   start(): void;
   /** As `start`, except that nothing runs on a schedule. */
   startUnscheduled(): void;
-  /** Sends the writes that wait, and does nothing else. */
-  startWrites(): void;
   /** Ends in order: nothing new comes in, requests on the wire are waited for. */
   stop(): Promise<void>;
 }
@@ -398,7 +359,7 @@ function describeConnection(
   config: ConnectionConfig,
 ): Omit<ConfiguredConnection, 'hooks' | 'names'> {
   const { name, connector, webhookSecrets, poll } = config;
-  const webhookPath = webhookSecrets.length > 0 ? `/webhooks/${workspace}/${name}` : null;
+  const webhookPath = webhookSecrets.length > 0 ? webhookPathOf(workspace, name) : null;
   return { name, connector, webhookPath, schedule: describeSchedule(poll) };
 }
 

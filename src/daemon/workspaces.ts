@@ -6,6 +6,7 @@ import type { Holder, Lease } from '../lease/holder.ts';
 import { createBell } from '../lib/bell.ts';
 import { throwAll } from '../lib/failures.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { OpenWorkspaces } from '../operator/open-workspace.ts';
 import type { Embedded } from './embedded.ts';
 import type { Partition, PartitionBells } from './partition.ts';
 
@@ -13,16 +14,11 @@ import type { Partition, PartitionBells } from './partition.ts';
  * The workspaces of this process, by name. They open, change and close while it runs, one after another, and whatever is
  * wrong with one of them stays its own.
  */
-export interface Workspaces {
-  /** Those that are open. */
+export interface Workspaces extends OpenWorkspaces {
   partitions(): readonly Partition[];
   find(name: string): Partition | undefined;
   /** The reference service that this process runs for a workspace. */
   service(name: string): Embedded | undefined;
-  /** Those that are not open, and why: their webhooks are to come again. */
-  broken(): ReadonlyMap<string, SyncError>;
-  /** Those that run by their last good configuration, and what is wrong with the present one. */
-  rejected(): ReadonlyMap<string, SyncError>;
   /** Opens, changes and closes what differs from now on. Never throws; what failed is in `broken` or `rejected`. */
   apply(config: Wanted): Promise<Applied>;
   /** The same by the configuration that was applied last, since what this process holds has changed. */
@@ -31,8 +27,6 @@ export interface Workspaces {
   start(): void;
   /** Called for each that is open, and each that opens from now on. */
   onOpen(call: (partition: Partition) => void): void;
-  /** Of one that was closed there are no rows any more. */
-  forget(name: string): void;
   /** Closes all, in order. */
   stop(): Promise<void>;
 }

@@ -8,7 +8,7 @@ import { ownDataFolder } from '../store/data-folder.ts';
 import { findWorkspace, forgetWorkspace } from '../store/forget.ts';
 import { INSTALLATION_FILE, type Installation, openInstallation } from '../store/installation.ts';
 import { keptBeforeRestore, restoreAll, restoreWorkspace } from '../store/restore.ts';
-import { unknownName } from './unknown-name.ts';
+import { unknownName } from './named.ts';
 
 /**
  * What a person does with the database as a whole. Nothing here asks the workspace or a vendor.
