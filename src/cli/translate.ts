@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import { type JsonSchema, schemaOf } from '../config/generated-files.ts';
+import { schemaOf } from '../config/generated-files.ts';
+import type { JsonSchema } from '../config/json-schema.ts';
 import type { Connector, Translation } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';

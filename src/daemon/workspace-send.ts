@@ -11,9 +11,10 @@ import type { DirectContext } from '../operator/open-workspace.ts';
 import type { SendContext } from '../outbox/send-context.ts';
 import type { Slot, SlotAnswer, Throttle } from '../throttle/throttle.ts';
 import { API_VERSION, apiOverrides, VERSION_HEADER } from '../workspace/contract.ts';
+import type { Send } from '../workspace/exchange.ts';
 import type { ReadLarge } from '../workspace/large-answers.ts';
 import { createSend } from '../workspace/transport.ts';
-import { createWorkspaceClient, type Send, type WorkspaceClient } from '../workspace/typed-client.ts';
+import { createWorkspaceClient, type WorkspaceClient } from '../workspace/typed-client.ts';
 
 export interface DoorOptions {
   readonly http: HttpClient;

@@ -13,7 +13,8 @@ import type { Rules } from '../reconcile/item-rules.ts';
 import type { Store } from '../store/database.ts';
 import type { StoredStatus } from '../store/stored-status.ts';
 import type { Throttle } from '../throttle/throttle.ts';
-import type { Send, WorkspaceClient } from '../workspace/typed-client.ts';
+import type { Send } from '../workspace/exchange.ts';
+import type { WorkspaceClient } from '../workspace/typed-client.ts';
 import type { WorkspaceStatus } from './status.ts';
 
 /** How a request without a row in the outbox asks for its slot. */

@@ -3,7 +3,7 @@ import type { Brake } from './brake.ts';
 import { burstCeilingOf, type ConfiguredShare, ceilingOf } from './ceiling.ts';
 import { constraintsOf, lastStart } from './forecast.ts';
 import { type Ceiling, effectiveShare, nextSlotAt, slotsOf } from './share.ts';
-import { leavesRoom, roomAt, usedAt, type Window, windowOf } from './windows.ts';
+import { leavesRoom, roomAt, usedAt, type Window, type WindowSnapshot, windowOf } from './windows.ts';
 
 export interface QuotaOptions {
   /** Requests per `window`; 0 lifts this limit. */
@@ -21,20 +21,6 @@ export interface QuotaOptions {
   readonly share: ConfiguredShare;
   /** Most requests in flight at once. */
   readonly concurrency: number;
-}
-
-/** One quota window as it is now. `null` where the limit is lifted. */
-export interface WindowSnapshot {
-  /** Milliseconds. */
-  readonly window: number;
-  readonly cap: number | null;
-  readonly used: number;
-  readonly usedByBackground: number;
-  /** Of these, by backfills. */
-  readonly usedByBackfill: number;
-  /** Requests that the background lanes may have in this window at the present share; and with how many backfills wait. */
-  readonly backgroundLimit: number | null;
-  readonly backfillLimit: number | null;
 }
 
 /** What is known at one moment. Times are monotonic milliseconds. */

@@ -30,9 +30,10 @@ import {
 import type { ConfiguredShare } from './ceiling.ts';
 import { beginRun, diedBefore, endRun } from './clean-end.ts';
 import { readBrake, writeBrake } from './kept-brake.ts';
-import { createLimits, type Limits, type QuotaOptions, type WindowSnapshot } from './limits.ts';
+import { createLimits, type Limits, type QuotaOptions } from './limits.ts';
 import { createLine, type Wish } from './line.ts';
 import { noteShare } from './share-note.ts';
+import type { WindowSnapshot } from './windows.ts';
 
 /**
  * The one door to the workspace's quota. Whoever wants to send a request acquires a slot first.

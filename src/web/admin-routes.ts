@@ -9,7 +9,7 @@ import { pollOnce } from '../operator/once.ts';
 import type { OpenWorkspace, OpenWorkspaces } from '../operator/open-workspace.ts';
 import { answerQuestion, isQuestion } from '../operator/questions.ts';
 import type { Installation } from '../store/installation.ts';
-import type { ApiRequest, ApiResponse } from '../workspace/typed-client.ts';
+import type { ApiRequest, ApiResponse } from '../workspace/exchange.ts';
 import { callerOf } from './access-control.ts';
 import {
   apiRequest,
