@@ -51,7 +51,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   'secure-json-parse': ['http'],
   'better-sqlite3': ['lib/sqlite.ts'],
   'lz4-napi': ['store/bodies.ts'],
-  kysely: ['lib/sqlite.ts', 'store', 'throttle', 'workspace-service'],
+  kysely: ['lib/sqlite.ts', 'store', 'workspace-service'],
   'p-queue': ['throttle'],
   pino: ['observe'],
   'prom-client': ['observe'],
@@ -232,6 +232,16 @@ describe('architecture', () => {
         .filter((name) => !isOwner(file.path, PACKAGE_OWNERS[name] ?? []))
         .map((name) => `${file.path} imports ${name}`),
     );
+    expect(wrong).toEqual([]);
+  });
+
+  it('asks the database in store/ only, apart from the reference service, which has its own', () => {
+    const queries =
+      /\.(selectFrom|selectJoined|selectOver|selectNoFrom|insertInto|replaceInto|updateTable|deleteFrom|mergeInto|executeQuery)\(|\bsql(<[^>`]*>)?`/;
+    const rooms = ['store', 'workspace-service'];
+    const wrong = FILES.filter(({ path }) => !rooms.includes(folderOf(path)) && path !== 'lib/sqlite.ts')
+      .filter(({ text }) => queries.test(withoutComments(text)))
+      .map(({ path }) => path);
     expect(wrong).toEqual([]);
   });
 
