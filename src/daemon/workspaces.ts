@@ -8,7 +8,8 @@ import { throwAll } from '../lib/failures.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { OpenWorkspaces } from '../operator/open-workspace.ts';
 import type { Embedded } from './embedded.ts';
-import type { Partition, PartitionBells } from './partition.ts';
+import type { Partition } from './partition.ts';
+import type { PartitionBells } from './partition-parts.ts';
 
 /**
  * The workspaces of this process, by name. They open, change and close while it runs, one after another, and whatever is
