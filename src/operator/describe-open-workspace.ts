@@ -9,7 +9,8 @@ import type { DatabaseFault } from '../lib/database-fault.ts';
 import type { Binding } from '../model/names.ts';
 import type { Store } from '../store/database.ts';
 import type { StoredStatus } from '../store/stored-status.ts';
-import type { KeyRefusal, Throttle } from '../throttle/throttle.ts';
+import type { KeyRefusal } from '../throttle/slot.ts';
+import type { Throttle } from '../throttle/throttle.ts';
 import { type ConfiguredConnection, describeWorkspace, type WorkspaceParts, type WorkspaceStatus } from './status.ts';
 
 export interface DescribedWorkspace {

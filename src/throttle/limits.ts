@@ -24,7 +24,7 @@ export interface QuotaOptions {
 }
 
 /** What is known at one moment. Times are monotonic milliseconds. */
-interface Facts {
+export interface Facts {
   readonly book: Pick<Book, 'all' | 'background' | 'backfill' | 'latest' | 'since'>;
   readonly brake: Brake;
   readonly now: number;
