@@ -3,10 +3,8 @@ import type { Logger } from '../lib/logger.ts';
 import type { Random } from '../lib/random.ts';
 import type { Installation } from '../store/installation.ts';
 import {
-  fenceOf,
   freeOf,
   giveBack,
-  register,
   removeLapsed,
   renew,
   replicasOf,
@@ -15,9 +13,10 @@ import {
   unregister,
 } from '../store/leases.ts';
 import { numbersOf } from '../store/workspace-numbers.ts';
-import type { Holder, Lease } from './holder.ts';
+import type { Holder } from './holder.ts';
 import { createLapseWatch } from './lapse-watch.ts';
 import { shareOf } from './replica-share.ts';
+import { createTerms, type HeldLease, type Term, TTL } from './term.ts';
 
 interface SharedHolderDeps {
   readonly database: Pick<Installation, 'query' | 'commit'>;
@@ -31,23 +30,8 @@ interface SharedHolderDeps {
   readonly address: string;
 }
 
-/** How long leases are trusted after the begin of a renewal, and how often they are renewed, milliseconds. */
-const TTL = 3_000;
+/** How often leases are renewed, milliseconds. */
 const RENEW_EVERY = 1_000;
-
-/** The time of one incarnation. When it is over it never comes back: the process takes another one. */
-interface Term {
-  readonly incarnation: string;
-  readonly over: AbortController;
-  trustedUntil: number;
-  readonly held: Map<number, HeldLease>;
-  /** Of which others are to take over, and whether nobody works on it here any more. */
-  readonly leaving: Map<number, HeldLease>;
-}
-
-interface HeldLease extends Lease {
-  isClosed: boolean;
-}
 
 /**
  * One of several processes over one database, each of which holds its share of the workspaces: takes what nobody holds, also
@@ -60,12 +44,18 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
   const id = random.uuid();
   const watch = createLapseWatch(TTL);
   const calls: (() => Promise<void>)[] = [];
+  const terms = createTerms({
+    ...{ query, passed, storeTime, random, after: deps.after, replica: { id, address } },
+    onLapse(workspaces) {
+      if (isStopped) return;
+      logger.warn({ workspaces }, 'the leases of this process have lapsed');
+      void tell();
+    },
+  });
   let wanted: ReadonlyMap<string, number> = new Map();
   let names: readonly string[] = [];
-  let term: Term | undefined;
   let isStopped = false;
   let cancelBeat: Cancel = () => undefined;
-  let cancelEnd: Cancel = () => undefined;
   let queue: Promise<void> = Promise.resolve();
 
   /** One after the other; never rejects. What fails is tried again with the next renewal, as long as there is trust. */
@@ -85,7 +75,7 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
   }
 
   async function beat(): Promise<void> {
-    const own = await renewed();
+    const own = await terms.renewed();
     const began = passed();
     const replicas = await replicasOf(query);
     const others = replicas.filter(({ incarnation }) => incarnation !== own.incarnation);
@@ -104,51 +94,6 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
     if (names.length === wanted.size && names.every((name) => wanted.has(name))) return wanted;
     const numbers = await numbersOf(query, names);
     return new Map(names.map((name, index) => [name, numbers[index] as number]));
-  }
-
-  /** The present term, or another one where it is over. */
-  async function renewed(): Promise<Term> {
-    const began = passed();
-    const present = term;
-    if (present && isTrusted(present)) {
-      const lives = await renew(query, present.incarnation, storeTime, TTL);
-      if (lives && isTrusted(present)) return trust(present, began);
-    }
-    if (present) end(present);
-    const incarnation = random.uuid();
-    const next = { incarnation, over: new AbortController(), trustedUntil: 0, held: new Map(), leaving: new Map() };
-    await register(query, { id, incarnation, address }, storeTime, TTL);
-    term = next;
-    return trust(next, began);
-  }
-
-  function trust(present: Term, began: number): Term {
-    present.trustedUntil = began + TTL;
-    watchEnd(present);
-    return present;
-  }
-
-  /** Timers may be early. */
-  function watchEnd(present: Term): void {
-    cancelEnd();
-    cancelEnd = deps.after(Math.ceil(present.trustedUntil - passed()), () => {
-      if (isTrusted(present)) watchEnd(present);
-      else end(present);
-    });
-  }
-
-  function isTrusted({ over, trustedUntil }: Term): boolean {
-    return !over.signal.aborted && passed() < trustedUntil;
-  }
-
-  function end(ending: Term): void {
-    if (ending.over.signal.aborted) return;
-    ending.over.abort();
-    cancelEnd();
-    const workspaces = ending.held.size + ending.leaving.size;
-    if (workspaces === 0 || isStopped) return;
-    logger.warn({ workspaces }, 'the leases of this process have lapsed');
-    void tell();
   }
 
   /** Never rejects. */
@@ -193,23 +138,13 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
       const lives = await renew(transaction, own.incarnation, storeTime, TTL);
       return lives ? takeLeases(transaction, own.incarnation, free) : undefined;
     });
-    if (epochs === undefined || !isTrusted(own)) {
-      end(own);
+    if (epochs === undefined || !terms.isTrusted(own)) {
+      terms.end(own);
       return;
     }
-    trust(own, began);
-    for (const [workspace, epoch] of epochs) own.held.set(workspace, leaseOf(own, workspace, epoch));
+    terms.trust(own, began);
+    for (const [workspace, epoch] of epochs) own.held.set(workspace, terms.lease(own, workspace, epoch));
     if (epochs.size > 0) void tell();
-  }
-
-  function leaseOf(own: Term, workspace: number, epoch: number): HeldLease {
-    const lease: HeldLease = {
-      isClosed: false,
-      isTrusted: () => !lease.isClosed && isTrusted(own),
-      lost: own.over.signal,
-      fence: fenceOf({ workspace, incarnation: own.incarnation, epoch }),
-    };
-    return lease;
   }
 
   return {
@@ -219,15 +154,17 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
     },
     leaseOf(workspace) {
       const number = wanted.get(workspace);
-      return number === undefined || !term || !isTrusted(term) ? undefined : term.held.get(number);
+      const term = terms.present;
+      return number === undefined || !term || !terms.isTrusted(term) ? undefined : term.held.get(number);
     },
     onChange: (call) => void calls.push(call),
     async stop() {
       isStopped = true;
       cancelBeat();
       await queue;
+      const term = terms.present;
       if (!term || term.over.signal.aborted) return;
-      end(term);
+      terms.end(term);
       await unregister(query, term.incarnation);
     },
   };
