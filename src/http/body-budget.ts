@@ -130,19 +130,7 @@ export function createBodyBudget({ clock, isSuspect, total }: BodyBudgetOptions)
 
   return {
     enter(group, announced, giveUpNow) {
-      const now = clock.monotonic();
-      const holder: Holder = {
-        group,
-        announced,
-        giveUp: giveUpNow,
-        since: now,
-        held: 0,
-        isPromised: false,
-        isComplete: false,
-        movedAt: now,
-        movedWith: 0,
-        waiting: undefined,
-      };
+      const holder = newHolder(group, announced, giveUpNow, clock.monotonic());
       holders.add(holder);
       return {
         take(bytes) {
@@ -163,5 +151,12 @@ export function createBodyBudget({ clock, isSuspect, total }: BodyBudgetOptions)
       };
     },
     held: room.held,
+  };
+}
+
+function newHolder(group: string, announced: number, giveUp: Holder['giveUp'], now: number): Holder {
+  return {
+    ...{ group, announced, giveUp, since: now, held: 0, isPromised: false, isComplete: false },
+    ...{ movedAt: now, movedWith: 0, waiting: undefined },
   };
 }

@@ -138,13 +138,7 @@ export async function openNameBook(
       await writing;
       version++;
       const now = clock.now();
-      const entries = new Set(bound.map(({ entry }) => entry));
-      await store.commit(async (transaction) => {
-        const kept = await keptUnits(transaction, connection);
-        const units = kept.filter((unit) => entries.has(unit.replace(/^[a-z]+:/, '').toLowerCase()));
-        await restartUnits(transaction, connection, units, { now, reason: 'scope_rebound: the name was bound anew' });
-        for (const binding of bound) await saveName(transaction, connection, rowOf(binding, now));
-      });
+      await storeAnew(store, connection, bound, now);
       for (const binding of bound) held.set(binding.entry, { binding, askedAt: now });
       gauge();
       logger.info({ bound }, 'names were bound anew');
@@ -152,6 +146,17 @@ export async function openNameBook(
     },
     settled: () => writing,
   };
+}
+
+/** Their units are read from the start. */
+async function storeAnew(store: Store, connection: string, bound: readonly Binding[], now: number): Promise<void> {
+  const entries = new Set(bound.map(({ entry }) => entry));
+  await store.commit(async (transaction) => {
+    const kept = await keptUnits(transaction, connection);
+    const units = kept.filter((unit) => entries.has(unit.replace(/^[a-z]+:/, '').toLowerCase()));
+    await restartUnits(transaction, connection, units, { now, reason: 'scope_rebound: the name was bound anew' });
+    for (const binding of bound) await saveName(transaction, connection, rowOf(binding, now));
+  });
 }
 
 /** Whether a name is to be asked for again. */

@@ -81,19 +81,13 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
     const others = replicas.filter(({ incarnation }) => incarnation !== own.incarnation);
     const lapsed = watch.lapsed({ replicas: others, began, ended: passed() });
     await removeLapsed(query, lapsed);
-    await release(own);
-    wanted = await numbered();
+    await release(query, own);
+    wanted = await numbered(query, names, wanted);
     const living = replicas.filter((each) => !lapsed.includes(each)).map((each) => each.id);
     const share = shareOf(wanted.size, living, id);
     leave(own, share);
     const mayTake = share - own.held.size;
     if (mayTake > 0) await take(own, mayTake);
-  }
-
-  async function numbered(): Promise<ReadonlyMap<string, number>> {
-    if (names.length === wanted.size && names.every((name) => wanted.has(name))) return wanted;
-    const numbers = await numbersOf(query, names);
-    return new Map(names.map((name, index) => [name, numbers[index] as number]));
   }
 
   /** Never rejects. */
@@ -105,32 +99,17 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
 
   /** What is beyond the share, or not wanted any more, is given back as soon as nobody works on it. */
   function leave(own: Term, share: number): void {
-    const numbers = new Set(wanted.values());
-    const unwanted = [...own.held.keys()].filter((number) => !numbers.has(number));
-    const rest = [...own.held.keys()].filter((number) => numbers.has(number));
-    const leaving = [...unwanted, ...rest.slice(share)];
+    const leaving = beyond(own, wanted, share);
     if (leaving.length === 0) return;
-    const leases = leaving.map((number) => own.held.get(number) as HeldLease);
-    for (const [index, number] of leaving.entries()) {
-      own.leaving.set(number, leases[index] as HeldLease);
-      own.held.delete(number);
-    }
+    const leases = leaving.map((number) => moveOut(own, number));
     void tell().then(() => {
       for (const lease of leases) lease.isClosed = true;
       return inTurn();
     });
   }
 
-  async function release(own: Term): Promise<void> {
-    const closed = [...own.leaving].filter(([, { isClosed }]) => isClosed).map(([number]) => number);
-    if (closed.length === 0) return;
-    await giveBack(query, own.incarnation, closed);
-    for (const number of closed) own.leaving.delete(number);
-  }
-
   async function take(own: Term, most: number): Promise<void> {
-    const lacking = [...wanted.values()].filter((number) => !own.held.has(number) && !own.leaving.has(number));
-    const free = (await freeOf(query, lacking)).slice(0, most);
+    const free = await freeFor(query, own, wanted, most);
     if (free.length === 0) return;
     const began = passed();
     const epochs = await database.commit(async (transaction) => {
@@ -168,4 +147,50 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
       await unregister(query, term.incarnation);
     },
   };
+}
+
+/** The numbers of the wanted workspaces, by their names. */
+async function numbered(
+  query: Installation['query'],
+  names: readonly string[],
+  known: ReadonlyMap<string, number>,
+): Promise<ReadonlyMap<string, number>> {
+  if (names.length === known.size && names.every((name) => known.has(name))) return known;
+  const numbers = await numbersOf(query, names);
+  return new Map(names.map((name, index) => [name, numbers[index] as number]));
+}
+
+/** Of what is held, what nobody wants any more, and what is beyond the share. */
+function beyond({ held }: Term, wanted: ReadonlyMap<string, number>, share: number): number[] {
+  const numbers = new Set(wanted.values());
+  const unwanted = [...held.keys()].filter((number) => !numbers.has(number));
+  const rest = [...held.keys()].filter((number) => numbers.has(number));
+  return [...unwanted, ...rest.slice(share)];
+}
+
+/** Gives back what nobody works on any more. */
+async function release(query: Installation['query'], own: Term): Promise<void> {
+  const closed = [...own.leaving].filter(([, { isClosed }]) => isClosed).map(([number]) => number);
+  if (closed.length === 0) return;
+  await giveBack(query, own.incarnation, closed);
+  for (const number of closed) own.leaving.delete(number);
+}
+
+/** Wanted workspaces that nobody holds. */
+async function freeFor(
+  query: Installation['query'],
+  { held, leaving }: Term,
+  wanted: ReadonlyMap<string, number>,
+  most: number,
+): Promise<readonly number[]> {
+  const lacking = [...wanted.values()].filter((number) => !held.has(number) && !leaving.has(number));
+  return (await freeOf(query, lacking)).slice(0, most);
+}
+
+/** From what is held to what others are to take over. */
+function moveOut({ held, leaving }: Term, number: number): HeldLease {
+  const lease = held.get(number) as HeldLease;
+  leaving.set(number, lease);
+  held.delete(number);
+  return lease;
 }
