@@ -15,6 +15,7 @@ import { createHttpClient, type HttpClient } from '../../src/http/http-client.ts
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
+import { drawn } from '../support/depth.ts';
 import { modelProviders } from '../support/model-providers/index.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 import { documentedOnly } from '../support/vendor-requests/index.ts';
@@ -217,7 +218,7 @@ describe.each(PROFILES)('$id', (profile) => {
           const code = await codeOf(verify({ ...good, [signatureHeader]: made }));
           expect(code).toMatch(/^signature_(missing|mismatch)$/);
         }),
-        { numRuns: 100_000 },
+        { numRuns: drawn(100_000) },
       );
     });
 
@@ -309,7 +310,7 @@ describe.each(PROFILES)('$id', (profile) => {
           const outcome = attempt(fixture, Buffer.from(JSON.stringify(mutated(payload, mutations))));
           expect(outcome).toMatch(/^(items|references|ignored|delivery_malformed)$/);
         }),
-        { numRuns: 1_000 },
+        { numRuns: drawn(1_000) },
       );
     });
   });

@@ -422,7 +422,7 @@ beforeAll(async () => {
   await run('run', '--config', wrong, '--port', '0');
   await run('once', '--timeout', '5s');
   keepFiles('last');
-}, 500_000);
+});
 
 afterAll(async () => {
   daemon?.child.kill('SIGKILL');

@@ -176,7 +176,7 @@ describe('the weekly check', () => {
     await world.clock.advance(8 * DAY);
     expect(readdirSync(dirname(database().file)).filter((name) => name.includes('.check'))).toEqual([]);
     await expectBlocked(/row 7 missing/);
-  }, 120_000);
+  });
 
   it('finds damage that no statement met, in a thread of its own', async () => {
     await deliver(1);

@@ -188,4 +188,4 @@ it('a day of all three providers, with lost, repeated and late webhooks, ends in
   expect([seen.get('GET pull-requests'), seen.get('GET tasks')]).toEqual([1, 2]);
   const counted = [...seen.values()].reduce((sum, count) => sum + count, 0);
   expect(await world.requests()).toEqual({ received: counted, refused: 0 });
-}, 300_000);
+});

@@ -539,7 +539,7 @@ it('all trackers and git providers in one workspace: each task and each link onc
   const { deliveries: told, changes } = await world.partition().status();
   expect(told.quarantined).toBe(0);
   expect(changes.byState).toEqual({ pending: 0, sending: 0, unknown: 0, held: 0 });
-}, 300_000);
+});
 
 /** The answer to `worksync links explain`, as far as it does not depend on the course of things. */
 async function explained(target: ItemKey, nameOf: ReadonlyMap<string, string>) {

@@ -248,9 +248,7 @@ describe('a workspace that is not there', () => {
     expect(await verdict()).toBe('ok');
   });
 
-  it('for a day is asked at most once in 30 seconds, and everything arrives in the end', {
-    timeout: 240_000,
-  }, async () => {
+  it('for a day is asked at most once in 30 seconds, and everything arrives in the end', async () => {
     weather.turn({ before: () => ({ status: 503, body: 'down for maintenance' }) });
     await deliverMany(1, 4);
     await travel(MINUTE);
