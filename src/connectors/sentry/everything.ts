@@ -1,7 +1,7 @@
 import type { Connection } from '../connector.ts';
 import { present } from '../kit/fields.ts';
 import { writeJson } from '../kit/json.ts';
-import { shapesOf } from '../kit/tracker-translate.ts';
+import { rowNames } from '../kit/row-names.ts';
 import type { Source } from '../kit/tracker-vendor.ts';
 import { firstWalkStart } from '../kit/turns.ts';
 import type { Project } from './schema.ts';
@@ -11,7 +11,7 @@ const EVERYTHING = 'all:';
 /** Resolving and assigning move no time, so what no webhook told is found by reading everything again. */
 const EVERYTHING_AFTER = 6 * 60 * 60_000;
 
-const { list: event } = shapesOf('issues');
+const { list: event } = rowNames('issues');
 
 /** Each project is walked twice: what was seen lately, and at long intervals everything. */
 export function withEverything(
