@@ -13,12 +13,12 @@ interface Part {
 }
 
 const FLAGS: Readonly<Record<Part['flag'], string>> = {
-  replace: 'a place to replace; --with follows',
-  with: 'what takes its place',
-  delete: 'a place to delete',
-  before: 'a place; --insert follows, and goes before it',
-  after: 'a place; --insert follows, and goes after it',
-  insert: 'what is inserted',
+  replace: 'text to replace; --with follows',
+  with: 'the replacement',
+  delete: 'text to delete',
+  before: 'text before which to insert; --insert follows',
+  after: 'text after which to insert; --insert follows',
+  insert: 'text to insert',
 };
 
 const HELP = `
@@ -53,7 +53,8 @@ function operationsOf(parts: readonly Part[]): Operations {
     }
     const expected = PARTNERS[flag];
     const partner = parts[++at];
-    if (expected === undefined) throw usage(`--${flag} stands alone: it follows a place`);
+    if (expected === undefined)
+      throw usage(`--${flag} has nothing to apply to: it follows --replace, --before or --after`);
     if (partner?.flag !== expected) throw usage(`--${flag} needs --${expected} right after it`);
     operations.push(pairOf(flag, text, partner.text));
   }
@@ -83,7 +84,7 @@ function readOperations(file: string): Operations {
     throw usage(`${file} is not JSON: ${(error as Error).message}`);
   }
   const list = Array.isArray(value) ? value : (value as { ops?: unknown } | null)?.ops;
-  if (!Array.isArray(list)) throw usage(`${file} holds no list of operations`);
+  if (!Array.isArray(list)) throw usage(`${file} contains no list of operations`);
   return list as Operations;
 }
 

@@ -53,9 +53,9 @@ export function workspaceCommand(
 }
 
 /** A command that reads a list: 50 unless told, page by page. */
-export function listCommand(group: Command, described: Described, all = 'read the list to its end'): Command {
+export function listCommand(group: Command, described: Described, all = 'read the whole list'): Command {
   return workspaceCommand(group, described)
-    .option('--limit <number>', 'how many at most', wholeNumber, 50)
+    .option('--limit <number>', 'at most this many', wholeNumber, 50)
     .option('--all', all);
 }
 

@@ -134,7 +134,7 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
         undo.push(
           ['the watch over the database', () => watch.stop()],
           ['the upkeep of the database', () => upkeep.stop()],
-          ['reading the configuration again', () => reload.stop()],
+          ['the reload of the configuration', () => reload.stop()],
           ['the servers', () => daemon.stop()],
         );
         return daemon;

@@ -75,21 +75,20 @@ function connectionOf({ connections }: Partition, name: string): ActiveConnectio
 function hooksOf({ connection, connector }: ActiveConnection) {
   if (connection.hooks) return connection.hooks;
   const hint = "Register the webhook by hand: the connector's README says how.";
-  throw new SyncError('refused', `${connector.title} lets no webhooks be looked at or registered here`, { hint });
+  throw new SyncError('refused', `worksync cannot check or register webhooks of ${connector.title}`, { hint });
 }
 
 function urlOf(partition: Partition, { name, secrets }: ActiveConnection, given: string | undefined): string {
   if (secrets.length === 0) throw noSecret(name);
   const publicUrl = given ?? partition.publicUrl;
-  if (publicUrl === undefined)
-    throw new SyncError('public_url_missing', 'nobody said where the daemon is reached from outside');
+  if (publicUrl === undefined) throw new SyncError('public_url_missing', 'the public address of the daemon is not set');
   return webhookUrlOf(publicUrl, partition.name, name);
 }
 
 function noSecret(connection: string): SyncError {
   const hint =
-    'Set webhookSecrets of this connection to a value that nobody can guess. The daemon reads its configuration again by itself, and variables of the environment when it starts.';
-  return new SyncError('secret_missing', `${connection} has no webhook secret, so it takes no webhooks`, { hint });
+    'Set webhookSecrets of this connection to a value that nobody can guess. The daemon reloads its configuration by itself; it reads environment variables only when it starts.';
+  return new SyncError('secret_missing', `${connection} has no webhook secret, so it accepts no webhooks`, { hint });
 }
 
 /** Sends nothing, or is on and has a flaw that a hint mends: an event that is missing, no secret. */
@@ -116,6 +115,6 @@ export async function checkHooks(active: ActiveConnection): Promise<Finding[]> {
     return on > 0 ? [ok, ...wrong] : wrong;
   } catch (error) {
     const { code, message, hint } = asSyncError(error);
-    return [{ level: 'warning', subject: '', message: `webhooks could not be looked at: ${code}: ${message}`, hint }];
+    return [{ level: 'warning', subject: '', message: `webhooks could not be checked: ${code}: ${message}`, hint }];
   }
 }

@@ -39,8 +39,8 @@ export function digestOfConfig({ file: _file, ...config }: WorkspaceConfig): str
 async function refuseOther({ store, rules, config }: Partition, wanted: string): Promise<void> {
   const lookedBy = await rulesLookedBy(store.query);
   if (wanted === digestOfConfig(config) && (lookedBy === undefined || lookedBy === rules.digest)) return;
-  throw new SyncError('usage', 'this configuration is not the one in use: what it would write is not known', {
-    hint: 'Leave out --config to see the plan of the one in use. What a new one wants beyond the limits of "guard" is held.',
+  throw new SyncError('usage', 'the daemon does not use this configuration, so nobody knows what it would write', {
+    hint: 'Leave out --config to see the plan of the one in use. Changes of a new one that exceed the limits of "guard" are held.',
   });
 }
 

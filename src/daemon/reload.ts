@@ -75,7 +75,7 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
   function take(stamp: string, spared: number): Promise<void> {
     running = (running ?? Promise.resolve())
       .then(() => apply(stamp, spared))
-      .catch((error: unknown) => logger.error({ error }, 'the configuration could not be taken over'));
+      .catch((error: unknown) => logger.error({ error }, 'the changed configuration could not be applied'));
     return running;
   }
 
@@ -87,7 +87,7 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
       config = source.load();
     } catch (error) {
       fault = asSyncError(error);
-      logger.error({ error: fault }, 'the configuration could not be read again: the last good one stays');
+      logger.error({ error: fault }, 'the configuration could not be reloaded: the last good one stays in use');
       return;
     }
     fault = undefined;
@@ -109,8 +109,8 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
   function tell({ opened, changed, closed }: Applied): void {
     const count = opened.length + changed.length + closed.length;
     if (count === 0) return;
-    const note = 'Options of the command and of the environment (host, port, data folder) need a new start.';
-    logger.info({ opened, changed, closed, note }, 'the configuration was read again');
+    const note = 'Options of the command and of the environment (host, port, data folder) need a restart.';
+    logger.info({ opened, changed, closed, note }, 'the configuration was reloaded');
   }
 
   return {

@@ -34,7 +34,7 @@ export function trusting(http: HttpClient, lease: Lease): HttpClient {
   return {
     ...http,
     async request(request) {
-      if (!lease.isTrusted()) throw new SyncError('lease_lost', 'another process may hold the workspace by now');
+      if (!lease.isTrusted()) throw new SyncError('lease_lost', 'another process may own the workspace by now');
       return http.request(request);
     },
   };
@@ -120,7 +120,7 @@ function notNow(throttle: Throttle, clock: Clock): SyncError {
   const { paused, nextForPeopleAt } = throttle.snapshot();
   const retryAfter = Math.max(0, nextForPeopleAt - clock.now());
   const full =
-    retryAfter > 0 ? 'the request quota of the workspace is used up' : 'as many requests as may be are on their way';
+    retryAfter > 0 ? 'the request quota of the workspace is used up' : 'the most requests allowed are in flight';
   const message = paused
     ? `nothing is sent to the workspace for ${duration(retryAfter)}: ${paused.reason}`
     : `${full}; the next one can go in ${duration(retryAfter)}`;

@@ -99,7 +99,7 @@ export function createWorkspaces({ open, holder, logger }: WorkspacesDeps): Work
     const isNews = broken.get(name)?.code !== error.code;
     broken.set(name, error);
     if (error.code !== 'held_elsewhere') logger.error({ workspace: name, error }, 'a workspace is not open');
-    else if (isNews) logger.info({ workspace: name }, 'another process holds this workspace');
+    else if (isNews) logger.info({ workspace: name }, 'another process owns this workspace');
   }
 
   /** A configuration that cannot be opened leaves the one before in its place. */
@@ -118,7 +118,7 @@ export function createWorkspaces({ open, holder, logger }: WorkspacesDeps): Work
 
   function reject(name: string, error: SyncError): void {
     if (rejected.get(name)?.message !== error.message)
-      logger.error({ workspace: name, error }, 'a changed configuration is not taken: the last good one stays');
+      logger.error({ workspace: name, error }, 'a changed configuration was rejected: the last good one stays in use');
     rejected.set(name, error);
   }
 

@@ -219,13 +219,13 @@ class Desk {
       return tooMany(secondsUntil(passage.nextSlotAt(), clock.now()));
     }
     meter.count('gateway_requests_total', { outcome: 'failed' });
-    passage.logger.warn({ error, method: passed.method }, 'passing through failed');
+    passage.logger.warn({ error, method: passed.method }, 'forwarding failed');
     if (isSafe(passed.method) || wasNotSent(error)) {
-      return refuse(502, 'workspace_unreachable', 'the workspace gave no usable answer');
+      return refuse(502, 'workspace_unreachable', 'the workspace sent no usable answer');
     }
     this.cache.forget(passage.name);
     await passage.learn.failed(passed, error);
-    return refuse(504, 'outcome_unknown', 'no answer came: it is not known whether the request was carried out');
+    return refuse(504, 'outcome_unknown', 'no answer came: the outcome of the request is unknown');
   }
 }
 

@@ -192,7 +192,7 @@ class Receiver implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     if (this.#done) {
-      controller.abort(new Error('given up before it was sent'));
+      controller.abort(new Error('cancelled before it was sent'));
       return;
     }
     this.#controller = controller;
@@ -241,7 +241,7 @@ class Receiver implements Dispatcher.DispatchHandler {
     if (this.#request.method === 'HEAD') return;
     if (size <= (this.#request.largestAnswer ?? LARGEST_ANSWER)) return;
     this.#fail(
-      new SyncError('answer_too_large', `the answer to ${describe(this.#request)} is over the limit`, {
+      new SyncError('answer_too_large', `the answer to ${describe(this.#request)} exceeds the size limit`, {
         status: this.#status,
       }),
     );

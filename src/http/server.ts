@@ -102,7 +102,7 @@ function describeFailures(failureBody: (status: number, message: string) => obje
     clientErrorHandler: (error: NodeJS.ErrnoException, socket: Socket) => {
       if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy();
       const status = STATUS_OF_CLIENT_ERROR[error.code ?? ''] ?? 400;
-      const body = JSON.stringify(failureBody(status, 'the request is not sound HTTP'));
+      const body = JSON.stringify(failureBody(status, 'the request is not valid HTTP'));
       socket.end(
         `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n` +
           `Content-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,

@@ -147,7 +147,7 @@ async function readPage(deps: BackfillDeps, active: ActiveConnection, unit: Back
   const position = { unit: unit.unit, ...(since === null ? {} : { since }), ...(page === null ? {} : { page }) };
   const read = (await active.connection.history?.(position, signal)) as HistoryPage;
   if (read.next !== undefined && read.next === page)
-    throw new SyncError('answer_malformed', 'a page names itself as the next one');
+    throw new SyncError('answer_malformed', 'a page names itself as its next page');
   const { event, body, total, next } = read;
   const packed = await packAside(body);
   const items = await countItems(active, read, packed);

@@ -150,10 +150,7 @@ function createTokens(deps: GrantDeps, { id, grant, target }: Identified): Acces
       logger.info({ target, lifeSeconds: Math.round(life / 1_000) }, 'access token renewed');
       return told.access_token;
     }
-    const error = new SyncError(
-      'consent_needed',
-      `${target} does not know the refresh token of the configuration any more`,
-    );
+    const error = new SyncError('consent_needed', `${target} no longer accepts the refresh token of the configuration`);
     dead = { error, until: clock.monotonic() + DEAD_FOR };
     throw error;
   }
@@ -249,7 +246,7 @@ function read(answer: HttpAnswer, now: number): Granted {
   }
   const said = errorIn(answer);
   if (said === 'invalid_client' || said === 'unauthorized_client')
-    throw new SyncError('unauthorized', `${what}: the vendor does not know the client (${said})`, {
+    throw new SyncError('unauthorized', `${what}: the vendor rejected the client (${said})`, {
       status: answer.status,
       hint: "Compare oauth.clientId and oauth.clientSecret with the vendor's console.",
     });

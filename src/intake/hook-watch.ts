@@ -71,10 +71,10 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
       note(name, { at: deps.clock.now(), silent, failure: null });
       deps.meter.gauge('hook_disabled', silent.length, { connection: name });
       for (const { subject, state, message } of silent)
-        deps.logger.warn({ connection: name, subject, state, reason: message }, 'webhook sends nothing');
+        deps.logger.warn({ connection: name, subject, state, reason: message }, 'a webhook sends nothing');
     } catch (thrown) {
       if (signal.aborted) return;
-      onFailure(name, thrown, 'webhooks could not be looked at', (failure) => note(name, { failure }));
+      onFailure(name, thrown, 'webhooks could not be checked', (failure) => note(name, { failure }));
     }
   }
 
@@ -86,15 +86,15 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
       const { asked, cursor, cut, failure } = await connection.redeliver(webhookUrl, before, signal);
       await saveRedeliveryCursor(deps.store.query, name, cursor);
       deps.meter.count('redeliveries_asked_total', { connection: name }, asked);
-      if (asked > 0) deps.logger.info({ connection: name, asked }, 'failed deliveries asked for again');
+      if (asked > 0) deps.logger.info({ connection: name, asked }, 'redelivery of failed deliveries requested');
       if (cut !== undefined && cut !== cuts.get(name))
-        deps.logger.warn({ connection: name, reason: cut }, 'not every failed delivery is asked for');
+        deps.logger.warn({ connection: name, reason: cut }, 'redelivery is not requested for every failed delivery');
       cuts.set(name, cut);
       if (failure) throw failure;
       note(name, { redeliveryFailure: null });
     } catch (thrown) {
       if (signal.aborted) return;
-      const about = 'failed deliveries could not be asked for';
+      const about = 'redelivery of failed deliveries could not be requested';
       onFailure(name, thrown, about, (redeliveryFailure) => note(name, { redeliveryFailure }));
     }
   }

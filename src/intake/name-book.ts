@@ -72,7 +72,7 @@ export async function openNameBook(
       try {
         await saveName(store.query, connection, rowOf(binding, askedAt));
       } catch (error) {
-        logger.error({ error: asSyncError(error) }, 'what a name leads to was not stored');
+        logger.error({ error: asSyncError(error) }, 'the target of a name could not be stored');
       }
     });
   }
@@ -81,8 +81,9 @@ export async function openNameBook(
     gauge();
     if (elsewhere !== undefined && elsewhere !== before?.elsewhere) {
       const code = 'scope_rebound';
-      logger.warn({ code, name: entry, id, other: elsewhere }, 'a name leads to something else than before');
-    } else if (before && before.called !== called) logger.info({ name: entry, id, called }, 'a thing was renamed');
+      logger.warn({ code, name: entry, id, other: elsewhere }, 'a name leads to another target than before');
+    } else if (before && before.called !== called)
+      logger.info({ name: entry, id, called }, 'a repository, project or team was renamed');
   }
 
   function isDue(entry: string): boolean {
@@ -99,7 +100,7 @@ export async function openNameBook(
     entry: string,
     signal: AbortSignal,
   ): Promise<Seen | undefined> {
-    if (!identify) throw new SyncError('refused', 'this connection cannot ask its vendor for a name');
+    if (!identify) throw new SyncError('refused', 'this connection cannot resolve names');
     try {
       return await identify(spelling.get(entry) ?? entry, signal);
     } catch (thrown) {
@@ -136,7 +137,7 @@ export async function openNameBook(
           const after = afterAsked(entry, held.get(entry)?.binding, found);
           if (after) keep(entry, after, clock.now());
         } catch (thrown) {
-          logger.debug({ name: entry, error: asSyncError(thrown) }, 'a name could not be asked for');
+          logger.debug({ name: entry, error: asSyncError(thrown) }, 'a name could not be resolved');
           return;
         }
       }
@@ -164,12 +165,12 @@ export async function openNameBook(
       await store.commit(async (transaction) => {
         const kept = await keptUnits(transaction, connection);
         const units = kept.filter((unit) => entries.has(unit.replace(/^[a-z]+:/, '').toLowerCase()));
-        await restartUnits(transaction, connection, units, { now, reason: 'scope_rebound: the name was bound anew' });
+        await restartUnits(transaction, connection, units, { now, reason: 'scope_rebound: the name was bound again' });
         for (const binding of bound) await saveName(transaction, connection, rowOf(binding, now));
       });
       for (const binding of bound) held.set(binding.entry, { binding, askedAt: now });
       gauge();
-      logger.info({ bound }, 'names were bound anew');
+      logger.info({ bound }, 'names were bound again');
       return bound;
     },
     settled: () => writing,

@@ -48,7 +48,7 @@ export function afterPage(state: PollState, walk: Walk, page: Page, digest: stri
   const isFirst = walk.page === undefined;
   const etag = isFirst ? page.etag : walk.etag;
   if (page.next !== undefined) {
-    if (page.next === walk.page) throw new SyncError('answer_malformed', 'a page names itself as the next one');
+    if (page.next === walk.page) throw new SyncError('answer_malformed', 'a page names itself as its next page');
     const readAt = new Date(now).toISOString();
     return { ...state, walk: { page: page.next, candidate, startedAt: walk.startedAt, readAt, etag } };
   }
@@ -62,7 +62,7 @@ export function afterPage(state: PollState, walk: Walk, page: Page, digest: stri
 /** The state after the provider said that nothing changed: the walk is done, the watermark stays. */
 export function afterUnchanged(state: PollState, walk: Walk): PollState {
   if (walk.page !== undefined)
-    throw new SyncError('answer_malformed', 'a later page of a walk was answered as unchanged, without being asked so');
+    throw new SyncError('answer_malformed', 'the vendor answered 304 to an unconditional request for a later page');
   return { ...state, walk: undefined };
 }
 

@@ -72,7 +72,7 @@ async function purge(deps: RetentionDeps, kind: Kind, signal: AbortSignal): Prom
       turn = next;
     }
   } catch (error) {
-    deps.logger.error({ error: asSyncError(error) }, 'what is old could not be looked for');
+    deps.logger.error({ error: asSyncError(error) }, 'old deliveries could not be searched for');
   }
   for (const [{ name }, count] of totals)
     if (count > 0) deps.logger.info({ workspace: name, [kind.what]: count }, 'old deliveries purged');

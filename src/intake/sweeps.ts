@@ -83,7 +83,7 @@ async function attempt<Result>(
     if (signal.aborted) return undefined;
     const error = asSyncError(thrown);
     meter.count('sweeps_total', { connection, outcome: 'failed' });
-    logger.warn({ connection, unit, code: error.code, error }, 'sweep came to no end');
+    logger.warn({ connection, unit, code: error.code, error }, 'sweep failed');
     const text = `${error.code}: ${error.message}`;
     await recordSweepFailure(store.query, { connection, unit }, text, clock.now()).catch((reason: unknown) =>
       logger.error({ connection, unit, error: reason }, 'failure of a sweep not recorded'),
@@ -119,7 +119,7 @@ async function listAll(deps: SweepDeps, active: ActiveConnection, unit: string, 
     for (const key of read.keys) keys.add(key);
     for (const container of read.containers) containers.add(container);
     if (read.next === undefined) return { keys, containers };
-    if (read.next === page) throw new SyncError('answer_malformed', 'a page names itself as the next one');
+    if (read.next === page) throw new SyncError('answer_malformed', 'a page names itself as its next page');
     page = read.next;
     await sleep(deps.clock, PACE, signal);
   }

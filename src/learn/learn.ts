@@ -94,7 +94,7 @@ export function createLearn(deps: LearnDeps): Learn {
     try {
       await work();
     } catch (error) {
-      deps.logger.error({ error: asSyncError(error) }, 'an answer of the workspace could not be kept');
+      deps.logger.error({ error: asSyncError(error) }, 'an answer of the workspace could not be stored');
     }
   }
 

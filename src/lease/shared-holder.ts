@@ -147,14 +147,16 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
     cancelEnd();
     const workspaces = ending.held.size + ending.leaving.size;
     if (workspaces === 0 || isStopped) return;
-    logger.warn({ workspaces }, 'the leases of this process have lapsed');
+    logger.warn({ workspaces }, 'the leases of this process have expired');
     void tell();
   }
 
   /** Never rejects. */
   async function tell(): Promise<void> {
     for (const call of calls) {
-      await call().catch((error: unknown) => logger.error({ error }, 'what is held now was not taken over'));
+      await call().catch((error: unknown) =>
+        logger.error({ error }, 'the workspaces of this process could not be opened or closed'),
+      );
     }
   }
 

@@ -27,8 +27,8 @@ const CODES = {
 
 const HINTS: { readonly [Kind in FaultKind]?: string } = {
   failed:
-    'The disk does not read or write the file: see the log of the system and the health of the disk. Work resumes by itself when it does.',
-  gone: 'Stop the daemon, put the file back or restore a backup, and start it again. Nothing is taken or sent meanwhile.',
+    'The disk cannot read or write the file: check the system log and the health of the disk. worksync resumes by itself when it can.',
+  gone: 'Stop the daemon, put the file back or restore a backup, and start it again. Until then worksync takes and sends nothing.',
 };
 
 /** Thrown in place of what SQLite says. Its own error is the cause; the message names the file. */

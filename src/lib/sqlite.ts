@@ -214,7 +214,8 @@ function checkIntegrity(raw: BetterSqlite.Database): void {
 async function migrate(query: Kysely<unknown>, { migrations, file, checkFile }: OpenOptions): Promise<void> {
   const applied = await appliedMigrations(query);
   const newer = applied.filter((name) => !(name in migrations));
-  if (newer.length > 0) throw new NewerDatabaseError(`the database has migrations unknown here: ${newer.join(', ')}`);
+  if (newer.length > 0)
+    throw new NewerDatabaseError(`the database has migrations that this version does not know: ${newer.join(', ')}`);
   if (applied.length === Object.keys(migrations).length) return;
   const [complaint] = applied.length > 0 && checkFile ? await checkFile(file) : [];
   if (complaint !== undefined) throw new DatabaseFault('corrupt', file, complaint);

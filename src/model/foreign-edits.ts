@@ -27,7 +27,7 @@ export const FINDINGS = [
 ] as const;
 export type Finding = (typeof FINDINGS)[number];
 
-const RIGHT = 'is as its provider says again';
+const RIGHT = 'matches its provider again';
 
 export const FOREIGN_EDITS = {
   recordChanged: {
@@ -68,7 +68,7 @@ export const FOREIGN_EDITS = {
     side: 'workspace',
     thing: 'link to a pull request',
     edit: 'it is removed',
-    result: 'stays removed, until the text names the task anew',
+    result: 'stays removed until the text names the task again',
     writes: 0,
     seen: 'lists',
     finding: 'link-removed',
@@ -85,7 +85,7 @@ export const FOREIGN_EDITS = {
     side: 'workspace',
     thing: 'link to a work item',
     edit: 'it is removed',
-    result: 'stays removed, until the text names the task anew',
+    result: 'stays removed until the text names the task again',
     writes: 0,
     seen: 'turn',
     finding: 'link-removed',

@@ -93,7 +93,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
       await wishFirstReads(transaction, clock.now());
       return recover(transaction, context());
     });
-    if (recovered > 0) logger.info({ requests: recovered }, 'requests of unknown fate found at the start');
+    if (recovered > 0) logger.info({ requests: recovered }, 'requests with unknown outcome found at the start');
   }
 
   function context(): SettleContext {
@@ -201,7 +201,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
   /** Nobody hears how it ends: a fault in it is told here, and is the end of neither the stage nor the process. */
   function track(work: Promise<void>): void {
     const ending = work
-      .catch((error: unknown) => logger.error({ error: asSyncError(error) }, 'what follows a request failed'))
+      .catch((error: unknown) => logger.error({ error: asSyncError(error) }, 'the work after a request failed'))
       .finally(() => working.delete(ending));
     working.add(ending);
   }

@@ -118,6 +118,6 @@ async function next({ store, clock, outbox, logger }: SweepJobsDeps, turn: Turn)
   }
   if (turn.read === 0) return undefined;
   await writeTurn(store.query, { ...turn, endedAt: clock.now() });
-  logger.info({ read: turn.read }, 'links of work items and documents looked at');
+  logger.info({ read: turn.read }, 'links of work items and documents checked');
   return undefined;
 }

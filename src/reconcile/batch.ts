@@ -78,7 +78,7 @@ export async function applyBatch(
     await wishTaskList(query, { ...moment, lane: waits ? 'triage' : 'read', notBefore: 0 });
   }
   const held = guard === undefined ? [] : await guardChanges(query, guard);
-  for (const reason of held) logger.warn({ reason }, 'changes are held until someone confirms them');
+  for (const reason of held) logger.warn({ reason }, 'changes are held: they need approval');
   await settleDeliveries(query, work.verdicts, moment.now);
   return work;
 }

@@ -123,8 +123,8 @@ function requestOf({ written }: EntityRow): ToldRequest | null {
 const WHY: Readonly<Record<Resolved['outcome'], string>> = {
   linked: '',
   unknown: 'there is no task and no item of that name',
-  taskless: 'no task stands for that item',
-  unworded: 'no word stands before it that its tracker wants, or one that takes it back',
+  taskless: 'that item has no task',
+  unworded: 'it lacks the keyword that its tracker needs, or follows a negation',
   document: 'it is a document',
 };
 

@@ -139,10 +139,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     } catch (error) {
       if (!isFaultOfDelivery(error)) throw error;
       // They are looked at when they change; nothing else is to wait for them.
-      logger.error(
-        { error: asSyncError(error), from: keys[0], items: keys.length },
-        'items could not be looked at again',
-      );
+      logger.error({ error: asSyncError(error), from: keys[0], items: keys.length }, 'items could not be re-evaluated');
       await store.commit((transaction) => lookedAt(transaction, digest, keys));
     }
   }
@@ -213,7 +210,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   /** Alone, and with the attempt committed before it: a text that ends the process again is known by that. */
   async function takeOverSuspect(delivery: PendingDelivery): Promise<void> {
     if (delivery.attempts >= MOST_ENDS) {
-      const message = `the process ended ${MOST_ENDS} times while this was taken over`;
+      const message = `the process ended ${MOST_ENDS} times while it processed this delivery`;
       return quarantine(delivery, new SyncError('over_budget', message));
     }
     await countAttempt(store.query, [delivery.id]);
@@ -274,7 +271,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     for (const { id, state, reason } of result.verdicts) {
       const connection = connections.get(id) ?? '';
       meter.count('deliveries_total', { connection, outcome: state });
-      logger.debug({ delivery: id, connection, outcome: state, reason }, 'delivery taken over');
+      logger.debug({ delivery: id, connection, outcome: state, reason }, 'delivery processed');
     }
     if (result.tasksChanged) horizon = undefined;
     if (result.evaluated > 0 || result.answersTaken) options.outbox.ring();

@@ -68,7 +68,7 @@ export function createTriage({ triage, users }: TriageInput): Triage {
         const failed = conditions.find((condition) => !condition.holds(item, connection));
         if (failed) why.push(`rule ${index + 1}: ${failed.name} does not fit`);
         else if (rule.create === 'nothing')
-          return { outcome: 'nothing', rule: index + 1, why: `rule ${index + 1} says that nothing is created` };
+          return { outcome: 'nothing', rule: index + 1, why: `rule ${index + 1} says that no task is created` };
         else if (item.updatedAt < (rule.since ?? since))
           return { outcome: 'nothing', rule: index + 1, why: `rule ${index + 1}: last changed before its \`since\`` };
         else return { outcome: 'create', rule: index + 1, task: taskOf(item, connection, rule, users) };

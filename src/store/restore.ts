@@ -114,7 +114,7 @@ async function numberInBackup(
   const table = sql.table(`${ATTACHED}.workspaces`);
   const { rows } = await sql<{ id: number }>`select id from ${table} where name = ${workspace}`.execute(transaction);
   if (rows[0]) return rows[0].id;
-  throw new SyncError('not_found', `${backup} holds no workspace "${workspace}"`);
+  throw new SyncError('not_found', `${backup} contains no workspace "${workspace}"`);
 }
 
 /** Requests of a full window, as the specification of the workspace has it. */

@@ -152,7 +152,7 @@ export async function createThrottle(options: ThrottleOptions): Promise<Throttle
     logger.info(
       { share: quota.share, before: kept.shareBefore },
       quota.share === 'auto'
-        ? 'quota.share is auto now: background work uses nearly all of the quota while nobody else is noticed; set a number to keep a fixed part'
+        ? 'quota.share is auto now: background work uses nearly all of the quota while no other use is detected; set a number to keep a fixed part'
         : 'quota.share has changed',
     );
   }
@@ -248,7 +248,7 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
     const next = admitted(brake, entry.started);
     if (next === brake) return;
     setBrake(next);
-    logger.info({ share: limits.share(facts()) }, 'the workspace takes requests again');
+    logger.info({ share: limits.share(facts()) }, 'the workspace accepts requests again');
   };
 
   const judgeKey = (entry: Entry, refusal: KeyRefusal | null) => {
@@ -314,7 +314,7 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
     try {
       await durably(store, (query) => book.beat(query));
     } catch (error) {
-      logger.warn({ error }, 'the time could not be noted beside the ledger');
+      logger.warn({ error }, 'the time of the ledger could not be stored');
     }
   };
 
@@ -402,7 +402,7 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
       try {
         await durably(store, endRun);
       } catch (error) {
-        logger.warn({ error }, 'that this process ended in order could not be noted: the next one begins carefully');
+        logger.warn({ error }, 'the clean shutdown could not be recorded: the next process starts carefully');
       }
     },
   };
@@ -421,5 +421,5 @@ async function durably<Result>(store: Store, work: (query: Scope) => Promise<Res
 }
 
 function withdrawn(): SyncError {
-  return new SyncError('aborted', 'the wish for a quota slot was withdrawn');
+  return new SyncError('aborted', 'the request for a quota slot was cancelled');
 }

@@ -101,7 +101,7 @@ function guarded(route: GuardedRoute): GuardedRoute {
   const { method, url, needs } = route;
   const isForReading = needs.door === 'read' || needs.door === 'metrics';
   if (isForReading && isChange(route))
-    throw new SyncError('internal', `${method} ${url}: behind a door for reading nothing changes`);
+    throw new SyncError('internal', `${method} ${url}: a route for readers must not change anything`);
   return route;
 }
 

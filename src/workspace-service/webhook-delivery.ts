@@ -70,7 +70,7 @@ export function createWebhookDelivery(deps: DeliveryDeps): Stage {
       busy.delete(webhookId);
       deps.bell.ring();
     } catch (error) {
-      deps.logger.error({ err: error, webhookId }, 'a webhook could not be delivered for a fault of this service');
+      deps.logger.error({ err: error, webhookId }, 'an error of this service stopped the delivery of a webhook');
       deps.clock.after(AFTER_FAULT, () => {
         busy.delete(webhookId);
         deps.bell.ring();

@@ -74,7 +74,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     try {
       return await work();
     } catch (error) {
-      logger.error({ error: asSyncError(error) }, 'what vendors are to be told could not be read or kept');
+      logger.error({ error: asSyncError(error) }, 'pending writes to vendors could not be read or stored');
       return undefined;
     }
   }

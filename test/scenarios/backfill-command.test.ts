@@ -87,11 +87,13 @@ describe('worksync backfill', () => {
       expect(code).toBe(0);
       expect(lines(stdout).at(-1)).toMatchObject({ type: 'result', state: 'done', items: COUNT, total: COUNT });
     }
-    expect(one.stderr + other.stderr).toContain('a backfill of github of everything runs already; --stop ends it');
+    expect(one.stderr + other.stderr).toContain(
+      'a backfill of github of everything is already running; --stop stops it',
+    );
     const status = await worksync(['status', ...flags()]);
     expect(status.stdout).toMatch(/backfill {4}github read \d+ s ago: 12 of 12 items, 1 of 1 unit/);
     const stopped = await worksync(['backfill', 'github', '--stop', ...flags()]);
-    expect(stopped.stdout).toBe('no backfill runs\n');
+    expect(stopped.stdout).toBe('no backfill is running\n');
   }, 120_000);
 
   it('says which wish cannot be met, with a remedy', async () => {

@@ -245,19 +245,19 @@ function credential(found: schema.Who | undefined): Finding {
   return {
     level: 'warning',
     subject,
-    message: 'none that Azure DevOps knows: only public projects are read',
+    message: 'none that Azure DevOps accepts: worksync reads only public projects',
     hint: 'Set token: a personal access token with the scope Work Items (Read).',
   };
 }
 
 function organization(id: string | undefined, { organizationId }: Options): Finding {
   const subject = 'organisation';
-  if (id === undefined) return { level: 'warning', subject, message: 'does not tell its id' };
+  if (id === undefined) return { level: 'warning', subject, message: 'does not report its id' };
   if (id === organizationId) return { level: 'ok', subject, message: 'has the configured id' };
   return {
     level: 'error',
     subject,
     message: `has the id ${onOneLine(id, 60)}, not the configured one`,
-    hint: 'Write that one in the configuration, or correct the organisation. Work items are known by it.',
+    hint: 'Configure that id, or correct the organisation. worksync identifies work items by it.',
   };
 }

@@ -47,7 +47,7 @@ export function hooksOf(api: Rest, followed: (signal: AbortSignal) => Promise<re
   });
 }
 
-const ACTIVE = { state: 'active', message: 'its events are subscribed to' } as const;
+const ACTIVE = { state: 'active', message: 'the subscriptions send its events' } as const;
 
 const UNKNOWN = {
   state: 'unknown',
@@ -68,7 +68,7 @@ function stateOf(mine: readonly Subscription[]): Omit<HookState, 'subject'> {
     (event) => !mine.some(({ eventType }) => eventType === event),
   );
   if (missing.length > 0)
-    return { state: 'absent', message: `no subscription to ${missing.join(', ')} leads here`, hint: REMEDY };
+    return { state: 'absent', message: `no subscription to ${missing.join(', ')} sends to this address`, hint: REMEDY };
   const off = mine.filter(({ status }) => status !== 'enabled' && status !== 'onProbation');
   if (off.length === 0) return ACTIVE;
   const events = off.map(({ eventType }) => eventType).join(', ');

@@ -68,7 +68,7 @@ function stateOf(subject: string, found: Registered | undefined): HookState {
     return {
       subject,
       state: 'absent',
-      message: 'no webhook leads here',
+      message: 'no webhook sends to this address',
       hint: 'Run "worksync hooks install" with a token of a Jira administrator, or add it at Settings, System, WebHooks.',
     };
   if (found.enabled !== false) return { ...ACTIVE, subject };

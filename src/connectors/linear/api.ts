@@ -75,7 +75,7 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
     async change(document, variables, signal) {
       const { data } = await ask({ document, variables, data: succeeded, use: 'fetch', signal });
       if (Object.values(data).some(({ success }) => !success))
-        throw new SyncError('refused', 'Linear did not carry out a change, and does not say why');
+        throw new SyncError('refused', 'Linear did not make a change, and gave no reason');
       return data;
     },
   };

@@ -45,7 +45,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
       const { data } = await api.ask({ document: queries.TEAMS, variables, data: teams, use: 'background', signal });
       const [first] = data.teams.nodes;
       if (first) return first;
-      throw new SyncError('not_found', `there is no team ${unit} that this credential may see`);
+      throw new SyncError('not_found', `this credential can see no team ${unit}`);
     },
     async list({ unit, selection, page, use }, signal) {
       const after = storedPage(page, CURSOR);
@@ -72,7 +72,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
       const [found] = data.issues.nodes;
       if (found !== undefined) return { found };
       if (container !== undefined && identifier !== undefined && data.teams.nodes.length === 0)
-        throw new SyncError('not_found', `${identifier} cannot be seen, and its team neither`);
+        throw new SyncError('not_found', `the credential can see neither ${identifier} nor its team`);
       return { isGone: true };
     },
     async about(signal) {
@@ -163,7 +163,7 @@ function organization({ id, urlKey }: z.infer<typeof schema.who>['organization']
     level: 'error',
     subject,
     message: `the credential belongs to ${name}, whose id is ${onOneLine(id, 60)}`,
-    hint: 'Write that id in the configuration, or use a credential of the organisation that is meant.',
+    hint: 'Write that id in the configuration, or use a credential of the organisation that you mean.',
   };
 }
 

@@ -76,14 +76,14 @@ function stateOf(team: Team, found: Registered | undefined): Omit<HookState, 'su
     return {
       state: 'absent',
       message: isPublic(team)
-        ? 'no webhook leads here'
-        : 'no webhook of its own leads here, and a private team is in none for all public teams',
+        ? 'no webhook sends to this address'
+        : 'no webhook of its own sends to this address, and webhooks for all public teams leave out a private team',
       hint: 'Run "worksync hooks install" with a key of an administrator, or add it at Settings, API.',
     };
   if (found.enabled) return ACTIVE;
   return {
     state: 'disabled',
-    message: 'the webhook is switched off: Linear does that to one that keeps failing',
+    message: 'the webhook is switched off: Linear does that when its deliveries keep failing',
     hint: 'Run "worksync hooks install", or switch it on at Settings, API.',
   };
 }

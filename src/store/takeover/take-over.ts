@@ -94,5 +94,5 @@ function factOf(workspace: string): string {
 
 function twice(file: string, other: string): SyncError {
   const hint = `worksync keeps the rows of all workspaces in worksync.db now. Move ${file} out of the data folder.`;
-  return new SyncError('database_failed', `${file} holds rows of a workspace that ${other} holds too`, { hint });
+  return new SyncError('database_failed', `${file} contains rows of a workspace that ${other} contains too`, { hint });
 }
