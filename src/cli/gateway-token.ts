@@ -80,7 +80,7 @@ function timeOf(milliseconds: number): string {
 
 type TokenDesk = Omit<Tokens, 'holds' | 'recalls'>;
 
-/** Costs no request to the workspace. A running daemon does it, so that it knows at once; else this process does. */
+/** Sends no request to the workspace. A running daemon does it, so that it knows at once; else this process does. */
 async function runOnTokens(
   setting: Setting,
   exit: Exit,

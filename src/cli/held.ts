@@ -8,7 +8,7 @@ import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command
 /** Changes shown of each class: enough to see what they are. */
 const SAMPLES = 10;
 
-/** `worksync held`: the changes that wait for a person, and letting them go. */
+/** `worksync held`: the changes that need approval, and their release. */
 export function addHeld(program: Command, setting: Setting, exit: Exit): void {
   const group = program.command('held').description('changes that need approval: list, release').exitOverride();
   addList(group, setting, exit);

@@ -93,7 +93,7 @@ function refuseOlder(named: readonly ApiKey[], old: ApiKey): void {
   );
 }
 
-/** A key that nobody uses and whose secret is not in our file. Only where it was surely lost may it go. */
+/** A key that nobody uses and whose secret is not in our file. It may be revoked only when it is certainly lost. */
 async function dropLost({ file, client, tell }: Rotation, key: ApiKey): Promise<void> {
   if (!file?.wasCutOff()) {
     throw new SyncError('conflict', `${key.apiKeyId} has the description "${key.description}" and was never used`, {

@@ -8,7 +8,7 @@ import { type Exit, type Setting, say, sessionOf } from './setting.ts';
 import { plural, printable, span } from './words.ts';
 import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
-/** Exit code where repairs wait for a person, or nothing gets through. */
+/** Exit code when repairs need approval, or nothing gets through. */
 const PARTIAL = 3;
 /** How often the progress is looked at, and how often it is told, milliseconds. */
 const LOOK_EVERY = 1_000;
@@ -38,7 +38,7 @@ export function addSweep(program: Command, setting: Setting, exit: Exit): void {
     });
 }
 
-/** Shows the progress until all is compared and put right. Without a daemon the stages run in this process meanwhile. */
+/** Shows the progress until all is compared and repaired. Without a daemon the stages run in this process meanwhile. */
 async function follow({ ask, partition }: Asking, flags: WorkspaceFlags, clock: Clock): Promise<number> {
   partition?.startUnscheduled();
   let toldAt = Number.NEGATIVE_INFINITY;

@@ -47,7 +47,7 @@ export function workspaceCommand(
   if (options.isDefault) refusingUnknown(command);
   return (costsQuota ? withPatience(command) : command)
     .description(description)
-    .option('--workspace <name>', 'the workspace; may be left out where one is configured')
+    .option('--workspace <name>', 'the workspace; optional if only one is configured')
     .option('--json', 'print JSON: one object in a line')
     .addHelpText('after', `\nExample: worksync ${example}\n${EXIT_CODES}`);
 }

@@ -40,7 +40,7 @@ export function addConnectProvider(workspace: Command, setting: Setting, exit: E
     .option('--host <host>', "host of the provider, where it is not the vendor's public one")
     .option('--api-url <url>', 'address of its API, where it is not the one that follows from the host')
     .option('--db <file>', 'database file of the service', 'data/workspace.service.db')
-    .option('--workspace <id>', 'may be left out where the service holds one workspace')
+    .option('--workspace <id>', 'optional if the service has only one workspace')
     .option('--json', 'print JSON: workspace, user and provider')
     .addHelpText('after', HELP)
     .exitOverride()

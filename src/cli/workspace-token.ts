@@ -28,7 +28,7 @@ export function addWorkspaceToken(workspace: Command, exit: Exit): void {
     .option('--role <role>', 'role of the token: owner, admin or member', oneOf(['owner', 'admin', 'member']), 'member')
     .option('--ttl <duration>', 'how long it lives: 30m, 1h, 14d', readDuration, 3_600_000)
     .option('--db <file>', 'database file of the service', 'data/workspace.service.db')
-    .option('--workspace <id>', 'may be left out where the service holds one workspace')
+    .option('--workspace <id>', 'optional if the service has only one workspace')
     .option('--json', 'print JSON: the token with its id, user, role and end')
     .addHelpText('after', HELP)
     .exitOverride()

@@ -9,7 +9,7 @@ import { unknownName } from './unknown-name.ts';
 /**
  * reading  pages are read; nothing may have been sent yet
  * sending  all pages are read; what they brought is being taken over and sent
- * done     nothing is left, except what is held for a person
+ * done     nothing is left, except what needs approval
  */
 export type BackfillState = 'reading' | 'sending' | 'done';
 

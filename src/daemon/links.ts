@@ -102,7 +102,7 @@ interface AddedLink {
 
 /**
  * A person added a link: it is theirs, also where one of ours, or one that had been taken away, stood in its place. The
- * workspace's answer is learnt like any other; only for which item it was, it does not say.
+ * workspace's answer goes through the inbox like any other; only for which item it was, it does not say.
  */
 export async function linkAdded({ store, wakeReconcile, random }: Partition, added: AddedLink, clock: Clock) {
   const { item } = added;

@@ -8,7 +8,7 @@ export interface OnceResult {
   readonly links: number;
   /** Deliveries and changes left because of the quota, or waiting for a person. */
   readonly left: number;
-  /** Why nothing got through to the workspace, and which connections' last poll failed: what is held may be incomplete. */
+  /** Why nothing got through to the workspace, and which connections' last poll failed: the stored state may be incomplete. */
   readonly failures: readonly string[];
 }
 

@@ -112,14 +112,14 @@ export interface Partition {
   startUnscheduled(): void;
   /** Sends the writes that wait, and does nothing else. */
   startWrites(): void;
-  /** Ends in order: nothing new comes in, requests on the wire are waited for. */
+  /** Closes in order: accepts nothing new, and waits for the requests in flight. */
   stop(): Promise<void>;
 }
 
 /** How often the tasks are read to see which of them are finished, milliseconds: one request of some hundreds. */
 const TASKS_EVERY = 15 * 60_000;
 
-/** How long requests on the wire are waited for at the end, milliseconds: less than what an orchestrator grants. */
+/** How long it waits at the end for requests in flight, milliseconds: less than what an orchestrator grants. */
 const GRACE = 5_000;
 
 /** They outlive one opening of the workspace: see `workspaces.ts`. */

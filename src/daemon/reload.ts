@@ -16,7 +16,7 @@ export interface ConfigSource {
   watch(onChange: () => void): Cancel;
 }
 
-/** Takes over what changes in the configuration, without a new start. */
+/** Applies changes of the configuration without a restart. */
 export interface Reload extends Stage {
   /** Reads everything now; what has no file any more closes at once. */
   now(): Promise<void>;

@@ -133,7 +133,7 @@ function keyOf(status: number): SlotAnswer['key'] {
   return status < 500 && status !== 403 ? null : undefined;
 }
 
-/** How commands send. What they are answered is learnt. */
+/** How commands send. Their answers go to `learn/`. */
 export function directSend(options: DoorOptions, through: Through, clock: Clock, learn: Learn): Send<DirectContext> {
   const send = transportOf(options);
   return async (request, context) => {

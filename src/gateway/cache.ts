@@ -24,8 +24,8 @@ interface Shared {
 }
 
 /**
- * Answers of reads, for a short time and in memory only. A write to the workspace, by whomever, ends what is held of
- * that workspace: an answer that was asked for before the write ended is neither kept nor shared after it.
+ * Answers of reads, for a short time and in memory only. A write to the workspace, by whomever, ends the cached answers of that
+ * workspace: an answer that was asked for before the write ended is neither kept nor shared after it.
  */
 export interface Cache {
   /** @param freshFor milliseconds */

@@ -9,7 +9,7 @@ import { TOKEN_PREFIX, type TokenBook } from './tokens.ts';
  *
  *   token     a gateway token: bound to its workspace; the daemon's key is used in its place. May have cached answers.
  *   key       an API key that the workspace accepted within the last minute. May have cached answers.
- *   stranger  anyone else, OAuth tokens among them: passed through, and what the answer tells is learnt. `name` stands
+ *   stranger  anyone else, OAuth tokens among them: passed through, and `learn/` takes the answer. `name` stands
  *             for the credential; `credible` where it was accepted within the last minute.
  *   nobody    no bearer, or a gateway token that does not exist or was revoked: nothing is passed through for it.
  */

@@ -198,8 +198,8 @@ class Desk {
   }
 
   /**
-   * A key was accepted, and the daemon cannot tell yet whether for its own workspace, since that held nothing when it
-   * was read. One read tells; there is no second one, since the workspace may be empty still.
+   * A key was accepted, and the daemon cannot tell yet whether for its own workspace, since that was empty when it was read. One
+   * read tells; there is no second one, since the workspace may be empty still.
    */
   async #askWhoWeAre({ authorization, destination: { passage } }: Case): Promise<void> {
     if (this.#asked.has(passage.name) || !this.#callers.isKey(authorization, passage)) return;

@@ -42,7 +42,7 @@ function sendable(body: Buffer): Buffer | string {
 const LONGEST_TEXT = 65_536;
 
 /**
- * The answer to a read that was held, or is from now on.
+ * The answer to a read that was cached, or is from now on.
  *
  * @param age whole seconds
  * @param condition the caller's If-None-Match

@@ -28,7 +28,10 @@ interface GatewaySettings {
   readonly freshFor: number;
   /** Milliseconds that a caller waits for a quota slot before it gets 429. */
   readonly longestWait: number;
-  /** Beginning of the workspace's API keys: only such credentials are learnt, since an OAuth token stands for a person. */
+  /**
+   * Beginning of the workspace's API keys: the gateway remembers only such credentials, since an OAuth token stands for a
+   * person.
+   */
   readonly keyPrefix: string;
 }
 

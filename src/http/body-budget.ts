@@ -19,7 +19,7 @@ export interface BodyBudget {
    * @param giveUp called where it has to make room: it must end now
    */
   enter(group: string, announced: number, giveUp: (isSuspect: boolean) => void): BodyHolder;
-  /** Bytes that are held now. */
+  /** Bytes that are in use now. */
   held(): number;
 }
 
@@ -123,7 +123,7 @@ export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudget
 
   const hasStalled = (holder: Holder) => !holder.waiting && clock.monotonic() - holder.movedAt >= PATIENCE;
 
-  /** Who is given up first: memory times the time that it was held. */
+  /** Who is given up first: memory times the time that it was in use. */
   const byCost = (a: Holder, b: Holder) => {
     const cost = ({ held: bytes, since }: Holder) => bytes * (clock.monotonic() - since + 1);
     return suspicion(b) - suspicion(a) || groupHolds(b) - groupHolds(a) || cost(b) - cost(a);

@@ -41,7 +41,7 @@ const PACE = 1_000;
 /** It looks again after this while enough of what it read still waits, milliseconds. */
 const FULL_PAUSE = 1_000;
 const MOST_WAITING: BackfillBounds = { deliveries: 20, fetches: 200, changes: 1_000 };
-/** First and longest pause after a failure: of what may succeed any time, and of what waits for a person. Milliseconds. */
+/** First and longest pause after a failure: of what may succeed any time, and of what a person must end. Milliseconds. */
 const FIRST_RETRY = 5_000;
 const LONGEST_RETRY = 900_000;
 const LONGEST_WAIT = 3_600_000;

@@ -11,7 +11,7 @@ export interface Collector {
    * `database_failed`, `inbox_full`. The sender is then told to come again; whatever was stored after all is a repeat.
    */
   append(delivery: NewDelivery): Promise<Appended>;
-  /** Whether deliveries come faster than the disk writes, so that whatever else can wait should let them go first. */
+  /** Whether deliveries come faster than the disk writes, so that whatever else can wait should wait for them. */
   isCrowded(): boolean;
 }
 

@@ -40,7 +40,7 @@ export interface Fetches extends Stage {
 }
 
 const MOST_AT_ONCE = 4;
-/** Longest pause between tries: of what may succeed any time, and of what waits for a person. Milliseconds. */
+/** Longest pause between tries: of what may succeed any time, and of what a person must end. Milliseconds. */
 const LONGEST_RETRY = 60_000;
 const LONGEST_WAIT = 3_600_000;
 /** Longest pause of a connection whose provider does not answer, milliseconds. */

@@ -9,7 +9,7 @@ import type { Sql } from '../store/scope.ts';
 export interface GroupCommit {
   /** Resolves when the delivery is durable, and only then. Throws what kept it from being so. */
   append(workspace: number, delivery: NewDelivery): Promise<Appended>;
-  /** Whether deliveries come faster than the disk writes, so that whatever else can wait should let them go first. */
+  /** Whether deliveries come faster than the disk writes, so that whatever else can wait should wait for them. */
   isCrowded(): boolean;
 }
 

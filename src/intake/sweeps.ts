@@ -42,9 +42,10 @@ const MOST_DUE = 100;
 const NO_DELIVERY = 0;
 
 /**
- * Finds what was deleted or restored and no event told: lists everything that exists in a unit, and asks to fetch what is
- * held and was not listed, and what is held as gone and was. The fetch tells whether it is gone; the list decides nothing.
- * A list that was not read to its end says nothing at all, and neither does a unit that is not there any more.
+ * Finds deletions and restores that no event reported: lists everything that exists in a unit, and asks to fetch items that
+ * worksync knows and the list lacks, and items that worksync believes gone and the list has. The fetch tells whether it is gone;
+ * the list decides nothing. A list that was not read to its end says nothing at all, and neither does a unit that is not there
+ * any more.
  */
 export function sweepJobs(deps: SweepDeps): Job[] {
   return deps.connections

@@ -36,7 +36,7 @@ export interface Heard {
 }
 
 /**
- * The one way by which answers of the workspace to others than the outbox are learnt. What was answered is news: it enters the
+ * The one path for answers of the workspace to commands and the gateway. An answer is news: it enters the
  * inbox like any delivery, as the outbox's own answers and the workspace's webhooks do, and only reconcile reads it. Where it is
  * not known what became of a write, what it may have changed is read again. Never rejects: the answer is the caller's, also
  * where it cannot be kept.

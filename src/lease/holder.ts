@@ -16,7 +16,7 @@ export interface Holder {
   want(workspaces: readonly string[]): Promise<void>;
   /** Undefined where the process does not hold it, or is to leave it. Another one each time that it is taken anew. */
   leaseOf(workspace: string): Lease | undefined;
-  /** Called after each change of what is held. What is to be left is given back when the call has resolved. */
+  /** Called after each change of the owned workspaces. What is to be left is given back when the call has resolved. */
   onChange(call: () => Promise<void>): void;
   /** Gives everything back. Nobody works on any of it any more. */
   stop(): Promise<void>;

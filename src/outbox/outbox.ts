@@ -41,7 +41,7 @@ export interface OutboxOptions {
 }
 
 export interface Outbox extends Stage {
-  /** Requests on the wire or being settled. */
+  /** Requests in flight or being settled. */
   readonly inFlight: number;
   /** As `start`, but nothing is read: what waits as a write is sent, and no more. */
   startWrites(): void;
@@ -49,7 +49,7 @@ export interface Outbox extends Stage {
 
 /** Windows of which the due times are looked at ahead. */
 const LOOK_AHEAD = 2;
-/** A clock that is put right by less was not set back, milliseconds. */
+/** A correction of the clock by less does not count as set back, milliseconds. */
 const SET_BACK = 1_000;
 /** What was next so short a time ago is still next, milliseconds, where no bell was rung. */
 const AT_ONCE = 50;

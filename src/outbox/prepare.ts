@@ -74,7 +74,7 @@ function isNothing({ kind, desired, known }: EntityRow): boolean {
   return kind !== 'pull_request' && desired === null && known === null;
 }
 
-/** A write that waits with its request still in the row is of unknown fate. */
+/** A write that waits with its request still in the row has an unknown outcome. */
 function isOpen({ kind, sent }: OutboxRow): boolean {
   return kind !== 'read' && sent !== null;
 }

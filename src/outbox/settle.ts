@@ -17,7 +17,7 @@ import type { Scope } from '../store/scope.ts';
 import { PROBE_EVERY } from './breaker.ts';
 import type { Prepared } from './prepare.ts';
 
-/** A change refused for good, or failing this often while others get through, waits for a person. */
+/** A change refused for good, or failing this often while others get through, is held. */
 const MOST_ATTEMPTS = 5;
 /** Fewer attempts than this follow each other within seconds. */
 const SOON_ATTEMPTS = 3;
@@ -125,7 +125,7 @@ export interface FailureContext extends SettleContext {
 /** What became of a failed attempt, for the log and the pump. */
 export type Failure = 'again' | 'unknown' | 'held' | 'settled';
 
-/** The attempt failed. Nothing is lost: the change waits, or is of unknown fate, or waits for a person. */
+/** The attempt failed. Nothing is lost: the change waits, or its outcome is unknown, or it needs approval. */
 export async function settleFailure(
   query: Scope,
   prepared: Prepared,
@@ -196,7 +196,7 @@ function isFinal(prepared: Prepared, error: SyncError): boolean {
   return neverSent || isTheirWord(error);
 }
 
-/** It waits for a person, unless what it would send has changed while it was on its way. */
+/** It is held, unless what it would send has changed while it was on its way. */
 async function refuse(query: Scope, prepared: Prepared, error: string): Promise<Failure> {
   const row = await findChange(query, prepared.entity);
   const hasChanged = row?.next_since != null;
@@ -210,7 +210,7 @@ function isUnknownFate({ code }: SyncError): boolean {
   return ['outcome_unknown', 'server_failed', 'answer_malformed', 'answer_too_large'].includes(code);
 }
 
-/** The row as it waits again. A list read keeps its place, and a write of open fate its request. */
+/** The row as it waits again. A list read keeps its place, and a write with unknown outcome its request. */
 function back(prepared: Prepared, open = prepared.open): OutboxUpdate {
   const place = prepared.action === 'read-pull-requests' ? JSON.stringify(prepared.body) : null;
   const isOpenWrite = open && prepared.kind !== 'read';
@@ -251,7 +251,7 @@ async function awaitList(query: Scope, prepared: Prepared, error: string, contex
 }
 
 /**
- * At the start: the process died with these in flight, so their fate is unknown. What the server takes twice without
+ * At the start: the process died with these in flight, so their outcome is unknown. What the server takes twice without
  * harm is sent again; creates wait for the list.
  */
 export async function recover(query: Scope, context: SettleContext): Promise<number> {

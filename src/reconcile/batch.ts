@@ -407,7 +407,7 @@ function saidIn(translation: Translation | undefined): readonly Item[] {
   return translation?.outcome === 'references' ? (translation.told ?? []) : [];
 }
 
-/** Of what the delivery says, not of what is held: deliveries of one shape repeat, and that must be cheap to see. */
+/** Of what the delivery says, not of what is stored: deliveries of one shape repeat, and that must be cheap to see. */
 function hashOf(item: Item): string {
   return createHash('sha1').update(JSON.stringify(item)).digest('base64');
 }

@@ -38,7 +38,7 @@ interface ExplainedLink {
   readonly reason: LinkReason | null;
   readonly delivery: ToldDelivery | null;
   readonly request: ToldRequest | null;
-  /** Why the change waits for a person, or failed last. */
+  /** Why the change is held, or failed last. */
   readonly error: string | null;
 }
 

@@ -101,7 +101,7 @@ async function unwantLink(work: Work, row: EntityRow): Promise<void> {
 async function abandonLink(work: Work, row: EntityRow): Promise<void> {
   const { query } = work;
   const change = await findChange(query, row.entity);
-  // A request that stands in the row is in flight or of unknown fate.
+  // A request that stands in the row is in flight or with unknown outcome.
   if (change === undefined || change.sent === null) {
     await dropDifference(query, row.entity);
     await forgetEntity(query, row.entity);

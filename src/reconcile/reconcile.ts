@@ -87,7 +87,7 @@ const TRIED_BY = 'reconcile.tried_by';
 
 /**
  * The stage between inbox and outbox. It takes pending deliveries, oldest first, in batches; a batch is one
- * transaction. When one fails, its deliveries are tried one by one, so that only the one at fault is held back.
+ * transaction. When one fails, its deliveries are tried one by one, so that only the one at fault waits.
  */
 export function createReconcile(options: ReconcileOptions): Reconcile {
   const { store, clock, logger, meter } = options;

@@ -107,7 +107,7 @@ function translateOwn(delivery: PendingDelivery): Translated {
 
 type FromAside = Pick<Translated, 'translation' | 'costly'>;
 
-/** A page that costs too much is read element by element, so that only the one at fault is held back. */
+/** A page that costs too much is read element by element, so that only the one at fault is left out. */
 async function translateAside(delivery: PendingDelivery, aside: Aside, query: Scope): Promise<FromAside> {
   try {
     return { translation: await aside.translate(delivery) };

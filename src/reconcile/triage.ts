@@ -97,7 +97,7 @@ const VALUES: Readonly<
   author: ({ author }) => [author],
 };
 
-/** Characters of an item that `text` is held against. */
+/** Characters of an item that `text` is matched against. */
 const LONGEST_SEARCHED = 10_000;
 
 function conditionsOf({ when }: TriageRule): Condition[] {

@@ -4,7 +4,7 @@ import type { Sql } from './scope.ts';
 
 /**
  * Which of several processes works on a workspace. Each renews one row of `replicas`; a lease names the incarnation that
- * holds it. An incarnation without a row there has lapsed, for good, and what it held is free: whoever judges it to have
+ * holds it. An incarnation without a row there has expired, for good, and its workspaces are free: whoever judges it to have
  * lapsed takes its row away, and only then takes its leases. Its last holder learns of it by the next renewal, which
  * finds no row, and by its next commit, which the fence refuses.
  */
@@ -60,7 +60,7 @@ export function replicasOf(query: Sql): Promise<readonly RenewedReplica[]> {
   return query.selectFrom('replicas').selectAll().orderBy('id').execute();
 }
 
-/** Where they were not renewed meanwhile. What they held is free then. */
+/** Where they were not renewed meanwhile. Their workspaces are free then. */
 export async function removeLapsed(query: Sql, lapsed: readonly RenewedReplica[]): Promise<void> {
   for (const { incarnation, expires_at } of lapsed) {
     await query

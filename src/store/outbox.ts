@@ -51,15 +51,16 @@ export async function findChanges(query: Scope, entities: readonly string[]): Pr
   return rowsWhere(query, 'outbox', 'entity', entities);
 }
 
-/** Whether one of these is to be sent, or was and nobody knows what became of it. What waits for a person is not. */
+/** Whether one of these is to be sent, or was and nobody knows what became of it. A held one is not. */
 export async function areUnderWay(query: Scope, entities: readonly string[]): Promise<boolean> {
   return (await findChanges(query, entities)).some(({ state }) => state !== 'held');
 }
 
 /**
- * Says that desired and known differ. A change that waits is put off only by what changes it, and not for long; one in flight is told that it is not the
- * end; a held one gets a new chance where what it would send has changed, and one that the guard holds also where it is no
- * longer what the guard held it for. A change of a backfill goes to the lane of the live delivery that says it too.
+ * Says that desired and known differ. A change that waits is put off only by what changes it, and not for long; one in flight is
+ * told that it is not the end; a held one gets a new chance where what it would send has changed, and one that the guard holds
+ * also where it is no longer what the guard held it for. A change of a backfill goes to the lane of the live delivery that says
+ * it too.
  */
 export async function addDifference(query: Scope, difference: Difference): Promise<void> {
   const present = await findChange(query, difference.entity);
@@ -124,13 +125,13 @@ function changeOf(difference: Difference): OutboxRow {
   };
 }
 
-/** The difference vanished before it was sent. A request in flight, or of unknown fate, settles its own row. */
+/** The difference vanished before it was sent. A request in flight, or with unknown outcome, settles its own row. */
 export async function dropDifference(query: Scope, entity: string): Promise<void> {
   const row = await findChange(query, entity);
   if (row && row.sent === null && (row.state === 'pending' || row.state === 'held')) await removeChange(query, entity);
 }
 
-/** Requests that wait or are on the wire. */
+/** Requests that wait or are in flight. */
 export async function countWaiting(query: Scope): Promise<{ reads: number; writes: number }> {
   const { changes } = await readCounts(query);
   const waiting = changes.filter(({ state }) => state === 'pending' || state === 'sending');

@@ -65,14 +65,14 @@ export interface ConnectionActivity {
   readonly fetches: number;
   /** The last sweep of a unit that reached its end. */
   readonly lastSweepAt: number | null;
-  /** Units that the provider does not know, or does not show us, any more: what is held of them stays as it is. */
+  /** Units that the provider no longer has, or no longer shows to the credential: their records and links stay. */
   readonly missingUnits: readonly string[];
 }
 
 export interface GoneItem {
   readonly key: string;
   readonly connection: string;
-  /** When we learnt it. */
+  /** When worksync detected it. */
   readonly at: number;
 }
 
@@ -97,7 +97,7 @@ export interface StoredStatus {
     readonly byState: Readonly<Record<ChangeState, number>>;
     /** When the oldest unsent difference of each lane appeared; lanes where none waits are left out. */
     readonly oldest: Readonly<Partial<Record<Lane, number>>>;
-    /** Changes that wait for a person, or whose fate is not known. */
+    /** Changes that need approval, or whose outcome is unknown. */
     readonly stuck: readonly ChangeRow[];
     /** Due first. */
     readonly next: readonly ChangeRow[];
@@ -221,8 +221,8 @@ function withoutOwner<Row extends Owned>(row: Row): Omit<Row, 'workspace'> {
 }
 
 /**
- * Of each workspace those that `own` finds by an index. Their numbers alone lead to the rows: with the workspace beside them SQLite
- * would go through all that the workspace has.
+ * Of each workspace those that `own` finds by an index. Their numbers alone lead to the rows: with the workspace beside them
+ * SQLite would go through all that the workspace has.
  */
 function deliveryRows(query: Sql, workspaces: readonly number[], own: 'latest' | 'quarantined') {
   return query

@@ -112,7 +112,10 @@ export async function addFindings(
 /** Rows compared in one transaction. */
 const COMPARED = 100;
 
-/** Records that are known to stand there and that a complete list lacks, and where to go on; of what was written since, it says nothing. */
+/**
+ * Records that are known to stand there and that a complete list lacks, and where to go on; of what was written since, it says
+ * nothing.
+ */
 export async function absentRecords(
   query: Scope,
   { listBegan, after }: { readonly listBegan: number; readonly after: string },
@@ -147,7 +150,7 @@ export interface SweepReport {
   readonly tasks: number;
   readonly records: number;
   readonly found: Readonly<Record<Finding, number>>;
-  /** What became of the records that it found otherwise: put right; waiting for that; held for a person. */
+  /** What became of the records that differ: repaired; waiting for repair; held for approval. */
   readonly repairs: { readonly done: number; readonly waiting: number; readonly held: number };
   /** The latest of what was found. */
   readonly latest: readonly { readonly what: Finding; readonly entity: string; readonly at: number }[];

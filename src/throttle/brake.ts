@@ -28,14 +28,14 @@ export interface Brake extends Share {
   readonly refusals: number;
   readonly refusedUntil: number;
   readonly halt: Halt | null;
-  /** Since when nobody else was noticed: the last refusal, or the first start of all. */
+  /** Since when no other use was detected: the last refusal, or the first start of all. */
   readonly quietSince: number;
   /** What the refusal that last cut the share told. */
   readonly observed?: Observed;
 }
 
 /**
- * A refusal is a measurement: the window that was full held exactly its cap, so others had sent what of it was not ours.
+ * A refusal is a measurement: the full window had exactly its cap, so others had sent what of it was not ours.
  * Where the hint does not tell which window that was, one of the two counts is right.
  */
 export interface Observed {
@@ -87,7 +87,7 @@ export function keptAfter(
 const REMEMBERED = 24 * 3_600_000;
 
 /**
- * Whether others were noticed lately. Then a window can be full at any moment, and requests that are on their way together
+ * Whether other use was detected recently. Then a window can be full at any moment, and requests that are on their way together
  * would all be refused: so they go one by one.
  */
 export function isShared({ observed }: Brake, now: number): boolean {

@@ -54,7 +54,7 @@ export function createLine(concurrency: number): Line {
   return {
     enter(wish, serve, turnAway) {
       const id = String(nextId++);
-      // p-queue's signal would also end the job of a wish that is being served: this one is let go before.
+      // p-queue's signal would also end the job of a wish that is being served: this one is released before.
       const withdrawal = new AbortController();
       const withdraw = () => withdrawal.abort();
       const leave = () => {

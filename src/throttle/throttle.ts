@@ -41,7 +41,7 @@ import { noteShare } from './share-note.ts';
  *
  *   waiting    a wish in the line, ordered by `due` (`line.ts`). It leaves by a slot, by its signal, or by `stop`.
  *   reserved   it counts in both windows, in memory. `record` writes its ledger row in the caller's transaction.
- *   sent       that transaction is committed and the request is, or may be, on the wire.
+ *   sent       that transaction is committed and the request is, or may be, in flight.
  *   completed  the answer came, or none will. It still counts, for one window and its guard (`windows.ts`).
  *   released   nothing was sent (also: the transaction was rolled back). It counts no more.
  *
@@ -53,7 +53,9 @@ import { noteShare } from './share-note.ts';
 export interface Throttle {
   /** Resolves with a slot when it is this wish's turn. Rejects with `aborted`. */
   acquire(wish: Wish): Promise<Slot>;
-  /** u, the used part, 0..1, of what may be used in the long window, of the cap or of the background's share; without backfills. */
+  /**
+   * u, the used part, 0..1, of what may be used in the long window, of the cap or of the background's share; without backfills.
+   */
   usedShare(): number;
   /** How many requests of the background each window takes at the present share. */
   paces(): readonly { readonly slots: number; readonly hold: number }[];
@@ -135,7 +137,7 @@ export interface ThrottleOptions {
 const BEAT_EVERY = 5_000;
 /** Most answers have come by then, milliseconds. */
 const SLOW = 1_000;
-/** With a refused key one request in this time is spent to see whether it has been put right, milliseconds. */
+/** With a refused key one request in this time is spent to see whether somebody replaced the key, milliseconds. */
 const HALT = 5 * 60_000;
 
 /** Reads ledger and brake, re-dating what comes from another boot. Throws what keeps the database from being read or written. */

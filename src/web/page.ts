@@ -213,7 +213,7 @@ function sweepWords({ running, last }: WorkspaceStatus['sweep'], now: number): M
   const left = repairs.waiting + repairs.held;
   const all = Object.values(found).reduce((sum, each) => sum + each, 0);
   const byPeople = all - found['record-changed'] - found['record-missing'];
-  return html`${when(last.finishedAt, now)}: ${counted(repairs.done, 'record')} put right${
+  return html`${when(last.finishedAt, now)}: ${counted(repairs.done, 'record')} repaired${
     left === 0 ? null : html`, <span class="wait">${count(left)} waiting</span>`
   }${byPeople === 0 ? null : html`, ${count(byPeople)} changed by people`}${running ? html`; the next one runs` : null}`;
 }
@@ -330,7 +330,7 @@ function goneTable(rows: readonly GoneItem[], now: number): Markup | null {
   if (rows.length === 0) return null;
   return table(
     'Gone at the provider',
-    ['Item', 'Connection', 'Learnt'],
+    ['Item', 'Connection', 'Detected'],
     rows.map(
       (row) => html`<tr><td class="text"><code>${row.key}</code></td><td>${row.connection}</td>
 <td class="nowrap">${when(row.at, now)}</td></tr>`,

@@ -39,7 +39,7 @@ export interface Facts {
   readonly backfills: readonly { readonly connection: string; readonly failures: readonly unknown[] }[];
   /** Why nothing is sent or stored until someone acts. */
   readonly halt: Failure | null;
-  /** What is wrong with the present configuration, where an earlier one is at work. */
+  /** What is wrong with the present configuration, where an earlier one stays in use. */
   readonly rejected: string | null;
 }
 

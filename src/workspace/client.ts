@@ -34,7 +34,7 @@ export interface ApiResponse {
   readonly body: Buffer;
 }
 
-/** Puts a request on the wire and returns the answer whatever its status. `context` is the sender's own. */
+/** Sends a request and returns the answer whatever its status. `context` is the sender's own. */
 export type Send<Context> = (request: ApiRequest, context: Context) => Promise<ApiResponse>;
 
 export interface ApiAnswer<Body> {

@@ -53,7 +53,7 @@ const NOTHING_LINKED = 'Not linked to a task any more.';
 
 /**
  * The stage that writes to vendors what reconcile wants them to be told. A comment carries a marker and is updated in place,
- * and what is closed is left closed: so a write of unknown fate is simply written again.
+ * and what is closed is left closed: so a write with unknown outcome is simply written again.
  */
 export function createWriteBack(deps: WriteBackDeps): WriteBack {
   const { store, clock, logger } = deps;

@@ -80,7 +80,7 @@ describe('worksync backfill', () => {
     // It cannot be over before the second one has asked for it.
     for (const { child } of both)
       child.stderr?.on('data', (said: Buffer) => {
-        if (said.toString().includes('runs already')) open();
+        if (said.toString().includes('is already running')) open();
       });
     const [one, other] = (await Promise.all(both.map(({ ended }) => ended))) as [Ended, Ended];
     for (const { code, stdout } of [one, other]) {

@@ -113,7 +113,7 @@ export interface Tracker<Options, Found, Container> extends Pick<Connector<Optio
   foundOn?(payload: unknown): readonly Found[];
   itemOf(found: Found, options: Options): WorkItem;
   placeOf(found: Found): Candidate;
-  /** Whether it is to be judged whether a fetched item is followed, where rows of before say so in it. */
+  /** Whether to check that a fetched item is in scope, where rows of older versions ask for it. */
   isJudged?(found: Found): boolean;
   /** Of a container, as it stands beside an item that is gone and was to be judged. */
   readonly containerShape?: ZodType<Container>;

@@ -27,7 +27,7 @@ export function told(payload: unknown, options: Options, event: string): Told | 
   return TOLD.get(event)?.(payload, options);
 }
 
-/** Those of before `webhookId` and `organizationId` say no more. */
+/** Older payloads, without `webhookId` and `organizationId`, say no more. */
 const event = z.object({ type: z.string().min(1), action: z.string(), data: z.looseObject({ id: z.string() }) });
 
 /** Pure: the body repeats what the header names. */

@@ -22,7 +22,7 @@ export async function applyTasks(query: Scope, tasks: readonly ListedTask[], mom
 }
 
 /**
- * Events and answers may overtake one another: what is older than what is held changes nothing.
+ * Events and answers may overtake one another: what is older than the known state changes nothing.
  *
  * @returns those that are new or have another key or status than before
  */
@@ -92,7 +92,7 @@ export async function rememberWorkspace(query: Scope, task: ListedTask | undefin
   if (task?.workspaceId) await writeMeta(query, WORKSPACE_ID, task.workspaceId);
 }
 
-/** One complete list: what it lacks is gone. It is the oracle for the key set and for creates of unknown fate. */
+/** One complete list: what it lacks is gone. It is the oracle for the key set and for creates with unknown outcome. */
 export async function applyTaskList(query: Scope, answer: Answer, moment: Moment): Promise<Swept> {
   const { tasks } = taskList.parse(answer.body);
   await rowsWritten(query);
@@ -115,7 +115,7 @@ export async function applyTaskList(query: Scope, answer: Answer, moment: Moment
   return { again, swept: await onTaskList(query, sweep, found, moment) };
 }
 
-/** Keys of those that say something else than is held. */
+/** Keys of those that differ from the known state. */
 async function changedTasks(query: Scope, tasks: readonly ListedTask[]): Promise<string[]> {
   const keys = tasks.map(({ key }) => key);
   const held = await tasksByKeys(query, keys);
@@ -128,7 +128,7 @@ async function changedTasks(query: Scope, tasks: readonly ListedTask[]): Promise
 }
 
 /**
- * Creates of unknown fate, all settled by one list: present → known, and of several the oldest; absent → sent again. For a
+ * Creates with unknown outcome, all settled by one list: present → known, and of several the oldest; absent → sent again. For a
  * create that was sent too shortly before the list was asked for, absence proves nothing: another list is wished.
  */
 async function settleCreates(query: Scope, sentAt: number, moment: Moment): Promise<void> {

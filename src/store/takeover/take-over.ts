@@ -9,7 +9,7 @@ import { OLD_MIGRATIONS } from './old-migrations.ts';
 import { isStub, writeStub } from './stub.ts';
 
 /**
- * Takes over the file that held a workspace's rows before `worksync.db` held those of all.
+ * Imports the old file of one workspace's rows, from before `worksync.db` had those of all.
  *
  * Its rows are copied in one transaction, which also notes that this was done; then the file gets another name, and a stub
  * takes its place, so that an older version says `database_newer` instead of starting with an empty ledger. Killed at any
