@@ -7,7 +7,7 @@ interface Cached {
   readonly age: number;
 }
 
-/** Which read is meant. */
+/** Identifies a read. */
 export interface Reading {
   readonly workspace: string;
   /** Path, query and accepted type: what the answer depends on. */
@@ -19,7 +19,7 @@ export interface Reading {
 /** The answer to a read. */
 interface Shared {
   readonly answer: Outgoing;
-  /** Somebody else's request got it. */
+  /** Another caller's request brought it. */
   readonly joined: boolean;
 }
 

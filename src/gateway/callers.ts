@@ -31,7 +31,7 @@ export interface Callers {
 /** The workspace accepted a credential. */
 interface Acceptance {
   readonly passage: Passage;
-  /** When the request began, by the monotonic clock: a refusal since then is the later word. */
+  /** When the request began, by the monotonic clock: a refusal since then is newer and counts. */
   readonly since: number;
   /** Whether it is proved that it was for this workspace, and not for another that the same server holds. */
   readonly isProved: boolean;
@@ -58,7 +58,7 @@ export interface CallersOptions {
 }
 
 export function createCallers({ passage: passageOf, tokens, clock, random }: CallersOptions): Callers {
-  // Known only to this process: what is in memory tells nobody a credential.
+  // A key of this process: the hashes in memory reveal no credential.
   const pepper = random.bytes(32).toString('base64');
   const remembered = new Map<string, Memory>();
   const nameOf = (secret: string) => hash('sha256', pepper + secret, 'base64');
@@ -103,7 +103,7 @@ export function createCallers({ passage: passageOf, tokens, clock, random }: Cal
       if (before && before.refusedAt >= since) return;
       const isKnown = isProved && isKey(authorization, passage);
       const until = since + BELIEVED;
-      // A later answer to an earlier request takes nothing back.
+      // A late answer to an earlier request changes nothing.
       if (before?.passage && !isKnown && before.until > clock.monotonic()) return;
       remember(name, { passage: isKnown ? passage : undefined, until, refusedAt: Number.NEGATIVE_INFINITY });
     },

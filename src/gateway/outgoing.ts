@@ -8,7 +8,7 @@ export interface Outgoing {
   readonly body: Buffer | string | undefined;
 }
 
-/** What of an answer goes back to the caller. */
+/** The headers of an answer that go back to the caller. */
 const PASSED_BACK = [
   'content-type',
   'content-disposition',

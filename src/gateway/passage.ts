@@ -46,12 +46,12 @@ export interface Passage {
   /** Whether the workspace is known to hold this task. */
   holdsTask(taskId: string): Promise<boolean>;
   readonly tokens: Tokens;
-  /** What passes through is news of the workspace. */
+  /** Answers that pass through are news of the workspace. */
   readonly learn: Learn;
   readonly settings: GatewaySettings;
   readonly store: Store;
   readonly logger: Logger;
-  /** Rung when a read was wished for. */
+  /** Rung when somebody requested a read. */
   readonly outbox: Bell;
   /**
    * Sends through the throttle in the interactive lane. `waiting` ends the wait for a slot, not a request that is out.

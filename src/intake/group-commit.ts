@@ -35,8 +35,8 @@ interface Waiting {
 }
 
 /**
- * What arrives in successive turns of the event loop, or while a commit runs, becomes durable at once. A lone delivery
- * waits for nobody.
+ * What arrives in successive turns of the event loop, or while a commit runs, becomes durable at once. A lone delivery does not
+ * wait.
  */
 export function createGroupCommit({ sql, look, clock }: GroupCommitDeps): GroupCommit {
   const waiting: Waiting[] = [];
@@ -63,7 +63,7 @@ export function createGroupCommit({ sql, look, clock }: GroupCommitDeps): GroupC
     }
   }
 
-  /** Never throws: each of the batch hears how it went. */
+  /** Never throws: it settles each delivery of the batch. */
   async function commit(batch: readonly Waiting[]): Promise<void> {
     try {
       const deliveries = batch.map(({ workspace, delivery }) => ({ ...delivery, workspace }));

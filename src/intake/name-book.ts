@@ -11,15 +11,15 @@ import { keptUnits, loadNames, restartUnits, type StoredName, saveName } from '.
 export interface NameBook extends Names {
   /** By the names as they are configured, in lower case. */
   bindings(): readonly Binding[];
-  /** Another one after each rebind: what was read before it is not to be kept. */
+  /** Changes with each rebind: what was read before it must not be stored. */
   version(): number;
-  /** Asks the vendor what the names lead to that it was not asked for lately. Never throws: polls tell what is wrong. */
+  /** Asks the vendor what names lead to, if it has not done so recently. Never throws: polls report what is wrong. */
   refresh(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<void>;
-  /** Something speaks for asking again soon: a name that is not found, a delivery from elsewhere. */
+  /** There is a reason to ask again soon: a name that is not found, a delivery from elsewhere. */
   doubt(): void;
-  /** Takes what the names lead to now for what is meant. @returns what was bound anew */
+  /** Binds the names to what they lead to now. @returns what was bound again */
   rebind(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<readonly Binding[]>;
-  /** Resolves when what was told is stored. */
+  /** Resolves when all bindings are stored. */
   settled(): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export interface NameBookDeps {
   readonly meter: Meter;
 }
 
-/** How long what the vendor said of a name holds, and how soon it is asked again where something speaks for it. Milliseconds. */
+/** How long the vendor's answer for a name is trusted, and how soon it is asked again if there is a reason. Milliseconds. */
 const HOLDS = 24 * 60 * 60_000;
 const DOUBTED = 15 * 60_000;
 
@@ -152,7 +152,7 @@ export async function openNameBook(
       const bound: Binding[] = [];
       for (const { binding } of waiting) {
         const { entry, elsewhere = '' } = binding;
-        // Where the vendor cannot be asked, what deliveries told is all there is.
+        // If the vendor cannot be asked, only deliveries tell what a name leads to.
         const found = vendor.identify ? await ask(vendor, entry, signal) : { id: elsewhere, name: entry };
         if (found && found.id !== binding.id) bound.push({ entry, id: found.id, called: found.name });
         else keep(entry, afterAsked(entry, binding, found) ?? binding, clock.now());

@@ -17,13 +17,13 @@ const STALE = 7_200_000;
 const AHEAD = 300_000;
 
 /**
- * The walk to go on with. A first walk that begins anew keeps the time at which it first began: what was read as open before
- * and is done by now stands in no list of what is open, so that only its change since then tells of it.
+ * The walk to go on with. A first walk that begins anew keeps the time at which it first began: an item that was read as open
+ * before and is done by now is in no list of open items, so that only its change since then shows it.
  */
 export function walkOf(state: PollState, now: number): Walk {
   const { walk, watermark } = state;
   const age = walk ? now - Date.parse(walk.readAt) : Number.NaN;
-  // A negative age is a wall clock that was set back: as good as stale.
+  // A negative age means that the wall clock was set back: it counts as stale.
   if (walk && age >= 0 && age <= STALE) return walk;
   const first = walk && watermark === undefined ? Date.parse(walk.startedAt) : now;
   return { startedAt: new Date(Math.min(first, now)).toISOString(), readAt: new Date(now).toISOString() };

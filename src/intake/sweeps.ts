@@ -38,7 +38,7 @@ const LONGEST_RETRY = 900_000;
 const ASKED_AT_ONCE = 100;
 /** No more are asked for while so many wait to be tried. */
 const MOST_DUE = 100;
-/** Stands for the delivery that asks, where none does. */
+/** The delivery id of a fetch that no delivery asked for. */
 const NO_DELIVERY = 0;
 
 /**
@@ -136,7 +136,7 @@ async function sweepPage(
   return connection.sweep(unit, page, signal);
 }
 
-/** Waits for what only time mends; a limit of the provider counts as no failure, since everybody waits for it. */
+/** Waits where only time helps; a limit of the provider counts as no failure, since everybody waits for it. */
 async function patiently<Result>(
   { clock, random, pauses }: SweepDeps,
   { name }: ActiveConnection,
@@ -207,7 +207,7 @@ async function askFor(
   const asked = await store.commit(async (transaction) => {
     const rows = keepRows(transaction);
     const items = (await findItems(rows, doubtful)).map((row) => readFields(row).item);
-    // Of what it does not speak for, a list cannot lack anything.
+    // A list cannot lack items of containers that it does not cover.
     const lacking = items.filter((item) => keys.has(item.key) || containers.has(containerOf(item)));
     const references = lacking.map((item) => connector.reference(item));
     await expectFetches(rows, references);

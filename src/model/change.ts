@@ -19,11 +19,11 @@ export const CHANGE_STATES = ['pending', 'sending', 'unknown', 'held'] as const;
 export type ChangeState = (typeof CHANGE_STATES)[number];
 
 /**
- * What a change does to the workspace's stock, where the mass-change guard counts it.
+ * The effect of a change, as the mass-change guard counts it.
  *
- *   creation  something that the workspace is not known to hold yet.
+ *   creation  something that the workspace is not known to have yet.
  *   removal   a link that is taken away, or an open record that is to be closed or declined.
- *   repair    a record that somebody else changed, as a sweep found, and that is to be as its provider says again.
+ *   repair    a record that somebody else changed, as a sweep found, and that must match its provider again.
  */
 export type Effect = (typeof EFFECTS)[number];
 export const EFFECTS = ['removal', 'creation', 'repair'] as const;
@@ -37,7 +37,7 @@ export function effectOf(
   if (kind === 'read') return null;
   if (known === undefined) return desired === undefined ? null : 'creation';
   if (desired === undefined) return kind === 'link' ? 'removal' : null;
-  // A merge is how a request is meant to end: many of them after an outage are no damage.
+  // A merge is the normal end of a request: many of them after an outage are no damage.
   const closes = known['state'] === 'open' && ['closed', 'declined'].includes(String(desired['state']));
   return kind === 'pull_request' && closes ? 'removal' : null;
 }

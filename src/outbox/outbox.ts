@@ -32,18 +32,18 @@ export interface OutboxOptions {
   readonly outbox: Bell;
   /** Rung when an answer was appended to the inbox. */
   readonly inbox: Bell;
-  /** Told why the workspace cannot be written to, and with undefined that it can again. */
+  /** Called with the reason when the workspace cannot be written to, and with undefined when it can again. */
   readonly onTrouble?: (trouble: SyncError | undefined) => void;
-  /** Told that a write was sent: what others hold of the workspace may be old. */
+  /** Called when a write was sent: caches of the workspace may be stale. */
   readonly onWrite?: () => void;
-  /** Told of each delivery's lag: from its receipt to the answer of its write, milliseconds. */
+  /** Called with each delivery's lag: from its receipt to the answer of its write, milliseconds. */
   readonly onLag?: (milliseconds: number) => void;
 }
 
 export interface Outbox extends Stage {
   /** Requests in flight or being settled. */
   readonly inFlight: number;
-  /** As `start`, but nothing is read: what waits as a write is sent, and no more. */
+  /** As `start`, but sends only the writes that wait, and reads nothing. */
   startWrites(): void;
 }
 
@@ -105,7 +105,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     return { now: clock.now(), onlyReads: !mayWrite, onlyWrites, inTurn: isProbing(), ahead: await ahead() };
   }
 
-  /** A promise that the quota cannot keep at the last moment is kept before. */
+  /** If the quota cannot keep a promise at the last moment, the change goes earlier. */
   async function ahead(): Promise<number> {
     if (options.visibility === undefined) return 0;
     const paces = throttle.paces();
@@ -129,7 +129,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   async function takeNext(signal: AbortSignal): Promise<void> {
-    // Before looking: a ring that comes from now on may tell of what the look did not see.
+    // Before the query: a ring from now on may mean something that the query did not see.
     const news = options.outbox.next();
     let hasNews = false;
     void news.then(() => {
@@ -156,7 +156,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     if (prepared) track(deliver(prepared, slot));
   }
 
-  /** A backfill stands in nobody's way: undefined where something else is to go, or may be, before it has a slot. */
+  /** A backfill delays nobody: undefined if something else is due, or may become due, before it has a slot. */
   async function slotFor({ lane, due }: Due, news: Promise<void>, signal: AbortSignal): Promise<Slot | undefined> {
     if (lane !== 'backfill') return throttle.acquire({ lane, due, signal });
     const live = await nextLive(store.query, await eligible());
@@ -198,7 +198,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     }
   }
 
-  /** Nobody hears how it ends: a fault in it is told here, and is the end of neither the stage nor the process. */
+  /** Nobody awaits it: its error is logged here, and ends neither the stage nor the process. */
   function track(work: Promise<void>): void {
     const ending = work
       .catch((error: unknown) => logger.error({ error: asSyncError(error) }, 'the work after a request failed'))
@@ -226,7 +226,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     options.outbox.ring();
   }
 
-  /** The answer is here and must not be forgotten because the disk is full: it is settled when the database can. */
+  /** The answer came and must not be lost because the disk is full: it is settled when the database can write again. */
   async function untilSettled(work: () => Promise<void>): Promise<void> {
     const signal = stopping?.signal ?? AbortSignal.abort();
     try {
@@ -308,7 +308,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
   };
 }
 
-/** What a failed request tells of our key. What stands in front of the workspace answers without looking at it. */
+/** What a failed request says about our key. A proxy in front of the workspace answers without checking it. */
 function keyOf(error: SyncError): { readonly code: ErrorCode; readonly reason: string } | null | undefined {
   if (isCredential(error)) return { code: error.code, reason: `${error.code}: ${error.hint}` };
   return error.status === 429 || isTheirWord(error) ? null : undefined;

@@ -31,7 +31,7 @@ export interface SettleContext {
 }
 
 /**
- * The answer came. What was sent becomes known; what the workspace said beside that goes through the inbox. If desired
+ * The answer came. What was sent becomes known; everything else in the answer goes through the inbox. If desired
  * has moved on meanwhile the change waits again, from the moment it moved.
  *
  * @returns the receipt times of the deliveries that waited for this answer, epoch milliseconds
@@ -69,7 +69,7 @@ async function settleRead(query: Scope, row: OutboxRow, body: unknown): Promise<
   });
 }
 
-/** A read that was wished for while this one was on its way may have to see more than this one saw. */
+/** A read that was requested while this one was in flight may have to see more than this one saw. */
 async function endRead(query: Scope, row: OutboxRow): Promise<void> {
   if (row.next_since === null) return removeChange(query, row.entity);
   await updateChange(query, row.entity, { ...REST, state: 'pending', since: row.next_since });
@@ -116,7 +116,7 @@ function differs(held: EntityRow, prepared: Prepared): boolean {
 }
 
 export interface FailureContext extends SettleContext {
-  /** Nothing gets through at present: then no single change is at fault. */
+  /** Whether nothing gets through at present: then no single change is at fault. */
   readonly outage: boolean;
   /** Others got through while this one failed. */
   readonly atFault: boolean;
@@ -137,7 +137,7 @@ export async function settleFailure(
   return failure;
 }
 
-/** What waited for this change to be made, as a comment that names all tasks does, waits no more. */
+/** A notice that waited for this change, such as a comment that names all tasks, waits no longer. */
 async function lookAgain(query: Scope, entity: string, { now, random }: SettleContext): Promise<void> {
   const row = await findEntity(query, entity);
   if (!row?.item_key) return;
@@ -189,7 +189,7 @@ export function isTheirWord(error: SyncError): boolean {
   return error.errorCode !== undefined && (error.status ?? 500) < 500;
 }
 
-/** Repeating it would bring the same. A read has no content to be refused for, and all else waits for it. */
+/** Whether repeating it would bring the same refusal. A read has no content to refuse, and everything else waits for it. */
 function isFinal(prepared: Prepared, error: SyncError): boolean {
   if (prepared.kind === 'read' || error.verdict !== 'never') return false;
   const neverSent = error.code === 'refused' && error.status === undefined;
