@@ -103,7 +103,7 @@ async function checkNames({ name, names, connection }: Partition['connections'][
   }));
 }
 
-/** What is switched on and cannot be done. */
+/** Options that are switched on but cannot work. */
 function checkWriteBack(
   { connection, connector }: Partition['connections'][number],
   config: Partition['config']['connections'][number] | undefined,

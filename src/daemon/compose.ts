@@ -151,12 +151,12 @@ function retainedOf(workspaces: Workspaces): readonly Retained[] {
   return workspaces.partitions().map(({ name, store, config: { retention } }) => ({ name, store, retention }));
 }
 
-/** For commands, which end before anything could change. */
+/** For commands, which end before the configuration could change. */
 function unchanging(config: LoadedConfig): ConfigSource {
   return { load: () => config, stamp: () => '', watch: () => () => undefined };
 }
 
-/** What was opened, and how it is closed. */
+/** A part that was opened, and how it is closed. */
 type Undo = readonly [opened: string, close: () => Promise<void> | void];
 
 /** One step that fails keeps no other from being done: else the lock would stay, or a file stay open. */

@@ -177,7 +177,9 @@ function brokenOf(name: string, { code, message, hint }: SyncError): BrokenWorks
   return { name, code, message, hint };
 }
 
-/** What is no sound HTTP belongs to no address: told in the form of the workspace API, whose clients come most often. */
+/**
+ * A request that is not valid HTTP belongs to no address: told in the form of the workspace API, whose clients come most often.
+ */
 function errorOfApi(code: number, message: string) {
   return { code, message, errorCode: 'bad_request' };
 }

@@ -27,7 +27,7 @@ export function integrityJob(check: Check): Job {
   return { name: 'integrity', when: { everyMs: EVERY }, run: () => checkIntegrity(check) };
 }
 
-/** Where damage is found, the database's fault tells it. Throws `disk_full` where there is no space for the copy. */
+/** Damage shows as a fault of the database. Throws `disk_full` where there is no space for the copy. */
 export async function checkIntegrity({ database, checkFile, logger }: Check): Promise<void> {
   const copy = `${database.file}.check`;
   await removeDatabase(copy);

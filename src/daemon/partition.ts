@@ -82,7 +82,7 @@ export interface Partition {
   readonly send: Send<DirectContext>;
   readonly client: WorkspaceClient<DirectContext>;
   readonly connections: readonly ActiveConnection[];
-  /** What reconcile works by; for explaining what it did. */
+  /** The rules and connections of reconcile, to explain its decisions. */
   readonly sources: Sources;
   readonly rules: Rules;
   readonly random: Random;
@@ -92,7 +92,7 @@ export interface Partition {
   readonly hooks: HookWatch;
   /** What runs on a schedule. */
   readonly timetable: Timetable;
-  /** Where vendors reach the daemon from outside, where somebody said. */
+  /** The public address of the daemon, if configured. */
   readonly publicUrl?: string;
   /** Tells the outbox that changes became due without reconcile's doing. */
   wakeOutbox(): void;
@@ -102,7 +102,7 @@ export interface Partition {
   wakeBackfills(): void;
   /** Calls when the daemon has written to the workspace. */
   onWrite(call: () => void): void;
-  /** @param rejected what is wrong with its present configuration, where it runs by an earlier one */
+  /** @param rejected what is wrong with its present configuration, if it runs with an earlier one */
   status(rejected?: SyncError): Promise<WorkspaceStatus>;
   /** The same from what was read of its rows. */
   describe(stored: StoredStatus, rejected?: SyncError): WorkspaceStatus;
@@ -131,7 +131,7 @@ export interface PartitionBells {
 export interface PartitionOptions {
   readonly config: WorkspaceConfig;
   readonly address: WorkspaceAddress;
-  /** By which the process holds it. */
+  /** The lease by which the process owns it. */
   readonly lease: Lease;
   readonly installation: Installation;
   /** Of the program. */
@@ -146,7 +146,7 @@ export interface PartitionOptions {
   /** The process's. */
   readonly groupCommit: GroupCommit;
   readonly tokenBook: TokenBook;
-  /** Where vendors reach the daemon from outside, where somebody said. */
+  /** The public address of the daemon, if configured. */
   readonly publicUrl?: string;
   /** Told of each delivery's lag, milliseconds. */
   readonly onLag?: (milliseconds: number) => void;
@@ -376,7 +376,7 @@ function describeNames(bindings: readonly Binding[]): ConfiguredConnection['name
     .map(({ entry, id, called, elsewhere }) => ({ name: entry, id, called, elsewhere: elsewhere ?? null }));
 }
 
-/** Why nothing is stored or sent: what the present process met, else what is remembered from before. */
+/** Why nothing is stored or sent: what this process found, else what an earlier one stored. */
 function haltOf(
   fault: DatabaseFault | undefined,
   trouble: SyncError | undefined,
@@ -387,7 +387,7 @@ function haltOf(
   return kept ? { ...kept, message: 'the workspace refused the key', hint: CODES[kept.code].hint } : undefined;
 }
 
-/** As it is configured, else as the workspace told it. */
+/** The configured id, else the one that the workspace told. */
 function workspaceIdOf({ workspace: { id } }: WorkspaceConfig, store: Store): Passage['workspaceId'] {
   let known = id === 'current' ? undefined : id;
   return async () => (known ??= await readMeta(store.query, WORKSPACE_ID));

@@ -33,8 +33,8 @@ export function digestOfConfig({ file: _file, ...config }: WorkspaceConfig): str
 }
 
 /**
- * What waits comes from what was read, by the configuration of then: what another one would write is not known before it
- * is in use. Throws `usage`.
+ * The waiting changes come from reads with the configuration of that time: what another one would write is unknown before it is
+ * in use. Throws `usage`.
  */
 async function refuseOther({ store, rules, config }: Partition, wanted: string): Promise<void> {
   const lookedBy = await rulesLookedBy(store.query);
@@ -91,7 +91,7 @@ export type AppliedPlan =
   | { readonly outcome: 'unknown' | 'unread' };
 
 /**
- * Lets the changes of the shown plan go. In a running daemon the outbox goes on meanwhile: what it has sent itself, and
+ * Releases the changes of the shown plan. In a running daemon the outbox goes on meanwhile: what it has sent itself, and
  * what came after the plan was shown, is no difference, and gets no part in this.
  */
 export async function applyPlan(partition: Partition, id: string, isAlone: boolean): Promise<AppliedPlan> {

@@ -18,7 +18,7 @@ export interface ConfigSource {
 
 /** Applies changes of the configuration without a restart. */
 export interface Reload extends Stage {
-  /** Reads everything now; what has no file any more closes at once. */
+  /** Reads everything now; a workspace without a file closes at once. */
   now(): Promise<void>;
   /** Why the configuration as a whole could not be read the last time. */
   fault(): SyncError | undefined;
@@ -34,7 +34,7 @@ interface ReloadDeps {
 
 /** A file may be half written: it is taken when nothing changed for so long, milliseconds. */
 const SETTLED = 2_000;
-/** How often the files are looked at where nothing tells of a change, milliseconds. */
+/** How often the files are checked when no event reports a change, milliseconds. */
 const LOOK_EVERY = 60_000;
 /** A file that is gone may come back, as in a volume that is mounted anew: its workspace closes after so long, milliseconds. */
 const SPARED = 60_000;

@@ -70,9 +70,9 @@ export type Through = <Answer extends Answered>(
 ) => Promise<Answer>;
 
 /**
- * The way of everything that no change of the outbox stands for: commands, the gateway. There is none around the
- * throttle. `signal` ends the wait for a slot; so does `patience`, and where the wait is known to be longer nobody waits
- * at all: then it throws why nothing is sent (`rate_limited`, or what was said of the key), with `retryAfter`.
+ * How everything but the outbox sends: commands, the gateway. Nothing goes around the throttle. `signal` ends the wait for a
+ * slot; so does `patience`. If the wait is known to be longer, it does not wait at all: it throws why nothing is sent
+ * (`rate_limited`, or what was said of the key), with `retryAfter`.
  */
 export function throughThrottle(throttle: Throttle, clock: Clock, commit: Commit): Through {
   return async ({ credential, ...context }, exchange) => {
@@ -127,7 +127,7 @@ function notNow(throttle: Throttle, clock: Clock): SyncError {
   return new SyncError(paused?.code ?? 'rate_limited', message, { retryAfter });
 }
 
-/** What an answer to a person's request tells of our key. That it may not do this one thing is no news of the key. */
+/** What an answer to a person's request says about our key. A missing right for one thing says nothing about the key. */
 function keyOf(status: number): SlotAnswer['key'] {
   if (status === 401) return { code: 'unauthorized', reason: `unauthorized: ${CODES.unauthorized.hint}` };
   return status < 500 && status !== 403 ? null : undefined;
@@ -153,7 +153,7 @@ export function directSend(options: DoorOptions, through: Through, clock: Clock,
   };
 }
 
-/** How the gateway sends: as the caller spelled it, with the caller's credential or, for a gateway token, with ours. */
+/** How the gateway sends: the request as the caller wrote it, with the caller's credential or, for a gateway token, with ours. */
 export function passOn(options: DoorOptions, clock: Clock, through: Through): Passage['pass'] {
   const { http, baseUrl, apiKey, cut } = options;
   const version = apiOverrides.parse(options.api ?? {}).versionHeader ?? VERSION_HEADER;

@@ -10,8 +10,8 @@ import type { Embedded } from './embedded.ts';
 import type { Partition, PartitionBells } from './partition.ts';
 
 /**
- * The workspaces of this process, by name. They open, change and close while it runs, one after another, and whatever is
- * wrong with one of them stays its own.
+ * The workspaces of this process, by name. They open, change and close while it runs, one after another, and a fault of one of
+ * them does not affect the others.
  */
 export interface Workspaces {
   /** Those that are open. */
@@ -19,19 +19,19 @@ export interface Workspaces {
   find(name: string): Partition | undefined;
   /** The reference service that this process runs for a workspace. */
   service(name: string): Embedded | undefined;
-  /** Those that are not open, and why: their webhooks are to come again. */
+  /** Those that are not open, and why: their senders are asked to repeat webhooks. */
   broken(): ReadonlyMap<string, SyncError>;
-  /** Those that run by their last good configuration, and what is wrong with the present one. */
+  /** Those that run with their last good configuration, and what is wrong with the present one. */
   rejected(): ReadonlyMap<string, SyncError>;
   /** Opens, changes and closes what differs from now on. Never throws; what failed is in `broken` or `rejected`. */
   apply(config: Wanted): Promise<Applied>;
-  /** The same by the configuration that was applied last, since what this process holds has changed. */
+  /** The same with the configuration that was applied last, after a change of the workspaces that this process owns. */
   followHolder(): Promise<void>;
   /** Starts those that are open, and each that opens from now on. */
   start(): void;
   /** Called for each that is open, and each that opens from now on. */
   onOpen(call: (partition: Partition) => void): void;
-  /** Of one that was closed there are no rows any more. */
+  /** The rows of a closed one were deleted. */
   forget(name: string): void;
   /** Closes all, in order. */
   stop(): Promise<void>;
@@ -57,7 +57,7 @@ export interface Opened {
 interface WorkspacesDeps {
   /** Opens one. Throws what keeps it from being opened; nothing of it is open then. */
   open(config: WorkspaceConfig, bells: PartitionBells, lease: Lease): Promise<Opened>;
-  /** Only what it holds is opened, and what it holds no more is closed. */
+  /** Opens only workspaces that it owns, and closes those that it no longer owns. */
   readonly holder: Holder;
   readonly logger: Logger;
 }
@@ -102,7 +102,7 @@ export function createWorkspaces({ open, holder, logger }: WorkspacesDeps): Work
     else if (isNews) logger.info({ workspace: name }, 'another process owns this workspace');
   }
 
-  /** A configuration that cannot be opened leaves the one before in its place. */
+  /** A configuration that cannot be opened leaves the previous one in use. */
   async function change(before: Held, config: WorkspaceConfig): Promise<void> {
     const { name } = config;
     // Its webhooks are still stored while it is closed: the one after it reads them.
@@ -156,7 +156,7 @@ export function createWorkspaces({ open, holder, logger }: WorkspacesDeps): Work
     else await attempt(name, changed, () => change(present, config));
   }
 
-  /** What this process holds no more closes, and so does what was taken from it meanwhile: that opens anew. */
+  /** Closes workspaces that this process no longer owns, and those that it lost meanwhile and has again: these open anew. */
   async function followLeases(): Promise<void> {
     for (const [name, one] of held) {
       if (one.lease === holder.leaseOf(name)) continue;

@@ -33,7 +33,7 @@ import { reasonOf, type Translated } from './translate.ts';
 
 export interface BatchResult {
   readonly verdicts: readonly Verdict[];
-  /** Something that the workspace said was taken over: it may also be what the outbox waits for to begin. */
+  /** An answer of the workspace was applied: it may also be what the outbox waits for to begin. */
   readonly answersTaken: boolean;
   /** The set of task keys may have changed. */
   readonly tasksChanged: boolean;
@@ -41,7 +41,7 @@ export interface BatchResult {
   readonly fetchesAsked: number;
 }
 
-/** What a batch is taken over with, beside the database. */
+/** What processing a batch needs, besides the database. */
 export interface Surroundings {
   readonly sources: Sources;
   readonly horizon: KeyHorizon;
@@ -53,7 +53,7 @@ export interface Surroundings {
 }
 
 /**
- * Takes a batch over in the caller's transaction: items, mentions, desired, known, outbox, and the inbox itself.
+ * Processes a batch in the caller's transaction: items, mentions, desired, known, outbox, and the inbox itself.
  *
  * @param again items to look at besides
  */
@@ -133,7 +133,7 @@ class Batch implements BatchResult {
     this.#rules = rules;
   }
 
-  /** One look for all items of the batch, reading only what tells that nothing changed; then all that the others need. */
+  /** One read for all items of the batch, of only what shows that nothing changed; then everything that the others need. */
   async load(batch: readonly Translated[]): Promise<void> {
     const keys = new Set<ItemKey>();
     for (const { delivery, translation } of batch) {
@@ -199,7 +199,7 @@ class Batch implements BatchResult {
     await this.#takeItems(translated, source, translation);
   }
 
-  /** What could not be read of a page does not hold up the rest of it. */
+  /** Elements of a page that could not be read do not delay the rest of it. */
   #putAside({ delivery, costly = [] }: Translated): void {
     for (const { reason } of costly) this.#warn(delivery, new SyncError('over_budget', reason));
     if (costly.length > 0) this.costly.push({ page: delivery, parts: costly });
@@ -264,7 +264,7 @@ class Batch implements BatchResult {
     const isCompleted = completes(translated);
     if (this.#isKnown(said) && !isCompleted) return true;
     const held = await this.#heldItem(item.key, this.#marks.get(item.key));
-    // Of an event an older one may follow; what else says so of something that nobody knows would only fill rows.
+    // After an event an older one may come; other sources that call an unknown item gone would only fill rows.
     if (!held && item.gone && delivery.source !== 'webhook') return true;
     const judgement = judge(held, item, delivery.source);
     const applied = judgement.outcome === 'applied' ? judgement : undefined;
@@ -273,7 +273,7 @@ class Batch implements BatchResult {
     const isCovered = !judgement.doubtful && looked !== undefined && comeWithEarlierFetch(looked.item, delivery.source);
     if (lacks || judgement.doubtful) await this.#ask(delivery, source.reference(item), isCovered);
     if (!applied) return judgement.outcome !== 'superseded';
-    // A guess may hold less than the delivery said: the fetched object must be judged, also where it says the same.
+    // A guess may contain less than the delivery said: the fetched object must be judged, also if it says the same.
     await this.#hold(delivery, source, applied.held, applied.doubtful ? '' : hash);
     return true;
   }
@@ -305,7 +305,7 @@ class Batch implements BatchResult {
     const isBackfill = delivery.source === 'backfill' && before?.isBackfill !== false;
     // Where the clock was set back meanwhile: dated ahead, the change would wait until that time has come again.
     const at = Math.min(delivery.receivedAt, this.#moment.now);
-    // Nobody waits for what a backfill brings: it is to be sent when there is nothing else to send.
+    // Nobody waits for a backfill's changes: they go when there is nothing else to send.
     const own = delivery.source === 'backfill' ? [] : [{ id: delivery.id, at }];
     const waiting = [...(before?.waiting ?? []), ...own];
     const since = before?.since ?? at;
@@ -345,7 +345,7 @@ class Batch implements BatchResult {
       [...this.#swept].filter((key) => !isLookedAt(key)),
       true,
     );
-    // Looked at, they may tell others.
+    // Re-evaluating them may lead to others.
     for (let looked = 0; looked < this.#told.size; ) {
       const told = [...this.#told].slice(looked);
       looked = this.#told.size;
@@ -395,7 +395,7 @@ function referencesIn({ translation }: Translated): readonly ItemReference[] {
   return translation?.outcome === 'ignored' ? [] : (translation?.references ?? []);
 }
 
-/** The items on which a comment is told of. */
+/** The items that the comments of a delivery are on. */
 function commentedIn({ translation }: Translated): ItemKey[] {
   if (translation?.outcome !== 'references' || translation.comment === undefined) return [];
   return translation.references.map(({ key }) => key);

@@ -58,11 +58,11 @@ export interface ExplainedItem {
   readonly others: readonly ExplainedMention[];
   /** For a work item: whether it is to become a task, and why or why not. */
   readonly triage: string | null;
-  /** What its vendor is told of it. */
+  /** What worksync writes to its vendor about it. */
   readonly writeBack: readonly Pick<NoticeRow, 'kind' | 'state' | 'wanted' | 'error'>[];
 }
 
-/** What reconcile knows and would say of an item, now; nothing is written. */
+/** What reconcile knows of an item and would decide now; it writes nothing. */
 export async function explainItem(
   query: Scope,
   itemKey: string,

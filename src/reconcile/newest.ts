@@ -10,8 +10,8 @@ import type { Item } from '../model/item.ts';
  * cannot be ordered: the object is fetched, and what was fetched wins its tie.
  *
  * Whether the thing exists goes by no time, since removing and restoring need not move any: a fetch is the authority. What else
- * says that it is gone is a guess, unless it is older than what is held; what says that a gone thing exists is no more than a
- * reason to fetch it.
+ * says that it is gone is a guess, unless it is older than the stored state; a report that a gone thing exists is only a reason
+ * to fetch it.
  */
 export interface Held {
   readonly item: Item;
@@ -40,7 +40,7 @@ const NEVER: Stamp = { updatedAt: Number.NEGATIVE_INFINITY };
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A time from the future would block every honest one until then: it is read as the time of receipt. */
+/** A time from the future would block all later states until then: it is read as the time of receipt. */
 export function clampTime<Any extends Item>(item: Any, receivedAt: number): Any {
   return item.updatedAt > receivedAt + BELIEVED_AHEAD ? { ...item, updatedAt: receivedAt } : item;
 }
@@ -56,7 +56,7 @@ export function judge(held: Held | undefined, incoming: Item, source: DeliverySo
   return { outcome: 'applied', held: { item: { ...item, gone: false }, older }, doubtful: false };
 }
 
-/** Nothing else is taken from it: the time that it tells is that of its removal, or of our look. */
+/** worksync takes nothing else from it: its time is that of the removal, or of our read. */
 function judgeGone(held: Held, said: Item, source: DeliverySource): Judgement {
   if (held.item.gone) return { outcome: 'unchanged', doubtful: false };
   const doubtful = source !== 'fetch';

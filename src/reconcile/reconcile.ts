@@ -28,7 +28,7 @@ import type { Rules } from './rules.ts';
 import { partsOf, reasonOf, type Translated, translateAll, weightOf } from './translate.ts';
 
 export interface ReconcileOptions {
-  /** Of the program: what took too much is tried again by another one. */
+  /** The version of the program: another version tries again what took too much. */
   readonly version: string;
   readonly store: Store;
   readonly sources: Sources;
@@ -52,12 +52,12 @@ export interface ReconcileOptions {
   readonly outbox: Bell;
   /** Rung when objects are to be fetched. */
   readonly fetches: Bell;
-  /** Rung when vendors may have to be told something. */
+  /** Rung when something may have to be written to a vendor. */
   readonly writeBack?: Bell;
 }
 
 export interface Reconcile extends Stage {
-  /** Takes over everything that is pending now; resolves when nothing is. */
+  /** Processes everything that is pending now; resolves when nothing is. */
   drain(): Promise<void>;
 }
 
@@ -78,7 +78,7 @@ const LOOK = 10;
 /** A delivery that fails on its own this often is put into quarantine. */
 const MOST_ATTEMPTS = 3;
 
-/** A delivery over which the process ended this often, each time while it was taken over alone, is put into quarantine. */
+/** A delivery over which the process ended this often, each time while it was processed alone, is put into quarantine. */
 const MOST_ENDS = 5;
 
 /** Names of facts: `yes` while a process works on the inbox, and which version tried what is in quarantine. */
@@ -116,7 +116,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     }
   }
 
-  /** By other rules than before, what is open may want other links: a mass of them the guard holds. */
+  /** With changed rules open items may need other links: the guard holds a mass of them. */
   async function lookAgain(signal: AbortSignal): Promise<void> {
     const digest = options.rules?.digest;
     while (digest !== undefined && !signal.aborted) {
@@ -138,7 +138,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
       });
     } catch (error) {
       if (!isFaultOfDelivery(error)) throw error;
-      // They are looked at when they change; nothing else is to wait for them.
+      // They are evaluated when they change; nothing else waits for them.
       logger.error({ error: asSyncError(error), from: keys[0], items: keys.length }, 'items could not be re-evaluated');
       await store.commit((transaction) => lookedAt(transaction, digest, keys));
     }
@@ -207,7 +207,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     while (!signal.aborted && options.isCrowded() && clock.monotonic() < until) await sleep(clock, LOOK, signal);
   }
 
-  /** Alone, and with the attempt committed before it: a text that ends the process again is known by that. */
+  /** Alone, and with the attempt committed before: so a text that ends the process again is recognised. */
   async function takeOverSuspect(delivery: PendingDelivery): Promise<void> {
     if (delivery.attempts >= MOST_ENDS) {
       const message = `the process ended ${MOST_ENDS} times while it processed this delivery`;
@@ -246,7 +246,8 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   async function apply(portion: readonly Translated[]): Promise<BatchResult> {
     const surroundings = await around();
     const items = portion.reduce((sum, each) => sum + weightOf(each), 0);
-    // Until it lasts the deliveries are pending, and nothing has left that came of it: what is sent is committed before.
+    // Until the commit is on disk the deliveries count as pending, and nothing that came of them was sent: a request is
+    // committed with a sync before it leaves.
     return store.commitRelaxed((transaction) =>
       told.work(items, () => applyBatch(transaction, portion, moment(), surroundings)),
     );

@@ -32,7 +32,7 @@ export async function evaluateTask(work: Work, item: WorkItem, standing: readonl
   await addChange(work, target, { renewed: row.desired !== next, effect: 'creation' });
 }
 
-/** What the rules say, whatever was done about it. */
+/** What the rules say, whether or not it was carried out. */
 export async function decideTask({ query, source, rules, moment }: Work, item: WorkItem): Promise<TriageDecision> {
   const since = await triageSince(query, source.connection);
   return rules.triage.decide(item, source.connection, since ?? moment.now);

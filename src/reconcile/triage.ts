@@ -108,7 +108,7 @@ function conditionsOf({ when }: TriageRule): Condition[] {
   });
   const { status, text } = when;
   const states = status?.map(createGlob);
-  // What is finished is not taken up by itself.
+  // Finished items match only if a rule names their state.
   const isWanted = states
     ? ({ state, rawState }: WorkItem) => isAny(states, [state, rawState])
     : ({ state }: WorkItem) => state !== 'done';
@@ -192,6 +192,6 @@ function priorityOf(priority: string | null | undefined, map: TriageRule['priori
   const entries = Object.entries(map ?? {});
   const own = entries.find(([key]) => key.toLowerCase() === name && name !== '')?.[1];
   const usual = Object.hasOwn(USUAL, name) ? USUAL[name] : undefined;
-  // A map that says something of all others leaves nothing to the usual names.
+  // A map with an entry for all others replaces the usual names.
   return own ?? map?.['*'] ?? usual;
 }

@@ -51,7 +51,7 @@ export async function findChanges(query: Scope, entities: readonly string[]): Pr
   return rowsWhere(query, 'outbox', 'entity', entities);
 }
 
-/** Whether one of these is to be sent, or was and nobody knows what became of it. A held one is not. */
+/** Whether one of these is to be sent, or was sent with unknown outcome. A held one is not. */
 export async function areUnderWay(query: Scope, entities: readonly string[]): Promise<boolean> {
   return (await findChanges(query, entities)).some(({ state }) => state !== 'held');
 }
@@ -96,8 +96,8 @@ function isRenewed(present: OutboxRow, { renewed = false, effect = null }: Diffe
 }
 
 /**
- * What somebody waits for leaves the lane of backfills, as new as what brought it, and never goes back there. For a read somebody
- * waits who wished for it in another lane.
+ * What somebody waits for leaves the lane of backfills, as new as what brought it, and never goes back there. A read that was
+ * requested in another lane has somebody who waits for it.
  */
 function lift(present: OutboxRow, { kind, lane, waiting, since, due }: Difference) {
   const isWaitedFor = waiting.length > 0 || (kind === 'read' && lane !== 'backfill');
@@ -149,7 +149,7 @@ export async function waitingByLane(query: Scope): Promise<{ lane: OutboxRow['la
   return [...waiting].map(([lane, counts]) => ({ lane, count: sumOf(counts) }));
 }
 
-/** Pages of backfills that are not taken over yet, and changes of backfills that are not settled and wait for no person. */
+/** Pages of backfills that are not taken over yet, and changes of backfills that are not settled and are not held. */
 export async function countBackfilled(query: Scope): Promise<{ pending: number; changes: number }> {
   const pages = await query
     .selectFrom('inbox')

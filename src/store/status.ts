@@ -59,7 +59,7 @@ export interface ConnectionActivity {
   /** The last walk that was completed. */
   readonly lastPollAt: number | null;
   readonly failingUnits: number;
-  /** The latest failure that has not been made good. */
+  /** The latest failure that no success has followed. */
   readonly failure: (Failure & { readonly unit: string | null; readonly at: number }) | null;
   /** Objects waiting to be fetched. */
   readonly fetches: number;
@@ -106,7 +106,7 @@ export interface StoredStatus {
   /** Those that run, and those that ended in the last 24 hours. */
   readonly backfills: readonly BackfillStatus[];
   readonly items: number;
-  /** What was compared with the workspace's own lists; and the reading of what stands in none, where there is any. */
+  /** The comparison with the workspace's own lists; and the reads of what no list contains, if there are any. */
   readonly sweep: SweepReports & { readonly turn: Pick<Turn, 'startedAt' | 'endedAt' | 'read'> | null };
   /** Items that their provider no longer has, latest first. They write nothing; their links stay. */
   readonly gone: readonly GoneItem[];
@@ -451,7 +451,7 @@ async function goneItems(query: Sql, workspaces: readonly number[]): Promise<Of<
   return rowsOf(rows.toSorted((a, b) => b.at - a.at));
 }
 
-/** Without the links that a person removed: wanted by their item, and added by nobody. */
+/** Without the links that a person removed: their item desires them, and nobody adds them. */
 function tally({ entities, changes }: Counts, kind: EntityKind): Tally {
   return {
     total: sumOf(entities, (each) => each.kind === kind && each.hand !== 'removed'),

@@ -35,7 +35,7 @@ export interface Tables {
     event: string;
     /** Null once the retention time has passed. Read and written through `bodies.ts` only. */
     body: Buffer | null;
-    /** Bytes of the body where it is packed; null where it stands as it came. */
+    /** Original length of the body if it is compressed; null if it is stored as received. */
     unpacked_length: number | null;
     received_at: number;
     state: DeliveryState;
@@ -63,7 +63,7 @@ export interface Tables {
     url: GeneratedAlways<string | null>;
     /** What people call it: `acme/api#12`, `ENG-123`. */
     called: GeneratedAlways<string | null>;
-    /** Ids of the tasks that stand for a work item, as JSON, as they were last told to the items that name it. */
+    /** Ids of the tasks of a work item, as JSON, as they were when the items that name it were last evaluated. */
     standing: Generated<string | null>;
   };
 
@@ -122,7 +122,7 @@ export interface Tables {
     written: Generated<string | null>;
   };
 
-  /** What vendors are to be told of items; states in `store/notices.ts`. */
+  /** What worksync writes to vendors about items; states in `store/notices.ts`. */
   notices: {
     item_key: string;
     kind: 'comment' | 'close';
@@ -262,7 +262,7 @@ export interface Tables {
   /** The records that the list of the running round has named so far. */
   workspace_listed: { entity: string };
 
-  /** What rounds found to be otherwise than known. */
+  /** Differences that rounds found. */
   workspace_findings: { sweep: number; entity: string; what: Finding; found_at: number };
 
   /** How many rows there are, kept by triggers and only read here: see `counts.ts`. */

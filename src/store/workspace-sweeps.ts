@@ -5,8 +5,8 @@ import { ALL, type KeptRow } from './kept-tables.ts';
 import { type Scope, type Sql, scopeOf } from './scope.ts';
 
 /**
- * A round of the workspace sweep. It begins with a row and with wishes for two lists; their answers bring it on, whenever they
- * come and whatever restarts lie between, and end it when both have been compared with what is known.
+ * A round of the workspace sweep. It begins with a row and with requests for two lists; their answers advance it, whenever they
+ * come, also over restarts, and end it when both have been compared with what is known.
  */
 export type Sweep = KeptRow<'workspace_sweeps'>;
 
@@ -156,7 +156,7 @@ export interface SweepReport {
   readonly latest: readonly { readonly what: Finding; readonly entity: string; readonly at: number }[];
 }
 
-/** What is told of the sweep: the round that runs, and the last one that ended. */
+/** The report of the sweep: the running round, and the last one that ended. */
 export interface SweepReports {
   readonly running: SweepReport | null;
   readonly last: SweepReport | null;
@@ -233,7 +233,7 @@ function latestFindings(query: Scope, { id }: Sweep): Promise<SweepReport['lates
     .execute();
 }
 
-/** What no change waits for any more has been written. */
+/** A record that no change waits for has been written. */
 async function repairsOf(query: Scope, { id }: Sweep, all: number): Promise<SweepReport['repairs']> {
   if (all === 0) return { done: 0, waiting: 0, held: 0 };
   const rows = await query

@@ -3,7 +3,7 @@ import type { WindowSnapshot } from './limits.ts';
 import type { Share } from './share.ts';
 
 /**
- * What holds requests back beside the windows: the pause after a refusal, a halt that was asked for, and the share.
+ * What delays requests besides the windows: the pause after a refusal, a halt that was asked for, and the share.
  * All times are monotonic milliseconds, so that a jump of the wall clock changes nothing.
  *
  *   free      the configured concurrency.
@@ -102,10 +102,10 @@ export interface Halt {
   readonly reason: string;
 }
 
-/** What nothing is sent because of, and until when. */
+/** Why nothing is sent, and until when. */
 export type Pause = Pick<Halt, 'until' | 'code' | 'reason'>;
 
-/** Nothing holds back but the configured share. */
+/** Nothing limits requests but the windows and the configured share. */
 export const OPEN: Brake = {
   share: 1,
   growsFrom: 0,
@@ -117,7 +117,7 @@ export const OPEN: Brake = {
   quietSince: 0,
 };
 
-/** The other side's hint is trusted within these bounds only, milliseconds. Nothing pauses for longer. */
+/** The workspace's hint is trusted within these bounds only, milliseconds. Nothing pauses for longer. */
 const SHORTEST_HINT = 1_000;
 export const LONGEST_PAUSE = 900_000;
 

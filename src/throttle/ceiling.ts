@@ -22,7 +22,7 @@ const RISES = 5 * HOUR;
 /**
  * The most that the background's share of the long window grows to. A configured one stands as it is. `auto` takes nearly
  * all where no other use was detected for hours; a detected user finds room from then on, and for hours after. A first
- * start leaves as much: nobody was looked for yet.
+ * start leaves as much: it has had no time to detect anybody.
  *
  * @param quietSince since when no other use was detected, monotonic milliseconds
  */

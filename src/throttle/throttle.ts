@@ -35,11 +35,11 @@ import { createLine, type Wish } from './line.ts';
 import { noteShare } from './share-note.ts';
 
 /**
- * The one door to the workspace's quota. Whoever wants to send a request acquires a slot first.
+ * The only way to the workspace's quota: every sender of a request acquires a slot first.
  *
  * A slot goes through these states:
  *
- *   waiting    a wish in the line, ordered by `due` (`line.ts`). It leaves by a slot, by its signal, or by `stop`.
+ *   waiting    in the line, ordered by `due` (`line.ts`). It leaves by a slot, by its signal, or by `stop`.
  *   reserved   it counts in both windows, in memory. `record` writes its ledger row in the caller's transaction.
  *   sent       that transaction is committed and the request is, or may be, in flight.
  *   completed  the answer came, or none will. It still counts, for one window and its guard (`windows.ts`).
@@ -51,7 +51,7 @@ import { noteShare } from './share-note.ts';
  * Who may go is said in `limits.ts`; what a refusal does, in `brake.ts`. Among those who may, the most urgent goes first.
  */
 export interface Throttle {
-  /** Resolves with a slot when it is this wish's turn. Rejects with `aborted`. */
+  /** Resolves with a slot when it is this caller's turn. Rejects with `aborted`. */
   acquire(wish: Wish): Promise<Slot>;
   /**
    * u, the used part, 0..1, of what may be used in the long window, of the cap or of the background's share; without backfills.
@@ -67,9 +67,9 @@ export interface Throttle {
   drainedAt(requests: number, backfills?: number): number;
   /** The daemon's key was refused, and no answer has shown yet that it is accepted again: one request at a time. */
   isHalted(): boolean;
-  /** The daemon has another key: what was known of the one before is forgotten. A pause of the quota stays. */
+  /** The daemon has another key: forgets what it knew of the previous one. A pause of the quota stays. */
   resume(): Promise<void>;
-  /** Rejects the waiting wishes with `aborted`; resolves when the slots given out have ended. */
+  /** Rejects the waiting callers with `aborted`; resolves when the slots given out have ended. */
   stop(): Promise<void>;
 }
 
@@ -90,7 +90,7 @@ export interface SlotAnswer {
   readonly status: number;
   /** Milliseconds that a refusal asked to wait. */
   readonly retryAfter?: number;
-  /** What it tells of the daemon's own key: null that it is accepted, else why not. Absent where it tells nothing. */
+  /** What the answer says about the daemon's own key: null: accepted; else why it is refused; absent: nothing. */
   readonly key?: KeyRefusal | null;
 }
 
@@ -120,7 +120,7 @@ interface QuotaSnapshot {
   readonly nextSlotAt: number | null;
   /** When a request of people that came now would be sent, behind those that wait, epoch milliseconds. */
   readonly nextForPeopleAt: number;
-  /** What the last refusal told of the others who use the workspace; null where none is remembered. */
+  /** What the last refusal showed about other use of the workspace; null if none is stored. */
   readonly lastRefusal: Observed | null;
 }
 
@@ -161,7 +161,7 @@ export async function createThrottle(options: ThrottleOptions): Promise<Throttle
   return wire(options, limits, kept);
 }
 
-/** What a process takes over from the one before. */
+/** The state that a process gets from the previous one. */
 interface Kept {
   readonly book: Book;
   readonly brake: Brake;
@@ -204,7 +204,7 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
     return line.serveOne(limits.roomForBackfill(known) > known.now ? 'live' : 'anyone');
   };
 
-  /** When the first of the waiting wishes may go; Infinity where nobody waits, or an answer must come first. */
+  /** When the first of the waiting callers may go; Infinity where nobody waits, or an answer must come first. */
   const nextMoment = (): number => {
     const known = facts();
     const people = line.waits('people') ? limits.roomForAll(known) : Number.POSITIVE_INFINITY;
@@ -269,7 +269,7 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
     meter.gauge('quota_share', limits.share(facts()));
   };
 
-  /** Takes over what the end of a request tells. True where the brake has changed and must be kept. */
+  /** Applies what the end of a request shows. True if the brake has changed and must be stored. */
   const end = (entry: Entry, answer: SlotAnswer | undefined): boolean => {
     const before = brake;
     book.complete(entry, answer?.status);

@@ -67,7 +67,7 @@ async function itemsOfTasks(query: Scope, tasks: readonly ListedTask[]): Promise
 
 /**
  * A task whose source is an item's key was made for that item, by us or by whoever wrote so: then none is made any more. A
- * request that is on its way settles itself.
+ * request in flight settles itself.
  */
 async function adopt(query: Scope, name: string, taskId: string, moment: Moment): Promise<void> {
   const row = await findEntity(query, name);
@@ -129,7 +129,7 @@ async function changedTasks(query: Scope, tasks: readonly ListedTask[]): Promise
 
 /**
  * Creates with unknown outcome, all settled by one list: present → known, and of several the oldest; absent → sent again. For a
- * create that was sent too shortly before the list was asked for, absence proves nothing: another list is wished.
+ * create that was sent too shortly before the list was asked for, absence proves nothing: another list is requested.
  */
 async function settleCreates(query: Scope, sentAt: number, moment: Moment): Promise<void> {
   const changes = await unknownCreates(query);
