@@ -32,7 +32,7 @@ export interface Capabilities {
   readonly reopensClosed?: boolean;
 }
 
-/** What holds where a connector says nothing. */
+/** The default of every flag. */
 export const CAPABILITY_DEFAULTS: Required<Capabilities> = {
   namesDeliveries: false,
   pollsSince: false,
@@ -46,7 +46,7 @@ export const CAPABILITY_DEFAULTS: Required<Capabilities> = {
   reopensClosed: false,
 };
 
-/** What became of one unit's webhook at the vendor. */
+/** The result for one unit's webhook at the vendor. */
 export interface HookState {
   /** What the hook belongs to, for people: a repository, a group, a project. */
   readonly subject: string;
@@ -56,11 +56,11 @@ export interface HookState {
   readonly hint?: string;
 }
 
-/** Webhooks at the vendor, where its API lets them be looked at and registered. */
+/** Webhooks at the vendor, if its API can read and register them. */
 export interface Hooks {
   /** @param url the public address that deliveries are to go to */
   states(url: string, signal: AbortSignal): Promise<readonly HookState[]>;
-  /** Registers, mends and switches on again what is missing; repeated, it changes nothing. Returns one line per hook. */
+  /** Registers, repairs and switches on webhooks; idempotent. Returns one line per hook. */
   install(
     url: string,
     secret: string,
@@ -294,7 +294,7 @@ export interface PullRequestEdit extends InRepository, PullRequestParts {
   readonly state?: PullRequestState;
 }
 
-/** What the provider holds after a write. */
+/** The provider's state after a write. */
 export interface WrittenPullRequest extends InRepository {
   readonly pullRequest: PullRequest;
   /** Why a part of the request was not carried out, though others were. */
@@ -331,7 +331,7 @@ export interface Connector<Options = never> {
   readonly grammar?: Grammar;
   /** Largest webhook body the vendor sends, bytes. */
   readonly largestDelivery: number;
-  /** The only status that the vendor takes for success, where 202 is none. */
+  /** The only status that the vendor accepts as success, if it refuses 202. */
   readonly accepted?: 200;
   readonly options: ZodType<Options>;
   /** Host that the ids of this connection belong to. */

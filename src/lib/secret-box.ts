@@ -8,8 +8,8 @@ const TAG_BYTES = 16;
 const VERSION = 'v1.';
 
 /**
- * Encrypts what must be stored and read again. A sealed text opens only with the same key and for the same place: one
- * that was copied to another row does not open there.
+ * Encrypts texts that must be stored and read again. An encrypted text opens only with the same key and for the same place: a
+ * copy in another row does not open there.
  */
 export interface SecretBox {
   /** @param place identity of the row and column that holds it; authenticated, not stored */

@@ -15,7 +15,7 @@ interface Declaration {
   readonly labels?: Readonly<Record<string, readonly string[] | null>>;
   /** Measured per workspace: the label `workspace` is added by `forWorkspace`. */
   readonly perWorkspace?: boolean;
-  /** A gauge that is set from the status with each scrape: where the status tells nothing of it any more, there is no sample. */
+  /** A gauge that each scrape sets from the status: without a value in the status there is no sample. */
   readonly isFresh?: boolean;
   /** Upper bounds of a histogram's buckets, in the unit of its name. */
   readonly buckets?: readonly number[];
@@ -25,8 +25,8 @@ const OUTCOMES = ['new', 'repeated', 'revived', 'refused', 'failed', 'applied', 
 const WINDOWS = ['long', 'burst'];
 
 /**
- * Every metric there is, without its prefix. Base units. Labels take few values: no item, task or delivery ids. The values
- * that stand here are told in the help text, and no others are taken.
+ * Every metric there is, without its prefix. Base units. Labels take few values: no item, task or delivery ids. The help text
+ * lists the values given here, and no others are accepted.
  */
 const METRICS: Readonly<Record<string, Declaration>> = {
   up: { kind: 'gauge', help: '1 while webhooks are stored and no workspace is blocked, else 0.' },
@@ -214,8 +214,8 @@ const METRICS: Readonly<Record<string, Declaration>> = {
 export interface MetricsOptions {
   readonly version: string;
   /**
-   * Told of a name or label that the table does not know. That is a fault of the caller: without this it is thrown, as
-   * tests want it; the daemon logs it instead, since a figure is not worth a failed request.
+   * Called with a name or label that the table does not know. That is an error of the caller: without this callback it is
+   * thrown, as tests need; the daemon logs it instead, since a figure is not worth a failed request.
    */
   readonly onMisuse?: (error: Error) => void;
 }

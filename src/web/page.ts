@@ -97,7 +97,7 @@ function verdictWords(verdict: Verdict): Markup {
   return html`<span class="state ${tone}">${words}</span>`;
 }
 
-/** A workspace of which nothing else can be said. */
+/** A workspace whose state is unknown: it is not open. */
 function brokenSection({ name, code, message, hint }: BrokenWorkspace): Markup {
   return html`<section>
 <h2>${name}</h2>
@@ -107,7 +107,7 @@ function brokenSection({ name, code, message, hint }: BrokenWorkspace): Markup {
 </section>`;
 }
 
-/** What does not block, and needs a person nevertheless. */
+/** Warnings that block nothing, but need a person. */
 function warnings({ causes }: WorkspaceStatus): Markup | null {
   const degrading = causes.filter(({ verdict }) => verdict === 'degraded');
   if (degrading.length === 0) return null;
@@ -206,7 +206,7 @@ function holdingsCard(workspace: WorkspaceStatus, now: number): Markup {
   ]);
 }
 
-/** What the workspace was found to hold otherwise than it is known. */
+/** Differences that the last sweep found in the workspace. */
 function sweepWords({ running, last }: WorkspaceStatus['sweep'], now: number): Markup {
   if (!last) return running ? html`runs since ${when(running.startedAt, now)}` : html`<span class="none">–</span>`;
   const { found, repairs } = last;
@@ -271,13 +271,13 @@ function failingWords({ failure: latest, failingUnits }: ConnectionStatus): Mark
   return place || others ? html`<div class="hint">${place}${others}</div>` : null;
 }
 
-/** A name that leads to something else than it says. */
+/** A name whose target has been renamed or replaced. */
 function nameWords({ name, id, called, elsewhere }: ConnectionStatus['names'][number]): Markup {
   if (elsewhere === null) return html`<div>${name} is now called ${called}</div>`;
   return html`<div><span class="wait">scope_rebound</span> ${name} leads to ${elsewhere} now, and led to ${id} before</div>`;
 }
 
-/** What is wrong with its webhooks at the vendor, and which of its units are not there. */
+/** Faults of its webhooks at the vendor, and its units that were not found. */
 function hookWords({ hooks, names, missingUnits }: ConnectionStatus): readonly Markup[] {
   const failures = [hooks?.failure, hooks?.redeliveryFailure].filter((each) => typeof each === 'string');
   return [

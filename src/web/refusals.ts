@@ -1,4 +1,4 @@
-/** Why somebody is not let in: a stable code, the status, and what to do about it. */
+/** Why a caller is refused: a stable code, the status, and what to do about it. */
 export const REFUSALS = {
   unauthorized: {
     status: 401,

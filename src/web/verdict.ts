@@ -29,7 +29,7 @@ export interface Judgement {
   readonly causes: readonly Cause[];
 }
 
-/** What is judged: the parts of a workspace's status that tell of trouble. */
+/** The parts of a workspace's status that the verdict depends on. */
 export interface Facts {
   readonly pullRequests: Tally;
   readonly links: Tally;
@@ -66,7 +66,7 @@ interface ConnectionFacts {
   readonly names: readonly { readonly elsewhere: string | null }[];
 }
 
-/** The one place that says how a workspace is: pages, commands, metrics and the log show what is found here. */
+/** The one place that judges the state of a workspace: pages, commands, metrics and the log show its result. */
 export function judge(facts: Facts): Judgement {
   const causes = [...blocking(facts), ...WARNINGS.flatMap((warning) => warn(warning, facts))];
   const verdict = worst(causes.map((cause) => cause.verdict));
@@ -174,7 +174,7 @@ export const WARNINGS: readonly Warning[] = [
   },
 ];
 
-/** More names than these are not read by anybody in one sentence. */
+/** Nobody reads more names than these in one sentence. */
 const NAMED = 3;
 
 function warn({ code, hint, find, describe }: Warning, facts: Facts): Cause[] {

@@ -73,7 +73,7 @@ export async function connectProviderBeside(
 ): Promise<{ workspaceId: string; userId: string }> {
   return withDatabase(options, async (database) => {
     const { file, secretKey, clock, random } = options;
-    // Held by a service that runs; then the key is there already.
+    // A running service has the lock; then the key exists already.
     const lock = takeLock(`${file}.lock`);
     try {
       const secrets = await openSecretBox({ file, given: secretKey, database, random, owner: lock !== undefined });

@@ -19,7 +19,7 @@ import * as schema from './schema.ts';
 
 const API = '/rest/api/3';
 const PAGE = '100';
-/** Jira gives so many at once where nothing but ids is asked for. */
+/** Jira returns so many at once if the query asks for ids only. */
 const IDS_AT_ONCE = '5000';
 /** Opaque, and sent back as it came. */
 const TOKEN = /^[\w+/=.~-]{1,4000}$/;

@@ -54,7 +54,7 @@ export function hooksOf(api: Rest, options: Options): Hooks {
         await api.send('POST', PATH, body, signal);
         return [{ ...ACTIVE, subject, outcome: 'created' }];
       }
-      // Jira does not show the secret, and keeps it unless it is told a new one: it is always told.
+      // Jira does not show the secret, and keeps it unless it gets a new one: so it always gets one.
       await api.send('PUT', `${PATH}/${idOf(standing)}`, body, signal);
       return [{ ...ACTIVE, subject, outcome: isWanted(standing, filter) ? 'unchanged' : 'updated' }];
     },
@@ -98,7 +98,7 @@ function isWanted(found: Registered, filter: string): boolean {
   return isSame && found.enabled !== false;
 }
 
-/** Patterns cannot be said in Jira's language: then everything is sent, and what is out of scope is ignored here. */
+/** Jira's language has no such patterns: then Jira sends everything, and worksync ignores what is out of scope. */
 function filterOf(options: Options): string {
   const scope = scopeOf(options);
   return patternsOf(scope).length > 0
