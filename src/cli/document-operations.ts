@@ -22,7 +22,7 @@ const FLAGS: Readonly<Record<Part['flag'], string>> = {
 };
 
 const HELP = `
-Operations are applied in the order in which they stand: --replace OLD --with NEW, --delete TEXT,
+The command applies operations in the order in which you give them: --replace OLD --with NEW, --delete TEXT,
 --before PLACE --insert TEXT, --after PLACE --insert TEXT; each may be repeated. --ops-file takes them as JSON instead:
 [{"kind": "replace_text", "target": "OLD", "replacement": "NEW"}, {"kind": "delete_text", "target": "TEXT"},
  {"kind": "insert_before", "anchor": "PLACE", "text": "TEXT"}, {"kind": "insert_after", "anchor": "PLACE", "text": "TEXT"}]`;

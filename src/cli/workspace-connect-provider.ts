@@ -36,7 +36,7 @@ export function addConnectProvider(workspace: Command, setting: Setting, exit: E
     .description("store a member's token at a git provider")
     .requiredOption('--user <id or name>', 'the member whose token it is')
     .requiredOption('--provider <name>', `one of: ${Object.keys(servedProviders()).join(', ')}`)
-    .option('--token-file <file>', `file that holds the token; else ${VARIABLE} or ${VARIABLE}_FILE`)
+    .option('--token-file <file>', `file with the token; else ${VARIABLE} or ${VARIABLE}_FILE`)
     .option('--host <host>', "host of the provider, where it is not the vendor's public one")
     .option('--api-url <url>', 'address of its API, where it is not the one that follows from the host')
     .option('--db <file>', 'database file of the service', 'data/workspace.service.db')

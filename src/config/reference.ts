@@ -60,8 +60,8 @@ const VARIABLES = [
   'The program itself reads `WORKSYNC_SECRET_KEY` the same way: 32 bytes in base64 or hex. worksync encrypts with it what it must store: refresh tokens of `oauth`, and in a workspace service the provider tokens and the secrets of webhooks. If the variable is not set, worksync makes a key when it first needs one, beside the database (`<database>.key`, mode 0600): back up both.',
 ].join('\n\n');
 
-const FOREIGN_NOTE = `If somebody changes something and no webhook tells the daemon, a sweep finds it. The sweep of the workspace reads its lists, and takes
-turns through links and documents, which no list contains. The sweep of the connection reads what exists at the vendor. With webhooks
+const FOREIGN_NOTE = `If somebody changes something and no webhook tells the daemon, a sweep finds it. The sweep of the workspace compares its lists (\`lists\`), and reads one
+after the other the links and documents that no list contains (\`turn\`). The sweep of the connection reads what exists at the vendor. With webhooks
 of both sides the daemon finds a change within seconds.`;
 
 const SEEN = { lists: 'lists', turn: 'turn', connection: 'sweep of the connection' } as const;

@@ -93,7 +93,7 @@ function addressProblem(text: string): string | undefined {
   if (!URL.canParse(text)) return 'expected an address such as https://work.example.com/api/v1';
   const url = new URL(text);
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'expected an address with https:// or http://';
-  if (url.username !== '' || url.password !== '') return 'an address holds no user or password; use apiKey';
+  if (url.username !== '' || url.password !== '') return 'an address must not contain a user or password; use apiKey';
   if (url.search !== '' || url.hash !== '') return 'an address must not contain ? or #';
   return undefined;
 }

@@ -237,7 +237,7 @@ function read(answer: HttpAnswer, now: number): Granted {
   const what = 'renew the access token';
   const { access_token, refresh_token, expires_in } = fieldsOf(answer);
   if (answer.status === 200) {
-    if (!isToken(access_token)) throw new SyncError('answer_malformed', `${what}: the answer holds no token`);
+    if (!isToken(access_token)) throw new SyncError('answer_malformed', `${what}: the answer contains no token`);
     return {
       access_token,
       ...(isToken(refresh_token) && { refresh_token }),

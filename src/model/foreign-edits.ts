@@ -94,7 +94,7 @@ export const FOREIGN_EDITS = {
     side: 'workspace',
     thing: 'link to a work item, on a task that has one already',
     edit: 'it is added by hand',
-    result: 'stays, and the task stands for the work item',
+    result: 'stays, and the task becomes the task of the work item',
     writes: 0,
     seen: 'turn',
     finding: 'link-added',

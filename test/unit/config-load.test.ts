@@ -182,7 +182,7 @@ connections:
     ['nothing', '# empty\n', '1:1: the file is empty'],
     ['no mapping', 'hello', '1:1: expected a mapping, got text'],
     ['a duplicate key', `${FORGE}\nmirror: off\nmirror: off`, '3:1: this key appears twice'],
-    ['two documents', `${FORGE}\n---\na: 1`, '2:1: one file holds one workspace: remove what follows ---'],
+    ['two documents', `${FORGE}\n---\na: 1`, '2:1: one file describes one workspace: remove what follows ---'],
     ['an unknown tag', `${FORGE}\nname: !env x`, '2:7: not valid YAML: Unresolved tag: !env'],
     ['a merge key', `${FORGE}\n<<: { mirror: off }`, '2:1: unknown key "<<"'],
     ['an alias in itself', 'connections: &x { a: *x }', '1:22: an alias must not lie inside its own anchor'],
@@ -216,7 +216,7 @@ connections:
     [
       'credentials in an address',
       `workspace: { url: "https://a:b@x", apiKey: k }\n${FORGE}`,
-      '1:19: workspace.url: an address holds no user or password; use apiKey',
+      '1:19: workspace.url: an address must not contain a user or password; use apiKey',
     ],
     [
       'a query in an address',

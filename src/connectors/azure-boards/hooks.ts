@@ -51,7 +51,7 @@ const ACTIVE = { state: 'active', message: 'the subscriptions send its events' }
 
 const UNKNOWN = {
   state: 'unknown',
-  message: 'only an administrator of the project may look at service hooks',
+  message: 'only an administrator of the project may read service hooks',
   hint: 'Look at Project settings, Service hooks.',
 } as const;
 

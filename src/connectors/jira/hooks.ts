@@ -84,7 +84,7 @@ function unknown(subject: string): HookState {
   return {
     subject,
     state: 'unknown',
-    message: 'only an administrator of Jira may look at webhooks',
+    message: 'only an administrator of Jira may read webhooks',
     hint: 'Look at Settings, System, WebHooks.',
   };
 }

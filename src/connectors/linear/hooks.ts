@@ -58,7 +58,7 @@ const ACTIVE = { state: 'active', message: 'the webhook is registered' } as cons
 
 const UNKNOWN = {
   state: 'unknown',
-  message: 'only an administrator of Linear may look at webhooks',
+  message: 'only an administrator of Linear may read webhooks',
   hint: 'Look at Settings, API.',
 } as const;
 
