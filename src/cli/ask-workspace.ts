@@ -1,8 +1,8 @@
 import { compose } from '../daemon/compose.ts';
 import type { Partition } from '../daemon/partition.ts';
-import { type Answered, type Asked, answerQuestion, longestAnswer, type Question } from '../daemon/questions.ts';
-import { clientOver } from '../daemon/workspace-door.ts';
+import { clientOver } from '../daemon/workspace-send.ts';
 import { SyncError } from '../errors/sync-error.ts';
+import { type Answered, type Asked, answerQuestion, longestAnswer, type Question } from '../operator/questions.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import { audibly, type PatienceFlags, patienceOf, patiently } from './patience.ts';
 import type { Session } from './session.ts';

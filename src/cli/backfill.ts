@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { parseDuration } from '../config/duration.ts';
-import type { BackfillProgress } from '../daemon/backfill.ts';
 import type { Partition } from '../daemon/partition.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
+import type { BackfillProgress } from '../operator/backfill.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { type Exit, print, type Setting, say, sessionOf } from './setting.ts';
 import { plural, printable, span } from './words.ts';

@@ -1,8 +1,8 @@
 import type { BrokenConfig } from '../config/load.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import type { Finding } from '../connectors/connector.ts';
-import { checkAll } from '../daemon/check.ts';
 import { compose } from '../daemon/compose.ts';
+import { checkAll } from '../operator/check.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import { audibly } from './patience.ts';
 import type { Session } from './session.ts';

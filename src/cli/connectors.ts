@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { schemaOf } from '../config/generate.ts';
-import { keysOf } from '../config/keys.ts';
+import { schemaOf } from '../config/generated-files.ts';
+import { keysOf } from '../config/schema-keys.ts';
 import { CAPABILITY_DEFAULTS, type Connector } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
 import { type Exit, print, type Setting } from './setting.ts';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { daemonOptions, environment, type Flags } from '../config/options.ts';
-import { backUp, forgetAlone, restore } from '../daemon/data-upkeep.ts';
+import { daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
+import { backUp, forgetAlone, restore } from '../operator/data.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, say, withDaemonOptions } from './setting.ts';
 import { plural } from './words.ts';

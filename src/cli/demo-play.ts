@@ -6,10 +6,10 @@ import type { Parts } from '../daemon/parts.ts';
 import { signedDeliveries } from '../demo/deliveries.ts';
 import { TASKS } from '../demo/story.ts';
 import { SyncError } from '../errors/sync-error.ts';
-import type { HttpClient } from '../http/client.ts';
+import type { HttpClient } from '../http/http-client.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
-import { createWorkspaceClient } from '../workspace/client.ts';
 import { createSend } from '../workspace/transport.ts';
+import { createWorkspaceClient } from '../workspace/typed-client.ts';
 
 /** The embedded workspace that the demo's deliveries are meant for. */
 export interface Stage {

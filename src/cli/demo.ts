@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { compose } from '../daemon/compose.ts';
-import { drained } from '../daemon/drain.ts';
 import { SyncError } from '../errors/sync-error.ts';
+import { drained } from '../operator/drain.ts';
 import { countConnectorTasks, findStage, playDeliveries, seedTasks } from './demo-play.ts';
 import type { Session } from './session.ts';
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { SyncError } from '../errors/sync-error.ts';
-import { parseJson } from '../http/json.ts';
+import { parseJson } from '../http/parse-json.ts';
 import type { Parameters, Routes } from '../workspace/contract.ts';
 import { readBytes } from './text-input.ts';
 

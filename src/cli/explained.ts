@@ -1,4 +1,4 @@
-import type { Answered } from '../daemon/questions.ts';
+import type { Answered } from '../operator/questions.ts';
 import { printable } from './words.ts';
 
 type Explained = Answered<'explain'>;

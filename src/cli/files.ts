@@ -1,7 +1,7 @@
 import { basename, extname } from 'node:path';
 import type { Command } from 'commander';
 import { SyncError } from '../errors/sync-error.ts';
-import { createHttpClient } from '../http/client.ts';
+import { createHttpClient } from '../http/http-client.ts';
 import { silentMeter } from '../lib/meter.ts';
 import { noSteps } from '../lib/steps.ts';
 import type { Answered, Routes } from '../workspace/contract.ts';

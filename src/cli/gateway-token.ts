@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { compose } from '../daemon/compose.ts';
 import { SyncError } from '../errors/sync-error.ts';
-import type { Tokens } from '../gateway/tokens.ts';
+import type { Tokens } from '../gateway/token-book.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import type { Session } from './session.ts';
 import { type Exit, type Setting, say, sessionOf } from './setting.ts';

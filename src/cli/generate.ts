@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { generatedFiles } from '../config/generate.ts';
+import { generatedFiles } from '../config/generated-files.ts';
 import { connectors } from '../connectors/registry.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { apiOverrides, openApiDocument } from '../workspace/contract.ts';

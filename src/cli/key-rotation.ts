@@ -1,7 +1,7 @@
 import { SyncError } from '../errors/sync-error.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import type { Answered, Routes } from '../workspace/contract.ts';
-import { createKey, type KeyFile } from './key-file.ts';
+import { createKey, type KeyFile } from './api-key-file.ts';
 import type { CommandClient } from './workspace-client.ts';
 
 type ApiKey = Answered<Routes['listApiKeys']>['apiKeys'][number];

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Answered, Routes } from '../workspace/contract.ts';
-import { createKey, keyFile } from './key-file.ts';
+import { createKey, keyFile } from './api-key-file.ts';
 import { type RotationEvent, rotateKey, SHORTEST_QUIET } from './key-rotation.ts';
 import { withOAuth } from './oauth-client.ts';
 import { readDuration } from './patience.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { daemonOptions, environment, type Flags } from '../config/options.ts';
-import { findOwner } from '../daemon/data-folder.ts';
-import { endAllSessions } from '../daemon/end-sessions.ts';
+import { daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
+import { endAllSessions } from '../operator/end-sessions.ts';
+import { findOwner } from '../store/data-folder.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import { type Exit, likeOption, OF_QUESTIONS, print, say, withDaemonOptions } from './setting.ts';
 import { plural } from './words.ts';

@@ -1,6 +1,6 @@
+import { environment } from '../config/daemon-options.ts';
 import { oauthToken } from '../config/oauth-token.ts';
-import { environment } from '../config/options.ts';
-import { clientOver } from '../daemon/workspace-door.ts';
+import { clientOver } from '../daemon/workspace-send.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { apiOverrides } from '../workspace/contract.ts';
 import { createSend } from '../workspace/transport.ts';

@@ -1,5 +1,5 @@
 import { compose } from '../daemon/compose.ts';
-import { type OnceResult, pollOnce } from '../daemon/once.ts';
+import { type OnceResult, pollOnce } from '../operator/once.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import { audibly } from './patience.ts';
 import type { Session } from './session.ts';

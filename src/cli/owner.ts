@@ -1,10 +1,10 @@
-import { type Failure, REFUSED } from '../daemon/admin.ts';
-import { findOwner, type Owner } from '../daemon/data-folder.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import { createHttpClient, type HttpAnswer, type HttpClient } from '../http/client.ts';
+import { createHttpClient, type HttpAnswer, type HttpClient } from '../http/http-client.ts';
 import { systemClock } from '../lib/clock.ts';
 import { silentMeter } from '../lib/meter.ts';
 import { noSteps } from '../lib/steps.ts';
+import { findOwner, type Owner } from '../store/data-folder.ts';
+import { type Failure, REFUSED } from '../web/admin-routes.ts';
 import { audibly } from './patience.ts';
 import { span } from './words.ts';
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { type AppliedPlan, digestOfConfig, type ShownPlan, sendPlan } from '../daemon/plan.ts';
 import { SyncError } from '../errors/sync-error.ts';
+import { type AppliedPlan, digestOfConfig, type ShownPlan, sendPlan } from '../operator/plan.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { type Exit, type Setting, sessionOf, wholeNumber } from './setting.ts';
 import { plural, printable, span } from './words.ts';

@@ -1,13 +1,13 @@
 import { Command, CommanderError } from 'commander';
-import { daemonOptions, environment, type Flags } from '../config/options.ts';
+import { daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
 import { secretKeyOf } from '../config/secret-key.ts';
 import { systemParts } from '../daemon/system-parts.ts';
 import { CODES } from '../errors/codes.ts';
 import { keepAlive } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
-import { createLogger } from '../observe/logger.ts';
+import { createLogger } from '../observe/pino-logger.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
-import type { Status } from '../web/status.ts';
+import type { Status } from '../operator/status.ts';
 import type { Reached } from '../workspace-service/service.ts';
 import { addBackfill } from './backfill.ts';
 import { check, describeFindings } from './check.ts';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { QuotaReport } from '../daemon/quota.ts';
 import { LANES } from '../model/lane.ts';
+import type { QuotaReport } from '../operator/quota.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';
 import { plural, span } from './words.ts';

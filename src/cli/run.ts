@@ -1,6 +1,6 @@
 import { type Composition, compose } from '../daemon/compose.ts';
 import type { Daemon } from '../daemon/daemon.ts';
-import { drained } from '../daemon/drain.ts';
+import { drained } from '../operator/drain.ts';
 import { findStage, playDeliveries, seedTasks } from './demo-play.ts';
 import type { Session } from './session.ts';
 import { endOnSignals } from './signals.ts';

@@ -1,6 +1,6 @@
+import { type DaemonOptions, daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
 import type { Environment } from '../config/interpolate.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
-import { type DaemonOptions, daemonOptions, environment, type Flags } from '../config/options.ts';
 import { secretKeyOf } from '../config/secret-key.ts';
 import { type ConfiguredToken, configuredTokens } from '../config/tokens.ts';
 import { connectors } from '../connectors/registry.ts';
@@ -8,7 +8,7 @@ import type { Parts } from '../daemon/parts.ts';
 import type { ConfigSource } from '../daemon/reload.ts';
 import { systemParts } from '../daemon/system-parts.ts';
 import { cleanErrorsWith } from '../errors/secrets.ts';
-import { createLogger } from '../observe/logger.ts';
+import { createLogger } from '../observe/pino-logger.ts';
 import { createScrubber, type Scrubber } from '../observe/scrubber.ts';
 import { apiOverrides } from '../workspace/contract.ts';
 import { configSource } from './config-source.ts';

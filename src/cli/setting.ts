@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { DAEMON_OPTIONS, type Flags, optionValue } from '../config/options.ts';
+import { DAEMON_OPTIONS, type Flags, optionValue } from '../config/daemon-options.ts';
 import { didYouMean } from '../lib/nearest.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import { openSession, type Session, type SessionInput } from './session.ts';

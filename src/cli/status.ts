@@ -1,6 +1,6 @@
+import type { BrokenWorkspace, Status, WindowStatus, WorkspaceStatus } from '../operator/status.ts';
+import { partOf } from '../operator/verdict.ts';
 import type { BackfillStatus } from '../store/backfills.ts';
-import type { BrokenWorkspace, Status, WindowStatus, WorkspaceStatus } from '../web/status.ts';
-import { partOf } from '../web/verdict.ts';
 import { describeRound } from './sweep.ts';
 import { plural, printable, span, table } from './words.ts';
 

@@ -1,11 +1,11 @@
 import type { LoadedConfig } from '../config/load.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
-import type { Forwarded } from '../daemon/admin.ts';
 import { compose } from '../daemon/compose.ts';
-import { unknownName } from '../daemon/unknown-name.ts';
-import { clientOver } from '../daemon/workspace-door.ts';
+import { clientOver } from '../daemon/workspace-send.ts';
 import { SyncError } from '../errors/sync-error.ts';
-import type { WorkspaceClient } from '../workspace/client.ts';
+import { unknownName } from '../operator/unknown-name.ts';
+import type { Forwarded } from '../web/admin-routes.ts';
+import type { WorkspaceClient } from '../workspace/typed-client.ts';
 import { askOwner, hasOwner, refusal } from './owner.ts';
 import { type PatienceFlags, patienceOf, patiently, SILENCE } from './patience.ts';
 import type { Session } from './session.ts';

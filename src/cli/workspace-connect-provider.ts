@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
+import { environment } from '../config/daemon-options.ts';
 import { createVariables } from '../config/interpolate.ts';
-import { environment } from '../config/options.ts';
 import { secretKeyOf } from '../config/secret-key.ts';
 import { connectors } from '../connectors/registry.ts';
-import { unknownName } from '../daemon/unknown-name.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { isPrivateHost } from '../http/private-ranges.ts';
 import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
+import { unknownName } from '../operator/unknown-name.ts';
 import { type Exit, print, type Setting } from './setting.ts';
 
 const VARIABLE = 'WORKSYNC_PROVIDER_TOKEN';
@@ -50,7 +50,7 @@ export function addConnectProvider(workspace: Command, setting: Setting, exit: E
       checkAddress(host, apiUrl);
       const token = readToken(given, setting);
       const place = { file, secretKey: readKey(setting), clock: systemClock(), random: systemRandom() };
-      const { connectProviderBeside } = await import('../workspace-service/beside.ts');
+      const { connectProviderBeside } = await import('../workspace-service/access/beside.ts');
       const connected = await connectProviderBeside(place, { workspaceId, user, provider, host, apiUrl, token });
       print(
         json

@@ -1,11 +1,11 @@
 import { nearest } from '../lib/nearest.ts';
 import type { Schedule } from '../lib/scheduler.ts';
-import type { ConfigDocument, Path } from './document.ts';
 import { durationText } from './duration.ts';
 import type { Problem } from './problems.ts';
 import { shortestPause } from './schedule.ts';
 import { type ConnectionConfig, type ConnectorOptions, connectionKeys } from './schema.ts';
 import { type Validated, validate } from './validate.ts';
+import type { ConfigDocument, Path } from './yaml-document.ts';
 
 interface ConnectionInput {
   readonly document: ConfigDocument;

@@ -5,13 +5,13 @@ import { SyncError } from '../errors/sync-error.ts';
 import { nearest } from '../lib/nearest.ts';
 import { createGlob } from '../lib/pattern.ts';
 import { connectionConfig } from './connection.ts';
-import { type ConfigDocument, readDocument } from './document.ts';
 import { createVariables, type Environment, type Variables } from './interpolate.ts';
 import { literalSecrets } from './literal-secrets.ts';
 import { type Problem, problemLines } from './problems.ts';
 import { type ConnectorOptions, type WorkspaceConfig, workspaceFile } from './schema.ts';
 import { validate } from './validate.ts';
 import { name as workspaceName } from './values.ts';
+import { type ConfigDocument, readDocument } from './yaml-document.ts';
 
 export interface LoadInput {
   /** A file, or a folder of `*.yaml` and `*.yml`. Absent: `workspaces/` of the config folder, else its default. */

@@ -1,8 +1,8 @@
 import { CODES, type Verdict } from '../errors/codes.ts';
 import { FOREIGN_EDITS } from '../model/foreign-edits.ts';
-import type { JsonSchema } from './generate.ts';
-import { code, keysOf } from './keys.ts';
-import { DAEMON_OPTIONS } from './options.ts';
+import { DAEMON_OPTIONS } from './daemon-options.ts';
+import type { JsonSchema } from './generated-files.ts';
+import { code, keysOf } from './schema-keys.ts';
 
 interface ReferenceInput {
   readonly file: JsonSchema;

@@ -1,6 +1,6 @@
 import { type ZodType, z } from 'zod';
 import type { Schedule } from '../lib/scheduler.ts';
-import { type RulesConfig, rules, type UsersConfig, users, type WriteBack, writeBack } from './rules.ts';
+import { type RulesConfig, rules, type UsersConfig, users, type WriteBack, writeBack } from './rules-schema.ts';
 import { address, duration, liveSecrets, mirror, name, optionalDuration, schedule, webAddresses } from './values.ts';
 
 /** What the configuration needs to know of a connector. The registry's lines fit it. */

@@ -1,7 +1,7 @@
 import { type ZodType, z } from 'zod';
 import { nearest } from '../lib/nearest.ts';
-import type { ConfigDocument, Path } from './document.ts';
 import type { Problem } from './problems.ts';
+import type { ConfigDocument, Path } from './yaml-document.ts';
 
 /** The part of a document that a schema checks. */
 export interface Part {

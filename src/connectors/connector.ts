@@ -1,6 +1,6 @@
 import type { ZodType } from 'zod';
 import type { SyncError } from '../errors/sync-error.ts';
-import type { HttpClient } from '../http/client.ts';
+import type { HttpClient } from '../http/http-client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { StandingComment } from '../model/comment.ts';

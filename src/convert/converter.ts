@@ -14,7 +14,7 @@ import {
   type Task,
   type Translated,
   type TranslateTask,
-} from './tasks.ts';
+} from './thread-tasks.ts';
 
 /**
  * Reads bodies that are too large or too suspect for the main thread. Throws what the reading throws, and `over_budget` if it

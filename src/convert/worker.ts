@@ -2,7 +2,7 @@ import { parentPort } from 'node:worker_threads';
 import { connectors } from '../connectors/registry.ts';
 import { buffersOf } from '../lib/json-apart.ts';
 import { READY } from '../lib/worker-host.ts';
-import { perform, type Task } from './tasks.ts';
+import { perform, type Task } from './thread-tasks.ts';
 
 /** The thread in which large bodies are read. */
 parentPort?.postMessage(READY);

@@ -1,12 +1,12 @@
 import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
 import type { Converter } from '../convert/converter.ts';
-import { readLargeBy } from '../convert/large-answers.ts';
+import { readLargeBy } from '../convert/reading-aside.ts';
 import { CODES } from '../errors/codes.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
-import { createTokens, type TokenBook } from '../gateway/tokens.ts';
+import { createTokens, type TokenBook } from '../gateway/token-book.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
-import { createBackfills } from '../intake/backfill.ts';
+import { createBackfills } from '../intake/backfill-stage.ts';
 import { createCollector } from '../intake/collector.ts';
 import { createFetches } from '../intake/fetches.ts';
 import type { Grants } from '../intake/grants.ts';
@@ -15,7 +15,7 @@ import { createHookWatch, type HookWatch } from '../intake/hook-watch.ts';
 import { createPauses } from '../intake/pauses.ts';
 import { createPolls, type Polls } from '../intake/polls.ts';
 import { sweepJobs } from '../intake/sweeps.ts';
-import type { Receiver } from '../intake/webhooks.ts';
+import type { Receiver } from '../intake/webhook-routes.ts';
 import { createLearn } from '../learn/learn.ts';
 import { createRouteOf } from '../learn/route-of.ts';
 import type { Lease } from '../lease/holder.ts';
@@ -27,28 +27,28 @@ import type { Job, Scheduler, Timetable } from '../lib/scheduler.ts';
 import type { Stage } from '../lib/stage.ts';
 import { phaseOf } from '../lib/stagger.ts';
 import type { Binding } from '../model/names.ts';
-import { createOutbox, type Outbox } from '../outbox/outbox.ts';
-import { sweepJobs as sweepWorkspaceJobs } from '../outbox/sweep-jobs.ts';
-import type { Sources } from '../reconcile/context.ts';
-import { createReconcile, type Reconcile } from '../reconcile/reconcile.ts';
-import type { Rules } from '../reconcile/rules.ts';
-import { WORKSPACE } from '../store/answers.ts';
-import type { Store } from '../store/database.ts';
-import type { Installation } from '../store/installation.ts';
-import { jobRuns } from '../store/job-runs.ts';
-import { readMeta, switchTriage, WORKSPACE_ID } from '../store/meta.ts';
-import { keepRedeliveryCursors } from '../store/redeliveries.ts';
-import { readStatus, type StoredStatus } from '../store/status.ts';
-import { holdsTask } from '../store/tasks.ts';
-import { createThrottle, type KeyRefusal, type Throttle } from '../throttle/throttle.ts';
 import {
   type ConfiguredConnection,
   describeWorkspace,
   type WorkspaceParts,
   type WorkspaceStatus,
-} from '../web/status.ts';
-import type { Send, WorkspaceClient } from '../workspace/client.ts';
+} from '../operator/status.ts';
+import { createOutbox, type Outbox } from '../outbox/outbox.ts';
+import { sweepJobs as sweepWorkspaceJobs } from '../outbox/sweep-jobs.ts';
+import type { Sources } from '../reconcile/context.ts';
+import type { Rules } from '../reconcile/item-rules.ts';
+import { createReconcile, type Reconcile } from '../reconcile/reconcile.ts';
+import { holdsTask } from '../store/cached-tasks.ts';
+import type { Store } from '../store/database.ts';
+import type { Installation } from '../store/installation.ts';
+import { jobRuns } from '../store/job-runs.ts';
+import { readMeta, switchTriage, WORKSPACE_ID } from '../store/meta.ts';
+import { keepRedeliveryCursors } from '../store/redeliveries.ts';
+import { readStatus, type StoredStatus } from '../store/stored-status.ts';
+import { WORKSPACE } from '../store/workspace-answers.ts';
+import { createThrottle, type KeyRefusal, type Throttle } from '../throttle/throttle.ts';
 import { apiOverrides } from '../workspace/contract.ts';
+import type { Send, WorkspaceClient } from '../workspace/typed-client.ts';
 import { createWriteBack } from '../write-back/write-back.ts';
 import { noteKey } from './known-key.ts';
 import type { Parts } from './parts.ts';
@@ -61,7 +61,7 @@ import {
   passOn,
   throughThrottle,
   trusting,
-} from './workspace-door.ts';
+} from './workspace-send.ts';
 import { workspaceReceiver } from './workspace-webhooks.ts';
 
 /** Where the workspace's API is, and with which key it is asked. */

@@ -1,6 +1,6 @@
 import type { Connector } from '../connectors/connector.ts';
 import type { Converter } from '../convert/converter.ts';
-import type { HttpClient } from '../http/client.ts';
+import type { HttpClient } from '../http/http-client.ts';
 import type { Holder } from '../lease/holder.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { CheckFile } from '../lib/integrity.ts';

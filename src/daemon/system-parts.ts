@@ -1,6 +1,6 @@
 import { connectors } from '../connectors/registry.ts';
 import { SyncError } from '../errors/sync-error.ts';
-import { createHttpClient } from '../http/client.ts';
+import { createHttpClient } from '../http/http-client.ts';
 import { systemClock } from '../lib/clock.ts';
 import { checkInWorker } from '../lib/integrity.ts';
 import type { Logger } from '../lib/logger.ts';

@@ -1,10 +1,10 @@
 import type { WebhookRequest } from '../connectors/connector.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { Collector } from '../intake/collector.ts';
-import type { Receiver } from '../intake/webhooks.ts';
+import type { Receiver } from '../intake/webhook-routes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
-import { WORKSPACE } from '../store/answers.ts';
+import { WORKSPACE } from '../store/workspace-answers.ts';
 import { verifyWorkspaceWebhook, WEBHOOK_HEADERS } from '../workspace/contract.ts';
 
 /** Live values of a subscription to the workspace's own webhooks; of each two while one replaces the other. */

@@ -1,9 +1,9 @@
 import type { ServerRequest } from '../http/server.ts';
 import { BASE_PATH } from '../workspace/contract.ts';
-import type { Caller, Known, Stranger } from './callers.ts';
+import type { Caller, Known, Stranger } from './known-callers.ts';
 import { type Outgoing, refuse } from './outgoing.ts';
 import type { Passage, PassedRequest } from './passage.ts';
-import { taskOf, workspaceOf } from './path.ts';
+import { taskOf, workspaceOf } from './request-path.ts';
 
 /** Where a request goes, and what is known of it. */
 export interface Destination {

@@ -8,8 +8,15 @@ import { entity } from '../model/change.ts';
 import { wishReads } from '../store/list-reads.ts';
 import { BASE_PATH } from '../workspace/contract.ts';
 import { type Cache, createCache } from './cache.ts';
-import { type Caller, type Callers, type CallersOptions, createCallers, type Known, type Stranger } from './callers.ts';
 import { type Destination, destinationOf, passedRequest, pathOf } from './destination.ts';
+import {
+  type Caller,
+  type Callers,
+  type CallersOptions,
+  createCallers,
+  type Known,
+  type Stranger,
+} from './known-callers.ts';
 import { aged, type Outgoing, outgoing, refuse, tooMany, unauthorized } from './outgoing.ts';
 import type { Passage, PassedAnswer, PassedRequest } from './passage.ts';
 import { createProbation, type Probation } from './probation.ts';
@@ -33,7 +40,7 @@ const NEXT_TRIAL = 60;
 /**
  * The workspace API on the daemon's own port: jobs and scripts point their base address here. Everything goes through
  * the one throttle, in the interactive lane; reads that were answered a moment ago are answered from memory, but only to
- * callers whom the workspace is known to accept (`callers.ts`). Any HTTP client works unchanged.
+ * callers whom the workspace is known to accept (`known-callers.ts`). Any HTTP client works unchanged.
  */
 export function gatewayRoutes(server: Server, options: GatewayOptions): Gateway {
   const desk = new Desk(options);

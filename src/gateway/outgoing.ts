@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { HttpAnswer } from '../http/client.ts';
+import type { HttpAnswer } from '../http/http-client.ts';
 
 /** An answer to the caller. */
 export interface Outgoing {

@@ -1,9 +1,9 @@
-import type { HttpAnswer } from '../http/client.ts';
+import type { HttpAnswer } from '../http/http-client.ts';
 import type { Learn } from '../learn/learn.ts';
 import type { Bell } from '../lib/bell.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Store } from '../store/database.ts';
-import type { Tokens } from './tokens.ts';
+import type { Tokens } from './token-book.ts';
 
 /** A request as a caller sent it to the gateway, on its way to the workspace. */
 export interface PassedRequest {

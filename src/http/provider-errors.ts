@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../errors/codes.ts';
 import { type ErrorDetails, SyncError } from '../errors/sync-error.ts';
-import type { HttpAnswer } from './client.ts';
+import type { HttpAnswer } from './http-client.ts';
 
 const BY_STATUS: Readonly<Record<number, ErrorCode>> = {
   401: 'unauthorized',

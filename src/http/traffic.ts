@@ -3,8 +3,8 @@ import type { Clock } from '../lib/clock.ts';
 import { groupOfAddress } from './address-group.ts';
 import { createAddressGuard } from './address-guard.ts';
 import { type BodyBudget, createBodyBudget } from './body-budget.ts';
-import { type Connections, limitConnections } from './connections.ts';
-import { createTurns } from './turns.ts';
+import { createTurns } from './fair-turns.ts';
+import { type Connections, limitConnections } from './open-connections.ts';
 
 /**
  * What the requests of one server may take together, and who goes first when that is not enough. Nothing here refuses a

@@ -8,6 +8,7 @@ import type { Stage } from '../lib/stage.ts';
 import { appendDeliveries } from '../store/append-deliveries.ts';
 import { packAside } from '../store/bodies.ts';
 import type { Store } from '../store/database.ts';
+import { findItem, readFields } from '../store/items.ts';
 import {
   dropOrphanFetches,
   dueFetches,
@@ -15,9 +16,8 @@ import {
   postponeFetch,
   settleFetch,
   type WantedFetch,
-} from '../store/fetches.ts';
-import { findItem, readFields } from '../store/items.ts';
-import type { Scope } from '../store/scope.ts';
+} from '../store/wanted-fetches.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
 

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import type { AccessTokens, OAuthGrant } from '../connectors/connector.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import type { HttpAnswer, HttpClient } from '../http/client.ts';
-import { parseJson } from '../http/json.ts';
+import type { HttpAnswer, HttpClient } from '../http/http-client.ts';
+import { parseJson } from '../http/parse-json.ts';
 import { errorOfStatus } from '../http/provider-errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';

@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { nextTurn } from '../lib/turn.ts';
 import { type Appended, appendForAll, type NewDelivery } from '../store/append-deliveries.ts';
 import type { Store } from '../store/database.ts';
-import type { Sql } from '../store/scope.ts';
+import type { Sql } from '../store/workspace-scope.ts';
 
 /** Makes deliveries durable: those of all workspaces that come together, with one write to the disk. */
 export interface GroupCommit {

@@ -4,10 +4,10 @@ import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
-import { ALL_UNITS, clearConnectionFailure, recordPollFailure } from '../store/polls.ts';
+import { ALL_UNITS, clearConnectionFailure, recordPollFailure } from '../store/poll-states.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
-import { type WalkDeps, walkUnit } from './walk.ts';
+import { type WalkDeps, walkUnit } from './walk-unit.ts';
 
 export interface PollDeps extends WalkDeps {
   readonly connections: readonly ActiveConnection[];

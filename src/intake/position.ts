@@ -1,6 +1,6 @@
 import type { PollPage, PollPosition } from '../connectors/connector.ts';
 import { SyncError } from '../errors/sync-error.ts';
-import type { PollState, Walk } from '../store/polls.ts';
+import type { PollState, Walk } from '../store/poll-states.ts';
 
 /**
  * Where a poll stands, as pure functions. A unit has a watermark, up to which everything is known, and at most one

@@ -6,8 +6,8 @@ import { createPortion, type Portion } from '../lib/portion.ts';
 import type { Job } from '../lib/scheduler.ts';
 import { letOthersIn } from '../lib/turn.ts';
 import type { Store } from '../store/database.ts';
-import { deleteDeliveries, purgeBodies, withOldBodies, withOldDeliveries } from '../store/retention.ts';
-import type { Scope, Sql } from '../store/scope.ts';
+import { deleteDeliveries, purgeBodies, withOldBodies, withOldDeliveries } from '../store/deletions.ts';
+import type { Scope, Sql } from '../store/workspace-scope.ts';
 
 /**
  * A workspace, and milliseconds that the bodies of its settled deliveries are kept, and the deliveries themselves with their

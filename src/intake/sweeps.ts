@@ -7,12 +7,12 @@ import { backoff, type Random } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
 import { nextTurn } from '../lib/turn.ts';
 import type { Item, ItemKey } from '../model/item.ts';
+import { heldPart, keepSweepsOf, recordSweep, recordSweepFailure } from '../store/connection-sweeps.ts';
 import type { Store } from '../store/database.ts';
-import { dueFetches, expectFetches, requestFetch } from '../store/fetches.ts';
 import { findItems, readFields } from '../store/items.ts';
 import { keepRows, rowsWritten } from '../store/kept-rows.ts';
-import { ALL_UNITS } from '../store/polls.ts';
-import { heldPart, keepSweepsOf, recordSweep, recordSweepFailure } from '../store/sweeps.ts';
+import { ALL_UNITS } from '../store/poll-states.ts';
+import { dueFetches, expectFetches, requestFetch } from '../store/wanted-fetches.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
 

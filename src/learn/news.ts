@@ -1,5 +1,5 @@
 import { entity } from '../model/change.ts';
-import type { Answer } from '../store/answers.ts';
+import type { Answer } from '../store/workspace-answers.ts';
 import type { RouteName } from '../workspace/contract.ts';
 import type { Matched } from './route-of.ts';
 

@@ -1,7 +1,7 @@
 import { entity } from '../model/change.ts';
 import { findEntity, json } from '../store/entities.ts';
 import { wishReads } from '../store/list-reads.ts';
-import type { Scope } from '../store/scope.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 import type { Matched } from './route-of.ts';
 
 /**

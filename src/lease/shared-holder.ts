@@ -17,7 +17,7 @@ import {
 import { numbersOf } from '../store/workspace-numbers.ts';
 import type { Holder, Lease } from './holder.ts';
 import { createLapseWatch } from './lapse-watch.ts';
-import { shareOf } from './share.ts';
+import { shareOf } from './replica-share.ts';
 
 interface SharedHolderDeps {
   readonly database: Pick<Installation, 'query' | 'commit'>;

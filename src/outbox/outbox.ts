@@ -13,9 +13,9 @@ import { firstReadsDone, wishFirstReads } from '../store/list-reads.ts';
 import { type Due, type Eligible, firstDues, nextDue, nextLive, redateFuture } from '../store/next-change.ts';
 import { createBreaker } from './breaker.ts';
 import { expectedDues, headStart } from './deadlines.ts';
-import type { Client, Slot, Slots } from './door.ts';
 import { type Prepared, prepareNext } from './prepare.ts';
 import { send } from './send.ts';
+import type { Client, Slot, Slots } from './send-context.ts';
 import { isTheirWord, recover, type SettleContext, settle, settleFailure } from './settle.ts';
 
 export interface OutboxOptions {

@@ -1,10 +1,10 @@
 import { entity as entityName, recordsWanted } from '../model/change.ts';
-import type { Action } from '../store/answers.ts';
+import { taskOfSource } from '../store/cached-tasks.ts';
 import { type EntityRow, findEntity, forgetEntity, json, saveEntity } from '../store/entities.ts';
 import { type Eligible, nextChange } from '../store/next-change.ts';
-import { findChange, type OutboxRow, removeChange, updateChange } from '../store/outbox.ts';
-import type { Scope } from '../store/scope.ts';
-import { taskOfSource } from '../store/tasks.ts';
+import { findChange, type OutboxRow, removeChange, updateChange } from '../store/outbox-rows.ts';
+import type { Action } from '../store/workspace-answers.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 
 /** A request that is about to be sent, as it stands in the outbox row while it is in flight. */
 export interface Prepared {

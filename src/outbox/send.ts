@@ -1,6 +1,6 @@
-import type { ApiAnswer } from '../workspace/client.ts';
-import type { Client, SendContext } from './door.ts';
+import type { ApiAnswer } from '../workspace/typed-client.ts';
 import type { Prepared } from './prepare.ts';
+import type { Client, SendContext } from './send-context.ts';
 
 const PAGE = 100;
 

@@ -2,7 +2,6 @@ import type { SyncError } from '../errors/sync-error.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import { effectOf, entity as entityName, SETTLE_AFTER, settlement } from '../model/change.ts';
 import { patience } from '../model/lane.ts';
-import { appendAnswer } from '../store/answers.ts';
 import { type EntityRow, findEntity, json, saveEntity } from '../store/entities.ts';
 import { wishTaskList } from '../store/list-reads.ts';
 import {
@@ -12,8 +11,9 @@ import {
   readWaiting,
   removeChange,
   updateChange,
-} from '../store/outbox.ts';
-import type { Scope } from '../store/scope.ts';
+} from '../store/outbox-rows.ts';
+import { appendAnswer } from '../store/workspace-answers.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 import { PROBE_EVERY } from './breaker.ts';
 import type { Prepared } from './prepare.ts';
 

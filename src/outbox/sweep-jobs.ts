@@ -6,7 +6,7 @@ import { nextTurn } from '../lib/turn.ts';
 import { entity } from '../model/change.ts';
 import type { Store } from '../store/database.ts';
 import { wishReads } from '../store/list-reads.ts';
-import { findChange } from '../store/outbox.ts';
+import { findChange } from '../store/outbox-rows.ts';
 import { beginSweep } from '../store/workspace-sweeps.ts';
 import { nextInTurn, readTurn, START, type Turn, writeTurn } from '../store/workspace-turn.ts';
 

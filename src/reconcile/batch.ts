@@ -5,9 +5,7 @@ import type { Logger } from '../lib/logger.ts';
 import { piecesOf } from '../lib/pieces.ts';
 import { isEcho } from '../model/comment.ts';
 import { type Item, type ItemKey, type ItemReference, isFinished } from '../model/item.ts';
-import type { Answer } from '../store/answers.ts';
 import { holdCreates } from '../store/creates.ts';
-import { expectFetches, requestFetch } from '../store/fetches.ts';
 import {
   type CostlyPage,
   type PendingDelivery,
@@ -19,17 +17,19 @@ import { findItem, findItems, type ItemMark, itemMarks, readFields, saveItem } f
 import { foresee, inOrder, keepRows, rowsWritten } from '../store/kept-rows.ts';
 import { wishTaskList } from '../store/list-reads.ts';
 import { expectNotices, standingComment } from '../store/notices.ts';
-import type { Scope } from '../store/scope.ts';
+import { expectFetches, requestFetch } from '../store/wanted-fetches.ts';
+import type { Answer } from '../store/workspace-answers.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 import { applyAnswer } from './answers/apply.ts';
+import { comeWithEarlierFetch, lacksCommits } from './awaited-commits.ts';
 import type { Cause } from './changes.ts';
-import { comeWithEarlierFetch, lacksCommits } from './commits.ts';
 import type { Moment, Source, Sources } from './context.ts';
 import { type Evaluated, evaluate } from './evaluate.ts';
-import { type GuardLimits, guardChanges } from './guard.ts';
+import { PLAIN_RULES, type Rules } from './item-rules.ts';
 import type { KeyHorizon } from './key-horizon.ts';
+import { type GuardLimits, guardChanges } from './mass-change-guard.ts';
 import { clampTime, type Held, judge } from './newest.ts';
-import { PLAIN_RULES, type Rules } from './rules.ts';
-import { reasonOf, type Translated } from './translate.ts';
+import { reasonOf, type Translated } from './translate-deliveries.ts';
 
 export interface BatchResult {
   readonly verdicts: readonly Verdict[];

@@ -1,10 +1,10 @@
 import type { Effect, EntityKind } from '../model/change.ts';
 import { type Item, isFinished } from '../model/item.ts';
 import { dueAfter, type Lane, patience } from '../model/lane.ts';
-import { addDifference, dropDifference, type Waiting } from '../store/outbox.ts';
-import type { Scope } from '../store/scope.ts';
+import { addDifference, dropDifference, type Waiting } from '../store/outbox-rows.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 import type { Moment, Source, Sources } from './context.ts';
-import type { Rules } from './rules.ts';
+import type { Rules } from './item-rules.ts';
 
 /** Why an item is looked at: the deliveries that changed it, and since when. */
 export interface Cause {

@@ -1,7 +1,7 @@
 import type { Capabilities } from '../connectors/connector.ts';
 import type { PullRequest } from '../model/item.ts';
-import { cut, LONGEST_TEXT, LONGEST_TITLE } from '../model/limits.ts';
 import { externalIdOf } from '../model/link.ts';
+import { cut, LONGEST_TEXT, LONGEST_TITLE } from '../model/text-limits.ts';
 
 /** The record that the workspace should hold for a pull request (W58, W59). Absent: we have no opinion. */
 export interface PullRequestRecord {

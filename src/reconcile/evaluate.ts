@@ -4,16 +4,16 @@ import { linksOfItem } from '../store/entities.ts';
 import { saveItemNames } from '../store/item-names.ts';
 import { readStanding, saveStanding } from '../store/items.ts';
 import { itemsNaming } from '../store/mentions.ts';
-import { dropDifference } from '../store/outbox.ts';
+import { dropDifference } from '../store/outbox-rows.ts';
 import type { Work } from './changes.ts';
-import { evaluateDocuments } from './documents.ts';
+import { evaluateDocuments } from './evaluate-documents.ts';
+import { evaluateLinks, madeTask, standingTasks } from './evaluate-links.ts';
+import { evaluateNotices } from './evaluate-notices.ts';
+import { evaluateRecord, recordEntity } from './evaluate-record.ts';
+import { evaluateTask } from './evaluate-task.ts';
 import { PLAIN } from './link-rules/intent.ts';
-import { namesOfItem } from './link-rules/names.ts';
-import { evaluateLinks, madeTask, standingTasks } from './links.ts';
-import { evaluateNotices } from './notices.ts';
-import { evaluateRecord, recordEntity } from './records.ts';
+import { namesOfItem } from './link-rules/item-names-of.ts';
 import { type Resolution, resolve, wantedLinks } from './resolve.ts';
-import { evaluateTask } from './task.ts';
 
 export interface Evaluated {
   /** Task keys and ids that the item names and that are no cached task. */

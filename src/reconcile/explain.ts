@@ -1,18 +1,18 @@
 import { entity } from '../model/change.ts';
 import type { Item } from '../model/item.ts';
 import type { LinkReason } from '../model/link.ts';
+import { taskKeyOf } from '../store/cached-tasks.ts';
 import { type EntityRow, findEntity, json, linksOfItem } from '../store/entities.ts';
 import { findDelivery, type ToldDelivery } from '../store/inbox.ts';
 import { findItem, readFields } from '../store/items.ts';
 import { type NoticeRow, noticesOf } from '../store/notices.ts';
-import { findChange } from '../store/outbox.ts';
-import type { Scope } from '../store/scope.ts';
-import { taskKeyOf } from '../store/tasks.ts';
+import { findChange } from '../store/outbox-rows.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 import type { Source, Sources } from './context.ts';
-import { standingTasks } from './links.ts';
+import { standingTasks } from './evaluate-links.ts';
+import { decideTask } from './evaluate-task.ts';
+import type { Rules } from './item-rules.ts';
 import { lookUp, type Resolved } from './resolve.ts';
-import type { Rules } from './rules.ts';
-import { decideTask } from './task.ts';
 
 /** The last request of ours for a link or a task that was answered. */
 interface ToldRequest {

@@ -1,6 +1,6 @@
 import { openItemsAfter } from '../store/items.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
-import type { Scope } from '../store/scope.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 
 /** Names of facts: the rules by which all open items were evaluated, and how far the evaluation by newer rules is. */
 const LOOKED_BY = 'rules.looked_by';

@@ -8,6 +8,7 @@ import { createPortion } from '../lib/portion.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
 import { letOthersIn, nextTurn } from '../lib/turn.ts';
+import { highestTaskKeys } from '../store/cached-tasks.ts';
 import type { Store } from '../store/database.ts';
 import {
   countAttempt,
@@ -18,14 +19,13 @@ import {
   settleDeliveries,
 } from '../store/inbox.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
-import { highestTaskKeys } from '../store/tasks.ts';
 import { applyBatch, type BatchResult, type Surroundings } from './batch.ts';
 import type { Sources } from './context.ts';
-import type { GuardLimits } from './guard.ts';
+import type { Rules } from './item-rules.ts';
 import { type KeyHorizon, keyHorizon } from './key-horizon.ts';
 import { lookedAt, nextToLookAt } from './look-again.ts';
-import type { Rules } from './rules.ts';
-import { partsOf, reasonOf, type Translated, translateAll, weightOf } from './translate.ts';
+import type { GuardLimits } from './mass-change-guard.ts';
+import { partsOf, reasonOf, type Translated, translateAll, weightOf } from './translate-deliveries.ts';
 
 export interface ReconcileOptions {
   /** The version of the program: another version tries again what took too much. */

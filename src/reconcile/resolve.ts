@@ -1,14 +1,14 @@
 import type { Intent } from '../model/grammar.ts';
 import type { LinkReason } from '../model/link.ts';
+import { existingTasks, tasksByKeys } from '../store/cached-tasks.ts';
 import { itemsNamed, type NamedItem } from '../store/item-names.ts';
 import { readMentions, saveMentions } from '../store/mentions.ts';
-import { existingTasks, tasksByKeys } from '../store/tasks.ts';
 import type { Work } from './changes.ts';
+import { standingTasks } from './evaluate-links.ts';
 import { intentOf, PLAIN } from './link-rules/intent.ts';
+import { nameOf } from './link-rules/item-names-of.ts';
 import type { Mention } from './link-rules/link-rules.ts';
-import { nameOf } from './link-rules/names.ts';
 import { readingsOf } from './link-rules/scan.ts';
-import { standingTasks } from './links.ts';
 
 /** The result for one thing that an item's text names. */
 export interface Resolved extends Mention {

@@ -1,7 +1,7 @@
 import { createGlob, createPattern, type Pattern, type PatternText } from '../lib/pattern.ts';
 import type { WorkItem } from '../model/item.ts';
-import { cut, LONGEST_TEXT, LONGEST_TITLE } from '../model/limits.ts';
 import { fillTemplate } from '../model/template.ts';
+import { cut, LONGEST_TEXT, LONGEST_TITLE } from '../model/text-limits.ts';
 import { type Users, userFinder } from './users.ts';
 
 type Names = readonly string[];

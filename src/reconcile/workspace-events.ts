@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { SyncError } from '../errors/sync-error.ts';
 import type { Delivery } from '../model/delivery.ts';
-import type { Answer } from '../store/answers.ts';
+import type { Answer } from '../store/workspace-answers.ts';
 import { linkShape, recordShape, standingDocument, taskShape } from './answers/shapes.ts';
 
 /** What a webhook of the workspace says, in the words of an answer; or why it says nothing of interest. */

@@ -2,8 +2,8 @@ import type { CompiledQuery, Selectable } from 'kysely';
 import type { DeliverySource } from '../model/delivery.ts';
 import { packBody, type StoredBody } from './bodies.ts';
 import { COSTLY } from './inbox.ts';
-import type { Scope, Sql } from './scope.ts';
 import type { Schema } from './tables.ts';
+import type { Scope, Sql } from './workspace-scope.ts';
 
 /** A delivery that has no row yet. */
 export interface NewDelivery {

@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely';
-import { ALL_UNITS } from './polls.ts';
-import type { Scope, Sql } from './scope.ts';
+import { ALL_UNITS } from './poll-states.ts';
 import type { Tables } from './tables.ts';
+import type { Scope, Sql } from './workspace-scope.ts';
 
 /**
  * Backfills that somebody asked for, one row for each unit of the connection. While the units are not known yet, one row

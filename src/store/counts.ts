@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
-import type { Scope, Sql } from './scope.ts';
 import type { Tables } from './tables.ts';
+import type { Scope, Sql } from './workspace-scope.ts';
 
 /** How many rows of a workspace there are, told by a look at some tens of rows, however many they are. */
 export interface Counts {

@@ -1,7 +1,7 @@
 import { entity } from '../model/change.ts';
 import type { ItemKey } from '../model/item.ts';
-import { findChanges, type OutboxRow } from './outbox.ts';
-import type { Scope } from './scope.ts';
+import { findChanges, type OutboxRow } from './outbox-rows.ts';
+import type { Scope } from './workspace-scope.ts';
 
 /** A task list that does not come for so long is waited for no longer, milliseconds. */
 const LONGEST_HOLD = 900_000;

@@ -1,6 +1,6 @@
 import type { Database } from '../lib/sqlite.ts';
-import type { Scope } from './scope.ts';
 import type { Schema } from './tables.ts';
+import type { Scope } from './workspace-scope.ts';
 
 /** The rows of one workspace, in the database that all workspaces share. */
 export interface Store extends Pick<Database<Schema>, 'file' | 'fault' | 'look'> {

@@ -1,6 +1,6 @@
 import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
 import type { KeptRow } from './kept-tables.ts';
-import type { Scope } from './scope.ts';
+import type { Scope } from './workspace-scope.ts';
 
 export type EntityRow = KeptRow<'entities'>;
 

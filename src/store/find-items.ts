@@ -1,5 +1,5 @@
 import type { ItemKey } from '../model/item.ts';
-import type { Scope } from './scope.ts';
+import type { Scope } from './workspace-scope.ts';
 
 /** Nobody reads a longer list. */
 const MOST = 5;

@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { letOthersIn } from '../lib/turn.ts';
 import { WORKSPACE_TABLES, type WorkspaceTable } from './copy-rows.ts';
+import { deleteAnyDeliveries } from './deletions.ts';
 import type { Installation } from './installation.ts';
-import { deleteAnyDeliveries } from './retention.ts';
-import { type Scope, type Sql, scopeOf } from './scope.ts';
+import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 /** The number of a workspace that has rows; undefined where there is none of this name. */
 export async function findWorkspace(query: Sql, name: string): Promise<number | undefined> {

@@ -1,4 +1,4 @@
-import type { Scope, Sql } from './scope.ts';
+import type { Scope, Sql } from './workspace-scope.ts';
 
 /** A token that stands for the daemon's own key at the gateway. Only its SHA-256 is stored. */
 export interface GatewayToken {

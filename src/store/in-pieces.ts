@@ -1,7 +1,7 @@
 import { piecesOf } from '../lib/pieces.ts';
 import { letOthersIn } from '../lib/turn.ts';
 import type { Store } from './database.ts';
-import type { Scope } from './scope.ts';
+import type { Scope } from './workspace-scope.ts';
 
 /** Rows of one statement: some milliseconds, with what counts them. */
 export const AT_ONCE = 500;

@@ -2,7 +2,7 @@ import type { Delivery, DeliveryState } from '../model/delivery.ts';
 import { packBody, type StoredBody, unpackBody } from './bodies.ts';
 import type { Store } from './database.ts';
 import { changeInPieces, changeNamed } from './in-pieces.ts';
-import type { Scope } from './scope.ts';
+import type { Scope } from './workspace-scope.ts';
 
 export interface PendingDelivery extends Delivery {
   readonly attempts: number;

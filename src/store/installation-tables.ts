@@ -6,7 +6,7 @@ export interface InstallationTables {
   /** Single facts by name. */
   installation: { name: string; value: string };
 
-  /** Every workspace that has rows here; see `workspaces.ts`. */
+  /** Every workspace that has rows here; see `daemon/workspaces.ts`. */
   workspaces: {
     id: Generated<number>;
     name: string;

@@ -6,9 +6,9 @@ import { type Database, type OpenOptions, openDatabase } from '../lib/sqlite.ts'
 import type { Store } from './database.ts';
 import { INSTALLATION_MIGRATIONS } from './installation-migrations.ts';
 import type { Fence } from './leases.ts';
-import { type Scope, type Sql, scopeOf } from './scope.ts';
 import type { Schema } from './tables.ts';
 import { numbersOf } from './workspace-numbers.ts';
+import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 /** The database of the data folder, `worksync.db`: one for all workspaces, and for what belongs to none of them. */
 export interface Installation extends Database<Schema> {

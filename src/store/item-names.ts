@@ -1,7 +1,7 @@
 import type { ItemKey } from '../model/item.ts';
 import { findItems } from './items.ts';
 import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
-import type { Scope } from './scope.ts';
+import type { Scope } from './workspace-scope.ts';
 
 /** Replaces the names of a work item. @returns whether they are others than before */
 export async function saveItemNames(query: Scope, itemKey: ItemKey, names: readonly string[]): Promise<boolean> {

@@ -3,7 +3,7 @@ import { piecesOf } from '../lib/pieces.ts';
 import type { Item, ItemKey } from '../model/item.ts';
 import { rowsWhere, saveRows } from './kept-rows.ts';
 import type { KeptRow } from './kept-tables.ts';
-import type { Scope } from './scope.ts';
+import type { Scope } from './workspace-scope.ts';
 
 export type ItemRow = KeptRow<'items'>;
 

@@ -1,8 +1,8 @@
 import { KEPT, type KeptRow, type KeptTable, type KeyOf, type LookedBy } from './kept-tables.ts';
 import type { AnyRow, Value } from './row-statements.ts';
 import type { RowsSeen } from './rows-seen.ts';
-import type { Scope } from './scope.ts';
 import { StoredRows } from './stored-rows.ts';
+import type { Scope } from './workspace-scope.ts';
 import { flush, WrittenRows } from './written-rows.ts';
 
 /**

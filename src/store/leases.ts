@@ -1,6 +1,6 @@
 import { type Expression, sql } from 'kysely';
 import { SyncError } from '../errors/sync-error.ts';
-import type { Sql } from './scope.ts';
+import type { Sql } from './workspace-scope.ts';
 
 /**
  * Which of several processes works on a workspace. Each renews one row of `replicas`; a lease names the incarnation that holds

@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
-import type { Scope } from './scope.ts';
 import type { Tables } from './tables.ts';
+import type { Scope } from './workspace-scope.ts';
 
 export type LedgerRow = Selectable<Tables['ledger']>;
 

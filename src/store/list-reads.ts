@@ -1,8 +1,8 @@
 import { entity } from '../model/change.ts';
 import { type Lane, patience } from '../model/lane.ts';
 import { readMeta } from './meta.ts';
-import { addDifference } from './outbox.ts';
-import type { Scope } from './scope.ts';
+import { addDifference } from './outbox-rows.ts';
+import type { Scope } from './workspace-scope.ts';
 
 /** Names of facts in the `meta` table: when the workspace's content was last read completely. */
 export const TASKS_READ = 'tasks_read_at';

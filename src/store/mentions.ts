@@ -1,6 +1,6 @@
 import type { ItemKey } from '../model/item.ts';
 import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
-import type { Scope } from './scope.ts';
+import type { Scope } from './workspace-scope.ts';
 
 /** What a text names, and why; `reason` is the caller's own, without the delivery. */
 export interface StoredMention<Reason extends object> {

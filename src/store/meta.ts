@@ -1,5 +1,5 @@
 import { rowsWhere, saveRows } from './kept-rows.ts';
-import type { Scope } from './scope.ts';
+import type { Scope } from './workspace-scope.ts';
 
 /** Name of a fact: the workspace's id, as it told the daemon's key. */
 export const WORKSPACE_ID = 'workspace_id';

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
-import { findChange, type OutboxRow } from './outbox.ts';
-import type { Scope } from './scope.ts';
+import { findChange, type OutboxRow } from './outbox-rows.ts';
 import type { Queue } from './tables.ts';
+import type { Scope } from './workspace-scope.ts';
 
 /** What may go at present. */
 export interface Eligible {

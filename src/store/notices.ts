@@ -4,8 +4,8 @@ import type { ItemKey } from '../model/item.ts';
 import { json } from './entities.ts';
 import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
 import type { KeptRow } from './kept-tables.ts';
-import { areUnderWay } from './outbox.ts';
-import type { Scope } from './scope.ts';
+import { areUnderWay } from './outbox-rows.ts';
+import type { Scope } from './workspace-scope.ts';
 
 /**
  * What is to be written to a vendor about one item: a comment that names its tasks, or its closing. Level-triggered: one row

@@ -1,4 +1,4 @@
-import type { Sql } from './scope.ts';
+import type { Sql } from './workspace-scope.ts';
 
 /** A grant of OAuth 2.0 as it stands now. All tokens are sealed; times are epoch milliseconds. */
 export interface StoredCredential {

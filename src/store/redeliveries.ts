@@ -1,5 +1,5 @@
 import { readMeta, writeMeta } from './meta.ts';
-import type { Scope } from './scope.ts';
+import type { Scope } from './workspace-scope.ts';
 
 const PREFIX = 'redelivery.';
 

@@ -6,8 +6,8 @@ import type { Random } from '../lib/random.ts';
 import { ATTACHED, copyRows } from './copy-rows.ts';
 import { deleteRows, findWorkspace } from './forget.ts';
 import { type Installation, openInstallationFile } from './installation.ts';
-import { type Sql, scopeOf } from './scope.ts';
-import { endAllSessions } from './sessions.ts';
+import { endAllSessions } from './session-rows.ts';
+import { type Sql, scopeOf } from './workspace-scope.ts';
 
 interface Restore {
   /** The backup; it stays as it is. */

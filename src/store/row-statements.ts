@@ -1,7 +1,7 @@
 import { type CompiledQuery, sql } from 'kysely';
 import { piecesOf } from '../lib/pieces.ts';
 import { KEPT, type KeptTable } from './kept-tables.ts';
-import type { Scope } from './scope.ts';
+import type { Scope } from './workspace-scope.ts';
 
 /** A row of any table, and a value of any column. */
 export type AnyRow = Readonly<Record<string, Value>>;

@@ -1,4 +1,4 @@
-import type { Scope } from './scope.ts';
+import type { Scope } from './workspace-scope.ts';
 
 /** What a name of a connection's configuration leads to, as `model/names.ts` says it. */
 export interface StoredName {

@@ -2,7 +2,7 @@ import { createGatherer } from '../lib/gather.ts';
 import { KEPT, type KeptTable } from './kept-tables.ts';
 import { type AnyRow, readRows, type Value } from './row-statements.ts';
 import { cell, nameOf, type RowsSeen } from './rows-seen.ts';
-import type { Scope } from './scope.ts';
+import type { Scope } from './workspace-scope.ts';
 
 /** The rows as the database holds them, read once, and those that several ask for at once in one statement. */
 export class StoredRows implements RowsSeen {

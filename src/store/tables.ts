@@ -70,7 +70,7 @@ export interface Tables {
   /** What an item's text names, known or not yet: a new task, or an item that gets its task, finds its items here. */
   mentions: {
     item_key: string;
-    /** Key of a task or an item, or one of the other names of `reconcile/link-rules/names.ts`. */
+    /** Key of a task or an item, or one of the other names of `reconcile/link-rules/item-names-of.ts`. */
     name: string;
     /** Rule, place, text and words of the mention, and the delivery that brought it, as JSON. */
     reason: string;

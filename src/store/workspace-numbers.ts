@@ -1,4 +1,4 @@
-import type { Sql } from './scope.ts';
+import type { Sql } from './workspace-scope.ts';
 
 /** The numbers of workspaces, in the order of their names here; who has none yet is given one. */
 export async function numbersOf(query: Sql, names: readonly string[]): Promise<readonly number[]> {

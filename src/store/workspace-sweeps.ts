@@ -2,7 +2,7 @@ import { FINDINGS, type Finding } from '../model/foreign-edits.ts';
 import type { EntityRow } from './entities.ts';
 import { removeRows, rowsWhere, rowsWritten, saveRows } from './kept-rows.ts';
 import { ALL, type KeptRow } from './kept-tables.ts';
-import { type Scope, type Sql, scopeOf } from './scope.ts';
+import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 /**
  * A round of the workspace sweep. It begins with a row and with requests for two lists; their answers advance it, whenever they

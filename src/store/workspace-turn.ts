@@ -1,6 +1,6 @@
 import { json } from './entities.ts';
 import { readMeta, writeMeta } from './meta.ts';
-import type { Scope, Sql } from './scope.ts';
+import type { Scope, Sql } from './workspace-scope.ts';
 
 /**
  * No list contains the links of work items and attached documents: worksync reads them one after the other, a task or a document

@@ -1,8 +1,8 @@
 import { KEPT, type KeptTable } from './kept-tables.ts';
 import { type AnyRow, deleteRows, type Value, writeRows } from './row-statements.ts';
 import { cell, nameOf, type RowsSeen } from './rows-seen.ts';
-import type { Scope } from './scope.ts';
 import type { StoredRows } from './stored-rows.ts';
+import type { Scope } from './workspace-scope.ts';
 
 /** Writes that have not reached the database yet. */
 export class WrittenRows implements RowsSeen {

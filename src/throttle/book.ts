@@ -9,7 +9,7 @@ import {
   redateLedgerRow,
 } from '../store/ledger.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
-import type { Scope } from '../store/scope.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 import { addCompletion, forgetBefore, type Use, type Window } from './windows.ts';
 
 /** One request, from the moment its slot is reserved. */

@@ -1,5 +1,5 @@
 import { forgetMeta, readMeta, writeMeta } from '../store/meta.ts';
-import type { Scope } from '../store/scope.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 
 /** Name of the fact that stands while a process uses the quota, and after one that died. */
 const RUNNING = 'throttle.running';

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
-import type { Scope } from '../store/scope.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 import { type Brake, OPEN, restored, type SavedBrake } from './brake.ts';
 
 const NAME = 'throttle.brake';

@@ -1,5 +1,5 @@
 import { readMeta, writeMeta } from '../store/meta.ts';
-import type { Scope } from '../store/scope.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 import { wasUsed } from './book.ts';
 import type { ConfiguredShare } from './ceiling.ts';
 

@@ -6,7 +6,7 @@ import type { Meter } from '../lib/meter.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Lane } from '../model/lane.ts';
 import type { Store } from '../store/database.ts';
-import type { Scope } from '../store/scope.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 import { createAlarm } from './alarm.ts';
 import { type Book, type Entry, openBook } from './book.ts';
 import {

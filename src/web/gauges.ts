@@ -1,6 +1,6 @@
 import type { Meter } from '../lib/meter.ts';
 import { LANES } from '../model/lane.ts';
-import type { QuotaStatus, WorkspaceStatus } from './status.ts';
+import type { QuotaStatus, WorkspaceStatus } from '../operator/status.ts';
 
 /** Sets the gauges of one workspace from its status, so that a scrape shows the same as the page. */
 export function setGauges(meter: Meter, workspace: WorkspaceStatus, now: number): void {

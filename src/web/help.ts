@@ -2,8 +2,8 @@ import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { Server } from '../http/server.ts';
-import { documentOf, sendPage } from './document.ts';
 import { html, type Markup } from './html.ts';
+import { documentOf, sendPage } from './html-document.ts';
 
 /** The folder of the program: `config/` and `src/` are in every installation, the image too. */
 const PROGRAM = join(import.meta.dirname, '../..');

@@ -1,5 +1,5 @@
-import { documentOf } from './document.ts';
 import { html, type Markup } from './html.ts';
+import { documentOf } from './html-document.ts';
 
 /** The form for a token, for people without a link. */
 export function loginPage(problem?: string): Markup {

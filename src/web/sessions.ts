@@ -12,8 +12,8 @@ import {
   purgeExpired,
   spendLoginLink,
   touchSession,
-} from '../store/sessions.ts';
-import type { Callers, KnownToken } from './callers.ts';
+} from '../store/session-rows.ts';
+import type { Callers, KnownToken } from './token-callers.ts';
 
 /** Milliseconds: a link until it is used; a session at most; a session that nobody uses. */
 const LINK_LIFE = 10 * 60_000;

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { SyncError } from '../errors/sync-error.ts';
-import { createHttpClient } from '../http/client.ts';
+import { createHttpClient } from '../http/http-client.ts';
 import { createOrigins } from '../http/origin.ts';
 import { PRIVATE_RANGES } from '../http/private-ranges.ts';
 import { listen, type ServerRequest } from '../http/server.ts';
@@ -12,23 +12,23 @@ import type { Random } from '../lib/random.ts';
 import { type Database, takeLock } from '../lib/sqlite.ts';
 import { noSteps, type Steps } from '../lib/steps.ts';
 import { BASE_PATH } from '../workspace/contract.ts';
-import { createAccess } from './access.ts';
-import { type Administration, createAdministration } from './administration.ts';
-import { createCommits } from './commits.ts';
-import type { Service } from './context.ts';
-import { createEvents } from './events.ts';
-import type { Faults } from './faults.ts';
-import { openFileStore } from './file-store.ts';
-import { namedDigests } from './files.ts';
-import { createHandlers } from './handlers.ts';
-import { openServiceDatabase } from './open.ts';
-import { createPipeline } from './pipeline.ts';
-import type { Quota } from './quota.ts';
-import { openQuotaLog } from './quota-log.ts';
-import { openSecretBox } from './secret-key.ts';
-import { createStatistics, type KeyStatistics } from './statistics.ts';
-import type { ServiceTables } from './tables.ts';
-import { createWebhookDelivery } from './webhook-delivery.ts';
+import { type Administration, createAdministration } from './access/administration.ts';
+import { createAccess } from './access/caller-rights.ts';
+import { openFileStore } from './files/file-store.ts';
+import { namedDigests } from './files/files.ts';
+import type { Service } from './http/call.ts';
+import type { Faults } from './http/faults.ts';
+import { createHandlers } from './http/handlers.ts';
+import { createStatistics, type KeyStatistics } from './http/key-statistics.ts';
+import { createPipeline } from './http/pipeline.ts';
+import { openQuotaLog } from './http/quota-log.ts';
+import type { Quota } from './http/quota-windows.ts';
+import { openSecretBox } from './keys/open-secret-box.ts';
+import { openServiceDatabase } from './storage/open-database.ts';
+import type { ServiceTables } from './storage/service-tables.ts';
+import { createCommits } from './storage/transactions.ts';
+import { createEvents } from './webhooks/events.ts';
+import { createWebhookDelivery } from './webhooks/webhook-delivery.ts';
 
 export interface WorkspaceServiceOptions {
   /** The service's own SQLite file; its folder must exist. Uploaded files lie beside it in `<file>.files/`. */

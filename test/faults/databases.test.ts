@@ -13,7 +13,7 @@ import {
 import { dirname, join } from 'node:path';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { checkIntegrity } from '../../src/daemon/integrity.ts';
+import { checkIntegrity } from '../../src/daemon/integrity-job.ts';
 import { type CheckFile, checkInWorker } from '../../src/lib/integrity.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
@@ -176,7 +176,7 @@ describe('the weekly check', () => {
     await world.clock.advance(8 * DAY);
     expect(readdirSync(dirname(database().file)).filter((name) => name.includes('.check'))).toEqual([]);
     await expectBlocked(/row 7 missing/);
-  }, 120_000);
+  });
 
   it('finds damage that no statement met, in a thread of its own', async () => {
     await deliver(1);

@@ -52,7 +52,7 @@ test.each([
   }
   expect(await inboxOf(store)).toHaveLength(good.length);
   for (const { socket } of sending) socket.destroy();
-  await expect.poll(() => endpoint.held(), { timeout: 30_000 }).toBe(0);
+  await expect.poll(() => endpoint.held()).toBe(0);
 });
 
 test('whoever has to make room is told to come again, and the connection ends', async () => {

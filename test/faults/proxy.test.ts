@@ -53,7 +53,7 @@ beforeAll(async () => {
   );
   running.push(bare.running, whole.running);
   [plain, tls] = [bare.address, whole.address];
-}, 60_000);
+});
 
 afterAll(async () => {
   for (const each of running.toReversed()) await each.end('SIGTERM');

@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
-import type { Translated } from '../../src/reconcile/translate.ts';
+import type { Translated } from '../../src/reconcile/translate-deliveries.ts';
 import { keepRows } from '../../src/store/kept-rows.ts';
 import { KEPT, type KeptTable } from '../../src/store/kept-tables.ts';
-import type { Scope } from '../../src/store/scope.ts';
+import type { Scope } from '../../src/store/workspace-scope.ts';
 import { answered, saidOf, takeBatch } from '../support/batches.ts';
+import { drawn } from '../support/depth.ts';
 import { pull, workItem } from '../support/items.ts';
 import { type OpenedStore, openStore } from '../support/store.ts';
 
@@ -145,7 +146,7 @@ async function compare(
     for (const { database } of stores)
       for (const table of Object.keys(KEPT)) await database.deleteFrom(table as KeptTable).execute();
   };
-  await fc.assert(property.beforeEach(empty), { numRuns: 100 });
+  await fc.assert(property.beforeEach(empty), { numRuns: drawn(100) });
   for (const store of stores) await store.close();
 }
 

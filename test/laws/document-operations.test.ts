@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { applyOperations, type TextOperation } from '../../src/workspace-service/document-operations.ts';
-import { placesOf } from '../../src/workspace-service/places.ts';
+import { applyOperations, type TextOperation } from '../../src/workspace-service/documents/document-operations.ts';
+import { placesOf } from '../../src/workspace-service/documents/text-places.ts';
+import { cpuTimeOf } from '../support/cpu-time.ts';
+import { drawn } from '../support/depth.ts';
 
 /** Where a text occurs, said once more in the plainest way: every start is tried. */
 function allPlaces(text: string, wanted: string): number[] {
@@ -75,7 +77,7 @@ describe('W49 operations on text', () => {
         if ('text' in outcome) applied++;
         else refused++;
       }),
-      { numRuns: 3_000 },
+      { numRuns: drawn(3_000) },
     );
     // Otherwise the property says little.
     expect(Math.min(applied, refused)).toBeGreaterThan(500);
@@ -87,7 +89,7 @@ describe('W49 operations on text', () => {
         const outcome = outcomeOf(text, operations);
         expect('text' in outcome ? outcome.text.isWellFormed() : true).toBe(true);
       }),
-      { numRuns: 1_000 },
+      { numRuns: drawn(1_000) },
     );
   });
 
@@ -98,7 +100,7 @@ describe('W49 operations on text', () => {
       fc.property(long(12), long(4), (text, wanted) => {
         expect(placesOf(text, wanted)).toEqual(allPlaces(text, wanted).slice(0, 2));
       }),
-      { numRuns: 300 },
+      { numRuns: drawn(300) },
     );
   });
 
@@ -136,11 +138,7 @@ describe('W49 operations on text', () => {
 
 describe('W49 a hundred operations on 200 000 characters', () => {
   const millisecondsOf = (work: () => unknown) => {
-    const runs = Array.from({ length: 5 }, () => {
-      const start = performance.now();
-      work();
-      return performance.now() - start;
-    });
+    const runs = Array.from({ length: 5 }, () => cpuTimeOf(work));
     return Math.min(...runs);
   };
 

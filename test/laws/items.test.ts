@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { DeliverySource } from '../../src/model/delivery.ts';
 import type { PullRequest } from '../../src/model/item.ts';
 import { type Held, judge } from '../../src/reconcile/newest.ts';
+import { drawn } from '../support/depth.ts';
 import { bare, PULL_IDENTITY } from '../support/items.ts';
 
 const FIELDS = ['title', 'description', 'state', 'draft', 'labels', 'headBranch'] as const;
@@ -101,7 +102,7 @@ describe.each([
         expect(held?.item).toMatchObject(PULL_IDENTITY);
         expect(held?.item.updatedAt).toBe(Math.max(...history.map(({ at }) => at)));
       }),
-      { numRuns: 1_500 },
+      { numRuns: drawn(1_500) },
     );
   });
 
@@ -115,7 +116,7 @@ describe.each([
           expect(contentOf(held)).toEqual(newestOf(course.slice(0, index + 1)));
         });
       }),
-      { numRuns: 700 },
+      { numRuns: drawn(700) },
     );
   });
 
@@ -131,7 +132,7 @@ describe.each([
           expect(judge(held, toItem(said), 'webhook').outcome).not.toBe('applied');
         }
       }),
-      { numRuns: 700 },
+      { numRuns: drawn(700) },
     );
   });
 });
@@ -176,7 +177,7 @@ describe('times that cannot be ordered', () => {
         for (; asked > 0; asked--) take(final, 'fetch');
         expect(openDoubt ? valuesOtherThan(held, last.whole) : valuesNeverSaid(held, history, last.whole)).toEqual([]);
       }),
-      { numRuns: 3_000 },
+      { numRuns: drawn(3_000) },
     );
   });
 
@@ -208,7 +209,7 @@ describe('times that cannot be ordered', () => {
         if (judgement.outcome === 'applied') held = judgement.held;
         expect(contentOf(held)).toEqual(last.whole);
       }),
-      { numRuns: 1_000 },
+      { numRuns: drawn(1_000) },
     );
   });
 
@@ -233,7 +234,7 @@ describe('times that cannot be ordered', () => {
         });
         expect(contradicts).toBe(contradicts && doubts > 0);
       }),
-      { numRuns: 1_000 },
+      { numRuns: drawn(1_000) },
     );
   });
 
@@ -251,7 +252,7 @@ describe('times that cannot be ordered', () => {
           expect(takenBack).toBe(takenBack && said.at > since);
         }
       }),
-      { numRuns: 1_000 },
+      { numRuns: drawn(1_000) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Lease } from '../../src/lease/holder.ts';
+import { drawn } from '../support/depth.ts';
 import { type Cluster, commitUnder, leaseRow, type Member, openCluster } from '../support/holders.ts';
 
 const WORKSPACES = ['one', 'two', 'three', 'four', 'five'];
@@ -134,7 +135,7 @@ function heldTwice({ members }: Cluster): readonly string[] {
   return trusted.filter((workspace, index) => trusted.indexOf(workspace) !== index);
 }
 
-const RUNS = { numRuns: 300 };
+const RUNS = { numRuns: drawn(300) };
 
 describe('whatever happens to processes, timers and clocks', () => {
   test('no two trust in one workspace, and nobody commits after who came later', async () => {

@@ -20,7 +20,7 @@ const ONLY_SHORT_TEXTS: Readonly<Record<string, string>> = {
 /** Files that put patterns together while they run, and of what. */
 const MADE_WHILE_RUNNING: Readonly<Record<string, string>> = {
   'src/reconcile/link-rules/scan.ts': "words of connectors' grammars; counted in linear-cost.test.ts",
-  'src/workspace-service/routing.ts': 'paths of the contract: each variable ends at a slash',
+  'src/workspace-service/http/routing.ts': 'paths of the contract: each variable ends at a slash',
 };
 
 interface Literal {

@@ -4,6 +4,7 @@ import { grammar as azure } from '../../src/connectors/azure-boards/grammar.ts';
 import { grammar as github } from '../../src/connectors/github/grammar.ts';
 import { grammar as sentry } from '../../src/connectors/sentry/grammar.ts';
 import { createLinkRules } from '../../src/reconcile/link-rules/link-rules.ts';
+import { drawn } from '../support/depth.ts';
 import { pull } from '../support/items.ts';
 
 /** Whatever stands around a name, and whatever signs its own alphabet has, it is found where a text holds it. */
@@ -87,7 +88,7 @@ const inText = (
   name: string,
 ) => `${before}${open}${name}${close}${after}`;
 
-const runs = { numRuns: 3_000 };
+const runs = { numRuns: drawn(3_000) };
 
 describe('a text', () => {
   it.each([

@@ -5,6 +5,7 @@ import type { Connector } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import type { DeliverySource } from '../../src/model/delivery.ts';
 import { type Held, judge } from '../../src/reconcile/newest.ts';
+import { drawn } from '../support/depth.ts';
 import { modelProviders } from '../support/model-providers/index.ts';
 import type { ModelProvider, Rendered, State } from '../support/model-providers/provider.ts';
 
@@ -190,7 +191,7 @@ class World {
 }
 
 describe.each(modelProviders)('$id', (provider) => {
-  const runs = { numRuns: 1_000 };
+  const runs = { numRuns: drawn(1_000) };
 
   it('ends in the state of the provider, in any order, with any repetition, with polls between', () => {
     fc.assert(
@@ -238,7 +239,7 @@ describe.each(modelProviders)('$id', (provider) => {
         world.pollInstead();
         expect(world.wrong).toEqual([]);
       }),
-      { numRuns: 100 },
+      { numRuns: drawn(100) },
     );
   });
 });

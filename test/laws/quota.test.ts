@@ -10,6 +10,7 @@ import type { Random } from '../../src/lib/random.ts';
 import type { Lane } from '../../src/model/lane.ts';
 import type { QuotaOptions } from '../../src/throttle/limits.ts';
 import { createThrottle, type Throttle } from '../../src/throttle/throttle.ts';
+import { drawn } from '../support/depth.ts';
 import { type OpenedStore, openStore } from '../support/store.ts';
 import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
 
@@ -289,7 +290,7 @@ describe('whatever is asked, killed, rebooted, delayed or lost, and wherever the
         expectNoWindowOver(Math.max(1, Math.floor(quota.burst * most.burst + 1e-9)), quota.burstWindow, background);
       },
     );
-    await expect(fc.check(law, { numRuns: 100 }).then(fc.defaultReportMessage)).resolves.toBeUndefined();
+    await expect(fc.check(law, { numRuns: drawn(100) }).then(fc.defaultReportMessage)).resolves.toBeUndefined();
     await store.close();
   });
 

@@ -5,6 +5,7 @@ import { systemRandom } from '../../src/lib/random.ts';
 import { createScheduler, type Job } from '../../src/lib/scheduler.ts';
 import { installationRuns } from '../../src/store/job-runs.ts';
 import { createWorld, type World } from '../support/daemon.ts';
+import { drawn } from '../support/depth.ts';
 import { createForge, pulls } from '../support/forge.ts';
 import { createRunMemory } from '../support/timetable.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
@@ -80,7 +81,7 @@ test('whatever lives the process has, each interval is kept: never early, and la
         }
       }
     }),
-    { numRuns: 40 },
+    { numRuns: drawn(40) },
   );
 });
 
@@ -100,7 +101,7 @@ test('a clock that is set while nothing runs costs at most one interval more eac
         expect((after[0] ?? end) - quiet).toBeLessThanOrEqual(1.1 * (INTERVALS[at] as number) + SLACK);
       }
     }),
-    { numRuns: 30 },
+    { numRuns: drawn(30) },
   );
 });
 
@@ -148,4 +149,4 @@ test('a daemon that is restarted every ten minutes does all its work of 15 minut
   expect(counts['tasks']?.size).toBeGreaterThanOrEqual(96);
   expect(forge.asked.filter((each) => each.startsWith('redeliver')).length).toBeGreaterThanOrEqual(96);
   expect(forge.asked).toContain('sweep app 1');
-}, 240_000);
+});

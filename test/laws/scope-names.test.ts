@@ -10,6 +10,7 @@ import { type NameBook, openNameBook } from '../../src/intake/name-book.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import type { Seen } from '../../src/model/names.ts';
+import { drawn } from '../support/depth.ts';
 import { modelProviders } from '../support/model-providers/index.ts';
 import { altered, type ModelProvider } from '../support/model-providers/provider.ts';
 import { type OpenedStore, openStore } from '../support/store.ts';
@@ -317,7 +318,7 @@ describe.each(modelProviders.map((provider, index) => [`${provider.id} ${index}`
           for (const step of course) await world.step(step);
           expect(world.wrong).toEqual([]);
         }),
-        { numRuns: 150 },
+        { numRuns: drawn(150) },
       );
     });
   },

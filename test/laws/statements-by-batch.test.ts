@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { entity } from '../../src/model/change.ts';
 import type { PullRequest, WorkItem } from '../../src/model/item.ts';
-import type { Translated } from '../../src/reconcile/translate.ts';
+import type { Translated } from '../../src/reconcile/translate-deliveries.ts';
 import { saveRows } from '../../src/store/kept-rows.ts';
-import type { Scope } from '../../src/store/scope.ts';
+import type { Scope } from '../../src/store/workspace-scope.ts';
 import { answered, START, said, saidOf, TRACKER, takeBatch } from '../support/batches.ts';
 import { pull, workItem } from '../support/items.ts';
 import { createQueryPlans } from '../support/query-plans.ts';

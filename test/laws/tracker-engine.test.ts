@@ -6,7 +6,8 @@ import { asSyncError } from '../../src/errors/sync-error.ts';
 import { afterPage, positionOf, walkOf } from '../../src/intake/position.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { ItemKey, WorkItem } from '../../src/model/item.ts';
-import type { PollState } from '../../src/store/polls.ts';
+import type { PollState } from '../../src/store/poll-states.ts';
+import { drawn } from '../support/depth.ts';
 import { ModelTracker, modelConnector } from '../support/model-tracker.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 
@@ -158,7 +159,7 @@ describe.each(orders)('a vendor that lists %s', (order) => {
           });
         }
       }),
-      { numRuns: 300, examples: [STOOD_STILL] },
+      { numRuns: drawn(300), examples: [STOOD_STILL] },
     );
   });
 
@@ -193,7 +194,7 @@ describe.each(orders)('a vendor that lists %s', (order) => {
           if (!gone) expect(containerId).toBe(String(there.get(key)));
         }
       }),
-      { numRuns: 300 },
+      { numRuns: drawn(300) },
     );
   });
 
@@ -210,7 +211,7 @@ describe.each(orders)('a vendor that lists %s', (order) => {
         }
         await expect(given.sweep()).rejects.toMatchObject({ code: 'not_found' });
       }),
-      { numRuns: 100 },
+      { numRuns: drawn(100) },
     );
   });
 });

@@ -67,7 +67,7 @@ describe('worksync backfill', () => {
     const all = await worksync(['backfill', 'github', ...flags()]);
     expect(all.code).toBe(0);
     expect(all.stdout).toMatch(/^github of everything: 12 items on 1 page of 1 unit in \d+ s\n$/);
-  }, 120_000);
+  });
 
   it('is done by the running daemon, and shown: started once, followed by any number', async () => {
     daemon = startWorksync(['run', '--port', '0', '--log-level', 'silent', ...flags()]);
@@ -94,7 +94,7 @@ describe('worksync backfill', () => {
     expect(status.stdout).toMatch(/backfill {4}github read \d+ s ago: 12 of 12 items, 1 of 1 unit/);
     const stopped = await worksync(['backfill', 'github', '--stop', ...flags()]);
     expect(stopped.stdout).toBe('no backfill is running\n');
-  }, 120_000);
+  });
 
   it('says which wish cannot be met, with a remedy', async () => {
     const unknown = await worksync(['backfill', 'gitlab', ...flags()]);
@@ -103,5 +103,5 @@ describe('worksync backfill', () => {
     expect([future.code, future.stderr]).toEqual([2, expect.stringContaining('this is in the future')]);
     const hooks = await worksync(['hooks', 'install', 'github', ...flags()]);
     expect([hooks.code, hooks.stderr]).toEqual([78, expect.stringContaining('WORKSYNC_PUBLIC_URL')]);
-  }, 120_000);
+  });
 });

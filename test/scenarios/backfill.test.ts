@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { AskedBackfill, BackfillProgress } from '../../src/daemon/backfill.ts';
-import { answerQuestion } from '../../src/daemon/questions.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
+import type { AskedBackfill, BackfillProgress } from '../../src/operator/backfill.ts';
+import { answerQuestion } from '../../src/operator/questions.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { createForge, type Forge, forgeItem, pulls } from '../support/forge.ts';
 

@@ -296,5 +296,5 @@ describe('beside a running daemon', () => {
       await daemon.end();
       await small.close();
     }
-  }, 60_000);
+  });
 });

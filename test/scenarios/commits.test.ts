@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { answerQuestion } from '../../src/daemon/questions.ts';
+import { answerQuestion } from '../../src/operator/questions.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
 import { type PullSetting, pullEvent, pullObject } from '../support/github-payloads.ts';
 

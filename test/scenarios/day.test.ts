@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import type { Faults } from '../../src/workspace-service/faults.ts';
+import type { Faults } from '../../src/workspace-service/http/faults.ts';
 import { type Chance, createChance } from '../bench/quota/references/chance.ts';
 import { generateDay } from '../bench/quota/references/day.ts';
 import type { Event } from '../bench/quota/references/trace.ts';
@@ -188,4 +188,4 @@ it('a day of all three providers, with lost, repeated and late webhooks, ends in
   expect([seen.get('GET pull-requests'), seen.get('GET tasks')]).toEqual([1, 2]);
   const counted = [...seen.values()].reduce((sum, count) => sum + count, 0);
   expect(await world.requests()).toEqual({ received: counted, refused: 0 });
-}, 300_000);
+});

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { QUESTION_BODIES } from '../../src/daemon/admin-bodies.ts';
-import type { GuardedRoute } from '../../src/web/door.ts';
+import type { GuardedRoute } from '../../src/web/access-control.ts';
+import { QUESTION_BODIES } from '../../src/web/admin-bodies.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 
 /**

@@ -91,7 +91,7 @@ describe('worksync gateway token', () => {
     for (const { secret } of [made, second]) {
       for (const text of [...stored, ended?.stdout, ended?.stderr]) expect(text).not.toContain(secret);
     }
-  }, 200_000);
+  });
 
   it('needs a workspace named where there are several, and so does an unknown key at the gateway', async () => {
     expect(await gateway('list')).toMatchObject({ code: 2, stderr: expect.stringContaining('alpha, beta') });
@@ -108,5 +108,5 @@ describe('worksync gateway token', () => {
     const ended = await daemon?.end();
     expect(ended?.stderr).toContain('the process shuts down');
     expect(`${ended?.stdout}${ended?.stderr}`).not.toContain('wsk_unknown');
-  }, 200_000);
+  });
 });

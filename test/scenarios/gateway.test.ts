@@ -2,13 +2,14 @@ import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createHttpClient } from '../../src/http/client.ts';
+import { createHttpClient } from '../../src/http/http-client.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
-import { createWorkspaceClient } from '../../src/workspace/client.ts';
 import { createSend } from '../../src/workspace/transport.ts';
-import type { Faults } from '../../src/workspace-service/faults.ts';
+import { createWorkspaceClient } from '../../src/workspace/typed-client.ts';
+import type { Faults } from '../../src/workspace-service/http/faults.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
+import { drawn } from '../support/depth.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { createWeather, type Weather } from '../support/weather.ts';
 
@@ -700,7 +701,7 @@ describe('paths', () => {
           expect(path).not.toMatch(/\/\.{1,2}(\/|$)|%2e|%2f|%5c|\\|#|\/\//i);
         }
       }),
-      { numRuns: 150 },
+      { numRuns: drawn(150) },
     );
   });
 

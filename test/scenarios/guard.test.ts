@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { answerQuestion, type Question } from '../../src/daemon/questions.ts';
+import { answerQuestion, type Question } from '../../src/operator/questions.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/github-payloads.ts';
 

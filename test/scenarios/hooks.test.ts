@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { checkAll } from '../../src/daemon/check.ts';
-import { answerQuestion, type Question } from '../../src/daemon/questions.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
+import { checkAll } from '../../src/operator/check.ts';
+import { answerQuestion, type Question } from '../../src/operator/questions.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { createForge, type Forge, pulls } from '../support/forge.ts';
 

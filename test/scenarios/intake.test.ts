@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
+import { drawn } from '../support/depth.ts';
 import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/intake.ts';
 import { notesConnector, SECRET, signed } from '../support/notes.ts';
 
@@ -143,7 +144,7 @@ describe('what is not signed', () => {
           expect(answer.status).toBe(401);
         },
       ),
-      { numRuns: 400 },
+      { numRuns: drawn(400) },
     );
     expect(await inboxOf(store)).toEqual([]);
     expect(endpoint.counts.get('notes refused')).toBe(400);

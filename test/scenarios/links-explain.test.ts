@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { describeExplained } from '../../src/cli/explained.ts';
-import { type Answered, type Asked, answerQuestion, type Question } from '../../src/daemon/questions.ts';
+import { type Answered, type Asked, answerQuestion, type Question } from '../../src/operator/questions.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { createTracker, issue, tell } from '../support/tracker.ts';

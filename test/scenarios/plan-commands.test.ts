@@ -98,4 +98,4 @@ it('holds, shows, plans and applies', async () => {
   expect(await json('plan', '--apply', id)).toMatchObject({ code: 0, outcome: 'applied', changes: 2, left: 0 });
   expect(await json('plan')).toMatchObject({ code: 0, requests: 0, writes: [] });
   expect((await worksync(['held', ...flags])).stdout).toBe('nothing is held\n');
-}, 120_000);
+});

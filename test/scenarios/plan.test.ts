@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Answered, type Asked, answerQuestion, type Question } from '../../src/daemon/questions.ts';
+import { type Answered, type Asked, answerQuestion, type Question } from '../../src/operator/questions.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/github-payloads.ts';
 

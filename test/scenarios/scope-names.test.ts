@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { checkAll } from '../../src/daemon/check.ts';
-import { rebindNames } from '../../src/daemon/names.ts';
+import { checkAll } from '../../src/operator/check.ts';
+import { rebindNames } from '../../src/operator/rebind.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
 
 const DAY = 24 * 3_600_000;

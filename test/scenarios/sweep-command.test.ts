@@ -47,4 +47,4 @@ it('compares by itself where no daemon runs, and asks the daemon where one does'
   expect(beside.stdout).toMatch(/^1 task and 0 records compared; nothing to repair, in \d+ s\n$/);
   const status = await worksync(['status', ...flags()]);
   expect(status.stdout).toMatch(/^ {2}sweep {7}last \d+ s ago; 1 task and 0 records compared; nothing to repair$/m);
-}, 120_000);
+});

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
-import { answerQuestion } from '../../src/daemon/questions.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { answerQuestion } from '../../src/operator/questions.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 

@@ -1,10 +1,10 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
-import { type Answered, answerQuestion } from '../../src/daemon/questions.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { type ItemKey, pullRequestKey } from '../../src/model/item.ts';
-import type { Fault } from '../../src/workspace-service/faults.ts';
+import { type Answered, answerQuestion } from '../../src/operator/questions.ts';
+import type { Fault } from '../../src/workspace-service/http/faults.ts';
 import { type Chance, createChance } from '../bench/quota/references/chance.ts';
 import type { Fields } from '../bench/quota/references/trace.ts';
 import { createWorld, type World } from '../support/daemon.ts';
@@ -539,7 +539,7 @@ it('all trackers and git providers in one workspace: each task and each link onc
   const { deliveries: told, changes } = await world.partition().status();
   expect(told.quarantined).toBe(0);
   expect(changes.byState).toEqual({ pending: 0, sending: 0, unknown: 0, held: 0 });
-}, 300_000);
+});
 
 /** The answer to `worksync links explain`, as far as it does not depend on the course of things. */
 async function explained(target: ItemKey, nameOf: ReadonlyMap<string, string>) {

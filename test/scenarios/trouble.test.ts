@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
 import { blankEntity, saveEntity } from '../../src/store/entities.ts';
-import { addDifference } from '../../src/store/outbox.ts';
-import type { Fault } from '../../src/workspace-service/faults.ts';
+import { addDifference } from '../../src/store/outbox-rows.ts';
+import type { Fault } from '../../src/workspace-service/http/faults.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { type Arrival, createWeather, errorAnswer, type Weather } from '../support/weather.ts';
@@ -248,9 +248,7 @@ describe('a workspace that is not there', () => {
     expect(await verdict()).toBe('ok');
   });
 
-  it('for a day is asked at most once in 30 seconds, and everything arrives in the end', {
-    timeout: 240_000,
-  }, async () => {
+  it('for a day is asked at most once in 30 seconds, and everything arrives in the end', async () => {
     weather.turn({ before: () => ({ status: 503, body: 'down for maintenance' }) });
     await deliverMany(1, 4);
     await travel(MINUTE);

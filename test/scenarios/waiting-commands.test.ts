@@ -53,14 +53,12 @@ describe('while the key is refused', () => {
     configure({ apiKey: WRONG, quota: '{ requests: 100, burst: 50 }' });
     await startDaemon();
     // Whichever of the daemon's first read and this is refused first: from then on nothing is sent.
-    await vi.waitFor(async () => expect((await worksync(['status'], environment())).stdout).toContain('unauthorized'), {
-      timeout: 30_000,
-    });
+    await expect.poll(async () => (await worksync(['status'], environment())).stdout).toContain('unauthorized');
     const { code, stdout, stderr } = await worksync(['prs', 'list'], environment());
     expect({ code, stdout }).toEqual({ code: 77, stdout: '' });
     expect(stderr).toMatch(/^worksync: nothing is sent to the workspace for \d+ (min|s): unauthorized: /);
     expect(stderr).toContain('code:   unauthorized');
-  }, 60_000);
+  });
 
   it('a command without a daemon asks once, and the next one is told by the data folder', async () => {
     configure({ apiKey: WRONG, quota: '{ requests: 100, burst: 50 }' });
@@ -77,33 +75,25 @@ describe('while the quota is used up', () => {
   it('a command that would wait longer than it may ends at once with 75', async () => {
     configure({ quota: '{ requests: 2, burst: 2 }' });
     for (let sent = 0; sent < 2; sent++) expect((await commandLine('tasks', 'list')).code).toBe(0);
-    const began = performance.now();
     const { code, stdout, stderr } = await commandLine('tasks', 'list', '--timeout', '5m');
     expect({ code, stdout }).toEqual({ code: 75, stdout: '' });
-    expect(performance.now() - began).toBeLessThan(60_000);
     expect(stderr).toMatch(
       /^worksync: the request quota of the workspace is used up; the next one can go in 1[45] min\n/,
     );
     expect(stderr).toMatch(/remedy: Repeat it in 15 min, or give it more time than 5 min with --timeout\./);
   });
 
-  it.each(['alone', 'beside a daemon'])(
-    'a command %s that waits says at once what for, and goes on',
-    async (place) => {
-      configure({ quota: '{ requests: 100, burst: 3, burstWindow: 4s, share: 1 }' });
-      if (place !== 'alone') await startDaemon();
-      const said: string[] = [];
-      for (let sent = 0; sent < 7; sent++) {
-        const { code, stderr } = await commandLine('tasks', 'list');
-        expect([code, stderr]).toEqual([0, expect.anything()]);
-        if (stderr !== '') said.push(stderr);
-      }
-      expect(said.length).toBeGreaterThan(0);
-      for (const stderr of said)
-        expect(stderr).toMatch(
-          /^worksync: the request quota .* can go in [0-4] s\. Waiting for at most (90|89) s\.\n$/,
-        );
-    },
-    60_000,
-  );
+  it.each(['alone', 'beside a daemon'])('a command %s that waits says at once what for, and goes on', async (place) => {
+    configure({ quota: '{ requests: 100, burst: 3, burstWindow: 4s, share: 1 }' });
+    if (place !== 'alone') await startDaemon();
+    const said: string[] = [];
+    for (let sent = 0; sent < 7; sent++) {
+      const { code, stderr } = await commandLine('tasks', 'list');
+      expect([code, stderr]).toEqual([0, expect.anything()]);
+      if (stderr !== '') said.push(stderr);
+    }
+    expect(said.length).toBeGreaterThan(0);
+    for (const stderr of said)
+      expect(stderr).toMatch(/^worksync: the request quota .* can go in [0-4] s\. Waiting for at most (90|89) s\.\n$/);
+  });
 });

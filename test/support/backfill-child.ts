@@ -5,7 +5,7 @@
  *
  * Prints how many steps it took, and what it asked for, as one JSON line.
  */
-import { createBackfills } from '../../src/intake/backfill.ts';
+import { createBackfills } from '../../src/intake/backfill-stage.ts';
 import { createPauses } from '../../src/intake/pauses.ts';
 import { createBell } from '../../src/lib/bell.ts';
 import { silentLogger } from '../../src/lib/logger.ts';

@@ -4,12 +4,12 @@ import type { DeliverySource } from '../../src/model/delivery.ts';
 import type { Item } from '../../src/model/item.ts';
 import { applyBatch } from '../../src/reconcile/batch.ts';
 import type { Source } from '../../src/reconcile/context.ts';
+import { createRules } from '../../src/reconcile/item-rules.ts';
 import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
 import { PLAIN } from '../../src/reconcile/link-rules/intent.ts';
-import { createRules } from '../../src/reconcile/rules.ts';
-import type { Translated } from '../../src/reconcile/translate.ts';
-import type { Answer } from '../../src/store/answers.ts';
-import type { Scope } from '../../src/store/scope.ts';
+import type { Translated } from '../../src/reconcile/translate-deliveries.ts';
+import type { Answer } from '../../src/store/workspace-answers.ts';
+import type { Scope } from '../../src/store/workspace-scope.ts';
 
 /** Deliveries that are translated already, for batches of reconcile over a real database. */
 

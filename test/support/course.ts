@@ -1,6 +1,6 @@
 import type { Connection, Connector } from '../../src/connectors/connector.ts';
 import type { SyncError } from '../../src/errors/sync-error.ts';
-import type { HttpAnswer, HttpRequest } from '../../src/http/client.ts';
+import type { HttpAnswer, HttpRequest } from '../../src/http/http-client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
 import { requireDocumented } from './vendor-requests/index.ts';

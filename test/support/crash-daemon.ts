@@ -3,7 +3,7 @@ import { connectors } from '../../src/connectors/registry.ts';
 import { createInlineConverter } from '../../src/convert/converter.ts';
 import { compose } from '../../src/daemon/compose.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
-import { createHttpClient } from '../../src/http/client.ts';
+import { createHttpClient } from '../../src/http/http-client.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import type { Steps } from '../../src/lib/steps.ts';

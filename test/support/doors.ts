@@ -7,10 +7,10 @@ import { createServer, type Server } from '../../src/http/server.ts';
 import { type Logger, silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { openInstallation } from '../../src/store/installation.ts';
-import { createCallers, type Token } from '../../src/web/callers.ts';
-import { callerOf, type DoorOptions, guardDoors } from '../../src/web/door.ts';
-import { loginRoutes } from '../../src/web/login.ts';
+import { callerOf, type DoorOptions, guardDoors } from '../../src/web/access-control.ts';
+import { loginRoutes } from '../../src/web/login-routes.ts';
 import { createSessions, type Sessions } from '../../src/web/sessions.ts';
+import { createCallers, type Token } from '../../src/web/token-callers.ts';
 import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
 
 export const ADMIN = 'the-token-of-the-admin-nobody-can-guess';

@@ -6,7 +6,7 @@ import type { Connection, Connector } from '../../src/connectors/connector.ts';
 import { createServer, type ServerOptions } from '../../src/http/server.ts';
 import type { ActiveConnection } from '../../src/intake/active-connection.ts';
 import { createCollector } from '../../src/intake/collector.ts';
-import { type Receiver, webhookRoutes } from '../../src/intake/webhooks.ts';
+import { type Receiver, webhookRoutes } from '../../src/intake/webhook-routes.ts';
 import { createBell } from '../../src/lib/bell.ts';
 import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
 import { type Meter, silentMeter } from '../../src/lib/meter.ts';

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import type { Connection, Connector, WebhookRequest } from '../../src/connectors/connector.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
-import { JsonError, parseJson } from '../../src/http/json.ts';
+import { JsonError, parseJson } from '../../src/http/parse-json.ts';
 
 export const SECRET = 'a secret of the tests';
 

@@ -32,8 +32,16 @@ const LISTED =
 /** Words that a declared option is described by: its field is the vendor's, whatever stands around it. */
 const DESCRIBED = /^(?:\. name \( (?:(?:text|name|true|false|number|\[ \]) )?\)(?: ,)?|\. name \(|\) ,)$/;
 
+const shapesRead = new WeakMap<Source, readonly Line[]>();
+
+function shapesOf(source: Source): readonly Line[] {
+  const shapes = shapesRead.get(source) ?? readShapes(source.text);
+  shapesRead.set(source, shapes);
+  return shapes;
+}
+
 /** Without comments, imports, lists and empty lines. */
-function shapesOf(text: string): readonly Line[] {
+function readShapes(text: string): readonly Line[] {
   const lines: Line[] = [];
   let shape: string[] = [];
   let number = 1;
@@ -62,7 +70,7 @@ function shapeOf(token: string): string {
 
 /** The longest runs, of at least `least` lines, that two files share; each line counts once. */
 export function repeatedRuns(left: Source, right: Source, least: number): readonly Run[] {
-  const [ours, theirs] = [shapesOf(left.text), shapesOf(right.text)];
+  const [ours, theirs] = [shapesOf(left), shapesOf(right)];
   const runs: Run[] = [];
   for (let at = 0; at < ours.length; ) {
     const longest = theirs.reduce(

@@ -1,4 +1,4 @@
-import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/http/client.ts';
+import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/http/http-client.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 
 /**

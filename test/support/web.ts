@@ -1,11 +1,11 @@
-import type { StoredStatus } from '../../src/store/status.ts';
 import {
   describeWorkspace,
   type QuotaStatus,
   type Status,
   verdictOf,
   type WorkspaceParts,
-} from '../../src/web/status.ts';
+} from '../../src/operator/status.ts';
+import type { StoredStatus } from '../../src/store/stored-status.ts';
 
 export const NOW = Date.UTC(2026, 10, 20, 12, 0, 0);
 const MINUTE = 60_000;

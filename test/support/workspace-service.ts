@@ -1,17 +1,17 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createHttpClient } from '../../src/http/client.ts';
+import { createHttpClient } from '../../src/http/http-client.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { noSteps } from '../../src/lib/steps.ts';
-import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace/client.ts';
 import { type Cancellable, createSend } from '../../src/workspace/transport.ts';
-import type { StartCredentials } from '../../src/workspace-service/administration.ts';
-import type { Faults } from '../../src/workspace-service/faults.ts';
-import type { Quota } from '../../src/workspace-service/quota.ts';
+import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace/typed-client.ts';
+import type { StartCredentials } from '../../src/workspace-service/access/administration.ts';
+import type { Faults } from '../../src/workspace-service/http/faults.ts';
+import type { Quota } from '../../src/workspace-service/http/quota-windows.ts';
 import {
   createWorkspaceService,
   type WorkspaceService,

@@ -1,5 +1,5 @@
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';

@@ -1,5 +1,5 @@
 import { Parser } from 'htmlparser2';
-import { cut, LONGEST_SOURCE } from '../../model/limits.ts';
+import { cut, LONGEST_SOURCE } from '../../model/text-limits.ts';
 
 /**
  * HTML, which Azure Boards keeps descriptions and comments in, as Markdown-like plain text, and back.

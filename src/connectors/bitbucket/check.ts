@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Finding } from '../connector.ts';
 import { failed, renamed } from '../kit/finding.ts';
 import { readAnswer, readable } from '../kit/json.ts';

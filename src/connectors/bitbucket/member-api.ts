@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import type { ConnectionDeps, MemberAccess } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { readAnswer, readable } from '../kit/json.ts';

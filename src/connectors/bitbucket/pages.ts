@@ -1,5 +1,5 @@
 import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import { readAnswer } from '../kit/json.ts';
 
 interface Page {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import type { PullRequest } from '../../model/item.ts';
 import type {
   ConnectionDeps,

@@ -1,5 +1,5 @@
 import { type ZodType, z } from 'zod';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { nextPage, storedPage } from '../kit/pages.ts';
 import type { Refusals } from '../kit/refusal.ts';

@@ -1,5 +1,5 @@
 import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import { errorOfStatus, retryAfter } from '../../http/provider-errors.ts';
 import { providerTime, saidBy } from '../kit/answers.ts';
 

@@ -1,11 +1,11 @@
 import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import { isSuccess } from '../../http/semantics.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { ownUrl } from '../kit/addresses.ts';
 import { createBudget, type Rate, rateFrom } from '../kit/budget.ts';
 import { createGet, type GetOptions } from '../kit/conditional-get.ts';
-import { linkTo } from '../kit/links.ts';
+import { linkTo } from '../kit/link-header.ts';
 import { refusal } from './answers.ts';
 import type { Auth, Method, Send } from './auth.ts';
 import { type Access, apiBase, derivedBase } from './options.ts';

@@ -1,7 +1,7 @@
 import githubAppJwt from 'universal-github-app-jwt';
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Shape } from '../../lib/shape.ts';
 import { providerTime } from '../kit/answers.ts';

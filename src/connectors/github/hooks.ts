@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Connection } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { parseAnswer, readAnswer, readable } from '../kit/json.ts';

@@ -1,5 +1,5 @@
 import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Api } from './api.ts';
 
 /** A place in a list that is read along its links: how many pages came before, and the query of this one. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { createMemory } from '../kit/listing.ts';
 import { isPattern, matches } from '../kit/patterns.ts';

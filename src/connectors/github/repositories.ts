@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Use } from '../kit/budget.ts';
 import { absent } from '../kit/fields.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import type { ItemKey } from '../../model/item.ts';
 import type { Connection } from '../connector.ts';
 import { parseAnswer, readAnswer } from '../kit/json.ts';

@@ -1,12 +1,12 @@
 import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer, HttpRequest } from '../../http/client.ts';
+import type { HttpAnswer, HttpRequest } from '../../http/http-client.ts';
 import { isSuccess } from '../../http/semantics.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { ownUrl } from '../kit/addresses.ts';
 import { createBudget, rateFrom } from '../kit/budget.ts';
 import { createGet, type GetOptions } from '../kit/conditional-get.ts';
 import { readList } from '../kit/json.ts';
-import { linkTo } from '../kit/links.ts';
+import { linkTo } from '../kit/link-header.ts';
 import { refusal } from './answers.ts';
 import { type Access, apiBase, derivedBase } from './options.ts';
 

@@ -1,4 +1,4 @@
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Use } from '../kit/budget.ts';
 import { readList, writeJson } from '../kit/json.ts';
 import type { Api, Neighbour } from './api.ts';

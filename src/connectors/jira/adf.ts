@@ -1,4 +1,4 @@
-import { cut, LONGEST_SOURCE } from '../../model/limits.ts';
+import { cut, LONGEST_SOURCE } from '../../model/text-limits.ts';
 
 /**
  * Atlassian Document Format, which Jira writes descriptions and comments in, as Markdown-like plain text, and back.

@@ -1,6 +1,6 @@
 import { withoutSecrets } from '../../errors/secrets.ts';
-import type { HttpAnswer } from '../../http/client.ts';
-import { parseJson } from '../../http/json.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
+import { parseJson } from '../../http/parse-json.ts';
 
 /** The provider's clock as the answer shows it, epoch milliseconds. */
 export function providerTime(answer: Pick<HttpAnswer, 'headers'>): number | undefined {

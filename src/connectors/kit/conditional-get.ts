@@ -1,4 +1,4 @@
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Shape } from '../../lib/shape.ts';
 import { isRedirect } from './answers.ts';
 import type { Budget, Use } from './budget.ts';

@@ -1,7 +1,7 @@
 import type { ZodType } from 'zod';
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
-import { JsonError, longNumbersAsTexts, parseJson } from '../../http/json.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
+import { JsonError, longNumbersAsTexts, parseJson } from '../../http/parse-json.ts';
 import { joinApart } from '../../lib/json-apart.ts';
 
 /** Reads the body of a delivery. Throws `delivery_malformed`. */

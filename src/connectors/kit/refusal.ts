@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../errors/codes.ts';
 import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import { errorOfStatus, retryAfter } from '../../http/provider-errors.ts';
 import { providerTime, saidBy } from './answers.ts';
 

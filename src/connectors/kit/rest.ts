@@ -1,5 +1,5 @@
 import type { ZodType } from 'zod';
-import type { HttpAnswer, HttpRequest } from '../../http/client.ts';
+import type { HttpAnswer, HttpRequest } from '../../http/http-client.ts';
 import type { Shape } from '../../lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import type { Budget } from './budget.ts';

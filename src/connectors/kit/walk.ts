@@ -1,5 +1,5 @@
 import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import type { HistoryPage, HistoryPosition, PollPage, PollPosition } from '../connector.ts';
 import type { Use } from './budget.ts';
 import { present } from './fields.ts';

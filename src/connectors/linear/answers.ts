@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { ErrorCode } from '../../errors/codes.ts';
 import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/client.ts';
-import { parseJson } from '../../http/json.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
+import { parseJson } from '../../http/parse-json.ts';
 import { errorOfStatus } from '../../http/provider-errors.ts';
 import { onOneLine } from '../kit/answers.ts';
 import type { Rate } from '../kit/budget.ts';

@@ -1,14 +1,14 @@
-import type { Answer } from '../../store/answers.ts';
 import { findEntity } from '../../store/entities.ts';
 import { WORKSPACE_ID, writeMeta } from '../../store/meta.ts';
-import type { Scope } from '../../store/scope.ts';
+import type { Answer } from '../../store/workspace-answers.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
 import type { Moment } from '../context.ts';
-import { applyDocument, applySeenDocuments } from './documents.ts';
-import { applyAddedLink, applyLinkList, applySeenLink, applySeenRemoval } from './links.ts';
-import { applyOwnRecord, applyRecordPage, applySeenRecords } from './records.ts';
+import { applyDocument, applySeenDocuments } from './document-answers.ts';
+import { applyAddedLink, applyLinkList, applySeenLink, applySeenRemoval } from './link-answers.ts';
+import { applyOwnRecord, applyRecordPage, applySeenRecords } from './record-answers.ts';
 import { linkShape, recordPage, recordShape, taskList, taskShape } from './shapes.ts';
-import { onCompare, type Swept } from './sweep.ts';
-import { applyCreatedTask, applyTaskList, applyTasks, rememberWorkspace } from './tasks.ts';
+import { onCompare, type Swept } from './sweep-answers.ts';
+import { applyCreatedTask, applyTaskList, applyTasks, rememberWorkspace } from './task-answers.ts';
 
 /** The effects of an answer, besides the known state. */
 export interface Taken extends Swept {

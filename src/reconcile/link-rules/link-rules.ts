@@ -1,12 +1,12 @@
 import { createGlob, createPattern, type Pattern, type PatternText } from '../../lib/pattern.ts';
 import type { Grammar } from '../../model/grammar.ts';
 import type { Item, PullRequest } from '../../model/item.ts';
-import { cut } from '../../model/limits.ts';
-import { type Address, addressOf, pathOf } from './addresses.ts';
+import { cut } from '../../model/text-limits.ts';
 import { PLAIN, type Word, wordsOf } from './intent.ts';
-import { LONGEST_NAME, nameOf, normalUrl, type Place } from './names.ts';
+import { LONGEST_NAME, nameOf, normalUrl, type Place } from './item-names-of.ts';
 import { proseOf } from './prose.ts';
 import { readingsOf, type ScanWish, scan, type Token, wordPattern } from './scan.ts';
+import { type Address, addressOf, pathOf } from './workspace-address.ts';
 
 /** Something that an item's text names: a task, an item of a tracker, or a document. Whether it exists is not known here. */
 export interface Mention {

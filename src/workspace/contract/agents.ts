@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { answered, asked, ID_PATTERN, openEnum, sent } from './fields.ts';
 import type { Route } from './route.ts';
+import { answered, asked, ID_PATTERN, openEnum, sent } from './value-schemas.ts';
 
 /** States of a session (W63). */
 export const SESSION_STATES = [

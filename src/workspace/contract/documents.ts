@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { answered, asked, ID_PATTERN, LIMITS, openEnum, sent } from './fields.ts';
 import type { Route } from './route.ts';
+import { answered, asked, ID_PATTERN, LIMITS, openEnum, sent } from './value-schemas.ts';
 
 export const DOCUMENT_TYPES = ['requirement', 'task'] as const;
 export const DOCUMENT_STATUSES = ['draft', 'completed'] as const;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { sent } from './fields.ts';
 import type { Route } from './route.ts';
+import { sent } from './value-schemas.ts';
 
 /** No parameters: `image/png`, `video/mp4`, `image/svg+xml`. */
 const MEDIA_TYPE = /^(image|video)\/[a-z0-9][a-z0-9.+_-]{0,99}$/;

@@ -1,8 +1,8 @@
 import { type ZodType, z } from 'zod';
 import { errorObject } from './errors.ts';
-import { ID_PATTERN } from './fields.ts';
-import { parametersOf } from './path.ts';
 import type { Route } from './route.ts';
+import { parametersOf } from './route-path.ts';
+import { ID_PATTERN } from './value-schemas.ts';
 
 /** JSON Schema 2020-12, and every other plain object of the document. */
 type Json = Readonly<Record<string, unknown>>;

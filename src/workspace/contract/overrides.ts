@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { parametersOf } from './path.ts';
 import type { Route } from './route.ts';
+import { parametersOf } from './route-path.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 

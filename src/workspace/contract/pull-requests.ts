@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { answered, asked, openEnum, sent } from './fields.ts';
 import type { Route } from './route.ts';
+import { answered, asked, openEnum, sent } from './value-schemas.ts';
 
 export const PROVIDERS = ['github', 'gitlab', 'bitbucket'] as const;
 export const PULL_REQUEST_STATES = ['open', 'closed', 'merged', 'declined'] as const;

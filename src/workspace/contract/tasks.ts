@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { answered, asked, ID_PATTERN, openEnum, sent } from './fields.ts';
 import type { Route } from './route.ts';
+import { answered, asked, ID_PATTERN, openEnum, sent } from './value-schemas.ts';
 
 export const TASK_STATUSES = [
   'open',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { answered, openEnum, sent } from './fields.ts';
 import type { Route } from './route.ts';
+import { answered, openEnum, sent } from './value-schemas.ts';
 
 /** Kinds of events (W65). */
 const WEBHOOK_EVENTS = [

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { answered, sent } from './fields.ts';
 import type { Route } from './route.ts';
+import { answered, sent } from './value-schemas.ts';
 
 /** W39. */
 const workItem = z

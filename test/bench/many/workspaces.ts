@@ -6,7 +6,7 @@ import { systemRandom } from '../../../src/lib/random.ts';
 import { openInstallation } from '../../../src/store/installation.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/list-reads.ts';
 import { writeMeta } from '../../../src/store/meta.ts';
-import { scopeOf } from '../../../src/store/scope.ts';
+import { scopeOf } from '../../../src/store/workspace-scope.ts';
 import { REPOSITORY, SECRET } from '../deliveries.ts';
 
 /** Nobody answers there: nothing is to be sent. */

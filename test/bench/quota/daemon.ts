@@ -4,20 +4,25 @@ import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
 import type { Random } from '../../../src/lib/random.ts';
 import { type PullRequest, pullRequestKey } from '../../../src/model/item.ts';
-import type { SendContext } from '../../../src/outbox/door.ts';
 import { createOutbox } from '../../../src/outbox/outbox.ts';
+import type { SendContext } from '../../../src/outbox/send-context.ts';
 import type { Source } from '../../../src/reconcile/context.ts';
 import { evaluate } from '../../../src/reconcile/evaluate.ts';
+import { PLAIN_RULES } from '../../../src/reconcile/item-rules.ts';
 import { createReconcile } from '../../../src/reconcile/reconcile.ts';
-import { PLAIN_RULES } from '../../../src/reconcile/rules.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/list-reads.ts';
 import { writeMeta } from '../../../src/store/meta.ts';
-import type { Scope } from '../../../src/store/scope.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
 import type { QuotaOptions } from '../../../src/throttle/limits.ts';
 import { createThrottle, type Throttle } from '../../../src/throttle/throttle.ts';
-import { type ApiRequest, type ApiResponse, createWorkspaceClient, type Send } from '../../../src/workspace/client.ts';
+import {
+  type ApiRequest,
+  type ApiResponse,
+  createWorkspaceClient,
+  type Send,
+} from '../../../src/workspace/typed-client.ts';
 import { createChance } from './references/chance.ts';
 import type { Line } from './references/trace.ts';
 import type { Server } from './server.ts';

@@ -1,6 +1,7 @@
 import { Agent, request as httpRequest } from 'node:http';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { drawn } from '../../support/depth.ts';
 import { NO_QUOTA, startWorkspaceService, type TestService } from '../../support/workspace-service.ts';
 
 /** Stands in every text of the one workspace, and must reach nobody of the other. */
@@ -205,7 +206,7 @@ export function describeIsolation(): void {
         check(answer);
         if (answer.status === 200) reached++;
       }),
-      { numRuns: 2_000 },
+      { numRuns: drawn(2_000) },
     );
     // Some of it must come through to their own things, or nothing was tried.
     expect(reached).toBeGreaterThan(50);
@@ -217,7 +218,7 @@ export function describeIsolation(): void {
       fc.asyncProperty(methods, paths(), bodies(), async (method, path, body) => {
         check(await send(method, path, { token: stranger.token, body }));
       }),
-      { numRuns: 1_500 },
+      { numRuns: drawn(1_500) },
     );
     expect(await snapshot()).toEqual(before);
   });
@@ -229,7 +230,7 @@ export function describeIsolation(): void {
         check(answer);
         expect(answer.status).toBeGreaterThanOrEqual(400);
       }),
-      { numRuns: 500 },
+      { numRuns: drawn(500) },
     );
   });
 }

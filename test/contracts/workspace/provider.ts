@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect, it, onTestFinished } from 'vitest';
 import { github as connector } from '../../../src/connectors/github/index.ts';
-import { createHttpClient } from '../../../src/http/client.ts';
+import { createHttpClient } from '../../../src/http/http-client.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
 import { noSteps } from '../../../src/lib/steps.ts';

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
+import { drawn } from '../../support/depth.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 import { SPECIFIED_QUOTA, startWorkspaceService, type TestServiceOptions } from '../../support/workspace-service.ts';
 import { failure } from './general.ts';
@@ -153,7 +154,7 @@ export function describeQuota(): void {
       expect(exceeds(accepted, SMALL.burst, SMALL.burstWindow)).toBe(false);
       expect(accepted.length > 0).toBe(steps.some(([what]) => what === 'get'));
     };
-    await fc.assert(fc.asyncProperty(fc.array(STEP, { minLength: 5, maxLength: 25 }), law), { numRuns: 25 });
+    await fc.assert(fc.asyncProperty(fc.array(STEP, { minLength: 5, maxLength: 25 }), law), { numRuns: drawn(25) });
   });
 }
 

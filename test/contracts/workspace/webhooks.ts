@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { verifyWorkspaceWebhook } from '../../../src/workspace/contract.ts';
-import { openServiceDatabase } from '../../../src/workspace-service/open.ts';
+import { openServiceDatabase } from '../../../src/workspace-service/storage/open-database.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
 import { NO_QUOTA, startWorkspaceService, type TestServiceOptions } from '../../support/workspace-service.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { HttpRequest } from '../../../src/http/client.ts';
+import type { HttpRequest } from '../../../src/http/http-client.ts';
 
 /** One request that a vendor documents: everything that may be sent with it, and nothing else. */
 export interface Operation {

@@ -1,0 +1,65 @@
+import type { JsonSchema } from './generated-files.ts';
+
+/** One key of a configuration, for people. */
+interface Key {
+  /** With those that hold it: `app.privateKey`, `rules[].when`. */
+  readonly key: string;
+  /** In words; what is written as it is stands between backticks. */
+  readonly type: string;
+  readonly required: boolean;
+  readonly default?: unknown;
+  readonly description: string;
+}
+
+/** Every key of a schema, those inside after the key that holds them. */
+export function keysOf(schema: JsonSchema, prefix = ''): readonly Key[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, value]) => {
+    const node = value as JsonSchema;
+    const key: Key = {
+      key: prefix + name,
+      type: typeText(node),
+      required: schema.required?.includes(name) ?? false,
+      ...(node.default !== undefined && { default: node.default }),
+      description: node.description ?? '',
+    };
+    return [key, ...keysOf(node, `${prefix}${name}.`), ...innerKeys(node, prefix + name)];
+  });
+}
+
+/** Keys of what a list or a mapping with free names holds. */
+function innerKeys({ items, additionalProperties }: JsonSchema, key: string): readonly Key[] {
+  return [
+    ...(typeof items === 'object' ? keysOf(items as JsonSchema, `${key}[].`) : []),
+    ...(typeof additionalProperties === 'object' ? keysOf(additionalProperties, `${key}.<name>.`) : []),
+  ];
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  string: 'text',
+  boolean: '`true` or `false`',
+  integer: 'whole number',
+  object: 'mapping',
+};
+
+function typeText(schema: JsonSchema): string {
+  if (schema.title !== undefined) return schema.title;
+  const alternatives = (schema.anyOf ?? schema.oneOf) as readonly JsonSchema[] | undefined;
+  if (alternatives) return [...new Set(alternatives.map(typeText))].join(' or ');
+  if (schema.enum) return schema.enum.map((value) => code(String(value))).join(' or ');
+  if (schema.const !== undefined) return code(String(schema.const));
+  if (schema.type === 'array') return `list of ${typeText((schema.items ?? {}) as JsonSchema)}`;
+  const type = String(schema.type ?? 'any');
+  return `${WORDS[type] ?? type}${rangeText(schema)}`;
+}
+
+function rangeText({ minimum: lowest, maximum, exclusiveMinimum }: JsonSchema): string {
+  const minimum = lowest === Number.MIN_SAFE_INTEGER ? undefined : lowest;
+  const to = maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
+  if (exclusiveMinimum !== undefined) return `, over ${exclusiveMinimum}${to === undefined ? '' : `, at most ${to}`}`;
+  if (minimum === undefined) return to === undefined ? '' : `, at most ${to}`;
+  return to === undefined ? `, from ${minimum}` : `, ${minimum} to ${to}`;
+}
+
+export function code(text: string): string {
+  return `\`${text}\``;
+}

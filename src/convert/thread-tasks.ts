@@ -1,0 +1,159 @@
+import { hash } from 'node:crypto';
+import type { Connector, Translation } from '../connectors/connector.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import { JsonError, parseJson } from '../http/parse-json.ts';
+import { keepApart, TooMuch } from '../lib/json-apart.ts';
+import type { Shape } from '../lib/shape.ts';
+import type { Delivery } from '../model/delivery.ts';
+import type { Seen } from '../model/names.ts';
+import { type StoredBody, unpackBody } from '../store/bodies.ts';
+import type { RouteName } from '../workspace/contract.ts';
+import { readLargeAnswer } from '../workspace/large-answers.ts';
+
+/**
+ * The work on bodies that may be large: pure, and cloneable both ways, so that another thread can do it.
+ */
+export type Task =
+  | ({ readonly task: 'translate' } & TranslateTask)
+  | ({ readonly task: 'parts' } & PartsTask)
+  | ({ readonly task: 'read' } & ReadTask)
+  | ({ readonly task: 'answer' } & AnswerTask);
+
+export interface TranslateTask {
+  readonly connector: string;
+  readonly options: unknown;
+  /** What the names in the scope are bound to. */
+  readonly names?: readonly (readonly [entry: string, id: string])[] | undefined;
+  readonly source: Delivery['source'];
+  readonly event: string;
+  readonly body: StoredBody;
+}
+
+export interface Translated {
+  readonly translation: Translation;
+  /** What the delivery said about names. */
+  readonly told: readonly Seen[];
+}
+
+export interface PartsTask {
+  readonly body: StoredBody;
+}
+
+/** One element of a page: as a page of its own, and what names its content. */
+export interface Part {
+  readonly body: Uint8Array;
+  readonly content: string;
+}
+
+export interface ReadTask {
+  /** The body of an answer, as it came. */
+  readonly bytes: Uint8Array;
+  readonly keep: Shape | true;
+}
+
+/** An answer of the workspace. */
+export interface AnswerTask {
+  readonly route: RouteName;
+  /** The body of a success, as it came. */
+  readonly bytes: Uint8Array;
+}
+
+/** What was kept of an answer; of a vendor's with what is long set apart. */
+export interface Content {
+  readonly content: unknown;
+}
+
+/** A failure on its way between two threads. */
+export type Done =
+  | { readonly value: Translated | readonly Part[] | Content }
+  | { readonly code: SyncError['code']; readonly message: string };
+
+export function perform(task: Task, connectors: readonly Connector<unknown>[]): Done {
+  try {
+    return { value: resultOf(task, connectors) };
+  } catch (error) {
+    const { code, message } = asSyncError(error);
+    return { code, message };
+  }
+}
+
+function resultOf(task: Task, connectors: readonly Connector<unknown>[]): Translated | readonly Part[] | Content {
+  switch (task.task) {
+    case 'translate':
+      return translate(task, connectors);
+    case 'parts':
+      return partsOf(task);
+    case 'read':
+      return read(task);
+    case 'answer':
+      return { content: readLargeAnswer(task.route, task.bytes) };
+  }
+}
+
+function read({ bytes, keep }: ReadTask): Content {
+  try {
+    return { content: keepApart(parseJson(bytes), keep) };
+  } catch (error) {
+    if (error instanceof JsonError) throw new SyncError('answer_malformed', error.message, { cause: error });
+    if (error instanceof TooMuch) throw new SyncError('answer_too_large', error.message, { cause: error });
+    throw error;
+  }
+}
+
+function translate(task: TranslateTask, connectors: readonly Connector<unknown>[]): Translated {
+  const connector = connectors.find(({ id }) => id === task.connector);
+  if (!connector) throw new SyncError('config_invalid', `there is no connector "${task.connector}"`);
+  const told: Seen[] = [];
+  const bound = new Map(task.names);
+  const names = task.names && {
+    idOf: (entry: string) => bound.get(entry.toLowerCase()),
+    told: (seen: Seen) => void told.push(seen),
+  };
+  const options = names === undefined ? task.options : { ...(task.options as object), names };
+  const { source, event } = task;
+  return { translation: connector.translate({ source, event, body: bytesOf(task.body) }, options), told };
+}
+
+/** A body that came from another thread is no `Buffer` any more. */
+function bytesOf({ body, unpacked_length }: StoredBody): Buffer {
+  return unpackBody({ body: Buffer.from(body.buffer, body.byteOffset, body.byteLength), unpacked_length });
+}
+
+/** How deep the list of a page may lie in its body. */
+const DEEPEST_LIST = 4;
+
+/** The elements of a page, each as a page of its own. Empty where the body is no page. */
+function partsOf({ body }: PartsTask): Part[] {
+  const page = parseJson(bytesOf(body));
+  const path = pathToList(page);
+  if (path === undefined) return [];
+  return (at(page, path) as readonly unknown[]).map((element) => ({
+    body: Buffer.from(JSON.stringify(withList(page, path, [element]))),
+    content: hash('sha256', JSON.stringify(element) ?? '', 'hex'),
+  }));
+}
+
+/** The longest list of objects; it is what the page is about. */
+function pathToList(page: unknown): readonly string[] | undefined {
+  let found: { readonly path: readonly string[]; readonly length: number } | undefined;
+  const look = (value: unknown, path: readonly string[]) => {
+    if (Array.isArray(value)) {
+      const isOfObjects = value.every((element) => typeof element === 'object' && element !== null);
+      if (isOfObjects && value.length > (found?.length ?? 0)) found = { path, length: value.length };
+    } else if (typeof value === 'object' && value !== null && path.length < DEEPEST_LIST) {
+      for (const [name, inside] of Object.entries(value)) look(inside, [...path, name]);
+    }
+  };
+  look(page, []);
+  return found?.path;
+}
+
+function at(value: unknown, path: readonly string[]): unknown {
+  return path.reduce((inside, name) => (inside as Record<string, unknown>)[name], value);
+}
+
+function withList(value: unknown, [name, ...rest]: readonly string[], list: readonly unknown[]): unknown {
+  if (name === undefined) return list;
+  const object = value as Record<string, unknown>;
+  return { ...object, [name]: withList(object[name], rest, list) };
+}

@@ -1,0 +1,197 @@
+import { CODES } from '../errors/codes.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import type { Passage } from '../gateway/passage.ts';
+import type { HttpClient } from '../http/http-client.ts';
+import type { Learn } from '../learn/learn.ts';
+import type { Lease } from '../lease/holder.ts';
+import type { Clock } from '../lib/clock.ts';
+import { duration } from '../lib/quantities.ts';
+import { withoutEnd } from '../lib/text.ts';
+import type { Lane } from '../model/lane.ts';
+import type { SendContext } from '../outbox/send-context.ts';
+import type { Slot, SlotAnswer, Throttle } from '../throttle/throttle.ts';
+import { API_VERSION, apiOverrides, VERSION_HEADER } from '../workspace/contract.ts';
+import type { ReadLarge } from '../workspace/large-answers.ts';
+import { createSend } from '../workspace/transport.ts';
+import { createWorkspaceClient, type Send, type WorkspaceClient } from '../workspace/typed-client.ts';
+
+export interface DoorOptions {
+  readonly http: HttpClient;
+  readonly baseUrl: string;
+  readonly workspaceId: string;
+  readonly apiKey: () => string;
+  /** Overrides of the contract, as the configuration holds them. */
+  readonly api: unknown;
+  /** Aborted when the process must end without waiting for answers. */
+  readonly cut: AbortSignal;
+  /** For answers that are large. */
+  readonly readLarge: ReadLarge;
+}
+
+/** Looks at the lease right before anything is sent. Throws `lease_lost` then, and nothing was sent. */
+export function trusting(http: HttpClient, lease: Lease): HttpClient {
+  if (!lease.fence) return http;
+  return {
+    ...http,
+    async request(request) {
+      if (!lease.isTrusted()) throw new SyncError('lease_lost', 'another process may own the workspace by now');
+      return http.request(request);
+    },
+  };
+}
+
+/** The client of the outbox: each request brings the slot that its transaction recorded. */
+export function outboxClient(options: DoorOptions): WorkspaceClient<SendContext> {
+  const send = transportOf(options);
+  const { workspaceId, api, readLarge } = options;
+  return createWorkspaceClient<SendContext>({
+    ...{ workspaceId, api: apiOverrides.parse(api ?? {}), readLarge },
+    send: (request) => send(request, { signal: options.cut }),
+  });
+}
+
+/** How a request without a row in the outbox asks for its slot. */
+export interface DirectContext {
+  readonly lane: Lane;
+  readonly signal?: AbortSignal;
+  /** How long it waits for a slot at most, milliseconds; without end where absent. */
+  readonly patience?: number;
+}
+
+type Answered = { readonly status: number; readonly headers: Readonly<Record<string, string>> };
+
+/** What records a slot durably before its request is sent. */
+type Commit = (record: Slot['record']) => Promise<void>;
+
+/** Runs one request under a slot of its own: recorded before `exchange` begins, completed when it has ended. */
+export type Through = <Answer extends Answered>(
+  context: DirectContext & { readonly credential: 'ours' | 'theirs' },
+  exchange: () => Promise<Answer>,
+) => Promise<Answer>;
+
+/**
+ * How everything but the outbox sends: commands, the gateway. Nothing goes around the throttle. `signal` ends the wait for a
+ * slot; so does `patience`. If the wait is known to be longer, it does not wait at all: it throws why nothing is sent
+ * (`rate_limited`, or what was said of the key), with `retryAfter`.
+ */
+export function throughThrottle(throttle: Throttle, clock: Clock, commit: Commit): Through {
+  return async ({ credential, ...context }, exchange) => {
+    const slot = await slotWithin(throttle, clock, context);
+    try {
+      await commit((query) => slot.record(query));
+    } catch (error) {
+      slot.release();
+      throw error;
+    }
+    let end: SlotAnswer | undefined;
+    try {
+      const answer = await exchange();
+      const key = credential === 'ours' ? keyOf(answer.status) : undefined;
+      end = { status: answer.status, retryAfter: hint(answer.headers['retry-after']), key };
+      return answer;
+    } finally {
+      await slot.complete(end);
+    }
+  };
+}
+
+async function slotWithin(
+  throttle: Throttle,
+  clock: Clock,
+  { patience = Number.POSITIVE_INFINITY, lane, signal }: DirectContext,
+): Promise<Slot> {
+  const due = clock.now();
+  if (patience === Number.POSITIVE_INFINITY) return throttle.acquire({ lane, due, signal });
+  if (throttle.snapshot().nextForPeopleAt - due > patience) throw notNow(throttle, clock);
+  const over = new AbortController();
+  const cancel = clock.after(patience, () => over.abort());
+  const gone = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
+  try {
+    return await throttle.acquire({ lane, due, signal: gone });
+  } catch (error) {
+    throw over.signal.aborted && !signal?.aborted ? notNow(throttle, clock) : error;
+  } finally {
+    cancel();
+  }
+}
+
+/** Why no request of people is sent now, and when one can be. */
+function notNow(throttle: Throttle, clock: Clock): SyncError {
+  const { paused, nextForPeopleAt } = throttle.snapshot();
+  const retryAfter = Math.max(0, nextForPeopleAt - clock.now());
+  const full =
+    retryAfter > 0 ? 'the request quota of the workspace is used up' : 'the most requests allowed are in flight';
+  const message = paused
+    ? `nothing is sent to the workspace for ${duration(retryAfter)}: ${paused.reason}`
+    : `${full}; the next one can go in ${duration(retryAfter)}`;
+  return new SyncError(paused?.code ?? 'rate_limited', message, { retryAfter });
+}
+
+/** What an answer to a person's request says about our key. A missing right for one thing says nothing about the key. */
+function keyOf(status: number): SlotAnswer['key'] {
+  if (status === 401) return { code: 'unauthorized', reason: `unauthorized: ${CODES.unauthorized.hint}` };
+  return status < 500 && status !== 403 ? null : undefined;
+}
+
+/** How commands send. Their answers go to `learn/`. */
+export function directSend(options: DoorOptions, through: Through, clock: Clock, learn: Learn): Send<DirectContext> {
+  const send = transportOf(options);
+  return async (request, context) => {
+    const asked = { query: '', ...request };
+    let sentAt: number | undefined;
+    try {
+      const answer = await through({ ...context, credential: 'ours' }, () => {
+        sentAt = clock.now();
+        return send(request, { signal: options.cut });
+      });
+      await learn.answered(asked, { ...answer, sentAt: sentAt ?? clock.now() });
+      return answer;
+    } catch (error) {
+      if (sentAt !== undefined) await learn.failed(asked, asSyncError(error));
+      throw error;
+    }
+  };
+}
+
+/** How the gateway sends: the request as the caller wrote it, with the caller's credential or, for a gateway token, with ours. */
+export function passOn(options: DoorOptions, clock: Clock, through: Through): Passage['pass'] {
+  const { http, baseUrl, apiKey, cut } = options;
+  const version = apiOverrides.parse(options.api ?? {}).versionHeader ?? VERSION_HEADER;
+  return ({ method, path, query, headers, body, authorization }, waiting) =>
+    through({ lane: 'interactive', signal: waiting, credential: authorization ? 'theirs' : 'ours' }, async () => {
+      const sentAt = clock.now();
+      const answer = await http.request({
+        method,
+        url: `${withoutEnd(baseUrl, '/')}${path}${query}`,
+        headers: {
+          [version.toLowerCase()]: API_VERSION,
+          ...headers,
+          authorization: authorization ?? `Bearer ${apiKey()}`,
+        },
+        body,
+        signal: cut,
+        largestAnswer: LARGEST_PASSED,
+        target: 'workspace',
+      });
+      return { ...answer, sentAt };
+    });
+}
+
+/** The largest file that the workspace holds, bytes (W51). */
+const LARGEST_PASSED = 100 * 1024 * 1024;
+
+/** A client over any way of sending, with the names that this workspace's configuration overrides. */
+export function clientOver<Context>(
+  send: Send<Context>,
+  { workspaceId, api }: Pick<DoorOptions, 'workspaceId' | 'api'>,
+) {
+  return createWorkspaceClient<Context>({ send, workspaceId, api: apiOverrides.parse(api ?? {}) });
+}
+
+function transportOf({ http, baseUrl, apiKey, api }: DoorOptions) {
+  return createSend({ http, baseUrl, apiKey, api: apiOverrides.parse(api ?? {}) });
+}
+
+function hint(seconds: string | undefined): number | undefined {
+  return seconds !== undefined && /^\d{1,6}$/.test(seconds) ? Number(seconds) * 1_000 : undefined;
+}

@@ -1,0 +1,119 @@
+import { hash } from 'node:crypto';
+import type { Clock } from '../lib/clock.ts';
+import type { Random } from '../lib/random.ts';
+import type { Passage } from './passage.ts';
+import { TOKEN_PREFIX, type TokenBook } from './token-book.ts';
+
+/**
+ * Who asks.
+ *
+ *   token     a gateway token: bound to its workspace; the daemon's key is used in its place. May have cached answers.
+ *   key       an API key that the workspace accepted within the last minute. May have cached answers.
+ *   stranger  anyone else, OAuth tokens among them: passed through, and `learn/` takes the answer. `name` stands
+ *             for the credential; `credible` where it was accepted within the last minute.
+ *   nobody    no bearer, or a gateway token that does not exist or was revoked: nothing is passed through for it.
+ */
+export type Caller = Known | Stranger | { readonly kind: 'nobody' };
+export type Known = { readonly kind: 'token' | 'key'; readonly passage: Passage };
+export type Stranger = { readonly kind: 'stranger'; readonly name: string; readonly credible: boolean };
+
+export interface Callers {
+  identify(authorization: string | undefined): Promise<Caller>;
+  /** A caller who may have cached answers, as far as memory tells. */
+  recall(authorization: string | undefined): Known | undefined;
+  /** Whether the credential has the form of an API key of this workspace. */
+  isKey(authorization: string, passage: Passage): boolean;
+  accepted(authorization: string, acceptance: Acceptance): void;
+  /** 401 or 403: forgotten at once. */
+  refused(authorization: string): void;
+}
+
+/** The workspace accepted a credential. */
+interface Acceptance {
+  readonly passage: Passage;
+  /** When the request began, by the monotonic clock: a refusal since then is newer and counts. */
+  readonly since: number;
+  /** Whether it is proved that it was for this workspace, and not for another that the same server holds. */
+  readonly isProved: boolean;
+}
+
+/** How long an accepted credential is believed, milliseconds: a revoked one gets cached answers for no longer. */
+const BELIEVED = 60_000;
+/** Bound of the memory that made-up credentials can take. */
+const MOST_REMEMBERED = 10_000;
+
+interface Memory {
+  /** Present where it is a key that may have cached answers. */
+  readonly passage?: Passage | undefined;
+  readonly until: number;
+  readonly refusedAt: number;
+}
+
+export interface CallersOptions {
+  /** Of a workspace that is open, by its name here. */
+  readonly passage: (workspace: string) => Passage | undefined;
+  readonly tokens: TokenBook;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+export function createCallers({ passage: passageOf, tokens, clock, random }: CallersOptions): Callers {
+  // A key of this process: the hashes in memory reveal no credential.
+  const pepper = random.bytes(32).toString('base64');
+  const remembered = new Map<string, Memory>();
+  const nameOf = (secret: string) => hash('sha256', pepper + secret, 'base64');
+  const believed = (name: string) => {
+    const memory = remembered.get(name);
+    return memory !== undefined && memory.until > clock.monotonic() ? memory : undefined;
+  };
+  const remember = (name: string, memory: Memory) => {
+    remembered.delete(name);
+    remembered.set(name, memory);
+    if (remembered.size > MOST_REMEMBERED) remembered.delete(remembered.keys().next().value as string);
+  };
+  const isKey = (authorization: string, passage: Passage) =>
+    secretOf(authorization)?.startsWith(passage.settings.keyPrefix) ?? false;
+
+  const owner = (workspace: string | undefined): Known | undefined => {
+    const passage = workspace === undefined ? undefined : passageOf(workspace);
+    return passage && { kind: 'token', passage };
+  };
+
+  return {
+    async identify(authorization) {
+      const secret = secretOf(authorization);
+      if (secret === undefined) return { kind: 'nobody' };
+      if (secret.startsWith(TOKEN_PREFIX)) return owner(await tokens.workspaceOf(secret)) ?? { kind: 'nobody' };
+      const name = nameOf(secret);
+      const memory = believed(name);
+      if (memory?.passage) return { kind: 'key', passage: memory.passage };
+      return { kind: 'stranger', name, credible: memory !== undefined };
+    },
+    recall(authorization) {
+      const secret = secretOf(authorization);
+      if (secret === undefined) return undefined;
+      if (secret.startsWith(TOKEN_PREFIX)) return owner(tokens.recall(secret));
+      const passage = believed(nameOf(secret))?.passage;
+      return passage && { kind: 'key', passage };
+    },
+    isKey,
+    accepted(authorization, { passage, since, isProved }) {
+      const name = nameOf(secretOf(authorization) ?? '');
+      const before = remembered.get(name);
+      if (before && before.refusedAt >= since) return;
+      const isKnown = isProved && isKey(authorization, passage);
+      const until = since + BELIEVED;
+      // A late answer to an earlier request changes nothing.
+      if (before?.passage && !isKnown && before.until > clock.monotonic()) return;
+      remember(name, { passage: isKnown ? passage : undefined, until, refusedAt: Number.NEGATIVE_INFINITY });
+    },
+    refused(authorization) {
+      const name = nameOf(secretOf(authorization) ?? '');
+      remember(name, { until: Number.NEGATIVE_INFINITY, refusedAt: clock.monotonic() });
+    },
+  };
+}
+
+function secretOf(authorization: string | undefined): string | undefined {
+  return /^Bearer +([^\s,]{1,4096}) *$/i.exec(authorization ?? '')?.[1];
+}

@@ -1,0 +1,201 @@
+import type { HistoryPage } from '../connectors/connector.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import { type Bell, createBell } from '../lib/bell.ts';
+import type { Cancel } from '../lib/clock.ts';
+import { LARGE } from '../lib/large.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Meter } from '../lib/meter.ts';
+import { backoff } from '../lib/random.ts';
+import type { Stage } from '../lib/stage.ts';
+import { appendDeliveries } from '../store/append-deliveries.ts';
+import {
+  type BackfillBounds,
+  type BackfillRow,
+  endUnit,
+  isAheadOf,
+  moveBackfill,
+  nextOfBackfill,
+  postponeBackfill,
+  spreadBackfill,
+} from '../store/backfills.ts';
+import { packAside, type StoredBody } from '../store/bodies.ts';
+import { ALL_UNITS } from '../store/poll-states.ts';
+import type { ActiveConnection } from './active-connection.ts';
+import type { Pauses } from './pauses.ts';
+import type { WalkDeps } from './walk-unit.ts';
+
+export interface BackfillDeps extends WalkDeps {
+  readonly connections: readonly ActiveConnection[];
+  readonly pauses: Pauses;
+  readonly logger: Logger;
+  readonly meter: Meter;
+}
+
+export interface Backfills extends Stage {
+  /** To be rung after a commit of `askBackfill`. */
+  ring(): void;
+}
+
+/** Between two pages of a connection, milliseconds: polls, fetches and people share the provider's limits with it. */
+const PACE = 1_000;
+/** While enough of what it read still waits, it checks again after this time, milliseconds. */
+const FULL_PAUSE = 1_000;
+const MOST_WAITING: BackfillBounds = { deliveries: 20, fetches: 200, changes: 1_000 };
+/** First and longest pause after a failure: for what may succeed any time, and for what a person must resolve. Milliseconds. */
+const FIRST_RETRY = 5_000;
+const LONGEST_RETRY = 900_000;
+const LONGEST_WAIT = 3_600_000;
+/** Pause after the database failed, milliseconds. */
+const STORE_PAUSE = 5_000;
+
+/** Reads what connections have had since a time, as somebody asked, page by page from the newest. Goes on after a restart. */
+export function createBackfills(deps: BackfillDeps): Backfills {
+  const readers = deps.connections
+    .filter(({ connection }) => connection.history !== undefined)
+    .map((active) => createReader(deps, active));
+  return {
+    ring() {
+      for (const reader of readers) reader.bell.ring();
+    },
+    start() {
+      for (const reader of readers) reader.start();
+    },
+    async stop() {
+      await Promise.all(readers.map((reader) => reader.stop()));
+    },
+  };
+}
+
+/** One connection: a page at a time, the pauses of the provider shared with polls and fetches. */
+function createReader(deps: BackfillDeps, active: ActiveConnection): Stage & { readonly bell: Bell } {
+  const bell = createBell();
+  const stopping = new AbortController();
+  let loop: Promise<void> | undefined;
+  let cancel: Cancel = () => undefined;
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      const pause = await step();
+      cancel = pause === undefined ? () => undefined : deps.clock.after(pause, bell.ring);
+      await bell.next();
+      cancel();
+    }
+  }
+
+  /** Never throws. @returns when to go on, milliseconds; undefined where there is nothing to do */
+  async function step(): Promise<number | undefined> {
+    try {
+      return await readNext(deps, active, stopping.signal);
+    } catch (error) {
+      deps.logger.error({ error: asSyncError(error) }, 'backfill cannot read or write its state');
+      return STORE_PAUSE;
+    }
+  }
+
+  return {
+    bell,
+    start() {
+      if (!stopping.signal.aborted) loop ??= run();
+    },
+    async stop() {
+      stopping.abort();
+      bell.ring();
+      await loop;
+      cancel();
+    },
+  };
+}
+
+async function readNext(
+  deps: BackfillDeps,
+  active: ActiveConnection,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const { store, clock, pauses } = deps;
+  const now = clock.now();
+  const unit = await nextOfBackfill(store.query, active.name, { now, furthest: LONGEST_WAIT });
+  if (unit === undefined) return undefined;
+  const wait = unit.not_before - now;
+  if (wait > 0 && wait <= LONGEST_WAIT) return wait;
+  const paused = pauses.left(active.name, 'background');
+  if (paused > 0) return paused;
+  if (await isAheadOf(store.query, active.name, MOST_WAITING)) return FULL_PAUSE;
+  try {
+    if (unit.unit === ALL_UNITS) await list(deps, active, unit, signal);
+    else await readPage(deps, active, unit, signal);
+    return PACE;
+  } catch (thrown) {
+    if (signal.aborted) return undefined;
+    return onFailure(deps, unit, asSyncError(thrown));
+  }
+}
+
+async function list(
+  { store }: BackfillDeps,
+  { connection }: ActiveConnection,
+  asked: BackfillRow,
+  signal: AbortSignal,
+) {
+  const units = await connection.units(signal);
+  await store.commit((transaction) => spreadBackfill(transaction, asked, units));
+}
+
+/** The page and the position after it are one transaction, so a process that dies in between stores none twice. */
+async function readPage(deps: BackfillDeps, active: ActiveConnection, unit: BackfillRow, signal: AbortSignal) {
+  const { store, clock, random, inbox, meter, logger } = deps;
+  const { since, page } = unit;
+  const position = { unit: unit.unit, ...(since === null ? {} : { since }), ...(page === null ? {} : { page }) };
+  const read = (await active.connection.history?.(position, signal)) as HistoryPage;
+  if (read.next !== undefined && read.next === page)
+    throw new SyncError('answer_malformed', 'a page names itself as its next page');
+  const { event, body, total, next } = read;
+  const packed = await packAside(body);
+  const items = await countItems(active, read, packed);
+  const kept = await store.commit(async (transaction) => {
+    const now = clock.now();
+    if (!(await moveBackfill(transaction, unit, { items, total, next }, now))) return false;
+    const key = `backfill:${random.uuid()}`;
+    const delivery = { connection: active.name, key, source: 'backfill' as const, event, body, packed };
+    await appendDeliveries(transaction, [delivery], now);
+    return true;
+  });
+  if (!kept) return;
+  inbox.ring();
+  meter.count('backfill_pages_total', { connection: active.name, outcome: 'read' });
+  logger.debug({ connection: active.name, unit: unit.unit, pages: unit.pages + 1, items }, 'page of a backfill read');
+}
+
+/** For the progress; what cannot be read shows in quarantine. */
+async function countItems(active: ActiveConnection, { event, body }: HistoryPage, stored: StoredBody): Promise<number> {
+  const { connector, options, translateAside } = active;
+  try {
+    const translation =
+      translateAside && body.length > LARGE
+        ? await translateAside({ source: 'backfill', event, stored })
+        : connector.translate({ source: 'backfill', event, body }, options);
+    if (translation.outcome === 'ignored') return 0;
+    const items = translation.outcome === 'items' ? translation.items.length : 0;
+    return items + (translation.references?.length ?? 0);
+  } catch {
+    return 0;
+  }
+}
+
+/** What can never be read ends its unit; everything else is tried again. @returns when to go on, milliseconds */
+async function onFailure(deps: BackfillDeps, unit: BackfillRow, error: SyncError): Promise<number> {
+  const { store, clock, random, pauses, meter, logger } = deps;
+  const { connection } = unit;
+  const limit = pauses.note(connection, error, 'background');
+  meter.count('backfill_pages_total', { connection, outcome: limit > 0 ? 'limited' : 'failed' });
+  logger.warn({ connection, unit: unit.unit, code: error.code, error }, 'backfill failed');
+  const text = `${error.code}: ${error.message}`;
+  if (error.verdict === 'never') {
+    await endUnit(store.query, unit, clock.now(), text);
+    return PACE;
+  }
+  const longest = error.verdict === 'retry' ? LONGEST_RETRY : LONGEST_WAIT;
+  const pause = limit > 0 ? limit : backoff(random, unit.attempts, FIRST_RETRY, longest);
+  await postponeBackfill(store.query, unit, { error: text, notBefore: clock.now() + pause });
+  // Another unit may be read meanwhile.
+  return PACE;
+}

@@ -1,0 +1,179 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { VerifiedRequest } from '../connectors/connector.ts';
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import type { Server } from '../http/server.ts';
+import type { Clock } from '../lib/clock.ts';
+import { sha256Of } from '../lib/digest.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Meter } from '../lib/meter.ts';
+import type { DeliverySource } from '../model/delivery.ts';
+import type { Appended } from '../store/append-deliveries.ts';
+import { packAside } from '../store/bodies.ts';
+import type { ActiveConnection } from './active-connection.ts';
+import type { Collector } from './collector.ts';
+import { createQuietWarnings } from './quiet-warnings.ts';
+
+/** Where the webhooks of one connection go. */
+export interface Receiver {
+  readonly active: Pick<ActiveConnection, 'name' | 'secrets'> & {
+    readonly connector: Pick<ActiveConnection['connector'], 'largestDelivery' | 'verify' | 'accepted'>;
+  };
+  /** `webhook` unless told. */
+  readonly source?: DeliverySource;
+  readonly collector: Collector;
+  readonly meter: Meter;
+  readonly logger: Logger;
+}
+
+export interface WebhookDeps {
+  /** Undefined where there is no such workspace or connection. Called for each request. */
+  readonly find: (workspace: string, connection: string) => Receiver | undefined;
+  /** Whether it is configured and did not start: its senders are asked to repeat. */
+  readonly isBroken: (workspace: string) => boolean;
+  readonly clock: Clock;
+  /** The largest `largestDelivery` of all connectors, bytes. */
+  readonly largestDelivery: number;
+}
+
+type Path = { Params: { workspace: string; connection: string } };
+type Head = { readonly params: Path['Params']; readonly headers: IncomingHttpHeaders };
+
+const ROUTE = '/webhooks/:workspace/:connection';
+const JSON_TYPE = 'application/json; charset=utf-8';
+/** Seconds that a sender is told to wait where the error names no time. */
+const RETRY_AFTER = 30;
+
+/**
+ * `POST /webhooks/:workspace/:connection`: verify over the raw bytes, append, answer. No payload is read here.
+ *
+ * 202 `{"delivery":"new"|"repeated"|"revived"}` once the delivery is durable, whatever its body says (200 for a vendor that
+ * takes nothing else for success); 401 `{"error":"signature_missing"|"signature_mismatch"}`, the first also where no secret is
+ * configured, and 400 where a signed request does not name its event or id: nothing is stored; 404 for what is not configured;
+ * 413; 415 for a compressed body; 503 with `Retry-After` where the delivery could not be stored, or the workspace did not start.
+ * Where more comes in than can be held or looked at, the worst address is refused first: 429 with `Retry-After` where it is one
+ * that keeps failing, else 503.
+ */
+export function webhookRoutes(server: Server, deps: WebhookDeps): void {
+  const warn = createQuietWarnings(deps.clock);
+  const receiverOf = ({ workspace, connection }: Path['Params']) => deps.find(workspace, connection);
+  const refuse = (receiver: Receiver, address: string, error: string) => {
+    server.traffic.failed(address);
+    const connection = receiver.active.name;
+    receiver.meter.count('deliveries_total', { connection, outcome: 'refused' });
+    warn(receiver.logger, `${connection} ${error}`, { connection, code: error, address });
+  };
+
+  const refusalOfHead = ({ params, headers }: Head): readonly [status: number, error: string] | undefined => {
+    const receiver = receiverOf(params);
+    if (!receiver) return deps.isBroken(params.workspace) ? [503, 'workspace_unavailable'] : [404, 'not_found'];
+    if (receiver.active.secrets.length === 0) return [401, 'signature_missing'];
+    if (headers['content-encoding']) return [415, 'refused'];
+    const length = Number(headers['content-length'] ?? 0);
+    return length > receiver.active.connector.largestDelivery ? [413, 'payload_too_large'] : undefined;
+  };
+
+  server.post<Path>(ROUTE, {
+    config: { door: 'webhook' },
+    bodyLimit: deps.largestDelivery,
+    // Everything that can be refused before the body is read.
+    onRequest: (request, reply, goOn) => {
+      reply.type(JSON_TYPE);
+      const refusal = refusalOfHead(request);
+      if (!refusal) return goOn();
+      const [status, error] = refusal;
+      if (status === 503) reply.header('retry-after', RETRY_AFTER);
+      reply.code(status).send(errorBody(error));
+    },
+    errorHandler: (thrown, _request, reply) => {
+      const status = (thrown as { statusCode?: number }).statusCode ?? 500;
+      if (status === 429 || status === 503) reply.header('retry-after', RETRY_AFTER);
+      reply
+        .code(status)
+        .type(JSON_TYPE)
+        .send(errorBody(CODE_OF_STATUS[status] ?? 'refused'));
+    },
+    handler: async (request, reply) => {
+      const receiver = receiverOf(request.params);
+      if (!receiver) return reply.code(404).send(errorBody('not_found'));
+      const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+      // Known only here where the sender named no length.
+      if (body.length > receiver.active.connector.largestDelivery)
+        return reply.code(413).send(errorBody('payload_too_large'));
+      const turn = server.traffic.turn(request.ip, body.length);
+      if (turn) await turn;
+      const verified = await verify(receiver, { headers: request.headers, body }, deps.clock.now());
+      if (verified.error) {
+        refuse(receiver, request.ip, verified.error.code);
+        return reply.code(statusOf(verified.error)).send(errorBody(verified.error.code));
+      }
+      const appended = await append(receiver, verified, body);
+      const { accepted = 202 } = receiver.active.connector;
+      if (typeof appended === 'string') return reply.code(accepted).send(ACCEPTED[appended]);
+      return reply.code(503).header('retry-after', retryAfter(appended)).send(errorBody(appended.code));
+    },
+  });
+  server.route({
+    method: ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+    url: ROUTE,
+    config: { door: 'webhook' },
+    handler: (_request, reply) => reply.code(405).header('allow', 'POST').type(JSON_TYPE).send(errorBody('refused')),
+  });
+}
+
+const CODE_OF_STATUS: Readonly<Record<number, string>> = { 413: 'payload_too_large', 500: 'internal' };
+
+const ACCEPTED: Readonly<Record<Appended, string>> = {
+  new: '{"delivery":"new"}',
+  repeated: '{"delivery":"repeated"}',
+  revived: '{"delivery":"revived"}',
+};
+
+function statusOf({ code }: SyncError): number {
+  if (code === 'internal') return 500;
+  return code.startsWith('signature_') ? 401 : 400;
+}
+
+function errorBody(error: string): string {
+  return JSON.stringify({ error });
+}
+
+function retryAfter(error: SyncError): number {
+  return error.retryAfter === undefined ? RETRY_AFTER : Math.max(1, Math.ceil(error.retryAfter / 1000));
+}
+
+type Verification = (VerifiedRequest & { readonly error?: undefined }) | { readonly error: SyncError };
+
+/** Fails closed: whatever `verify` throws is a refusal. */
+async function verify(
+  { active }: Receiver,
+  request: Parameters<ActiveConnection['connector']['verify']>[0],
+  now: number,
+): Promise<Verification> {
+  try {
+    return await active.connector.verify(request, active.secrets, now);
+  } catch (error) {
+    return { error: asSyncError(error) };
+  }
+}
+
+/** What became of the delivery, or why it could not be stored. */
+async function append(
+  { active, source = 'webhook', collector, meter, logger }: Receiver,
+  verified: VerifiedRequest,
+  body: Buffer,
+): Promise<Appended | SyncError> {
+  const key = verified.deliveryId ?? (await sha256Of(body));
+  const connection = active.name;
+  try {
+    const packed = await packAside(body);
+    const appended = await collector.append({ connection, key, source, event: verified.event, body, packed });
+    meter.count('deliveries_total', { connection, outcome: appended });
+    logger.debug({ delivery: key, connection, event: verified.event, bytes: body.length }, 'delivery accepted');
+    return appended;
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    meter.count('deliveries_total', { connection, outcome: 'failed' });
+    logger.error({ delivery: key, connection, code: error.code, error }, 'delivery not stored');
+    return error;
+  }
+}

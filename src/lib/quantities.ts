@@ -1,0 +1,33 @@
+const UNITS = [
+  ['day', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+] as const;
+
+/** `2 days`, `3 h`, `12 min`, `5 s`: one unit is enough for a glance. */
+export function duration(ms: number): string {
+  for (const [unit, size] of UNITS) {
+    const count = Math.floor(ms / size);
+    if (count > 0) return unit === 'day' && count > 1 ? `${count} days` : `${count} ${unit}`;
+  }
+  return '0 s';
+}
+
+/** `1,234`. Small numbers, which are most, need no language. */
+export function count(value: number): string {
+  return Math.abs(value) < 1_000 && Number.isInteger(value) ? String(value) : NUMBERS.format(value);
+}
+
+const NUMBERS = new Intl.NumberFormat('en');
+
+/** `1 change`, `2 changes`. */
+export function counted(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+}
+
+export function bytes(value: number): string {
+  if (value < 1_000_000) return `${Math.ceil(value / 1_000)} kB`;
+  if (value < 1_000_000_000) return `${(value / 1_000_000).toFixed(1)} MB`;
+  return `${(value / 1_000_000_000).toFixed(1)} GB`;
+}

@@ -1,0 +1,82 @@
+import type { Partition } from '../daemon/partition.ts';
+import { SyncError } from '../errors/sync-error.ts';
+import type { Clock } from '../lib/clock.ts';
+import { askBackfill, type BackfillStatus, readBackfills, stopBackfill } from '../store/backfills.ts';
+import { countBackfilled } from '../store/outbox-rows.ts';
+import { type Admission, admissionOf } from './quota.ts';
+import { unknownName } from './unknown-name.ts';
+
+/**
+ * reading  pages are read; nothing may have been sent yet
+ * sending  all pages are read; their items are being processed and sent
+ * done     nothing is left, except what needs approval
+ */
+export type BackfillState = 'reading' | 'sending' | 'done';
+
+export interface BackfillProgress extends BackfillStatus {
+  readonly state: BackfillState;
+  /** When this was put together. */
+  readonly at: number;
+  /** Pages that wait to be processed, and changes of all backfills of this workspace that wait to be sent. */
+  readonly pending: number;
+  readonly changes: number;
+  /**
+   * Requests that are still to come as far as can be said, when the last of them can go beside live work as it is at
+   * present, and why it will not go faster. Null while nobody knows how many items there are.
+   */
+  readonly forecast: Admission | null;
+}
+
+/** `running`: there was one already, which goes on as it was asked for. */
+export type AskedBackfill = { readonly outcome: 'started' | 'running'; readonly progress: BackfillProgress };
+
+/** Throws `usage` where there is no such connection, or its vendor has no backfill. */
+export async function startBackfill(
+  partition: Partition,
+  { connection, since }: { readonly connection: string; readonly since: string | null },
+  clock: Clock,
+): Promise<AskedBackfill> {
+  checkConnection(partition, connection);
+  const now = clock.now();
+  const started = await partition.store.commit((transaction) => askBackfill(transaction, { connection, since, now }));
+  partition.wakeBackfills();
+  const progress = await backfillProgress(partition, connection, clock);
+  if (progress === null) throw new SyncError('internal', 'the backfill was not stored');
+  return { outcome: started ? 'started' : 'running', progress };
+}
+
+function checkConnection({ connections }: Partition, name: string): void {
+  const found = connections.find((each) => each.name === name);
+  const names = connections.map((each) => each.name);
+  if (!found) throw unknownName('connection', name, names);
+  if (!found.connection.history) throw new SyncError('usage', `${found.connector.title} offers no backfill`);
+}
+
+/** The items that it read so far stay, and are sent. @returns whether one was running */
+export async function endBackfill(partition: Partition, connection: string): Promise<boolean> {
+  checkConnection(partition, connection);
+  return partition.store.commit((transaction) => stopBackfill(transaction, connection));
+}
+
+/** The one that runs, else the last one; null where there never was one, or it was stopped. */
+export async function backfillProgress(
+  partition: Partition,
+  connection: string,
+  clock: Clock,
+): Promise<BackfillProgress | null> {
+  const { store, throttle, config } = partition;
+  const [status] = await readBackfills(store.query, connection);
+  if (!status) return null;
+  const { pending, changes } = await countBackfilled(store.query);
+  const mirrors = config.connections.some(({ name, mirror }) => name === connection && mirror === 'record');
+  // One request for each item that is mirrored; those that are known already cost none.
+  const toCome = status.total === null ? null : Math.max(0, status.total - status.items) * (mirrors ? 1 : 0);
+  const requests = toCome === null ? null : toCome + changes;
+  const forecast = requests === null ? null : admissionOf(throttle, clock, requests);
+  return { ...status, state: stateOf(status, pending + changes), at: clock.now(), pending, changes, forecast };
+}
+
+function stateOf({ finishedAt }: BackfillStatus, left: number): BackfillState {
+  if (finishedAt === null) return 'reading';
+  return left > 0 ? 'sending' : 'done';
+}

@@ -1,0 +1,187 @@
+import type { ConnectionActivity, StoredStatus } from '../store/stored-status.ts';
+import { type Judgement, judge, type Verdict, worst } from './verdict.ts';
+
+/**
+ * What the daemon says about itself: plain JSON, served at `/status.json` and shown by the status page and by
+ * `worksync status`. All times are epoch milliseconds.
+ */
+export interface Status {
+  readonly version: string;
+  readonly startedAt: number;
+  /** When this was put together. */
+  readonly at: number;
+  /** Whether this process can store webhooks, and if not, why: component → `ok`, or a reason code. */
+  readonly ready: boolean;
+  readonly components: Readonly<Record<string, string>>;
+  /** The worst of all workspaces; blocked while the process is not ready. */
+  readonly verdict: Verdict;
+  /** Why the configuration could not be reloaded: the last good one stays in use. */
+  readonly configFault: Failure | null;
+  /** Size of the database. */
+  readonly databaseBytes: number;
+  readonly workspaces: readonly WorkspaceStatus[];
+  /** Workspaces without a status: they did not open, or their rows cannot be read. */
+  readonly broken: readonly BrokenWorkspace[];
+}
+
+export interface BrokenWorkspace extends Failure {
+  readonly name: string;
+}
+
+/** Code, words and remedy. */
+interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string;
+}
+
+/**
+ * running  requests are sent as changes come due
+ * waiting  nothing is sent before `until`: the quota is used up, or the workspace or a person asked for a pause
+ * halted   nothing is sent until someone acts: see `hint`
+ */
+export type WorkspaceState =
+  | { readonly kind: 'running' }
+  | { readonly kind: 'waiting'; readonly until: number; readonly reason: string }
+  | { readonly kind: 'halted'; readonly code: string; readonly message: string; readonly hint: string };
+
+/** One sliding window. `null` where the limit is lifted. */
+export interface WindowStatus {
+  /** Milliseconds. */
+  readonly window: number;
+  readonly cap: number | null;
+  readonly used: number;
+  readonly usedByBackground: number;
+  /** Requests that the background lanes may have in this window at the present share. */
+  readonly backgroundLimit: number | null;
+}
+
+/** The throttle's snapshot fits it. */
+export interface QuotaStatus {
+  readonly long: WindowStatus;
+  readonly burst: WindowStatus;
+  readonly configuredShare: number | 'auto';
+  readonly effectiveShare: number;
+  /** What the share grows back to after a refusal. */
+  readonly ceiling: number;
+  /** Refused lately, and let in again one request at a time. */
+  readonly limited: boolean;
+  readonly paused: { readonly until: number; readonly reason: string } | null;
+  readonly inFlight: number;
+  /** When a background request can be sent next; null: only after an answer has come. */
+  readonly nextSlotAt: number | null;
+}
+
+/** A connection as it is configured. */
+export interface ConfiguredConnection {
+  readonly name: string;
+  readonly connector: string;
+  /** Path that its webhooks go to; null where it has no secret and so takes none. */
+  readonly webhookPath: string | null;
+  /** How it polls, for people: `every 5 minutes`; null where it does not. */
+  readonly schedule: string | null;
+  /** Its webhooks at the vendor; null if they are not checked. */
+  readonly hooks: HookStatus | null;
+  /** Names in its configuration whose target was renamed or replaced. */
+  readonly names: readonly NameStatus[];
+}
+
+/** A repository, project or team that the configuration names. */
+interface NameStatus {
+  readonly name: string;
+  /** The vendor's id of what is followed. */
+  readonly id: string;
+  /** What that is called now. */
+  readonly called: string;
+  /** Another id that the name leads to: nothing is taken from it (`scope_rebound`). Null where it leads to nothing else. */
+  readonly elsewhere: string | null;
+}
+
+/** What intake's watch reports fits it. */
+interface HookStatus {
+  /** When they were last checked. */
+  readonly at: number | null;
+  /** Those that send nothing, though they should. */
+  readonly silent: readonly {
+    readonly subject: string;
+    readonly state: string;
+    readonly message: string;
+    readonly hint?: string;
+  }[];
+  /** `code: message` of the last check, and of the last request for redelivery. */
+  readonly failure: string | null;
+  readonly redeliveryFailure: string | null;
+}
+
+export interface ConnectionStatus extends ConfiguredConnection, Omit<ConnectionActivity, 'connection'> {}
+
+export interface WorkspaceStatus extends Omit<StoredStatus, 'connections'>, Judgement {
+  readonly name: string;
+  /** Base address of its API. */
+  readonly address: string;
+  readonly state: WorkspaceState;
+  readonly quota: QuotaStatus;
+  readonly connections: readonly ConnectionStatus[];
+}
+
+export interface WorkspaceParts {
+  readonly name: string;
+  readonly address: string;
+  readonly connections: readonly ConfiguredConnection[];
+  readonly stored: StoredStatus;
+  readonly quota: QuotaStatus;
+  /** What is wrong with its present configuration, if it runs with an earlier one. */
+  readonly rejected?: string | null;
+  /** Why nothing is sent or stored, where that is so. */
+  readonly halt?: Failure;
+  readonly now: number;
+}
+
+const IDLE: Omit<ConnectionActivity, 'connection'> = {
+  lastDeliveryAt: null,
+  units: 0,
+  walking: 0,
+  lastPollAt: null,
+  failingUnits: 0,
+  failure: null,
+  fetches: 0,
+  lastSweepAt: null,
+  missingUnits: [],
+};
+
+/** Puts the parts of one workspace together. What the database knows of connections no longer configured is left out. */
+export function describeWorkspace(parts: WorkspaceParts): WorkspaceStatus {
+  const { name, address, quota, stored } = parts;
+  const activity = new Map(stored.connections.map(({ connection, ...rest }) => [connection, rest]));
+  const connections = parts.connections.map((each) => ({ ...each, ...(activity.get(each.name) ?? IDLE) }));
+  return {
+    ...stored,
+    name,
+    address,
+    quota,
+    state: stateOf(parts),
+    connections,
+    ...judge({ ...stored, connections, halt: parts.halt ?? null, rejected: parts.rejected ?? null }),
+  };
+}
+
+/** Of all workspaces together. A process that cannot store webhooks blocks them all. */
+export function verdictOf({ ready, configFault, workspaces, broken }: Omit<Status, 'verdict'>): Verdict {
+  return worst([
+    ...workspaces.map(({ verdict }) => verdict),
+    ...(ready && broken.length === 0 ? [] : ['blocked' as const]),
+    ...(configFault === null ? [] : ['degraded' as const]),
+  ]);
+}
+
+/** A slot that is due within this time is no news: a burst passes through the short window like that all day. */
+const WORTH_SAYING = 2_000;
+
+function stateOf({ halt, quota, stored, now }: WorkspaceParts): WorkspaceState {
+  if (halt) return { kind: 'halted', code: halt.code, message: halt.message, hint: halt.hint };
+  if (quota.paused && quota.paused.until > now) return { kind: 'waiting', ...quota.paused };
+  const waits = stored.changes.byState.pending > 0 && quota.nextSlotAt !== null;
+  if (waits && quota.nextSlotAt > now + WORTH_SAYING)
+    return { kind: 'waiting', until: quota.nextSlotAt, reason: 'quota used up' };
+  return { kind: 'running' };
+}

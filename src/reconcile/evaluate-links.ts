@@ -1,0 +1,123 @@
+import { entity } from '../model/change.ts';
+import type { Item } from '../model/item.ts';
+import type { LinkReason } from '../model/link.ts';
+import { existingTasks, taskOfSource } from '../store/cached-tasks.ts';
+import {
+  blankEntity,
+  type EntityRow,
+  findEntity,
+  forgetEntity,
+  json,
+  linksOfItem,
+  saveEntity,
+} from '../store/entities.ts';
+import { dropDifference, findChange, findChanges } from '../store/outbox-rows.ts';
+import type { Scope } from '../store/workspace-scope.ts';
+import { addChange, setDifference, type Work } from './changes.ts';
+import { desiredLink } from './desired.ts';
+import { type KnownRecord, recordEntity } from './evaluate-record.ts';
+
+/** A link as it is known: an absent `externalId` means that nobody has looked at who made it. */
+export interface KnownLink {
+  readonly url?: string;
+  readonly externalId?: string | null;
+}
+
+/** Brings the links of an item to those that its text, and the tasks that were made for it, ask for. */
+export async function evaluateLinks(
+  work: Work,
+  wanted: ReadonlyMap<string, LinkReason>,
+  record: KnownRecord | undefined,
+): Promise<void> {
+  const { query, item } = work;
+  const rows = new Map((await linksOfItem(query, item.key)).map((row) => [row.task_id as string, row]));
+  for (const taskId of record?.taskIds ?? []) {
+    // Links that nobody wants of us were made by hand, or before our database was lost: they stay as they are.
+    if (wanted.has(taskId) && !rows.has(taskId)) rows.set(taskId, unexplained(item, taskId, work.moment.now));
+  }
+  const names = [...wanted.keys(), ...rows.keys()].map((taskId) => entity.link(item.key, taskId));
+  await findChanges(query, names);
+  for (const [taskId, reason] of wanted) {
+    const name = entity.link(item.key, taskId);
+    const row = rows.get(taskId) ?? blankEntity(name, 'link', { item_key: item.key, task_id: taskId });
+    await wantLink(work, row, reason);
+    rows.delete(taskId);
+  }
+  for (const row of rows.values()) await unwantLink(work, row);
+}
+
+/** The tasks of an item: those that it is linked to, or is to be, and the one that was created for it. */
+export async function standingTasks(query: Scope, itemKey: string): Promise<string[]> {
+  const rows = await linksOfItem(query, itemKey);
+  const removed = new Set(rows.filter(({ hand }) => hand === 'removed').map(({ task_id }) => task_id));
+  const linked = rows.filter(({ desired, known }) => desired !== null || known !== null);
+  const made = await madeTask(query, itemKey);
+  const ids = [...linked.map(({ task_id }) => task_id as string), ...(made === undefined ? [] : [made])];
+  const existing = await existingTasks(query, ids);
+  return [...existing].filter((taskId) => !removed.has(taskId)).sort();
+}
+
+/** The task that was made for an item, by us or by whoever had its key for a source. */
+export async function madeTask(query: Scope, itemKey: string): Promise<string | undefined> {
+  const row = await findEntity(query, entity.task(itemKey));
+  return row?.remote_id ?? (await taskOfSource(query, itemKey))?.taskId;
+}
+
+/** The workspace says that the link exists, and we do not know who made it. */
+function unexplained(item: Item, taskId: string, now: number): EntityRow {
+  const known = JSON.stringify({ url: item.url } satisfies KnownLink);
+  const ids = { item_key: item.key, task_id: taskId, known, known_at: now };
+  return blankEntity(entity.link(item.key, taskId), 'link', ids);
+}
+
+async function wantLink(work: Work, row: EntityRow, reason: LinkReason): Promise<void> {
+  const link = desiredLink(work.item);
+  if (link === undefined) return;
+  const next = JSON.stringify({ ...link, reason });
+  await saveEntity(work.query, { ...row, desired: next });
+  // A link that a person took away is not added again while the text goes on naming the task.
+  const differs = row.known === null && row.hand !== 'removed';
+  const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
+  await setDifference(work, target, { differs, renewed: row.desired !== next, effect: 'creation' });
+}
+
+async function unwantLink(work: Work, row: EntityRow): Promise<void> {
+  const { query } = work;
+  if (row.known === null) return abandonLink(work, row);
+  await saveEntity(query, { ...row, desired: null });
+  if (row.hand === 'manual') return dropDifference(query, row.entity);
+  const { externalId } = json<KnownLink>(row.known) ?? {};
+  if (externalId !== undefined && row.remote_id !== null) {
+    const renewed = row.desired !== null;
+    const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
+    return setDifference(work, target, { differs: true, renewed, effect: 'removal' });
+  }
+  // Who made it, and under which id, only the task's links can tell; the answer brings us back here.
+  const target = { name: entity.readLinks(row.task_id as string), kind: 'read', lane: 'link' } as const;
+  await addChange(work, target, { renewed: true, effect: 'removal' });
+}
+
+/** The workspace is known to have nothing, unless a request is in flight: then its answer decides. */
+async function abandonLink(work: Work, row: EntityRow): Promise<void> {
+  const { query } = work;
+  const change = await findChange(query, row.entity);
+  // A request that stands in the row is in flight or with unknown outcome.
+  if (change === undefined || change.sent === null) {
+    await dropDifference(query, row.entity);
+    await forgetEntity(query, row.entity);
+    return strikeTask(work, row.task_id as string);
+  }
+  await saveEntity(query, { ...row, desired: null });
+  const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
+  await addChange(work, target, { renewed: row.desired !== null, effect: 'removal' });
+}
+
+/** The record's list of tasks is older than what the link's own row said: named anew, the task is to be linked anew. */
+async function strikeTask({ query, item, source }: Work, taskId: string): Promise<void> {
+  if (item.kind !== 'pull_request') return;
+  const row = await findEntity(query, recordEntity(item, source));
+  const known = json<KnownRecord>(row?.known ?? null);
+  if (!row || !known?.taskIds?.includes(taskId)) return;
+  const taskIds = known.taskIds.filter((id) => id !== taskId);
+  await saveEntity(query, { ...row, known: JSON.stringify({ ...known, taskIds }) });
+}

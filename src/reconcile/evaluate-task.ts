@@ -1,0 +1,39 @@
+import { entity } from '../model/change.ts';
+import type { WorkItem } from '../model/item.ts';
+import { blankEntity, findEntity, forgetEntity, saveEntity } from '../store/entities.ts';
+import { triageSince } from '../store/meta.ts';
+import { dropDifference, findChange } from '../store/outbox-rows.ts';
+import { addChange, type Work } from './changes.ts';
+import type { TriageDecision } from './triage.ts';
+
+/**
+ * Whether a work item is to become a task. A task is written once, at its creation: whatever becomes of the item or of
+ * the task later, no other is made.
+ */
+export async function evaluateTask(work: Work, item: WorkItem, standing: readonly string[]): Promise<void> {
+  const { query } = work;
+  const name = entity.task(item.key);
+  const present = await findEntity(query, name);
+  if (present?.known != null) return;
+  if (!work.rules.triage.isOn && present === undefined) return;
+  // A request that stands in the row is in flight or with unknown outcome: its answer, or a list, decides.
+  const isOpen = present !== undefined && (await findChange(query, name))?.sent != null;
+  const row = present ?? blankEntity(name, 'task', { item_key: item.key });
+  const decision = await decideTask(work, item);
+  const isWanted = decision.outcome === 'create' && standing.length === 0;
+  if (!isWanted && !isOpen) {
+    await dropDifference(query, name);
+    return forgetEntity(query, name);
+  }
+  const next = isWanted ? JSON.stringify(decision.task) : null;
+  await saveEntity(query, { ...row, desired: next });
+  if (!isWanted) return;
+  const target = { name, kind: 'task', lane: 'triage' } as const;
+  await addChange(work, target, { renewed: row.desired !== next, effect: 'creation' });
+}
+
+/** What the rules say, whether or not it was carried out. */
+export async function decideTask({ query, source, rules, moment }: Work, item: WorkItem): Promise<TriageDecision> {
+  const since = await triageSince(query, source.connection);
+  return rules.triage.decide(item, source.connection, since ?? moment.now);
+}

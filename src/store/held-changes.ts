@@ -1,0 +1,133 @@
+import { SyncError } from '../errors/sync-error.ts';
+import { piecesOf } from '../lib/pieces.ts';
+import type { Effect } from '../model/change.ts';
+import { type Counts, readCounts, sumOf } from './counts.ts';
+import type { Store } from './database.ts';
+import { AT_ONCE, changeInPieces, changeNamed } from './in-pieces.ts';
+import type { Scope } from './workspace-scope.ts';
+
+/** Changes of one effect that wait together; what a person confirmed is not among them. */
+export interface GuardTally {
+  /** Writes on which the guard has not decided yet. */
+  readonly fresh: number;
+  /** Those that passed and are not settled yet, those that are held, and reads that lead to such writes. */
+  readonly ahead: number;
+}
+
+export async function guardTally(query: Scope): Promise<Record<Effect, GuardTally>> {
+  const { changes } = await readCounts(query);
+  const isRefused = ({ state, guard }: Change) => state === 'held' && guard !== 'held';
+  const waiting = changes.filter((each) => each.guard !== 'confirmed' && !isRefused(each));
+  const isFresh = ({ state, guard, kind }: Change) => state === 'pending' && guard === null && kind !== 'read';
+  const tally = (effect: Effect): GuardTally => {
+    const own = waiting.filter((each) => each.effect === effect);
+    const fresh = sumOf(own, isFresh);
+    return { fresh, ahead: sumOf(own) - fresh };
+  };
+  return { removal: tally('removal'), creation: tally('creation'), repair: tally('repair') };
+}
+
+type Change = Counts['changes'][number];
+
+/** Decides on the fresh ones: holds this many of them, the latest, and lets the others pass. */
+export async function decideFresh(query: Scope, effect: Effect, hold: number, error: string): Promise<void> {
+  const fresh = query
+    .selectFrom('outbox')
+    .select('entity')
+    .where('effect', '=', effect)
+    .where('state', '=', 'pending')
+    .where('guard', 'is', null)
+    .where('kind', '!=', 'read');
+  const latest = fresh.orderBy('due', 'desc').orderBy('entity', 'desc').limit(hold);
+  const held = { state: 'held', guard: 'held', error } as const;
+  if (hold > 0) await query.updateTable('outbox').set(held).where('entity', 'in', latest).execute();
+  await query.updateTable('outbox').set({ guard: 'passed' }).where('entity', 'in', fresh).execute();
+}
+
+/** Why a change is held: the guard held it as one of many, or the workspace refused it. */
+export type HeldClass = (typeof HELD_CLASSES)[number];
+export const HELD_CLASSES = ['removals', 'creations', 'repairs', 'refused'] as const;
+
+const EFFECT_OF = { removals: 'removal', creations: 'creation', repairs: 'repair' } as const;
+
+interface HeldChange {
+  readonly entity: string;
+  /** When the difference appeared, epoch milliseconds. */
+  readonly since: number;
+  /** Code and message. */
+  readonly error: string | null;
+}
+
+export type HeldChanges = Readonly<
+  Record<HeldClass, { readonly count: number; readonly samples: readonly HeldChange[] }>
+>;
+
+/** The changes that are held, by class: how many, and those that waited longest. */
+export async function heldChanges(query: Scope, samples: number): Promise<HeldChanges> {
+  const read = async (which: HeldClass) => {
+    const counted = await heldOf(query, which)
+      .select((build) => build.fn.countAll<number>().as('count'))
+      .executeTakeFirstOrThrow();
+    const first = heldOf(query, which).select(['entity', 'since', 'error']).orderBy('due').orderBy('entity');
+    return { count: counted.count, samples: await first.limit(samples).execute() };
+  };
+  return {
+    removals: await read('removals'),
+    creations: await read('creations'),
+    repairs: await read('repairs'),
+    refused: await read('refused'),
+  };
+}
+
+function heldOf(query: Scope, which: HeldClass) {
+  const held = query.selectFrom('outbox').where('state', '=', 'held');
+  if (which === 'refused') return held.where(({ or, eb }) => or([eb('guard', 'is', null), eb('guard', '!=', 'held')]));
+  return held.where('guard', '=', 'held').where('effect', '=', EFFECT_OF[which]);
+}
+
+function namesOfHeld(query: Scope, which: HeldClass, most: number) {
+  return heldOf(query, which).select('entity').limit(most);
+}
+
+/**
+ * Releases held changes; those that are named, or those of these classes.
+ *
+ * @returns how many; throws `not_found`, and releases nothing, where one that is named is not held
+ */
+export async function releaseHeld(
+  store: Pick<Store, 'query' | 'commit'>,
+  wish: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] },
+): Promise<number> {
+  const { classes = [], entities = [] } = wish;
+  await refuseUnheld(store, entities);
+  let released = 0;
+  for (const which of classes)
+    released += await changeInPieces(store, (query, most) => release(query, namesOfHeld(query, which, most)));
+  return released + (await changeNamed(store, entities, release));
+}
+
+/** Throws `not_found` where one of them is not held. */
+async function refuseUnheld({ query }: Pick<Store, 'query'>, entities: readonly string[]): Promise<void> {
+  const held = new Set<string>();
+  for (const some of piecesOf(entities, AT_ONCE)) {
+    const named = query.selectFrom('outbox').select('entity').where('state', '=', 'held').where('entity', 'in', some);
+    for (const { entity } of await named.execute()) held.add(entity);
+  }
+  const unheld = entities.filter((entity) => !held.has(entity));
+  const [first] = unheld;
+  if (first === undefined) return;
+  const more = unheld.length > 1 ? `, and ${unheld.length - 1} more of those named` : '';
+  const hint = 'Copy the names that "worksync held" shows. Nothing was released.';
+  throw new SyncError('not_found', `no change of ${first} is held${more}`, { hint });
+}
+
+async function release(query: Scope, entities: readonly string[] | ReturnType<typeof namesOfHeld>): Promise<number> {
+  const anew = { state: 'pending', guard: 'confirmed', error: null, attempts: 0, not_before: 0 } as const;
+  const { numUpdatedRows } = await query
+    .updateTable('outbox')
+    .set(anew)
+    .where('state', '=', 'held')
+    .where('entity', 'in', entities)
+    .executeTakeFirstOrThrow();
+  return Number(numUpdatedRows);
+}

@@ -1,0 +1,192 @@
+import type { Updateable } from 'kysely';
+import { piecesOf } from '../lib/pieces.ts';
+import type { Effect } from '../model/change.ts';
+import { readCounts, sumOf } from './counts.ts';
+import { AT_ONCE } from './in-pieces.ts';
+import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
+import type { KeptRow } from './kept-tables.ts';
+import type { Tables } from './tables.ts';
+import type { Scope } from './workspace-scope.ts';
+
+export type OutboxRow = KeptRow<'outbox'>;
+export type OutboxUpdate = Updateable<Tables['outbox']>;
+
+/** A delivery that waits for a change: for lag, and to follow one delivery through the log. */
+export interface Waiting {
+  readonly id: number;
+  /** When it was received, epoch milliseconds. */
+  readonly at: number;
+}
+
+export interface Difference {
+  readonly entity: string;
+  readonly kind: OutboxRow['kind'];
+  readonly lane: OutboxRow['lane'];
+  /** When the first unsent difference came in. */
+  readonly since: number;
+  readonly due: number;
+  /** What would be sent has changed: that may push a change back which waits, to so much after its first event, milliseconds. */
+  readonly longest?: number;
+  readonly weight: number;
+  readonly notBefore?: number;
+  /** What would be sent is no longer what it was: then a held change gets a new chance. */
+  readonly renewed?: boolean;
+  readonly effect?: Effect | null;
+  /** A person asked for it: the mass-change guard does not count it. */
+  readonly confirmed?: boolean;
+  /** Empty where no delivery brought it that anybody waits for. */
+  readonly waiting: readonly Waiting[];
+}
+
+/** More than this many waiting deliveries of one change are not remembered one by one. */
+const MOST_WAITING = 100;
+
+export async function findChange(query: Scope, entity: string): Promise<OutboxRow | undefined> {
+  const [row] = await findChanges(query, [entity]);
+  return row;
+}
+
+/** Those of these entities that differ. */
+export async function findChanges(query: Scope, entities: readonly string[]): Promise<readonly OutboxRow[]> {
+  return rowsWhere(query, 'outbox', 'entity', entities);
+}
+
+/** Whether one of these is to be sent, or was sent with unknown outcome. A held one is not. */
+export async function areUnderWay(query: Scope, entities: readonly string[]): Promise<boolean> {
+  return (await findChanges(query, entities)).some(({ state }) => state !== 'held');
+}
+
+/**
+ * Says that desired and known differ. A change that waits is put off only by what changes it, and not for long; one in flight is
+ * told that it is not the end; a held one gets a new chance where what it would send has changed, and one that the guard holds
+ * also where it is no longer what the guard held it for. A change of a backfill goes to the lane of the live delivery that says
+ * it too.
+ */
+export async function addDifference(query: Scope, difference: Difference): Promise<void> {
+  const present = await findChange(query, difference.entity);
+  await saveRows(query, 'outbox', [present === undefined ? changeOf(difference) : merged(present, difference)]);
+}
+
+function merged(present: OutboxRow, difference: Difference): OutboxRow {
+  // The first ones are kept: a request in flight counts those that it serves from the start.
+  const waiting = JSON.stringify([...readWaiting(present), ...difference.waiting].slice(0, MOST_WAITING));
+  const effect = difference.effect ?? null;
+  const weight = Math.max(present.weight, difference.weight);
+  const lifted = lift(present, difference);
+  const next = { ...present, waiting, effect, weight, ...lifted };
+  if (present.state === 'pending') {
+    const guard = present.effect === effect ? present.guard : freshGuard(difference);
+    return { ...next, due: lifted?.due ?? dueOf(present, difference), guard };
+  }
+  if (present.state !== 'held') return { ...next, next_since: present.next_since ?? difference.since };
+  if (!isRenewed(present, difference)) return next;
+  const { since, due } = difference;
+  const anew = { state: 'pending', since, due, attempts: 0, not_before: 0, error: null } as const;
+  return { ...next, ...anew, guard: freshGuard(difference) };
+}
+
+/** Never later than the patience with it lasts, and never pulled back from where an earlier event has put it. */
+function dueOf(present: OutboxRow, { due, longest, renewed = false }: Difference): number {
+  if (!renewed || longest === undefined) return Math.min(present.due, due);
+  return Math.max(present.due, Math.min(present.since + longest, due));
+}
+
+function isRenewed(present: OutboxRow, { renewed = false, effect = null }: Difference): boolean {
+  return renewed || (present.guard === 'held' && present.effect !== effect);
+}
+
+/**
+ * What somebody waits for leaves the lane of backfills, as new as what brought it, and never goes back there. A read that was
+ * requested in another lane has somebody who waits for it.
+ */
+function lift(present: OutboxRow, { kind, lane, waiting, since, due }: Difference) {
+  const isWaitedFor = waiting.length > 0 || (kind === 'read' && lane !== 'backfill');
+  return present.lane === 'backfill' && isWaitedFor ? { lane, since, due } : undefined;
+}
+
+function freshGuard({ confirmed }: Difference): OutboxRow['guard'] {
+  return confirmed ? 'confirmed' : null;
+}
+
+function changeOf(difference: Difference): OutboxRow {
+  const { notBefore, renewed: _, confirmed: __, longest: ___, waiting, effect = null, ...columns } = difference;
+  return {
+    ...columns,
+    effect,
+    guard: freshGuard(difference),
+    not_before: notBefore ?? 0,
+    state: 'pending',
+    waiting: JSON.stringify(waiting),
+    attempts: 0,
+    sent: null,
+    sent_at: null,
+    next_since: null,
+    error: null,
+  };
+}
+
+/** The difference vanished before it was sent. A request in flight, or with unknown outcome, settles its own row. */
+export async function dropDifference(query: Scope, entity: string): Promise<void> {
+  const row = await findChange(query, entity);
+  if (row && row.sent === null && (row.state === 'pending' || row.state === 'held')) await removeChange(query, entity);
+}
+
+/** Requests that wait or are in flight. */
+export async function countWaiting(query: Scope): Promise<{ reads: number; writes: number }> {
+  const { changes } = await readCounts(query);
+  const waiting = changes.filter(({ state }) => state === 'pending' || state === 'sending');
+  const reads = sumOf(waiting, ({ kind }) => kind === 'read');
+  return { reads, writes: sumOf(waiting) - reads };
+}
+
+/** How many wait in each lane, of those in which any does. */
+export async function waitingByLane(query: Scope): Promise<{ lane: OutboxRow['lane']; count: number }[]> {
+  const { changes } = await readCounts(query);
+  const waiting = Map.groupBy(
+    changes.filter(({ state }) => state === 'pending'),
+    ({ lane }) => lane,
+  );
+  return [...waiting].map(([lane, counts]) => ({ lane, count: sumOf(counts) }));
+}
+
+/** Pages of backfills that are not taken over yet, and changes of backfills that are not settled and are not held. */
+export async function countBackfilled(query: Scope): Promise<{ pending: number; changes: number }> {
+  const pages = await query
+    .selectFrom('inbox')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('state', '=', 'pending')
+    .where('source', '=', 'backfill')
+    .executeTakeFirstOrThrow();
+  const { changes } = await readCounts(query);
+  const unsettled = sumOf(changes, ({ state, lane }) => state !== 'held' && lane === 'backfill');
+  return { pending: pages.count, changes: unsettled };
+}
+
+/** A person wants these sent: now, and whatever the mass-change guard says. */
+export async function hurry(query: Scope, entities: readonly string[]): Promise<void> {
+  for (const some of piecesOf(entities, AT_ONCE)) {
+    await query
+      .updateTable('outbox')
+      .set(({ ref }) => ({ state: 'pending', guard: 'confirmed', due: ref('since'), error: null }))
+      .where('entity', 'in', some)
+      .where(({ or, eb }) => or([eb('state', '=', 'pending'), eb('guard', '=', 'held')]))
+      .execute();
+  }
+}
+
+/** Without a look at it. */
+export async function updateChange(query: Scope, entity: string, set: OutboxUpdate): Promise<void> {
+  await query.updateTable('outbox').set(set).where('entity', '=', entity).execute();
+}
+
+export async function saveChange(query: Scope, row: OutboxRow): Promise<void> {
+  await saveRows(query, 'outbox', [row]);
+}
+
+export async function removeChange(query: Scope, entity: string): Promise<void> {
+  await removeRows(query, 'outbox', [{ entity }]);
+}
+
+export function readWaiting(row: Pick<OutboxRow, 'waiting'>): Waiting[] {
+  return JSON.parse(row.waiting) as Waiting[];
+}

@@ -1,0 +1,95 @@
+import type { Scope } from './workspace-scope.ts';
+
+/** An unfinished walk. */
+export interface Walk {
+  /** The page to read next; absent while not even the first one was read. */
+  readonly page?: string;
+  /** Highest time seen on its pages so far: the watermark when the last page is in. */
+  readonly candidate?: string;
+  /** RFC 3339, by our clock. */
+  readonly startedAt: string;
+  /** When its last page came in; its start before that. RFC 3339, by our clock. */
+  readonly readAt: string;
+  /** The validator of its first page, kept until the walk is complete. */
+  readonly etag?: string;
+}
+
+/** Where the polling of one unit stands between two requests. */
+export interface PollState {
+  readonly watermark?: string;
+  readonly walk?: Walk;
+  /** Validator of the first page of the last complete walk. */
+  readonly etag?: string;
+  /** SHA-256 of the last complete walk where that was a single page. */
+  readonly digest?: string;
+}
+
+/** Failures that concern a whole connection, such as a list of units that cannot be read, are kept under this name. */
+export const ALL_UNITS = '*';
+
+export async function loadPollState(query: Scope, connection: string, unit: string): Promise<PollState> {
+  const row = await query
+    .selectFrom('polls')
+    .select(['watermark', 'walk', 'etag', 'digest'])
+    .where('connection', '=', connection)
+    .where('unit', '=', unit)
+    .executeTakeFirst();
+  return {
+    watermark: row?.watermark ?? undefined,
+    walk: row?.walk ? (JSON.parse(row.walk) as Walk) : undefined,
+    etag: row?.etag ?? undefined,
+    digest: row?.digest ?? undefined,
+  };
+}
+
+/** Saves where a walk stands after a page. A page that came in ends an earlier failure; `completedAt` with the last. */
+export async function savePollState(
+  query: Scope,
+  connection: string,
+  unit: string,
+  state: PollState,
+  completedAt?: number,
+): Promise<void> {
+  const row = {
+    watermark: state.watermark ?? null,
+    walk: state.walk ? JSON.stringify(state.walk) : null,
+    etag: state.etag ?? null,
+    digest: state.digest ?? null,
+    error: null,
+    failed_at: null,
+    ...(completedAt === undefined ? {} : { completed_at: completedAt }),
+  };
+  await query
+    .insertInto('polls')
+    .values({ connection, unit, ...row })
+    .onConflict((conflict) => conflict.columns(['workspace', 'connection', 'unit']).doUpdateSet(row))
+    .execute();
+}
+
+/** Records why a poll failed; the position stays as it is. */
+export async function recordPollFailure(
+  query: Scope,
+  connection: string,
+  unit: string,
+  error: string,
+  now: number,
+): Promise<void> {
+  const row = { error, failed_at: now };
+  await query
+    .insertInto('polls')
+    .values({ connection, unit, ...row })
+    .onConflict((conflict) => conflict.columns(['workspace', 'connection', 'unit']).doUpdateSet(row))
+    .execute();
+}
+
+/** Takes back a failure of the whole connection; says nothing where there is none, so that a good cycle costs no write. */
+export async function clearConnectionFailure(query: Scope, connection: string): Promise<void> {
+  const found = await query
+    .selectFrom('polls')
+    .select('unit')
+    .where('connection', '=', connection)
+    .where('unit', '=', ALL_UNITS)
+    .executeTakeFirst();
+  if (!found) return;
+  await query.deleteFrom('polls').where('connection', '=', connection).where('unit', '=', ALL_UNITS).execute();
+}

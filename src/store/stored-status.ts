@@ -1,0 +1,460 @@
+import { sql } from 'kysely';
+import { CODES } from '../errors/codes.ts';
+import type { ChangeState, EntityKind } from '../model/change.ts';
+import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
+import { LANES, type Lane } from '../model/lane.ts';
+import { type BackfillStatus, backfillsOf } from './backfills.ts';
+import { type Counts, countsOf, sumOf } from './counts.ts';
+import { ALL_UNITS } from './poll-states.ts';
+import type { Scope, Sql } from './workspace-scope.ts';
+import { type SweepReports, sweepsOf } from './workspace-sweeps.ts';
+import { type Turn, turnsOf } from './workspace-turn.ts';
+
+/** Rows shown of each list: the page is for a glance, the commands list everything. */
+const SHOWN = 20;
+
+/** Deliveries looked through for the last one of each connection; no index orders them by connection. */
+const LOOKED_THROUGH = 1_000;
+
+const DAY = 24 * 60 * 60 * 1_000;
+
+/** Code and remedy of a failure, as it was stored. */
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string | null;
+}
+
+/** All times are epoch milliseconds. */
+export interface DeliveryRow {
+  readonly id: number;
+  readonly connection: string;
+  readonly source: DeliverySource;
+  readonly event: string;
+  readonly receivedAt: number;
+  readonly state: DeliveryState;
+  readonly reason: string | null;
+}
+
+export interface ChangeRow {
+  readonly entity: string;
+  readonly kind: EntityKind;
+  readonly lane: Lane;
+  readonly state: ChangeState;
+  /** When the difference appeared. */
+  readonly since: number;
+  /** Not tried before. */
+  readonly notBefore: number;
+  readonly attempts: number;
+  readonly failure: Failure | null;
+}
+
+export interface ConnectionActivity {
+  readonly connection: string;
+  /** Among the last 1 000 deliveries of the workspace; null where none is. */
+  readonly lastDeliveryAt: number | null;
+  readonly units: number;
+  /** Units with a walk that has not reached its last page. */
+  readonly walking: number;
+  /** The last walk that was completed. */
+  readonly lastPollAt: number | null;
+  readonly failingUnits: number;
+  /** The latest failure that no success has followed. */
+  readonly failure: (Failure & { readonly unit: string | null; readonly at: number }) | null;
+  /** Objects waiting to be fetched. */
+  readonly fetches: number;
+  /** The last sweep of a unit that reached its end. */
+  readonly lastSweepAt: number | null;
+  /** Units that the provider no longer has, or no longer shows to the credential: their records and links stay. */
+  readonly missingUnits: readonly string[];
+}
+
+export interface GoneItem {
+  readonly key: string;
+  readonly connection: string;
+  /** When worksync detected it. */
+  readonly at: number;
+}
+
+/** How many the workspace should hold, and how many of them wait for a request: the others are synced. */
+interface Tally {
+  readonly total: number;
+  readonly waiting: number;
+}
+
+/** What the database of one workspace says about its work. Plain JSON. */
+export interface StoredStatus {
+  readonly deliveries: {
+    readonly lastReceivedAt: number | null;
+    /** Received in the last 24 hours. */
+    readonly lastDay: number;
+    readonly pending: number;
+    readonly quarantined: number;
+    readonly quarantine: readonly DeliveryRow[];
+    readonly latest: readonly DeliveryRow[];
+  };
+  readonly changes: {
+    readonly byState: Readonly<Record<ChangeState, number>>;
+    /** When the oldest unsent difference of each lane appeared; lanes where none waits are left out. */
+    readonly oldest: Readonly<Partial<Record<Lane, number>>>;
+    /** Changes that need approval, or whose outcome is unknown. */
+    readonly stuck: readonly ChangeRow[];
+    /** Due first. */
+    readonly next: readonly ChangeRow[];
+  };
+  readonly connections: readonly ConnectionActivity[];
+  /** Those that run, and those that ended in the last 24 hours. */
+  readonly backfills: readonly BackfillStatus[];
+  readonly items: number;
+  /** The comparison with the workspace's own lists; and the reads of what no list contains, if there are any. */
+  readonly sweep: SweepReports & { readonly turn: Pick<Turn, 'startedAt' | 'endedAt' | 'read'> | null };
+  /** Items that their provider no longer has, latest first. They write nothing; their links stay. */
+  readonly gone: readonly GoneItem[];
+  readonly tasks: number;
+  readonly pullRequests: Tally;
+  readonly links: Tally;
+}
+
+/** Of one workspace. See `readStatuses`. */
+export async function readStatus({ whole, workspace }: Scope, now: number): Promise<StoredStatus> {
+  const statuses = await readStatuses(whole, [workspace], now);
+  return statuses.get(workspace) as StoredStatus;
+}
+
+/**
+ * Reads what a status shows, cheaply at any size: counts come from indexes, lists are bounded, and no body and no
+ * item is read. The number of statements does not grow with the number of workspaces; what they take does, so that of
+ * thousands some are to be read at a time.
+ *
+ * @param workspaces their numbers
+ * @param now wall clock, epoch milliseconds
+ */
+export async function readStatuses(
+  query: Sql,
+  workspaces: readonly number[],
+  now: number,
+): Promise<ReadonlyMap<number, StoredStatus>> {
+  const counts = await countsOf(query, workspaces);
+  const deliveries = await readDeliveries(query, workspaces, now);
+  const changes = await readChanges(query, workspaces, counts);
+  const connections = await readConnections(query, workspaces, counts);
+  const backfills = await backfillsOf(query, workspaces);
+  const sweeps = await sweepsOf(query, workspaces);
+  const turns = await turnsOf(query, workspaces);
+  const gone = await goneItems(query, workspaces);
+  return new Map(
+    workspaces.map((workspace) => [
+      workspace,
+      {
+        deliveries: deliveries(workspace),
+        changes: changes(workspace),
+        connections: connections(workspace),
+        backfills: backfills(workspace).filter(({ finishedAt }) => finishedAt === null || finishedAt > now - DAY),
+        items: counts(workspace).items,
+        sweep: { ...sweeps(workspace), turn: describeTurn(turns(workspace)) },
+        gone: gone(workspace).map(withoutOwner),
+        tasks: counts(workspace).tasks,
+        pullRequests: tally(counts(workspace), 'pull_request'),
+        links: tally(counts(workspace), 'link'),
+      },
+    ]),
+  );
+}
+
+/** What belongs to one of the workspaces. */
+type Of<Part> = (workspace: number) => Part;
+
+interface Owned {
+  readonly workspace: number;
+}
+
+function rowsOf<Row extends Owned>(rows: readonly Row[]): Of<readonly Row[]> {
+  const byWorkspace = Map.groupBy(rows, (row) => row.workspace);
+  return (workspace) => byWorkspace.get(workspace) ?? [];
+}
+
+function numbersOf(rows: readonly (Owned & { readonly count: number })[]): Of<number> {
+  const counts = new Map(rows.map(({ workspace, count }) => [workspace, count]));
+  return (workspace) => counts.get(workspace) ?? 0;
+}
+
+function describeTurn(turn: Turn | undefined): StoredStatus['sweep']['turn'] {
+  return turn ? { startedAt: turn.startedAt, endedAt: turn.endedAt, read: turn.read } : null;
+}
+
+async function readDeliveries(
+  query: Sql,
+  workspaces: readonly number[],
+  now: number,
+): Promise<Of<StoredStatus['deliveries']>> {
+  const latest = rowsOf(await deliveryRows(query, workspaces, 'latest'));
+  const lastDay = numbersOf(
+    await query
+      .selectFrom('inbox')
+      .select((build) => ['workspace', build.fn.countAll<number>().as('count')])
+      .where('workspace', 'in', workspaces)
+      .where('received_at', '>', now - DAY)
+      .groupBy('workspace')
+      .execute(),
+  );
+  const pending = await countDeliveries(query, workspaces, 'pending');
+  const quarantined = await countDeliveries(query, workspaces, 'quarantined');
+  const quarantine = rowsOf(await deliveryRows(query, workspaces, 'quarantined'));
+  return (workspace) => {
+    const shown = latest(workspace).toSorted((a, b) => b.receivedAt - a.receivedAt || b.id - a.id);
+    return {
+      lastReceivedAt: shown[0]?.receivedAt ?? null,
+      lastDay: lastDay(workspace),
+      pending: pending(workspace),
+      quarantined: quarantined(workspace),
+      quarantine: quarantine(workspace)
+        .toSorted((a, b) => b.id - a.id)
+        .map(withoutOwner),
+      latest: shown.map(withoutOwner),
+    };
+  };
+}
+
+function withoutOwner<Row extends Owned>(row: Row): Omit<Row, 'workspace'> {
+  const { workspace: _workspace, ...rest } = row;
+  return rest;
+}
+
+/**
+ * Of each workspace those that `own` finds by an index. Their numbers alone lead to the rows: with the workspace beside them
+ * SQLite would go through all that the workspace has.
+ */
+function deliveryRows(query: Sql, workspaces: readonly number[], own: 'latest' | 'quarantined') {
+  return query
+    .selectFrom('workspaces')
+    .innerJoin('inbox', (join) =>
+      join.on('inbox.id', 'in', ({ selectFrom }) => {
+        const ids = selectFrom('inbox as own').select('own.id').whereRef('own.workspace', '=', 'workspaces.id');
+        if (own === 'latest') return ids.orderBy('own.received_at', 'desc').orderBy('own.id', 'desc').limit(SHOWN);
+        return ids.where('own.state', '=', sql.lit('quarantined')).orderBy('own.id', 'desc').limit(SHOWN);
+      }),
+    )
+    .select([
+      'inbox.workspace',
+      ...(['inbox.id', 'inbox.connection', 'inbox.source', 'inbox.event', 'inbox.received_at as receivedAt'] as const),
+      ...(['inbox.state', 'inbox.reason'] as const),
+    ])
+    .where('workspaces.id', 'in', workspaces)
+    .execute();
+}
+
+async function countDeliveries(query: Sql, workspaces: readonly number[], state: DeliveryState): Promise<Of<number>> {
+  const rows = await query
+    .selectFrom('inbox')
+    .select((build) => ['workspace', build.fn.countAll<number>().as('count')])
+    .where('workspace', 'in', workspaces)
+    .where('state', '=', sql.lit(state))
+    .groupBy('workspace')
+    .execute();
+  return numbersOf(rows);
+}
+
+async function readChanges(
+  query: Sql,
+  workspaces: readonly number[],
+  counts: Of<Counts>,
+): Promise<Of<StoredStatus['changes']>> {
+  const oldest = await oldestOfLanes(query, workspaces);
+  const pending = rowsOf(await changeRows(query, workspaces, 'pending'));
+  const held = rowsOf(await changeRows(query, workspaces, 'held'));
+  const unknown = rowsOf(await changeRows(query, workspaces, 'unknown'));
+  return (workspace) => ({
+    byState: byState(counts(workspace)),
+    oldest: oldest(workspace),
+    stuck: [...toChanges(held(workspace)), ...toChanges(unknown(workspace))],
+    next: toChanges(pending(workspace)),
+  });
+}
+
+function byState({ changes }: Counts): StoredStatus['changes']['byState'] {
+  const of = (state: ChangeState) => sumOf(changes, (each) => each.state === state);
+  return { pending: of('pending'), sending: of('sending'), unknown: of('unknown'), held: of('held') };
+}
+
+/** Over all rows, not those due first: what waits longest may be due last. One look at an index for each lane. */
+async function oldestOfLanes(
+  query: Sql,
+  workspaces: readonly number[],
+): Promise<Of<Readonly<Partial<Record<Lane, number>>>>> {
+  const rows = await query
+    .selectFrom('workspaces')
+    .select('id as workspace')
+    .select(({ selectFrom }) =>
+      LANES.map((lane) =>
+        selectFrom('outbox')
+          .select('since')
+          .whereRef('outbox.workspace', '=', 'workspaces.id')
+          .where('state', '=', 'pending')
+          .where('lane', '=', lane)
+          .orderBy('since')
+          .limit(1)
+          .as(lane),
+      ),
+    )
+    .where('id', 'in', workspaces)
+    .execute();
+  const found = new Map(rows.map(({ workspace, ...oldest }) => [workspace, Object.entries(oldest)]));
+  return (workspace) => Object.fromEntries((found.get(workspace) ?? []).filter(([, since]) => since !== null));
+}
+
+/** One state at a time: then the index is in due order already, however many there are. */
+function changeRows(query: Sql, workspaces: readonly number[], state: ChangeState) {
+  return query
+    .selectFrom('workspaces')
+    .innerJoin('outbox', 'outbox.workspace', 'workspaces.id')
+    .select([
+      ...(['outbox.workspace', 'outbox.entity', 'outbox.kind', 'outbox.lane', 'outbox.state'] as const),
+      ...(['outbox.since', 'outbox.due', 'outbox.not_before', 'outbox.attempts', 'outbox.error'] as const),
+    ])
+    .where('workspaces.id', 'in', workspaces)
+    .where('outbox.entity', 'in', ({ selectFrom }) =>
+      selectFrom('outbox as own')
+        .select('own.entity')
+        .whereRef('own.workspace', '=', 'workspaces.id')
+        .where('own.state', '=', state)
+        .orderBy('own.due')
+        .limit(SHOWN),
+    )
+    .execute();
+}
+
+type StoredChange = Awaited<ReturnType<typeof changeRows>>[number];
+
+/** Due first. */
+function toChanges(rows: readonly StoredChange[]): ChangeRow[] {
+  return rows
+    .toSorted((a, b) => a.due - b.due)
+    .map((row) => {
+      const { workspace: _workspace, due: _due, not_before, error, ...rest } = row;
+      return { ...rest, notBefore: not_before, failure: error === null ? null : failureOf(error) };
+    });
+}
+
+async function readConnections(
+  query: Sql,
+  workspaces: readonly number[],
+  counts: Of<Counts>,
+): Promise<Of<readonly ConnectionActivity[]>> {
+  const ofRecent = rowsOf(await lastOfConnections(query, workspaces));
+  const ofPolls = rowsOf(
+    await query
+      .selectFrom('polls')
+      .select(['workspace', 'connection', 'unit', 'walk', 'completed_at', 'error', 'failed_at'])
+      .where('workspace', 'in', workspaces)
+      .execute(),
+  );
+  const ofSweeps = rowsOf(
+    await query
+      .selectFrom('sweeps')
+      .select(['workspace', 'connection', 'unit', 'completed_at', 'error'])
+      .where('workspace', 'in', workspaces)
+      .execute(),
+  );
+  return (workspace) => {
+    const [recent, polls, sweeps] = [ofRecent(workspace), ofPolls(workspace), ofSweeps(workspace)];
+    const { fetches } = counts(workspace);
+    const names = new Set([...recent, ...polls, ...sweeps, ...fetches].map((row) => row.connection));
+    return [...names].sort().map((connection) => ({
+      connection,
+      lastDeliveryAt: recent.find((row) => row.connection === connection)?.at ?? null,
+      ...pollActivity(polls.filter((row) => row.connection === connection)),
+      fetches: fetches.find((row) => row.connection === connection)?.count ?? 0,
+      lastSweepAt: latest(sweeps.filter((row) => row.connection === connection)),
+      missingUnits: missingOf([...polls, ...sweeps].filter((row) => row.connection === connection)),
+    }));
+  };
+}
+
+/** Among the last deliveries of each workspace. */
+function lastOfConnections(query: Sql, workspaces: readonly number[]) {
+  return query
+    .selectFrom('workspaces')
+    .innerJoin('inbox', (join) =>
+      join.on('inbox.id', 'in', ({ selectFrom }) =>
+        selectFrom('inbox as own')
+          .select('own.id')
+          .whereRef('own.workspace', '=', 'workspaces.id')
+          .orderBy('own.received_at', 'desc')
+          .orderBy('own.id', 'desc')
+          .limit(LOOKED_THROUGH),
+      ),
+    )
+    .select((build) => ['inbox.workspace', 'inbox.connection', build.fn.max('inbox.received_at').as('at')])
+    .where('workspaces.id', 'in', workspaces)
+    .groupBy(['inbox.workspace', 'inbox.connection'])
+    .execute();
+}
+
+function latest(rows: readonly { readonly completed_at: number | null }[]): number | null {
+  return rows.reduce<number | null>((last, row) => Math.max(last ?? 0, row.completed_at ?? 0) || last, null);
+}
+
+function missingOf(rows: readonly { readonly unit: string; readonly error: string | null }[]): string[] {
+  const missing = rows.filter(({ unit, error }) => unit !== ALL_UNITS && error?.startsWith('not_found:'));
+  return [...new Set(missing.map(({ unit }) => unit))].sort();
+}
+
+interface PollRow {
+  readonly unit: string;
+  readonly walk: string | null;
+  readonly completed_at: number | null;
+  readonly error: string | null;
+  readonly failed_at: number | null;
+}
+
+function pollActivity(rows: readonly PollRow[]) {
+  const failing = rows.filter((row) => row.error !== null).sort((a, b) => (b.failed_at ?? 0) - (a.failed_at ?? 0));
+  const lastFailure = failing[0];
+  const units = rows.filter((row) => row.unit !== ALL_UNITS);
+  return {
+    units: units.length,
+    walking: units.filter((row) => row.walk !== null).length,
+    lastPollAt: latest(rows),
+    failingUnits: failing.length,
+    failure: lastFailure
+      ? {
+          ...failureOf(lastFailure.error ?? ''),
+          unit: lastFailure.unit === ALL_UNITS ? null : lastFailure.unit,
+          at: lastFailure.failed_at ?? 0,
+        }
+      : null,
+  };
+}
+
+/** Stored as `code: message`; what has no code of the registry is shown as it is. */
+function failureOf(stored: string): Failure {
+  const [, code = '', message = ''] = /^([a-z_]+): ?([\s\S]*)$/.exec(stored) ?? [];
+  const known = CODES[code as keyof typeof CODES] as { hint: string } | undefined;
+  return known ? { code, message, hint: known.hint } : { code: 'internal', message: stored, hint: null };
+}
+
+async function goneItems(query: Sql, workspaces: readonly number[]): Promise<Of<readonly (Owned & GoneItem)[]>> {
+  const rows = await query
+    .selectFrom('workspaces')
+    .innerJoin('items', 'items.workspace', 'workspaces.id')
+    .select(['items.workspace', 'items.key', 'items.connection', 'items.seen_at as at'])
+    .where('workspaces.id', 'in', workspaces)
+    .where('items.key', 'in', ({ selectFrom }) =>
+      selectFrom('items as own')
+        .select('own.key')
+        .whereRef('own.workspace', '=', 'workspaces.id')
+        .where('own.gone', '=', sql.lit(1))
+        .orderBy('own.seen_at', 'desc')
+        .limit(SHOWN),
+    )
+    .execute();
+  return rowsOf(rows.toSorted((a, b) => b.at - a.at));
+}
+
+/** Without the links that a person removed: their item desires them, and nobody adds them. */
+function tally({ entities, changes }: Counts, kind: EntityKind): Tally {
+  return {
+    total: sumOf(entities, (each) => each.kind === kind && each.hand !== 'removed'),
+    waiting: sumOf(changes, (each) => each.kind === kind),
+  };
+}

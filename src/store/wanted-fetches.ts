@@ -1,0 +1,124 @@
+import type { ItemReference } from '../model/item.ts';
+import { rowsWhere, saveRows } from './kept-rows.ts';
+import type { Scope } from './workspace-scope.ts';
+
+/**
+ * Objects to fetch from a provider: level-triggered, one row for each object however often it is asked for. `asks`
+ * counts, so that an ask that arrives while the fetch is under way is not lost.
+ */
+export interface WantedFetch {
+  /** The primary key: the reference as JSON. */
+  readonly key: string;
+  readonly reference: ItemReference;
+  readonly connection: string;
+  readonly deliveryId: number;
+  readonly attempts: number;
+  readonly asks: number;
+}
+
+export interface FetchRequest {
+  /** Fetched through this connection. */
+  readonly connection: string;
+  readonly reference: ItemReference;
+  /** The delivery that asks, for correlation. */
+  readonly deliveryId: number;
+  readonly now: number;
+  /** Whether a fetch that was asked for already is enough. */
+  readonly isCovered?: boolean;
+}
+
+/** Asks for an object. Asked again, the earliest time stays and a back-off goes on; the object is fetched once more. */
+export async function requestFetch(query: Scope, request: FetchRequest): Promise<void> {
+  const { connection, reference, deliveryId, now, isCovered } = request;
+  const [present] = await rowsWhere(query, 'fetches', 'reference', [keyOf(reference)]);
+  if (present && isCovered) return;
+  const asked = present
+    ? { ...present, asks: present.asks + 1, since: Math.min(present.since, now) }
+    : {
+        ...{ reference: keyOf(reference), connection, since: now, not_before: now, delivery_id: deliveryId },
+        ...{ attempts: 0, error: null, asks: 1 },
+      };
+  await saveRows(query, 'fetches', [asked]);
+}
+
+/** Reads at once what is known of the fetches of these, for those who will ask for them. */
+export async function expectFetches(query: Scope, references: readonly ItemReference[]): Promise<void> {
+  await rowsWhere(query, 'fetches', 'reference', references.map(keyOf));
+}
+
+/** Equal references give equal text, in whatever order their parts were built. */
+function keyOf({ kind, key, locator }: ItemReference): string {
+  const sorted = Object.fromEntries(Object.entries(locator).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return JSON.stringify({ kind, key, locator: sorted });
+}
+
+/**
+ * The fetches of a connection that may be tried, oldest ask first. A time further ahead than `furthest` can only come
+ * from a clock that has since been set back, and counts as reached.
+ */
+export async function dueFetches(
+  query: Scope,
+  connection: string,
+  now: number,
+  furthest: number,
+  most: number,
+): Promise<WantedFetch[]> {
+  const rows = await query
+    .selectFrom('fetches')
+    .select(['reference', 'connection', 'delivery_id', 'attempts', 'asks'])
+    .where('connection', '=', connection)
+    .where(({ or, eb }) => or([eb('not_before', '<=', now), eb('not_before', '>', now + furthest)]))
+    .orderBy('since')
+    .limit(most)
+    .execute();
+  return rows.map((row) => ({
+    key: row.reference,
+    reference: JSON.parse(row.reference) as ItemReference,
+    connection: row.connection,
+    deliveryId: row.delivery_id,
+    attempts: row.attempts,
+    asks: row.asks,
+  }));
+}
+
+/** When the next fetch that waits may be tried; undefined where none waits. */
+export async function nextFetchTime(query: Scope, now: number): Promise<number | undefined> {
+  const row = await query
+    .selectFrom('fetches')
+    .select(({ fn }) => fn.min('not_before').as('time'))
+    .where('not_before', '>', now)
+    .executeTakeFirst();
+  return row?.time ?? undefined;
+}
+
+/** Removes a fetch that is done, unless it was asked for again since `fetch` was read: then it is due at once. */
+export async function settleFetch(query: Scope, fetch: WantedFetch): Promise<void> {
+  const { numDeletedRows } = await query
+    .deleteFrom('fetches')
+    .where('reference', '=', fetch.key)
+    .where('asks', '=', fetch.asks)
+    .executeTakeFirst();
+  if (numDeletedRows > 0n) return;
+  await query.updateTable('fetches').set({ attempts: 0, error: null }).where('reference', '=', fetch.key).execute();
+}
+
+export async function postponeFetch(query: Scope, key: string, error: string, notBefore: number): Promise<void> {
+  await query
+    .updateTable('fetches')
+    .set(({ eb }) => ({ attempts: eb('attempts', '+', 1), error, not_before: notBefore }))
+    .where('reference', '=', key)
+    .execute();
+}
+
+/** Removes fetches of connections that are no longer configured, and says which connections those were. */
+export async function dropOrphanFetches(query: Scope, connections: readonly string[]): Promise<string[]> {
+  const orphans = await query
+    .selectFrom('fetches')
+    .select('connection')
+    .distinct()
+    .where('connection', 'not in', ['', ...connections])
+    .execute();
+  const names = orphans.map(({ connection }) => connection);
+  if (names.length > 0) await query.deleteFrom('fetches').where('connection', 'in', names).execute();
+  return names;
+}

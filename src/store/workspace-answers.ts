@@ -1,0 +1,66 @@
+import { appendDeliveries } from './append-deliveries.ts';
+import type { Scope } from './workspace-scope.ts';
+
+/** What the outbox asks of the workspace. */
+export type Action =
+  | 'read-tasks'
+  | 'read-pull-requests'
+  | 'read-records'
+  | 'read-links'
+  | 'read-document'
+  | 'record-pull-request'
+  | 'add-link'
+  | 'remove-link'
+  | 'create-task'
+  | 'attach-document';
+
+/**
+ * Requests of others through commands or the gateway, and reports of the workspace itself. `saw-record-edit` may have gone to
+ * the provider first. `look-again` follows a person's action on the item that is the entity: its known state has been changed
+ * already. `compare-records` is a step of a sweep.
+ */
+type Sighting =
+  | 'saw-task'
+  | 'saw-tasks'
+  | 'saw-record'
+  | 'saw-record-edit'
+  | 'saw-records'
+  | 'saw-link'
+  | 'saw-link-removed'
+  | 'saw-documents'
+  | 'compare-records'
+  | 'look-again';
+
+/**
+ * An answer of the workspace as a delivery: whatever is read becomes one, and only reconcile interprets it.
+ * It was true at some moment between `sentAt` and its receipt.
+ */
+export interface Answer {
+  readonly action: Action | Sighting;
+  readonly entity: string;
+  readonly sentAt: number;
+  readonly body: unknown;
+  /** Of a list: which page it is; absent on the first one. */
+  readonly cursor?: string;
+  /** Where the workspace told its id beside it. */
+  readonly workspaceId?: string;
+}
+
+/** Name of the connection that the workspace's own answers and webhooks have in the inbox. */
+export const WORKSPACE = 'workspace';
+
+export async function appendAnswer(query: Scope, answer: Answer, id: string, receivedAt: number): Promise<void> {
+  const body = Buffer.from(JSON.stringify(answer));
+  const delivery = {
+    connection: WORKSPACE,
+    key: `answer:${id}`,
+    source: 'answer',
+    event: answer.action,
+    body,
+  } as const;
+  await appendDeliveries(query, [delivery], receivedAt);
+}
+
+export function readAnswer(body: Uint8Array): Answer {
+  return JSON.parse(Buffer.from(body).toString()) as Answer;
+}

@@ -1,0 +1,226 @@
+import { hash, timingSafeEqual } from 'node:crypto';
+import { SyncError } from '../errors/sync-error.ts';
+import type { Addressed } from '../http/origin.ts';
+import type { Door, RouteNeeds } from '../http/route-needs.ts';
+import { isSafe } from '../http/semantics.ts';
+import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
+import type { Logger } from '../lib/logger.ts';
+import { type Access, reaches } from '../model/access.ts';
+import { REFUSALS, type Refusal } from './access-refusals.ts';
+import { sendPage } from './html-document.ts';
+import { loginPage, refusalPage } from './login-page.ts';
+import type { LoggedIn, Sessions } from './sessions.ts';
+import type { Callers } from './token-callers.ts';
+
+export interface DoorOptions {
+  readonly callers: Callers;
+  readonly sessions: Sessions;
+  /** How a request was addressed, and how it came. */
+  readonly addressed: (request: ServerRequest) => Addressed;
+  /** Metrics answer to everybody. */
+  readonly openMetrics?: boolean;
+  /** Sessions are taken over connections too that others can read. */
+  readonly insecurePages?: boolean;
+  readonly logger: Logger;
+}
+
+/** The authenticated caller. */
+export type Caller = Access & { readonly session?: LoggedIn };
+
+/** A route of the server, and its needs. */
+export interface GuardedRoute {
+  readonly method: string;
+  readonly url: string;
+  readonly needs: RouteNeeds;
+}
+
+const CALLER = 'caller';
+
+/** On every answer that a browser may get. Forms of our own pages say where they come from: hence the referrer policy. */
+const HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+} as const;
+
+/** The caller: known in every handler of a route that is not public. */
+export function callerOf(request: ServerRequest): Caller {
+  const caller = request.getDecorator<Caller | null>(CALLER);
+  if (caller === null) throw new SyncError('internal', 'a route asks for its caller and is open to everybody');
+  return caller;
+}
+
+/**
+ * The one place that decides who may do what. Each route says what it needs (`RouteNeeds`); one that says nothing, or
+ * that does not exist, is for administrators. The origin of a connection proves nothing.
+ *
+ * A caller shows a token (`Authorization: Bearer`), or the cookie of a session. 401 where it shows none or a wrong one,
+ * 429 where its address got too many wrong, 403 where it may not do this.
+ *
+ * A browser sends its cookie with requests of other sites' pages too. So a session is only taken under a name of ours
+ * (a page may lead its own name to this machine) and over a connection that nobody else reads; what comes from the page
+ * of another origin is refused; and a change also needs the token that stands in our pages alone. There is no CORS.
+ *
+ * Returns the routes, as they are added.
+ */
+export function guardDoors(server: Server, options: DoorOptions): readonly GuardedRoute[] {
+  const routes: GuardedRoute[] = [];
+  server.decorateRequest(CALLER, null);
+  server.addHook('onRoute', ({ method: methods, config, url }) => {
+    for (const method of [methods].flat()) routes.push(guarded({ method, url, needs: config ?? {} }));
+  });
+  // No promise where nothing is asked: most requests are deliveries, or go through the gateway.
+  server.addHook('onRequest', (request, reply, goOn) => {
+    const { door = 'admin', ...needs } = needsOf(request);
+    // No browser asks here, and each delivery pays for what its answer carries.
+    if (door === 'webhook') return goOn();
+    reply.headers(HEADERS);
+    if (door === 'public') return goOn();
+    admit(request, { door, ...needs }, options).then(
+      (refusal) => (refusal === undefined ? goOn() : refuse(request, reply, refusal)),
+      (error: Error) => goOn(error),
+    );
+  });
+  server.addHook('preHandler', (request, reply, done) => {
+    if (!isChange(request) || !needsOf(request).form) return done();
+    const caller = request.getDecorator<Caller | null>(CALLER);
+    if (!caller?.session) return done();
+    if (isPageToken(caller.session, formOf(request).get('page'))) return done();
+    refuse(request, reply, 'stale_page');
+  });
+  answerErrors(server, options.logger);
+  return routes;
+}
+
+/** A route that gives too much access is our own error; the start finds it. */
+function guarded(route: GuardedRoute): GuardedRoute {
+  const { method, url, needs } = route;
+  const isForReading = needs.door === 'read' || needs.door === 'metrics';
+  if (isForReading && isChange(route))
+    throw new SyncError('internal', `${method} ${url}: a route for readers must not change anything`);
+  return route;
+}
+
+/** By the route that was matched, not by the text of the address: there are many spellings of a path. */
+function needsOf(request: ServerRequest): RouteNeeds {
+  if (!request.is404) return request.routeOptions.config;
+  // Where no route was matched, nothing but 404 stands behind the address.
+  return request.url.startsWith('/api/v1/') ? { door: 'public' } : {};
+}
+
+type Needs = RouteNeeds & { readonly door: Door };
+
+/** Where metrics are open. */
+const EVERYBODY: Caller = { role: 'read', workspaces: null };
+
+/** Undefined where the caller may go on. */
+async function admit(request: ServerRequest, needs: Needs, options: DoorOptions): Promise<Refusal | undefined> {
+  const addressed = options.addressed(request);
+  if (needs.door === 'login') return admitStranger(request, addressed);
+  const isOpen = needs.door === 'metrics' && options.openMetrics;
+  const caller = isOpen ? EVERYBODY : await identify(request, addressed, options);
+  if (typeof caller === 'string') return caller;
+  request.setDecorator(CALLER, caller);
+  return refusalOfRights(request, needs, caller) ?? refusalOfChange(request, needs, caller, addressed);
+}
+
+/** A login must come from a page of ours. */
+function admitStranger(request: ServerRequest, { origin }: Addressed): Refusal | undefined {
+  if (origin === undefined) return 'foreign_host';
+  if (!isChange(request)) return undefined;
+  if (request.headers.origin !== origin) return 'foreign_origin';
+  return isForm(request) ? undefined : 'unsupported_type';
+}
+
+async function identify(
+  request: ServerRequest,
+  { origin, isTls, isPrivate }: Addressed,
+  { callers, sessions, insecurePages }: DoorOptions,
+): Promise<Caller | Refusal> {
+  const { authorization, cookie } = request.headers;
+  if (authorization !== undefined) {
+    const secret = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+    const found = secret === undefined ? 'wrong' : callers.bearer(secret, request.ip);
+    if (found === 'wrong') return 'unauthorized';
+    return found === 'limited' ? 'too_many' : found;
+  }
+  if (origin === undefined) return 'foreign_host';
+  const session = await sessions.find(cookie, isTls);
+  if (session === undefined) return 'unauthorized';
+  return isPrivate || insecurePages ? { ...session, session } : 'insecure';
+}
+
+function refusalOfRights({ params }: ServerRequest, { door, filters }: Needs, caller: Caller): Refusal | undefined {
+  if (door === 'session') return caller.session ? undefined : 'unauthorized';
+  if (door === 'admin' && caller.role !== 'admin') return 'read_only';
+  if (caller.workspaces === null || filters) return undefined;
+  const { workspace } = params as { readonly workspace?: string };
+  return workspace !== undefined && reaches(caller, workspace) ? undefined : 'limited';
+}
+
+function refusalOfChange(
+  request: ServerRequest,
+  { form }: Needs,
+  { session }: Caller,
+  { origin }: Addressed,
+): Refusal | undefined {
+  const given = request.headers.origin;
+  if (given !== undefined && given !== origin) return 'foreign_origin';
+  if (!isChange(request)) return undefined;
+  if (session && given === undefined) return 'foreign_origin';
+  if (form ? !isForm(request) : !isJson(request)) return 'unsupported_type';
+  // A form has the token among its fields, which have not come yet.
+  if (!session || form) return undefined;
+  return isPageToken(session, request.headers['x-page-token']) ? undefined : 'stale_page';
+}
+
+function isChange({ method }: { readonly method: string }): boolean {
+  return !isSafe(method);
+}
+
+const JSON_TYPE = /^application\/json(?:; *charset=utf-8)?$/i;
+const FORM_TYPE = /^application\/x-www-form-urlencoded(?:; *charset=utf-8)?$/i;
+
+function isJson({ headers }: ServerRequest): boolean {
+  return JSON_TYPE.test(headers['content-type'] ?? '');
+}
+
+function isForm({ headers }: ServerRequest): boolean {
+  return FORM_TYPE.test(headers['content-type'] ?? '');
+}
+
+/** The fields of a form that one of our pages sent. */
+export function formOf({ body }: ServerRequest): URLSearchParams {
+  return new URLSearchParams(Buffer.isBuffer(body) ? body.toString() : '');
+}
+
+/** Over digests, which have one length. */
+function isPageToken({ pageToken }: LoggedIn, given: unknown): boolean {
+  if (typeof given !== 'string') return false;
+  return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', pageToken, 'buffer'));
+}
+
+/** Programs get JSON, people who open an address a page. */
+function refuse(request: ServerRequest, reply: ServerReply, code: Refusal): ServerReply {
+  const { status, message } = REFUSALS[code];
+  reply.code(status);
+  if (status === 401) reply.header('www-authenticate', 'Bearer');
+  if (status === 429) reply.header('retry-after', '10');
+  if (!(request.headers.accept ?? '').includes('text/html')) return reply.send({ error: code, message });
+  return sendPage(reply, code === 'unauthorized' ? loginPage() : refusalPage(message));
+}
+
+/** The text of an error stays in the log: it may contain anything. */
+function answerErrors(server: Server, logger: Logger): void {
+  server.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not_found' }));
+  server.setErrorHandler((error, request, reply) => {
+    const status = (error as { statusCode?: number }).statusCode ?? 500;
+    if (status < 500) return reply.code(status).send({ error: 'refused' });
+    logger.error({ error, route: request.routeOptions.url }, 'request failed');
+    return reply.code(status).send({ error: 'internal' });
+  });
+}

@@ -1,0 +1,99 @@
+import { z } from 'zod';
+import { SyncError } from '../errors/sync-error.ts';
+import { JsonError, parseJson } from '../http/parse-json.ts';
+import type { ServerRequest } from '../http/server.ts';
+import type { Asked, Question } from '../operator/questions.ts';
+import { HELD_CLASSES } from '../store/held-changes.ts';
+import { ROUTES, type RouteName } from '../workspace/contract.ts';
+import type { ApiRequest } from '../workspace/typed-client.ts';
+
+/** The body of a question to the daemon. Throws `body_invalid`, which names every place that is wrong. */
+export function bodyOf<Body>({ body }: Pick<ServerRequest, 'body'>, schema: z.ZodType<Body>): Body {
+  const checked = schema.safeParse(read(body));
+  if (checked.success) return checked.data;
+  const places = checked.error.issues.map(({ path, message }) => `${path.join('.') || 'the body'}: ${message}`);
+  throw new SyncError('body_invalid', places.join('\n'));
+}
+
+/** No body stands for an empty object. */
+function read(body: unknown): unknown {
+  if (!Buffer.isBuffer(body) || body.length === 0) return {};
+  try {
+    return parseJson(body);
+  } catch (error) {
+    if (error instanceof JsonError) throw new SyncError('body_invalid', `the body: ${error.message}`, { cause: error });
+    throw error;
+  }
+}
+
+const text = z.string().min(1).max(4_000);
+
+export const nothing = z.strictObject({});
+
+/** Whom a link logs in: the role, and the workspaces it is limited to (null: all that the caller reaches). */
+export const loginWish = z.strictObject({
+  role: z.enum(['read', 'admin']),
+  workspaces: z.array(text).min(1).max(1_000).nullable(),
+});
+
+export const forgottenWorkspace = z.strictObject({ workspace: text });
+
+export const newGatewayToken = z.strictObject({ description: text });
+export const gatewayTokenId = z.strictObject({ id: text });
+
+const count = z.int().min(0).max(1_000_000);
+const wishOfHooks = { publicUrl: text.optional() };
+
+/** What each question takes. */
+export const QUESTION_BODIES: { readonly [Name in Question]: z.ZodType<Asked<Name>> } = {
+  held: z.strictObject({ samples: count }),
+  release: z.strictObject({
+    classes: z.array(z.enum(HELD_CLASSES)).optional(),
+    entities: z.array(text).max(100_000).optional(),
+  }),
+  quarantine: z.strictObject({ limit: count }),
+  retry: z.strictObject({ ids: z.array(z.int().positive()).min(1).max(10_000).optional() }),
+  plan: z.strictObject({ limit: count, config: text.optional() }),
+  apply: z.strictObject({ id: text }),
+  backfill: z.strictObject({ connection: text, since: text.nullable() }),
+  'backfill-progress': z.strictObject({ connection: text }),
+  'backfill-stop': z.strictObject({ connection: text }),
+  hooks: z.strictObject({ connection: text.optional(), ...wishOfHooks }),
+  'hooks-install': z.strictObject({ connection: text, ...wishOfHooks }),
+  rebind: z.strictObject({ connection: text }),
+  explain: z.strictObject({ target: text }),
+  'link-target': z.strictObject({ target: text }),
+  'link-added': z.strictObject({
+    taskId: text,
+    workItem: z.looseObject({ workItemId: text, url: z.string() }),
+    item: text.nullable(),
+  }),
+  'link-to-remove': z.strictObject({ taskId: text, link: text }),
+  'link-removed': z.strictObject({ taskId: text, link: text }),
+  sweep: nothing,
+  'sweep-progress': nothing,
+  quota: nothing,
+};
+
+/** Below the base address of the workspace, and nowhere else: no host, no step upwards, however it is spelled. */
+const PATH = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~!'()*-]|%(?!2[eEfF]|5[cC]|25|00)[0-9A-Fa-f]{2})+)+$/;
+
+/** A request that a command sends to the workspace. */
+export const apiRequest: z.ZodType<ApiRequest> = z.strictObject({
+  method: z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']),
+  path: z.string().max(4_000).regex(PATH, 'expected a path below the base address of the API'),
+  query: z
+    .string()
+    .max(16_000)
+    .regex(/^[^#\s]*$/, 'expected an encoded query')
+    .optional(),
+  headers: z.record(
+    z.string().regex(/^[\w-]{1,100}$/),
+    z
+      .string()
+      .max(4_000)
+      .regex(/^[^\r\n]*$/),
+  ),
+  body: z.unknown().optional(),
+  route: z.custom<RouteName>((name) => typeof name === 'string' && Object.hasOwn(ROUTES, name), 'expected a route'),
+});

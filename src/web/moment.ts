@@ -1,0 +1,10 @@
+import { duration } from '../lib/quantities.ts';
+import { html, type Markup } from './html.ts';
+
+/** A moment, told from `now`; its exact time is in the tooltip. */
+export function when(at: number | null, now: number): Markup {
+  if (at === null) return html`<span class="none">–</span>`;
+  const iso = new Date(at).toISOString();
+  const words = at > now ? `in ${duration(at - now)}` : `${duration(now - at)} ago`;
+  return html`<time datetime="${iso}" title="${iso}">${now - at < 1_000 && at <= now ? 'just now' : words}</time>`;
+}

@@ -1,0 +1,127 @@
+import type { Server } from '../http/server.ts';
+import type { Meter } from '../lib/meter.ts';
+import { piecesOf } from '../lib/pieces.ts';
+import { createQueue } from '../lib/queue.ts';
+import { nextTurn } from '../lib/turn.ts';
+import { type Access, reaches } from '../model/access.ts';
+import { type Status, verdictOf, type WorkspaceStatus } from '../operator/status.ts';
+import { callerOf } from './access-control.ts';
+import { setBroken, setGauges } from './gauges.ts';
+import { sendPage } from './html-document.ts';
+import { statusPage } from './status-page.ts';
+
+export interface WebDeps {
+  /** Names of components and reason codes: the whole answer of `/readyz`. */
+  readonly health: { report(): { readonly ready: boolean; readonly components: Readonly<Record<string, string>> } };
+  readonly metrics: {
+    readonly meter: Meter;
+    forWorkspace(workspace: string): Meter;
+    freshen(): void;
+    /** @param workspaces names; null: everything */
+    expose(workspaces: readonly string[] | null): Promise<string>;
+    readonly contentType: string;
+  };
+  readonly status: () => Promise<Status>;
+  /** Replaces the values of secrets: stored error texts may hold what others sent. */
+  readonly scrub: (text: string) => string;
+}
+
+/**
+ * `/livez` answers 200 as long as the event loop turns; `/readyz` 200 or 503 with reasons; `/metrics` for Prometheus;
+ * `/status.json`; and the status page at `/`. Who may see them: `access-control.ts`.
+ */
+export function webRoutes(server: Server, deps: WebDeps): void {
+  const cleanPart = <Part>(part: Part): Part => JSON.parse(deps.scrub(JSON.stringify(part))) as Part;
+  const scrapes = createQueue();
+
+  /** The status of the workspaces that the caller may see, without secrets. */
+  async function statusFor(caller: Access): Promise<Status> {
+    const { workspaces, ...rest } = visibleTo(caller, await deps.status());
+    const seen: WorkspaceStatus[] = [];
+    await inPieces(workspaces, (piece) => seen.push(...cleanPart(piece)));
+    return { ...cleanPart(rest), workspaces: seen };
+  }
+
+  /** The same as JSON. */
+  async function statusTextFor(caller: Access): Promise<string> {
+    const { workspaces, ...rest } = visibleTo(caller, await deps.status());
+    const texts: string[] = [];
+    await inPieces(workspaces, (piece) => texts.push(deps.scrub(JSON.stringify(piece)).slice(1, -1)));
+    return `${deps.scrub(JSON.stringify(rest)).slice(0, -1)},"workspaces":[${texts.join()}]}`;
+  }
+
+  async function scrape(of: readonly string[] | null): Promise<string> {
+    const { metrics } = deps;
+    const status = await deps.status();
+    metrics.freshen();
+    metrics.meter.gauge('up', status.verdict === 'blocked' ? 0 : 1);
+    metrics.meter.gauge('database_bytes', status.databaseBytes);
+    metrics.meter.gauge('config_fault', status.configFault ? 1 : 0);
+    await inPieces(status.workspaces, (piece) => {
+      for (const each of piece) setGauges(metrics.forWorkspace(each.name), each, status.at);
+    });
+    for (const { name, code } of status.broken) setBroken(metrics.forWorkspace(name), code);
+    return metrics.expose(of);
+  }
+
+  probeRoutes(server, deps);
+  server.get('/metrics', { config: { door: 'metrics', filters: true } }, async (request, reply) => {
+    const { workspaces } = callerOf(request);
+    // All scrapes share the samples: one scrape resets them, and a concurrent one would return half of them.
+    await scrapes.enter();
+    try {
+      return await reply.type(deps.metrics.contentType).send(await scrape(workspaces));
+    } finally {
+      scrapes.leave();
+    }
+  });
+  server.get('/status.json', { config: READ }, async (request, reply) =>
+    reply.type(JSON_TYPE).send(await statusTextFor(callerOf(request))),
+  );
+  server.get<{ Querystring: { refresh?: string } }>('/', { config: READ }, async (request, reply) => {
+    const caller = callerOf(request);
+    const status = await statusFor(caller);
+    return sendPage(reply, statusPage(status, request.query.refresh !== 'off', caller.session?.pageToken));
+  });
+}
+
+/** Workspaces worked on at a time: some milliseconds. */
+const PIECE = 100;
+
+/** Others have their turn between the pieces. */
+async function inPieces<Each>(all: readonly Each[], work: (piece: readonly Each[]) => void): Promise<void> {
+  for (const piece of piecesOf(all, PIECE)) {
+    work(piece);
+    await nextTurn();
+  }
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+const READ = { door: 'read', filters: true } as const;
+
+/** The workspaces that the caller may see. */
+function visibleTo(caller: Access, status: Status): Status {
+  const isVisible = ({ name }: { readonly name: string }) => reaches(caller, name);
+  const seen = { workspaces: status.workspaces.filter(isVisible), broken: status.broken.filter(isVisible) };
+  return { ...status, ...seen, verdict: verdictOf({ ...status, ...seen }) };
+}
+
+/** The public probes alone: for the port of the webhooks, where the pages have a port of their own. */
+export function probeRoutes(server: Server, deps: Pick<WebDeps, 'health'>): void {
+  server.route({
+    method: ['GET', 'HEAD'],
+    url: '/livez',
+    config: { door: 'public' },
+    handler: (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok\n'),
+  });
+  server.route({
+    method: ['GET', 'HEAD'],
+    url: '/readyz',
+    config: { door: 'public' },
+    handler: (_request, reply) => {
+      const report = deps.health.report();
+      return reply.code(report.ready ? 200 : 503).send(report);
+    },
+  });
+}

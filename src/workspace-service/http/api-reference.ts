@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Server, ServerReply } from '../../http/server.ts';
+import { BASE_PATH, openApiDocument } from '../../workspace/contract.ts';
+
+/** The description of the API: public, and reading it uses no quota. */
+export const OPENAPI_ADDRESS = `${BASE_PATH}/openapi.json`;
+
+/**
+ * `/api/v1/openapi.json` and `/docs`, a page for people made from it. Both are public and count nothing: they hold what
+ * the specification says, and nothing of any workspace. The page loads nothing from elsewhere.
+ */
+export function addReference(server: Server): void {
+  // Made when it is first wanted: it takes longer than the rest of a start.
+  const document = lazy(() => JSON.stringify(openApiDocument()));
+  server.get(OPENAPI_ADDRESS, (_request, reply) => give(reply, 'application/json; charset=utf-8', document()));
+  server.get('/docs', (_request, reply) => give(reply, 'text/html; charset=utf-8', PAGE));
+  server.get('/docs/start.js', (_request, reply) => give(reply, SCRIPT, START));
+  for (const { name, type, address } of ASSETS) {
+    server.get(`/docs/${name}`, (_request, reply) => give(reply, type, readFileSync(fileURLToPath(address))));
+  }
+}
+
+function lazy<Value>(make: () => Value): () => Value {
+  let made: Value | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+const SCRIPT = 'text/javascript; charset=utf-8';
+
+/** Of the package `swagger-ui-dist`; each holds all it needs. */
+const ASSETS = [
+  {
+    name: 'swagger-ui-bundle.js',
+    type: SCRIPT,
+    address: import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
+  },
+  {
+    name: 'swagger-ui.css',
+    type: 'text/css; charset=utf-8',
+    address: import.meta.resolve('swagger-ui-dist/swagger-ui.css'),
+  },
+] as const;
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Workspace API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+</head>
+<body>
+<div id="reference"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`;
+
+/** No request is sent from the page, and no key is asked for: keys do not belong into browsers (W17). */
+const START = `const none = () => () => null;
+SwaggerUIBundle({
+  url: ${JSON.stringify(OPENAPI_ADDRESS)},
+  dom_id: '#reference',
+  deepLinking: true,
+  supportedSubmitMethods: [],
+  plugins: [{ wrapComponents: { authorizeBtn: none, authorizeOperationBtn: none } }],
+  validatorUrl: null,
+  defaultModelsExpandDepth: 0,
+});
+`;
+
+/** Scripts, styles and data come from this server only, and nothing stands in the page itself. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+function give(reply: ServerReply, type: string, body: string | Buffer): ServerReply {
+  return reply
+    .headers({
+      'content-type': type,
+      'content-security-policy': POLICY,
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+    })
+    .send(body);
+}

@@ -1,0 +1,20 @@
+import { asSyncError } from '../../errors/sync-error.ts';
+import { type Database, openDatabase } from '../../lib/sqlite.ts';
+import type { Steps } from '../../lib/steps.ts';
+import { MIGRATIONS } from './migrations.ts';
+import type { ServiceTables } from './service-tables.ts';
+
+/** Opens a service's database. Throws `database_newer`, and what a `DatabaseFault` says. */
+export async function openServiceDatabase({
+  file,
+  steps,
+}: {
+  readonly file: string;
+  readonly steps?: Steps;
+}): Promise<Database<ServiceTables>> {
+  try {
+    return await openDatabase<ServiceTables>({ file, steps, migrations: MIGRATIONS });
+  } catch (error) {
+    throw asSyncError(error);
+  }
+}

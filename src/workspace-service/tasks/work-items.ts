@@ -1,0 +1,96 @@
+import type { Selectable } from 'kysely';
+import type { Caller } from '../access/caller-rights.ts';
+import { notFound } from '../http/api-error.ts';
+import { type Call, type Handlers, newId, type Service, timeNow } from '../http/call.ts';
+import type { ServiceTables } from '../storage/service-tables.ts';
+import type { Write } from '../storage/transactions.ts';
+import { findTask } from './tasks.ts';
+
+type WorkItemRow = Omit<Selectable<ServiceTables['work_items']>, 'seq'>;
+
+export function workItemHandlers(service: Service): Handlers<'listWorkItems' | 'addWorkItem' | 'removeWorkItem'> {
+  return {
+    listWorkItems: (call) => listWorkItems(service, call),
+    addWorkItem: (call) => addWorkItem(service, call),
+    removeWorkItem: (call) => removeWorkItem(service, call),
+  };
+}
+
+function workItemOf(row: WorkItemRow) {
+  return {
+    workItemId: row.work_item_id,
+    taskId: row.task_id,
+    workspaceId: row.workspace_id,
+    url: row.url,
+    title: row.title,
+    externalId: row.external_id,
+    provider: row.provider,
+    createdAt: row.created_at,
+  };
+}
+
+async function listWorkItems(service: Service, { workspaceId, ids }: Call<'listWorkItems'>) {
+  await findTask(service.database.query, workspaceId, ids.taskId);
+  const rows = await service.database.query
+    .selectFrom('work_items')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .where('task_id', '=', ids.taskId)
+    .orderBy('seq', 'desc')
+    .execute();
+  return { status: 200, body: { workItems: rows.map(workItemOf) } };
+}
+
+/** Idempotent by address: a second link with the same one is the first, unchanged (W39). */
+async function addWorkItem(service: Service, { workspaceId, ids, body, caller }: Call<'addWorkItem'>) {
+  const row: WorkItemRow = {
+    work_item_id: newId(service.random, 'wi'),
+    workspace_id: workspaceId,
+    task_id: ids.taskId,
+    url: body.url,
+    title: body.title ?? null,
+    external_id: body.externalId ?? null,
+    provider: body.provider ?? null,
+    created_at: timeNow(service.clock),
+  };
+  return service.commits.run(async (write) => {
+    await findTask(write, workspaceId, ids.taskId);
+    const existing = await write
+      .selectFrom('work_items')
+      .selectAll()
+      .where('workspace_id', '=', workspaceId)
+      .where('task_id', '=', ids.taskId)
+      .where('url', '=', body.url)
+      .executeTakeFirst();
+    if (existing) return { status: 200, body: workItemOf(existing) };
+    await write.insertInto('work_items').values(row).execute();
+    await recordWorkItem(service, write, caller, 'work_item.created', row);
+    return { status: 201, body: workItemOf(row) };
+  });
+}
+
+function recordWorkItem(
+  service: Service,
+  write: Write,
+  caller: Caller,
+  type: 'work_item.created' | 'work_item.deleted',
+  row: WorkItemRow,
+): Promise<void> {
+  const { workspace_id: workspaceId, work_item_id: id, task_id: taskId } = row;
+  return service.events.record(write, { type, workspaceId, caller, resource: { id, taskId }, body: workItemOf(row) });
+}
+
+async function removeWorkItem(service: Service, { workspaceId, ids, caller }: Call<'removeWorkItem'>) {
+  await service.commits.run(async (write) => {
+    const removed = await write
+      .deleteFrom('work_items')
+      .where('workspace_id', '=', workspaceId)
+      .where('task_id', '=', ids.taskId)
+      .where('work_item_id', '=', ids.workItemId)
+      .returningAll()
+      .executeTakeFirst();
+    if (removed === undefined) throw notFound('work item');
+    await recordWorkItem(service, write, caller, 'work_item.deleted', removed);
+  });
+  return { status: 204, body: undefined };
+}

@@ -1,0 +1,213 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { DAEMON_OPTIONS } from '../../src/config/daemon-options.ts';
+import { CODES } from '../../src/errors/codes.ts';
+import { createMetrics } from '../../src/observe/metrics.ts';
+import { environmentOf, execForm, readDockerfile } from '../support/dockerfile.ts';
+import { worksync } from '../support/processes.ts';
+
+const TOP = join(import.meta.dirname, '../..');
+const MOST_WORDS = 1_800;
+const README = read('README.md');
+const CONFIG = read('config/README.md');
+const OPERATING = read('config/operating.md');
+const FOLDERS = ['.', '.github', 'config', 'src'];
+const PAGES = FOLDERS.flatMap((folder) =>
+  readdirSync(join(TOP, folder), { recursive: folder === 'src', encoding: 'utf8' })
+    .filter((path) => path.endsWith('.md') && !path.endsWith('TEMPLATE.md'))
+    .map((path) => join(folder, path)),
+);
+const ALL = ['README.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md', 'config/README.md', 'config/operating.md']
+  .map(read)
+  .join('\n');
+
+function read(path: string): string {
+  return readFileSync(join(TOP, path), 'utf8');
+}
+
+/** The text under a heading, up to the next one of its level or above. */
+function section(page: string, heading: string): string {
+  const start = page.indexOf(`\n${heading}\n`);
+  expect(page).toContain(`\n${heading}\n`);
+  const rest = page.slice(start + heading.length + 2);
+  const level = heading.indexOf(' ');
+  return rest.slice(0, rest.search(new RegExp(`\n#{1,${level}} `)) + 1 || undefined);
+}
+
+/** First and further cells of the rows of the tables in a text. */
+function rows(text: string): string[][] {
+  return [...text.matchAll(/^\|(?! -)(.*)\|$/gm)]
+    .slice(1)
+    .map(([, cells = '']) => cells.split('|').map((cell) => cell.trim()));
+}
+
+function found(text: string, pattern: RegExp): string[] {
+  return [...new Set([...text.matchAll(pattern)].map(([, name = '']) => name))];
+}
+
+function withoutCode(text: string): string {
+  return text.replace(/```[\s\S]*?```/g, '');
+}
+
+/** Anchors of a page as hosts make them of its headings: lower case, hyphens for spaces, no other signs. */
+function anchorsOf(text: string): string[] {
+  return found(withoutCode(text), /^#+ (.*)$/gm).map((heading) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+describe('README', () => {
+  it('is short enough to be read', () => {
+    expect(README.split(/\s+/).filter(Boolean).length).toBeLessThanOrEqual(MOST_WORDS);
+  });
+
+  it('names the two commands of a newcomer, the second of them the tests', () => {
+    expect(README).toContain('npm ci && npm start');
+    expect(README).toContain('npm ci && npm test');
+  });
+
+  it('leads to each page that people read first', () => {
+    const links = found(README, /\]\(([^)#\s]+)/g);
+    const expected = PAGES.filter((page) => page !== 'README.md' && dirname(page).split('/').length < 2);
+    expect(expected.filter((page) => !links.includes(page))).toEqual([]);
+  });
+});
+
+describe('the pages', () => {
+  it('name scripts that package.json has', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const named = found(ALL, /npm run (?:-s )?([a-z:]+)/g);
+    expect(named).toEqual(expect.arrayContaining(['worksync', 'demo', 'check', 'bench']));
+    expect(named.filter((name) => !(name in scripts))).toEqual([]);
+  });
+
+  it('have a row for each command, and name no other', async () => {
+    const { stdout } = await worksync(['--help']);
+    const commands = found(stdout.split('Commands:')[1]?.split('Exit codes')[0] ?? '', /^ {2}([a-z]+) /gm);
+    const named = rows(section(OPERATING, '## Commands').split('exit code')[0] ?? '').map(([name = '']) =>
+      name.replaceAll('`', ''),
+    );
+    expect(new Set([...named.map((name) => name.split(' ')[0]), 'help'])).toEqual(new Set(commands));
+    expect((await worksync(['workspace', 'serve', '--help'])).code).toBe(0);
+    const elsewhere = found(ALL, /(?:src\/main\.ts|worksync --|`worksync) ([a-z]+)/g);
+    expect(elsewhere.filter((name) => !commands.includes(name))).toEqual([]);
+  });
+
+  it('explain codes that exist', () => {
+    const codes = rows(section(OPERATING, '### Troubleshooting')).flatMap((cells) => found(cells[1] ?? '', /`(\w+)`/g));
+    expect(codes.length).toBeGreaterThan(10);
+    expect(codes.filter((code) => !(code in CODES))).toEqual([]);
+  });
+
+  it('explain every exit code that the registry of errors knows', () => {
+    const exits = rows(section(OPERATING, '## Commands').split('exit code')[1] ?? '').map(([code]) => Number(code));
+    const known = Object.values(CODES).flatMap((entry) => ('exit' in entry ? [entry.exit] : []));
+    expect([...new Set(known)].filter((exit) => !exits.includes(exit))).toEqual([]);
+  });
+
+  it("name the daemon's options as they are, and no variable that nobody reads", () => {
+    const table = rows(section(CONFIG, '## Options of the daemon'));
+    const expected = DAEMON_OPTIONS.map(({ flag, env }) => [`\`${flag.split(' ')[0]}\``, `\`${env}\``]);
+    expect(table.map((cells) => cells.slice(0, 2))).toEqual(expected);
+    const examples = readdirSync(join(TOP, 'config/examples')).map((name) => read(`config/examples/${name}`));
+    const readers = readdirSync(join(TOP, 'src/config')).map((name) => read(`src/config/${name}`));
+    const variables = new Set([
+      ...readers.flatMap((text) => found(text, /'(WORKSYNC_[A-Z_]+)'/g)),
+      ...examples.flatMap((text) => found(text, /\$\{(\w+)\}/g)),
+    ]);
+    const named = found(ALL, /\b((?:WORKSYNC|GITHUB)_[A-Z_]+)\b/g).map((name) => name.replace(/_FILE$/, ''));
+    expect(named.filter((name) => !variables.has(name))).toEqual([]);
+  });
+
+  it('name metrics that are exposed', async () => {
+    const exposed = found(await createMetrics({ version: 'test' }).expose(), /^# TYPE (\w+) /gm);
+    const named = found(ALL, /`(worksync_[a-z_]+)`/g);
+    expect(named.length).toBeGreaterThan(5);
+    expect(named.filter((name) => !exposed.includes(name))).toEqual([]);
+  });
+
+  it('show a compose service that fits the image', () => {
+    const yaml = found(OPERATING, /```yaml\n(services:[\s\S]*?)```/g)[0] ?? '';
+    const { services, secrets, volumes } = parse(yaml) as {
+      services: { worksync: Record<string, unknown> };
+      secrets: Record<string, unknown>;
+      volumes: Record<string, unknown>;
+    };
+    const service = services.worksync;
+    const image = readDockerfile(join(TOP, 'Dockerfile'));
+    const healthcheck = image.find(({ keyword }) => keyword === 'HEALTHCHECK')?.text ?? '';
+    const env = environmentOf(image);
+    expect(service).toMatchObject({ read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] });
+    expect(service['ports']).toEqual([`8080:${env['WORKSYNC_PORT']}`]);
+    expect((service['healthcheck'] as { test: string[] }).test).toEqual(['CMD', ...execForm(healthcheck)]);
+    expect(service['volumes']).toEqual([
+      `./worksync:${env['WORKSYNC_CONFIG']}:ro`,
+      `worksync-data:${env['WORKSYNC_DATA']}`,
+    ]);
+    expect(Object.keys(volumes)).toEqual(['worksync-data']);
+    expect(Object.keys(secrets)).toEqual(service['secrets']);
+    const files = Object.values(service['environment'] as Record<string, string>);
+    expect(files).toEqual((service['secrets'] as string[]).map((name) => `/run/secrets/${name}`));
+  });
+});
+
+describe.each(PAGES)('%s', (page) => {
+  it('links to what is there, and to headings that are there', () => {
+    const links = found(withoutCode(read(page)), /\]\(([^)\s]+)\)/g).filter((link) => !/^[a-z]+:/.test(link));
+    const broken = links.filter((link) => {
+      const [path = '', anchor] = link.split('#');
+      const target = path === '' ? page : join(dirname(page), path);
+      if (!existsSync(join(TOP, target))) return true;
+      return anchor !== undefined && !anchorsOf(read(target)).includes(anchor);
+    });
+    expect(broken).toEqual([]);
+  });
+});
+
+describe('config/examples', () => {
+  const files = readdirSync(join(TOP, 'config/examples'));
+  const values = {
+    WORKSYNC_API_KEY: 'a-key-of-the-workspace',
+    GITHUB_TOKEN: 'a-token',
+    GITHUB_APP_ID: '1',
+    GITHUB_INSTALLATION_ID: '2',
+  };
+
+  it.each(files)('%s starts as it is, once its variables are set', async (file) => {
+    const scratch = mkdtempSync(join(tmpdir(), 'worksync-docs-'));
+    try {
+      const key = join(scratch, 'key.pem');
+      writeFileSync(key, privateKey(), { mode: 0o600 });
+      // The workspace and the provider cannot be reached from here; the configuration is what counts.
+      const data = join(scratch, 'data');
+      const named = found(read(`config/examples/${file}`), /\$\{(\w+)\}/g).filter(
+        (name) => name !== 'GITHUB_PRIVATE_KEY',
+      );
+      const secrets = Object.fromEntries(named.map((name) => [name, 'a-secret-of-sixteen-or-more']));
+      const env = { ...secrets, ...values, GITHUB_PRIVATE_KEY_FILE: key, WORKSYNC_DATA: data };
+      const { code, stdout, stderr } = await worksync(['check', '--json', '--config', `config/examples/${file}`], {
+        env,
+      });
+      expect(stderr).toBe('');
+      expect(code).toBeLessThan(2);
+      expect(JSON.parse(stdout.split('\n')[0] ?? '')).toMatchObject({
+        level: 'ok',
+        message: expect.stringContaining('is valid'),
+      });
+    } finally {
+      rmSync(scratch, { recursive: true, force: true });
+    }
+  });
+});
+
+function privateKey(): string {
+  const { privateKey: key } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  return key.export({ type: 'pkcs8', format: 'pem' }).toString();
+}

@@ -1,8 +1,0 @@
-import { afterEach } from 'vitest';
-import { surprises } from './surprises.ts';
-
-/** Runs before each test file: whatever asks a vendor, what is not documented fails its test. */
-afterEach(() => {
-  const found = surprises.splice(0);
-  if (found.length > 0) throw new Error(found.join('\n'));
-});

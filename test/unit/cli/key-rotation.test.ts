@@ -1,0 +1,190 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, expect, it, onTestFinished } from 'vitest';
+import { type KeyFile, keyFile } from '../../../src/cli/api-key-file.ts';
+import { type Rotation, type RotationEvent, rotateKey } from '../../../src/cli/key-rotation.ts';
+import type { CommandClient } from '../../../src/cli/workspace-client.ts';
+import type { Clock } from '../../../src/lib/clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
+import { NO_QUOTA, startWorkspaceService, type TestService } from '../../support/workspace-service.ts';
+
+const MINUTE = 60_000;
+const DESCRIPTION = 'the new one';
+
+let clock: TravellingClock;
+let service: TestService;
+let path: string;
+let old: { apiKeyId: string; secret: string };
+let events: RotationEvent[];
+
+beforeEach(async () => {
+  clock = createTravellingClock();
+  service = await startWorkspaceService({ clock, quota: NO_QUOTA });
+  const folder = mkdtempSync(join(tmpdir(), 'worksync-rotation-'));
+  onTestFinished(async () => {
+    await service.close();
+    rmSync(folder, { recursive: true });
+  });
+  path = join(folder, 'ci.key');
+  old = await service.service.mintKey({ workspaceId: service.workspaceId, userId: service.userId, description: 'old' });
+  await use(old.secret);
+  await clock.advance(MINUTE);
+  events = [];
+});
+
+const owner = (): CommandClient => service.client(service.oauthToken) as CommandClient;
+const use = async (secret: string) => void (await service.client(secret).listTasks({ query: { limit: 1 } }, {}));
+const secretInFile = () => readFileSync(path, 'utf8').trim();
+const keys = async () => (await owner().listApiKeys({}, {})).body.apiKeys;
+const active = async () => (await keys()).filter(({ status }) => status === 'active').map((key) => key.apiKeyId);
+
+/** Whenever the rotation pauses, the others send their requests, and time passes. */
+function clockWith(traffic: () => Promise<void>): Clock {
+  return {
+    ...clock,
+    after(ms, call) {
+      void (async () => {
+        await traffic();
+        await clock.advance(ms);
+        call();
+      })();
+      return () => undefined;
+    },
+  };
+}
+
+function rotation(traffic: () => Promise<void>, changed: Partial<Rotation> = {}): Rotation {
+  return {
+    client: owner(),
+    clock: clockWith(traffic),
+    description: DESCRIPTION,
+    oldKeyId: old.apiKeyId,
+    file: keyFile(path),
+    quiet: 5 * MINUTE,
+    patience: 60 * MINUTE,
+    tell: (event) => events.push(event),
+    ...changed,
+  };
+}
+
+const switched = async () => use(secretInFile());
+
+it('W23 creates, hands over, waits for traffic to move, and only then revokes the old key', async () => {
+  const begin = clock.now();
+  let lastOldUse = 0;
+  const traffic = async () => {
+    if (clock.now() < begin + 3 * MINUTE) {
+      lastOldUse = clock.now();
+      await use(old.secret);
+    } else await switched();
+  };
+  await rotateKey(rotation(traffic));
+  expect(events.map(({ did }) => did)).toEqual(expect.arrayContaining(['created', 'waiting', 'revoked']));
+  expect(clock.now() - lastOldUse).toBeGreaterThanOrEqual(4 * MINUTE);
+  expect(await active()).not.toContain(old.apiKeyId);
+  await use(secretInFile());
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  const created = events.find(({ did }) => did === 'created');
+  expect(created).toMatchObject({ secret: undefined });
+});
+
+it('W23 revokes nothing while the new key is not used', async () => {
+  await expect(rotateKey(rotation(async () => undefined))).rejects.toMatchObject({ code: 'rotation_waiting' });
+  expect(await active()).toContain(old.apiKeyId);
+});
+
+it('W23 revokes nothing while somebody still uses the old key', async () => {
+  const traffic = async () => {
+    await switched();
+    await use(old.secret);
+  };
+  await expect(rotateKey(rotation(traffic))).rejects.toMatchObject({ code: 'rotation_waiting' });
+  expect(await active()).toContain(old.apiKeyId);
+});
+
+it('replaces the old secret in the file in one step, and refuses a file that holds something else', async () => {
+  writeFileSync(path, `${old.secret}\n`);
+  await rotateKey(rotation(switched));
+  expect(secretInFile()).not.toBe(old.secret);
+  writeFileSync(path, 'two\nlines\n');
+  expect(() => keyFile(path)).toThrow('contains something other than a key');
+});
+
+it('a rotation that is done is not done again', async () => {
+  await rotateKey(rotation(switched));
+  const before = await keys();
+  events.length = 0;
+  await rotateKey(rotation(switched));
+  expect(events).toEqual([{ did: 'nothing', apiKeyId: old.apiKeyId }]);
+  expect((await keys()).map(({ apiKeyId, status }) => [apiKeyId, status])).toEqual(
+    before.map(({ apiKeyId, status }) => [apiKeyId, status]),
+  );
+});
+
+it('without a file the secret is told once; a repeated call asks a person while that key is unused', async () => {
+  const silent = rotation(async () => undefined, { file: undefined, patience: MINUTE });
+  await expect(rotateKey(silent)).rejects.toMatchObject({ code: 'rotation_waiting' });
+  const { apiKeyId, secret } = events.find((event) => event.did === 'created')!;
+  await expect(rotateKey(silent)).rejects.toMatchObject({ code: 'conflict' });
+  expect(await active()).toEqual(expect.arrayContaining([old.apiKeyId, apiKeyId]));
+  await use(secret!);
+  await rotateKey(rotation(() => use(secret!), { file: undefined }));
+  expect(events.map(({ did }) => did)).toContain('resumed');
+  expect(await active()).not.toContain(old.apiKeyId);
+});
+
+it('refuses a description that an older key has, and an unknown key', async () => {
+  await expect(rotateKey(rotation(switched, { description: 'minted at start' }))).rejects.toMatchObject({
+    code: 'conflict',
+  });
+  await expect(rotateKey(rotation(switched, { oldKeyId: 'key_x' }))).rejects.toMatchObject({ code: 'not_found' });
+  expect(await active()).toContain(old.apiKeyId);
+});
+
+it('leaves no mark beside the file when the workspace refuses to create a key', async () => {
+  await expect(rotateKey(rotation(switched, { description: 'x'.repeat(300) }))).rejects.toMatchObject({ status: 400 });
+  expect(keyFile(path).wasCutOff()).toBe(false);
+});
+
+class Killed extends Error {}
+
+/** Counts the calls of both, and ends with `Killed` before or after the nth one. */
+function killedAt(step: number, edge: 'before' | 'after', client: CommandClient, file: KeyFile) {
+  let calls = 0;
+  const guard =
+    <Arguments extends unknown[], Result>(call: (...given: Arguments) => Result) =>
+    (...given: Arguments): Result => {
+      const mine = calls++;
+      if (mine === step && edge === 'before') throw new Killed();
+      const result = call(...given);
+      if (mine !== step) return result;
+      if (result instanceof Promise) return result.then(() => Promise.reject(new Killed())) as Result;
+      throw new Killed();
+    };
+  const wrap = <Object extends object>(object: Object) =>
+    Object.fromEntries(Object.entries(object).map(([name, call]) => [name, guard(call)])) as Object;
+  return { client: wrap(client), file: wrap(file), reached: () => calls > step };
+}
+
+it('W23 cut off before or after any step, the same call finishes: one new key, in the file, the old one revoked', async () => {
+  for (const edge of ['before', 'after'] as const) {
+    for (let step = 0, reached = true; reached; step++) {
+      const { client, file, ...killed } = killedAt(step, edge, owner(), keyFile(path));
+      const asked = { description: `${DESCRIPTION}: ${edge} ${step}`, quiet: 2 * MINUTE };
+      await rotateKey(rotation(switched, { ...asked, client, file })).catch((error: unknown) => {
+        if (!(error instanceof Killed)) throw error;
+      });
+      reached = killed.reached();
+      await rotateKey(rotation(switched, asked));
+      await use(secretInFile());
+      const [fresh, ...others] = (await keys()).filter(
+        ({ status, description }) => status === 'active' && description !== 'minted at start',
+      );
+      expect([step, fresh?.description, others]).toEqual([step, asked.description, []]);
+      // The next round replaces the key of this one.
+      old = { apiKeyId: fresh!.apiKeyId, secret: secretInFile() };
+      await clock.advance(MINUTE);
+    }
+  }
+});

@@ -1,0 +1,223 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { bitbucket } from '../../../../src/connectors/bitbucket/index.ts';
+import type { PollPosition } from '../../../../src/connectors/connector.ts';
+import type { SyncError } from '../../../../src/errors/sync-error.ts';
+import type { HttpAnswer, HttpRequest } from '../../../../src/http/http-client.ts';
+import { silentLogger } from '../../../../src/lib/logger.ts';
+import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { requireDocumented } from '../../../support/vendor-requests/index.ts';
+
+type Reply = Partial<Omit<HttpAnswer, 'body'>> & { readonly body?: unknown };
+
+const { signal } = new AbortController();
+const API = 'https://api.bitbucket.org/2.0';
+const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
+const BY_ID = `${API}/repositories/acme/%7B7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10%7D`;
+const ANYWHERE = BY_ID.replace('acme', '%7B%7D');
+const position: PollPosition = {
+  unit: 'acme/api',
+  startedAt: '2026-01-05T09:00:00Z',
+  watermark: '2026-01-05T08:00:00Z',
+};
+const pull = JSON.parse(
+  readFileSync(new URL('../../../../src/connectors/bitbucket/fixtures/pullrequests.get.json', import.meta.url), 'utf8'),
+) as Readonly<Record<string, unknown>>;
+
+/** A connection over a written course of answers: each request must be the one that is due, its query aside. */
+function connectionOf(given: Record<string, unknown>, course: readonly [expected: string, reply: Reply][]) {
+  const clock = createTravellingClock();
+  const requests: HttpRequest[] = [];
+  const rest = [...course];
+  const http = {
+    async request(request: HttpRequest): Promise<HttpAnswer> {
+      requests.push(request);
+      requireDocumented(request);
+      const due = rest.shift();
+      if (!due || due[0] !== request.url.split('?', 1)[0])
+        throw new Error(`${request.url} came instead of ${due?.[0]}`);
+      const { status = 200, headers = {}, body = { values: [] } } = due[1];
+      return { status, headers, body: Buffer.from(JSON.stringify(body)) };
+    },
+    close: async () => {},
+  };
+  const options = bitbucket.options.parse({ repositories: ['acme/api'], ...given });
+  return { requests, rest, options, connection: bitbucket.connect(options, { http, clock, logger: silentLogger }) };
+}
+
+const failure = (work: Promise<unknown>) =>
+  work.then(
+    () => undefined,
+    (error: unknown) => error as SyncError,
+  );
+const said = (message: string) => ({ type: 'error', error: { message } });
+const LIST = `${API}/repositories/acme/api/pullrequests`;
+
+describe('requests', () => {
+  it.each([
+    [{}, undefined],
+    [{ token: 'ATCTT3x' }, 'Bearer ATCTT3x'],
+    // printf 'ada@example.com:ATATT3x' | base64
+    [{ email: 'ada@example.com', apiToken: 'ATATT3x' }, 'Basic YWRhQGV4YW1wbGUuY29tOkFUQVRUM3g='],
+  ])('with %j carry %s', async (given, authorization) => {
+    const { connection, requests } = connectionOf(given, [[LIST, {}]]);
+    await connection.poll(position, signal);
+    expect(requests[0]?.headers).toEqual({
+      accept: 'application/json',
+      'user-agent': 'worksync',
+      ...(authorization === undefined ? {} : { authorization }),
+    });
+  });
+
+  it('never carry a validator', async () => {
+    const { connection, requests } = connectionOf({}, [[LIST, { headers: { etag: '"e"' } }]]);
+    const page = await connection.poll({ ...position, etag: '"old"' }, signal);
+    expect(page).not.toHaveProperty('etag');
+    expect(requests[0]?.headers).not.toHaveProperty('if-none-match');
+  });
+
+  it("go through a proxy, also where the next page is linked by Bitbucket's own address", async () => {
+    const behind = 'https://proxy.example.com/bb/repositories/acme/api/pullrequests';
+    const { connection, requests } = connectionOf({ apiUrl: 'https://proxy.example.com/bb/', token: 'x' }, [
+      [behind, { body: { values: [], next: `${LIST}?state=OPEN&page=2` } }],
+      [behind, {}],
+    ]);
+    const page = await connection.poll(position, signal);
+    expect(page).toMatchObject({ next: 'link:state=OPEN&page=2' });
+    await connection.poll({ ...position, page: 'link:state=OPEN&page=2' }, signal);
+    expect(requests[1]?.url).toBe(`${behind}?state=OPEN&page=2`);
+  });
+});
+
+describe('a refusal', () => {
+  const pollWith = async (reply: Reply) => failure(connectionOf({}, [[LIST, reply]]).connection.poll(position, signal));
+
+  it('tells what Bitbucket said, on one short line', async () => {
+    const error = await pollWith({ status: 400, body: said(`Invalid\npagelen ${'x'.repeat(500)}`) });
+    expect(error).toMatchObject({ code: 'refused', status: 400 });
+    expect(error?.message).toMatch(/status 400 \(Invalid pagelen x+\)$/);
+    expect(error?.message.length).toBeLessThan(300);
+  });
+
+  it('of the credential says which kinds there are, of a right which one lacks', async () => {
+    expect((await pollWith({ status: 401, body: said('Token is invalid') }))?.hint).toMatch(/App passwords/);
+    expect((await pollWith({ status: 403, body: said('no scope') }))?.hint).toMatch(/scopes/);
+  });
+
+  it.each([null, 7, [], { error: 'text' }, { error: { message: 7 } }])('that says %j is still one', async (body) => {
+    expect(await pollWith({ status: 403, body })).toMatchObject({ code: 'forbidden' });
+  });
+});
+
+describe('fetch', () => {
+  const locator = { repoId: UUID, repository: 'acme/api', number: '12' };
+  const reference = { kind: 'pull_request', key: 'k', locator } as const;
+
+  it('asks by the id of the repository, whatever it is called now', async () => {
+    const { connection, requests } = connectionOf({}, [[`${BY_ID}/pullrequests/12`, { body: pull }]]);
+    expect((await connection.fetch(reference, signal)).event).toBe('pullrequests.get');
+    expect(new URL(requests[0]?.url ?? '').searchParams.get('fields')?.split(',')).toContain('reviewers');
+  });
+
+  it('takes no pull request of another repository', async () => {
+    const other = { ...pull, destination: { repository: { uuid: UUID.replace('7', '8'), full_name: 'acme/api' } } };
+    for (const body of [other, { ...pull, destination: null }, []]) {
+      const { connection } = connectionOf({}, [[`${BY_ID}/pullrequests/12`, { body }]]);
+      expect((await failure(connection.fetch(reference, signal)))?.code).toBe('answer_malformed');
+    }
+  });
+
+  it('calls nothing gone while another repository answers', async () => {
+    const { connection } = connectionOf({}, [
+      [`${BY_ID}/pullrequests/12`, { status: 404, body: said('Not found') }],
+      [ANYWHERE, { body: { uuid: '{00000000-0000-0000-0000-000000000000}', full_name: 'acme/api' } }],
+    ]);
+    expect((await failure(connection.fetch(reference, signal)))?.code).toBe('not_found');
+  });
+
+  it('follows a repository that went to another workspace', async () => {
+    const { connection } = connectionOf({}, [
+      [`${BY_ID}/pullrequests/12`, { status: 404, body: said('Not found') }],
+      [ANYWHERE, { body: { uuid: UUID, full_name: 'other/api' } }],
+      [`${BY_ID.replace('acme', 'other')}/pullrequests/12`, { body: pull }],
+    ]);
+    expect((await connection.fetch(reference, signal)).event).toBe('pullrequests.get');
+  });
+
+  describe('with commits', () => {
+    const commits = `${BY_ID}/pullrequests/12/commits`;
+    const page = (newest: number, count: number) =>
+      Array.from({ length: count }, (_, index) => ({ message: `Step ${newest - index}\n` }));
+
+    it('brings the messages of all pages', async () => {
+      const next = `${API}/repositories/acme/api/pullrequests/12/commits?pagelen=100&page=x9`;
+      const { connection, requests, rest, options } = connectionOf({ commits: true }, [
+        [`${BY_ID}/pullrequests/12`, { body: pull }],
+        [commits, { body: { values: page(102, 100), next } }],
+        [commits, { body: { values: page(2, 2) } }],
+      ]);
+      const { event, body } = await connection.fetch(reference, signal);
+      expect(rest).toEqual([]);
+      expect(requests.slice(1).map(({ url }) => new URL(url).searchParams.get('page'))).toEqual([null, 'x9']);
+      const translation = bitbucket.translate({ source: 'fetch', event, body }, options);
+      const messages = Array.from({ length: 102 }, (_, index) => `Step ${102 - index}\n`);
+      expect(translation).toMatchObject({ outcome: 'items', items: [{ identifier: '12', commitMessages: messages }] });
+    });
+
+    it.each([
+      ['are not found', { status: 404, body: said('Not found') }],
+      ['cannot be read', { body: { values: [{ message: 'Fix' }, {}] } }],
+    ])('says nothing of commits that %s', async (_, reply) => {
+      const { connection } = connectionOf({ commits: true }, [
+        [`${BY_ID}/pullrequests/12`, { body: pull }],
+        [commits, reply],
+      ]);
+      const { event, body } = await connection.fetch(reference, signal);
+      expect([event, JSON.parse(body.toString())]).toEqual(['pullrequests.get', pull]);
+    });
+  });
+
+  it.each([401, 403, 429, 500])('asks no further after status %i', async (status) => {
+    const { connection, rest } = connectionOf({}, [[`${BY_ID}/pullrequests/12`, { status }]]);
+    expect((await failure(connection.fetch(reference, signal)))?.status).toBe(status);
+    expect(rest).toEqual([]);
+  });
+});
+
+describe('check', () => {
+  const repository = `${API}/repositories/acme/api`;
+  const named = (full_name: string): Reply => ({ body: { uuid: UUID, full_name } });
+
+  it.each([
+    [{}, 'warning', /60 requests .* 5 minutes/],
+    [{ token: 'x' }, 'ok', /access token/],
+    [{ email: 'ada@example.com', apiToken: 'x' }, 'warning', /person/],
+  ])('with %j says what kind of credential it is', async (given, level, message) => {
+    const { connection } = connectionOf(given, [
+      [repository, named('acme/api')],
+      [LIST, {}],
+    ]);
+    const findings = await connection.check(signal);
+    expect(findings[0]).toMatchObject({ level, subject: 'credential', message: expect.stringMatching(message) });
+    expect(findings.map(({ subject }) => subject)).toEqual(['credential', 'acme/api', 'rate limit']);
+  });
+
+  it('looks at each repository, and at its pull requests', async () => {
+    const { connection } = connectionOf({ token: 'x', repositories: ['acme/secret', 'acme/api', 'acme/old'] }, [
+      [`${API}/repositories/acme/secret`, { status: 404, body: said('Not found') }],
+      [repository, named('Acme/API')],
+      [LIST, { status: 403, body: said('Your credentials lack one or more required privilege scopes.') }],
+      [`${API}/repositories/acme/old`, named('acme/new')],
+      [`${API}/repositories/acme/old/pullrequests`, { headers: { 'x-ratelimit-nearlimit': 'true' } }],
+    ]);
+    const findings = await connection.check(signal);
+    expect(findings.slice(1).map(({ level, subject }) => [level, subject])).toEqual([
+      ['error', 'acme/secret'],
+      ['ok', 'acme/api'],
+      ['error', 'acme/api'],
+      ['warning', 'acme/old'],
+      ['warning', 'rate limit'],
+    ]);
+    expect(findings.filter(({ level, hint }) => level !== 'ok' && !hint)).toEqual([]);
+  });
+});

@@ -1,0 +1,218 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { bitbucket } from '../../../../src/connectors/bitbucket/index.ts';
+import type { PullRequest } from '../../../../src/model/item.ts';
+
+const fixture = (name: string) =>
+  JSON.parse(
+    readFileSync(new URL(`../../../../src/connectors/bitbucket/fixtures/${name}.json`, import.meta.url), 'utf8'),
+  ) as Readonly<Record<string, unknown>>;
+const options = bitbucket.options.parse({ repositories: ['Acme/API'] });
+const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
+const created = fixture('pullrequest.created');
+const whole = created['pullrequest'] as Readonly<Record<string, unknown>>;
+
+const ofWebhook = (payload: unknown, event = 'pullrequest:updated') =>
+  bitbucket.translate({ source: 'webhook', event, body: Buffer.from(JSON.stringify(payload)) }, options);
+const ofList = (...values: object[]) =>
+  bitbucket.translate(
+    { source: 'poll', event: 'pullrequests.list', body: Buffer.from(JSON.stringify({ values })) },
+    options,
+  );
+const onlyItem = (translation: ReturnType<typeof ofList>): PullRequest => {
+  if (translation.outcome !== 'items') throw new Error(translation.outcome);
+  expect(translation.items).toHaveLength(1);
+  return translation.items[0] as PullRequest;
+};
+const withFields = (fields: object) => onlyItem(ofList({ ...whole, ...fields }));
+
+describe('a whole pull request', () => {
+  it('becomes an item with every field that is mirrored', () => {
+    expect(onlyItem(ofWebhook(created))).toEqual({
+      kind: 'pull_request',
+      key: `bitbucket:bitbucket.org:${UUID}:pull:12`,
+      connector: 'bitbucket',
+      host: 'bitbucket.org',
+      repoId: UUID,
+      repoName: 'acme/api',
+      identifier: '12',
+      updatedAt: Date.UTC(2026, 2, 2, 8, 0, 0, 301),
+      version: 250,
+      url: 'https://bitbucket.org/acme/api/pull-requests/12',
+      title: 'Answer with problem details (BUG-12)',
+      description: 'Errors get a type and a title.\n\nSee BUG-12.',
+      author: '{a1c0ffee-0001-4a5b-8c9d-000000000001}',
+      reviewers: ['{b2c0ffee-0002-4a5b-8c9d-000000000002}', '{c3c0ffee-0003-4a5b-8c9d-000000000003}'],
+      createdAt: '2026-03-02T08:00:00.125Z',
+      state: 'open',
+      rawState: 'OPEN',
+      draft: false,
+      headBranch: 'bug-12-problem-details',
+      headSha: '4f1d2c3b5a69',
+      baseBranch: 'main',
+    });
+  });
+
+  it('is the same from a webhook, a page and a fetch', () => {
+    const fetched = bitbucket.translate(
+      { source: 'fetch', event: 'pullrequests.get', body: Buffer.from(JSON.stringify(fixture('pullrequests.get'))) },
+      options,
+    );
+    expect(fetched).toEqual(ofWebhook(created));
+    expect(ofList(whole)).toEqual(ofWebhook(created));
+  });
+
+  it('is the same whatever the order of its reviewers', () => {
+    expect(withFields({ reviewers: (whole['reviewers'] as unknown[]).toReversed() })).toEqual(withFields({}));
+  });
+
+  it('keeps an empty description and a deleted account', () => {
+    expect(withFields({ description: '', author: null })).toMatchObject({ description: '', author: null });
+  });
+
+  it('takes no address that is not one of the web', () => {
+    expect(withFields({ links: { html: { href: 'javascript:alert(1)' } } })).not.toHaveProperty('url');
+  });
+
+  it('never says anything of labels, assignees or the time of a merge', () => {
+    for (const state of ['OPEN', 'MERGED', 'DECLINED'])
+      for (const field of ['labels', 'assignees', 'mergedAt'])
+        expect(withFields({ state, labels: ['x'], assignees: [] })).not.toHaveProperty(field);
+  });
+});
+
+describe('every event about a pull request', () => {
+  const COMMENT_KEYS = ['created', 'updated', 'deleted', 'resolved', 'reopened'].map((what) => `comment_${what}`);
+  const KEYS = [
+    'created',
+    'updated',
+    'push',
+    'fulfilled',
+    'rejected',
+    'approved',
+    'unapproved',
+    ...COMMENT_KEYS,
+  ].concat(['changes_request_created', 'changes_request_removed']);
+
+  it.each(KEYS)('pullrequest:%s gives the one it carries', (key) => {
+    const extra = { approval: {}, changes_request: {}, comment: { pullrequest: { id: 99, title: 'Another' } } };
+    expect(ofWebhook({ ...created, ...extra }, `pullrequest:${key}`)).toEqual(ofWebhook(created));
+  });
+
+  it.each(['repo:push', 'repo:updated', 'issue:created', 'pullrequest', 'pullrequests.list', 'pullrequests.get'])(
+    '%s is not followed',
+    (event) => {
+      expect(ofWebhook(created, event)).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
+    },
+  );
+});
+
+describe('state', () => {
+  it.each([
+    ['OPEN', 'open'],
+    ['MERGED', 'merged'],
+    ['DECLINED', 'declined'],
+    ['SUPERSEDED', 'declined'],
+  ])('%s is %s', (rawState, state) => {
+    expect(withFields({ state: rawState })).toMatchObject({ state, rawState });
+  });
+});
+
+describe('time', () => {
+  it.each([
+    ['2026-03-02T08:00:00.301250+00:00', 301, 250],
+    ['2026-03-02T08:00:00.301999+00:00', 301, 999],
+    ['2026-03-02T08:00:00.000001+00:00', 0, 1],
+    ['2026-03-02T08:00:00.3+00:00', 300, 0],
+    ['2026-03-02T08:00:00+00:00', 0, 0],
+    ['2026-03-02T08:00:00Z', 0, 0],
+    ['2026-03-02T10:00:00.301250+02:00', 301, 250],
+  ])('%s is kept to the microsecond', (updated_on, milliseconds, version) => {
+    expect(withFields({ updated_on })).toMatchObject({
+      updatedAt: Date.UTC(2026, 2, 2, 8, 0, 0, milliseconds),
+      version,
+    });
+  });
+});
+
+describe('a pull request of a deleted fork', () => {
+  it.each([
+    { branch: { name: 'patch-1' }, commit: null, repository: null },
+    { branch: { name: 'patch-1' }, repository: null },
+  ])('from %j is taken without its hash', (source) => {
+    const item = withFields({ source });
+    expect(item).toMatchObject({ headBranch: 'patch-1', repoId: UUID });
+    expect(item).not.toHaveProperty('headSha');
+  });
+
+  it('that has not even a branch is asked for', () => {
+    expect(ofList({ ...whole, source: null })).toMatchObject({ outcome: 'references' });
+  });
+});
+
+describe('a pull request that has drifted', () => {
+  it.each([
+    ['an unknown state', { state: 'PARKED' }],
+    ['no title', { title: undefined }],
+    ['a source of another kind', { source: 'main' }],
+    ['no base branch', { destination: { repository: { uuid: UUID, full_name: 'acme/api' } } }],
+  ])('%s: it is asked for, its neighbours are taken', (_, fields) => {
+    const drifted = { ...whole, id: 13, ...fields };
+    const wanted = { kind: 'pull_request', locator: { repoId: UUID, repository: 'acme/api', number: '13' } };
+    expect(ofList(drifted)).toMatchObject({ outcome: 'references', references: [wanted] });
+    expect(ofList(whole, drifted)).toMatchObject({
+      outcome: 'items',
+      items: [{ identifier: '12' }],
+      references: [{ ...wanted, key: `bitbucket:bitbucket.org:${UUID}:pull:13` }],
+    });
+  });
+
+  it('is taken as it is once it was fetched: asking again would never end', () => {
+    const body = Buffer.from(JSON.stringify({ ...whole, state: 'PARKED' }));
+    const item = onlyItem(bitbucket.translate({ source: 'fetch', event: 'pullrequests.get', body }, options));
+    expect(item).toMatchObject({ rawState: 'PARKED' });
+    expect(item).not.toHaveProperty('state');
+  });
+
+  it.each([
+    ['reviewers', 'reviewers'],
+    ['draft', 'draft'],
+    ['description', 'description'],
+    ['author', 'author'],
+    ['created_on', 'createdAt'],
+  ])('without %s leaves %s absent, not empty', (field, name) => {
+    const { [field]: _, ...rest } = whole;
+    expect(onlyItem(ofList(rest))).not.toHaveProperty(name);
+    expect(withFields({ [field]: 7 })).not.toHaveProperty(name);
+  });
+
+  it('knows no reviewers where one of them cannot be read', () => {
+    expect(withFields({ reviewers: [{ uuid: UUID }, { nickname: 'ada' }] })).not.toHaveProperty('reviewers');
+    expect(withFields({ reviewers: [] }).reviewers).toEqual([]);
+  });
+
+  it.each(['id', 'updated_on'])('without %s is malformed', (field) => {
+    const { [field]: _, ...rest } = whole;
+    expect(() => ofList(rest)).toThrow(expect.objectContaining({ code: 'delivery_malformed' }));
+  });
+
+  it('finds the repository of an event where its destination names none', () => {
+    const pullrequest = { ...whole, destination: { branch: { name: 'main' } } };
+    expect(onlyItem(ofWebhook({ ...created, pullrequest })).repoId).toBe(UUID);
+    expect(() => ofWebhook({ pullrequest })).toThrow(expect.objectContaining({ code: 'delivery_malformed' }));
+  });
+});
+
+describe('scope', () => {
+  it('leaves out webhooks of other repositories', () => {
+    expect(ofWebhook(fixture('pullrequest.other-repository'))).toEqual({
+      outcome: 'ignored',
+      reason: 'repository_not_in_scope',
+    });
+  });
+
+  it('takes what was asked for, also under a new name', () => {
+    const destination = { branch: { name: 'main' }, repository: { uuid: UUID, full_name: 'acme/gateway' } };
+    expect(withFields({ destination }).repoName).toBe('acme/gateway');
+  });
+});

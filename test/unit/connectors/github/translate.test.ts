@@ -1,0 +1,361 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { github } from '../../../../src/connectors/github/index.ts';
+import type { PullRequest } from '../../../../src/model/item.ts';
+
+const fixture = (name: string) =>
+  readFileSync(new URL(`../../../../src/connectors/github/fixtures/${name}.json`, import.meta.url), 'utf8');
+const options = github.options.parse({ repositories: ['Acme/API'] });
+const whole = JSON.parse(fixture('pulls.get')) as Record<string, unknown>;
+
+const ofList = (pulls: unknown, given = options) =>
+  github.translate({ source: 'poll', event: 'pulls.list', body: Buffer.from(JSON.stringify(pulls)) }, given);
+const ofWebhook = (payload: unknown, event = 'pull_request') =>
+  github.translate({ source: 'webhook', event, body: Buffer.from(JSON.stringify(payload)) }, options);
+const onlyItem = (translation: ReturnType<typeof ofList>): PullRequest => {
+  if (translation.outcome !== 'items') throw new Error(translation.outcome);
+  return translation.items[0] as PullRequest;
+};
+
+describe('a whole pull request', () => {
+  it('becomes an item with every field that is mirrored', () => {
+    expect(onlyItem(ofWebhook(JSON.parse(fixture('pull_request.opened'))))).toEqual({
+      kind: 'pull_request',
+      key: 'github:github.com:70100:pull:12',
+      connector: 'github',
+      host: 'github.com',
+      repoId: '70100',
+      repoName: 'acme/api',
+      identifier: '12',
+      updatedAt: Date.UTC(2026, 2, 2, 8),
+      url: 'https://github.com/acme/api/pull/12',
+      title: 'Answer with problem details (BUG-12)',
+      description: 'Errors get a type and a title.\n\nSee BUG-12.',
+      author: 'ada',
+      labels: ['api', 'errors'],
+      assignees: ['ben'],
+      reviewers: ['acme/platform', 'ben', 'cho'],
+      createdAt: '2026-03-02T08:00:00Z',
+      state: 'open',
+      rawState: 'open',
+      draft: false,
+      headBranch: 'bug-12-problem-details',
+      headSha: expect.stringMatching(/^[0-9a-f]{40}$/),
+      baseBranch: 'main',
+      mergedAt: null,
+    });
+  });
+
+  it('is the same whatever the order of its lists', () => {
+    const reversed = { ...whole };
+    for (const list of ['labels', 'assignees', 'requested_reviewers', 'requested_teams'])
+      reversed[list] = (whole[list] as unknown[]).toReversed();
+    expect(ofList([reversed])).toEqual(ofList([whole]));
+  });
+
+  it('belongs to its host', () => {
+    const ghes = github.options.parse({ host: 'GHE.example.com', repositories: ['acme/api'] });
+    expect(onlyItem(ofList([whole], ghes)).key).toBe('github:ghe.example.com:70100:pull:12');
+  });
+
+  it('writes times in UTC', () => {
+    const item = onlyItem(ofList([{ ...whole, created_at: '2026-03-02T10:00:00+02:00' }]));
+    expect(item.createdAt).toBe('2026-03-02T08:00:00.000Z');
+  });
+
+  it('keeps an empty description and a deleted account as null', () => {
+    expect(onlyItem(ofList([{ ...whole, body: null, user: null }]))).toMatchObject({ description: null, author: null });
+  });
+
+  it('takes no address that is not one of the web', () => {
+    expect(onlyItem(ofList([{ ...whole, html_url: 'javascript:alert(1)' }]))).not.toHaveProperty('url');
+  });
+});
+
+describe('state', () => {
+  const merged = '2026-03-03T10:00:00Z';
+  it.each([
+    [{ state: 'open', merged_at: null }, 'open'],
+    [{ state: 'closed', merged_at: null }, 'closed'],
+    [{ state: 'closed', merged_at: merged }, 'merged'],
+    [{ state: 'closed', merged_at: null, merged: false }, 'closed'],
+    [{ state: 'closed', merged: true }, 'merged'],
+    [{ state: 'closed', merged: false }, 'closed'],
+    [{ state: 'open', merged: null, merged_at: null }, 'open'],
+  ])('%j is %s', (fields, state) => {
+    const { state: _s, merged: _m, merged_at: _a, ...rest } = whole;
+    expect(onlyItem(ofList([{ ...rest, ...fields }])).state).toBe(state);
+  });
+});
+
+describe('a pull request that has drifted', () => {
+  it.each([
+    ['an unknown state', { state: 'parked' }],
+    ['closed, and nothing about a merge', { state: 'closed', merged: undefined, merged_at: undefined }],
+    ['no title', { title: undefined }],
+    ['a head of another kind', { head: 'main' }],
+    ['no base branch', { base: { repo: { id: 70100, full_name: 'acme/api' } } }],
+  ])('%s: it is asked for, its neighbours are taken', (_, fields) => {
+    const drifted = { ...whole, number: 13, ...fields };
+    expect(ofList([drifted])).toMatchObject({ outcome: 'references', references: [{ locator: { number: '13' } }] });
+    expect(ofList([whole, drifted])).toMatchObject({
+      outcome: 'items',
+      items: [{ identifier: '12' }],
+      references: [{ key: 'github:github.com:70100:pull:13' }],
+    });
+  });
+
+  it('is taken as it is once it was fetched: asking again would never end', () => {
+    const body = Buffer.from(JSON.stringify({ ...whole, state: 'parked' }));
+    const item = onlyItem(github.translate({ source: 'fetch', event: 'pulls.get', body }, options));
+    expect(item).not.toHaveProperty('state');
+  });
+
+  it.each([
+    ['requested_reviewers', 'reviewers'],
+    ['requested_teams', 'reviewers'],
+    ['labels', 'labels'],
+    ['assignees', 'assignees'],
+    ['draft', 'draft'],
+    ['body', 'description'],
+  ])('without %s leaves %s absent, not empty', (field, name) => {
+    const { [field]: _, ...rest } = whole;
+    expect(onlyItem(ofList([rest]))).not.toHaveProperty(name);
+    expect(onlyItem(ofList([{ ...rest, [field]: 7 }]))).not.toHaveProperty(name);
+  });
+
+  it.each(['number', 'updated_at'])('without %s is malformed', (field) => {
+    const { [field]: _, ...rest } = whole;
+    expect(() => ofList([rest])).toThrow(expect.objectContaining({ code: 'delivery_malformed' }));
+  });
+
+  it('finds the repository of an event where its base names none', () => {
+    const event = { action: 'opened', pull_request: { ...whole, base: { ref: 'main' } } };
+    expect(() => ofWebhook(event)).toThrow(expect.objectContaining({ code: 'delivery_malformed' }));
+    const item = onlyItem(ofWebhook({ ...event, repository: { id: 70100, full_name: 'acme/api' } }));
+    expect(item.repoId).toBe('70100');
+  });
+});
+
+describe('scope', () => {
+  const other = JSON.parse(fixture('pull_request.other-repository')) as object;
+  const outside = { outcome: 'ignored', reason: 'repository_not_in_scope' };
+
+  it('leaves out webhooks of other repositories', () => {
+    expect(ofWebhook(other)).toEqual(outside);
+    expect(
+      ofWebhook(
+        { issue: { number: 4, pull_request: {} }, repository: { id: 70200, full_name: 'acme/web' } },
+        'issue_comment',
+      ),
+    ).toEqual(outside);
+  });
+
+  it('takes what was asked for, also under a new name', () => {
+    const renamed = { ...whole, base: { ref: 'main', repo: { id: 70100, full_name: 'acme/gateway' } } };
+    expect(onlyItem(ofList([renamed])).repoName).toBe('acme/gateway');
+  });
+
+  it('lets no webhook pass for a page or a fetched object', () => {
+    for (const event of ['pulls.list', 'pulls.get', 'pulls.gone'])
+      expect(ofWebhook([whole], event)).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
+  });
+});
+
+describe('every action of a pull request', () => {
+  const event = JSON.parse(fixture('pull_request.opened')) as { pull_request: object };
+  const act = (action: string, changes: object = {}, more: object = {}) =>
+    onlyItem(ofWebhook({ ...event, ...more, action, pull_request: { ...event.pull_request, ...changes } }));
+
+  it.each([
+    ['opened', {}, { state: 'open' }],
+    ['closed', { state: 'closed', merged: false, merged_at: null }, { state: 'closed', mergedAt: null }],
+    [
+      'closed',
+      { state: 'closed', merged: true, merged_at: '2026-03-03T10:00:00Z' },
+      { state: 'merged', mergedAt: '2026-03-03T10:00:00Z' },
+    ],
+    ['reopened', {}, { state: 'open' }],
+    ['synchronize', { head: { ref: 'bug-12', sha: 'b'.repeat(40) } }, { headSha: 'b'.repeat(40) }],
+    ['edited', { title: 'New', body: 'Text' }, { title: 'New', description: 'Text' }],
+    ['converted_to_draft', { draft: true }, { draft: true, state: 'open' }],
+    ['ready_for_review', { draft: false }, { draft: false, state: 'open' }],
+    ['labeled', { labels: [{ name: 'b' }, { name: 'a' }] }, { labels: ['a', 'b'] }],
+    ['unlabeled', { labels: [] }, { labels: [] }],
+    ['assigned', { assignees: [{ login: 'cho' }] }, { assignees: ['cho'] }],
+    ['unassigned', { assignees: [] }, { assignees: [] }],
+    [
+      'review_requested',
+      { requested_reviewers: [{ login: 'cho' }], requested_teams: [{ slug: 'web' }] },
+      { reviewers: ['acme/web', 'cho'] },
+    ],
+    ['review_request_removed', { requested_reviewers: [], requested_teams: [] }, { reviewers: [] }],
+    ['milestoned', {}, { state: 'open' }],
+    ['demilestoned', {}, { state: 'open' }],
+    ['locked', {}, { state: 'open' }],
+    ['unlocked', {}, { state: 'open' }],
+    ['auto_merge_enabled', {}, { state: 'open' }],
+    ['auto_merge_disabled', {}, { state: 'open' }],
+    ['enqueued', {}, { state: 'open' }],
+    ['dequeued', {}, { state: 'open' }],
+    ['stacked', {}, { state: 'open' }],
+    ['an action of tomorrow', {}, { state: 'open' }],
+  ])('%s with %j', (action, changes, expected) => {
+    expect(act(action, changes)).toMatchObject(expected);
+  });
+
+  it('retargeted', () => {
+    const base = { ...(whole['base'] as object), ref: 'next' };
+    expect(act('edited', { base }, { changes: { base: { ref: { from: 'main' } } } })).toMatchObject({
+      baseBranch: 'next',
+    });
+  });
+
+  it.each(['submitted', 'edited', 'dismissed'])('a review that is %s, of whatever state', (action) => {
+    const review = JSON.parse(fixture('pull_request_review.submitted')) as { review: object };
+    for (const state of ['approved', 'changes_requested', 'commented', 'dismissed', 'PENDING', 'new'])
+      expect(
+        onlyItem(ofWebhook({ ...review, action, review: { ...review.review, state } }, 'pull_request_review')),
+      ).toMatchObject({ identifier: '12', state: 'open' });
+  });
+});
+
+describe('issues', () => {
+  const followed = github.options.parse({ repositories: ['acme/api'], issues: true });
+  const closed = JSON.parse(fixture('issues.closed')) as { issue: object; repository: object };
+  const ofIssue = (action: string, changes: object = {}, given = followed, event = 'issues', more: object = {}) =>
+    github.translate(
+      {
+        source: 'webhook',
+        event,
+        body: Buffer.from(JSON.stringify({ ...closed, ...more, action, issue: { ...closed.issue, ...changes } })),
+      },
+      given,
+    );
+  const ACTIONS =
+    'opened edited closed reopened assigned unassigned labeled unlabeled locked unlocked milestoned demilestoned pinned unpinned typed untyped tomorrow'.split(
+      ' ',
+    );
+
+  it.each(ACTIONS)('%s: the issue as it is', (action) => {
+    const items = [
+      expect.objectContaining({
+        kind: 'work_item',
+        key: 'github:github.com:issue:880013',
+        identifier: '#13',
+        containerId: '70100',
+        containerName: 'acme/api',
+        state: 'done',
+        rawState: 'closed (completed)',
+        type: 'Bug',
+        description: 'A refusal should say what was wrong, and where.',
+      }),
+    ];
+    expect(ofIssue(action)).toEqual({ outcome: 'items', items });
+  });
+
+  it.each([
+    [{ state: 'open', state_reason: null }, 'open', 'open'],
+    [{ state: 'open', state_reason: 'reopened' }, 'open', 'open (reopened)'],
+    [{ state: 'closed', state_reason: 'not_planned' }, 'done', 'closed (not_planned)'],
+    [{ state: 'closed', state_reason: undefined }, 'done', 'closed'],
+  ])('with %j is %s', (changes, state, rawState) => {
+    expect(ofIssue('edited', changes)).toMatchObject({ outcome: 'items', items: [{ state, rawState }] });
+  });
+
+  it('have no type where GitHub says so, and an unknown one where it says nothing', () => {
+    expect(ofIssue('untyped', { type: null })).toMatchObject({ items: [{ type: null }] });
+    const { items } = ofIssue('edited', { type: undefined }) as { items: readonly object[] };
+    expect(items[0]).not.toHaveProperty('type');
+  });
+
+  it('of an unknown state are fetched', () => {
+    expect(ofIssue('edited', { state: 'snoozed' })).toMatchObject({
+      outcome: 'references',
+      references: [{ kind: 'work_item' }],
+    });
+  });
+
+  it('that were deleted are asked for', () => {
+    const locator = { repoId: '70100', repository: 'acme/api', number: '13', id: '880013' };
+    const references = [{ kind: 'work_item', key: 'github:github.com:issue:880013', locator }];
+    expect(ofIssue('deleted')).toEqual({ outcome: 'references', references });
+  });
+
+  it('that were transferred are asked for at both places, as far as those are followed', () => {
+    const delivery = { source: 'webhook' as const, event: 'issues', body: Buffer.from(fixture('issues.transferred')) };
+    const keys = (...repositories: string[]) => {
+      const translation = github.translate(delivery, github.options.parse({ repositories, issues: true }));
+      return translation.outcome === 'references' ? translation.references.map(({ key }) => key) : translation;
+    };
+    expect(keys('acme/api')).toEqual(['github:github.com:issue:880013']);
+    expect(keys('acme/web')).toEqual(['github:github.com:issue:990002']);
+    expect(keys('acme/api', 'acme/web')).toHaveLength(2);
+    expect(keys('acme/other')).toEqual({ outcome: 'ignored', reason: 'repository_not_in_scope' });
+  });
+
+  it('are left alone unless they are asked for', () => {
+    expect(ofIssue('opened', {}, options)).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
+    const comment = JSON.parse(fixture('issue_comment.on-issue')) as unknown;
+    expect(ofWebhook(comment, 'issue_comment')).toEqual({ outcome: 'ignored', reason: 'not_a_pull_request' });
+  });
+
+  it('stay when only a comment of theirs is deleted', () => {
+    expect(ofIssue('deleted', {}, followed, 'issue_comment', { comment: { id: 1 } })).toMatchObject({
+      outcome: 'items',
+    });
+  });
+
+  it('of other repositories are ignored', () => {
+    const repository = { ...closed.repository, id: 9, full_name: 'acme/other' };
+    expect(ofIssue('opened', {}, followed, 'issues', { repository })).toEqual({
+      outcome: 'ignored',
+      reason: 'repository_not_in_scope',
+    });
+  });
+});
+
+describe('a form', () => {
+  const json = fixture('pull_request.opened');
+  const ofBytes = (text: string) =>
+    github.translate({ source: 'webhook', event: 'pull_request', body: Buffer.from(text) }, options);
+
+  it('with the JSON in its one field is the same delivery', () => {
+    expect(ofBytes(new URLSearchParams({ payload: json }).toString())).toEqual(ofBytes(json));
+    expect(ofBytes(`payload=${encodeURIComponent(json)}`)).toEqual(ofBytes(json));
+  });
+
+  it.each(['payload=', 'payload=%7B', 'payload=null&payload=7', `other=${encodeURIComponent(json)}`, 'payload=%ff%fe'])(
+    'that reads %s is malformed',
+    (text) => {
+      expect(() => ofBytes(text)).toThrow(expect.objectContaining({ code: 'delivery_malformed' }));
+    },
+  );
+});
+
+describe('a comment on a pull request', () => {
+  const comment = JSON.parse(fixture('issue_comment.on-pull-request')) as { issue: Record<string, unknown> };
+  const commented = (fields: object = {}) =>
+    ofWebhook({ ...comment, issue: { ...comment.issue, ...fields } }, 'issue_comment');
+
+  it('tells all that a comment may change, for a pull request that is held', () => {
+    expect(commented()).toMatchObject({
+      outcome: 'references',
+      references: [{ key: 'github:github.com:70100:pull:12' }],
+      told: [{ key: 'github:github.com:70100:pull:12', state: 'open', mergedAt: null, labels: [], author: 'ada' }],
+    });
+    for (const field of ['headBranch', 'headSha', 'baseBranch', 'reviewers'])
+      expect(commented()).not.toHaveProperty(['told', '0', field]);
+  });
+
+  it.each<[string, object, string]>([
+    ['closed', { state: 'closed' }, 'closed'],
+    ['merged', { state: 'closed', pull_request: { merged_at: '2026-03-02T09:00:00Z' } }, 'merged'],
+  ])('tells that it is %s', (_, fields, state) => {
+    expect(commented(fields)).toMatchObject({ told: [{ state }] });
+  });
+
+  it('tells nothing where a server does not say whether it was merged', () => {
+    expect(commented({ state: 'closed', pull_request: {} })).not.toHaveProperty('told');
+  });
+});

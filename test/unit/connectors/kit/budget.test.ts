@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest';
+import { type Budget, createBudget, rateFrom, type Use } from '../../../../src/connectors/kit/budget.ts';
+import { SyncError } from '../../../../src/errors/sync-error.ts';
+import { createTravellingClock } from '../../../support/travelling-clock.ts';
+
+const MINUTE = 60_000;
+
+function setUp() {
+  const clock = createTravellingClock();
+  const budget = createBudget(clock, (headers) => rateFrom(headers, 'x-ratelimit'));
+  const told = (remaining: number, inMinutes: number, ahead = 0) => {
+    const now = clock.now() + ahead;
+    budget.learn({
+      status: 200,
+      headers: {
+        date: new Date(now).toUTCString(),
+        'x-ratelimit-limit': '5000',
+        'x-ratelimit-remaining': String(remaining),
+        'x-ratelimit-reset': String(Math.floor((now + inMinutes * MINUTE) / 1_000)),
+      },
+      body: Buffer.alloc(0),
+    });
+  };
+  return { clock, budget, told };
+}
+
+function refusal(budget: Budget, use: Use): SyncError | undefined {
+  try {
+    budget.require(use);
+    return undefined;
+  } catch (error) {
+    return error as SyncError;
+  }
+}
+
+describe('the rate budget of a connection', () => {
+  it('assumes nothing before the vendor told something', () => {
+    const { budget } = setUp();
+    for (const use of ['fetch', 'poll', 'background'] as const) expect(refusal(budget, use)).toBeUndefined();
+  });
+
+  it.each([
+    [5_000, []],
+    [2_501, []],
+    [2_500, ['background']],
+    [501, ['background']],
+    [500, ['background', 'poll']],
+    [1, ['background', 'poll']],
+    [0, ['background', 'poll', 'fetch']],
+  ])('with %i of 5000 left it refuses %j', (remaining, refused) => {
+    const { budget, told } = setUp();
+    told(remaining, 30);
+    const uses = (['background', 'poll', 'fetch'] as const).filter((use) => refusal(budget, use));
+    expect(uses).toEqual(refused);
+  });
+
+  it('says how long until the reset, by the clock of the vendor, and allows everything from then on', async () => {
+    const { clock, budget, told } = setUp();
+    told(0, 30, 7 * MINUTE);
+    const error = refusal(budget, 'fetch');
+    expect(error).toBeInstanceOf(SyncError);
+    expect(error?.code).toBe('rate_limited');
+    expect(error?.status).toBeUndefined();
+    expect(error?.retryAfter).toBeGreaterThanOrEqual(30 * MINUTE - 1_000);
+    expect(error?.retryAfter).toBeLessThanOrEqual(30 * MINUTE + 2_000);
+    await clock.advance(31 * MINUTE);
+    expect(refusal(budget, 'background')).toBeUndefined();
+  });
+
+  it('does not believe an answer that was overtaken', () => {
+    const { budget, told } = setUp();
+    told(400, 30);
+    told(600, 30);
+    expect(refusal(budget, 'poll')).toBeDefined();
+    told(4_999, 90);
+    expect(refusal(budget, 'background')).toBeUndefined();
+  });
+
+  it('learns nothing from headers that are absent, no numbers, or of a server without a limit', () => {
+    const { budget } = setUp();
+    const good = { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '99999999999' };
+    for (const headers of [
+      {},
+      { ...good, 'x-ratelimit-limit': '0' },
+      { ...good, 'x-ratelimit-limit': '-1' },
+      { ...good, 'x-ratelimit-remaining': 'none' },
+      { ...good, 'x-ratelimit-reset': '' },
+    ])
+      budget.learn({ status: 200, headers: headers as Record<string, string>, body: Buffer.alloc(0) });
+    expect(refusal(budget, 'background')).toBeUndefined();
+  });
+});

@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { bitbucket } from '../../../../src/connectors/bitbucket/index.ts';
+import type { Connector } from '../../../../src/connectors/connector.ts';
+import { github } from '../../../../src/connectors/github/index.ts';
+import { gitlab } from '../../../../src/connectors/gitlab/index.ts';
+import { fitting, messageText, readMessages } from '../../../../src/connectors/kit/commits.ts';
+import { keepApart } from '../../../../src/lib/json-apart.ts';
+import type { PullRequest } from '../../../../src/model/item.ts';
+
+describe('messages that are kept', () => {
+  it('are the newest that fit, each of them whole', () => {
+    const [large, half] = ['l'.repeat(65_537), 'h'.repeat(40_000)];
+    expect(fitting(['newest', large, half, half, 'oldest'])).toEqual(['newest', half, 'oldest']);
+  });
+
+  it('are the same where their page was so large that another thread read it', async () => {
+    const texts = ['short', 'ü"\\\u0001'.repeat(2_000), 'l'.repeat(65_536), 'm'.repeat(1_000_000), 'last'];
+    const pagesOf = async function* (...pages: readonly unknown[][]) {
+      yield* pages;
+    };
+    const plain = await readMessages(pagesOf(texts), messageText);
+    const apart = keepApart(texts, true) as unknown[];
+    expect(apart.some((text) => text instanceof Uint8Array)).toBe(true);
+    expect(fitting((await readMessages(pagesOf(apart), messageText)) ?? [])).toEqual(fitting(plain ?? []));
+  });
+});
+
+type Any = Connector<unknown>;
+
+describe.each([
+  ['github', github as Any, 'pulls.get', 'pulls.list'],
+  ['gitlab', gitlab as Any, 'merge_requests.get', 'merge_requests.list'],
+  ['bitbucket', bitbucket as Any, 'pullrequests.get', 'pullrequests.list'],
+])('a fetched pull request of %s', (folder, connector, one, list) => {
+  const fixture = readFileSync(
+    new URL(`../../../../src/connectors/${folder}/fixtures/${one}.json`, import.meta.url),
+    'utf8',
+  );
+  const whole = JSON.parse(fixture) as object;
+  const translated = (source: 'fetch' | 'poll', event: string, content: unknown) =>
+    connector.translate({ source, event, body: Buffer.from(JSON.stringify(content)) }, connector.unrestricted!());
+  const item = (translation: ReturnType<typeof translated>) =>
+    translation.outcome === 'items' ? translation.items[0] : undefined;
+
+  it.each([
+    ['as they are', ['Fix\n\nTask: BUG-1', 'Begin', 'Begin'], ['Fix\n\nTask: BUG-1', 'Begin', 'Begin']],
+    ['that are none', [], []],
+    ['that are no texts', ['Fix', 7], undefined],
+    ['that are no list', 'Fix', undefined],
+  ])('brings messages %s', (_, commit_messages, expected) => {
+    const found = item(translated('fetch', one, { ...whole, commit_messages }));
+    const plain = item(translated('fetch', one, whole)) as PullRequest;
+    const read = expected && { commitMessages: expected, commitsSha: plain.headSha };
+    expect(found).toEqual({ ...plain, ...read });
+  });
+
+  it('brings none where none were read', () => {
+    expect(item(translated('fetch', one, whole))).not.toHaveProperty('commitMessages');
+    const page =
+      folder === 'bitbucket'
+        ? { values: [{ ...whole, commit_messages: ['x'] }] }
+        : [{ ...whole, commit_messages: ['x'] }];
+    expect(item(translated('poll', list, page))).not.toHaveProperty('commitMessages');
+  });
+});

@@ -1,0 +1,215 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { azureBoards } from '../../../../src/connectors/azure-boards/index.ts';
+import type { Connector } from '../../../../src/connectors/connector.ts';
+import { jira } from '../../../../src/connectors/jira/index.ts';
+import { linear } from '../../../../src/connectors/linear/index.ts';
+import { redmine } from '../../../../src/connectors/redmine/index.ts';
+import { isEcho, type StandingComment } from '../../../../src/model/comment.ts';
+import type { ItemReference } from '../../../../src/model/item.ts';
+import { courseOf, type Turn } from '../../../support/course.ts';
+
+const { signal } = new AbortController();
+const UUID = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
+const ME = 'd291b0c4-a05c-4ea6-8df1-4b41d5f39eff';
+const ADA = 'aacdca22-6266-4c0a-ab3c-8fa70a26765c';
+const ISSUE = '2174add1-f7c8-44e3-bbf3-2d60b5ea8bc9';
+const PROJECT = '6ce954b1-ce1f-45d1-b94d-e6bf2464ba2c';
+const WANTED = { marker: '<!-- worksync:ws_1:tasks -->', text: 'Linked to BUG-1 and BUG-2.' };
+
+/** What somebody did to a comment, as the vendor's webhook tells it. */
+interface Deed {
+  readonly by: string;
+  /** Without markup; lines of it end as `\n`. */
+  readonly says: string;
+  readonly id: string;
+}
+
+interface Vendor {
+  readonly name: string;
+  readonly connector: Connector<never>;
+  readonly options: object;
+  readonly origin: string;
+  readonly reference: ItemReference;
+  /** The requests that write the comment of `ME`, whose id is that of `ours`. */
+  readonly course: readonly Turn[];
+  readonly event: string;
+  readonly me: string;
+  readonly somebody: string;
+  /** What the text stands in at the vendor. */
+  readonly written: string;
+  /** The comment's id, where the webhook tells it. */
+  readonly id: (standing: StandingComment) => string;
+  readonly webhook: (deed: Deed) => object;
+  /** Deeds that tell of no text that stands now, or of more than a text. */
+  readonly others: Readonly<Record<string, (deed: Deed) => object>>;
+}
+
+function fixture(vendor: string, name: string) {
+  return JSON.parse(
+    readFileSync(new URL(`../../../../src/connectors/${vendor}/fixtures/${name}.json`, import.meta.url), 'utf8'),
+  );
+}
+
+const shown = `${WANTED.text}\n\nworksync:ws_1:tasks`;
+
+function jiraComment({ by, says, id }: Deed) {
+  const whole = fixture('jira', 'comment_created');
+  const account = { accountId: by };
+  // Who edits a comment is not who wrote it.
+  return { ...whole, comment: { ...whole.comment, id, body: says, author: { accountId: ME }, updateAuthor: account } };
+}
+
+function linearComment({ by, says, id }: Deed) {
+  const whole = fixture('linear', 'comment.create');
+  return { ...whole, actor: { ...whole.actor, id: by }, data: { ...whole.data, id, body: says, userId: ME } };
+}
+
+const html = (says: string) => `<div>${says.replaceAll('\n', '<br>')}</div>`;
+
+function azureComment({ by, says }: Deed) {
+  const whole = fixture('azure-boards', 'workitem.commented');
+  const fields = { ...whole.resource.fields, 'System.History': html(says), 'System.ChangedBy': { id: by } };
+  return { ...whole, resource: { ...whole.resource, fields } };
+}
+
+function azureUpdate({ by, says }: Deed, more: object = {}) {
+  const whole = fixture('azure-boards', 'workitem.updated');
+  const fields = {
+    'System.Rev': { oldValue: 4, newValue: 5 },
+    'System.CommentCount': { oldValue: 0, newValue: 1 },
+    'System.History': { newValue: html(says) },
+    ...more,
+  };
+  return { ...whole, resource: { ...whole.resource, revisedBy: { id: by }, fields } };
+}
+
+function redmineNote({ by, says }: Deed, details: object[] = []) {
+  const whole = fixture('redmine', 'issue.updated');
+  const journal = {
+    ...whole.data.journal,
+    notes: says.replaceAll('\n', '\r\n'),
+    user: { id: Number(by), name: 'x' },
+    details,
+  };
+  return { ...whole, data: { ...whole.data, journal } };
+}
+
+const JIRA = '/rest/api/3/issue/10023/comment';
+const AZURE = `/${PROJECT}/_apis/wit/workItems/299/comments`;
+const PREVIEW = 'api-version=7.1-preview.4';
+
+function azure(name: string, webhook: Vendor['webhook'], others: Vendor['others'] = {}): Vendor {
+  return {
+    name,
+    connector: azureBoards as Connector<never>,
+    options: { organization: 'acme', organizationId: UUID, projects: [PROJECT], token: 'x' },
+    origin: 'https://dev.azure.com/acme',
+    reference: { kind: 'work_item', key: 'azure-boards:x:299', locator: { id: '299', projectId: PROJECT } },
+    course: [
+      [`GET ${AZURE}?${PREVIEW}&$top=200`, { body: { comments: [] } }],
+      [`POST ${AZURE}?${PREVIEW}`, { body: { id: 4, createdBy: { id: ME } } }],
+    ],
+    ...{ event: 'webhook', me: ME, somebody: ADA, written: shown, id: () => '', webhook, others },
+  };
+}
+
+const VENDORS: readonly Vendor[] = [
+  {
+    name: 'Jira',
+    connector: jira as Connector<never>,
+    options: { site: 'acme.atlassian.net', cloudId: UUID, projects: ['ENG'], email: 'a@example.com', token: 'x' },
+    origin: 'https://acme.atlassian.net',
+    reference: {
+      kind: 'work_item',
+      key: 'jira:x:10023',
+      locator: { issueId: '10023', projectId: '10008', issueKey: 'ENG-1' },
+    },
+    course: [
+      [`GET ${JIRA}?startAt=0&maxResults=100&orderBy=-created`, { body: { comments: [], total: 0 } }],
+      [`POST ${JIRA}`, { status: 201, body: { id: '9', author: { accountId: ME }, updateAuthor: { accountId: ME } } }],
+    ],
+    ...{ event: 'webhook', me: ME, somebody: ADA, written: shown, id: () => '9', webhook: jiraComment },
+    others: { 'taken away': (deed) => ({ ...jiraComment(deed), webhookEvent: 'comment_deleted' }) },
+  },
+  {
+    name: 'Linear',
+    connector: linear as Connector<never>,
+    options: { organizationId: UUID, teams: ['ENG'], apiKey: 'lin_api_x' },
+    origin: 'https://api.linear.app',
+    reference: {
+      kind: 'work_item',
+      key: 'linear:x:1',
+      locator: { issueId: ISSUE, teamId: ISSUE, identifier: 'ENG-123' },
+    },
+    course: [
+      ['POST /graphql', { body: { data: { comments: { nodes: [] } } } }],
+      [
+        'POST /graphql',
+        { body: { data: { commentCreate: { success: true, comment: { id: ISSUE, user: { id: ME } } } } } },
+      ],
+    ],
+    ...{ event: 'Comment', me: ME, somebody: ADA, written: WANTED.text, webhook: linearComment },
+    id: ({ id }) => id ?? 'none',
+    others: { 'taken away': (deed) => ({ ...linearComment(deed), action: 'remove' }) },
+  },
+  azure('Azure Boards', azureComment),
+  azure('Azure Boards, as an update', (deed) => azureUpdate(deed), {
+    'written with a change of the state': (deed) =>
+      azureUpdate(deed, { 'System.State': { oldValue: 'New', newValue: 'Active' } }),
+  }),
+  {
+    name: 'Redmine',
+    connector: redmine as Connector<never>,
+    options: { url: 'https://redmine.example.com', projects: ['website'], apiKey: 'x' },
+    origin: 'https://redmine.example.com',
+    reference: { kind: 'work_item', key: 'redmine:x:318', locator: { issueId: '318', projectId: '12' } },
+    course: [
+      ['GET /users/current.json', { body: { user: { id: 3, login: 'sync' } } }],
+      ['GET /issues/318.json?include=journals', { body: { issue: { id: 318, journals: [] } } }],
+      ['PUT /issues/318.json', { status: 204 }],
+    ],
+    ...{ event: 'webhook', me: '3', somebody: '7', written: shown, id: () => '', webhook: (deed) => redmineNote(deed) },
+    others: {
+      'written with a change of the state': (deed) => redmineNote(deed, [{ property: 'attr', prop_key: 'status_id' }]),
+    },
+  },
+];
+
+describe.each(VENDORS)('a webhook of $name', (vendor) => {
+  const { connector, options, origin, course, event, me, somebody, written, others } = vendor;
+
+  async function standing(): Promise<StandingComment> {
+    const { connection, rest } = courseOf(connector, options, origin, course);
+    const made = await connection.comment?.(vendor.reference, WANTED, signal);
+    expect(rest).toEqual([]);
+    return made!;
+  }
+
+  function isOurs(payload: object, ours: StandingComment): boolean {
+    const body = Buffer.from(JSON.stringify(payload));
+    const translation = connector.translate({ source: 'webhook', event, body }, connector.options.parse(options));
+    expect(translation).toMatchObject({ outcome: 'references', references: [expect.anything()] });
+    const told = translation.outcome === 'references' ? translation.comment : undefined;
+    return told !== undefined && isEcho(told, ours);
+  }
+
+  it('tells of our own comment what was written', async () => {
+    const ours = await standing();
+    expect(isOurs(vendor.webhook({ by: me, says: written, id: vendor.id(ours) }), ours)).toBe(true);
+  });
+
+  it.each<[string, Partial<Deed>]>([
+    ['somebody else wrote it so', { by: somebody }],
+    ['somebody who uses our account edited it', { says: `${written}\n\nand fixes BUG-3` }],
+    ['it names another workspace', { says: written.replace('ws_1', 'ws_2').replace('BUG-2', 'BUG-22') }],
+  ])('is news where %s', async (_, deed) => {
+    const ours = await standing();
+    expect(isOurs(vendor.webhook({ by: me, says: written, id: vendor.id(ours), ...deed }), ours)).toBe(false);
+  });
+
+  it.each(Object.keys(others))('is news where it was %s', async (name) => {
+    const ours = await standing();
+    expect(isOurs(others[name]!({ by: me, says: written, id: vendor.id(ours) }), ours)).toBe(false);
+  });
+});

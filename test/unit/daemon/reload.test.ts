@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import type { LoadedConfig } from '../../../src/config/load.ts';
+import { createReload } from '../../../src/daemon/reload.ts';
+import type { Workspaces } from '../../../src/daemon/workspaces.ts';
+import { silentLogger } from '../../../src/lib/logger.ts';
+import { createScrubber } from '../../../src/observe/scrubber.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+
+test('a configuration that could not be taken over is told, and the next one is taken', async () => {
+  const told: unknown[] = [];
+  const logger = { ...silentLogger, error: (fields: unknown) => void told.push(fields) };
+  const config: LoadedConfig = { workspaces: [], broken: [], secrets: [], warnings: [], secretSources: [] };
+  let applied = 0;
+  const workspaces: Pick<Workspaces, 'apply' | 'partitions'> = {
+    partitions: () => [],
+    async apply() {
+      if (++applied === 1) throw new Error('a fault of ours');
+      return { opened: [], changed: [], closed: [] };
+    },
+  };
+  const source = { load: () => config, stamp: () => '', watch: () => () => undefined };
+  const clock = createTravellingClock();
+  const reload = createReload({ source, workspaces, clock, logger, scrubber: createScrubber() });
+  await reload.now();
+  expect(told).toMatchObject([{ error: { message: 'a fault of ours' } }]);
+  await reload.now();
+  expect(applied).toBe(2);
+  await reload.stop();
+});

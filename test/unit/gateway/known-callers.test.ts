@@ -1,0 +1,215 @@
+import { describe, expect, test } from 'vitest';
+import { destinationOf, pathOf } from '../../../src/gateway/destination.ts';
+import { createCallers } from '../../../src/gateway/known-callers.ts';
+import type { Passage } from '../../../src/gateway/passage.ts';
+import { createProbation } from '../../../src/gateway/probation.ts';
+import type { TokenBook } from '../../../src/gateway/token-book.ts';
+import { systemRandom } from '../../../src/lib/random.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+
+interface Setting {
+  readonly name?: string;
+  readonly id?: string;
+  readonly tasks?: readonly string[];
+}
+
+/** The parts of a passage that say who somebody is. */
+function passage({ name = 'one', id, tasks = [] }: Setting = {}): Passage {
+  return {
+    name,
+    settings: { freshFor: 15_000, longestWait: 20_000, keyPrefix: 'wsk_' },
+    workspaceId: async () => id,
+    holdsTask: async (taskId: string) => tasks.includes(taskId),
+  } as unknown as Passage;
+}
+
+/** @param owners names of workspaces by the tokens that were made for them */
+function setUp(passages: readonly Passage[] = [], owners: Readonly<Record<string, string>> = {}) {
+  const clock = createTravellingClock();
+  const passageOf = (workspace: string) => passages.find(({ name }) => name === workspace);
+  const tokens: TokenBook = {
+    workspaceOf: async (secret) => owners[secret],
+    recall: (secret) => owners[secret],
+    reread: async () => undefined,
+  };
+  return { clock, passages, callers: createCallers({ passage: passageOf, tokens, clock, random: systemRandom() }) };
+}
+
+const KEY = 'Bearer wsk_a';
+
+describe('callers', () => {
+  test.each([
+    [undefined],
+    [''],
+    ['Bearer'],
+    ['Bearer '],
+    ['Basic YTpi'],
+    ['Bearer a b'],
+    ['Bearer a, Bearer b'],
+    [`Bearer ${'x'.repeat(4_097)}`],
+    ['Bearer wsg_unknown'],
+    ['Bearer wsg_removed'],
+  ])('%s is nobody', async (authorization) => {
+    const { callers } = setUp([passage()], { wsg_removed: 'removed' });
+    expect(await callers.identify(authorization)).toEqual({ kind: 'nobody' });
+    expect(callers.recall(authorization)).toBeUndefined();
+  });
+
+  test('a gateway token belongs to the workspace that made it', async () => {
+    const { callers, passages } = setUp([passage(), passage({ name: 'two' })], { wsg_1: 'one', wsg_2: 'two' });
+    expect(await callers.identify('Bearer wsg_2')).toEqual({ kind: 'token', passage: passages[1] });
+    expect(callers.recall('bearer wsg_1')).toEqual({ kind: 'token', passage: passages[0] });
+  });
+
+  test('a key is known for a minute from the beginning of the request that proved it', async () => {
+    const one = passage();
+    const { callers, clock } = setUp([one]);
+    const since = clock.monotonic();
+    await clock.advance(10_000);
+    callers.accepted(KEY, { passage: one, since, isProved: true });
+    await clock.advance(49_999);
+    expect(await callers.identify(KEY)).toEqual({ kind: 'key', passage: one });
+    expect(callers.recall(KEY)).toEqual({ kind: 'key', passage: one });
+    await clock.advance(1);
+    expect(await callers.identify(KEY)).toMatchObject({ kind: 'stranger', credible: false });
+    expect(callers.recall(KEY)).toBeUndefined();
+  });
+
+  test('without proof, or with another form than a key, it is a stranger who can be trusted to exist', async () => {
+    const one = passage();
+    const { callers } = setUp([one]);
+    callers.accepted(KEY, { passage: one, since: 0, isProved: false });
+    callers.accepted('Bearer wst_oauth', { passage: one, since: 0, isProved: true });
+    for (const authorization of [KEY, 'Bearer wst_oauth']) {
+      expect(await callers.identify(authorization)).toMatchObject({ kind: 'stranger', credible: true });
+      expect(callers.recall(authorization)).toBeUndefined();
+    }
+  });
+
+  test('a refusal is the last word, also over an answer that was asked for before it', async () => {
+    const one = passage();
+    const { callers, clock } = setUp([one]);
+    callers.accepted(KEY, { passage: one, since: 0, isProved: true });
+    await clock.advance(1_000);
+    callers.refused(KEY);
+    callers.accepted(KEY, { passage: one, since: 500, isProved: true });
+    expect(await callers.identify(KEY)).toMatchObject({ kind: 'stranger', credible: false });
+    await clock.advance(1);
+    callers.accepted(KEY, { passage: one, since: clock.monotonic(), isProved: true });
+    expect(await callers.identify(KEY)).toMatchObject({ kind: 'key' });
+  });
+
+  test('names of credentials tell nothing of them, and differ between processes', async () => {
+    const names = await Promise.all([setUp(), setUp()].map(({ callers }) => callers.identify(KEY)));
+    const [first, second] = names.map((caller) => ('name' in caller ? caller.name : ''));
+    expect(first).toMatch(/^[\w+/]{43}=$/);
+    expect(first).not.toBe(second);
+  });
+});
+
+const STRANGER = { kind: 'stranger', name: 'x', credible: false } as const;
+
+describe('the destination of a stranger', () => {
+  test.each([
+    ['/workspaces/current/tasks', { path: '/workspaces/ws_1/tasks', isProof: true }],
+    ['/workspaces/ws_1/tasks', { path: '/workspaces/ws_1/tasks', isProof: true }],
+    ['/workspaces/one/tasks', { path: '/workspaces/ws_1/tasks', isProof: true }],
+    ['/tasks/tsk_ours/work-items', { path: '/tasks/tsk_ours/work-items', isProof: true }],
+    ['/tasks/tsk_other/work-items', { path: '/tasks/tsk_other/work-items', isProof: false }],
+    ['/files/upload-url', { path: '/files/upload-url', isProof: false }],
+    ['/workspaces/ws_2/tasks', { status: 403 }],
+    ['/workspaces/%63urrent/tasks', { status: 403 }],
+  ])('%s, one workspace', async (path, expected) => {
+    const only = passage({ id: 'ws_1', tasks: ['tsk_ours'] });
+    expect(await destinationOf([only], STRANGER, path)).toMatchObject(expected);
+  });
+
+  test.each([
+    ['/workspaces/current/tasks', '/workspaces/current/tasks'],
+    ['/workspaces/one/tasks', '/workspaces/current/tasks'],
+    ['/workspaces/ws_1/tasks', '/workspaces/ws_1/tasks'],
+  ])('%s, one workspace whose id nobody knows: no proof', async (path, passed) => {
+    expect(await destinationOf([passage()], STRANGER, path)).toMatchObject({ path: passed, isProof: false });
+  });
+
+  test.each([
+    ['/workspaces/current/tasks', { status: 400 }],
+    ['/tasks/tsk_1/work-items', { status: 400 }],
+    ['/workspaces/ws_2/tasks', { passage: { name: 'two' }, isProof: true }],
+    ['/workspaces/two/tasks', { path: '/workspaces/ws_2/tasks', isProof: true }],
+    ['/workspaces/ws_3/tasks', { status: 403 }],
+  ])('%s, two workspaces', async (path, expected) => {
+    const both = [passage({ id: 'ws_1' }), passage({ name: 'two', id: 'ws_2' })];
+    expect(await destinationOf(both, STRANGER, path)).toMatchObject(expected);
+  });
+});
+
+test.each([
+  ['/workspaces/current/tasks', { path: '/workspaces/ws_1/tasks' }],
+  ['/workspaces/ws_1/tasks', { path: '/workspaces/ws_1/tasks' }],
+  ['/tasks/tsk_any/work-items', { path: '/tasks/tsk_any/work-items' }],
+  ['/workspaces/ws_2/tasks', { status: 403 }],
+  ['/workspaces/two/tasks', { status: 403 }],
+])('a token of the first of two workspaces at %s', async (path, expected) => {
+  const first = passage({ id: 'ws_1' });
+  const both = [first, passage({ name: 'two', id: 'ws_2' })];
+  expect(await destinationOf(both, { kind: 'token', passage: first }, path)).toMatchObject(expected);
+});
+
+test.each([
+  ['/api/v1/tasks/tsk_1/work-items?a=1', '/tasks/tsk_1/work-items'],
+  ["/api/v1/a~b/c!$&'()*+,=:@-._/", "/a~b/c!$&'()*+,=:@-._/"],
+  ['/api/v1/%c3%a9', '/%c3%a9'],
+  ['/api/v1/a..b/...', '/a..b/...'],
+  ['/api/v1', undefined],
+  ['/api/v1/', undefined],
+  ['/api/v1//a', undefined],
+  ['/api/v1/a//b', undefined],
+  ['/api/v1/a/../../b', undefined],
+  ['/api/v1/..', undefined],
+  ['/api/v1/a/%2E%2e/b', undefined],
+  ['/api/v1/a%2fb', undefined],
+  ['/api/v1/a%5Cb', undefined],
+  ['/api/v1/a%252eb', undefined],
+  ['/api/v1/a\\b', undefined],
+  ['/api/v1/a#b', undefined],
+  ['/api/v1/a?b#c', undefined],
+  ['/api/v1/a;b', undefined],
+  ['/api/v1/%a', undefined],
+  ['/API/v1/a', undefined],
+  ['http://elsewhere/api/v1/a', undefined],
+])('the path of %s', (url, path) => {
+  expect(pathOf(url)).toBe(path);
+});
+
+describe('probation', () => {
+  test('lets in as many at a time as may still be wrong; then one a minute', async () => {
+    const clock = createTravellingClock();
+    const probation = createProbation(clock);
+    const answers: boolean[] = [];
+    for (let n = 0; n < 8; n++) void probation.enter('a').then((isIn) => answers.push(isIn));
+    await clock.advance(0);
+    expect(answers).toEqual([true, true, true, true, true]);
+    for (let n = 0; n < 5; n++) probation.leave('a', true);
+    await clock.advance(0);
+    expect(answers.slice(5)).toEqual([false, false, false]);
+    expect(await probation.enter('a')).toBe(false);
+    expect(await probation.enter('b')).toBe(true);
+    await clock.advance(60_000);
+    expect(await probation.enter('a')).toBe(true);
+  });
+
+  test('whoever is right makes room for the next', async () => {
+    const clock = createTravellingClock();
+    const probation = createProbation(clock);
+    let inside = 0;
+    for (let n = 0; n < 20; n++) void probation.enter('a').then(() => inside++);
+    await clock.advance(0);
+    expect(inside).toBe(5);
+    for (let n = 0; n < 15; n++) {
+      probation.leave('a', false);
+      await clock.advance(0);
+    }
+    expect(inside).toBe(20);
+  });
+});

@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest';
+import { createPauses } from '../../../src/intake/pauses.ts';
+import { sweepJobs } from '../../../src/intake/sweeps.ts';
+import { silentLogger } from '../../../src/lib/logger.ts';
+import { silentMeter } from '../../../src/lib/meter.ts';
+import { systemRandom } from '../../../src/lib/random.ts';
+import { dueFetches } from '../../../src/store/wanted-fetches.ts';
+import { createForge, forgeItem } from '../../support/forge.ts';
+import { activeWith, openTestStore } from '../../support/intake.ts';
+import { startJobs } from '../../support/timetable.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+
+const COUNT = 20_000;
+const HOUR = 3_600_000;
+
+/** A store that holds so many pull requests of a repository of which the vendor lists none. */
+async function filledStore() {
+  const commits: number[] = [];
+  let statements = 0;
+  const store = await openTestStore({
+    onStatement(sql) {
+      statements = sql.startsWith('begin') ? 0 : statements + 1;
+      if (sql.startsWith('commit')) commits.push(statements);
+    },
+  });
+  await store.commit(async (transaction) => {
+    for (let from = 0; from < COUNT; from += 500) {
+      const rows = Array.from({ length: 500 }, (_, index) => {
+        const item = forgeItem('app', { number: from + index, title: '', state: 'merged', updatedAt: 1 });
+        const { key, kind, connector } = item;
+        const stamps = { provider_time: 1, hash: '', finished: 1, gone: 0, seen_at: 1 } as const;
+        return { key, kind, connector, connection: 'forge', fields: JSON.stringify({ item, older: {} }), ...stamps };
+      });
+      await transaction.insertInto('items').values(rows).execute();
+    }
+  });
+  commits.length = 0;
+  return { store, commits };
+}
+
+test('a mass that is not listed holds nobody up and buries no other fetch', async () => {
+  const { store, commits } = await filledStore();
+  const clock = createTravellingClock();
+  const { connector } = createForge({ app: [] });
+  const connection = connector.connect({}, {} as never);
+  const most: number[] = [];
+  const fetchAll = async () => {
+    most.push((await dueFetches(store.query, 'forge', clock.now(), 0, COUNT)).length);
+    await store.query.deleteFrom('fetches').execute();
+  };
+  const jobs = sweepJobs({
+    ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
+    pauses: createPauses(clock),
+    connections: [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })],
+    fetches: {
+      // As if each were fetched some time later.
+      ring: () => void clock.after(1, () => void fetchAll()),
+    },
+  });
+  const timetable = startJobs(jobs, clock);
+  const result = () => store.query.selectFrom('sweeps').select(['listed', 'asked']).executeTakeFirst();
+  while ((await result()) === undefined) await clock.toNextTimer();
+  await timetable.stop();
+  expect(await result()).toEqual({ listed: 0, asked: COUNT });
+  expect(Math.max(...most)).toBeLessThanOrEqual(200);
+  // However many it asks for: what one commit does keeps everything else from its turn.
+  expect(Math.max(...commits)).toBeLessThanOrEqual(12);
+});

@@ -1,0 +1,227 @@
+import { describe, expect, test } from 'vitest';
+import { soleHolder } from '../../../src/lease/holder.ts';
+import { shareOf } from '../../../src/lease/replica-share.ts';
+import { removeLapsed, replicasOf } from '../../../src/store/leases.ts';
+import { type Cluster, commitUnder, leaseRow, openCluster } from '../../support/holders.ts';
+
+const SIX = ['one', 'two', 'three', 'four', 'five', 'six'];
+const TTL = 3_000;
+const RENEWAL = 1_000;
+
+/** By member, how many workspaces it holds. */
+function shares({ members }: Cluster): Record<string, number> {
+  return Object.fromEntries(members().map(({ name, trusts }) => [name, trusts().length]));
+}
+
+test.each([
+  [6, 3, [2, 2, 2]],
+  [7, 3, [3, 2, 2]],
+  [2, 3, [1, 1, 0]],
+  [0, 2, [0, 0]],
+  [5, 1, [5]],
+])('%d workspaces are spread over %d processes as %j', (total, count, expected) => {
+  const ids = Array.from({ length: count }, (_, index) => `replica-${index}`);
+  expect(ids.map((id) => shareOf(total, ids, id))).toEqual(expected);
+  expect(shareOf(total, ids, 'unknown')).toBe(0);
+});
+
+test('a sole holder holds everything, without a fence and without an end', async () => {
+  await soleHolder.want(SIX);
+  const lease = soleHolder.leaseOf('anything');
+  expect([lease?.isTrusted(), lease?.fence, lease?.lost]).toEqual([true, undefined, undefined]);
+});
+
+describe('several holders over one store', () => {
+  test('the first takes everything at once, and gives up what is beyond its share when others come', async () => {
+    const cluster = await openCluster(SIX);
+    await cluster.join('a');
+    expect(shares(cluster)).toEqual({ a: 6 });
+    await cluster.join('b');
+    await cluster.join('c');
+    await cluster.clock.advance(3 * RENEWAL);
+    expect(shares(cluster)).toEqual({ a: 2, b: 2, c: 2 });
+  });
+
+  test('what is to be left is held by nobody else until the work on it has ended', async () => {
+    const cluster = await openCluster(SIX);
+    const { holder } = await cluster.join('a');
+    const closing = Promise.withResolvers<void>();
+    holder.onChange(() => closing.promise);
+    const left = SIX.map((name) => holder.leaseOf(name));
+    await cluster.join('b');
+    await cluster.clock.advance(10 * TTL);
+    expect(shares(cluster)).toEqual({ a: 3, b: 0 });
+    expect(left.map((lease) => lease?.isTrusted())).toEqual(SIX.map(() => true));
+    closing.resolve();
+    await cluster.clock.advance(2 * RENEWAL);
+    expect(shares(cluster)).toEqual({ a: 3, b: 3 });
+    expect(left.filter((lease) => lease?.isTrusted())).toHaveLength(3);
+  });
+
+  test('others go on after a kill, at the latest one TTL and one renewal later', async () => {
+    for (const phase of [0, 1, 300, 700, 999]) {
+      const cluster = await openCluster(SIX);
+      const killed = await cluster.join('a');
+      await cluster.join('b');
+      await cluster.clock.advance(5 * RENEWAL + 400);
+      await cluster.join('c');
+      await cluster.clock.advance(5 * RENEWAL + phase);
+      expect(shares(cluster)).toEqual({ a: 2, b: 2, c: 2 });
+      const lost = killed.trusts();
+      const before = await Promise.all(lost.map((workspace) => leaseRow(cluster.installation, workspace)));
+      killed.kill();
+      await cluster.clock.advance(TTL + RENEWAL);
+      expect(shares(cluster)).toEqual({ a: 0, b: 3, c: 3 });
+      const after = await Promise.all(lost.map((workspace) => leaseRow(cluster.installation, workspace)));
+      expect(after.map(({ epoch }) => epoch)).toEqual(before.map(({ epoch }) => epoch + 1));
+    }
+  });
+
+  test('one that slept too long trusts nothing any more when it wakes, and its commits are refused', async () => {
+    const cluster = await openCluster(['one']);
+    const sleeper = await cluster.join('a');
+    await cluster.join('b');
+    await cluster.clock.advance(2 * RENEWAL);
+    const lease = sleeper.holder.leaseOf('one');
+    const commit = () => commitUnder(cluster.installation, lease?.fence, async () => undefined);
+    await commit();
+    sleeper.sleep();
+    await cluster.clock.advance(TTL + RENEWAL);
+    expect(shares(cluster)).toEqual({ a: 0, b: 1 });
+    sleeper.wake();
+    expect(lease?.isTrusted()).toBe(false);
+    await expect(commit()).rejects.toMatchObject({ code: 'lease_lost' });
+    await cluster.clock.advance(0);
+    expect(lease?.lost?.aborted).toBe(true);
+    await cluster.clock.advance(3 * RENEWAL);
+    // Under another incarnation it may hold it again, and the lease of before is none for that.
+    expect(sleeper.trusts().length + (cluster.members()[1]?.trusts().length ?? 0)).toBe(1);
+    expect(lease?.isTrusted()).toBe(false);
+  });
+
+  test('one that slept alone goes on under a new incarnation', async () => {
+    const cluster = await openCluster(SIX);
+    const { sleep, wake, trusts, holder } = await cluster.join('a');
+    const before = await leaseRow(cluster.installation, 'one');
+    const lease = holder.leaseOf('one');
+    sleep();
+    await cluster.clock.advance(10 * TTL);
+    wake();
+    await cluster.clock.advance(2 * RENEWAL);
+    expect(trusts()).toEqual(SIX);
+    expect(holder.leaseOf('one')).not.toBe(lease);
+    const after = await leaseRow(cluster.installation, 'one');
+    expect(after.epoch).toBe(before.epoch + 1);
+    expect(after.incarnation).not.toBe(before.incarnation);
+  });
+
+  test('the trust counts from the begin of a renewal, however long the answer takes', async () => {
+    let slow = 0;
+    const cluster = await openCluster(['one'], (name, way) => (name === 'a' && way === 'back' ? slow : 0));
+    const first = await cluster.join('a');
+    await cluster.join('b');
+    await cluster.clock.advance(5 * RENEWAL);
+    slow = 1_900;
+    await cluster.clock.advance(RENEWAL + slow);
+    first.kill();
+    slow = 0;
+    for (let passed = 0; passed < 2 * TTL; passed += 10) {
+      expect(cluster.members().flatMap((member) => member.trusts()).length).toBeLessThan(2);
+      await cluster.clock.advance(10);
+    }
+    expect(shares(cluster)).toEqual({ a: 0, b: 1 });
+  });
+
+  test('who was renewed after it was looked at has not lapsed', async () => {
+    const { installation, join, clock } = await openCluster(SIX);
+    await join('a');
+    const before = await replicasOf(installation.query);
+    await clock.advance(RENEWAL);
+    await removeLapsed(installation.query, before);
+    expect(await replicasOf(installation.query)).toHaveLength(1);
+  });
+
+  test('who lapsed meanwhile takes nothing', async () => {
+    const cluster = await openCluster([]);
+    const { holder } = await cluster.join('a');
+    const isFree = () => holder.leaseOf('one') === undefined;
+    const { query } = cluster.installation;
+    // Its row goes after it was renewed for the last time, and before it takes anything.
+    cluster.onStatement((statement) => {
+      if (statement.includes('inner join "replicas"')) void query.deleteFrom('replicas').execute();
+    });
+    await holder.want(['one']);
+    expect(isFree()).toBe(true);
+    await cluster.clock.advance(2 * RENEWAL);
+    expect(await query.selectFrom('leases').selectAll().execute()).toEqual([]);
+  });
+
+  test('what is given back at the end is taken with the next renewal', async () => {
+    const cluster = await openCluster(SIX);
+    const { holder } = await cluster.join('a');
+    await cluster.join('b');
+    await cluster.clock.advance(3 * RENEWAL);
+    await holder.stop();
+    expect(shares(cluster)).toEqual({ a: 0, b: 3 });
+    await cluster.clock.advance(RENEWAL);
+    expect(shares(cluster)).toEqual({ a: 0, b: 6 });
+  });
+
+  test('what is not configured any more is given back, and what is new is taken', async () => {
+    const cluster = await openCluster(SIX);
+    const { holder } = await cluster.join('a');
+    const left = holder.leaseOf('one');
+    await holder.want([...SIX.slice(1), 'seven']);
+    await cluster.clock.advance(RENEWAL);
+    expect(holder.leaseOf('one')).toBeUndefined();
+    expect(left?.isTrusted()).toBe(false);
+    expect(holder.leaseOf('seven')?.isTrusted()).toBe(true);
+    expect(await leaseRow(cluster.installation, 'one')).toEqual({ epoch: 1, incarnation: null });
+  });
+
+  test.each([
+    ['an hour back', -3_600_000],
+    ['an hour ahead', 3_600_000],
+  ])(
+    'a clock of the store that is set %s moves no lease of who lives, and keeps none of who died',
+    async (_name, ms) => {
+      const cluster = await openCluster(SIX);
+      const first = await cluster.join('a');
+      const second = await cluster.join('b');
+      await cluster.clock.advance(3 * RENEWAL);
+      const leases = SIX.map((name) => first.holder.leaseOf(name) ?? second.holder.leaseOf(name));
+      cluster.jumpStore(ms);
+      await cluster.clock.advance(4 * TTL);
+      expect(leases.every((lease) => lease?.isTrusted())).toBe(true);
+      first.kill();
+      await cluster.clock.advance(TTL + RENEWAL);
+      expect(shares(cluster)).toEqual({ a: 0, b: 6 });
+    },
+  );
+
+  test('a store that does not answer ends the trust, and all goes on when it answers again', async () => {
+    const cluster = await openCluster(SIX);
+    const { holder, trusts } = await cluster.join('a');
+    const told: number[] = [];
+    holder.onChange(async () => void told.push(trusts().length));
+    const { query } = cluster.installation;
+    await query.schema.alterTable('replicas').renameTo('away').execute();
+    await cluster.clock.advance(TTL);
+    expect(trusts()).toEqual([]);
+    await query.schema.alterTable('away').renameTo('replicas').execute();
+    await cluster.clock.advance(2 * RENEWAL);
+    expect(trusts()).toEqual(SIX);
+    expect(told).toEqual([0, 6]);
+  });
+
+  test('at rest a renewal costs two statements, however many workspaces there are', async () => {
+    const many = Array.from({ length: 500 }, (_, index) => `workspace-${index}`);
+    const cluster = await openCluster(many);
+    for (const name of ['a', 'b']) await cluster.join(name);
+    await cluster.clock.advance(5 * RENEWAL);
+    expect(shares(cluster)).toEqual({ a: 250, b: 250 });
+    cluster.statements.length = 0;
+    await cluster.clock.advance(10 * RENEWAL);
+    expect(cluster.statements).toHaveLength(2 * 2 * 10);
+  });
+});

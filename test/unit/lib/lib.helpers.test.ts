@@ -1,0 +1,179 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createBell } from '../../../src/lib/bell.ts';
+import { sleep, systemClock } from '../../../src/lib/clock.ts';
+import { backoff, type Random, systemRandom } from '../../../src/lib/random.ts';
+import { withoutEnd } from '../../../src/lib/text.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+
+const fixed = (value: number): Random => ({ ...systemRandom(), float: () => value });
+const ALMOST_ONE = 1 - Number.EPSILON / 2;
+
+/** Whether the promise is settled once everything that is ready has run. */
+async function isDone(promise: Promise<unknown>): Promise<boolean> {
+  let done = false;
+  void promise.then(() => {
+    done = true;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  return done;
+}
+
+describe('the text without its end', () => {
+  it.each([
+    ['a/', '/', 'a'],
+    ['/a//', '/', '/a'],
+    ['a.b.,', '.,', 'a.b'],
+    ['//', '/', ''],
+    ['', '/', ''],
+    ['a', '/', 'a'],
+  ])('%s without %s', (text, signs, expected) => expect(withoutEnd(text, signs)).toBe(expected));
+});
+
+describe('back-off', () => {
+  it.each([
+    [0, 1_000],
+    [1, 2_000],
+    [4, 16_000],
+    [8, 256_000],
+    [9, 300_000],
+    [5_000, 300_000],
+  ])('attempt %i waits at most %i ms', (attempt, ceiling) => {
+    expect(backoff(fixed(ALMOST_ONE), attempt)).toBe(ceiling);
+  });
+
+  it('takes base and cap', () => {
+    expect(backoff(fixed(ALMOST_ONE), 3, 500, 5_000)).toBe(4_000);
+    expect(backoff(fixed(ALMOST_ONE), 4, 500, 5_000)).toBe(5_000);
+    expect(backoff(fixed(0.5), 0, 500, 5_000)).toBe(250);
+  });
+
+  it('is whole milliseconds between 1 and the ceiling, whatever chance says', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 0, max: ALMOST_ONE, noNaN: true }), fc.nat({ max: 60 }), (chance, attempt) => {
+        const pause = backoff(fixed(chance), attempt, 1_000, 60_000);
+        expect(Number.isInteger(pause)).toBe(true);
+        expect(pause).toBeGreaterThanOrEqual(1);
+        expect(pause).toBeLessThanOrEqual(Math.min(60_000, 1_000 * 2 ** attempt));
+      }),
+    );
+  });
+});
+
+describe('a bell', () => {
+  it('wakes who waits', async () => {
+    const bell = createBell();
+    const next = bell.next();
+    expect(await isDone(next)).toBe(false);
+    bell.ring();
+    expect(await isDone(next)).toBe(true);
+  });
+
+  it('remembers a ring that nobody waited for, once however often it rang', async () => {
+    const bell = createBell();
+    bell.ring();
+    bell.ring();
+    expect(await isDone(bell.next())).toBe(true);
+    expect(await isDone(bell.next())).toBe(false);
+  });
+
+  it('does not remember a ring that woke somebody', async () => {
+    const bell = createBell();
+    const next = bell.next();
+    bell.ring();
+    await next;
+    expect(await isDone(bell.next())).toBe(false);
+  });
+
+  it('wakes the last who came to wait, where one gave up waiting', async () => {
+    const bell = createBell();
+    const givenUp = bell.next();
+    const waiting = bell.next();
+    bell.ring();
+    expect(await isDone(waiting)).toBe(true);
+    expect(await isDone(givenUp)).toBe(false);
+    expect(await isDone(bell.next())).toBe(false);
+  });
+});
+
+describe('sleep', () => {
+  it('ends when the time has passed, and not before', async () => {
+    const clock = createTravellingClock();
+    const slept = sleep(clock, 1_000);
+    await clock.advance(999);
+    expect(await isDone(slept)).toBe(false);
+    await clock.advance(1);
+    expect(await isDone(slept)).toBe(true);
+  });
+
+  it('ends at once when it is aborted, and leaves no timer and no listener', async () => {
+    const clock = createTravellingClock();
+    const controller = new AbortController();
+    const slept = sleep(clock, 1_000, controller.signal);
+    expect(clock.pending).toBe(1);
+    controller.abort();
+    expect(await isDone(slept)).toBe(true);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('does not begin when it was aborted before', async () => {
+    const clock = createTravellingClock();
+    expect(await isDone(sleep(clock, 1_000, AbortSignal.abort()))).toBe(true);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('lets go of the signal when the time has passed', async () => {
+    const clock = createTravellingClock();
+    const { signal } = new AbortController();
+    let listeners = 0;
+    const counted = new Proxy(signal, {
+      get(target, name) {
+        if (name === 'addEventListener') listeners++;
+        if (name === 'removeEventListener') listeners--;
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+      },
+    });
+    const slept = sleep(clock, 10, counted);
+    expect(listeners).toBe(1);
+    await clock.advance(10);
+    await slept;
+    expect(listeners).toBe(0);
+  });
+});
+
+describe('the clock of the system', () => {
+  it('has a boot, and a monotonic time that does not go back', () => {
+    const clock = systemClock();
+    const first = clock.monotonic();
+    expect(clock.monotonic()).toBeGreaterThanOrEqual(first);
+    expect(clock.bootId).toMatch(/^\S{8,}$/);
+    expect(clock.bootId).toBe(systemClock().bootId.startsWith('process-') ? clock.bootId : systemClock().bootId);
+  });
+
+  it('takes a negative time as now, and a cancelled timer does not call', async () => {
+    const clock = systemClock();
+    let calls = 0;
+    clock.after(0, () => calls++)();
+    await new Promise<void>((resolve) => {
+      const keepsAlive = setInterval(() => undefined, 1_000);
+      clock.after(-5, () => {
+        clearInterval(keepsAlive);
+        resolve();
+      });
+    });
+    expect(calls).toBe(0);
+  });
+
+  it('does not call at once for a time that no timer can take', async () => {
+    let called = false;
+    const cancel = systemClock().after(Number.MAX_SAFE_INTEGER, () => {
+      called = true;
+    });
+    await new Promise<void>((resolve) => {
+      setTimeout(resolve, 5);
+    });
+    cancel();
+    expect(called).toBe(false);
+  });
+});

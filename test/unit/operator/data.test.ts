@@ -1,0 +1,143 @@
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sql } from 'kysely';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemRandom } from '../../../src/lib/random.ts';
+import { backUp, forgetAlone, restore } from '../../../src/operator/data.ts';
+import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
+import { type Installation, openInstallation } from '../../../src/store/installation.ts';
+import { register, takeLeases } from '../../../src/store/leases.ts';
+import { readLedger } from '../../../src/store/ledger.ts';
+import { writeMeta } from '../../../src/store/meta.ts';
+import { addSession } from '../../../src/store/session-rows.ts';
+import { numbersOf } from '../../../src/store/workspace-numbers.ts';
+import { openBook } from '../../../src/throttle/book.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+
+const WINDOW = { hold: 900_000, window: 900_000, cap: 200 };
+
+async function dataFolder() {
+  const path = mkdtempSync(join(tmpdir(), 'worksync-upkeep-'));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  const within = async <Result>(work: (installation: Installation) => Promise<Result>): Promise<Result> => {
+    const installation = await openInstallation(path, { random: systemRandom() });
+    try {
+      return await work(installation);
+    } finally {
+      await installation.close();
+    }
+  };
+  const fact = (workspace: string, value: string) =>
+    within(async (installation) => writeMeta((await installation.store(workspace)).query, 'fact', value));
+  const facts = () =>
+    within(async ({ query }) => {
+      const rows = await query
+        .selectFrom('meta')
+        .innerJoin('workspaces', 'workspaces.id', 'meta.workspace')
+        .select(['workspaces.name', 'value'])
+        .execute();
+      return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
+    });
+  return { path, backup: join(path, 'monday.backup'), within, fact, facts };
+}
+
+const delivery = (key: string) => ({
+  ...{ connection: 'github', key, source: 'webhook' as const, event: 'push' },
+  body: Buffer.from('{}'),
+});
+
+describe('a backup', () => {
+  it('is a sound copy that nobody else may read, made beside a running daemon', async () => {
+    const { path, backup, within, fact } = await dataFolder();
+    await fact('acme', 'a');
+    await within(() => backUp(path, backup));
+    expect(statSync(backup).mode & 0o777).toBe(0o600);
+    await expect(backUp(path, backup)).rejects.toMatchObject({ code: 'conflict' });
+  });
+
+  it('brings back everything; sessions end, and the database before is kept', async () => {
+    const { path, backup, within, fact, facts } = await dataFolder();
+    await fact('acme', 'before');
+    await within(({ query }) =>
+      addSession(query, {
+        ...{ digest: 'aa', role: 'admin', workspaces: null, openedBy: null },
+        ...{ createdAt: 1, seenAt: 1, expiresAt: 9e15 },
+      }),
+    );
+    await backUp(path, backup);
+    await fact('acme', 'after');
+    const { kept } = await restore(path, backup);
+    expect(existsSync(kept as string)).toBe(true);
+    expect(await facts()).toEqual({ acme: 'before' });
+    expect(await within(({ query }) => query.selectFrom('sessions').selectAll().execute())).toEqual([]);
+  });
+
+  it('counts a full window as used from the moment at which the daemon starts', async () => {
+    const { path, backup, within, fact } = await dataFolder();
+    await fact('acme', 'a');
+    await backUp(path, backup);
+    await restore(path, backup);
+    await within(async (installation) => {
+      const { query } = await installation.store('acme');
+      const clock = createTravellingClock();
+      const book = await openBook(query, clock, [WINDOW as never]);
+      expect(book.all.completed).toHaveLength(200);
+      expect(Math.min(...book.all.completed)).toBeGreaterThanOrEqual(clock.monotonic());
+      expect(await readLedger(query)).toHaveLength(200);
+    });
+  });
+
+  it('brings back one workspace and leaves the others as they are', async () => {
+    const { path, backup, within, fact, facts } = await dataFolder();
+    const append = (workspace: string, key: string) =>
+      within(async (installation) => appendDeliveries((await installation.store(workspace)).query, [delivery(key)], 1));
+    await fact('acme', 'before');
+    await append('acme', 'a1');
+    await fact('beta', 'before');
+    await backUp(path, backup);
+    for (const workspace of ['acme', 'beta']) await fact(workspace, 'after');
+    await append('beta', 'b1');
+    expect(await restore(path, backup, 'acme')).toMatchObject({ kept: null });
+    expect(await facts()).toEqual({ acme: 'before', beta: 'after' });
+    const keys = await within(({ query }) => query.selectFrom('inbox').select(['id', 'delivery_key']).execute());
+    expect(keys.map(({ delivery_key }) => delivery_key).sort()).toEqual(['a1', 'b1']);
+    await fact('gamma', 'after');
+    await expect(restore(path, backup, 'gamma')).rejects.toMatchObject({ code: 'not_found' });
+    expect(await facts()).toMatchObject({ gamma: 'after' });
+  });
+
+  it('that is damaged changes nothing', async () => {
+    const { path, backup, fact, facts } = await dataFolder();
+    await fact('acme', 'a');
+    writeFileSync(backup, 'no database at all '.repeat(1_000));
+    await expect(restore(path, backup)).rejects.toMatchObject({ code: 'database_corrupt' });
+    expect(await facts()).toEqual({ acme: 'a' });
+  });
+});
+
+const REPLICA = { id: 'replica', incarnation: 'first', address: 'http://replica' };
+
+describe('forgetting a workspace', () => {
+  it('deletes all its rows and none of others', async () => {
+    const { path, within, fact, facts } = await dataFolder();
+    for (const workspace of ['acme', 'beta']) await fact(workspace, workspace);
+    await within(async (installation) => {
+      const many = Array.from({ length: 2_500 }, (_, index) => delivery(String(index)));
+      for (const workspace of ['acme', 'beta'])
+        await appendDeliveries((await installation.store(workspace)).query, many, 1);
+      const numbers = await numbersOf(installation.query, ['acme', 'beta']);
+      await register(installation.query, REPLICA, () => sql<number>`1`, 1);
+      await takeLeases(installation.query, REPLICA.incarnation, numbers);
+    });
+    expect(await forgetAlone(path, 'acme')).toBe(2_501);
+    expect(await within(({ query }) => query.selectFrom('leases').select('epoch').execute())).toHaveLength(1);
+    expect(await facts()).toEqual({ beta: 'beta' });
+    const left = await within(({ query }) => query.selectFrom('inbox').select('workspace').distinct().execute());
+    expect(left).toHaveLength(1);
+    await expect(forgetAlone(path, 'acme')).rejects.toMatchObject({
+      code: 'usage',
+      message: expect.stringContaining('there are: beta'),
+    });
+  });
+});

@@ -1,0 +1,87 @@
+import { expect, it } from 'vitest';
+import { createBell } from '../../../src/lib/bell.ts';
+import { silentLogger } from '../../../src/lib/logger.ts';
+import { entity } from '../../../src/model/change.ts';
+import { workItemKey } from '../../../src/model/item.ts';
+import { sweepJobs } from '../../../src/outbox/sweep-jobs.ts';
+import type { Store } from '../../../src/store/database.ts';
+import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
+import { saveItem } from '../../../src/store/items.ts';
+import { removeChange } from '../../../src/store/outbox-rows.ts';
+import { readTurn } from '../../../src/store/workspace-turn.ts';
+import { openTestStore } from '../../support/intake.ts';
+import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+/** 2 % of 200 requests in 15 minutes, in a day. */
+const A_DAY = 384;
+
+/** Tasks, each with a link to a work item. */
+async function linkedTasks(count: number): Promise<Store> {
+  const store = await openTestStore();
+  for (let number = 0; number < count; number++) {
+    const key = workItemKey('jira', 'cloud', String(number));
+    const taskId = `t${String(number).padStart(3, '0')}`;
+    const row = blankEntity(entity.link(key, taskId), 'link', { item_key: key, task_id: taskId, known_at: 1 });
+    await saveEntity(store.query, { ...row, known: '{}' });
+    await saveItem(store.query, {
+      key,
+      kind: 'work_item',
+      connector: 'jira',
+      connection: 'jira',
+      provider_time: 1,
+      hash: '',
+      finished: 0,
+      gone: 0,
+      fields: '{}',
+      seen_at: 1,
+    });
+  }
+  return store;
+}
+
+/** Lets the job run so long, each read answered at once; gives the tasks whose links were read. */
+async function readFor(store: Store, clock: TravellingClock, ms: number): Promise<string[]> {
+  const quota = { requests: 200, window: 15 * MINUTE };
+  const parts = { clock, logger: silentLogger, outbox: createBell(), when: { everyMs: 24 * HOUR } as const, quota };
+  const job = sweepJobs({ store, ...parts }).find(({ name }) => name === 'workspace.links');
+  const stopping = new AbortController();
+  const run = job?.run(stopping.signal);
+  const read: string[] = [];
+  for (const end = clock.elapsed() + ms; clock.elapsed() < end; ) {
+    await clock.advance(MINUTE / 2);
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+    for (const row of await store.query.selectFrom('outbox').select(['entity', 'lane']).execute()) {
+      expect(row.lane).toBe('backfill');
+      read.push(row.entity);
+      await removeChange(store.query, row.entity);
+    }
+  }
+  stopping.abort();
+  await clock.advance(MINUTE);
+  await run;
+  return read;
+}
+
+it('reads links of work items in turn, for at most 2 % of the quota, and goes on where the process ended', async () => {
+  const store = await linkedTasks(60);
+  const clock = createTravellingClock();
+  const first = await readFor(store, clock, 2 * HOUR);
+  const second = await readFor(store, clock, HOUR);
+  expect(first.length).toBeGreaterThan(0.8 * (A_DAY / 12));
+  expect(first.length).toBeLessThanOrEqual(A_DAY / 12 + 1);
+  expect(first.length + second.length).toBeLessThanOrEqual(A_DAY / 8 + 1);
+  const all = [...first, ...second];
+  expect(all).toEqual(all.map((_, at) => entity.readLinks(`t${String(at).padStart(3, '0')}`)));
+  expect(await readTurn(store.query)).toMatchObject({ endedAt: null, read: all.length });
+});
+
+it('comes to the end of its turn, and begins the next from the first', async () => {
+  const store = await linkedTasks(2);
+  const clock = createTravellingClock();
+  const names = [entity.readLinks('t000'), entity.readLinks('t001')];
+  expect(await readFor(store, clock, HOUR)).toEqual(names);
+  expect((await readTurn(store.query))?.endedAt).not.toBeNull();
+  expect(await readFor(store, clock, HOUR)).toEqual(names);
+});

@@ -1,0 +1,118 @@
+import { sql } from 'kysely';
+import { expect, onTestFinished, test } from 'vitest';
+import { createBell } from '../../../src/lib/bell.ts';
+import { silentLogger } from '../../../src/lib/logger.ts';
+import { silentMeter } from '../../../src/lib/meter.ts';
+import { systemRandom } from '../../../src/lib/random.ts';
+import type { Source } from '../../../src/reconcile/context.ts';
+import { createReconcile } from '../../../src/reconcile/reconcile.ts';
+import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
+import { pull } from '../../support/items.ts';
+import { type OpenedStore, openStore } from '../../support/store.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+
+/** A delivery that tells of many items is taken over in parts, and settled once, with the last of them. */
+
+const FIRST = Date.UTC(2026, 0, 1);
+const SECOND = Date.UTC(2026, 0, 2);
+
+/** Numbers of pull requests, and when each was changed. */
+type Page = readonly (readonly [number: number, updatedAt: number])[];
+
+const pageOf = (from: number, to: number, updatedAt: number): Page =>
+  Array.from({ length: to - from + 1 }, (_, index) => [from + index, updatedAt]);
+
+const source: Source = {
+  connection: 'main',
+  vendor: { id: 'github', publicHost: 'github.com', capabilities: { pullRequests: true } },
+  mirror: true,
+  translate: ({ body }) => ({
+    outcome: 'items',
+    items: (JSON.parse(body.toString()) as Page).map(([number, updatedAt]) =>
+      pull({ identifier: String(number), key: `github:github.com:r1:pr:${number}`, updatedAt }),
+    ),
+  }),
+  reference: ({ kind, key }) => ({ kind, key, locator: {} }),
+};
+
+async function open(): Promise<{ store: OpenedStore; statements: string[]; drain(): Promise<void> }> {
+  const statements: string[] = [];
+  const store = await openStore({ file: ':memory:', onStatement: (statement) => statements.push(statement) });
+  onTestFinished(() => store.close());
+  const reconcile = createReconcile({
+    ...{ store, version: '1.0.0', clock: createTravellingClock({ start: SECOND }), random: systemRandom() },
+    ...{ logger: silentLogger, meter: silentMeter, sources: new Map([['main', source]]) },
+    ...{ inbox: createBell(), outbox: createBell(), fetches: createBell() },
+    usedShare: () => 0,
+    isCrowded: () => false,
+  });
+  return { store, statements, drain: () => reconcile.drain() };
+}
+
+async function append(store: OpenedStore, key: string, page: Page): Promise<void> {
+  const body = Buffer.from(JSON.stringify(page));
+  const delivery = { connection: 'main', key, source: 'poll', event: 'list', body } as const;
+  await appendDeliveries(store.query, [delivery], SECOND);
+}
+
+async function states(store: OpenedStore): Promise<string[]> {
+  const rows = await store.query.selectFrom('inbox').select('state').orderBy('id').execute();
+  return rows.map(({ state }) => state);
+}
+
+async function items(store: OpenedStore): Promise<number> {
+  return (await store.query.selectFrom('items').select('key').execute()).length;
+}
+
+/** Items, whose keys stand in the statement that writes them. */
+function rowsWrittenIn(transaction: string): number {
+  const [, ...inserts] = transaction.split('insert into "items"');
+  return inserts.join('').match(/github:github\.com:r1:pr:\d+', 'pull_request'/g)?.length ?? 0;
+}
+
+test('a page of many items takes several transactions, none of which writes many', async () => {
+  const { store, statements, drain } = await open();
+  await append(store, 'page', pageOf(1, 90, FIRST));
+  statements.length = 0;
+  await drain();
+  const transactions = statements.join('\n').split('begin immediate').slice(1);
+  const written = transactions.map(rowsWrittenIn).filter((count) => count > 0);
+  expect(written.length).toBeGreaterThan(1);
+  expect(Math.max(...written)).toBeLessThanOrEqual(40);
+  expect([await items(store), await states(store)]).toEqual([90, ['applied']]);
+});
+
+test('it is outdated only where all its parts are', async () => {
+  const { store, drain } = await open();
+  await append(store, 'new', pageOf(1, 90, SECOND));
+  await append(store, 'old', pageOf(1, 90, FIRST));
+  await append(store, 'first is new', [...pageOf(100, 100, FIRST), ...pageOf(1, 90, FIRST)]);
+  await append(store, 'last is new', [...pageOf(1, 90, FIRST), ...pageOf(101, 101, FIRST)]);
+  await drain();
+  expect(await states(store)).toEqual(['applied', 'superseded', 'applied', 'applied']);
+});
+
+test('where a part cannot be taken over no later one settles it', async () => {
+  const { store, drain } = await open();
+  await sql`create trigger refuse before insert on items when new.key like '%:30'
+    begin select raise(abort, 'not this one'); end`.execute(store.database);
+  await append(store, 'page', pageOf(1, 90, FIRST));
+  await append(store, 'next', pageOf(91, 95, FIRST));
+  await drain();
+  expect(await states(store)).toEqual(['quarantined', 'applied']);
+  expect(await items(store)).toBe(20 + 5);
+});
+
+test('what was taken over before a part failed is not doubled when it is tried again', async () => {
+  const { store, drain } = await open();
+  await append(store, 'page', pageOf(1, 90, FIRST));
+  await sql`create trigger refuse before insert on items when new.key like '%:50'
+    begin select raise(abort, 'not this one'); end`.execute(store.database);
+  await drain();
+  await sql`drop trigger refuse`.execute(store.database);
+  await store.query.updateTable('inbox').set({ state: 'pending', attempts: 0 }).execute();
+  await drain();
+  expect([await items(store), await states(store)]).toEqual([90, ['applied']]);
+  const entities = await store.query.selectFrom('outbox').select('entity').execute();
+  expect(new Set(entities.map(({ entity }) => entity)).size).toBe(90);
+});

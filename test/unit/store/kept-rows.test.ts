@@ -1,0 +1,156 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { blankEntity, findEntity, forgetEntity, linksOfItem, saveEntity } from '../../../src/store/entities.ts';
+import {
+  foresee,
+  inOrder,
+  keepRows,
+  removeRows,
+  rowsWhere,
+  rowsWritten,
+  saveRows,
+} from '../../../src/store/kept-rows.ts';
+import { readMeta, writeMeta } from '../../../src/store/meta.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { drawn } from '../../support/depth.ts';
+import { openTestStore } from '../../support/intake.ts';
+
+const few = fc.constantFrom('a', 'b', 'c');
+const row = fc.record({ item_key: few, name: few, reason: few });
+type Mention = { readonly item_key: string; readonly name: string; readonly reason: string };
+type Step =
+  | { readonly do: 'save' | 'remove'; readonly rows: readonly Mention[] }
+  | { readonly do: 'read'; readonly column: 'item_key' | 'name'; readonly values: readonly string[] }
+  | { readonly do: 'flush' };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('save' as const), rows: fc.array(row, { maxLength: 9 }) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('remove' as const), rows: fc.array(row, { maxLength: 3 }) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('read' as const),
+      column: fc.constantFrom('item_key' as const, 'name' as const),
+      values: fc.array(few, { maxLength: 3 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('flush' as const) }) },
+);
+
+async function take(query: Scope, step: Step): Promise<readonly string[]> {
+  switch (step.do) {
+    case 'save':
+      await saveRows(query, 'mentions', step.rows);
+      return [];
+    case 'remove':
+      await removeRows(query, 'mentions', step.rows);
+      return [];
+    case 'read':
+      return sorted(await rowsWhere(query, 'mentions', step.column, step.values));
+    case 'flush':
+      await rowsWritten(query);
+      return [];
+  }
+}
+
+function sorted(rows: readonly Mention[]): string[] {
+  return rows.map(({ item_key, name, reason }) => `${item_key} ${name} ${reason}`).toSorted();
+}
+
+async function allOf(query: Scope): Promise<readonly string[]> {
+  return sorted(await query.selectFrom('mentions').select(['item_key', 'name', 'reason']).execute());
+}
+
+describe('rows that are kept in memory', () => {
+  it('are read and written as those of the database are, whatever is foreseen', async () => {
+    const { commit } = await openTestStore();
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 12 }), fc.array(row, { maxLength: 9 }), async (steps, before) => {
+        const run = (isKept: boolean) =>
+          commit(async (plain) => {
+            await plain.deleteFrom('mentions').execute();
+            await saveRows(plain, 'mentions', before);
+            const own = isKept ? keepRows(plain) : plain;
+            const answers = await inOrder(
+              own,
+              steps.map((each) => (within: Scope) => take(within, each)),
+            );
+            await rowsWritten(own);
+            return { answers, left: await allOf(plain) };
+          });
+        expect(await run(true)).toEqual(await run(false));
+      }),
+      { numRuns: drawn(200) },
+    );
+  });
+
+  it('are read together where several are foreseen, and then not again', async () => {
+    const statements: string[] = [];
+    const { commit } = await openTestStore({ onStatement: (statement) => statements.push(statement) });
+    await commit(async (plain) => {
+      const own = keepRows(plain);
+      statements.length = 0;
+      const names = Array.from({ length: 90 }, (_, index) => `link:${index}>t`);
+      await inOrder(
+        own,
+        names.map((name) => async (within: Scope) => {
+          if (await findEntity(within, name)) return;
+          await saveEntity(within, blankEntity(name, 'link', { item_key: name }));
+          expect(await linksOfItem(within, name)).toHaveLength(1);
+        }),
+      );
+      expect(statements).toHaveLength(2);
+      await rowsWritten(own);
+      // 90 rows: 64, 16, 8 and 2.
+      expect(statements.filter((statement) => statement.startsWith('insert'))).toHaveLength(4);
+    });
+  });
+
+  it('forget what was written ahead, and do not mind how it ended', async () => {
+    const { commit } = await openTestStore();
+    await commit(async (plain) => {
+      const own = keepRows(plain);
+      const seen: unknown[] = [];
+      await foresee(own, [
+        async (ahead) => {
+          await writeMeta(ahead, 'a', 'ahead');
+          seen.push(await readMeta(ahead, 'a'));
+        },
+        async (ahead) => void (await ahead.deleteFrom('meta').execute()),
+        async (ahead) => void (await ahead.whole.deleteFrom('meta').execute()),
+        rowsWritten,
+      ]);
+      expect([...seen, await readMeta(own, 'a')]).toEqual(['ahead', undefined]);
+    });
+  });
+
+  it('let no plain statement look past them', async () => {
+    const { commit } = await openTestStore();
+    await commit(async (plain) => {
+      const own = keepRows(plain);
+      await writeMeta(own, 'a', '1');
+      expect(() => own.selectFrom('meta')).toThrow('rows of meta');
+      expect(() => own.whole).toThrow('rows of meta');
+      expect(own.selectFrom('items')).toBeDefined();
+      await rowsWritten(own);
+      expect(await own.selectFrom('meta').select('value').where('name', '=', 'a').execute()).toEqual([{ value: '1' }]);
+    });
+  });
+
+  it('are not written where they stand there already', async () => {
+    const statements: string[] = [];
+    const { query, commit } = await openTestStore({ onStatement: (statement) => statements.push(statement) });
+    await saveEntity(query, blankEntity('link:a>t', 'link'));
+    await commit(async (plain) => {
+      const own = keepRows(plain);
+      const present = await findEntity(own, 'link:a>t');
+      statements.length = 0;
+      await saveEntity(own, { ...blankEntity('link:a>t', 'link'), ...present });
+      expect(await findEntity(own, 'link:b>t')).toBeUndefined();
+      await saveEntity(own, blankEntity('link:b>t', 'link'));
+      await forgetEntity(own, 'link:b>t');
+      await rowsWritten(own);
+      expect(statements).toHaveLength(1);
+    });
+  });
+});

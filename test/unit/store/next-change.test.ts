@@ -1,0 +1,281 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  type Eligible,
+  firstDues,
+  nextChange,
+  nextDue,
+  nextLive,
+  redateFuture,
+} from '../../../src/store/next-change.ts';
+import { addDifference, type Difference, type OutboxRow, updateChange } from '../../../src/store/outbox-rows.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { drawn } from '../../support/depth.ts';
+import { openTestStore } from '../../support/intake.ts';
+
+const NOW = 10_000_000;
+const EVERY: Eligible = { now: NOW, onlyReads: false };
+
+const difference = (fields: Partial<Difference> = {}): Difference => ({
+  entity: 'pull_request:a',
+  kind: 'pull_request',
+  lane: 'mirror',
+  since: NOW - 5_000,
+  due: NOW - 3_000,
+  weight: 1,
+  waiting: [],
+  ...fields,
+});
+
+describe('the change to be sent next', () => {
+  interface Row {
+    readonly rule: string;
+    readonly rows: readonly Partial<Difference>[];
+    readonly next: string | undefined;
+  }
+  const S = 1_000;
+  const at = (since: number, due: number, weight = 1) => ({ since: NOW - since * S, due: NOW - due * S, weight });
+  it.each<Row>([
+    { rule: 'nothing', rows: [], next: undefined },
+    { rule: 'nothing is due', rows: [{ entity: 'a', ...at(1, -1) }], next: undefined },
+    { rule: 'due at this very moment', rows: [{ entity: 'a', ...at(2, 0) }], next: 'a' },
+    {
+      rule: 'overdue the longest',
+      rows: [
+        { entity: 'a', ...at(5, 3) },
+        { entity: 'b', ...at(9, 7) },
+        { entity: 'c', ...at(6, 4) },
+      ],
+      next: 'b',
+    },
+    {
+      rule: 'due first, though another differs for longer',
+      rows: [
+        { entity: 'a', ...at(20, 5) },
+        { entity: 'b', ...at(9, 7) },
+      ],
+      next: 'b',
+    },
+    {
+      rule: 'the age of a finished item counts a tenth more',
+      rows: [
+        { entity: 'a', ...at(110, 105) },
+        { entity: 'b', ...at(102, 100, 2) },
+      ],
+      next: 'b',
+    },
+    {
+      rule: 'but no more than a tenth',
+      rows: [
+        { entity: 'a', ...at(130, 120) },
+        { entity: 'b', ...at(102, 100, 2) },
+      ],
+      next: 'a',
+    },
+    {
+      rule: 'a backfill only where nothing else is due',
+      rows: [
+        { entity: 'a', ...at(900, 800), lane: 'backfill' },
+        { entity: 'b', ...at(3, 1) },
+      ],
+      next: 'b',
+    },
+    {
+      rule: 'a backfill before what is not due yet',
+      rows: [
+        { entity: 'a', ...at(900, 800), lane: 'backfill' },
+        { entity: 'b', ...at(3, -1) },
+      ],
+      next: 'a',
+    },
+    {
+      rule: 'a read that nobody waits for only where nothing else is due',
+      rows: [
+        { entity: 'read:tasks', kind: 'read', ...at(900, 800), lane: 'backfill' },
+        { entity: 'b', ...at(3, 1) },
+      ],
+      next: 'b',
+    },
+    {
+      rule: 'by name where all is equal',
+      rows: [
+        { entity: 'b', ...at(5, 3) },
+        { entity: 'a', ...at(5, 3) },
+      ],
+      next: 'a',
+    },
+    { rule: 'not before its time', rows: [{ entity: 'a', ...at(5, 3), notBefore: NOW + 1 }], next: undefined },
+    { rule: 'from its time on', rows: [{ entity: 'a', ...at(5, 3), notBefore: NOW }], next: 'a' },
+  ])('$rule', async ({ rows, next }) => {
+    const { query } = await openTestStore();
+    for (const row of rows) await addDifference(query, difference(row));
+    expect((await nextChange(query, EVERY))?.entity).toBe(next);
+  });
+
+  it.each(['sending', 'unknown', 'held'] as const)('is none that is %s', async (state) => {
+    const { query } = await openTestStore();
+    await addDifference(query, difference());
+    await updateChange(query, 'pull_request:a', { state });
+    expect(await nextChange(query, EVERY)).toBeUndefined();
+    expect(await nextDue(query, EVERY)).toBeUndefined();
+  });
+
+  it('is a read while the content of the workspace is not known', async () => {
+    const { query } = await openTestStore();
+    await addDifference(query, difference({ ...at(99, 97) }));
+    await addDifference(query, difference({ entity: 'read:tasks', kind: 'read', lane: 'read' }));
+    expect((await nextChange(query, { now: NOW, onlyReads: true }))?.entity).toBe('read:tasks');
+    expect((await nextChange(query, EVERY))?.entity).toBe('pull_request:a');
+  });
+});
+
+describe('when the next change may be sent', () => {
+  it('is never, where none waits', async () => {
+    const { query } = await openTestStore();
+    expect(await nextDue(query, EVERY)).toBeUndefined();
+  });
+
+  it('is now, with the urgency of the one that goes', async () => {
+    const { query } = await openTestStore();
+    await addDifference(query, difference());
+    expect(await nextDue(query, EVERY)).toEqual({
+      entity: 'pull_request:a',
+      at: NOW,
+      due: NOW - 3_000,
+      lane: 'mirror',
+    });
+  });
+
+  it('is the earliest of due times and pauses', async () => {
+    const { query } = await openTestStore();
+    await addDifference(query, difference({ entity: 'a', due: NOW + 9_000 }));
+    await addDifference(query, difference({ entity: 'b', due: NOW + 1_000, notBefore: NOW + 7_000, lane: 'link' }));
+    expect(await nextDue(query, EVERY)).toMatchObject({ at: NOW + 7_000, due: NOW + 1_000, lane: 'link' });
+  });
+
+  it('heeds reads only, while only they may go', async () => {
+    const { query } = await openTestStore();
+    await addDifference(query, difference());
+    await addDifference(query, difference({ entity: 'read:tasks', kind: 'read', lane: 'read', due: NOW + 4_000 }));
+    expect(await nextDue(query, { now: NOW, onlyReads: true })).toMatchObject({ at: NOW + 4_000, lane: 'read' });
+  });
+});
+
+describe('the first of those that failed, while nothing gets through', () => {
+  it('is the one that failed longest ago; those that never did go before', async () => {
+    const { query } = await openTestStore();
+    for (const [index, entity] of ['a', 'b', 'c'].entries()) {
+      await addDifference(query, difference({ entity, due: NOW - 1_000 * (9 - index) }));
+    }
+    await updateChange(query, 'a', { not_before: NOW - 1 });
+    await updateChange(query, 'b', { not_before: NOW - 2 });
+    const turn = { ...EVERY, inTurn: true };
+    expect((await nextChange(query, turn))?.entity).toBe('c');
+    await updateChange(query, 'c', { not_before: NOW });
+    expect((await nextChange(query, turn))?.entity).toBe('b');
+    expect((await nextChange(query, EVERY))?.entity).toBe('a');
+  });
+});
+
+describe('what goes ahead of its due time', () => {
+  it('may go so much earlier, and is waited for so much less', async () => {
+    const { query } = await openTestStore();
+    await addDifference(query, difference({ due: NOW + 5_000 }));
+    expect(await nextChange(query, EVERY)).toBeUndefined();
+    expect(await nextDue(query, { ...EVERY, ahead: 2_000 })).toMatchObject({ at: NOW + 3_000 });
+    expect((await nextChange(query, { ...EVERY, ahead: 5_000 }))?.entity).toBe('pull_request:a');
+  });
+
+  it('is seen by the due times of what is live', async () => {
+    const { query } = await openTestStore();
+    for (let each = 0; each < 5; each++) {
+      await addDifference(query, difference({ entity: `a${each}`, due: NOW + each, weight: 1 + (each % 2) }));
+      await addDifference(query, difference({ entity: `b${each}`, due: each, lane: 'backfill' }));
+    }
+    expect(await firstDues(query, 3)).toEqual([NOW, NOW + 1, NOW + 2]);
+  });
+});
+
+describe('a wall clock that was set back', () => {
+  it('makes nothing wait until the old time has come again', async () => {
+    const { query } = await openTestStore();
+    const later = NOW + 86_400_000;
+    await addDifference(query, difference({ entity: 'a', since: later, due: later + 2_000 }));
+    await addDifference(query, difference({ entity: 'b', notBefore: later }));
+    await addDifference(query, difference({ entity: 'c', notBefore: NOW + 900_000 }));
+    await addDifference(query, difference({ entity: 'd', due: NOW + 1_000 }));
+    expect(await redateFuture(query, NOW)).toBe(2);
+    expect(await redateFuture(query, NOW)).toBe(0);
+    expect((await nextChange(query, EVERY))?.entity).toBe('b');
+    await updateChange(query, 'b', { state: 'sending' });
+    expect((await nextChange(query, EVERY))?.entity).toBe('a');
+    await updateChange(query, 'a', { state: 'sending' });
+    expect(await nextDue(query, EVERY)).toMatchObject({ entity: 'd', at: NOW + 1_000 });
+  });
+});
+
+describe('whatever waits', () => {
+  const row = fc.record({
+    lane: fc.constantFrom<OutboxRow['lane'][]>('mirror', 'link', 'read', 'backfill'),
+    isRead: fc.boolean(),
+    age: fc.integer({ min: -9, max: 20 }),
+    weight: fc.constantFrom(1, 2),
+    pause: fc.constantFrom(-5, 0, 0, 0, 3, 8),
+    state: fc.constantFrom<OutboxRow['state'][]>('pending', 'pending', 'pending', 'held'),
+  });
+
+  /** The same by a look at every row. */
+  function searched(rows: readonly OutboxRow[], { onlyReads, onlyWrites, inTurn, ahead = 0 }: Eligible) {
+    const isBackfill = ({ lane }: OutboxRow) => lane === 'backfill';
+    const waiting = rows.filter((each) => {
+      const isRead = each.kind === 'read';
+      return each.state === 'pending' && !(onlyReads && (!isRead || isBackfill(each))) && !(onlyWrites && isRead);
+    });
+    const ready = waiting.filter(({ due, not_before }) => due <= NOW + ahead && not_before <= NOW);
+    const live = ready.filter((each) => !isBackfill(each));
+    const isFinished = ({ lane, weight, kind }: OutboxRow) => weight === 2 && kind !== 'read' && lane !== 'backfill';
+    const age = (each: OutboxRow) => (NOW - each.due) * (isFinished(each) ? 1.1 : 1);
+    const [first] = (live.length > 0 ? live : ready).toSorted(
+      (a, b) => (inTurn ? a.not_before - b.not_before : 0) || age(b) - age(a) || (a.entity < b.entity ? -1 : 1),
+    );
+    const times = (all: readonly OutboxRow[]) => {
+      const moments = all.map(({ due, not_before }) => Math.max(due - ahead, not_before));
+      return moments.length === 0 ? undefined : Math.min(...moments);
+    };
+    return {
+      entity: first?.entity,
+      at: first ? NOW : times(waiting),
+      live: times(waiting.filter((each) => !isBackfill(each))),
+    };
+  }
+
+  async function fill(query: Scope, rows: readonly (typeof row extends fc.Arbitrary<infer Row> ? Row : never)[]) {
+    for (const [index, { lane, isRead, age, weight, pause, state }] of rows.entries()) {
+      const kind = isRead ? 'read' : 'pull_request';
+      const due = NOW - age * 1_000;
+      await addDifference(query, difference({ entity: `e${index}`, kind, lane, weight, due, since: due - 2_000 }));
+      await updateChange(query, `e${index}`, { not_before: pause === 0 ? 0 : NOW + pause * 1_000, state });
+    }
+  }
+
+  it('the index finds what a look at every row finds', async () => {
+    const eligible = fc.record({
+      onlyReads: fc.boolean(),
+      onlyWrites: fc.boolean(),
+      inTurn: fc.boolean(),
+      ahead: fc.constantFrom(0, 4_000),
+    });
+    const law = fc.asyncProperty(fc.array(row, { maxLength: 12 }), eligible, async (rows, chosen) => {
+      const { query } = await openTestStore();
+      await fill(query, rows);
+      const how = { ...chosen, now: NOW, onlyWrites: chosen.onlyWrites && !chosen.onlyReads };
+      const found = searched(await query.selectFrom('outbox').selectAll().execute(), how);
+      expect((await nextChange(query, how))?.entity).toBe(found.entity);
+      expect((await nextDue(query, how))?.at).toBe(found.at);
+      const live = await nextLive(query, how);
+      if (found.live === undefined) expect(live).toBeUndefined();
+      else expect(Math.max(NOW, live?.at ?? 0)).toBe(Math.max(NOW, found.live));
+    });
+    await fc.assert(law, { numRuns: drawn(150) });
+  });
+});

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { readPlan } from '../../../src/outbox/planned-writes.ts';
+import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
+import { itemsNamed, saveItemNames } from '../../../src/store/item-names.ts';
+import { saveItem } from '../../../src/store/items.ts';
+import { addDifference, updateChange } from '../../../src/store/outbox-rows.ts';
+import { type Scope, scopeOf } from '../../../src/store/workspace-scope.ts';
+import { addFindings, beginSweep, readSweeps } from '../../../src/store/workspace-sweeps.ts';
+import { openTestStore } from '../../support/intake.ts';
+
+/** Two workspaces of one database that follow the same repository: what they know has the same names. */
+async function twoWorkspaces(): Promise<readonly [Scope, Scope]> {
+  const { query, database } = await openTestStore();
+  return [query, scopeOf(database, query.workspace + 1)];
+}
+
+const ENTITY = 'pull_request:github:github.com:1:pull:1';
+
+async function wish(scope: Scope, title: string): Promise<void> {
+  await saveEntity(scope, blankEntity(ENTITY, 'pull_request', { desired: JSON.stringify({ title }) }));
+  const times = { since: 1, due: 2, weight: 1 };
+  await addDifference(scope, { entity: ENTITY, kind: 'pull_request', lane: 'mirror', ...times, waiting: [] });
+}
+
+describe('what a workspace reads over two tables is its own', () => {
+  it('the writes of its plan', async () => {
+    const [own, other] = await twoWorkspaces();
+    await wish(own, 'ours');
+    await wish(other, 'theirs');
+    expect((await readPlan(own)).map(({ body }) => body)).toEqual([{ title: 'ours' }]);
+    expect((await readPlan(other)).map(({ body }) => body)).toEqual([{ title: 'theirs' }]);
+  });
+
+  it('what became of the repairs of its sweep', async () => {
+    const [own, other] = await twoWorkspaces();
+    await beginSweep(own, 1);
+    await addFindings(own, [{ what: 'record-changed', entity: ENTITY }], 1);
+    await wish(other, 'theirs');
+    await updateChange(other, ENTITY, { state: 'held' });
+    expect((await readSweeps(own)).running?.repairs).toEqual({ done: 1, waiting: 0, held: 0 });
+  });
+
+  it('the items of a name', async () => {
+    const [own, other] = await twoWorkspaces();
+    const key = 'jira:cloud:1';
+    const row = { key, kind: 'work_item', connector: 'jira', provider_time: 1, hash: '' } as const;
+    const rest = { finished: 0, gone: 0, fields: '{}', seen_at: 1 } as const;
+    await saveItem(own, { ...row, connection: 'ours', ...rest });
+    await saveItem(other, { ...row, connection: 'theirs', ...rest });
+    await saveItemNames(own, key, ['BUG-1']);
+    expect((await itemsNamed(own, ['BUG-1'])).map(({ connection }) => connection)).toEqual(['ours']);
+    expect(await itemsNamed(other, ['BUG-1'])).toEqual([]);
+  });
+});

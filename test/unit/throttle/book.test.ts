@@ -1,0 +1,142 @@
+import { afterEach, expect, test } from 'vitest';
+import { readLedger } from '../../../src/store/ledger.ts';
+import { openBook, redated, UNKNOWN_GRACE } from '../../../src/throttle/book.ts';
+import { windowOf } from '../../../src/throttle/windows.ts';
+import { type OpenedStore, openStore } from '../../support/store.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+
+const row = { id: 7, boot: 'a', lane: 'mirror' as const, started: 1_000, completed: 1_500, status: 200 };
+const NOW = 5_000;
+
+test.each([
+  ['of this boot, ended: as it stands', row, 'a', row],
+  [
+    'in flight: just sent, with grace',
+    { ...row, completed: null, status: null },
+    'a',
+    { ...row, completed: NOW + UNKNOWN_GRACE, status: null },
+  ],
+  [
+    'of another boot: as long ago as that boot tells of',
+    row,
+    'b',
+    { ...row, boot: 'b', started: NOW - 2_000, completed: NOW - 1_500 },
+  ],
+  [
+    'of another boot, in flight: from now, with grace',
+    { ...row, completed: null, status: null },
+    'b',
+    { ...row, boot: 'b', started: NOW - 2_000, completed: NOW + UNKNOWN_GRACE, status: null },
+  ],
+  [
+    'of another boot, ended without an answer: from now, with grace',
+    { ...row, status: null },
+    'b',
+    { ...row, boot: 'b', started: NOW - 2_000, completed: NOW + UNKNOWN_GRACE, status: null },
+  ],
+  [
+    'from the future, as in a restored machine image: as long ago as it tells of',
+    { ...row, started: 9_000, completed: 9_500 },
+    'a',
+    { ...row, started: NOW - 500, completed: NOW },
+    9_500,
+  ],
+] as const)('a row %s', (_name, before, boot, after, lastSeen: number = 3_000) => {
+  expect(redated(before, boot, NOW, lastSeen)).toEqual(after);
+});
+
+let store: OpenedStore | undefined;
+afterEach(async () => {
+  await store?.close();
+  store = undefined;
+});
+
+async function open() {
+  store ??= await openStore({ file: ':memory:' });
+  return store;
+}
+
+test('an entry is a row from its record to one window after its end; deletion rides along with the next record', async () => {
+  const { query } = await open();
+  const clock = createTravellingClock();
+  const book = await openBook(query, clock, [windowOf(5, 60_000)]);
+  const entry = book.open('mirror');
+  await book.record(entry, query);
+  book.complete(entry, 201);
+  await book.recordEnd(entry, query);
+  await clock.advance(60_100);
+  expect(await readLedger(query)).toMatchObject([{ id: entry.id, status: 201, completed: 0 }]);
+  const next = book.open('read');
+  await book.record(next, query);
+  expect(await readLedger(query)).toMatchObject([{ id: next.id, completed: null, status: null }]);
+});
+
+test('a released entry leaves memory at once and the database with the next record', async () => {
+  const { query } = await open();
+  const clock = createTravellingClock();
+  const book = await openBook(query, clock, [windowOf(5, 60_000)]);
+  const entry = book.open('mirror');
+  await book.record(entry, query);
+  book.release(entry);
+  expect([book.all.inFlight, book.background.inFlight]).toEqual([0, 0]);
+  const next = book.open('mirror');
+  await book.record(next, query);
+  expect((await readLedger(query)).map(({ id }) => id)).toEqual([next.id]);
+});
+
+test('an id is not given twice, also where its row was rolled back', async () => {
+  const database = await open();
+  const clock = createTravellingClock();
+  const book = await openBook(database.query, clock, [windowOf(5, 60_000)]);
+  const lost = book.open('mirror');
+  const failing = database.commit(async (query) => {
+    await book.record(lost, query);
+    throw new Error('rolled back');
+  });
+  await expect(failing).rejects.toThrow('rolled back');
+  const kept = book.open('mirror');
+  await book.record(kept, database.query);
+  book.release(lost);
+  const next = book.open('mirror');
+  await book.record(next, database.query);
+  expect((await readLedger(database.query)).map(({ id }) => id)).toEqual([kept.id, next.id]);
+});
+
+test('rows of another boot are re-dated once, also over a second restart in the new boot', async () => {
+  const { query } = await open();
+  const clock = createTravellingClock();
+  const windows = [windowOf(5, 60_000)];
+  const first = await openBook(query, clock, windows);
+  await first.record(first.open('mirror'), query);
+  await clock.advance(30_000);
+  clock.reboot();
+  await clock.advance(1_000);
+  const second = await openBook(query, clock, windows);
+  await clock.advance(5_000);
+  const third = await openBook(query, clock, windows);
+  expect(second.all.completed).toEqual([1_000 + UNKNOWN_GRACE]);
+  expect(third.all.completed).toEqual(second.all.completed);
+});
+
+test('after a reboot, what passed until the last beat has passed, and no more', async () => {
+  const { query } = await open();
+  const clock = createTravellingClock();
+  const windows = [windowOf(5, 60_000)];
+  const first = await openBook(query, clock, windows);
+  const entry = first.open('mirror');
+  await first.record(entry, query);
+  first.complete(entry, 200);
+  await first.recordEnd(entry, query);
+  await clock.advance(20_000);
+  await first.beat(query);
+  await clock.advance(5_000);
+  clock.reboot();
+  await clock.advance(1_000);
+  const second = await openBook(query, clock, windows);
+  expect(second.all.completed).toEqual([1_000 - 20_000]);
+  await clock.advance(3_000);
+  clock.reboot();
+  await clock.advance(1_000);
+  // The second boot told only of its start.
+  expect((await openBook(query, clock, windows)).all.completed).toEqual([1_000 - 20_000]);
+});

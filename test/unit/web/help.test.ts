@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { CODES } from '../../../src/errors/codes.ts';
+import { createServer } from '../../../src/http/server.ts';
+import { helpOf, helpRoutes } from '../../../src/web/help.ts';
+import { renderMarkdown } from '../../../src/web/markdown.ts';
+
+const server = createServer();
+helpRoutes(server);
+
+async function page(url: string): Promise<string> {
+  const answer = await server.inject(url);
+  expect([url, answer.statusCode]).toEqual([url, 200]);
+  return answer.body;
+}
+
+function idsOf(body: string): string[] {
+  return Array.from(body.matchAll(/ id="([^"]*)"/g), ([, id]) => id as string);
+}
+
+function linksOf(body: string): string[] {
+  return Array.from(body.matchAll(/ href="([^"]*)"/g), ([, href]) => href as string);
+}
+
+describe('/help/', () => {
+  it('has a page for each connector, and those that operators need', async () => {
+    const links = linksOf(await page('/help/'));
+    expect(links).toEqual(expect.arrayContaining(['/help/operating', '/help/reference', '/help/connector-github']));
+  });
+
+  it('has an anchor for each error code', async () => {
+    const ids = idsOf(await page('/help/reference'));
+    const wanted = Object.keys(CODES).map((code) => helpOf(code).split('#')[1]);
+    expect(wanted.filter((id) => !ids.includes(id as string))).toEqual([]);
+  });
+
+  it('links to pages that it serves, and to anchors that they have, each anchor once', async () => {
+    const addresses = linksOf(await page('/help/'));
+    const pages = new Map(await Promise.all(addresses.map(async (url) => [url, await page(url)] as const)));
+    const wrong = [...pages].flatMap(([url, body]) => {
+      const ids = idsOf(body);
+      const twice = ids.filter((id, at) => ids.indexOf(id) !== at);
+      const dead = linksOf(body)
+        .filter((href) => href !== '/help/' && !href.startsWith('http'))
+        .filter((href) => {
+          const [path = '', id] = href.split('#');
+          const target = pages.get(path === '' ? url : path);
+          return target === undefined || (id !== undefined && !idsOf(target).includes(id));
+        });
+      return [...twice, ...dead].map((what) => `${url}: ${what}`);
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it('runs nothing and loads nothing', async () => {
+    const { headers } = await server.inject('/help/operating');
+    expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'sha256-[^']+'; /);
+  });
+
+  it.each(['/help/nothing', '/help/..%2fREADME', '/help/%2e%2e', '/help/constructor'])(
+    'serves no other file: %s',
+    async (url) => {
+      expect((await server.inject(url)).statusCode).toBe(404);
+    },
+  );
+});
+
+describe('Markdown', () => {
+  const made = (text: string) =>
+    renderMarkdown(text, { linkOf: (href) => (href === 'ok' ? '/ok' : undefined) }).text.trim();
+
+  it.each([
+    ['<script>alert(1)</script>', '&lt;script&gt;alert(1)&lt;/script&gt;'],
+    ['a <img src=x onerror=y> b', '<p>a &lt;img src=x onerror=y&gt; b</p>'],
+    ['`<b>`', '<p><code>&lt;b&gt;</code></p>'],
+    ['[words](ok)', '<p><a href="/ok" rel="noreferrer">words</a></p>'],
+    ['[words](javascript:alert)', '<p>words</p>'],
+    ['![words](https://example.com/x.png)', '<p>words</p>'],
+    ['## A `b` & [c](ok)', '<h2 id="a-b--c">A <code>b</code> &amp; <a href="/ok" rel="noreferrer">c</a></h2>'],
+  ])('%j', (text, expected) => {
+    expect(made(text)).toBe(expected);
+  });
+});

@@ -1,0 +1,344 @@
+import { hash } from 'node:crypto';
+import { afterEach, describe, expect, it } from 'vitest';
+import { SyncError } from '../../../src/errors/sync-error.ts';
+import { createServer, type Server } from '../../../src/http/server.ts';
+import type { Access } from '../../../src/model/access.ts';
+import { createHealth } from '../../../src/observe/health.ts';
+import { createMetrics } from '../../../src/observe/metrics.ts';
+import { createScrubber } from '../../../src/observe/scrubber.ts';
+import type { Status } from '../../../src/operator/status.ts';
+import type { StoredStatus } from '../../../src/store/stored-status.ts';
+import type { Caller } from '../../../src/web/access-control.ts';
+import { webRoutes } from '../../../src/web/page-routes.ts';
+import { EMPTY, NOW, QUOTA, statusWith } from '../../support/web.ts';
+
+const closing: Server[] = [];
+afterEach(async () => {
+  for (const server of closing.splice(0)) await server.close();
+});
+
+function serve(status: Status | (() => Status), secrets: string[] = [], caller: Partial<Caller> = {}) {
+  const server = createServer();
+  const health = createHealth();
+  const metrics = createMetrics({ version: 'test' });
+  const readers: Access = { role: 'read', workspaces: null };
+  server.decorateRequest('caller', null);
+  server.addHook('onRequest', async (request) => request.setDecorator('caller', { ...readers, ...caller }));
+  webRoutes(server, {
+    health,
+    metrics,
+    status: async () => (typeof status === 'function' ? status() : status),
+    scrub: createScrubber(secrets).scrub,
+  });
+  closing.push(server);
+  return {
+    health,
+    get: (url: string) => server.inject(url),
+    head: (url: string) => server.inject({ method: 'HEAD', url }),
+  };
+}
+
+const SWEEP: NonNullable<StoredStatus['sweep']['last']> = {
+  startedAt: NOW - 7_200_000,
+  finishedAt: null,
+  tasks: 12,
+  records: 9,
+  found: {
+    'record-changed': 0,
+    'record-missing': 0,
+    'task-changed': 0,
+    'task-missing': 0,
+    'link-removed': 0,
+    'link-added': 0,
+    'document-moved': 0,
+  },
+  repairs: { done: 0, waiting: 0, held: 0 },
+  latest: [],
+};
+
+const HOSTILE = [
+  '<script>alert(1)</script>',
+  '"><img src=x onerror=alert(1)>',
+  "' onmouseover='alert(1)",
+  '</style><script>1</script>',
+  '&lt;b&gt;',
+  '\u001b[2J\u009b31m',
+  '\u202egnp.exe\u2066',
+  '{{7*7}}$' + '{7*7}<%= 7 %>',
+];
+
+/** Text in every place that holds text. */
+function everywhere(text: string): Status {
+  const delivery = { id: 1, connection: text, source: 'webhook', event: text, receivedAt: NOW, reason: text } as const;
+  const failure = { code: text, message: text, hint: text };
+  const change = { entity: text, kind: 'link', lane: 'link', since: NOW, notBefore: 0, attempts: 1, failure } as const;
+  const hook = { subject: text, state: 'disabled', message: text, hint: text };
+  const hooks = { at: NOW, silent: [hook], failure: text, redeliveryFailure: text };
+  const backfill = {
+    ...{ connection: text, since: text, listed: true, units: 1, unitsDone: 0, pages: 1, items: 1, total: 2 },
+    ...{ startedAt: NOW, finishedAt: null, failures: [{ unit: text, error: text, givenUp: true }] },
+  };
+  return statusWith(
+    {
+      name: text,
+      address: text,
+      halt: new SyncError('unauthorized', text, { hint: text }),
+      quota: { ...QUOTA, paused: { until: NOW + 1, reason: text } },
+      connections: [
+        {
+          name: text,
+          connector: text,
+          webhookPath: text,
+          schedule: text,
+          hooks,
+          names: [{ name: text, id: text, called: text, elsewhere: text }],
+        },
+      ],
+      stored: {
+        ...EMPTY,
+        deliveries: {
+          ...EMPTY.deliveries,
+          quarantined: 1,
+          quarantine: [{ ...delivery, state: 'quarantined' }],
+          latest: [{ ...delivery, state: 'applied' }],
+        },
+        changes: { ...EMPTY.changes, stuck: [{ ...change, state: 'held' }], next: [{ ...change, state: 'pending' }] },
+        backfills: [backfill],
+        connections: [
+          {
+            connection: text,
+            lastDeliveryAt: NOW,
+            units: 1,
+            walking: 0,
+            lastPollAt: NOW,
+            failingUnits: 1,
+            failure: { ...failure, unit: text, at: NOW },
+            fetches: 0,
+            lastSweepAt: NOW,
+            missingUnits: [text],
+          },
+        ],
+      },
+    },
+    {
+      ...{ version: text, ready: false, components: { [text]: text } },
+      broken: [{ name: text, code: text, message: text, hint: text }],
+    },
+  );
+}
+
+describe('probes', () => {
+  it('/livez is 200 and says nothing', async () => {
+    const { get, head } = serve(statusWith());
+    expect([(await get('/livez')).body, (await head('/livez')).statusCode]).toEqual(['ok\n', 200]);
+  });
+
+  it('/readyz is 503 with names and reason codes until all is well', async () => {
+    const { get, health } = serve(statusWith());
+    health.set('store', true);
+    health.set('workspace', false, 'unauthorized');
+    const answer = await get('/readyz');
+    expect([answer.statusCode, answer.json()]).toEqual([
+      503,
+      { ready: false, components: { store: 'ok', workspace: 'unauthorized' } },
+    ]);
+    health.set('workspace', true);
+    expect((await get('/readyz')).statusCode).toBe(200);
+  });
+});
+
+describe('/metrics', () => {
+  it('tells the same as the status', async () => {
+    const stored = {
+      ...EMPTY,
+      deliveries: { ...EMPTY.deliveries, pending: 4, quarantined: 2 },
+      changes: {
+        ...EMPTY.changes,
+        byState: { pending: 7, sending: 1, unknown: 0, held: 3 },
+        // Older than anything that is due first.
+        oldest: { link: NOW - 3 * 86_400_000 },
+      },
+    } as const;
+    const quota = { ...QUOTA, long: { ...QUOTA.long, used: 118 }, paused: { until: NOW + 30_000, reason: 'refused' } };
+    const answer = await serve(statusWith({ stored, quota })).get('/metrics');
+    expect(answer.headers['content-type']).toContain('text/plain; version=0.0.4');
+    for (const line of [
+      'worksync_up 1',
+      'worksync_inbox_pending{workspace="acme"} 4',
+      'worksync_quarantined_deliveries{workspace="acme"} 2',
+      'worksync_outbox_depth{workspace="acme",state="pending"} 7',
+      'worksync_held_changes{workspace="acme"} 3',
+      'worksync_oldest_pending_seconds{workspace="acme",lane="link"} 259200',
+      'worksync_oldest_pending_seconds{workspace="acme",lane="mirror"} 0',
+      'worksync_quota_limit{workspace="acme",window="long"} 200',
+      'worksync_quota_used{workspace="acme",window="long"} 118',
+      'worksync_quota_paused_seconds{workspace="acme"} 30',
+      'worksync_database_bytes 81920',
+      'worksync_workspace_up{workspace="acme"} 1',
+      'worksync_problems{workspace="acme",code="changes_held"} 3',
+      'worksync_problems{workspace="acme",code="deliveries_quarantined"} 2',
+    ])
+      expect(answer.body).toContain(`${line}\n`);
+  });
+
+  it('says of a workspace that cannot be read so much and no more, also where it told more before', async () => {
+    const server = { status: statusWith() };
+    const { get } = serve(() => server.status);
+    expect((await get('/metrics')).body).toContain('worksync_inbox_pending{workspace="acme"} 0\n');
+    const broken = [{ name: 'acme', code: 'database_corrupt', message: 'damaged', hint: 'restore it' }];
+    server.status = statusWith({}, { workspaces: [], broken });
+    const { body } = await get('/metrics');
+    expect(body.split('\n').filter((line) => line.includes('workspace="acme"'))).toEqual([
+      'worksync_workspace_up{workspace="acme"} 0',
+      'worksync_problems{workspace="acme",code="database_corrupt"} 1',
+    ]);
+    expect(body).toContain('worksync_up 0\n');
+  });
+});
+
+describe('who is limited to some workspaces', () => {
+  const two = (): Status => {
+    const [acme, beta] = [statusWith({ name: 'acme' }), statusWith({ name: 'beta' })];
+    const broken = ['acme-two', 'beta-two'].map((name) => ({ name, code: 'config_invalid', message: 'm', hint: 'h' }));
+    return { ...acme, broken, workspaces: [...acme.workspaces, ...beta.workspaces] };
+  };
+  const limited = { role: 'read', workspaces: ['acme', 'acme-two'] } as const;
+
+  it.each(['/', '/status.json', '/metrics'])('sees nothing of the others: %s', async (url) => {
+    const all = await serve(two()).get(url);
+    expect(all.body).toContain('beta');
+    const some = await serve(two(), [], limited).get(url);
+    expect(some.body).toContain('acme');
+    expect(some.body).not.toContain('beta');
+  });
+
+  it('gets the samples of these workspaces and no others', async () => {
+    const { body } = await serve(two(), [], limited).get('/metrics');
+    const samples = body.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    expect(samples.length).toBeGreaterThan(10);
+    expect(samples.filter((line) => !/\{workspace="acme(-two)?"/.test(line))).toEqual([]);
+  });
+});
+
+describe('the page', () => {
+  it('has a button to log out for who is logged in, and none for a program', async () => {
+    const session = { digest: 'd', role: 'read', workspaces: null, pageToken: 'the "token"' } as const;
+    expect((await serve(statusWith(), [], { session }).get('/')).body).toContain('value="the &quot;token&quot;"');
+    expect((await serve(statusWith()).get('/')).body).not.toContain('<form');
+  });
+
+  it('runs nothing and loads nothing: the policy allows one style sheet, by its hash', async () => {
+    const answer = await serve(statusWith()).get('/');
+    const policy = answer.headers['content-security-policy'];
+    const style = /<style>([\s\S]*)<\/style>/.exec(answer.body)?.[1] ?? '';
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain(`style-src 'sha256-${hash('sha256', style, 'base64')}'`);
+    expect(answer.body).not.toMatch(/<script|\son\w+=|\sstyle=|src=|javascript:|https?:\/\/(?!127\.0\.0\.1)/i);
+    expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
+  });
+
+  it.each(HOSTILE)('shows %j as text, wherever it stands', async (text) => {
+    const { body } = await serve(everywhere(text)).get('/');
+    const [tagsOfPlain, tags] = [(await serve(everywhere('plain')).get('/')).body, body].map(
+      (page) => page.match(/<[a-z!/][^>]*>/gi)?.map((tag) => tag.split(/[\s>]/)[0]) ?? [],
+    );
+    expect(tags).toEqual(tagsOfPlain);
+    expect(body).not.toMatch(/(?![\t\n])[\p{Cc}\p{Bidi_Control}]/u);
+  });
+
+  it('holds no secret, even where a stored error text does', async () => {
+    const secret = 'ghp_16C7e42F292c"6912E7710<c838';
+    const { get } = serve(everywhere(`Basic ${Buffer.from(`u:${secret}`).toString('base64')} ${secret}`), [secret]);
+    for (const url of ['/', '/status.json']) {
+      const { body } = await get(url);
+      expect(body).toContain('[secret]');
+      expect(body).not.toMatch(/16C7e42F292c|6912E7710/);
+      expect(body).not.toContain(Buffer.from('16C7e42F292c').toString('base64').slice(0, 12));
+    }
+  });
+
+  it('loads itself again unless told not to', async () => {
+    const { get } = serve(statusWith());
+    expect((await get('/')).body).toContain('http-equiv="refresh"');
+    expect((await get('/?refresh=off')).body).not.toContain('http-equiv="refresh"');
+  });
+
+  it.each([
+    ['none yet', { running: null, last: null }, /<dt>last sweep<\/dt><dd><span class="none">–<\/span>/],
+    ['the first one', { running: SWEEP, last: null }, /<dt>last sweep<\/dt><dd>runs since <time [^>]*>2 h ago/],
+    [
+      'one that found nothing',
+      { running: null, last: { ...SWEEP, finishedAt: NOW - 3_600_000 } },
+      /<dt>last sweep<\/dt><dd><time [^>]*>1 h ago<\/time>: 0 records repaired<\/dd>/,
+    ],
+    [
+      'what one found, beside the next one',
+      {
+        running: SWEEP,
+        last: {
+          ...SWEEP,
+          finishedAt: NOW - 3_600_000,
+          found: { ...SWEEP.found, 'record-changed': 5, 'record-missing': 1, 'task-changed': 2, 'link-removed': 1 },
+          repairs: { done: 3, waiting: 2, held: 1 },
+        },
+      },
+      /: 3 records repaired, <span class="wait">3 waiting<\/span>, 3 changed by people; the next one runs<\/dd>/,
+    ],
+  ])('tells of the sweep of the workspace in one line: %s', async (_name, sweep, words) => {
+    const { body } = await serve(statusWith({ stored: { ...EMPTY, sweep: { ...sweep, turn: null } } })).get('/');
+    expect(body).toMatch(words);
+  });
+
+  it('says what an empty workspace needs', async () => {
+    const { body } = await serve(statusWith({ connections: [] })).get('/');
+    expect(body).toContain('No connection is configured');
+    expect(body).toContain('Nothing has come in yet');
+  });
+
+  it.each([
+    ['running', {}, 'running'],
+    ['halted', { halt: new SyncError('unauthorized', 'the key was refused') }, 'halted: unauthorized'],
+    [
+      'degraded',
+      { stored: { ...EMPTY, deliveries: { ...EMPTY.deliveries, quarantined: 3 } } },
+      '3 deliveries quarantined',
+    ],
+    ['paused', { quota: { ...QUOTA, paused: { until: NOW + 120_000, reason: 'refused with 429' } } }, 'in 2 min'],
+  ])('says that a workspace is %s', async (_name, parts, words) => {
+    const { body } = await serve(statusWith(parts)).get('/');
+    expect(body).toContain(words);
+  });
+
+  it('has tables with headers for rows and columns, and bars with words', async () => {
+    const { body } = await serve(everywhere('plain')).get('/');
+    expect(body).toContain('<html lang="en">');
+    expect(body.match(/<table>/g)?.length).toBe(body.match(/<caption>/g)?.length);
+    expect(body.match(/<th(?![^>]*scope=)[ >]/g)).toBeNull();
+    expect(body).toContain('aria-label="0 of 200 requests in 15 min"');
+  });
+});
+
+describe('the state of a workspace', () => {
+  const pending = { ...EMPTY, changes: { ...EMPTY.changes, byState: { pending: 1, sending: 0, unknown: 0, held: 0 } } };
+  it.each([
+    ['nothing to send, no slot free', { quota: { ...QUOTA, nextSlotAt: NOW + 60_000 } }, { kind: 'running' }],
+    ['something to send, a slot free', { stored: pending }, { kind: 'running' }],
+    ['a slot in a second', { stored: pending, quota: { ...QUOTA, nextSlotAt: NOW + 1_000 } }, { kind: 'running' }],
+    [
+      'no slot for a minute',
+      { stored: pending, quota: { ...QUOTA, nextSlotAt: NOW + 60_000 } },
+      { kind: 'waiting', until: NOW + 60_000, reason: 'quota used up' },
+    ],
+    ['a pause that is over', { quota: { ...QUOTA, paused: { until: NOW - 1, reason: 'x' } } }, { kind: 'running' }],
+    [
+      'halted while paused',
+      {
+        halt: new SyncError('unauthorized', 'm', { hint: 'h' }),
+        quota: { ...QUOTA, paused: { until: NOW + 1, reason: 'x' } },
+      },
+      { kind: 'halted', code: 'unauthorized', message: 'm', hint: 'h' },
+    ],
+  ])('%s', (_name, parts, state) => {
+    expect(statusWith(parts).workspaces[0]?.state).toEqual(state);
+  });
+});
