@@ -24,7 +24,7 @@ export const options = z.strictObject({
     .describe('Name by which worksync identifies its issues. Default: the host of `url`. Do not change it.'),
   apiKey: oneWord(/^[\x21-\x7e]{1,200}$/)
     .optional()
-    .describe('API access key of a user, from "My account". Without one worksync reads only what is public.'),
+    .describe('API access key of a user; see "My account" there. Without one worksync reads only what is public.'),
   projects: atLeastOne(project, 'project').describe(
     'Projects by identifier or number, or as patterns such as `*`. Subprojects are projects of their own: name them too.',
   ),
