@@ -6,7 +6,7 @@ import type { Item } from '../model/item.ts';
 import type { Lane } from '../model/lane.ts';
 import type { InstallationTables } from './installation-tables.ts';
 
-/** What of the outbox goes in the order of due times. */
+/** Rows of the outbox in the order of due times. */
 export type Queue = 'read' | 'live' | 'finished' | 'backfill';
 
 /** Every table of `worksync.db`. */

@@ -37,7 +37,7 @@ export function hooksOf(api: Rest, followed: (signal: AbortSignal) => Promise<re
       for (const eventType of EVENTS) {
         const found = mine.find((each) => each.eventType === eventType);
         const body = describe(project, eventType, url, secret);
-        // The password cannot be read back: it is told each time, which also switches a subscription on again.
+        // The password cannot be read back: worksync sends it each time, which also switches a subscription on again.
         if (found) await api.send('PUT', `${PATH}/${found.id}`, { ...body, id: found.id }, signal);
         else await api.send('POST', PATH, body, signal);
       }
@@ -62,7 +62,7 @@ function of(standing: readonly Subscription[], { id }: Project): readonly Subscr
   return standing.filter(({ publisherInputs }) => publisherInputs.projectId === id);
 }
 
-/** Without comments news come a little later, so they are not missed. */
+/** Without comments news come a little later, so a missing subscription to them is no fault. */
 function stateOf(mine: readonly Subscription[]): Omit<HookState, 'subject'> {
   const missing = EVENTS.filter((event) => event !== 'workitem.commented').filter(
     (event) => !mine.some(({ eventType }) => eventType === event),

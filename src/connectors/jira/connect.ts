@@ -36,7 +36,7 @@ const refusals: Refusals = {
   limitOf: ({ headers }) => headers['ratelimit-reason'] && onOneLine(headers['ratelimit-reason'], 60),
 };
 
-/** What talks to one site. */
+/** The API of one site. */
 export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
   const api = createRest({ target: 'jira', base: apiBase(options), headers: credentialOf(options), refusals }, deps);
   const { accessTokens: _, ...open } = deps;

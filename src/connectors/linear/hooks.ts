@@ -22,7 +22,7 @@ type Registered = z.infer<typeof hook>;
 
 const data = z.object({ webhooks: pageOf(hook) });
 
-/** A webhook for each team; one for all public teams that leads here stands for each of those, and for no other. */
+/** A webhook for each team; one for all public teams that sends to this address covers each of those, and no other. */
 export function hooksOf(api: Api, followed: (signal: AbortSignal) => Promise<readonly Team[]>): Hooks {
   const told = new WeakSet<Registered>();
   return hooksOfContainers<Team, Registered>({
@@ -46,7 +46,7 @@ export function hooksOf(api: Api, followed: (signal: AbortSignal) => Promise<rea
         await api.change(CREATE_WEBHOOK, { input: created }, signal);
         return 'created';
       }
-      // The secret is told each time: whether it is the same cannot be seen by everybody.
+      // Sends the secret each time: not every credential can see whether it is the same.
       if (!told.has(found)) await api.change(UPDATE_WEBHOOK, { id: found.id, input }, signal);
       told.add(found);
       return isWanted(found) ? 'unchanged' : 'updated';

@@ -28,7 +28,7 @@ const refusals: Refusals = {
   },
 };
 
-/** What talks to one Redmine. It has no limit itself: a proxy before it may. */
+/** The API of one Redmine. It has no limit itself: a proxy in front of it may. */
 export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
   const { apiKey, formatting, doneStatus } = options;
   const headers: Record<string, string> = apiKey === undefined ? {} : { 'x-redmine-api-key': apiKey };
@@ -123,7 +123,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     },
     /**
      * Moves the issue to a closed status that the workflow allows. Redmine answers a move that it does not allow as if it
-     * were done, and changes nothing: so it is looked at again.
+     * were done, and changes nothing: so worksync reads the issue again.
      */
     async close(locator, key, signal) {
       const statuses = await readStatuses(api, signal);
@@ -181,7 +181,7 @@ function filterOf(selection: Selection): Readonly<Record<string, string>> {
   return { status_id: '*', updated_on: `>=${new Date(selection.since).toISOString().replace(/\.\d+Z$/, 'Z')}` };
 }
 
-/** The last number. A Redmine that does not know one of the filters leaves it out, and the walk would turn in circles. */
+/** The last number. A Redmine that does not know one of the filters ignores it, and the walk would never end. */
 function requireOrder(issues: readonly unknown[], sign: 1 | -1, page: string | undefined): number | undefined {
   let least = page === undefined ? Number.NEGATIVE_INFINITY : Number(page) * sign;
   let last: number | undefined;

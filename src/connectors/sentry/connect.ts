@@ -48,7 +48,7 @@ function rateOf(headers: HttpAnswer['headers']): Rate | undefined {
   return rateFrom(reset === undefined ? headers : { ...headers, [`${PREFIX}-reset`]: reset }, PREFIX);
 }
 
-/** What talks to one organisation. */
+/** The API of one organisation. */
 export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
   const { organization, token } = options;
   /** Below the organisation, whose name goes into no log. */
@@ -195,7 +195,7 @@ function nextCursor(header: string | undefined, present: string | undefined): st
   return nextPage(/;\s*cursor="([^"]{1,60})"/.exec(next)?.[1], CURSOR, present, 'a list of Sentry');
 }
 
-/** Sentry lets nobody edit what another one wrote, and says so: a quotation of ours is passed over. */
+/** Sentry lets nobody edit what another one wrote, and says so: a quotation of ours is skipped. */
 async function isEdited(api: Rest, path: string, text: string, signal: AbortSignal): Promise<boolean> {
   try {
     await api.send('PUT', path, { text }, signal);

@@ -20,7 +20,7 @@ const refusals: Refusals = {
   hints: { 401: 'Set token to an API token of a member: Settings → Your Account → API Tokens.' },
 };
 
-/** What talks to the workspace of one token. */
+/** The API of one token's workspace. */
 export function connect(options: Options, deps: ConnectionDeps): Source<schema.Team> {
   const headers = { 'shortcut-token': options.token };
   const api = createRest({ target: 'shortcut', base: baseOf(options), headers, refusals }, deps);
