@@ -1,18 +1,18 @@
 import { availableParallelism } from 'node:os';
-import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
+import { defineConfig, type TestProjectConfiguration, type TestUserConfig } from 'vitest/config';
 
 /** Milliseconds. No limit of time decides a test; this ends what hangs, also beside twenty busy processes. */
 const HANGS = 300_000;
 
-/** Besides laws. */
-const GO_FURTHER = ['test/faults/crash.test.ts', 'test/scenarios/order.test.ts', 'test/contracts/connectors.test.ts'];
+const PURE = ['test/unit/**/*.test.ts', 'test/project/**/*.test.ts'];
+/** They start programs of their own. */
+const PROCESSES = 'test/**/*.process.test.ts';
+const WHOLE = ['contracts', 'laws', 'scenarios', 'faults'].map((folder) => `test/${folder}/**/*.test.ts`);
+/** They draw their cases, as laws do. */
+const DRAWN = ['test/faults/crash.test.ts', 'test/scenarios/order.test.ts', 'test/contracts/connectors.test.ts'];
 
-/** Of one speed. */
-function project(name: string, include: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  return {
-    extends: true,
-    test: { name, include: [...include], env: { TZ: 'UTC', ...env } },
-  } satisfies TestProjectConfiguration;
+function project(name: string, include: string[], more: TestUserConfig = {}): TestProjectConfiguration {
+  return { extends: true, test: { name, include, ...more, env: { TZ: 'UTC', ...more.env } } };
 }
 
 export default defineConfig({
@@ -26,13 +26,9 @@ export default defineConfig({
     hookTimeout: HANGS,
     expect: { poll: { timeout: HANGS, interval: 20 } },
     projects: [
-      project('fast', ['test/unit/**/*.test.ts', 'test/project/**/*.test.ts']),
-      project(
-        'whole',
-        ['contracts', 'laws', 'scenarios', 'faults'].map((folder) => `test/${folder}/**/*.test.ts`),
-      ),
-      // What draws cases draws all of them here.
-      project('deep', ['test/deep/**/*.test.ts', 'test/laws/**/*.test.ts', ...GO_FURTHER], { TEST_DEPTH: 'deep' }),
+      project('fast', PURE, { exclude: [PROCESSES] }),
+      project('whole', [...WHOLE, PROCESSES]),
+      project('deep', ['test/deep/**/*.test.ts', 'test/laws/**/*.test.ts', ...DRAWN], { env: { TEST_DEPTH: 'deep' } }),
     ],
   },
 });

@@ -7,6 +7,7 @@ import { signedDeliveries } from '../demo/deliveries.ts';
 import { TASKS } from '../demo/story.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { HttpClient } from '../http/http-client.ts';
+import { webhookUrlOf } from '../intake/webhook-routes.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
 import { createSend } from '../workspace/transport.ts';
 import { createWorkspaceClient } from '../workspace/typed-client.ts';
@@ -60,7 +61,7 @@ export async function playDeliveries(
   secret: string,
   { http }: Pick<Parts, 'http'>,
 ): Promise<{ readonly sent: number; readonly fresh: number }> {
-  const url = `${address}/webhooks/${partition.name}/${connection}`;
+  const url = webhookUrlOf(address, partition.name, connection);
   const deliveries = await signedDeliveries(secret);
   let fresh = 0;
   for (const { headers, body } of deliveries) {

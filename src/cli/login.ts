@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
-import { endAllSessions } from '../operator/end-sessions.ts';
+import { endSessionsAlone } from '../operator/data.ts';
 import { findOwner } from '../store/data-folder.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import { type Exit, likeOption, OF_QUESTIONS, print, say, withDaemonOptions } from './setting.ts';
@@ -31,7 +31,7 @@ export function addLogin(program: Command, exit: Exit): void {
     .requiredOption('--all', 'all browsers (the button on a page logs out one)')
     .action(async (flags: Flags) => {
       const { data } = daemonOptions(flags, environment());
-      const ended = (await hasOwner(data)) ? await askDaemon(data) : await endAllSessions(data);
+      const ended = (await hasOwner(data)) ? await askDaemon(data) : await endSessionsAlone(data);
       print(`logged out: ${plural(ended, 'browser')}`);
       exit(0);
     });

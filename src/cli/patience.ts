@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { durationText, parseDuration } from '../config/duration.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import type { ApiRequest, ApiResponse, Send } from '../workspace/typed-client.ts';
+import type { ApiRequest, ApiResponse, Send } from '../workspace/exchange.ts';
 import { say } from './setting.ts';
 import { span } from './words.ts';
 

@@ -1,5 +1,6 @@
 import { type Composition, compose } from '../daemon/compose.ts';
 import type { Daemon } from '../daemon/daemon.ts';
+import { webhookPathOf } from '../intake/webhook-routes.ts';
 import { drained } from '../operator/drain.ts';
 import { findStage, playDeliveries, seedTasks } from './demo-play.ts';
 import type { Session } from './session.ts';
@@ -49,7 +50,8 @@ function greeting(daemon: Daemon, { workspaces }: Composition): string {
   for (const { name, config, connections } of workspaces.partitions()) {
     lines.push(`\nworkspace ${name}: ${config.workspace.url ?? 'the embedded reference service'}`);
     for (const connection of connections) {
-      const hook = connection.secrets.length > 0 ? `webhooks at /webhooks/${name}/${connection.name}` : 'no webhooks';
+      const hook =
+        connection.secrets.length > 0 ? `webhooks at ${webhookPathOf(name, connection.name)}` : 'no webhooks';
       const poll = connection.schedule === 'off' ? 'no polls' : 'polls';
       lines.push(`  ${connection.name} (${connection.connector.title}): ${hook}, ${poll}`);
     }

@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import { type JsonSchema, schemaOf } from '../config/generated-files.ts';
+import { schemaOf } from '../config/generated-files.ts';
+import type { JsonSchema } from '../config/json-schema.ts';
 import type { Connector, Translation } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { JsonError, parseJson } from '../http/parse-json.ts';
 import type { DeliverySource } from '../model/delivery.ts';
 import type { Item } from '../model/item.ts';
-import { unknownName } from '../operator/unknown-name.ts';
+import { unknownName } from '../operator/named.ts';
 import { type Exit, oneOf, print, type Setting, say } from './setting.ts';
 import { printable } from './words.ts';
 import { gather } from './workspace-command.ts';

@@ -3,7 +3,7 @@ import type { WorkspaceConfig } from '../config/schema.ts';
 import { compose } from '../daemon/compose.ts';
 import { clientOver } from '../daemon/workspace-send.ts';
 import { SyncError } from '../errors/sync-error.ts';
-import { unknownName } from '../operator/unknown-name.ts';
+import { unknownName } from '../operator/named.ts';
 import type { Forwarded } from '../web/admin-routes.ts';
 import type { WorkspaceClient } from '../workspace/typed-client.ts';
 import { askOwner, hasOwner, refusal } from './owner.ts';

@@ -7,7 +7,7 @@ import { SyncError } from '../errors/sync-error.ts';
 import { isPrivateHost } from '../http/private-ranges.ts';
 import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
-import { unknownName } from '../operator/unknown-name.ts';
+import { unknownName } from '../operator/named.ts';
 import { type Exit, print, type Setting } from './setting.ts';
 
 const VARIABLE = 'WORKSYNC_PROVIDER_TOKEN';

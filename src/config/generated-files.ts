@@ -1,8 +1,7 @@
 import { type ZodType, z } from 'zod';
+import type { JsonSchema } from './json-schema.ts';
 import { workspaceReference } from './reference.ts';
 import { type ConnectorOptions, connectionKeys, workspaceFile } from './schema.ts';
-
-export type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 /** What is generated from the schemas; `path` counts from the top of the project. */
 export interface GeneratedFile {

@@ -1,7 +1,7 @@
 import { CODES, type Verdict } from '../errors/codes.ts';
 import { FOREIGN_EDITS } from '../model/foreign-edits.ts';
 import { DAEMON_OPTIONS } from './daemon-options.ts';
-import type { JsonSchema } from './generated-files.ts';
+import type { JsonSchema } from './json-schema.ts';
 import { code, keysOf } from './schema-keys.ts';
 
 interface ReferenceInput {

@@ -1,4 +1,4 @@
-import type { JsonSchema } from './generated-files.ts';
+import type { JsonSchema } from './json-schema.ts';
 
 /** One key of a configuration, for people. */
 interface Key {

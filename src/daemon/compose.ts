@@ -19,11 +19,12 @@ import { type Daemon, startDaemon } from './daemon.ts';
 import type { Embedded } from './embedded.ts';
 import { integrityJob } from './integrity-job.ts';
 import { takeOverOldFiles } from './old-files.ts';
-import { openPartition, type WorkspaceAddress } from './partition.ts';
+import { openPartition } from './partition.ts';
 import type { Parts } from './parts.ts';
 import { type ConfigSource, createReload, type Reload } from './reload.ts';
 import { secretBoxBeside } from './secret-box-key.ts';
 import { createStoreWatch } from './store-watch.ts';
+import type { WorkspaceAddress } from './workspace-api.ts';
 import { createWorkspaces, type Workspaces } from './workspaces.ts';
 
 /** Everything open and wired, nothing running yet. */

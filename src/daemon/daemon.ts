@@ -1,18 +1,15 @@
 import type { DaemonOptions } from '../config/daemon-options.ts';
-import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
 import type { TokenBook } from '../gateway/token-book.ts';
 import { createOrigins } from '../http/origin.ts';
 import { createServer, listen, type Server } from '../http/server.ts';
 import { webhookRoutes } from '../intake/webhook-routes.ts';
 import type { Cancel } from '../lib/clock.ts';
-import { piecesOf } from '../lib/pieces.ts';
-import { nextTurn } from '../lib/turn.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
-import { type BrokenWorkspace, type Status, verdictOf, type WorkspaceStatus } from '../operator/status.ts';
+import type { Status } from '../operator/status.ts';
+import { readWholeStatus } from '../operator/whole-status.ts';
 import type { DataFolder } from '../store/data-folder.ts';
 import type { Installation } from '../store/installation.ts';
-import { readStatuses, type StoredStatus } from '../store/stored-status.ts';
 import { type GuardedRoute, guardDoors } from '../web/access-control.ts';
 import { adminRoutes } from '../web/admin-routes.ts';
 import { helpRoutes } from '../web/help.ts';
@@ -20,7 +17,6 @@ import { linkPath, loginRoutes } from '../web/login-routes.ts';
 import { probeRoutes, webRoutes } from '../web/page-routes.ts';
 import { createSessions } from '../web/sessions.ts';
 import { createCallers, type Token } from '../web/token-callers.ts';
-import type { Partition } from './partition.ts';
 import type { Parts } from './parts.ts';
 import type { Reload } from './reload.ts';
 import type { Workspaces } from './workspaces.ts';
@@ -62,28 +58,13 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   const ownToken = random.bytes(32).toString('base64url');
   scrubber.add(ownToken);
 
-  async function status(): Promise<Status> {
-    const { ready, components } = health.report();
-    const rejected = workspaces.rejected();
-    const told = await statusesOf(workspaces.partitions(), rejected, input.installation, clock);
-    const read = told.filter((each) => 'verdict' in each);
-    const unread = told.filter((each): each is BrokenWorkspace => !('verdict' in each));
-    const lost = [...[...workspaces.broken()].map(([name, error]) => brokenOf(name, error)), ...unread];
-    const { version, installation } = input;
-    const fault = reload.fault();
-    const whole = {
-      ...{ version, startedAt, at: clock.now(), ready, components, databaseBytes: installation.size() },
-      configFault: fault ? { code: fault.code, message: fault.message, hint: fault.hint } : null,
-      workspaces: read,
-      broken: lost,
-    };
-    return { ...whole, verdict: verdictOf(whole) };
-  }
-
+  const { version, installation } = input;
+  const told = { version, startedAt, clock, installation, workspaces, health, configFault: () => reload.fault() };
+  const status = (): Promise<Status> => readWholeStatus(told);
   const web = { health, metrics, status, scrub: (text: string) => scrubber.scrub(text) };
   const { trustedProxies, openMetrics, insecurePages, allowedHosts, publicUrl, host } = options;
   const callers = createCallers([...input.tokens, { secret: ownToken, role: 'admin', workspaces: null }], clock);
-  const sessions = createSessions({ installation: input.installation, clock, random, callers });
+  const sessions = createSessions({ installation, clock, random, callers });
   const addressed = createOrigins({ allowedHosts, publicUrl, listens: host });
   const doors = { callers, sessions, addressed, openMetrics, insecurePages, logger };
   const server = createServer({ failureBody: errorOfApi, trustedProxies });
@@ -107,7 +88,7 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   webRoutes(admin, web);
   loginRoutes(admin, doors);
   helpRoutes(admin);
-  adminRoutes(admin, { workspaces, installation: input.installation, sessions, clock });
+  adminRoutes(admin, { workspaces, installation, sessions, clock });
   if (admin !== server) probeRoutes(server, web);
 
   const address = await listen(server, { host: options.host, port: options.port });
@@ -131,50 +112,6 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
     loginLink: async () => `${adminAddress}${linkPath(await sessions.makeLink({ role: 'admin', workspaces: null }))}`,
     stop: () => (stopped ??= stop()),
   };
-}
-
-/** Workspaces read of at a time: some milliseconds. */
-const AT_A_TIME = 100;
-
-/** All of them, in pieces between which others have their turn. */
-async function statusesOf(
-  partitions: readonly Partition[],
-  rejected: ReadonlyMap<string, SyncError>,
-  { query }: Installation,
-  clock: Parts['clock'],
-): Promise<(WorkspaceStatus | BrokenWorkspace)[]> {
-  const told: (WorkspaceStatus | BrokenWorkspace)[] = [];
-  for (const some of piecesOf(partitions, AT_A_TIME)) {
-    try {
-      const stored = await readStatuses(query, some.map(numberOf), clock.now());
-      for (const each of some)
-        told.push(each.describe(stored.get(numberOf(each)) as StoredStatus, rejected.get(each.name)));
-    } catch {
-      told.push(...(await Promise.all(some.map((each) => statusOf(each, rejected.get(each.name))))));
-    }
-    await nextTurn();
-  }
-  return told;
-}
-
-function numberOf({ store }: Partition): number {
-  return store.query.workspace;
-}
-
-/** Whatever a database says: what is wrong with one workspace hides nothing of the others. */
-async function statusOf(
-  partition: Partition,
-  rejected: SyncError | undefined,
-): Promise<WorkspaceStatus | BrokenWorkspace> {
-  try {
-    return await partition.status(rejected);
-  } catch (error) {
-    return brokenOf(partition.name, asSyncError(error));
-  }
-}
-
-function brokenOf(name: string, { code, message, hint }: SyncError): BrokenWorkspace {
-  return { name, code, message, hint };
 }
 
 /**

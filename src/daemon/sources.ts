@@ -15,11 +15,6 @@ import type { Store } from '../store/database.ts';
 import type { WritableConnection } from '../write-back/write-back.ts';
 import type { Parts } from './parts.ts';
 
-/** Where the webhooks of a connection come in, seen from where the daemon has this address. */
-export function webhookUrlOf(publicUrl: string, workspace: string, connection: string): string {
-  return `${publicUrl}/webhooks/${workspace}/${connection}`;
-}
-
 /** What the names in each connection's configuration lead to, by the name of the connection. */
 export type NameBooks = ReadonlyMap<string, NameBook>;
 

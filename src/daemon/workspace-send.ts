@@ -7,13 +7,15 @@ import type { Lease } from '../lease/holder.ts';
 import type { Clock } from '../lib/clock.ts';
 import { duration } from '../lib/quantities.ts';
 import { withoutEnd } from '../lib/text.ts';
-import type { Lane } from '../model/lane.ts';
+import type { DirectContext } from '../operator/open-workspace.ts';
 import type { SendContext } from '../outbox/send-context.ts';
-import type { Slot, SlotAnswer, Throttle } from '../throttle/throttle.ts';
+import type { Slot, SlotAnswer } from '../throttle/slot.ts';
+import type { Throttle } from '../throttle/throttle.ts';
 import { API_VERSION, apiOverrides, VERSION_HEADER } from '../workspace/contract.ts';
+import type { Send } from '../workspace/exchange.ts';
 import type { ReadLarge } from '../workspace/large-answers.ts';
 import { createSend } from '../workspace/transport.ts';
-import { createWorkspaceClient, type Send, type WorkspaceClient } from '../workspace/typed-client.ts';
+import { createWorkspaceClient, type WorkspaceClient } from '../workspace/typed-client.ts';
 
 export interface DoorOptions {
   readonly http: HttpClient;
@@ -48,14 +50,6 @@ export function outboxClient(options: DoorOptions): WorkspaceClient<SendContext>
     ...{ workspaceId, api: apiOverrides.parse(api ?? {}), readLarge },
     send: (request) => send(request, { signal: options.cut }),
   });
-}
-
-/** How a request without a row in the outbox asks for its slot. */
-export interface DirectContext {
-  readonly lane: Lane;
-  readonly signal?: AbortSignal;
-  /** How long it waits for a slot at most, milliseconds; without end where absent. */
-  readonly patience?: number;
 }
 
 type Answered = { readonly status: number; readonly headers: Readonly<Record<string, string>> };

@@ -1,4 +1,5 @@
 import type { Cancel, Clock } from '../lib/clock.ts';
+import { createBodyRoom, type Holder, isFirstPart, PATIENCE, type Waiting } from './body-room.ts';
 
 /**
  * The memory that bodies may take while nothing proves who sent them, shared by all requests of a server. Bytes count as
@@ -40,96 +41,27 @@ interface BodyBudgetOptions {
   readonly total?: number | undefined;
 }
 
-const TOTAL = 64 * 1024 * 1024;
-/** As much of each body needs no promise: most deliveries are smaller. */
-const FIRST_PART = 256 * 1024;
-/** The share of the total that large bodies leave to first parts. */
-const FOR_FIRST_PARTS = 1 / 8;
 /** Requests that wait for room, at most: each holds a piece that it has read already. */
 const MOST_WAITING = 256;
-/** Milliseconds in which a request must bring `PROGRESS` bytes, or end, to count as moving. */
-const PATIENCE = 500;
-const PROGRESS = 64 * 1024;
-
-interface Holder {
-  readonly group: string;
-  readonly announced: number;
-  /**
-   * Absent once it has left: V8's outgrown tables of a set keep what stood in them alive until a major collection, and
-   * through this the whole request.
-   */
-  giveUp: ((isSuspect: boolean) => void) | undefined;
-  readonly since: number;
-  held: number;
-  /** Promised room for the rest. */
-  isPromised: boolean;
-  isComplete: boolean;
-  /** When it last had brought `PROGRESS` bytes more, and how many it had then. */
-  movedAt: number;
-  movedWith: number;
-  waiting?: Waiting | undefined;
-}
-
-interface Waiting {
-  readonly bytes: number;
-  readonly since: number;
-  readonly tell: () => void;
-}
-
-export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudgetOptions): BodyBudget {
+export function createBodyBudget({ clock, isSuspect, total }: BodyBudgetOptions): BodyBudget {
+  const room = createBodyRoom(clock, total);
   const holders = new Set<Holder>();
   const waiting = new Set<Holder>();
-  const byGroup = new Map<string, number>();
-  let held = 0;
-  let promised = 0;
   let cancelLook: Cancel | undefined;
 
-  const rest = (holder: Holder) => Math.max(0, holder.announced - holder.held);
-  const add = (holder: Holder, bytes: number) => {
-    if (holder.isPromised) promised -= rest(holder);
-    holder.held += bytes;
-    if (holder.isPromised) promised += rest(holder);
-    held += bytes;
-    const ofGroup = (byGroup.get(holder.group) ?? 0) + bytes;
-    if (ofGroup === 0) byGroup.delete(holder.group);
-    else byGroup.set(holder.group, ofGroup);
-  };
-
-  function hasRoom(holder: Holder, bytes: number): boolean {
-    if (holder.isPromised && bytes <= rest(holder)) return true;
-    // A lone request may use everything, and even more than the total.
-    if (held === holder.held) return true;
-    if (isFirstPart(holder, bytes)) return held + promised + bytes <= total;
-    return held + promised + Math.max(bytes, rest(holder)) <= total * (1 - FOR_FIRST_PARTS);
-  }
-
-  function grant(holder: Holder, bytes: number): void {
-    if (!holder.isPromised && !isFirstPart(holder, bytes)) {
-      holder.isPromised = true;
-      promised += rest(holder);
-    }
-    add(holder, bytes);
-    if (holder.held - holder.movedWith < PROGRESS) return;
-    holder.movedAt = clock.monotonic();
-    holder.movedWith = holder.held;
-  }
-
-  const groupHolds = ({ group }: Holder) => byGroup.get(group) ?? 0;
   const suspicion = ({ group }: Holder) => (isSuspect(group) ? 1 : 0);
 
   /** Who waits and is next. */
   const byTurn = (a: Holder, b: Holder) =>
-    suspicion(a) - suspicion(b) || groupHolds(a) - groupHolds(b) || a.held - b.held || a.since - b.since;
+    suspicion(a) - suspicion(b) || room.heldByGroup(a) - room.heldByGroup(b) || a.held - b.held || a.since - b.since;
 
   const hasStalled = (holder: Holder) => !holder.waiting && clock.monotonic() - holder.movedAt >= PATIENCE;
 
   /** Which request is ended first: memory times the time that it was in use. */
   const byCost = (a: Holder, b: Holder) => {
     const cost = ({ held: bytes, since }: Holder) => bytes * (clock.monotonic() - since + 1);
-    return suspicion(b) - suspicion(a) || groupHolds(b) - groupHolds(a) || cost(b) - cost(a);
+    return suspicion(b) - suspicion(a) || room.heldByGroup(b) - room.heldByGroup(a) || cost(b) - cost(a);
   };
-
-  const isFirstPart = (holder: Holder, bytes: number) => holder.held + bytes <= FIRST_PART;
 
   function victimFor(next: Holder, { bytes, since }: Waiting): Holder | undefined {
     // A large body waits for those that are coming in, but not for others that wait like itself.
@@ -147,10 +79,8 @@ export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudget
   function drop(holder: Holder): void {
     if (!holders.delete(holder)) return;
     waiting.delete(holder);
-    if (holder.isPromised) promised -= rest(holder);
-    holder.isPromised = false;
     holder.giveUp = undefined;
-    add(holder, -holder.held);
+    room.free(holder);
   }
 
   function giveUp(holder: Holder): void {
@@ -173,12 +103,12 @@ export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudget
   function letIn(holder: Holder): boolean {
     const asked = holder.waiting;
     if (!asked) return true;
-    if (!hasRoom(holder, asked.bytes)) return false;
+    if (!room.hasRoom(holder, asked.bytes)) return false;
     waiting.delete(holder);
     holder.waiting = undefined;
     // It could send nothing while it waited.
     holder.movedAt = clock.monotonic();
-    grant(holder, asked.bytes);
+    room.grant(holder, asked.bytes);
     asked.tell();
     return true;
   }
@@ -200,30 +130,17 @@ export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudget
 
   return {
     enter(group, announced, giveUpNow) {
-      const now = clock.monotonic();
-      const holder: Holder = {
-        group,
-        announced,
-        giveUp: giveUpNow,
-        since: now,
-        held: 0,
-        isPromised: false,
-        isComplete: false,
-        movedAt: now,
-        movedWith: 0,
-        waiting: undefined,
-      };
+      const holder = newHolder(group, announced, giveUpNow, clock.monotonic());
       holders.add(holder);
       return {
         take(bytes) {
           const isNext = waiting.size === 0 || holder.isPromised || isFirstPart(holder, bytes);
-          if (!isNext || !hasRoom(holder, bytes)) return wait(holder, bytes);
-          grant(holder, bytes);
+          if (!isNext || !room.hasRoom(holder, bytes)) return wait(holder, bytes);
+          room.grant(holder, bytes);
           return undefined;
         },
         complete() {
-          if (holder.isPromised) promised -= rest(holder);
-          holder.isPromised = false;
+          room.endPromise(holder);
           holder.isComplete = true;
           if (waiting.size > 0) settle();
         },
@@ -233,6 +150,13 @@ export function createBodyBudget({ clock, isSuspect, total = TOTAL }: BodyBudget
         },
       };
     },
-    held: () => held,
+    held: room.held,
+  };
+}
+
+function newHolder(group: string, announced: number, giveUp: Holder['giveUp'], now: number): Holder {
+  return {
+    ...{ group, announced, giveUp, since: now, held: 0, isPromised: false, isComplete: false },
+    ...{ movedAt: now, movedWith: 0, waiting: undefined },
   };
 }

@@ -87,40 +87,13 @@ function createTokens(deps: GrantDeps, { id, grant, target }: Identified): Acces
     const row = await loadCredential(installation.query, id).catch((error: unknown) => {
       throw asSyncError(error);
     });
-    held = row ? opened(row) : { refresh: grant.refreshToken, accessEnds: 0 };
+    held = row ? opened(deps, id, row) : { refresh: grant.refreshToken, accessEnds: 0 };
     for (const token of tokensIn(held)) keepSecret(token);
     return held;
   }
 
-  function opened(row: StoredCredential): Held {
-    const box = deps.box();
-    try {
-      const left = Math.min(row.accessExpiresAt - clock.now(), LONGEST_LIFE);
-      return {
-        refresh: box.open(row.refresh, `${id} refresh`),
-        ...(row.previous !== null && { previous: box.open(row.previous, `${id} previous`) }),
-        access: box.open(row.access, `${id} access`),
-        accessEnds: clock.monotonic() + left,
-      };
-    } catch (error) {
-      if (!(error instanceof SealError)) throw error;
-      throw new SyncError(
-        'secret_key_wrong',
-        `the OAuth tokens in ${installation.file} are encrypted with another key`,
-      );
-    }
-  }
-
   async function keep(next: Held & { readonly access: string }): Promise<void> {
-    const box = deps.box();
-    const now = clock.now();
-    const row: StoredCredential = {
-      refresh: box.seal(next.refresh, `${id} refresh`),
-      previous: next.previous === undefined ? null : box.seal(next.previous, `${id} previous`),
-      access: box.seal(next.access, `${id} access`),
-      accessExpiresAt: now + next.accessEnds - clock.monotonic(),
-      renewedAt: now,
-    };
+    const row = sealed(deps, id, next);
     // Known to the scrubber before anything can fail and be told.
     for (const token of tokensIn(next)) keepSecret(token);
     await installation
@@ -179,6 +152,38 @@ function createTokens(deps: GrantDeps, { id, grant, target }: Identified): Acces
     refused(token) {
       if (held?.access === token) held = { ...held, access: undefined, accessEnds: 0 };
     },
+  };
+}
+
+function opened({ box: boxOf, clock, installation }: GrantDeps, id: string, row: StoredCredential): Held {
+  const box = boxOf();
+  try {
+    const left = Math.min(row.accessExpiresAt - clock.now(), LONGEST_LIFE);
+    return {
+      refresh: box.open(row.refresh, `${id} refresh`),
+      ...(row.previous !== null && { previous: box.open(row.previous, `${id} previous`) }),
+      access: box.open(row.access, `${id} access`),
+      accessEnds: clock.monotonic() + left,
+    };
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    throw new SyncError('secret_key_wrong', `the OAuth tokens in ${installation.file} are encrypted with another key`);
+  }
+}
+
+function sealed(
+  { box: boxOf, clock }: GrantDeps,
+  id: string,
+  next: Held & { readonly access: string },
+): StoredCredential {
+  const box = boxOf();
+  const now = clock.now();
+  return {
+    refresh: box.seal(next.refresh, `${id} refresh`),
+    previous: next.previous === undefined ? null : box.seal(next.previous, `${id} previous`),
+    access: box.seal(next.access, `${id} access`),
+    accessExpiresAt: now + next.accessEnds - clock.monotonic(),
+    renewedAt: now,
   };
 }
 

@@ -86,30 +86,6 @@ export async function openNameBook(
       logger.info({ name: entry, id, called }, 'a repository, project or team was renamed');
   }
 
-  function isDue(entry: string): boolean {
-    const askedAt = held.get(entry)?.askedAt ?? null;
-    if (askedAt === null) return true;
-    // A time ahead of ours is of a clock that was set back.
-    const age = clock.now() - askedAt;
-    return age < 0 || age >= (isDoubted ? DOUBTED : HOLDS);
-  }
-
-  /** Undefined: the name leads to nothing. */
-  async function ask(
-    { identify }: Pick<Connection, 'identify'>,
-    entry: string,
-    signal: AbortSignal,
-  ): Promise<Seen | undefined> {
-    if (!identify) throw new SyncError('refused', 'this connection cannot resolve names');
-    try {
-      return await identify(spelling.get(entry) ?? entry, signal);
-    } catch (thrown) {
-      const error = asSyncError(thrown);
-      if (error.code !== 'not_found') throw error;
-      return undefined;
-    }
-  }
-
   return {
     idOf: (entry) => held.get(entry.toLowerCase())?.binding.id,
     bindings: () => [...held.values()].map(({ binding }) => binding),
@@ -131,9 +107,9 @@ export async function openNameBook(
     },
     async refresh(vendor, signal) {
       if (!vendor.identify) return;
-      for (const entry of names.filter(isDue)) {
+      for (const entry of names.filter((entry) => isDue(held.get(entry)?.askedAt ?? null, clock.now(), isDoubted))) {
         try {
-          const found = await ask(vendor, entry, signal);
+          const found = await ask(vendor, spelling.get(entry) ?? entry, signal);
           const after = afterAsked(entry, held.get(entry)?.binding, found);
           if (after) keep(entry, after, clock.now());
         } catch (thrown) {
@@ -153,7 +129,9 @@ export async function openNameBook(
       for (const { binding } of waiting) {
         const { entry, elsewhere = '' } = binding;
         // If the vendor cannot be asked, only deliveries tell what a name leads to.
-        const found = vendor.identify ? await ask(vendor, entry, signal) : { id: elsewhere, name: entry };
+        const found = vendor.identify
+          ? await ask(vendor, spelling.get(entry) ?? entry, signal)
+          : { id: elsewhere, name: entry };
         if (found && found.id !== binding.id) bound.push({ entry, id: found.id, called: found.name });
         else keep(entry, afterAsked(entry, binding, found) ?? binding, clock.now());
       }
@@ -161,13 +139,7 @@ export async function openNameBook(
       await writing;
       version++;
       const now = clock.now();
-      const entries = new Set(bound.map(({ entry }) => entry));
-      await store.commit(async (transaction) => {
-        const kept = await keptUnits(transaction, connection);
-        const units = kept.filter((unit) => entries.has(unit.replace(/^[a-z]+:/, '').toLowerCase()));
-        await restartUnits(transaction, connection, units, { now, reason: 'scope_rebound: the name was bound again' });
-        for (const binding of bound) await saveName(transaction, connection, rowOf(binding, now));
-      });
+      await storeAnew(store, connection, bound, now);
       for (const binding of bound) held.set(binding.entry, { binding, askedAt: now });
       gauge();
       logger.info({ bound }, 'names were bound again');
@@ -175,6 +147,41 @@ export async function openNameBook(
     },
     settled: () => writing,
   };
+}
+
+/** Their units are read from the start. */
+async function storeAnew(store: Store, connection: string, bound: readonly Binding[], now: number): Promise<void> {
+  const entries = new Set(bound.map(({ entry }) => entry));
+  await store.commit(async (transaction) => {
+    const kept = await keptUnits(transaction, connection);
+    const units = kept.filter((unit) => entries.has(unit.replace(/^[a-z]+:/, '').toLowerCase()));
+    await restartUnits(transaction, connection, units, { now, reason: 'scope_rebound: the name was bound again' });
+    for (const binding of bound) await saveName(transaction, connection, rowOf(binding, now));
+  });
+}
+
+/** Whether a name is to be asked for again. */
+function isDue(askedAt: number | null, now: number, isDoubted: boolean): boolean {
+  if (askedAt === null) return true;
+  // A time ahead of ours is of a clock that was set back.
+  const age = now - askedAt;
+  return age < 0 || age >= (isDoubted ? DOUBTED : HOLDS);
+}
+
+/** Undefined: the name leads to nothing. */
+async function ask(
+  { identify }: Pick<Connection, 'identify'>,
+  name: string,
+  signal: AbortSignal,
+): Promise<Seen | undefined> {
+  if (!identify) throw new SyncError('refused', 'this connection cannot resolve names');
+  try {
+    return await identify(name, signal);
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    if (error.code !== 'not_found') throw error;
+    return undefined;
+  }
 }
 
 function heldOf({ entry, id, called, elsewhere, askedAt }: StoredName): Held {

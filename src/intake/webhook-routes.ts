@@ -39,6 +39,17 @@ type Path = { Params: { workspace: string; connection: string } };
 type Head = { readonly params: Path['Params']; readonly headers: IncomingHttpHeaders };
 
 const ROUTE = '/webhooks/:workspace/:connection';
+
+/** Where the webhooks of a connection come in, below the address of the daemon. */
+export function webhookPathOf(workspace: string, connection: string): string {
+  return `/webhooks/${workspace}/${connection}`;
+}
+
+/** The same, seen from where the daemon has this address. */
+export function webhookUrlOf(publicUrl: string, workspace: string, connection: string): string {
+  return `${publicUrl}${webhookPathOf(workspace, connection)}`;
+}
+
 const JSON_TYPE = 'application/json; charset=utf-8';
 /** Seconds that a sender is told to wait where the error names no time. */
 const RETRY_AFTER = 30;

@@ -3,10 +3,8 @@ import type { Logger } from '../lib/logger.ts';
 import type { Random } from '../lib/random.ts';
 import type { Installation } from '../store/installation.ts';
 import {
-  fenceOf,
   freeOf,
   giveBack,
-  register,
   removeLapsed,
   renew,
   replicasOf,
@@ -15,9 +13,10 @@ import {
   unregister,
 } from '../store/leases.ts';
 import { numbersOf } from '../store/workspace-numbers.ts';
-import type { Holder, Lease } from './holder.ts';
+import type { Holder } from './holder.ts';
 import { createLapseWatch } from './lapse-watch.ts';
 import { shareOf } from './replica-share.ts';
+import { createTerms, type HeldLease, type Term, TTL } from './term.ts';
 
 interface SharedHolderDeps {
   readonly database: Pick<Installation, 'query' | 'commit'>;
@@ -31,23 +30,8 @@ interface SharedHolderDeps {
   readonly address: string;
 }
 
-/** How long leases are trusted after the begin of a renewal, and how often they are renewed, milliseconds. */
-const TTL = 3_000;
+/** How often leases are renewed, milliseconds. */
 const RENEW_EVERY = 1_000;
-
-/** The time of one incarnation. When it is over it never comes back: the process takes another one. */
-interface Term {
-  readonly incarnation: string;
-  readonly over: AbortController;
-  trustedUntil: number;
-  readonly held: Map<number, HeldLease>;
-  /** Of which others are to take over, and whether nobody works on it here any more. */
-  readonly leaving: Map<number, HeldLease>;
-}
-
-interface HeldLease extends Lease {
-  isClosed: boolean;
-}
 
 /**
  * One of several processes over one database, each of which owns its share of the workspaces: takes those that nobody owns, also
@@ -60,12 +44,18 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
   const id = random.uuid();
   const watch = createLapseWatch(TTL);
   const calls: (() => Promise<void>)[] = [];
+  const terms = createTerms({
+    ...{ query, passed, storeTime, random, after: deps.after, replica: { id, address } },
+    onLapse(workspaces) {
+      if (isStopped) return;
+      logger.warn({ workspaces }, 'the leases of this process have expired');
+      void tell();
+    },
+  });
   let wanted: ReadonlyMap<string, number> = new Map();
   let names: readonly string[] = [];
-  let term: Term | undefined;
   let isStopped = false;
   let cancelBeat: Cancel = () => undefined;
-  let cancelEnd: Cancel = () => undefined;
   let queue: Promise<void> = Promise.resolve();
 
   /**
@@ -87,70 +77,19 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
   }
 
   async function beat(): Promise<void> {
-    const own = await renewed();
+    const own = await terms.renewed();
     const began = passed();
     const replicas = await replicasOf(query);
     const others = replicas.filter(({ incarnation }) => incarnation !== own.incarnation);
     const lapsed = watch.lapsed({ replicas: others, began, ended: passed() });
     await removeLapsed(query, lapsed);
-    await release(own);
-    wanted = await numbered();
+    await release(query, own);
+    wanted = await numbered(query, names, wanted);
     const living = replicas.filter((each) => !lapsed.includes(each)).map((each) => each.id);
     const share = shareOf(wanted.size, living, id);
     leave(own, share);
     const mayTake = share - own.held.size;
     if (mayTake > 0) await take(own, mayTake);
-  }
-
-  async function numbered(): Promise<ReadonlyMap<string, number>> {
-    if (names.length === wanted.size && names.every((name) => wanted.has(name))) return wanted;
-    const numbers = await numbersOf(query, names);
-    return new Map(names.map((name, index) => [name, numbers[index] as number]));
-  }
-
-  /** The present term, or another one where it is over. */
-  async function renewed(): Promise<Term> {
-    const began = passed();
-    const present = term;
-    if (present && isTrusted(present)) {
-      const lives = await renew(query, present.incarnation, storeTime, TTL);
-      if (lives && isTrusted(present)) return trust(present, began);
-    }
-    if (present) end(present);
-    const incarnation = random.uuid();
-    const next = { incarnation, over: new AbortController(), trustedUntil: 0, held: new Map(), leaving: new Map() };
-    await register(query, { id, incarnation, address }, storeTime, TTL);
-    term = next;
-    return trust(next, began);
-  }
-
-  function trust(present: Term, began: number): Term {
-    present.trustedUntil = began + TTL;
-    watchEnd(present);
-    return present;
-  }
-
-  /** Timers may be early. */
-  function watchEnd(present: Term): void {
-    cancelEnd();
-    cancelEnd = deps.after(Math.ceil(present.trustedUntil - passed()), () => {
-      if (isTrusted(present)) watchEnd(present);
-      else end(present);
-    });
-  }
-
-  function isTrusted({ over, trustedUntil }: Term): boolean {
-    return !over.signal.aborted && passed() < trustedUntil;
-  }
-
-  function end(ending: Term): void {
-    if (ending.over.signal.aborted) return;
-    ending.over.abort();
-    cancelEnd();
-    const workspaces = ending.held.size + ending.leaving.size;
-    if (workspaces === 0 || isStopped) return;
-    logger.warn({ workspaces }, 'the leases of this process have expired');
-    void tell();
   }
 
   /** Never rejects. */
@@ -164,32 +103,17 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
 
   /** What is beyond the share, or not wanted any more, is given back as soon as nobody works on it. */
   function leave(own: Term, share: number): void {
-    const numbers = new Set(wanted.values());
-    const unwanted = [...own.held.keys()].filter((number) => !numbers.has(number));
-    const rest = [...own.held.keys()].filter((number) => numbers.has(number));
-    const leaving = [...unwanted, ...rest.slice(share)];
+    const leaving = beyond(own, wanted, share);
     if (leaving.length === 0) return;
-    const leases = leaving.map((number) => own.held.get(number) as HeldLease);
-    for (const [index, number] of leaving.entries()) {
-      own.leaving.set(number, leases[index] as HeldLease);
-      own.held.delete(number);
-    }
+    const leases = leaving.map((number) => moveOut(own, number));
     void tell().then(() => {
       for (const lease of leases) lease.isClosed = true;
       return inTurn();
     });
   }
 
-  async function release(own: Term): Promise<void> {
-    const closed = [...own.leaving].filter(([, { isClosed }]) => isClosed).map(([number]) => number);
-    if (closed.length === 0) return;
-    await giveBack(query, own.incarnation, closed);
-    for (const number of closed) own.leaving.delete(number);
-  }
-
   async function take(own: Term, most: number): Promise<void> {
-    const lacking = [...wanted.values()].filter((number) => !own.held.has(number) && !own.leaving.has(number));
-    const free = (await freeOf(query, lacking)).slice(0, most);
+    const free = await freeFor(query, own, wanted, most);
     if (free.length === 0) return;
     const began = passed();
     const epochs = await database.commit(async (transaction) => {
@@ -197,23 +121,13 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
       const lives = await renew(transaction, own.incarnation, storeTime, TTL);
       return lives ? takeLeases(transaction, own.incarnation, free) : undefined;
     });
-    if (epochs === undefined || !isTrusted(own)) {
-      end(own);
+    if (epochs === undefined || !terms.isTrusted(own)) {
+      terms.end(own);
       return;
     }
-    trust(own, began);
-    for (const [workspace, epoch] of epochs) own.held.set(workspace, leaseOf(own, workspace, epoch));
+    terms.trust(own, began);
+    for (const [workspace, epoch] of epochs) own.held.set(workspace, terms.lease(own, workspace, epoch));
     if (epochs.size > 0) void tell();
-  }
-
-  function leaseOf(own: Term, workspace: number, epoch: number): HeldLease {
-    const lease: HeldLease = {
-      isClosed: false,
-      isTrusted: () => !lease.isClosed && isTrusted(own),
-      lost: own.over.signal,
-      fence: fenceOf({ workspace, incarnation: own.incarnation, epoch }),
-    };
-    return lease;
   }
 
   return {
@@ -223,16 +137,64 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
     },
     leaseOf(workspace) {
       const number = wanted.get(workspace);
-      return number === undefined || !term || !isTrusted(term) ? undefined : term.held.get(number);
+      const term = terms.present;
+      return number === undefined || !term || !terms.isTrusted(term) ? undefined : term.held.get(number);
     },
     onChange: (call) => void calls.push(call),
     async stop() {
       isStopped = true;
       cancelBeat();
       await queue;
+      const term = terms.present;
       if (!term || term.over.signal.aborted) return;
-      end(term);
+      terms.end(term);
       await unregister(query, term.incarnation);
     },
   };
+}
+
+/** The numbers of the wanted workspaces, by their names. */
+async function numbered(
+  query: Installation['query'],
+  names: readonly string[],
+  known: ReadonlyMap<string, number>,
+): Promise<ReadonlyMap<string, number>> {
+  if (names.length === known.size && names.every((name) => known.has(name))) return known;
+  const numbers = await numbersOf(query, names);
+  return new Map(names.map((name, index) => [name, numbers[index] as number]));
+}
+
+/** Of what is held, what nobody wants any more, and what is beyond the share. */
+function beyond({ held }: Term, wanted: ReadonlyMap<string, number>, share: number): number[] {
+  const numbers = new Set(wanted.values());
+  const unwanted = [...held.keys()].filter((number) => !numbers.has(number));
+  const rest = [...held.keys()].filter((number) => numbers.has(number));
+  return [...unwanted, ...rest.slice(share)];
+}
+
+/** Gives back what nobody works on any more. */
+async function release(query: Installation['query'], own: Term): Promise<void> {
+  const closed = [...own.leaving].filter(([, { isClosed }]) => isClosed).map(([number]) => number);
+  if (closed.length === 0) return;
+  await giveBack(query, own.incarnation, closed);
+  for (const number of closed) own.leaving.delete(number);
+}
+
+/** Wanted workspaces that nobody holds. */
+async function freeFor(
+  query: Installation['query'],
+  { held, leaving }: Term,
+  wanted: ReadonlyMap<string, number>,
+  most: number,
+): Promise<readonly number[]> {
+  const lacking = [...wanted.values()].filter((number) => !held.has(number) && !leaving.has(number));
+  return (await freeOf(query, lacking)).slice(0, most);
+}
+
+/** From what is held to what others are to take over. */
+function moveOut({ held, leaving }: Term, number: number): HeldLease {
+  const lease = held.get(number) as HeldLease;
+  leaving.set(number, lease);
+  held.delete(number);
+  return lease;
 }

@@ -1,10 +1,10 @@
-import type { Partition } from '../daemon/partition.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
 import { askBackfill, type BackfillStatus, readBackfills, stopBackfill } from '../store/backfills.ts';
 import { countBackfilled } from '../store/outbox-rows.ts';
+import { connectionNamed } from './named.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
 import { type Admission, admissionOf } from './quota.ts';
-import { unknownName } from './unknown-name.ts';
 
 /**
  * reading  pages are read; nothing may have been sent yet
@@ -32,7 +32,7 @@ export type AskedBackfill = { readonly outcome: 'started' | 'running'; readonly 
 
 /** Throws `usage` where there is no such connection, or its vendor has no backfill. */
 export async function startBackfill(
-  partition: Partition,
+  partition: OpenWorkspace,
   { connection, since }: { readonly connection: string; readonly since: string | null },
   clock: Clock,
 ): Promise<AskedBackfill> {
@@ -45,22 +45,20 @@ export async function startBackfill(
   return { outcome: started ? 'started' : 'running', progress };
 }
 
-function checkConnection({ connections }: Partition, name: string): void {
-  const found = connections.find((each) => each.name === name);
-  const names = connections.map((each) => each.name);
-  if (!found) throw unknownName('connection', name, names);
-  if (!found.connection.history) throw new SyncError('usage', `${found.connector.title} offers no backfill`);
+function checkConnection(partition: OpenWorkspace, name: string): void {
+  const { connection, connector } = connectionNamed(partition, name);
+  if (!connection.history) throw new SyncError('usage', `${connector.title} offers no backfill`);
 }
 
 /** The items that it read so far stay, and are sent. @returns whether one was running */
-export async function endBackfill(partition: Partition, connection: string): Promise<boolean> {
+export async function endBackfill(partition: OpenWorkspace, connection: string): Promise<boolean> {
   checkConnection(partition, connection);
   return partition.store.commit((transaction) => stopBackfill(transaction, connection));
 }
 
 /** The one that runs, else the last one; null where there never was one, or it was stopped. */
 export async function backfillProgress(
-  partition: Partition,
+  partition: OpenWorkspace,
   connection: string,
   clock: Clock,
 ): Promise<BackfillProgress | null> {

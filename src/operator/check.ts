@@ -1,7 +1,7 @@
 import type { Finding } from '../connectors/connector.ts';
-import type { Partition } from '../daemon/partition.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import { checkHooks } from './hooks.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
 
 /** Milliseconds that the quota may keep the workspace from being asked. */
 const LONGEST_WAIT = 10_000;
@@ -15,13 +15,13 @@ export async function checkAll({ partitions, wrong }: Checked): Promise<Finding[
 }
 
 interface Checked {
-  readonly partitions: readonly Partition[];
+  readonly partitions: readonly OpenWorkspace[];
   /** Workspaces that are not open, or whose changed configuration is not taken, and why. */
   readonly wrong: ReadonlyMap<string, SyncError>;
 }
 
 /** Connections, of one workspace or of several, that have what only one should have. */
-function shared(partitions: readonly Partition[]): Finding[] {
+function shared(partitions: readonly OpenWorkspace[]): Finding[] {
   const seen = new Map<string, string>();
   const findings: Finding[] = [];
   for (const partition of partitions)
@@ -46,11 +46,11 @@ function sharing(subject: string, what: string, other: string): Finding {
   };
 }
 
-async function checkPartition(partition: Partition): Promise<Finding[]> {
+async function checkPartition(partition: OpenWorkspace): Promise<Finding[]> {
   return [await checkWorkspace(partition), ...(await overlaps(partition)), ...(await checkConnections(partition))];
 }
 
-async function checkWorkspace({ name, client, config }: Partition): Promise<Finding> {
+async function checkWorkspace({ name, client, config }: OpenWorkspace): Promise<Finding> {
   const subject = `${name}: workspace`;
   try {
     await client.listTasks({ query: { limit: 1 } }, { lane: 'interactive', patience: LONGEST_WAIT });
@@ -67,7 +67,7 @@ async function checkWorkspace({ name, client, config }: Partition): Promise<Find
 }
 
 /** A connection that only takes webhooks works without the provider's API, if less well: then nothing there is an error. */
-async function checkConnections({ name, connections, config }: Partition): Promise<Finding[]> {
+async function checkConnections({ name, connections, config }: OpenWorkspace): Promise<Finding[]> {
   const found = await Promise.all(
     connections.map(async (active) => {
       const { name: connection, connection: provider, schedule } = active;
@@ -90,7 +90,7 @@ async function checkConnections({ name, connections, config }: Partition): Promi
 }
 
 /** Names that lead to something else than before. */
-async function checkNames({ name, names, connection }: Partition['connections'][number]): Promise<Finding[]> {
+async function checkNames({ name, names, connection }: OpenWorkspace['connections'][number]): Promise<Finding[]> {
   if (!names) return [];
   names.doubt();
   await names.refresh(connection, AbortSignal.timeout(LONGEST_CHECK));
@@ -105,8 +105,8 @@ async function checkNames({ name, names, connection }: Partition['connections'][
 
 /** Options that are switched on but cannot work. */
 function checkWriteBack(
-  { connection, connector }: Partition['connections'][number],
-  config: Partition['config']['connections'][number] | undefined,
+  { connection, connector }: OpenWorkspace['connections'][number],
+  config: OpenWorkspace['config']['connections'][number] | undefined,
 ): Finding[] {
   return (['comment', 'close'] as const)
     .filter((kind) => config?.writeBack[kind] && !connection[kind])
@@ -119,7 +119,7 @@ function checkWriteBack(
 }
 
 /** Two connections that follow the same unit do the same work twice. */
-async function overlaps({ name, connections }: Partition): Promise<Finding[]> {
+async function overlaps({ name, connections }: OpenWorkspace): Promise<Finding[]> {
   const seen = new Map<string, string>();
   const findings: Finding[] = [];
   for (const {

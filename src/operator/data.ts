@@ -5,10 +5,11 @@ import { checkInWorker } from '../lib/integrity.ts';
 import { systemRandom } from '../lib/random.ts';
 import { copyDatabase } from '../lib/sqlite.ts';
 import { ownDataFolder } from '../store/data-folder.ts';
-import { findWorkspace, forgetWorkspace } from '../store/forget.ts';
+import { findWorkspace, forgetWorkspace, workspacesWithRows } from '../store/forget.ts';
 import { INSTALLATION_FILE, type Installation, openInstallation } from '../store/installation.ts';
 import { keptBeforeRestore, restoreAll, restoreWorkspace } from '../store/restore.ts';
-import { unknownName } from './unknown-name.ts';
+import { endAllSessions } from '../store/session-rows.ts';
+import { unknownName } from './named.ts';
 
 /**
  * What a person does with the database as a whole. Nothing here asks the workspace or a vendor.
@@ -57,21 +58,29 @@ export async function restore(data: string, backup: string, workspace?: string):
 
 /** Where no daemon runs. @returns how many rows there were */
 export async function forgetAlone(data: string, workspace: string): Promise<number> {
-  const folder = ownDataFolder(data);
-  try {
-    return await within(folder.path, (installation) => forget(installation, workspace));
-  } finally {
-    folder.release();
-  }
+  return alone(data, (installation) => forget(installation, workspace));
+}
+
+/** Where no daemon runs: logs all browsers out. @returns how many there were */
+export async function endSessionsAlone(data: string): Promise<number> {
+  return alone(data, (installation) => installation.commit((transaction) => endAllSessions(transaction)));
 }
 
 /** Deletes all rows of a workspace. Throws `usage` where there are none. @returns how many there were */
 export async function forget(installation: Installation, workspace: string): Promise<number> {
   const number = await findWorkspace(installation.query, workspace);
   if (number !== undefined) return forgetWorkspace(installation, number);
-  const rows = await installation.query.selectFrom('workspaces').select('name').execute();
-  const names = rows.map(({ name }) => name);
-  throw unknownName('workspace with rows', workspace, names);
+  throw unknownName('workspace with rows', workspace, await workspacesWithRows(installation.query));
+}
+
+/** Takes the data folder for as long as the work takes. Throws `locked` while a daemon runs. */
+async function alone<Result>(data: string, work: (installation: Installation) => Promise<Result>): Promise<Result> {
+  const folder = ownDataFolder(data);
+  try {
+    return await within(folder.path, work);
+  } finally {
+    folder.release();
+  }
 }
 
 async function within<Result>(path: string, work: (installation: Installation) => Promise<Result>): Promise<Result> {

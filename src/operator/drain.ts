@@ -1,6 +1,6 @@
-import type { Partition } from '../daemon/partition.ts';
 import { asSyncError } from '../errors/sync-error.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
 import type { WorkspaceStatus } from './status.ts';
 
 /** How often the state is looked at while waiting, milliseconds. */
@@ -15,7 +15,7 @@ const MARGIN = 5_000;
  * @returns how many deliveries and changes are left
  * Throws what is wrong with the database, where that keeps everything from being taken over.
  */
-export async function drained(partition: Partition, clock: Clock, signal?: AbortSignal): Promise<number> {
+export async function drained(partition: OpenWorkspace, clock: Clock, signal?: AbortSignal): Promise<number> {
   for (;;) {
     const fault = partition.store.fault();
     if (fault) throw asSyncError(fault);

@@ -1,10 +1,10 @@
 import type { Finding, HookState } from '../connectors/connector.ts';
-import type { Partition } from '../daemon/partition.ts';
-import { webhookUrlOf } from '../daemon/sources.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import { isSilent } from '../intake/hook-watch.ts';
-import { unknownName } from './unknown-name.ts';
+import { webhookUrlOf } from '../intake/webhook-routes.ts';
+import { connectionNamed } from './named.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
 
 /** Milliseconds that a vendor may take over all hooks of a connection. */
 export const LONGEST_LOOK = 120_000;
@@ -27,14 +27,14 @@ export interface ConnectionHooks {
 }
 
 /** The webhooks at the vendors. A failure of one connection does not affect the others. */
-export async function hookStates(partition: Partition, wish: Wish): Promise<readonly ConnectionHooks[]> {
-  const chosen = wish.connection === undefined ? partition.connections : [connectionOf(partition, wish.connection)];
+export async function hookStates(partition: OpenWorkspace, wish: Wish): Promise<readonly ConnectionHooks[]> {
+  const chosen = wish.connection === undefined ? partition.connections : [connectionNamed(partition, wish.connection)];
   const taking = chosen.filter(({ secrets }) => wish.connection !== undefined || secrets.length > 0);
   return Promise.all(taking.map((active) => statesOf(partition, active, wish.publicUrl)));
 }
 
 async function statesOf(
-  partition: Partition,
+  partition: OpenWorkspace,
   active: ActiveConnection,
   publicUrl: string | undefined,
 ): Promise<ConnectionHooks> {
@@ -52,10 +52,10 @@ async function statesOf(
 
 /** Registers the connection's webhooks at its vendor, or repairs them. Idempotent. */
 export async function installHooks(
-  partition: Partition,
+  partition: OpenWorkspace,
   { connection: name, publicUrl }: Wish & { readonly connection: string },
 ): Promise<ConnectionHooks> {
-  const active = connectionOf(partition, name);
+  const active = connectionNamed(partition, name);
   const { install } = hooksOf(active);
   const url = urlOf(partition, active, publicUrl);
   const [secret] = active.secrets;
@@ -65,20 +65,13 @@ export async function installHooks(
   return { connection: name, url, hooks, failure: null };
 }
 
-function connectionOf({ connections }: Partition, name: string): ActiveConnection {
-  const found = connections.find((each) => each.name === name);
-  if (found) return found;
-  const names = connections.map((each) => each.name);
-  throw unknownName('connection', name, names);
-}
-
 function hooksOf({ connection, connector }: ActiveConnection) {
   if (connection.hooks) return connection.hooks;
   const hint = "Register the webhook by hand: the connector's README says how.";
   throw new SyncError('refused', `worksync cannot check or register webhooks of ${connector.title}`, { hint });
 }
 
-function urlOf(partition: Partition, { name, secrets }: ActiveConnection, given: string | undefined): string {
+function urlOf(partition: OpenWorkspace, { name, secrets }: ActiveConnection, given: string | undefined): string {
   if (secrets.length === 0) throw noSecret(name);
   const publicUrl = given ?? partition.publicUrl;
   if (publicUrl === undefined) throw new SyncError('public_url_missing', 'the public address of the daemon is not set');

@@ -1,4 +1,3 @@
-import type { Partition } from '../daemon/partition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { entity } from '../model/change.ts';
 import type { ItemKey } from '../model/item.ts';
@@ -15,6 +14,7 @@ import { itemsNaming } from '../store/mentions.ts';
 import { dropDifference, findChange } from '../store/outbox-rows.ts';
 import { appendAnswer } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
 
 /** A thing that people name by its address, its key, or what they call it. */
 interface Named {
@@ -32,7 +32,7 @@ export interface LinkTarget {
   }[];
 }
 
-export async function linkTarget({ store: { query } }: Partition, { target }: Named): Promise<LinkTarget> {
+export async function linkTarget({ store: { query } }: OpenWorkspace, { target }: Named): Promise<LinkTarget> {
   const task = await findTask(query, target);
   const items: LinkTarget['items'][number][] = [];
   for (const key of task ? [] : await findItems(query, target)) {
@@ -64,7 +64,7 @@ async function findItems(query: Scope, target: string): Promise<ItemKey[]> {
 
 /** Why links of an item, or of a task, exist or do not. */
 export async function explainLinks(
-  { store: { query }, sources, rules }: Partition,
+  { store: { query }, sources, rules }: OpenWorkspace,
   { target }: Named,
   clock: Clock,
 ): Promise<{ readonly task: LinkTarget['task']; readonly items: readonly ExplainedItem[] }> {
@@ -104,7 +104,7 @@ interface AddedLink {
  * A person added a link: it is theirs, also if one of ours, or a removed one, was in its place. The
  * workspace's answer goes through the inbox like any other; only for which item it was, it does not say.
  */
-export async function linkAdded({ store, wakeReconcile, random }: Partition, added: AddedLink, clock: Clock) {
+export async function linkAdded({ store, wakeReconcile, random }: OpenWorkspace, added: AddedLink, clock: Clock) {
   const { item } = added;
   if (item === null) return { done: true };
   const now = clock.now();
@@ -133,7 +133,7 @@ interface Removal {
 }
 
 /** What is known of a link that a person wants to remove: its id and address, where it stands. */
-export async function linkToRemove({ store: { query } }: Partition, { taskId, link }: Removal) {
+export async function linkToRemove({ store: { query } }: OpenWorkspace, { taskId, link }: Removal) {
   const row = await findLink(query, taskId, link);
   const known = json<KnownLink>(row?.known ?? null);
   const wanted = json<KnownLink>(row?.desired ?? null);
@@ -159,7 +159,7 @@ function urlOf(row: EntityRow): string | undefined {
 
 /** A person removed a link, or wants it not to be added: it is not added again while the text goes on naming the task. */
 export async function linkRemoved(
-  { store, wakeReconcile, random }: Partition,
+  { store, wakeReconcile, random }: OpenWorkspace,
   { taskId, link }: Removal,
   clock: Clock,
 ) {

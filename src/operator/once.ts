@@ -1,6 +1,6 @@
-import type { Partition } from '../daemon/partition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { drained } from './drain.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
 
 export interface OnceResult {
   readonly workspace: string;
@@ -17,7 +17,7 @@ export interface OnceResult {
  *
  * @param patience how long it waits at most for that, milliseconds
  */
-export async function pollOnce(partition: Partition, clock: Clock, patience: number): Promise<OnceResult> {
+export async function pollOnce(partition: OpenWorkspace, clock: Clock, patience: number): Promise<OnceResult> {
   const over = new AbortController();
   const cancel = clock.after(patience, () => over.abort());
   await partition.polls.pollNow();

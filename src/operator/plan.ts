@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { WorkspaceConfig } from '../config/schema.ts';
-import type { Partition } from '../daemon/partition.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import {
@@ -18,6 +17,7 @@ import { countWaiting, hurry, waitingByLane } from '../store/outbox-rows.ts';
 import type { Action } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { isStuck } from './drain.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
 
 /** What would be written, and how long that takes. */
 export interface ShownPlan {
@@ -43,7 +43,7 @@ export function digestOfConfig({ file: _file, ...config }: WorkspaceConfig): str
  * The waiting changes come from reads with the configuration of that time: what another one would write is unknown before it is
  * in use. Throws `usage`.
  */
-async function refuseOther({ store, rules, config }: Partition, wanted: string): Promise<void> {
+async function refuseOther({ store, rules, config }: OpenWorkspace, wanted: string): Promise<void> {
   const lookedBy = await rulesLookedBy(store.query);
   if (wanted === digestOfConfig(config) && (lookedBy === undefined || lookedBy === rules.digest)) return;
   throw new SyncError('usage', 'the daemon does not use this configuration, so nobody knows what it would write', {
@@ -55,7 +55,7 @@ async function refuseOther({ store, rules, config }: Partition, wanted: string):
  * @param config what `digestOfConfig` says of the configuration that the plan is wanted for; absent: the one in use
  */
 export async function showPlan(
-  partition: Partition,
+  partition: OpenWorkspace,
   { limit, config }: { readonly limit: number; readonly config?: string },
 ): Promise<ShownPlan> {
   const { store, throttle } = partition;
@@ -101,7 +101,7 @@ export type AppliedPlan =
  * Releases the changes of the shown plan. In a running daemon the outbox goes on meanwhile: what it has sent itself, and
  * what came after the plan was shown, is no difference, and gets no part in this.
  */
-export async function applyPlan(partition: Partition, id: string, isAlone: boolean): Promise<AppliedPlan> {
+export async function applyPlan(partition: OpenWorkspace, id: string, isAlone: boolean): Promise<AppliedPlan> {
   const applied = await partition.store.commit(async (transaction): Promise<AppliedPlan> => {
     const shown = JSON.parse((await readMeta(transaction, SHOWN)) ?? '{}') as Partial<PlanDigest>;
     if (shown.id !== id || shown.writes === undefined) return { outcome: 'unknown' };
@@ -124,7 +124,7 @@ export async function applyPlan(partition: Partition, id: string, isAlone: boole
 const LOOK_EVERY = 50;
 
 /** Where no daemon runs: sends the plan and nothing else, as far as the quota allows. No reads, no polls, no reconcile. */
-export async function sendPlan(partition: Partition, id: string, clock: Clock): Promise<AppliedPlan> {
+export async function sendPlan(partition: OpenWorkspace, id: string, clock: Clock): Promise<AppliedPlan> {
   const applied = await applyPlan(partition, id, true);
   if (applied.outcome !== 'applied') return applied;
   partition.startWrites();

@@ -1,10 +1,10 @@
-import type { Partition } from '../daemon/partition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type HeldClass, heldChanges, releaseHeld } from '../store/held-changes.ts';
 import { quarantined, retryQuarantined } from '../store/inbox.ts';
 import { backfillProgress, endBackfill, startBackfill } from './backfill.ts';
 import { hookStates, installHooks, LONGEST_INSTALL, LONGEST_LOOK } from './hooks.ts';
 import { explainLinks, linkAdded, linkRemoved, linkTarget, linkToRemove } from './links.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
 import { applyPlan, showPlan } from './plan.ts';
 import { describeQuota } from './quota.ts';
 import { rebindNames } from './rebind.ts';
@@ -15,10 +15,10 @@ import { startSweep, sweepProgress } from './sweep.ts';
  * answers itself. Questions and answers are plain JSON.
  */
 const QUESTIONS = {
-  held: ({ store }: Partition, { samples }: { samples: number }) => heldChanges(store.query, samples),
+  held: ({ store }: OpenWorkspace, { samples }: { samples: number }) => heldChanges(store.query, samples),
 
   async release(
-    { store, wakeOutbox }: Partition,
+    { store, wakeOutbox }: OpenWorkspace,
     wish: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] },
   ) {
     const released = await releaseHeld(store, wish);
@@ -26,9 +26,9 @@ const QUESTIONS = {
     return { released };
   },
 
-  quarantine: ({ store }: Partition, { limit }: { limit: number }) => quarantined(store.query, limit),
+  quarantine: ({ store }: OpenWorkspace, { limit }: { limit: number }) => quarantined(store.query, limit),
 
-  async retry({ store, wakeReconcile }: Partition, { ids }: { readonly ids?: readonly number[] }) {
+  async retry({ store, wakeReconcile }: OpenWorkspace, { ids }: { readonly ids?: readonly number[] }) {
     const retried = await retryQuarantined(store, ids ?? 'all');
     wakeReconcile();
     return { retried };
@@ -36,14 +36,14 @@ const QUESTIONS = {
 
   plan: showPlan,
 
-  apply: (partition: Partition, { id }: { id: string }) => applyPlan(partition, id, false),
+  apply: (partition: OpenWorkspace, { id }: { id: string }) => applyPlan(partition, id, false),
 
   backfill: startBackfill,
 
-  'backfill-progress': (partition: Partition, { connection }: { connection: string }, clock: Clock) =>
+  'backfill-progress': (partition: OpenWorkspace, { connection }: { connection: string }, clock: Clock) =>
     backfillProgress(partition, connection, clock).then((progress) => ({ progress })),
 
-  'backfill-stop': (partition: Partition, { connection }: { connection: string }) =>
+  'backfill-stop': (partition: OpenWorkspace, { connection }: { connection: string }) =>
     endBackfill(partition, connection).then((stopped) => ({ stopped })),
 
   hooks: hookStates,
@@ -64,9 +64,9 @@ const QUESTIONS = {
 
   sweep: startSweep,
 
-  'sweep-progress': (partition: Partition, _asked: object, clock: Clock) => sweepProgress(partition, clock),
+  'sweep-progress': (partition: OpenWorkspace, _asked: object, clock: Clock) => sweepProgress(partition, clock),
 
-  quota: (partition: Partition, _asked: object, clock: Clock) => describeQuota(partition, clock),
+  quota: (partition: OpenWorkspace, _asked: object, clock: Clock) => describeQuota(partition, clock),
 };
 
 type Questions = typeof QUESTIONS;
@@ -89,7 +89,12 @@ export function isQuestion(name: string): name is Question {
   return Object.hasOwn(QUESTIONS, name);
 }
 
-export function answerQuestion(name: Question, partition: Partition, asked: unknown, clock: Clock): Promise<unknown> {
+export function answerQuestion(
+  name: Question,
+  partition: OpenWorkspace,
+  asked: unknown,
+  clock: Clock,
+): Promise<unknown> {
   const answer = QUESTIONS[name] as (...given: unknown[]) => Promise<unknown>;
   return answer(partition, asked, clock);
 }

@@ -1,8 +1,8 @@
-import type { Partition } from '../daemon/partition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { LANES, type Lane } from '../model/lane.ts';
 import { waitingByLane } from '../store/outbox-rows.ts';
 import type { Throttle } from '../throttle/throttle.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
 
 /** The quota of one workspace as it is now, and when what waits will have been sent. Times are epoch milliseconds. */
 export interface QuotaReport extends Omit<ReturnType<Throttle['snapshot']>, 'waiting'> {
@@ -13,7 +13,7 @@ export interface QuotaReport extends Omit<ReturnType<Throttle['snapshot']>, 'wai
   readonly forecast: { readonly requests: number; readonly drainedAt: number };
 }
 
-export async function describeQuota({ store, throttle }: Partition, clock: Clock): Promise<QuotaReport> {
+export async function describeQuota({ store, throttle }: OpenWorkspace, clock: Clock): Promise<QuotaReport> {
   const { waiting, ...snapshot } = throttle.snapshot();
   const lanes = Object.fromEntries(LANES.map((lane) => [lane, 0])) as Record<Lane, number>;
   for (const { lane, count } of await waitingByLane(store.query)) lanes[lane] = count;

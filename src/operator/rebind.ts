@@ -1,5 +1,5 @@
-import type { Partition } from '../daemon/partition.ts';
-import { unknownName } from './unknown-name.ts';
+import { connectionNamed } from './named.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
 
 /** Milliseconds that a vendor may take over all names of a connection. */
 const LONGEST = 60_000;
@@ -17,14 +17,10 @@ export interface Rebound {
  * says where it cannot be asked.
  */
 export async function rebindNames(
-  { connections }: Partition,
+  partition: OpenWorkspace,
   { connection: wanted }: { readonly connection: string },
 ): Promise<readonly Rebound[]> {
-  const active = connections.find(({ name }) => name === wanted);
-  if (!active) {
-    const known = connections.map(({ name }) => name);
-    throw unknownName('connection', wanted, known);
-  }
+  const active = connectionNamed(partition, wanted);
   const bound = (await active.names?.rebind(active.connection, AbortSignal.timeout(LONGEST))) ?? [];
   return bound.map(({ entry, id, called }) => ({ name: entry, id, called }));
 }

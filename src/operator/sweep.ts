@@ -1,7 +1,7 @@
-import type { Partition } from '../daemon/partition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { SWEEP } from '../outbox/sweep-jobs.ts';
 import { countListed, openSweep, readSweeps, type SweepReport } from '../store/workspace-sweeps.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
 
 export interface SweepProgress {
   /** The round that runs, else the last one; null where there never was one. */
@@ -16,7 +16,7 @@ export interface SweepProgress {
 
 /** Begins a round, or joins the running one; requests what that one lacks and nobody requests any more. */
 export async function startSweep(
-  { store, timetable }: Partition,
+  { store, timetable }: OpenWorkspace,
   _asked: object,
 ): Promise<{ readonly isNew: boolean }> {
   const running = await openSweep(store.query);
@@ -24,7 +24,7 @@ export async function startSweep(
   return { isNew: running === undefined };
 }
 
-export async function sweepProgress(partition: Partition, clock: Clock): Promise<SweepProgress> {
+export async function sweepProgress(partition: OpenWorkspace, clock: Clock): Promise<SweepProgress> {
   const { running, last } = await readSweeps(partition.store.query);
   const { state } = await partition.status();
   return {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { nextTurn } from '../lib/turn.ts';
 import type { EntityKind } from '../model/change.ts';
+import { writesAfter } from '../store/outbox-rows.ts';
 import type { Action } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { type Prepared, writeOf } from './prepare.ts';
@@ -28,7 +29,7 @@ const AT_ONCE = 500;
 export async function readPlan(query: Scope): Promise<PlannedWrite[]> {
   const plan: PlannedWrite[] = [];
   for (let last: string | undefined = ''; last !== undefined; ) {
-    const rows = await readRows(query, last);
+    const rows = await writesAfter(query, last, AT_ONCE);
     plan.push(...rows.flatMap(planned));
     last = rows.at(AT_ONCE - 1)?.entity;
     await nextTurn();
@@ -41,7 +42,7 @@ export function firstDue(plan: readonly PlannedWrite[], limit: number): PlannedW
   return plan.toSorted((left, right) => left.due - right.due).slice(0, limit);
 }
 
-type PlannedRow = Awaited<ReturnType<typeof readRows>>[number];
+type PlannedRow = Awaited<ReturnType<typeof writesAfter>>[number];
 
 function planned({ state, guard, sent, due, ...held }: PlannedRow): PlannedWrite[] {
   const isHeld = state === 'held';
@@ -49,19 +50,6 @@ function planned({ state, guard, sent, due, ...held }: PlannedRow): PlannedWrite
   const { entity, kind } = held;
   const request = state === 'sending' ? (JSON.parse(sent as string) as Prepared) : writeOf({ kind, sent }, held);
   return request ? [{ entity, kind, action: request.action, body: request.body, held: isHeld, due }] : [];
-}
-
-function readRows(query: Scope, after: string) {
-  return query
-    .selectJoined(['outbox', 'entity'], ['entities', 'entity'])
-    .selectAll('entities')
-    .select(['outbox.state', 'outbox.guard', 'outbox.sent', 'outbox.due'])
-    .where('outbox.entity', '>', after)
-    .where('outbox.kind', '!=', 'read')
-    .where('outbox.state', '!=', 'unknown')
-    .orderBy('outbox.entity')
-    .limit(AT_ONCE)
-    .execute();
 }
 
 /** A plan by what it would write, independent of its order. */

@@ -5,6 +5,7 @@ import { patience } from '../model/lane.ts';
 import { type EntityRow, findEntity, json, saveEntity } from '../store/entities.ts';
 import { wishTaskList } from '../store/list-reads.ts';
 import {
+  changesSent,
   findChange,
   type OutboxRow,
   type OutboxUpdate,
@@ -255,7 +256,7 @@ async function awaitList(query: Scope, prepared: Prepared, error: string, contex
  * harm is sent again; creates wait for the list.
  */
 export async function recover(query: Scope, context: SettleContext): Promise<number> {
-  const rows = await query.selectFrom('outbox').selectAll().where('state', '=', 'sending').execute();
+  const rows = await changesSent(query);
   for (const row of rows) {
     const prepared = JSON.parse(row.sent as string) as Prepared;
     if (settlement(row.kind) === 'list')

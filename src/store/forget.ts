@@ -11,6 +11,12 @@ export async function findWorkspace(query: Sql, name: string): Promise<number | 
   return row?.id;
 }
 
+/** The workspaces that have rows, also those without a configuration. */
+export async function workspacesWithRows(query: Sql): Promise<readonly string[]> {
+  const rows = await query.selectFrom('workspaces').select('name').execute();
+  return rows.map(({ name }) => name);
+}
+
 /** Deletes all rows of a workspace, in small pieces beside the work of others. Killed in between, it is there still. */
 export async function forgetWorkspace({ query, commitRelaxed }: Installation, workspace: number): Promise<number> {
   const rows = await deleteRows(async (piece) => {

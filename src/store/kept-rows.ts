@@ -1,21 +1,8 @@
 import { KEPT, type KeptRow, type KeptTable, type KeyOf, type LookedBy } from './kept-tables.ts';
-import type { AnyRow, Value } from './row-statements.ts';
-import type { RowsSeen } from './rows-seen.ts';
+import type { AnyRow, KeptRows, Value } from './rows-seen.ts';
 import { StoredRows } from './stored-rows.ts';
 import type { Scope } from './workspace-scope.ts';
 import { flush, WrittenRows } from './written-rows.ts';
-
-/**
- * The rows that a batch works with. They are read and written in memory, and reach the database together, so that the number of
- * statements does not grow with the batch. Without a batch each call is a statement of its own.
- */
-export interface KeptRows {
-  of(table: KeptTable): RowsSeen & Pick<WrittenRows, 'save' | 'remove'>;
-  /** Brings what was written to the database. */
-  flush(): Promise<void>;
-  /** Whether this is only to show what will be read. */
-  readonly isAhead?: boolean;
-}
 
 /** The rows whose column is one of these values: any number. */
 export async function rowsWhere<T extends KeptTable>(

@@ -1,4 +1,4 @@
-import type { Updateable } from 'kysely';
+import type { Selectable, Updateable } from 'kysely';
 import { piecesOf } from '../lib/pieces.ts';
 import type { Effect } from '../model/change.ts';
 import { readCounts, sumOf } from './counts.ts';
@@ -49,6 +49,25 @@ export async function findChange(query: Scope, entity: string): Promise<OutboxRo
 /** Those of these entities that differ. */
 export async function findChanges(query: Scope, entities: readonly string[]): Promise<readonly OutboxRow[]> {
   return rowsWhere(query, 'outbox', 'entity', entities);
+}
+
+/** Those that are in flight, or were when the process died. */
+export async function changesSent(query: Scope): Promise<readonly Selectable<Tables['outbox']>[]> {
+  return query.selectFrom('outbox').selectAll().where('state', '=', 'sending').execute();
+}
+
+/** Writes without an unknown outcome, each with its entity: the first of those whose names come after this one. */
+export async function writesAfter(query: Scope, after: string, limit: number) {
+  return query
+    .selectJoined(['outbox', 'entity'], ['entities', 'entity'])
+    .selectAll('entities')
+    .select(['outbox.state', 'outbox.guard', 'outbox.sent', 'outbox.due'])
+    .where('outbox.entity', '>', after)
+    .where('outbox.kind', '!=', 'read')
+    .where('outbox.state', '!=', 'unknown')
+    .orderBy('outbox.entity')
+    .limit(limit)
+    .execute();
 }
 
 /** Whether one of these is to be sent, or was sent with unknown outcome. A held one is not. */

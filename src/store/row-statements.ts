@@ -1,11 +1,8 @@
 import { type CompiledQuery, sql } from 'kysely';
 import { piecesOf } from '../lib/pieces.ts';
 import { KEPT, type KeptTable } from './kept-tables.ts';
+import type { AnyRow, Value } from './rows-seen.ts';
 import type { Scope } from './workspace-scope.ts';
-
-/** A row of any table, and a value of any column. */
-export type AnyRow = Readonly<Record<string, Value>>;
-export type Value = string | number | null;
 
 /**
  * Statements over many rows of one table. They are built for some numbers of rows only, so that few are built, and few prepared

@@ -1,10 +1,25 @@
 import { ALL, KEPT, type KeptTable } from './kept-tables.ts';
-import type { AnyRow, Value } from './row-statements.ts';
+
+/** A row of any table, and a value of any column. */
+export type AnyRow = Readonly<Record<string, Value>>;
+export type Value = string | number | null;
 
 /** Rows of one table, as they are seen from somewhere. */
 export interface RowsSeen {
   /** Those of which the column is one of these values; in the order of the values, each once. */
   where(column: string, values: readonly Value[]): Promise<readonly AnyRow[]>;
+}
+
+/**
+ * The rows that a batch works with. They are read and written in memory, and reach the database together, so that the number of
+ * statements does not grow with the batch. Without a batch each call is a statement of its own.
+ */
+export interface KeptRows {
+  of(table: KeptTable): RowsSeen & { save(row: AnyRow): void; remove(key: AnyRow): void };
+  /** Brings what was written to the database. */
+  flush(): Promise<void>;
+  /** Whether this is only to show what will be read. */
+  readonly isAhead?: boolean;
 }
 
 /** What tells one row of a table from another. */

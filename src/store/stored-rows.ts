@@ -1,7 +1,7 @@
 import { createGatherer } from '../lib/gather.ts';
 import { KEPT, type KeptTable } from './kept-tables.ts';
-import { type AnyRow, readRows, type Value } from './row-statements.ts';
-import { cell, nameOf, type RowsSeen } from './rows-seen.ts';
+import { readRows } from './row-statements.ts';
+import { type AnyRow, cell, nameOf, type RowsSeen, type Value } from './rows-seen.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** The rows as the database holds them, read once, and those that several ask for at once in one statement. */

@@ -11,7 +11,7 @@ import type {
   UpdateQueryBuilder,
   UpdateResult,
 } from 'kysely';
-import type { KeptRows } from './kept-rows.ts';
+import type { KeptRows } from './rows-seen.ts';
 import type { Schema, Tables } from './tables.ts';
 
 /** What runs statements of the whole database: a transaction, or the database itself where a single one is enough. */

@@ -1,6 +1,6 @@
 import { KEPT, type KeptTable } from './kept-tables.ts';
-import { type AnyRow, deleteRows, type Value, writeRows } from './row-statements.ts';
-import { cell, nameOf, type RowsSeen } from './rows-seen.ts';
+import { deleteRows, writeRows } from './row-statements.ts';
+import { type AnyRow, cell, nameOf, type RowsSeen, type Value } from './rows-seen.ts';
 import type { StoredRows } from './stored-rows.ts';
 import type { Scope } from './workspace-scope.ts';
 

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../errors/codes.ts';
-import type { WindowSnapshot } from './limits.ts';
 import type { Share } from './share.ts';
+import type { WindowSnapshot } from './windows.ts';
 
 /**
  * What delays requests besides the windows: the pause after a refusal, a halt that was asked for, and the share.

@@ -3,7 +3,7 @@ import type { Brake } from './brake.ts';
 import { burstCeilingOf, type ConfiguredShare, ceilingOf } from './ceiling.ts';
 import { constraintsOf, lastStart } from './forecast.ts';
 import { type Ceiling, effectiveShare, nextSlotAt, slotsOf } from './share.ts';
-import { leavesRoom, roomAt, usedAt, type Window, windowOf } from './windows.ts';
+import { leavesRoom, roomAt, usedAt, type Window, type WindowSnapshot, windowOf } from './windows.ts';
 
 export interface QuotaOptions {
   /** Requests per `window`; 0 lifts this limit. */
@@ -23,22 +23,8 @@ export interface QuotaOptions {
   readonly concurrency: number;
 }
 
-/** One quota window as it is now. `null` where the limit is lifted. */
-export interface WindowSnapshot {
-  /** Milliseconds. */
-  readonly window: number;
-  readonly cap: number | null;
-  readonly used: number;
-  readonly usedByBackground: number;
-  /** Of these, by backfills. */
-  readonly usedByBackfill: number;
-  /** Requests that the background lanes may have in this window at the present share; and with how many backfills wait. */
-  readonly backgroundLimit: number | null;
-  readonly backfillLimit: number | null;
-}
-
 /** What is known at one moment. Times are monotonic milliseconds. */
-interface Facts {
+export interface Facts {
   readonly book: Pick<Book, 'all' | 'background' | 'backfill' | 'latest' | 'since'>;
   readonly brake: Brake;
   readonly now: number;
@@ -138,25 +124,12 @@ export function createLimits(quota: QuotaOptions): Limits {
   /** Live lanes must find what they need for as long as this slot is taken. */
   const besideLive = (facts: Facts) => {
     const { book, now } = facts;
-    const need = { rate: liveRate(facts), spare: backgroundSlots(long, facts) - backfillSlots(long, facts) };
+    const need = { rate: liveRate(facts, long.hold), spare: backgroundSlots(long, facts) - backfillSlots(long, facts) };
     const isRoom = leavesRoom(
       { use: book.background, slots: backgroundSlots(long, facts), hold: long.hold, now },
       need,
     );
     return long.cap === 0 || isRoom ? Number.NEGATIVE_INFINITY : now + LOOK_AGAIN;
-  };
-  /** When a backfill may go beside live lanes if nothing more comes: their rate falls then. */
-  const firstBesideLive = (facts: Facts, from: number) => {
-    for (let now = from; now < from + long.hold; now += LOOK_AGAIN) {
-      if (besideLive({ ...facts, now }) === Number.NEGATIVE_INFINITY) return now;
-    }
-    return from + long.hold;
-  };
-  /** What live lanes may well need, by what they needed lately: so many come by chance once in forty times. Per millisecond. */
-  const liveRate = ({ book, now }: Facts) => {
-    const live = usedAt(book.background, long.hold, now) - usedAt(book.backfill, long.hold, now);
-    const observed = Math.min(long.hold, Math.max(LEAST_OBSERVED, now - book.since));
-    return (live + 2 * Math.sqrt(live) + 3) / observed;
   };
   const roomForBackfill = (facts: Facts) =>
     Math.max(roomForAll(facts), roomInShare(facts, backfillSlots), evenly(facts), besideLive(facts));
@@ -213,7 +186,10 @@ export function createLimits(quota: QuotaOptions): Limits {
         );
       const live = last(backgroundSlots, requests - backfills);
       if (backfills === 0) return live;
-      const first = Math.max(evenly(facts), firstBesideLive(facts, from));
+      const first = Math.max(
+        evenly(facts),
+        firstFree(from, long.hold, (now) => besideLive({ ...facts, now }) === Number.NEGATIVE_INFINITY),
+      );
       return Math.max(live, last(backfillSlots, requests), first + (backfills - 1) * pace(facts));
     },
     isIdle: ({ book, now }) => windows.every(({ hold }) => usedAt(book.all, hold, now) === 0),
@@ -222,6 +198,19 @@ export function createLimits(quota: QuotaOptions): Limits {
       burst: describe(burst, quota.burstWindow, facts),
     }),
   };
+}
+
+/** The first moment at which it is free, looked for within one window: if nothing more comes, the rate of live lanes falls. */
+function firstFree(from: number, hold: number, isFree: (at: number) => boolean): number {
+  for (let at = from; at < from + hold; at += LOOK_AGAIN) if (isFree(at)) return at;
+  return from + hold;
+}
+
+/** What live lanes may well need, by what they needed lately: so many come by chance once in forty times. Per millisecond. */
+function liveRate({ book, now }: Facts, hold: number): number {
+  const live = usedAt(book.background, hold, now) - usedAt(book.backfill, hold, now);
+  const observed = Math.min(hold, Math.max(LEAST_OBSERVED, now - book.since));
+  return (live + 2 * Math.sqrt(live) + 3) / observed;
 }
 
 function latest(times: readonly number[]): number {

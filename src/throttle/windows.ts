@@ -19,6 +19,20 @@ export interface Use {
   readonly completed: number[];
 }
 
+/** One quota window as it is now. `null` where the limit is lifted. */
+export interface WindowSnapshot {
+  /** Milliseconds. */
+  readonly window: number;
+  readonly cap: number | null;
+  readonly used: number;
+  readonly usedByBackground: number;
+  /** Of these, by backfills. */
+  readonly usedByBackfill: number;
+  /** Requests that the background lanes may have in this window at the present share; and with how many backfills wait. */
+  readonly backgroundLimit: number | null;
+  readonly backfillLimit: number | null;
+}
+
 /** Two clocks may run apart by this much: the usual tolerance of a quartz. */
 const CLOCK_RATE = 500e-6;
 /** The server may round its times to whole milliseconds. */

@@ -5,7 +5,7 @@ import type { ServerRequest } from '../http/server.ts';
 import type { Asked, Question } from '../operator/questions.ts';
 import { HELD_CLASSES } from '../store/held-changes.ts';
 import { ROUTES, type RouteName } from '../workspace/contract.ts';
-import type { ApiRequest } from '../workspace/typed-client.ts';
+import type { ApiRequest } from '../workspace/exchange.ts';
 
 /** The body of a question to the daemon. Throws `body_invalid`, which names every place that is wrong. */
 export function bodyOf<Body>({ body }: Pick<ServerRequest, 'body'>, schema: z.ZodType<Body>): Body {

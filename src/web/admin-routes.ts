@@ -1,5 +1,3 @@
-import type { Partition } from '../daemon/partition.ts';
-import type { Workspaces } from '../daemon/workspaces.ts';
 import type { ErrorCode } from '../errors/codes.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
@@ -8,9 +6,10 @@ import { reaches } from '../model/access.ts';
 import { checkAll } from '../operator/check.ts';
 import { forget } from '../operator/data.ts';
 import { pollOnce } from '../operator/once.ts';
+import type { OpenWorkspace, OpenWorkspaces } from '../operator/open-workspace.ts';
 import { answerQuestion, isQuestion } from '../operator/questions.ts';
 import type { Installation } from '../store/installation.ts';
-import type { ApiRequest, ApiResponse } from '../workspace/typed-client.ts';
+import type { ApiRequest, ApiResponse } from '../workspace/exchange.ts';
 import { callerOf } from './access-control.ts';
 import {
   apiRequest,
@@ -51,7 +50,7 @@ export function adminRoutes(server: Server, options: AdminOptions): void {
 }
 
 interface AdminOptions {
-  readonly workspaces: Workspaces;
+  readonly workspaces: OpenWorkspaces;
   readonly installation: Installation;
   readonly sessions: Sessions;
   readonly clock: Clock;
@@ -155,7 +154,7 @@ function patienceOf({ query }: ServerRequest): number {
   return typeof patience === 'string' && /^\d{1,9}$/.test(patience) ? Number(patience) : 0;
 }
 
-async function forward({ send }: Partition, request: ApiRequest, patience: number): Promise<Forwarded> {
+async function forward({ send }: OpenWorkspace, request: ApiRequest, patience: number): Promise<Forwarded> {
   try {
     const { body, ...answer } = await send(request, { lane: 'interactive', patience });
     return { answer: { ...answer, body: body.toString('base64') } };

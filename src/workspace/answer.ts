@@ -2,7 +2,7 @@ import type { ErrorCode } from '../errors/codes.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { parseJson } from '../http/parse-json.ts';
 import { errorObject, type Route } from './contract.ts';
-import type { ApiRequest, ApiResponse } from './typed-client.ts';
+import type { ApiRequest, ApiResponse } from './exchange.ts';
 
 const SECOND = 1_000;
 /** A hint outside these bounds is taken as the nearer one: a server cannot stop us for longer than its long window. */

@@ -1,7 +1,7 @@
 import type { HttpClient } from '../http/http-client.ts';
 import { withoutEnd } from '../lib/text.ts';
 import { API_VERSION, type ApiOverrides, VERSION_HEADER } from './contract.ts';
-import type { ApiRequest, Send } from './typed-client.ts';
+import type { ApiRequest, Send } from './exchange.ts';
 
 /** The part of a context that reaches the wire; the rest is the sender's own. */
 export interface Cancellable {

@@ -66,7 +66,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     await quietly(() => retryRefused(store.query));
     while (!signal.aborted) {
       const pause = await quietly(() => look(signal));
-      await waitFor(pause ?? FIRST_PAUSE, signal);
+      await waitFor(clock, pause ?? FIRST_PAUSE, bell, signal);
     }
   }
 
@@ -95,29 +95,13 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
   async function write(notice: NoticeRow, workspace: string, signal: AbortSignal): Promise<void> {
     const { item_key: item, kind, connection, wanted } = notice;
     try {
-      const standing = await send(notice, workspace, signal);
+      const standing = await send(deps, notice, workspace, signal);
       await store.commit((transaction) => settleNotice(transaction, notice, wanted, standing));
       logger.info({ item, kind, connection }, 'written to the vendor');
     } catch (thrown) {
       if (signal.aborted) return;
       await postpone(notice, asSyncError(thrown));
     }
-  }
-
-  async function send(notice: NoticeRow, workspace: string, signal: AbortSignal): Promise<StandingComment | undefined> {
-    const { item_key: key, kind, wanted, done, attempts } = notice;
-    // Nothing was ever written, and nothing is desired. A failed write may have been carried out.
-    if (wanted === null && done === null && attempts === 0) return undefined;
-    const row = await findItem(store.query, key);
-    const target = deps.connections.find(({ name }) => name === notice.connection);
-    if (!row || !target || row.gone === 1) return undefined;
-    const reference = target.reference(readFields(row).item);
-    if (kind === 'close') {
-      await target.connection.close?.(reference, signal);
-      return undefined;
-    }
-    const comment = { marker: `<!-- worksync:${workspace}:tasks -->`, text: wanted ?? NOTHING_LINKED };
-    return target.connection.comment?.(reference, comment, signal);
   }
 
   async function postpone(notice: NoticeRow, error: SyncError): Promise<void> {
@@ -128,15 +112,6 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     const text = `${error.code}: ${error.message}`.slice(0, 500);
     logger.warn({ item, kind, connection, error, attempts, outcome: state }, 'could not be written to the vendor');
     await updateNotice(store.query, notice, { state, attempts, error: text, not_before: clock.now() + pause });
-  }
-
-  async function waitFor(ms: number, signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
-    if (ms === Number.POSITIVE_INFINITY) return bell.next();
-    const woken = new AbortController();
-    const timer = sleep(clock, ms, AbortSignal.any([signal, woken.signal]));
-    await Promise.race([timer, bell.next()]);
-    woken.abort();
   }
 
   async function readTasks(): Promise<void> {
@@ -161,4 +136,36 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
       running = undefined;
     },
   };
+}
+
+/** One comment or one closing. @returns what stands there now, where it is a comment */
+async function send(
+  deps: Pick<WriteBackDeps, 'store' | 'connections'>,
+  notice: NoticeRow,
+  workspace: string,
+  signal: AbortSignal,
+): Promise<StandingComment | undefined> {
+  const { item_key: key, kind, wanted, done, attempts } = notice;
+  // Nothing was ever written, and nothing is desired. A failed write may have been carried out.
+  if (wanted === null && done === null && attempts === 0) return undefined;
+  const row = await findItem(deps.store.query, key);
+  const target = deps.connections.find(({ name }) => name === notice.connection);
+  if (!row || !target || row.gone === 1) return undefined;
+  const reference = target.reference(readFields(row).item);
+  if (kind === 'close') {
+    await target.connection.close?.(reference, signal);
+    return undefined;
+  }
+  const comment = { marker: `<!-- worksync:${workspace}:tasks -->`, text: wanted ?? NOTHING_LINKED };
+  return target.connection.comment?.(reference, comment, signal);
+}
+
+/** Until the time has passed, or the bell is rung. */
+async function waitFor(clock: Clock, ms: number, bell: Bell, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  if (ms === Number.POSITIVE_INFINITY) return bell.next();
+  const woken = new AbortController();
+  const timer = sleep(clock, ms, AbortSignal.any([signal, woken.signal]));
+  await Promise.race([timer, bell.next()]);
+  woken.abort();
 }

@@ -54,7 +54,19 @@ describe('npm run new:connector', () => {
   it('whose contracts and laws hold', async () => {
     await inCopy(
       tool('vitest'),
-      ...['run', '--config', 'test/vitest.config.ts', '--reporter', 'json', '--outputFile', 'report.json'],
+      ...[
+        'run',
+        '--config',
+        'test/vitest.config.ts',
+        '--project',
+        'fast',
+        '--project',
+        'whole',
+        '--reporter',
+        'json',
+        '--outputFile',
+        'report.json',
+      ],
       ...['test/contracts/connectors.test.ts', 'test/contracts/vendor-requests.test.ts'],
       ...['test/laws/provider-order.test.ts', 'test/laws/scope-names.test.ts'],
       ...['test/project/connectors-repeated-runs.test.ts', 'test/unit/config/generated-files.test.ts'],

@@ -28,8 +28,19 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'write-back': [...PURE, 'store', 'connectors/connector.ts'],
   learn: [...PURE, 'http', 'store', 'workspace'],
   gateway: [...PURE, 'http', 'store', 'workspace', 'learn'],
-  operator: ['*'],
-  web: ['*'],
+  operator: [
+    ...PURE,
+    'config',
+    'store',
+    'throttle',
+    'workspace',
+    'connectors/connector.ts',
+    'intake',
+    'reconcile',
+    'outbox',
+    'gateway',
+  ],
+  web: [...PURE, 'http', 'store', 'workspace', 'operator'],
   'workspace-service': [...PURE, 'http', 'workspace/contract.ts', 'connectors/connector.ts'],
 };
 
@@ -40,7 +51,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   'secure-json-parse': ['http'],
   'better-sqlite3': ['lib/sqlite.ts'],
   'lz4-napi': ['store/bodies.ts'],
-  kysely: ['lib/sqlite.ts', 'store', 'throttle', 'workspace-service'],
+  kysely: ['lib/sqlite.ts', 'store', 'workspace-service'],
   'p-queue': ['throttle'],
   pino: ['observe'],
   'prom-client': ['observe'],
@@ -136,7 +147,47 @@ function baseOf(path: string): string {
   return path.split('/').at(-1) as string;
 }
 
+/** Files that import each other, directly or by others, types included: each list is one knot (Tarjan). */
+function circlesOf(files: readonly SourceFile[]): string[][] {
+  const targets = new Map(
+    files.map((file) => [
+      file.path,
+      file.imports.filter((specifier) => specifier.startsWith('.')).map((specifier) => targetOf(file, specifier)),
+    ]),
+  );
+  const order = new Map<string, number>();
+  const lowest = new Map<string, number>();
+  const open: string[] = [];
+  const circles: string[][] = [];
+  const visit = (path: string): number => {
+    const number = order.size;
+    order.set(path, number);
+    lowest.set(path, number);
+    open.push(path);
+    for (const target of targets.get(path) ?? []) {
+      if (!targets.has(target)) continue;
+      const reached = order.has(target) ? (open.includes(target) ? (order.get(target) ?? 0) : number) : visit(target);
+      lowest.set(path, Math.min(lowest.get(path) ?? number, reached));
+    }
+    const low = lowest.get(path) ?? number;
+    if (low === number) {
+      const knot = open.splice(open.indexOf(path));
+      if (knot.length > 1 || targets.get(path)?.includes(path)) circles.push(knot);
+    }
+    return low;
+  };
+  for (const path of targets.keys()) if (!order.has(path)) visit(path);
+  return circles;
+}
+
 describe('architecture', () => {
+  it('has no circle of imports, types included', () => {
+    const file = (path: string, ...imports: string[]): SourceFile => ({ path, text: '', imports });
+    const knot = [file('a.ts', './b.ts'), file('b.ts', './c.ts', './d.ts'), file('c.ts', './a.ts'), file('d.ts')];
+    expect(circlesOf(knot)).toEqual([['a.ts', 'b.ts', 'c.ts']]);
+    expect(circlesOf(FILES)).toEqual([]);
+  });
+
   it('gives each file name one meaning', () => {
     // A vendor's folder has the files that every vendor's has, and the kit what those of one name share.
     const vendors = FILES.filter(({ path }) => path.startsWith('connectors/') && vendorFolder(path) !== KIT);
@@ -181,6 +232,16 @@ describe('architecture', () => {
         .filter((name) => !isOwner(file.path, PACKAGE_OWNERS[name] ?? []))
         .map((name) => `${file.path} imports ${name}`),
     );
+    expect(wrong).toEqual([]);
+  });
+
+  it('asks the database in store/ only, apart from the reference service, which has its own', () => {
+    const queries =
+      /\.(selectFrom|selectJoined|selectOver|selectNoFrom|insertInto|replaceInto|updateTable|deleteFrom|mergeInto|executeQuery)\(|\bsql(<[^>`]*>)?`/;
+    const rooms = ['store', 'workspace-service'];
+    const wrong = FILES.filter(({ path }) => !rooms.includes(folderOf(path)) && path !== 'lib/sqlite.ts')
+      .filter(({ text }) => queries.test(withoutComments(text)))
+      .map(({ path }) => path);
     expect(wrong).toEqual([]);
   });
 

@@ -16,7 +16,7 @@ function documented(): Record<string, string[]> {
 function enforced(): Record<string, string[]> {
   const text = readFileSync(join(TOP, 'test/project/architecture.test.ts'), 'utf8');
   const object = /MAY_IMPORT[^=]*= \{\n(.*?)\n\};/s.exec(text)?.[1] ?? '';
-  const rows = [...object.matchAll(/^ {2}'?([\w./-]+)'?: (.*),$/gm)];
+  const rows = [...object.matchAll(/^ {2}'?([\w./-]+)'?: (\[[^\]]*\]|\w+),$/gm)];
   return Object.fromEntries(
     rows.map(([, folder, value = '']) => [folder, wordsOf(value.replace(/\.{3}|[[\]']/g, ''))]),
   );

@@ -1,7 +1,6 @@
 import { SealError } from '../../lib/secret-box.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { Service } from '../http/call.ts';
-import { newId, timeNow } from '../http/call.ts';
 import {
   insertKey,
   insertToken,
@@ -12,6 +11,7 @@ import {
   revokeToken,
 } from '../keys/credentials.ts';
 import { type NewProviderToken, storeProviderToken } from '../keys/provider-tokens.ts';
+import { newId, timeNow } from '../storage/new-row.ts';
 import type { Role } from '../storage/service-tables.ts';
 import type { Write } from '../storage/transactions.ts';
 

@@ -1,6 +1,7 @@
 import type { Selectable } from 'kysely';
-import { type Call, type Handlers, newId, type Service, timeNow } from '../http/call.ts';
+import type { Call, Handlers, Service } from '../http/call.ts';
 import { cutPage, pageOf } from '../http/paging.ts';
+import { newId, timeNow } from '../storage/new-row.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 import { findSession } from './agent-session-rows.ts';
 import { findOwnAgent } from './agents.ts';

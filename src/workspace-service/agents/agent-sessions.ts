@@ -1,7 +1,8 @@
 import type { Caller } from '../access/caller-rights.ts';
 import { invalid } from '../http/api-error.ts';
-import { type Call, type Handlers, newId, type Service, timeNow } from '../http/call.ts';
+import type { Call, Handlers, Service } from '../http/call.ts';
 import { cutPage, pageOf } from '../http/paging.ts';
+import { newId, timeNow } from '../storage/new-row.ts';
 import type { Write } from '../storage/transactions.ts';
 import { findSession, invalidTransition, moveSession, type SessionRow } from './agent-session-rows.ts';
 import { isHeld, type SessionState, TRANSITIONS } from './agent-session-states.ts';

@@ -1,8 +1,9 @@
 import type { Selectable } from 'kysely';
 import { type Caller, requireOwn } from '../access/caller-rights.ts';
 import { notFound } from '../http/api-error.ts';
-import { type Call, type Handlers, newId, type Query, type Service, timeNow } from '../http/call.ts';
+import type { Call, Handlers, Query, Service } from '../http/call.ts';
 import { cutPage, pageOf } from '../http/paging.ts';
+import { newId, timeNow } from '../storage/new-row.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 import { renewClaims, settleLeases } from './claim-leases.ts';
 

@@ -1,5 +1,6 @@
 import { ApiError, invalid, notFound } from '../http/api-error.ts';
-import { type Call, type Handlers, newId, type Service } from '../http/call.ts';
+import type { Call, Handlers, Service } from '../http/call.ts';
+import { newId } from '../storage/new-row.ts';
 import type { Write } from '../storage/transactions.ts';
 import { findSession, invalidTransition, moveSession } from './agent-session-rows.ts';
 import { CLAIM_EVENTS, type ClaimEvent } from './agent-session-states.ts';

@@ -1,6 +1,7 @@
 import type { CheckedBody, Routes } from '../../workspace/contract.ts';
 import { notFound } from '../http/api-error.ts';
-import { type Call, type Handlers, type Service, timeNow } from '../http/call.ts';
+import type { Call, Handlers, Service } from '../http/call.ts';
+import { timeNow } from '../storage/new-row.ts';
 import { findTask } from '../tasks/tasks.ts';
 import {
   documentOf,

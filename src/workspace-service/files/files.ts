@@ -1,7 +1,8 @@
 import type { Selectable } from 'kysely';
 import { BASE_PATH, LIMITS } from '../../workspace/contract.ts';
 import { ApiError } from '../http/api-error.ts';
-import { type Call, type Handlers, newId, type Service, timeNow } from '../http/call.ts';
+import type { Call, Handlers, Service } from '../http/call.ts';
+import { newId, timeNow } from '../storage/new-row.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 import type { Write } from '../storage/transactions.ts';
 import { signGrant } from './upload-signature.ts';

@@ -51,13 +51,3 @@ export interface Answer<Body> {
 /** Answers one route; refuses with `ApiError`. */
 type Handler<Name extends RouteName> = (call: Call<Name>) => Promise<Answer<Written<Routes[Name]>>>;
 export type Handlers<Name extends RouteName> = { readonly [One in Name]: Handler<One> };
-
-/** The wall clock as rows hold it. */
-export function timeNow(clock: Clock): string {
-  return new Date(clock.now()).toISOString();
-}
-
-/** `tsk_…`: 96 random bits that may stand in a path. */
-export function newId(random: Random, prefix: string): string {
-  return `${prefix}_${random.bytes(12).toString('base64url')}`;
-}

@@ -3,7 +3,7 @@ import type { Random } from '../../lib/random.ts';
 import { LIMITS } from '../../workspace/contract.ts';
 import { secretHash } from '../access/caller-rights.ts';
 import { ApiError } from '../http/api-error.ts';
-import { newId, timeNow } from '../http/call.ts';
+import { newId, timeNow } from '../storage/new-row.ts';
 import type { Role } from '../storage/service-tables.ts';
 import type { Write } from '../storage/transactions.ts';
 

@@ -1,8 +1,9 @@
 import type { Selectable } from 'kysely';
 import type { CheckedBody, CheckedQuery, Routes } from '../../workspace/contract.ts';
 import { invalid, notFound } from '../http/api-error.ts';
-import { type Call, type Handlers, newId, type Service, timeNow } from '../http/call.ts';
+import type { Call, Handlers, Service } from '../http/call.ts';
 import { cutPage, pageOf } from '../http/paging.ts';
+import { newId, timeNow } from '../storage/new-row.ts';
 import { type Prepared, prepared } from '../storage/prepared.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 import { readStrings, writeStrings } from '../storage/string-lists.ts';

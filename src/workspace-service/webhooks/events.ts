@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Random } from '../../lib/random.ts';
 import type { WebhookEventType } from '../../workspace/contract.ts';
 import type { Caller } from '../access/caller-rights.ts';
-import { newId, timeNow } from '../http/call.ts';
+import { newId, timeNow } from '../storage/new-row.ts';
 import { readStrings } from '../storage/string-lists.ts';
 import type { Write } from '../storage/transactions.ts';
 

@@ -1,7 +1,8 @@
 import type { Selectable } from 'kysely';
 import { LIMITS } from '../../workspace/contract.ts';
 import { ApiError, notFound } from '../http/api-error.ts';
-import { type Call, type Handlers, newId, type Service, timeNow } from '../http/call.ts';
+import type { Call, Handlers, Service } from '../http/call.ts';
+import { newId, timeNow } from '../storage/new-row.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 import { readStrings, writeStrings } from '../storage/string-lists.ts';
 import type { Write } from '../storage/transactions.ts';

@@ -17,12 +17,8 @@ import { writeMeta } from '../../../src/store/meta.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import type { QuotaOptions } from '../../../src/throttle/limits.ts';
 import { createThrottle, type Throttle } from '../../../src/throttle/throttle.ts';
-import {
-  type ApiRequest,
-  type ApiResponse,
-  createWorkspaceClient,
-  type Send,
-} from '../../../src/workspace/typed-client.ts';
+import type { ApiRequest, ApiResponse, Send } from '../../../src/workspace/exchange.ts';
+import { createWorkspaceClient } from '../../../src/workspace/typed-client.ts';
 import { createChance } from './references/chance.ts';
 import type { Line } from './references/trace.ts';
 import type { Server } from './server.ts';

@@ -183,8 +183,8 @@ describe('a log line', () => {
     expect(known).toMatchObject({ code: 'unreachable', verdict: 'retry', message: 'GET x', hint: expect.any(String) });
     expect(known.stack).toBeUndefined();
     expect(known.cause.errors[0]).toMatchObject({ message: 'connect' });
-    expect(ours.stack).toContain('observe-logger.test.ts');
-    expect(ours.cause.stack).toContain('observe-logger.test.ts');
+    expect(ours.stack).toContain('pino-logger.test.ts');
+    expect(ours.cause.stack).toContain('pino-logger.test.ts');
   });
 
   it('ends a chain of causes that loops', () => {

@@ -5,7 +5,8 @@ import type { Lane } from '../../../src/model/lane.ts';
 import { readLedger } from '../../../src/store/ledger.ts';
 import { readMeta } from '../../../src/store/meta.ts';
 import type { QuotaOptions } from '../../../src/throttle/limits.ts';
-import { createThrottle, type Slot, type Throttle } from '../../../src/throttle/throttle.ts';
+import type { Slot } from '../../../src/throttle/slot.ts';
+import { createThrottle, type Throttle } from '../../../src/throttle/throttle.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
 

@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { SyncError } from '../../../src/errors/sync-error.ts';
 import { type ApiOverrides, apiOverrides } from '../../../src/workspace/contract.ts';
+import type { ApiRequest, ApiResponse } from '../../../src/workspace/exchange.ts';
 import { type ReadLarge, readLargeAnswer } from '../../../src/workspace/large-answers.ts';
-import { type ApiRequest, type ApiResponse, createWorkspaceClient } from '../../../src/workspace/typed-client.ts';
+import { createWorkspaceClient } from '../../../src/workspace/typed-client.ts';
 
 const TASK = { taskId: 'tsk_1', key: 'BUG-1', title: 'T', status: 'open' };
 

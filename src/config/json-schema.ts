@@ -1,0 +1,3 @@
+import type { z } from 'zod';
+
+export type JsonSchema = z.core.JSONSchema.JSONSchema;

@@ -1,0 +1,145 @@
+import type { BrokenConfig } from '../config/load.ts';
+import type { WorkspaceConfig } from '../config/schema.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import type { Holder, Lease } from '../lease/holder.ts';
+import { createBell } from '../lib/bell.ts';
+import { throwAll } from '../lib/failures.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Embedded } from './embedded.ts';
+import type { Partition } from './partition.ts';
+import type { PartitionBells } from './partition-parts.ts';
+
+export interface Opened {
+  readonly partition: Partition;
+  readonly service?: Embedded;
+}
+
+export interface HeldWorkspacesDeps {
+  /** Opens one. Throws what keeps it from being opened; nothing of it is open then. */
+  open(config: WorkspaceConfig, bells: PartitionBells, lease: Lease): Promise<Opened>;
+  /** Opens only workspaces that it owns, and closes those that it no longer owns. */
+  readonly holder: Holder;
+  readonly logger: Logger;
+}
+
+export interface Held extends Opened {
+  /** Of the workspace, not of one opening: what a closed partition still stores wakes the one after it. */
+  readonly bells: PartitionBells;
+  readonly lease: Lease;
+}
+
+/** The workspaces that this process holds, what became of the others, and how one opens, changes and closes. */
+export interface HeldWorkspaces {
+  readonly held: ReadonlyMap<string, Held>;
+  readonly broken: Map<string, SyncError>;
+  readonly rejected: Map<string, SyncError>;
+  open(config: WorkspaceConfig, bells?: PartitionBells): Promise<void>;
+  close(one: Held): Promise<void>;
+  closeAll(): Promise<void>;
+  /** A configuration that cannot be opened leaves the previous one in use. */
+  change(before: Held, config: WorkspaceConfig): Promise<void>;
+  /** It is not open any more, and why. */
+  lose(name: string, error: SyncError): void;
+  /** Those that run go on by the last good configuration. @returns their names */
+  rejectWrong(wrong: readonly BrokenConfig[]): readonly string[];
+  /** A file that cannot be read does not tell the name that it gave. */
+  runs(file: Pick<BrokenConfig, 'name' | 'file'>): boolean;
+  /** Starts those that are open, and each that opens from now on. */
+  start(): void;
+  /** Called for each that is open, and each that opens from now on. */
+  onOpen(call: (partition: Partition) => void): void;
+}
+
+export function createHeldWorkspaces({ open, holder, logger }: HeldWorkspacesDeps): HeldWorkspaces {
+  const held = new Map<string, Held>();
+  const broken = new Map<string, SyncError>();
+  const rejected = new Map<string, SyncError>();
+  const calls: ((partition: Partition) => void)[] = [];
+  let isStarted = false;
+
+  async function openOne(config: WorkspaceConfig, bells = newBells()): Promise<void> {
+    const { name } = config;
+    const lease = holder.leaseOf(name);
+    if (!lease) throw elsewhere(name);
+    const opened = await open(config, bells, lease);
+    held.set(name, { ...opened, bells, lease });
+    broken.delete(name);
+    for (const call of calls) call(opened.partition);
+    if (isStarted) opened.partition.start();
+  }
+
+  async function close({ partition, service }: Held): Promise<void> {
+    await partition.stop();
+    await service?.close();
+  }
+
+  function lose(name: string, error: SyncError): void {
+    held.delete(name);
+    rejected.delete(name);
+    const isNews = broken.get(name)?.code !== error.code;
+    broken.set(name, error);
+    if (error.code !== 'held_elsewhere') logger.error({ workspace: name, error }, 'a workspace is not open');
+    else if (isNews) logger.info({ workspace: name }, 'another process owns this workspace');
+  }
+
+  /** A configuration that cannot be opened leaves the previous one in use. */
+  async function change(before: Held, config: WorkspaceConfig): Promise<void> {
+    const { name } = config;
+    // Its webhooks are still stored while it is closed: the one after it reads them.
+    await close(before);
+    try {
+      await openOne(config, before.bells);
+      rejected.delete(name);
+    } catch (error) {
+      await openOne(before.partition.config, before.bells);
+      reject(name, asSyncError(error));
+    }
+  }
+
+  function reject(name: string, error: SyncError): void {
+    if (rejected.get(name)?.message !== error.message)
+      logger.error({ workspace: name, error }, 'a changed configuration was rejected: the last good one stays in use');
+    rejected.set(name, error);
+  }
+
+  function rejectWrong(wrong: readonly BrokenConfig[]): readonly string[] {
+    const names: string[] = [];
+    for (const { partition } of held.values()) {
+      const { name, config } = partition;
+      const reason = wrong.find((each) => each.name === name || each.file === config.file);
+      if (!reason) continue;
+      names.push(name);
+      reject(name, reason.error);
+    }
+    return names;
+  }
+
+  function runs({ name, file }: Pick<BrokenConfig, 'name' | 'file'>): boolean {
+    return held.has(name) || [...held.values()].some(({ partition: { config } }) => config.file === file);
+  }
+
+  return {
+    ...{ held, broken, rejected, open: openOne, close, change, lose, rejectWrong, runs },
+    async closeAll() {
+      const results = await Promise.allSettled([...held.values()].map(close));
+      held.clear();
+      throwAll(results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : [])));
+    },
+    start() {
+      isStarted = true;
+      for (const { partition } of held.values()) partition.start();
+    },
+    onOpen(call) {
+      calls.push(call);
+      for (const { partition } of held.values()) call(partition);
+    },
+  };
+}
+
+function newBells(): PartitionBells {
+  return { inbox: createBell(), outbox: createBell() };
+}
+
+function elsewhere(name: string): SyncError {
+  return new SyncError('held_elsewhere', `another process works on ${name}`);
+}

@@ -1,0 +1,125 @@
+import type { WorkspaceConfig } from '../config/schema.ts';
+import type { SyncError } from '../errors/sync-error.ts';
+import type { Job, Timetable } from '../lib/scheduler.ts';
+import type { Stage } from '../lib/stage.ts';
+import { phaseOf } from '../lib/stagger.ts';
+import { createOutbox, type Outbox } from '../outbox/outbox.ts';
+import type { Client } from '../outbox/send-context.ts';
+import { sweepJobs as sweepWorkspaceJobs } from '../outbox/sweep-jobs.ts';
+import type { Sources } from '../reconcile/context.ts';
+import type { Rules } from '../reconcile/item-rules.ts';
+import { createReconcile, type Reconcile } from '../reconcile/reconcile.ts';
+import type { Store } from '../store/database.ts';
+import { jobRuns } from '../store/job-runs.ts';
+import { readMeta, switchTriage, WORKSPACE_ID } from '../store/meta.ts';
+import { keepRedeliveryCursors } from '../store/redeliveries.ts';
+import { createWriteBack, type WriteBack } from '../write-back/write-back.ts';
+import type { PartitionIntake } from './partition-intake.ts';
+import type { PartitionOptions, PartitionParts } from './partition-parts.ts';
+import { writableOf } from './sources.ts';
+
+/** How often the tasks are read to see which of them are finished, milliseconds: one request of some hundreds. */
+const TASKS_EVERY = 15 * 60_000;
+
+export interface StagesInput {
+  readonly client: Client;
+  readonly sources: Sources;
+  readonly rules: Rules;
+}
+
+/** The stages of a partition, and what runs on a schedule. */
+export interface PartitionStages {
+  readonly sources: Sources;
+  readonly rules: Rules;
+  readonly reconcile: Reconcile;
+  readonly outbox: Outbox;
+  readonly timetable: Timetable;
+  /** Why the workspace cannot be written to at present. */
+  trouble(): SyncError | undefined;
+  /** All but what runs on a schedule. */
+  start(): void;
+  /** Closes in order: accepts nothing new, and waits for the requests in flight. */
+  stop(): Promise<void>;
+}
+
+export async function openStages(
+  options: PartitionOptions,
+  shared: PartitionParts,
+  intake: PartitionIntake,
+  { client, sources, rules }: StagesInput,
+): Promise<PartitionStages> {
+  const { config, bells } = options;
+  const { store, throttle, written } = shared;
+  const { visibility } = config.quota;
+  let trouble: SyncError | undefined;
+  await rememberConnections(config, rules, shared);
+  const writeBack = createWriteBack(writeBackDeps(options, shared, intake));
+  const reconcile = createReconcile({
+    ...{ ...shared, ...bells, sources, rules, visibility, version: options.version },
+    usedShare: () => throttle.usedShare(),
+    isCrowded: intake.isCrowded,
+    guard: config.guard,
+    fetches: intake.fetches.bell,
+    writeBack: writeBack.bell,
+  });
+  const outbox = createOutbox({
+    ...{ ...shared, ...bells, client, visibility, onLag: options.onLag },
+    onWrite: () => written.tell(),
+    onTrouble(next) {
+      trouble = next;
+    },
+  });
+  const jobs = [...intake.jobs, ...jobsOf(options, shared, writeBack)];
+  const timetable = options.scheduler.open(jobs, jobRuns(store), shared.logger, phaseOf(store.query.workspace));
+  const stages: readonly Stage[] = [outbox, reconcile, intake.fetches, writeBack, intake.backfills];
+  return {
+    ...{ sources, rules, reconcile, outbox, timetable },
+    trouble: () => trouble,
+    start() {
+      for (const stage of stages) stage.start();
+    },
+    async stop() {
+      await Promise.all([timetable.stop(), intake.polls.stop()]);
+      for (const stage of stages.toReversed()) await stage.stop();
+    },
+  };
+}
+
+/** What rows say of connections follows the configuration. */
+async function rememberConnections({ connections }: WorkspaceConfig, rules: Rules, { store, clock }: PartitionParts) {
+  const names = connections.map(({ name }) => name);
+  await store.commit(async (transaction) => {
+    await switchTriage(transaction, rules.triage.isOn ? names : [], clock.now());
+    await keepRedeliveryCursors(transaction, names);
+  });
+}
+
+function writeBackDeps(
+  { config, bells }: PartitionOptions,
+  { store, clock, random, logger }: PartitionParts,
+  { connections }: PartitionIntake,
+): Parameters<typeof createWriteBack>[0] {
+  const closesItems = config.connections.some(({ writeBack: { close } }) => close);
+  return {
+    ...{ store, clock, random, logger, outbox: bells.outbox },
+    connections: writableOf(config.connections, connections),
+    workspaceId: workspaceIdOf(config, store),
+    readTasksEvery: config.workspace.webhook || !closesItems ? undefined : TASKS_EVERY,
+  };
+}
+
+function jobsOf(
+  { config, bells }: PartitionOptions,
+  { store, clock, logger }: PartitionParts,
+  writeBack: WriteBack,
+): readonly Job[] {
+  const { sweep: when } = config.workspace;
+  const sweeps = sweepWorkspaceJobs({ store, clock, logger, outbox: bells.outbox, when, quota: config.quota });
+  return [...writeBack.jobs, ...sweeps];
+}
+
+/** The configured id, else the one that the workspace told. */
+export function workspaceIdOf({ workspace: { id } }: WorkspaceConfig, store: Store): () => Promise<string | undefined> {
+  let known = id === 'current' ? undefined : id;
+  return async () => (known ??= await readMeta(store.query, WORKSPACE_ID));
+}

@@ -1,0 +1,85 @@
+import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
+import { CODES } from '../errors/codes.ts';
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import type { HookWatch } from '../intake/hook-watch.ts';
+import type { NameBook } from '../intake/name-book.ts';
+import { webhookPathOf } from '../intake/webhook-routes.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { DatabaseFault } from '../lib/database-fault.ts';
+import type { Binding } from '../model/names.ts';
+import type { Store } from '../store/database.ts';
+import type { StoredStatus } from '../store/stored-status.ts';
+import type { KeyRefusal } from '../throttle/slot.ts';
+import type { Throttle } from '../throttle/throttle.ts';
+import { type ConfiguredConnection, describeWorkspace, type WorkspaceParts, type WorkspaceStatus } from './status.ts';
+
+export interface DescribedWorkspace {
+  readonly config: WorkspaceConfig;
+  /** Where its API is. */
+  readonly address: string;
+  readonly store: Store;
+  readonly throttle: Throttle;
+  readonly clock: Clock;
+  readonly hooks: Pick<HookWatch, 'report'>;
+  /** What the names in each connection's configuration lead to, by the name of the connection. */
+  readonly books: ReadonlyMap<string, NameBook>;
+  /** Why the workspace cannot be written to at present. */
+  readonly trouble: () => SyncError | undefined;
+}
+
+/** The status of a workspace from what was read of its rows, and what only this process knows. */
+export function describeOpenWorkspace(
+  { config, address, store, throttle, clock, hooks, books, trouble }: DescribedWorkspace,
+  stored: StoredStatus,
+  rejected: SyncError | undefined,
+): WorkspaceStatus {
+  const quota = throttle.snapshot();
+  return describeWorkspace({
+    name: config.name,
+    address,
+    connections: config.connections.map((connection) => ({
+      ...describeConnection(config.name, connection),
+      hooks: hooks.report(connection.name) ?? null,
+      names: describeNames(books.get(connection.name)?.bindings() ?? []),
+    })),
+    stored,
+    quota,
+    rejected: rejected?.message ?? null,
+    halt: haltOf(store.fault(), trouble(), quota.halt),
+    now: clock.now(),
+  });
+}
+
+/** Names that lead elsewhere than they are written, or than before. */
+function describeNames(bindings: readonly Binding[]): ConfiguredConnection['names'] {
+  const isRenamed = ({ entry, id, called }: Binding) => called.toLowerCase() !== entry && id.toLowerCase() !== entry;
+  return bindings
+    .filter((each) => each.elsewhere !== undefined || isRenamed(each))
+    .map(({ entry, id, called, elsewhere }) => ({ name: entry, id, called, elsewhere: elsewhere ?? null }));
+}
+
+/** Why nothing is stored or sent: what this process found, else what an earlier one stored. */
+function haltOf(
+  fault: DatabaseFault | undefined,
+  trouble: SyncError | undefined,
+  kept: KeyRefusal | null,
+): WorkspaceParts['halt'] {
+  if (fault) return asSyncError(fault);
+  if (trouble) return trouble;
+  return kept ? { ...kept, message: 'the workspace refused the key', hint: CODES[kept.code].hint } : undefined;
+}
+
+function describeConnection(
+  workspace: string,
+  config: ConnectionConfig,
+): Omit<ConfiguredConnection, 'hooks' | 'names'> {
+  const { name, connector, webhookSecrets, poll } = config;
+  const webhookPath = webhookSecrets.length > 0 ? webhookPathOf(workspace, name) : null;
+  return { name, connector, webhookPath, schedule: describeSchedule(poll) };
+}
+
+function describeSchedule(poll: ConnectionConfig['poll']): string | null {
+  if (poll === 'off') return null;
+  if ('cron' in poll) return `cron ${poll.cron}`;
+  return poll.everyMs % 60_000 === 0 ? `every ${poll.everyMs / 60_000} min` : `every ${poll.everyMs / 1_000} s`;
+}

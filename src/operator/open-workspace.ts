@@ -1,0 +1,75 @@
+import type { WorkspaceConfig } from '../config/schema.ts';
+import type { SyncError } from '../errors/sync-error.ts';
+import type { Passage } from '../gateway/passage.ts';
+import type { ActiveConnection } from '../intake/active-connection.ts';
+import type { HookWatch } from '../intake/hook-watch.ts';
+import type { Polls } from '../intake/polls.ts';
+import type { Random } from '../lib/random.ts';
+import type { Timetable } from '../lib/scheduler.ts';
+import type { Lane } from '../model/lane.ts';
+import type { Outbox } from '../outbox/outbox.ts';
+import type { Sources } from '../reconcile/context.ts';
+import type { Rules } from '../reconcile/item-rules.ts';
+import type { Store } from '../store/database.ts';
+import type { StoredStatus } from '../store/stored-status.ts';
+import type { Throttle } from '../throttle/throttle.ts';
+import type { Send } from '../workspace/exchange.ts';
+import type { WorkspaceClient } from '../workspace/typed-client.ts';
+import type { WorkspaceStatus } from './status.ts';
+
+/** How a request without a row in the outbox asks for its slot. */
+export interface DirectContext {
+  readonly lane: Lane;
+  readonly signal?: AbortSignal;
+  /** How long it waits for a slot at most, milliseconds; without end where absent. */
+  readonly patience?: number;
+}
+
+/** A workspace as the use cases behind commands and pages see it, whether its stages run or not. */
+export interface OpenWorkspace {
+  readonly name: string;
+  readonly config: WorkspaceConfig;
+  readonly store: Store;
+  readonly throttle: Throttle;
+  readonly passage: Pick<Passage, 'tokens'>;
+  /** Sends what no change of the outbox stands for; the client is the same with typed methods. */
+  readonly send: Send<DirectContext>;
+  readonly client: WorkspaceClient<DirectContext>;
+  readonly connections: readonly ActiveConnection[];
+  /** The rules and connections of reconcile, to explain its decisions. */
+  readonly sources: Sources;
+  readonly rules: Rules;
+  readonly random: Random;
+  readonly outbox: Pick<Outbox, 'inFlight'>;
+  readonly polls: Pick<Polls, 'pollNow'>;
+  readonly hooks: Pick<HookWatch, 'look'>;
+  /** What runs on a schedule. */
+  readonly timetable: Pick<Timetable, 'runNow'>;
+  /** The public address of the daemon, if configured. */
+  readonly publicUrl?: string;
+  /** Tells the outbox that changes became due without reconcile's doing. */
+  wakeOutbox(): void;
+  /** Tells reconcile that something came into the inbox. */
+  wakeReconcile(): void;
+  /** Tells that a backfill was asked for. */
+  wakeBackfills(): void;
+  /** @param rejected what is wrong with its present configuration, if it runs with an earlier one */
+  status(rejected?: SyncError): Promise<WorkspaceStatus>;
+  /** The same from what was read of its rows. */
+  describe(stored: StoredStatus, rejected?: SyncError): WorkspaceStatus;
+  /** Sends the writes that wait, and does nothing else. */
+  startWrites(): void;
+}
+
+/** All workspaces of the process. */
+export interface OpenWorkspaces {
+  /** Those that are open. */
+  partitions(): readonly OpenWorkspace[];
+  find(name: string): OpenWorkspace | undefined;
+  /** Those that are not open, and why: their senders are asked to repeat webhooks. */
+  broken(): ReadonlyMap<string, SyncError>;
+  /** Those that run with their last good configuration, and what is wrong with the present one. */
+  rejected(): ReadonlyMap<string, SyncError>;
+  /** The rows of a closed one were deleted. */
+  forget(name: string): void;
+}

@@ -1,0 +1,109 @@
+import type { ErrorCode } from '../errors/codes.ts';
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Meter } from '../lib/meter.ts';
+import type { Store } from '../store/database.ts';
+import type { Breaker } from './breaker.ts';
+import type { Prepared } from './prepare.ts';
+import { send } from './send.ts';
+import type { Client, Slot, Slots } from './send-context.ts';
+import { isTheirWord, type SettleContext, settle, settleFailure } from './settle.ts';
+
+export interface AttemptDeps {
+  readonly store: Store;
+  readonly throttle: Pick<Slots, 'isHalted'>;
+  readonly client: Client;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly meter: Meter;
+  readonly breaker: Breaker;
+  readonly settleContext: () => SettleContext;
+  /** The workspace was read once. */
+  readonly mayWrite: () => boolean;
+  /** Repeats what the database does not take at present. */
+  readonly untilStored: (work: () => Promise<void>) => Promise<void>;
+  readonly onTrouble?: (trouble: SyncError | undefined) => void;
+  readonly onLag?: (milliseconds: number) => void;
+}
+
+/** Sends one prepared request and settles it. Never rejects: what cannot be settled now is found in flight at the next start. */
+export type Attempt = (prepared: Prepared, slot: Slot) => Promise<void>;
+
+export function createAttempt(deps: AttemptDeps): Attempt {
+  const { store, throttle, clock, logger, meter, breaker } = deps;
+
+  async function attempt(prepared: Prepared, slot: Slot): Promise<void> {
+    const { action, entity } = prepared;
+    try {
+      const answer = await send(deps.client, prepared, { slot });
+      breaker.passed(entity);
+      logger.info({ action, entity, status: answer.status, deliveries: prepared.waiting }, 'request answered');
+      await deps.untilStored(() => succeed(prepared, slot, answer.status, answer.body));
+      tellEnd();
+    } catch (thrown) {
+      const error = asSyncError(thrown);
+      const gotThrough = note(prepared, error);
+      await deps.untilStored(() => fail(prepared, slot, error));
+      if (gotThrough) tellEnd();
+    }
+  }
+
+  async function succeed(prepared: Prepared, slot: Slot, status: number, body: unknown): Promise<void> {
+    const received = await store.commit(async (transaction) => {
+      await slot.complete({ status, key: null }, transaction);
+      return settle(transaction, prepared, body, deps.settleContext());
+    });
+    meter.count('workspace_requests_total', { route: prepared.action, status: String(status) });
+    for (const at of received) {
+      const lag = Math.max(0, clock.now() - at);
+      meter.observe('sync_lag_seconds', lag / 1_000);
+      deps.onLag?.(lag);
+    }
+  }
+
+  async function fail(prepared: Prepared, slot: Slot, error: SyncError): Promise<void> {
+    const { action, entity } = prepared;
+    const { status, retryAfter } = error;
+    const answer = status === undefined ? undefined : { status, retryAfter, key: keyOf(error) };
+    const failure = await store.commit(async (transaction) => {
+      await slot.complete(answer, transaction);
+      const judgement = { outage: breaker.open, atFault: breaker.isAtFault(entity) };
+      return settleFailure(transaction, prepared, error, { ...deps.settleContext(), ...judgement });
+    });
+    meter.count('workspace_requests_total', { route: action, status: String(status ?? error.code) });
+    logger[failure === 'held' ? 'error' : 'warn']({ action, entity, error, outcome: failure }, 'request failed');
+  }
+
+  /** An answer to a request that started before our key was refused says nothing of the key. */
+  function tellEnd(): void {
+    if (!throttle.isHalted()) deps.onTrouble?.(undefined);
+  }
+
+  /**
+   * Only what the workspace itself said proves that it is there: a proxy in between answers what it likes.
+   *
+   * @returns whether the request got through to the workspace, and our key was accepted
+   */
+  function note(prepared: Prepared, error: SyncError): boolean {
+    const isRefused = isCredential(error);
+    const gotThrough = !isRefused && (error.status === 429 || isTheirWord(error));
+    if (gotThrough) breaker.passed(prepared.entity);
+    else if (!isRefused) breaker.failed(prepared.entity);
+    const isFirstRead = !deps.mayWrite() && prepared.kind === 'read' && error.status !== 429;
+    if (isRefused || breaker.failing || isFirstRead) deps.onTrouble?.(error);
+    return gotThrough && !isFirstRead;
+  }
+
+  return attempt;
+}
+
+/** What a failed request says about our key. A proxy in front of the workspace answers without checking it. */
+function keyOf(error: SyncError): { readonly code: ErrorCode; readonly reason: string } | null | undefined {
+  if (isCredential(error)) return { code: error.code, reason: `${error.code}: ${error.hint}` };
+  return error.status === 429 || isTheirWord(error) ? null : undefined;
+}
+
+function isCredential(error: SyncError): boolean {
+  return error.status === 401 || error.status === 403;
+}

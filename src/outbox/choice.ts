@@ -1,0 +1,85 @@
+import type { Clock } from '../lib/clock.ts';
+import { patience } from '../model/lane.ts';
+import type { Store } from '../store/database.ts';
+import { firstReadsDone } from '../store/list-reads.ts';
+import { type Due, type Eligible, firstDues, nextDue, nextLive, redateFuture } from '../store/next-change.ts';
+import type { Breaker } from './breaker.ts';
+import { expectedDues, headStart } from './deadlines.ts';
+import type { Slots } from './send-context.ts';
+
+export interface ChoiceDeps {
+  readonly store: Store;
+  readonly throttle: Slots;
+  readonly clock: Clock;
+  readonly breaker: Breaker;
+  /** Within which every change is to be seen, milliseconds; absent: as soon as the quota makes sensible. */
+  readonly visibility?: number;
+}
+
+/** Which change goes next, and when. */
+export interface Choice {
+  /** What may be sent at this moment. */
+  eligible(): Promise<Eligible>;
+  /** The one that is due first, and when. */
+  next(): Promise<Due | undefined>;
+  /** The same, backfills left out. */
+  nextLive(): Promise<Due | undefined>;
+  /** What a request brings is not known before its answer: they go one by one, each change in its turn. */
+  isProbing(): boolean;
+  /** The workspace was read once: until then what would be written is a guess. */
+  mayWrite(): boolean;
+  /** From now on nothing is read. */
+  chooseWritesOnly(): void;
+}
+
+/** Windows of which the due times are looked at ahead. */
+const LOOK_AHEAD = 2;
+/** A correction of the clock by less does not count as set back, milliseconds. */
+const SET_BACK = 1_000;
+export function createChoice({ store, throttle, clock, breaker, visibility }: ChoiceDeps): Choice {
+  let mayWrite = false;
+  let onlyWrites = false;
+  /** The wall clock less the monotonic one. */
+  let wallOffset = Number.NEGATIVE_INFINITY;
+
+  async function eligible(): Promise<Eligible> {
+    mayWrite ||= await firstReadsDone(store.query);
+    return { now: clock.now(), onlyReads: !mayWrite, onlyWrites, inTurn: isProbing(), ahead: await ahead() };
+  }
+
+  /** If the quota cannot keep a promise at the last moment, the change goes earlier. */
+  async function ahead(): Promise<number> {
+    if (visibility === undefined) return 0;
+    const paces = throttle.paces();
+    const most = LOOK_AHEAD * Math.max(0, ...paces.map(({ slots }) => slots));
+    const dues = await firstDues(store.query, most);
+    const { longest } = patience('mirror', 0, visibility);
+    return headStart(expectedDues(dues, clock.now() + longest), paces);
+  }
+
+  /** What waits is dated by the wall clock. One that was set back must not make it wait until the old time has come again. */
+  async function mindTheClock(): Promise<void> {
+    const offset = clock.now() - clock.monotonic();
+    const wasSetBack = offset < wallOffset - SET_BACK;
+    if (wasSetBack) await store.commit((transaction) => redateFuture(transaction, clock.now()));
+    wallOffset = offset;
+  }
+
+  function isProbing(): boolean {
+    return breaker.open || throttle.isHalted();
+  }
+
+  return {
+    eligible,
+    async next() {
+      await mindTheClock();
+      return nextDue(store.query, await eligible());
+    },
+    nextLive: async () => nextLive(store.query, await eligible()),
+    isProbing,
+    mayWrite: () => mayWrite,
+    chooseWritesOnly() {
+      onlyWrites = true;
+    },
+  };
+}

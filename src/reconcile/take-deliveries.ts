@@ -1,0 +1,150 @@
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import type { Bell } from '../lib/bell.ts';
+import type { Clock } from '../lib/clock.ts';
+import { DatabaseFault } from '../lib/database-fault.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Meter } from '../lib/meter.ts';
+import { createPortion } from '../lib/portion.ts';
+import { letOthersIn, nextTurn } from '../lib/turn.ts';
+import type { Store } from '../store/database.ts';
+import { countAttempt, type PendingDelivery, settleDeliveries } from '../store/inbox.ts';
+import { applyBatch, type BatchResult } from './batch.ts';
+import type { BatchInputs } from './batch-inputs.ts';
+import type { Sources } from './context.ts';
+import type { Suspects } from './suspects.ts';
+import { partsOf, reasonOf, type Translated, translateAll, weightOf } from './translate-deliveries.ts';
+
+export interface TakeOverDeps {
+  readonly store: Store;
+  readonly sources: Sources;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly meter: Meter;
+  readonly inputs: BatchInputs;
+  readonly suspects: Suspects;
+  /** Rung when the outbox may have something new. */
+  readonly outbox: Bell;
+  /** Rung when objects are to be fetched. */
+  readonly fetches: Bell;
+  /** Rung when something may have to be written to a vendor. */
+  readonly writeBack?: Bell;
+}
+
+/**
+ * Takes deliveries over into items. When a batch fails, its deliveries are tried one by one, so that only the one at fault
+ * waits.
+ */
+export interface TakeOver {
+  suspect(delivery: PendingDelivery): Promise<void>;
+  all(pending: readonly PendingDelivery[]): Promise<void>;
+}
+
+/**
+ * Items of one transaction: enough to share its cost, few enough not to hold up intake, also where the next ones have all
+ * changed and cost ten times as much.
+ */
+export const ITEMS = { least: 10, most: 40 };
+
+/** A delivery that fails on its own this often is put into quarantine. */
+const MOST_ATTEMPTS = 3;
+
+/** A delivery over which the process ended this often, each time while it was processed alone, is put into quarantine. */
+const MOST_ENDS = 5;
+
+export function createTakeOver(deps: TakeOverDeps): TakeOver {
+  const { store, clock, logger, meter, inputs, suspects } = deps;
+  const told = createPortion(clock, ITEMS);
+
+  /** Alone, and with the attempt committed before: so a text that ends the process again is recognised. */
+  async function takeOverSuspect(delivery: PendingDelivery): Promise<void> {
+    if (delivery.attempts >= MOST_ENDS) {
+      const message = `the process ended ${MOST_ENDS} times while it processed this delivery`;
+      return quarantine(delivery, new SyncError('over_budget', message));
+    }
+    await countAttempt(store.query, [delivery.id]);
+    await takeOver([delivery]);
+  }
+
+  async function takeOver(pending: readonly PendingDelivery[]): Promise<void> {
+    const translated = await translateAll(pending, {
+      query: store.query,
+      sources: deps.sources,
+      isSuspect: suspects.has,
+    });
+    const parts = translated.flatMap((each) => partsOf(each, ITEMS.least));
+    const failed = new Set<number>();
+    for (let first = 0; first < parts.length; ) {
+      await (first > 0 ? letOthersIn() : nextTurn());
+      const portion = nextPortion(parts.slice(first), told.size());
+      await takeOverPortion(portion, failed);
+      first += portion.length;
+    }
+  }
+
+  /** @param failed deliveries of which a part failed: no further part of them is to settle them */
+  async function takeOverPortion(parts: readonly Translated[], failed: Set<number>): Promise<void> {
+    const portion = parts.filter(({ delivery }) => !failed.has(delivery.id));
+    if (portion.length === 0) return;
+    const deliveries = portion.map(({ delivery }) => delivery);
+    try {
+      report(deliveries, await apply(portion));
+    } catch (error) {
+      if (!isFaultOfDelivery(error)) throw error;
+      if (portion.length > 1) for (const each of portion) await takeOverPortion([each], failed);
+      else await retryOrQuarantine(deliveries[0] as PendingDelivery, error, failed);
+    }
+  }
+
+  async function apply(portion: readonly Translated[]): Promise<BatchResult> {
+    const surroundings = await inputs.around();
+    const items = portion.reduce((sum, each) => sum + weightOf(each), 0);
+    // Until the commit is on disk the deliveries count as pending, and nothing that came of them was sent: a request is committed with a sync before it leaves.
+    return store.commitRelaxed((transaction) =>
+      told.work(items, () => applyBatch(transaction, portion, inputs.moment(), surroundings)),
+    );
+  }
+
+  async function retryOrQuarantine(delivery: PendingDelivery, error: unknown, failed: Set<number>): Promise<void> {
+    failed.add(delivery.id);
+    logger.error({ delivery: delivery.id, error: asSyncError(error) }, 'delivery could not be applied');
+    if (delivery.attempts + 1 >= MOST_ATTEMPTS) return quarantine(delivery, asSyncError(error));
+    // The attempt of a suspect is counted already.
+    if (!suspects.has(delivery)) await countAttempt(store.query, [delivery.id]);
+  }
+
+  async function quarantine(delivery: PendingDelivery, error: SyncError): Promise<void> {
+    const verdict = { id: delivery.id, state: 'quarantined', reason: reasonOf(error) } as const;
+    await settleDeliveries(store.query, [verdict], clock.now());
+    meter.count('deliveries_total', { connection: delivery.connection, outcome: 'quarantined' });
+  }
+
+  function report(pending: readonly PendingDelivery[], result: BatchResult): void {
+    const connections = new Map(pending.map(({ id, connection }) => [id, connection]));
+    for (const { id, state, reason } of result.verdicts) {
+      const connection = connections.get(id) ?? '';
+      meter.count('deliveries_total', { connection, outcome: state });
+      logger.debug({ delivery: id, connection, outcome: state, reason }, 'delivery taken over');
+    }
+    if (result.tasksChanged) inputs.tasksChanged();
+    if (result.evaluated > 0 || result.answersTaken) deps.outbox.ring();
+    if (result.evaluated > 0 || result.answersTaken) deps.writeBack?.ring();
+    if (result.fetchesAsked > 0) deps.fetches.ring();
+  }
+
+  return { suspect: takeOverSuspect, all: takeOver };
+}
+
+/** The first of them, with no more than so many items together, but always at least one. */
+function nextPortion(translated: readonly Translated[], items: number): readonly Translated[] {
+  let sum = 0;
+  const end = translated.findIndex((each, index) => {
+    sum += weightOf(each);
+    return index > 0 && sum > items;
+  });
+  return end < 0 ? translated : translated.slice(0, end);
+}
+
+/** A database that cannot write fails every delivery alike: then none of them is at fault. */
+export function isFaultOfDelivery(error: unknown): boolean {
+  return !(error instanceof DatabaseFault);
+}
