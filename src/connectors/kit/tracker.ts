@@ -108,7 +108,7 @@ function createFetch<Options, Found, Container>(
       const body = writeJson(looked.found);
       return { event: isFollowed ? shapes.judged : shapes.item, body };
     }
-    // Nothing is held of it, and nobody can tell whether it is gone or hidden.
+    // worksync has nothing of it, and nobody can tell whether it is gone or hidden.
     if (container === undefined || identifier === undefined) return { event: shapes.missing, body: writeJson({}) };
     const place = 'isGone' in looked && looked.isGone ? undefined : await now(container, signal);
     const seenAt = new Date(clock.now()).toISOString();

@@ -8,12 +8,12 @@ import type { Project } from './schema.ts';
 
 /** Before the name of a project: all its issues, walked seldom. */
 const EVERYTHING = 'all:';
-/** Resolving and assigning move no time, so what no webhook told is found by reading everything again. */
+/** Resolving and assigning change no time, so only a complete read finds what no webhook reported. */
 const EVERYTHING_AFTER = 6 * 60 * 60_000;
 
 const { list: event } = rowNames('issues');
 
-/** Each project is walked twice: what was seen lately, and at long intervals everything. */
+/** Each project has two walks: of recently seen issues, and at long intervals of all. */
 export function withEverything(
   connection: Connection,
   container: Source<Project>['container'],
