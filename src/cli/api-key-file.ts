@@ -78,7 +78,7 @@ function place(next: string, path: string): void {
 
 function refuseOther(path: string): void {
   if (/^[\x21-\x7e]{0,512}\n?$/.test(read(path))) return;
-  throw new SyncError('usage', `${path} holds something else than a key`, { hint: 'Name another file.' });
+  throw new SyncError('usage', `${path} contains something other than a key`, { hint: 'Name another file.' });
 }
 
 function read(path: string): string {

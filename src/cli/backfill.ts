@@ -18,20 +18,23 @@ const TELL_EVERY = 10_000;
 type BackfillFlags = WorkspaceFlags & { readonly since?: string; readonly stop?: boolean };
 
 const HELP = `
-Newest first, behind everything else in the quota. The running daemon does it: this command shows how far it is, may be
-ended at any time, and shows the same backfill when it is called again. Without a daemon it works itself until all is done;
-what is left after an interruption goes on with the next daemon or the next call. Mirroring and links are as configured.`;
+The backfill reads the newest items first, and takes only quota that nothing else needs. The running daemon does the work: this
+command shows its progress. You may end the command at any time; call it again to see the same backfill. Without a daemon the
+command does the work itself. After an interruption, the next daemon or the next call goes on. Mirroring and links work as configured.`;
 
 /** `worksync backfill`: asks for what a connection had before it was followed, and shows how far that is. */
 export function addBackfill(program: Command, setting: Setting, exit: Exit): void {
   const described = {
     usage: 'backfill <connection>',
-    description: 'take over what a connection had before, newest first, in the lowest lane of the quota',
+    description: 'read the older items of a connection, newest first, in the lowest lane of the quota',
     example: 'backfill github --since 2026-01-01',
   };
   workspaceCommand(program, described, { costsQuota: false })
-    .option('--since <time>', 'only what changed since: 2026-01-01, 2026-01-01T12:00:00Z, or 30d; else everything')
-    .option('--stop', 'end the one that runs; what it brought stays')
+    .option(
+      '--since <time>',
+      'only items that changed since then: 2026-01-01, 2026-01-01T12:00:00Z, or 30d (default: all)',
+    )
+    .option('--stop', 'stop the running backfill; the items that it read stay')
     .addHelpText('after', HELP)
     .action(async (connection: string, flags: BackfillFlags) => {
       const session = sessionOf(setting, flags, () => 'warn');
@@ -59,13 +62,15 @@ function sinceOf(text: string, now: number): string {
 
 async function stop({ ask }: Asking, connection: string, { json }: BackfillFlags): Promise<number> {
   const { stopped } = await ask('backfill-stop', { connection });
-  const text = stopped ? `the backfill of ${connection} is stopped; what it brought stays` : 'no backfill runs';
+  const text = stopped
+    ? `the backfill of ${connection} is stopped; the items that it read stay`
+    : 'no backfill is running';
   print(json ? JSON.stringify({ connection, stopped }) : text);
   return 0;
 }
 
 function alreadyRuns({ connection, since }: BackfillProgress): string {
-  return `a backfill of ${connection} ${sinceWords(since)} runs already; --stop ends it`;
+  return `a backfill of ${connection} ${sinceWords(since)} is already running; --stop stops it`;
 }
 
 function sinceWords(since: string | null): string {
@@ -157,12 +162,14 @@ function bar({ items, total, changes }: BackfillProgress): string {
 function describeProgress(progress: BackfillProgress): string {
   const { connection, listed, units, unitsDone, items, total, changes, forecast, failures, at } = progress;
   if (!listed)
-    return [`${connection}: asking what there is`, ...failures.map(({ error }) => printable(error))].join('; ');
+    return [`${connection}: listing what the vendor has`, ...failures.map(({ error }) => printable(error))].join('; ');
   const of = total === null ? '' : ` of ${total}`;
   const eta = forecast && forecast.requests > 0 ? [`done in about ${span(forecast.drainedAt - at)}`] : [];
   const slow = forecast && forecast.requests > 0 && forecast.objection ? [printable(forecast.objection)] : [];
   const [first] = failures;
-  const failing = first ? [`${plural(failures.length, 'unit')} failing, tried again: ${printable(first.error)}`] : [];
+  const failing = first
+    ? [`${plural(failures.length, 'unit')} failing, will be retried: ${printable(first.error)}`]
+    : [];
   const read = `${items}${of} items read, ${unitsDone} of ${plural(units, 'unit')} done`;
   return [`${connection}: ${read}`, `${plural(changes, 'change')} to send`, ...eta, ...slow, ...failing].join(', ');
 }

@@ -5,9 +5,9 @@ import { printable } from './words.ts';
 import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
 const HELP = `
-A name in the configuration is bound to the vendor's id of the repository, project or team that it led to first. When it
-leads to another one later, nothing is taken from that one until this command says that it is the one you mean. It is then
-read from the start; what came from the one before stays as it is.`;
+worksync binds each name in the configuration to the vendor's id of the repository, project or team that the name first led
+to. If the name later leads to another one, worksync takes nothing from the new one until you confirm it with this command.
+Then worksync reads the new one from the start; what came from the old one stays as it is.`;
 
 /** `worksync connections`: what concerns one connection as a whole. */
 export function addConnections(program: Command, setting: Setting, exit: Exit): void {
@@ -16,7 +16,7 @@ export function addConnections(program: Command, setting: Setting, exit: Exit): 
     group,
     {
       usage: 'rebind <connection>',
-      description: 'take what the names of a connection lead to now for what is meant (see scope_rebound in status)',
+      description: 'bind the names of a connection to what they lead to now (see scope_rebound in status)',
       example: 'connections rebind github',
     },
     { shown: OF_WORK },
@@ -26,7 +26,7 @@ export function addConnections(program: Command, setting: Setting, exit: Exit): 
       const session = sessionOf(setting, flags, () => 'warn');
       const bound = await askingWorkspace(session, flags, ({ ask }) => ask('rebind', { connection }));
       const lines = bound.map(({ name, id, called }) => `${name} now means ${called} (id ${id})`);
-      const text = lines.join('\n') || `${connection}: every name leads to what it led to before`;
+      const text = lines.join('\n') || `${connection}: every name still leads to what it led to before`;
       show({ text: printable(text), json: [{ connection, bound }] }, flags);
       exit(0);
     });

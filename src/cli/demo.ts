@@ -19,7 +19,7 @@ export interface DemoResult {
   readonly rateLimited: number;
   /** Deliveries and changes that are not finished. */
   readonly pending: number;
-  /** From a delivery's 2xx to the answer of its write. */
+  /** Time from a delivery's 2xx to the answer of its write. */
   readonly lagMs: { readonly p50: number; readonly p95: number };
 }
 

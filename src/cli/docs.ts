@@ -92,7 +92,7 @@ type CreateFlags = WorkspaceFlags & { type?: string; status?: string; task?: str
 function addCreate(group: Command, setting: Setting, exit: Exit): void {
   const command = workspaceCommand(group, {
     usage: 'create <title>',
-    description: 'create a document; not idempotent: repeating it makes another one',
+    description: 'create a document; not idempotent: repeating the command creates another one',
     example: 'docs create "Login plan" --content-file plan.md --task BUG-12',
   });
   withText(command, 'content')
@@ -133,7 +133,7 @@ function addPut(group: Command, setting: Setting, exit: Exit): void {
 function addPatch(group: Command, setting: Setting, exit: Exit): void {
   const command = workspaceCommand(group, {
     usage: 'patch <document>',
-    description: 'change parts of a content: all operations or none, each place must occur exactly once',
+    description: 'edit parts of a content: all operations or none; each target text must occur exactly once',
     example:
       'docs patch doc_PGZ3mGcBdhAhrUcC --replace "draft 1" --with "draft 2" --after "# Plan" --insert "New line"',
   });
@@ -156,7 +156,7 @@ function addAttach(group: Command, setting: Setting, exit: Exit): void {
     runOnWorkspace(setting, exit, flags, async (client) => {
       const taskId = await taskIdOf(client, task);
       const { status, body } = await client.attachDocument({ taskId, body: { documentId } }, {});
-      return { text: `${status === 201 ? 'attached' : 'was attached'}  ${body.documentId}`, json: [body] };
+      return { text: `${status === 201 ? 'attached' : 'already attached'}  ${body.documentId}`, json: [body] };
     }),
   );
 }

@@ -13,16 +13,16 @@ interface Part {
 }
 
 const FLAGS: Readonly<Record<Part['flag'], string>> = {
-  replace: 'a place to replace; --with follows',
-  with: 'what takes its place',
-  delete: 'a place to delete',
-  before: 'a place; --insert follows, and goes before it',
-  after: 'a place; --insert follows, and goes after it',
-  insert: 'what is inserted',
+  replace: 'text to replace; --with follows',
+  with: 'the replacement',
+  delete: 'text to delete',
+  before: 'text before which to insert; --insert follows',
+  after: 'text after which to insert; --insert follows',
+  insert: 'text to insert',
 };
 
 const HELP = `
-Operations are applied in the order in which they stand: --replace OLD --with NEW, --delete TEXT,
+The command applies operations in the order in which you give them: --replace OLD --with NEW, --delete TEXT,
 --before PLACE --insert TEXT, --after PLACE --insert TEXT; each may be repeated. --ops-file takes them as JSON instead:
 [{"kind": "replace_text", "target": "OLD", "replacement": "NEW"}, {"kind": "delete_text", "target": "TEXT"},
  {"kind": "insert_before", "anchor": "PLACE", "text": "TEXT"}, {"kind": "insert_after", "anchor": "PLACE", "text": "TEXT"}]`;
@@ -53,7 +53,8 @@ function operationsOf(parts: readonly Part[]): Operations {
     }
     const expected = PARTNERS[flag];
     const partner = parts[++at];
-    if (expected === undefined) throw usage(`--${flag} stands alone: it follows a place`);
+    if (expected === undefined)
+      throw usage(`--${flag} has nothing to apply to: it follows --replace, --before or --after`);
     if (partner?.flag !== expected) throw usage(`--${flag} needs --${expected} right after it`);
     operations.push(pairOf(flag, text, partner.text));
   }
@@ -83,7 +84,7 @@ function readOperations(file: string): Operations {
     throw usage(`${file} is not JSON: ${(error as Error).message}`);
   }
   const list = Array.isArray(value) ? value : (value as { ops?: unknown } | null)?.ops;
-  if (!Array.isArray(list)) throw usage(`${file} holds no list of operations`);
+  if (!Array.isArray(list)) throw usage(`${file} contains no list of operations`);
   return list as Operations;
 }
 

@@ -11,8 +11,8 @@ const STATES: Readonly<Record<Link['state'], string>> = {
   removed: 'removed by a person; not added again while the text names the task',
   waiting: 'waits to be sent',
   sending: 'is being sent',
-  held: 'held: a person must let it go',
-  unknown: 'sent without an answer; it is being found out',
+  held: 'held: it needs approval',
+  unknown: 'outcome unknown: sent, no answer; worksync finds out',
   absent: 'not linked',
 };
 

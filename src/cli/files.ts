@@ -19,9 +19,12 @@ export function addFiles(program: Command, setting: Setting, exit: Exit): void {
     description: 'upload an image or a video, and print the address to use in descriptions and documents',
     example: 'files upload screenshot.png',
   })
-    .option('--name <name>', 'its name in the workspace (default: that of the file)')
-    .option('--content-type <type>', 'image/* or video/* (default: by the ending of the name)')
-    .addHelpText('after', '\nOne request to the workspace; the bytes go to the signed address, which costs no quota.')
+    .option('--name <name>', 'its name in the workspace (default: the name of the file)')
+    .option('--content-type <type>', 'image/* or video/* (default: by the file extension)')
+    .addHelpText(
+      'after',
+      '\nThe command sends one request to the workspace. The upload itself goes to a signed address and uses no quota.',
+    )
     .action((file: string, flags: WorkspaceFlags & { name?: string; contentType?: string }) => {
       const bytes = readBytes(file, file);
       const filename = flags.name ?? basename(file);
@@ -52,8 +55,8 @@ const TYPES: Readonly<Record<string, string>> = {
 function typeOf(filename: string): string {
   const type = TYPES[extname(filename).toLowerCase()];
   if (type !== undefined) return type;
-  throw new SyncError('usage', `the type of ${filename} is not known by its ending`, {
-    hint: 'Name it: --content-type',
+  throw new SyncError('usage', `the extension of ${filename} names no known type`, {
+    hint: 'Give the type with --content-type',
   });
 }
 

@@ -16,7 +16,7 @@ export function addGateway(program: Command, setting: Setting, exit: Exit): void
     .description('the workspace API on the port of the daemon')
     .exitOverride()
     .command('token')
-    .description('tokens for it: each stands for the key of the daemon, for one workspace')
+    .description('tokens of the gateway: each stands for the key of the daemon, for one workspace')
     .exitOverride();
   addCreate(group, setting, exit);
   addList(group, setting, exit);
@@ -30,7 +30,7 @@ function addCreate(group: Command, setting: Setting, exit: Exit): void {
     example: 'gateway token create --description "nightly build"',
   };
   workspaceCommand(group, described, { costsQuota: false })
-    .requiredOption('--description <text>', 'names who uses it, and where')
+    .requiredOption('--description <text>', 'who uses the token, and where')
     .action((flags: WorkspaceFlags & { description: string }) =>
       runOnTokens(setting, exit, flags, async (tokens) => {
         const { id, secret } = await tokens.create(flags.description);
@@ -80,7 +80,7 @@ function timeOf(milliseconds: number): string {
 
 type TokenDesk = Omit<Tokens, 'holds' | 'recalls'>;
 
-/** Costs no request to the workspace. A running daemon does it, so that it knows at once; else this process does. */
+/** Sends no request to the workspace. A running daemon does it, so that it knows at once; else this process does. */
 async function runOnTokens(
   setting: Setting,
   exit: Exit,

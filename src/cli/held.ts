@@ -8,9 +8,9 @@ import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command
 /** Changes shown of each class: enough to see what they are. */
 const SAMPLES = 10;
 
-/** `worksync held`: the changes that wait for a person, and letting them go. */
+/** `worksync held`: the changes that need approval, and their release. */
 export function addHeld(program: Command, setting: Setting, exit: Exit): void {
-  const group = program.command('held').description('changes that wait for a person: list, release').exitOverride();
+  const group = program.command('held').description('changes that need approval: list, release').exitOverride();
   addList(group, setting, exit);
   addRelease(group, setting, exit);
 }
@@ -18,7 +18,7 @@ export function addHeld(program: Command, setting: Setting, exit: Exit): void {
 function addList(group: Command, setting: Setting, exit: Exit): void {
   const described = {
     usage: 'list',
-    description: 'say what is held, and why; may be left out',
+    description: 'list what is held, and why (the default)',
     example: 'held --json',
   };
   workspaceCommand(group, described, { isDefault: true, costsQuota: false }).action(async (flags: WorkspaceFlags) => {
@@ -43,15 +43,15 @@ type ReleaseFlags = WorkspaceFlags & { readonly [Class in HeldClass | 'all']?: b
 function addRelease(group: Command, setting: Setting, exit: Exit): void {
   const described = {
     usage: 'release [entity...]',
-    description: 'let held changes go, whatever the limits say; a refused one is tried again',
+    description: 'release held changes, whatever the limits say; a refused one is sent again',
     example: 'held release --removals',
   };
   workspaceCommand(group, described, { costsQuota: false })
     .option('--removals', 'links to be removed and records to be closed')
     .option('--creations', 'records, links and tasks to be created')
     .option('--repairs', 'records that a sweep found changed')
-    .option('--refused', 'what the workspace refused')
-    .option('--all', 'everything that is held; so where nothing is named')
+    .option('--refused', 'changes that the workspace refused')
+    .option('--all', 'everything that is held (the default)')
     .action(async (entities: readonly string[], flags: ReleaseFlags) => {
       const named = HELD_CLASSES.filter((each) => flags[each]);
       const classes = flags.all || named.length + entities.length === 0 ? HELD_CLASSES : named;

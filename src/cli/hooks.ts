@@ -8,8 +8,8 @@ import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command
 const FAILED = 1;
 
 const HELP = `
-The address is <public address>/webhooks/<workspace>/<connection>. Say what the public address is with --public-url or
-WORKSYNC_PUBLIC_URL, here or where the daemon is started.`;
+The address is <public address>/webhooks/<workspace>/<connection>. Give the public address with --public-url or
+WORKSYNC_PUBLIC_URL, to this command or to the daemon.`;
 
 /** `worksync hooks`: the webhooks at the vendors, looked at and registered through the vendors' APIs. */
 export function addHooks(program: Command, setting: Setting, exit: Exit): void {
@@ -23,7 +23,7 @@ function addStatus(group: Command, setting: Setting, exit: Exit): void {
     group,
     {
       usage: 'status [connection]',
-      description: 'say which webhooks are on, switched off or absent; costs no request of the quota',
+      description: 'show which webhooks are on, switched off or absent; uses no quota',
       example: 'hooks status github --public-url https://sync.example.com',
     },
     { shown: OF_HOOKS, costsQuota: false },
@@ -43,7 +43,7 @@ function addInstall(group: Command, setting: Setting, exit: Exit): void {
     group,
     {
       usage: 'install <connection>',
-      description: "register the connection's webhooks, or mend them; repeated, it changes nothing",
+      description: "register or repair the connection's webhooks; idempotent",
       example: 'hooks install github --public-url https://sync.example.com',
     },
     { shown: OF_HOOKS, costsQuota: false },

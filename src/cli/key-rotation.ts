@@ -93,11 +93,11 @@ function refuseOlder(named: readonly ApiKey[], old: ApiKey): void {
   );
 }
 
-/** A key that nobody uses and whose secret is not in our file. Only where it was surely lost may it go. */
+/** A key that nobody uses and whose secret is not in our file. It may be revoked only when it is certainly lost. */
 async function dropLost({ file, client, tell }: Rotation, key: ApiKey): Promise<void> {
   if (!file?.wasCutOff()) {
     throw new SyncError('conflict', `${key.apiKeyId} has the description "${key.description}" and was never used`, {
-      hint: `If its secret is in use soon, wait for it and repeat; if it is lost: worksync keys revoke ${key.apiKeyId}`,
+      hint: `If somebody will use its secret soon, wait and repeat; if the secret is lost, run: worksync keys revoke ${key.apiKeyId}`,
     });
   }
   await client.revokeApiKey({ apiKeyId: key.apiKeyId }, {});
@@ -133,6 +133,6 @@ function stillWaiting({ quiet }: Rotation, fresh: ApiKey, old: ApiKey): SyncErro
   const reason =
     fresh.lastUsedAt === null
       ? `the new key ${fresh.apiKeyId} has not been used yet`
-      : `the old key ${old.apiKeyId} has not stood still for ${quiet / 1_000} s: last used ${old.lastUsedAt}`;
+      : `the old key ${old.apiKeyId} was used within the last ${quiet / 1_000} s: last used ${old.lastUsedAt}`;
   return new SyncError('rotation_waiting', `${reason}; both keys are active`);
 }

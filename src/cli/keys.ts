@@ -26,7 +26,7 @@ export function addKeys(program: Command, setting: Setting, exit: Exit): void {
 }
 
 const TOKEN_HELP = `
-Keys are managed by people: set WORKSYNC_OAUTH_TOKEN, or WORKSYNC_OAUTH_TOKEN_FILE to a path, to the OAuth token of a
+Only people manage keys: set WORKSYNC_OAUTH_TOKEN, or WORKSYNC_OAUTH_TOKEN_FILE to a path, to the OAuth token of a
 workspace owner or admin. It is never a flag. These requests go straight to the workspace and cost no quota.`;
 
 function keyCommand(group: Command, described: Parameters<typeof workspaceCommand>[1]): Command {
@@ -69,8 +69,8 @@ function addCreate(group: Command, setting: Setting, exit: Exit): void {
     description: 'create a key; its secret is shown once, or written to a file (mode 0600)',
     example: 'keys create --description "CI, production" --write-to ci.key',
   })
-    .requiredOption('--description <text>', 'names the integration and the environment')
-    .option('--write-to <file>', 'the file that takes the secret')
+    .requiredOption('--description <text>', 'which integration and environment use the key')
+    .option('--write-to <file>', 'file to write the secret to')
     .action((flags: CreateFlags) => {
       const file = flags.writeTo === undefined ? undefined : keyFile(flags.writeTo);
       return runWithOAuth(setting, exit, flags, async (client) => {
@@ -98,10 +98,10 @@ function addRevoke(group: Command, setting: Setting, exit: Exit): void {
 type RotateFlags = CreateFlags & { readonly old: string; readonly wait: number; readonly giveUp: number };
 
 const ROTATE_HELP = `
-What it does, in this order: creates the new key; writes its secret to the file in one step, or prints it once; waits
-until the new key has been used and the old one has not been for --wait; revokes the old one. It revokes nothing before.
-A key's last use is known to the minute, so --wait is at least 2m. Interrupted anywhere, repeat the same command: it
-goes on where it stopped. Exit code 75: traffic has not moved yet, both keys are active.`;
+The command creates the new key; writes its secret to the file in one step, or prints it once; waits until somebody has used
+the new key and nobody has used the old one for --wait; then revokes the old one. The workspace reports the last use of a key
+to the minute, so --wait is at least 2m. After an interruption, repeat the same command: it goes on where it stopped. Exit
+code 75: traffic has not moved yet, and both keys are active.`;
 
 function addRotate(group: Command, setting: Setting, exit: Exit): void {
   keyCommand(group, {
@@ -111,9 +111,9 @@ function addRotate(group: Command, setting: Setting, exit: Exit): void {
   })
     .requiredOption('--old <key>', 'the id of the key to replace')
     .requiredOption('--description <text>', 'names the new key; no other active key may have it')
-    .option('--write-to <file>', 'the file that takes the secret; an older key in it is replaced')
+    .option('--write-to <file>', 'file to write the secret to; replaces an older key in it')
     .option('--wait <duration>', 'how long the old key must not have been used', quietTime, 300_000)
-    .option('--give-up <duration>', 'how long to wait altogether', readDuration, 3_600_000)
+    .option('--give-up <duration>', 'how long to wait in total', readDuration, 3_600_000)
     .addHelpText('after', ROTATE_HELP)
     .action((flags: RotateFlags) => {
       const file = flags.writeTo === undefined ? undefined : keyFile(flags.writeTo);
@@ -162,6 +162,7 @@ function usedAt(time: string | null): string {
 
 function quietTime(text: string): number {
   const ms = readDuration(text);
-  if (ms < SHORTEST_QUIET) throw new InvalidArgumentError('a last use is known to the minute: expected at least 2m');
+  if (ms < SHORTEST_QUIET)
+    throw new InvalidArgumentError('the workspace reports the last use to the minute: expected at least 2m');
   return ms;
 }

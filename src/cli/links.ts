@@ -8,7 +8,7 @@ import { taskIdOf } from './tasks.ts';
 import { printable, table } from './words.ts';
 import { type Output, show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
-const ITEM = 'by its address, its key, or as people call it (ENG-12, acme/app#7)';
+const ITEM = 'by its address, its key, or its usual name (ENG-12, acme/app#7)';
 
 /**
  * `worksync links`. A task may be named by its key or its id; a key that the daemon does not know costs one request more. An
@@ -66,12 +66,12 @@ type AddFlags = WorkspaceFlags & { title?: string; externalId?: string; provider
 function addAdd(group: Command, run: Run): void {
   workspaceCommand(group, {
     usage: 'add <task> <url|item>',
-    description: `connect an address, or an item ${ITEM}, to a task; what is there already stays as it is`,
+    description: `connect an address, or an item ${ITEM}, to a task; an existing link stays as it is`,
     example: 'links add BUG-12 https://github.com/acme/app/pull/7 --title "Fix login"',
   })
     .option('--title <text>', 'shown in place of the address')
-    .option('--external-id <id>', "the thing's own id, where it has one")
-    .option('--provider <name>', 'where the address leads to')
+    .option('--external-id <id>', 'id of the linked thing, if it has one')
+    .option('--provider <name>', 'provider that the address leads to')
     .action((task: string, target: string, flags: AddFlags) =>
       run(flags, async (asking) => {
         const taskId = await findTask(asking, task);
@@ -82,7 +82,7 @@ function addAdd(group: Command, run: Run): void {
           {},
         );
         await asking.ask('link-added', { taskId, workItem: body, item: item?.key ?? null });
-        return { text: `${status === 201 ? 'added' : 'was there'}  ${body.workItemId}`, json: [body] };
+        return { text: `${status === 201 ? 'added' : 'already there'}  ${body.workItemId}`, json: [body] };
       }),
     );
 }
@@ -110,7 +110,7 @@ async function addressOf(
 function addRemove(group: Command, run: Run): void {
   workspaceCommand(group, {
     usage: 'remove <task> <link|item>',
-    description: `remove a link from a task, named by its id, or by the item ${ITEM}; it is not added again by itself`,
+    description: `remove a link from a task, named by its id, or by the item ${ITEM}; worksync does not add it again by itself`,
     example: 'links remove BUG-12 wi_PGZ3mGcBdhAhrUcC',
   }).action((task: string, link: string, flags: WorkspaceFlags) =>
     run(flags, async (asking) => {
@@ -142,7 +142,7 @@ async function linkIdOf({ ask, client }: Asking, taskId: string, link: string): 
 function addExplain(group: Command, run: Run): void {
   const described = {
     usage: 'explain <task|item>',
-    description: `say why links exist or do not: of a task, or of an item ${ITEM}; costs no request`,
+    description: `explain why links exist or do not: of a task, or of an item ${ITEM}; uses no quota`,
     example: 'links explain https://github.com/acme/app/pull/7',
   };
   workspaceCommand(group, described, { costsQuota: false }).action((target: string, flags: WorkspaceFlags) =>

@@ -10,11 +10,11 @@ import { plural } from './words.ts';
 export function addLogin(program: Command, exit: Exit): void {
   withDaemonOptions(program.command('login'), OF_QUESTIONS)
     .description('print a link that logs one browser in, once, within ten minutes')
-    .option('--read', 'let the browser look only')
+    .option('--read', 'give the browser read access only')
     .option('--workspace <name...>', 'limit it to these workspaces')
     .option(
       '--address <address>',
-      'where the browser reaches the daemon, if not where the daemon listens',
+      'where the browser reaches the daemon, if not at the address on which the daemon listens',
       likeOption('publicUrl'),
     )
     .addHelpText('after', '\nExample: worksync login --read --workspace team --address https://sync.example.com')
@@ -27,8 +27,8 @@ export function addLogin(program: Command, exit: Exit): void {
       exit(0);
     });
   withDaemonOptions(program.command('logout'), OF_QUESTIONS)
-    .description('log all browsers out, also while no daemon runs; links that were not used end too')
-    .requiredOption('--all', 'all of them: the button of a page logs out one')
+    .description('log out all browsers and cancel unused links; works without a running daemon too')
+    .requiredOption('--all', 'all browsers (the button on a page logs out one)')
     .action(async (flags: Flags) => {
       const { data } = daemonOptions(flags, environment());
       const ended = (await hasOwner(data)) ? await askDaemon(data) : await endSessionsAlone(data);

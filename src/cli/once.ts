@@ -20,7 +20,7 @@ export async function once(session: Session, patience: number): Promise<readonly
     for (const partition of composition.workspaces.partitions()) partition.startUnscheduled();
     const poll = () =>
       Promise.all(composition.workspaces.partitions().map((each) => pollOnce(each, parts.clock, patience)));
-    return await audibly('polls, and for the quota to let changes through', patience, poll);
+    return await audibly('polls, and for free quota', patience, poll);
   } finally {
     await composition.close();
   }

@@ -18,14 +18,14 @@ type PlanFlags = WorkspaceFlags & { readonly apply?: string; readonly limit: num
 export function addPlan(program: Command, setting: Setting, exit: Exit): void {
   const described = {
     usage: 'plan',
-    description: 'say what would be written, in how many requests, and how long that takes; costs no request',
+    description: 'show what would be written, in how many requests, and how long that takes; uses no quota',
     example: 'plan --apply 3f9a1c04d2be',
   };
   workspaceCommand(program, described, { costsQuota: false })
-    .option('--limit <number>', 'how many changes are named', wholeNumber, 20)
+    .option('--limit <number>', 'how many changes to list', wholeNumber, 20)
     .option(
       '--apply <id>',
-      'send the plan of that id, held changes too; refused where it would write something else now',
+      'send the plan of that id, held changes too; refused if the plan would write something else now',
     )
     .action(async (flags: PlanFlags) => {
       const session = sessionOf(setting, flags, () => 'warn');
@@ -57,11 +57,11 @@ async function apply({ ask, partition }: Asking, id: string, clock: Parameters<t
 
 function whyNot(answer: Exclude<AppliedPlan, Applied>): string {
   if (answer.outcome === 'unknown') return 'this is not the plan that was shown last';
-  if (answer.outcome !== 'changed') return 'the workspace was never read, so nobody knows what must be written';
+  if (answer.outcome !== 'changed') return 'worksync has not read the workspace yet, so it cannot know what to write';
   const parts = (['changed', 'added', 'gone'] as const)
     .filter((each) => answer[each].length > 0)
     .map((each) => `${each}: ${named(answer[each])}`);
-  return `the plan is another now; ${parts.join('; ')}`;
+  return `the plan has changed; ${parts.join('; ')}`;
 }
 
 function named(entities: readonly string[]): string {

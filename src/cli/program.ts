@@ -83,7 +83,9 @@ export async function main(argv: readonly string[], version: string, scrubber: S
 
 function build(setting: Setting, exit: (code: number) => void): Command {
   const program = new Command('worksync')
-    .description("Keeps a workspace's tasks in step with pull requests elsewhere, inside a scarce request quota.")
+    .description(
+      "Keeps a workspace's tasks in sync with pull requests and work items elsewhere, within a scarce request quota.",
+    )
     .version(setting.version)
     .showHelpAfterError('Run "worksync --help" to see all commands.')
     .exitOverride()
@@ -118,7 +120,7 @@ Exit codes:
 
 function addRun(program: Command, setting: Setting): void {
   refusingUnknown(withDaemonOptions(program.command('run', { isDefault: true })))
-    .description('run the daemon; without a workspace of your own, the embedded one with bundled deliveries')
+    .description('run the daemon; without a workspace file of yours it runs the embedded demo')
     .addHelpText('after', '\nExample: worksync run --config config/workspaces --data data --port 8080')
     .action(async (flags: Flags) => {
       // The demo is a first look on a terminal: its summary is not to drown in log lines.
@@ -129,7 +131,7 @@ function addRun(program: Command, setting: Setting): void {
 
 function addOnce(program: Command, setting: Setting, exit: (code: number) => void): void {
   withPatience(withDaemonOptions(program.command('once'), OF_WORK), LONGEST_ONCE)
-    .description('poll, take over, send what the quota allows, and end (exit code 3 when something is left)')
+    .description('poll, apply, send what the quota allows, and exit (exit code 3 if something is left)')
     .option('--json', 'print one JSON object per workspace')
     .action(async ({ json, timeout = LONGEST_ONCE, ...flags }: Flags & PatienceFlags & { json?: boolean }) => {
       const results = await once(
@@ -144,7 +146,7 @@ function addOnce(program: Command, setting: Setting, exit: (code: number) => voi
 function addDemo(program: Command, setting: Setting, exit: (code: number) => void): void {
   program
     .command('demo')
-    .description('play the bundled deliveries on fresh data, say what came of them, and end')
+    .description('play the bundled deliveries on fresh data, print the result, and exit')
     .option('--json', 'print the result as one JSON object on the last line')
     .exitOverride()
     .action(async ({ json }: { json?: boolean }) => {
@@ -161,7 +163,7 @@ const DEMO_CONFIG = `${import.meta.dirname}/../../config/default.yaml`;
 
 function addStatus(program: Command, exit: (code: number) => void): void {
   withDaemonOptions(program.command('status'), OF_QUESTIONS)
-    .description('say what the running daemon does, what waits, and what is wrong')
+    .description('show what the running daemon does, what waits, and what is wrong')
     .option('--json', 'print the whole status as JSON')
     .action(async ({ json, ...flags }: Flags & { json?: boolean }) => {
       const { data } = daemonOptions(flags, environment());
@@ -174,7 +176,7 @@ function addStatus(program: Command, exit: (code: number) => void): void {
 function addCheck(program: Command, setting: Setting, exit: (code: number) => void): void {
   withDaemonOptions(program.command('check'), OF_HOOKS)
     .description('check the configuration, the workspace and the providers; costs one request')
-    .option('--offline', 'check the configuration alone: asks nobody, and needs no data folder')
+    .option('--offline', 'check only the configuration: sends no request, and needs no data folder')
     .option('--json', 'print one JSON object per finding')
     .action(async ({ json, offline, ...flags }: Flags & { json?: boolean; offline?: boolean }) => {
       const session = sessionOf(setting, flags, () => 'error');
@@ -205,15 +207,19 @@ function addWorkspace(program: Command, setting: Setting, exit: (code: number) =
     .option('--db <file>', 'database file', 'data/workspace.service.db')
     .option('--quota <requests>', 'requests per 15 minutes for all API keys; 0 lifts the limit', wholeNumber, 200)
     .option('--burst <requests>', 'requests per minute for all API keys; 0 lifts the limit', wholeNumber, 40)
-    .option('--allow-private-webhooks', 'let webhooks go to this machine and to private networks')
-    .option('--public-url <address>', 'where clients reach it, for addresses of files', likeOption('publicUrl'))
+    .option('--allow-private-webhooks', 'allow webhooks to this machine and to private networks')
+    .option(
+      '--public-url <address>',
+      'address under which clients reach it; file addresses start with it',
+      likeOption('publicUrl'),
+    )
     .option(
       '--allowed-hosts <names>',
-      'names beside localhost under which clients reach it',
+      'host names, besides localhost, under which clients reach it',
       likeOption('allowedHosts'),
     )
     .option('--trusted-proxies <ranges>', 'addresses of your reverse proxies', likeOption('trustedProxies'))
-    .option('--json', 'print one JSON line when it listens; key and token are in it at the first start only')
+    .option('--json', 'print one JSON line when it listens; it contains key and token at the first start only')
     .addHelpText('after', '\nExample: worksync workspace serve --port 8090 --db data/workspace.service.db --json')
     .exitOverride()
     .action(async ({ json, db: file, port, host, quota: requests, burst, ...given }: ServeFlags) => {
@@ -245,7 +251,7 @@ function addGenerate(program: Command, exit: (code: number) => void): void {
   program
     .command('generate')
     .description(
-      'write the files that are made from the code: config/schema.json, config/reference.md, config/openapi.json',
+      'write the files that are generated from the code: config/schema.json, config/reference.md, config/openapi.json',
     )
     .option('--check', 'only say whether they are up to date')
     .exitOverride()

@@ -121,7 +121,7 @@ function addCreate(group: Command, setting: Setting, exit: Exit): void {
       const body = { ...fieldsOf(flags), title, headBranch, baseBranch, identifier, url, author };
       return runOnWorkspace(setting, exit, flags, async (client) => {
         const answer = await client.createPullRequest({ body }, {});
-        const done = identifier === undefined ? 'opened' : answer.status === 201 ? 'recorded' : 'was recorded';
+        const done = identifier === undefined ? 'opened' : answer.status === 201 ? 'recorded' : 'already recorded';
         return { text: `${done}  ${answer.body.identifier}  ${printable(answer.body.url ?? '')}`, json: [answer.body] };
       });
     });
@@ -130,7 +130,7 @@ function addCreate(group: Command, setting: Setting, exit: Exit): void {
 function addUpdate(group: Command, setting: Setting, exit: Exit): void {
   const command = workspaceCommand(group, {
     usage: 'update',
-    description: 'edit a pull request; what is not named stays as it is',
+    description: 'edit a pull request; fields that you do not give stay as they are',
     example: 'prs update --provider github --repo 42 --identifier 7 --state closed',
   });
   withFields(command)

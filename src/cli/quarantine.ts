@@ -21,7 +21,7 @@ export function addQuarantine(program: Command, setting: Setting, exit: Exit): v
 function addList(group: Command, setting: Setting, exit: Exit): void {
   const described = {
     usage: 'list',
-    description: `list the latest ${LISTED} deliveries in quarantine, and why they are there; may be left out`,
+    description: `list the latest ${LISTED} deliveries in quarantine, and why they are there (the default)`,
     example: 'quarantine --json',
   };
   workspaceCommand(group, described, { isDefault: true, costsQuota: false }).action(async (flags: WorkspaceFlags) => {
@@ -50,7 +50,7 @@ function addRetry(group: Command, setting: Setting, exit: Exit): void {
       if (!isOfNumbers || deliveries.length > 0 === (flags.all === true)) {
         throw new SyncError(
           'usage',
-          'say what to read again: numbers of deliveries as `quarantine` lists them, or --all',
+          'name what to read again: numbers of deliveries as `quarantine` lists them, or --all',
         );
       }
       const wish = flags.all ? {} : { ids: deliveries.map(Number) };

@@ -10,7 +10,7 @@ import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command
 export function addQuota(program: Command, setting: Setting, exit: Exit): void {
   const described = {
     usage: 'quota',
-    description: 'say what is used of the quota, by whom, what waits, and for how long; costs no request',
+    description: 'show how much of the quota is used, by whom, what waits, and for how long; uses no quota',
     example: 'quota --json',
   };
   workspaceCommand(program, described, { costsQuota: false }).action(async (flags: WorkspaceFlags) => {
@@ -28,7 +28,7 @@ function describeQuota(report: QuotaReport): string {
     `windows    ${describeWindow(long)}; ${describeWindow(burst)}`,
     `share      ${describeShare(report)}`,
     `others     ${describeOthers(report)}`,
-    `lanes      ${LANES.map((lane) => `${lane} ${lanes[lane]}`).join(', ')}; on the wire ${inFlight}; next slot ${next}`,
+    `lanes      ${LANES.map((lane) => `${lane} ${lanes[lane]}`).join(', ')}; in flight ${inFlight}; next slot ${next}`,
     `forecast   ${describeForecast(forecast, at)}`,
   ].join('\n');
 }
@@ -43,14 +43,14 @@ function describeShare({ configuredShare, effectiveShare, ceiling, limited, paus
   const part = percent(effectiveShare);
   const share = isAuto ? `auto: ${part} of the long window` : `${part} of both windows`;
   if (paused) return `${share}; nothing is sent for ${span(paused.until - at)}: ${paused.reason}`;
-  if (limited) return `${share}; refused lately: one request at a time`;
+  if (limited) return `${share}; refused recently: one request at a time`;
   if (effectiveShare < ceiling)
     return `${share}: cut by a refusal, growing back to ${isAuto ? '' : 'the configured '}${percent(ceiling)}`;
-  return isAuto ? `${share}, the more the longer nobody else was noticed` : `${share}, as configured`;
+  return isAuto ? `${share}, growing while no other use is detected` : `${share}, as configured`;
 }
 
 function describeOthers({ lastRefusal, long, burst, at }: QuotaReport): string {
-  if (!lastRefusal) return 'nothing is known: no request of ours was refused';
+  if (!lastRefusal) return 'unknown: the workspace has refused none of our requests';
   const { window, othersLong, othersBurst } = lastRefusal;
   const counts = [
     ...(window === 'burst' ? [] : [`${othersLong} of ${long.cap} in ${span(long.window)}`]),

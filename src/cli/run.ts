@@ -39,7 +39,7 @@ export async function run(session: Session, demoSecret: string): Promise<void> {
   await drained(stage.partition, parts.clock);
   const { pullRequests, links, requests } = await stage.service.statistics();
   print(
-    `The workspace holds ${plural(pullRequests, 'pull request')} and ${plural(links, 'link')}; ` +
+    `The workspace has ${plural(pullRequests, 'pull request')} and ${plural(links, 'link')}; ` +
       `this start took ${plural(requests, 'request')}.`,
   );
   print('Stop with Ctrl-C. Your own workspace: copy a file of config/examples/ to config/workspaces/.');

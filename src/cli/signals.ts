@@ -38,15 +38,16 @@ export function endOnSignals({ clock, logger, close, reload }: Ending): void {
   const skip = [...ending, 'SIGHUP' as const, ...IGNORED, ...OTHERS];
   let closing = 'nothing yet';
   const told = {
-    onTimeout: (waited: number) => logger.error({ closing, waited }, 'the process ends before everything is closed'),
-    onSecondError: (error: unknown) => logger.error({ closing, error }, 'a fault cuts the end of the process short'),
+    onTimeout: (waited: number) =>
+      logger.error({ closing, waited }, 'the shutdown timed out before everything was closed'),
+    onSecondError: (error: unknown) => logger.error({ closing, error }, 'an error interrupted the shutdown'),
   };
   const grace = closeWithGrace({ delay: LONGEST_END, logger: false, skip, ...told }, async ({ err }) => {
-    if (err) logger.error({ error: err }, 'the process ends because of a fault');
+    if (err) logger.error({ error: err }, 'the process shuts down because of an error');
     try {
       await close((step) => (closing = step));
     } catch (error) {
-      logger.error({ error }, 'not everything could be closed in order');
+      logger.error({ error }, 'some parts could not be closed cleanly');
       throw error;
     }
   });
@@ -55,14 +56,14 @@ export function endOnSignals({ clock, logger, close, reload }: Ending): void {
       if (since !== undefined && clock.monotonic() - since < SAME_SIGNAL) return;
       if (since !== undefined) process.exit(ENDING[signal]);
       since = clock.monotonic();
-      logger.info({ signal }, 'the process ends');
+      logger.info({ signal }, 'the process shuts down');
       grace.close();
     });
   }
   process.on('SIGHUP', (signal) => {
     if (!reload) return logger.warn({ signal }, 'the signal is ignored');
-    logger.info({ signal }, 'the configuration is read again');
-    reload().catch((error: unknown) => logger.error({ error }, 'the configuration could not be read again'));
+    logger.info({ signal }, 'the configuration is being reloaded');
+    reload().catch((error: unknown) => logger.error({ error }, 'the configuration could not be reloaded'));
   });
   for (const signal of IGNORED) process.on(signal, () => logger.warn({ signal }, 'the signal is ignored'));
 }

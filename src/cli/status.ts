@@ -33,13 +33,13 @@ function describeWorkspace(workspace: WorkspaceStatus, now: number): string {
     `  synced      ${partOf(pullRequests, 'pull request')}, ${partOf(links, 'link')}`,
     `  deliveries  ${deliveries.pending} pending, ${deliveries.quarantined} in quarantine`,
     ...describeSweep(workspace.sweep, now),
-    `  changes     ${changes.byState.pending} pending, ${changes.byState.sending} on the wire, ` +
-      `${changes.byState.unknown} of unknown fate, ${changes.byState.held} held`,
+    `  changes     ${changes.byState.pending} pending, ${changes.byState.sending} in flight, ` +
+      `${changes.byState.unknown} with outcome unknown, ${changes.byState.held} held`,
     ...changes.stuck.map(
       (row) => `    ${row.state}: ${row.entity}: ${row.failure?.message ?? ''} (${row.failure?.hint ?? ''})`,
     ),
     ...deliveries.quarantine.map((row) => `    quarantine: ${row.connection} ${row.event}: ${row.reason ?? ''}`),
-    ...workspace.gone.map((row) => `    gone at the provider: ${row.key}, learnt ${span(now - row.at)} ago`),
+    ...workspace.gone.map((row) => `    gone at the provider: ${row.key}, detected ${span(now - row.at)} ago`),
     ...workspace.backfills.flatMap((backfill) => describeBackfill(backfill, now)),
     ...describeConnections(workspace, now),
   ];
@@ -48,9 +48,9 @@ function describeWorkspace(workspace: WorkspaceStatus, now: number): string {
 
 function describeSweep({ running, last, turn }: WorkspaceStatus['sweep'], now: number): string[] {
   if (!running && !last) return [];
-  const state = running ? `a sweep runs since ${span(now - running.startedAt)}` : '';
+  const state = running ? `a sweep has been running for ${span(now - running.startedAt)}` : '';
   const looked =
-    turn?.endedAt === null ? [`    links and documents that no list holds: ${turn.read} looked at so far`] : [];
+    turn?.endedAt === null ? [`    links and documents that no list contains: ${turn.read} checked so far`] : [];
   if (!last) return [`  sweep       ${state}`, ...looked];
   const ago = `last ${span(now - (last.finishedAt ?? now))} ago`;
   return [`  sweep       ${[ago, describeRound(last), ...(state ? [state] : [])].join('; ')}`, ...looked];
@@ -89,7 +89,7 @@ function describeConnections({ connections }: WorkspaceStatus, now: number): str
       failure ? [`    ${name}: webhooks: ${failure}`] : [],
     ),
     ...missingUnits.map(
-      (unit) => `    ${name}: not there any more, or not shown to us: ${unit}; what is held of it stays`,
+      (unit) => `    ${name}: not found, or not visible to the credential: ${unit}; its records and links stay`,
     ),
   ]);
   return ['  connections', ...table(rows).split('\n'), ...failures, ...silent];
@@ -99,10 +99,10 @@ function describeName(
   connection: string,
   { name, id, called, elsewhere }: WorkspaceStatus['connections'][number]['names'][number],
 ): string {
-  if (elsewhere === null) return `${name} is called ${called} now; it is followed by its id ${id}`;
+  if (elsewhere === null) return `${name} is now called ${called}; worksync follows it by its id ${id}`;
   return (
-    `scope_rebound: ${name} leads to ${elsewhere}, and led to ${id} before; nothing is taken from ${elsewhere} ` +
-    `(if it is the one you mean, run "worksync connections rebind ${connection}")`
+    `scope_rebound: ${name} leads to ${elsewhere} now, and led to ${id} before; worksync takes nothing from ${elsewhere} ` +
+    `(if you mean the new one, run "worksync connections rebind ${connection}")`
   );
 }
 

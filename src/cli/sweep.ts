@@ -8,22 +8,22 @@ import { type Exit, type Setting, say, sessionOf } from './setting.ts';
 import { plural, printable, span } from './words.ts';
 import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
-/** Exit code where repairs wait for a person, or nothing gets through. */
+/** Exit code when repairs need approval, or nothing gets through. */
 const PARTIAL = 3;
 /** How often the progress is looked at, and how often it is told, milliseconds. */
 const LOOK_EVERY = 1_000;
 const TELL_EVERY = 10_000;
 
 const HELP = `
-Lists the tasks and the pull requests of the workspace behind everything else in the quota, and compares them with what is
-known. Records that somebody changed are put right; tasks, links and documents that people changed stay as they are. The daemon
-does the same every day (workspace.sweep); this command asks for it now, or shows the sweep that runs, and may be ended.`;
+A sweep lists the tasks and the pull requests of the workspace, taking only quota that nothing else needs, and compares them with
+what worksync knows. It repairs records that somebody changed; tasks, links and documents that people changed stay as they are.
+The daemon sweeps once a day (workspace.sweep). This command starts a sweep now, or shows the running one; you may end it at any time.`;
 
 /** `worksync sweep`: compares the workspace's own lists with what is known, now. */
 export function addSweep(program: Command, setting: Setting, exit: Exit): void {
   const described = {
     usage: 'sweep',
-    description: 'compare what the workspace holds with what is known, and put right what somebody changed',
+    description: 'compare the workspace with what worksync knows, and repair records that somebody changed',
     example: 'sweep --json',
   };
   workspaceCommand(program, described)
@@ -32,13 +32,13 @@ export function addSweep(program: Command, setting: Setting, exit: Exit): void {
       const session = sessionOf(setting, flags, () => 'warn');
       await askingWorkspace(session, flags, async (asking) => {
         const { isNew } = await asking.ask('sweep', {});
-        if (!isNew) say('a sweep runs already');
+        if (!isNew) say('a sweep is already running');
         exit(await follow(asking, flags, session.parts.clock));
       });
     });
 }
 
-/** Shows the progress until all is compared and put right. Without a daemon the stages run in this process meanwhile. */
+/** Shows the progress until all is compared and repaired. Without a daemon the stages run in this process meanwhile. */
 async function follow({ ask, partition }: Asking, flags: WorkspaceFlags, clock: Clock): Promise<number> {
   partition?.startUnscheduled();
   let toldAt = Number.NEGATIVE_INFINITY;
@@ -83,8 +83,8 @@ export function describeRound({ tasks, records, found, repairs }: SweepReport): 
   const words = [
     `${plural(tasks, 'task')} and ${plural(records, 'record')} compared`,
     wrong === 0
-      ? 'nothing to put right'
-      : `${plural(repairs.done, 'record')} put right${left.map((each) => `, ${each}`).join('')}`,
+      ? 'nothing to repair'
+      : `${plural(repairs.done, 'record')} repaired${left.map((each) => `, ${each}`).join('')}`,
     ...(byPeople.length > 0
       ? [`changed by people: ${byPeople.map((what) => countOf(what, found[what])).join(', ')}`]
       : []),

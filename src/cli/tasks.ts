@@ -128,7 +128,7 @@ interface CreateFlags extends WorkspaceFlags {
 function addCreate(group: Command, kind: 'bug' | 'idea', setting: Setting, exit: Exit): void {
   const command = workspaceCommand(group, {
     usage: `${kind} <title>`,
-    description: `create ${kind === 'bug' ? 'a bug' : 'an idea'}; not idempotent: repeating it makes another one`,
+    description: `create ${kind === 'bug' ? 'a bug' : 'an idea'}; not idempotent: repeating the command creates another one`,
     example: `tasks ${kind} "Login fails" --priority high --label auth --description-file notes.md`,
   });
   withText(command, 'description')

@@ -6,7 +6,7 @@ import { SyncError } from '../errors/sync-error.ts';
 export function withText(command: Command, name: 'content' | 'description'): Command {
   return command
     .option(`--${name} <text>`, `the ${name}; - reads standard input`)
-    .option(`--${name}-file <file>`, `a file that holds the ${name}; - reads standard input`);
+    .option(`--${name}-file <file>`, `a file with the ${name}; - reads standard input`);
 }
 
 /** The text that the flags of `withText` name; undefined where there are none. Throws `usage`. */

@@ -14,10 +14,9 @@ import { printable } from './words.ts';
 import { gather } from './workspace-command.ts';
 
 const HELP = `
-Nothing is asked of anybody, and no configuration is read: every repository counts as in scope, and options that are off unless
-a connection says otherwise are off. Each file gives one line, in
-the order of the files. One that cannot be read or is malformed (the daemon would set it aside) is ignored with that reason,
-told on standard error too, and makes the exit code 1; the others are printed all the same.
+The command sends no request and reads no configuration: every repository counts as in scope, and options are off unless --with
+switches them on. It prints one line per file, in the order of the files. If it cannot read a file, or the payload is malformed
+(the daemon would quarantine it), it prints the reason there and on standard error, goes on, and ends with exit code 1.
 
 Examples:
   worksync translate gitlab merge-request.json --json
@@ -42,14 +41,14 @@ export function addTranslate(program: Command, { scrubber }: Setting, exit: Exit
     .description('print what captured payloads become: items, references to items, or nothing, and why')
     .argument('<connector>', `one of: ${connectors.map(({ id }) => id).join(', ')}`)
     .argument('<files...>', 'files that hold one payload each; - reads standard input')
-    .option('--event <name>', "the event as the vendor's header names it; else what the payload looks like")
+    .option('--event <name>', "the event as the vendor's header names it (default: guessed from the payload)")
     .option(
       '--source <source>',
-      'how it came in: webhook, poll or fetch; the last two need --event too',
+      'source of the payload: webhook, poll or fetch; the last two need --event too',
       oneOf(['webhook', 'poll', 'fetch']),
       'webhook',
     )
-    .option('--host <host>', "the host it came from, where it is not the vendor's public one")
+    .option('--host <host>', "host that sent it (default: the vendor's public one)")
     .option('--with <option>', "switches on one of the connection's options, such as issues; may be repeated", gather)
     .option('--json', 'print one JSON object per file')
     .addHelpText('after', HELP)
@@ -77,8 +76,7 @@ interface Seen {
 function viewOf(id: string, { event, source, host, with: on = [] }: Given): (file: string) => Seen {
   const connector = connectorOf(id);
   const options = { ...(connector.unrestricted!(host) as object), ...switchedOn(connector, on) };
-  if (source !== 'webhook' && event === undefined)
-    throw new SyncError('usage', `--source ${source}: say with --event what it is`);
+  if (source !== 'webhook' && event === undefined) throw new SyncError('usage', `--source ${source} needs --event too`);
   return (file) => {
     try {
       const body = readFileSync(file === '-' ? STANDARD_INPUT : file);

@@ -47,15 +47,15 @@ export function workspaceCommand(
   if (options.isDefault) refusingUnknown(command);
   return (costsQuota ? withPatience(command) : command)
     .description(description)
-    .option('--workspace <name>', 'the workspace; may be left out where one is configured')
+    .option('--workspace <name>', 'the workspace; optional if only one is configured')
     .option('--json', 'print JSON: one object in a line')
     .addHelpText('after', `\nExample: worksync ${example}\n${EXIT_CODES}`);
 }
 
 /** A command that reads a list: 50 unless told, page by page. */
-export function listCommand(group: Command, described: Described, all = 'read the list to its end'): Command {
+export function listCommand(group: Command, described: Described, all = 'read the whole list'): Command {
   return workspaceCommand(group, described)
-    .option('--limit <number>', 'how many at most', wholeNumber, 50)
+    .option('--limit <number>', 'at most this many', wholeNumber, 50)
     .option('--all', all);
 }
 

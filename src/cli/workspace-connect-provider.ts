@@ -24,8 +24,8 @@ interface Given {
 }
 
 const HELP = `
-The token is stored encrypted. Pull requests that this member opens or edits through the API are then written with it.
-It works beside a running service, and while none runs. An API token of a person at Bitbucket is written <e-mail>:<token>.
+The service stores the token encrypted, and writes the pull requests that this member opens or edits through the API with it.
+The command works with or without a running service. Write a person's API token of Bitbucket as <e-mail>:<token>.
 
 Example: worksync workspace connect-provider --user ada --provider github --token-file /run/secrets/ada-github`;
 
@@ -34,13 +34,13 @@ export function addConnectProvider(workspace: Command, setting: Setting, exit: E
   workspace
     .command('connect-provider')
     .description("store a member's token at a git provider")
-    .requiredOption('--user <id or name>', 'whose token it is')
+    .requiredOption('--user <id or name>', 'the member whose token it is')
     .requiredOption('--provider <name>', `one of: ${Object.keys(servedProviders()).join(', ')}`)
-    .option('--token-file <file>', `file that holds the token; else ${VARIABLE} or ${VARIABLE}_FILE`)
+    .option('--token-file <file>', `file with the token; else ${VARIABLE} or ${VARIABLE}_FILE`)
     .option('--host <host>', "host of the provider, where it is not the vendor's public one")
     .option('--api-url <url>', 'address of its API, where it is not the one that follows from the host')
     .option('--db <file>', 'database file of the service', 'data/workspace.service.db')
-    .option('--workspace <id>', 'may be left out where the service holds one workspace')
+    .option('--workspace <id>', 'optional if the service has only one workspace')
     .option('--json', 'print JSON: workspace, user and provider')
     .addHelpText('after', HELP)
     .exitOverride()

@@ -72,10 +72,10 @@ export function describeServed({ url, apiKey, oauthToken }: Served, file: string
     ...(oauthToken === null ? [] : [`  token  ${oauthToken}`]),
   ];
   if (shown.length > 0)
-    return [head, ...shown, 'What stands here is shown this once, and works until it is revoked.'].join('\n');
+    return [head, ...shown, 'worksync shows these only once. They work until they are revoked.'].join('\n');
   const token = `worksync workspace token --db ${file} --user Owner --role owner`;
   return `${head}
-The key and the token that were shown before go on to work. To make others:
+The key and the token that the first start showed still work. To create others:
   ${token}
   WORKSYNC_OAUTH_TOKEN="$(${token})" worksync keys create --url ${url} --description "what for"`;
 }

@@ -14,7 +14,7 @@ interface Given {
 }
 
 const HELP = `
-It works beside a running service, and while none runs. A user who is not known becomes a member with this role.
+The command works with or without a running service. An unknown user becomes a member with this role.
 
 Example: worksync workspace token --db data/workspace.service.db --user ada --role admin --ttl 8h
          worksync workspace token --db data/demo.service.db --user Owner --role owner   (of npm start)`;
@@ -24,11 +24,11 @@ export function addWorkspaceToken(workspace: Command, exit: Exit): void {
   workspace
     .command('token')
     .description('mint an OAuth token of a member')
-    .requiredOption('--user <id or name>', 'whose token it is')
-    .option('--role <role>', 'what it may do: owner, admin or member', oneOf(['owner', 'admin', 'member']), 'member')
+    .requiredOption('--user <id or name>', 'the member whose token it is')
+    .option('--role <role>', 'role of the token: owner, admin or member', oneOf(['owner', 'admin', 'member']), 'member')
     .option('--ttl <duration>', 'how long it lives: 30m, 1h, 14d', readDuration, 3_600_000)
     .option('--db <file>', 'database file of the service', 'data/workspace.service.db')
-    .option('--workspace <id>', 'may be left out where the service holds one workspace')
+    .option('--workspace <id>', 'optional if the service has only one workspace')
     .option('--json', 'print JSON: the token with its id, user, role and end')
     .addHelpText('after', HELP)
     .exitOverride()

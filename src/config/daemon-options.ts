@@ -82,7 +82,7 @@ export const DAEMON_OPTIONS: readonly DaemonOption[] = [
     flag: '--admin-port <number>',
     env: 'WORKSYNC_ADMIN_PORT',
     type: 'port',
-    description: 'Port of its own for pages, metrics and admin actions',
+    description: 'Separate port for pages, metrics and admin actions',
   },
   {
     key: 'allowedHosts',
@@ -90,7 +90,7 @@ export const DAEMON_OPTIONS: readonly DaemonOption[] = [
     env: 'WORKSYNC_ALLOWED_HOSTS',
     type: 'hosts',
     description:
-      'Names beside localhost under which people open the pages, separated by commas, each with its port where it is to be that one only',
+      'Host names, besides localhost, under which people open the pages, separated by commas; a name with a port allows that port only',
   },
   {
     key: 'openMetrics',
@@ -104,7 +104,7 @@ export const DAEMON_OPTIONS: readonly DaemonOption[] = [
     flag: '--insecure-pages',
     env: 'WORKSYNC_INSECURE_PAGES',
     type: 'switch',
-    description: 'Let browsers log in over plain HTTP from other machines, where nobody else can read the network',
+    description: 'Let browsers log in over plain HTTP from other machines; only for networks that nobody else can read',
   },
   {
     key: 'trustedProxies',
@@ -112,7 +112,7 @@ export const DAEMON_OPTIONS: readonly DaemonOption[] = [
     env: 'WORKSYNC_TRUSTED_PROXIES',
     type: 'ranges',
     description:
-      'Addresses of your reverse proxies, as 127.0.0.1 or 10.0.0.0/8, separated by commas: only they may say, with X-Forwarded-For and X-Forwarded-Proto, where a request comes from',
+      'Addresses of your reverse proxies, such as 127.0.0.1 or 10.0.0.0/8, separated by commas; worksync trusts X-Forwarded-For and X-Forwarded-Proto from these only',
   },
   {
     key: 'publicUrl',
@@ -120,7 +120,7 @@ export const DAEMON_OPTIONS: readonly DaemonOption[] = [
     env: 'WORKSYNC_PUBLIC_URL',
     type: 'address',
     description:
-      'Where webhooks reach the daemon from outside, for registering them and for finding those that are switched off',
+      'Public address under which vendors reach the daemon, used to register webhooks and to find those that are switched off',
   },
   {
     key: 'logLevel',
@@ -128,7 +128,7 @@ export const DAEMON_OPTIONS: readonly DaemonOption[] = [
     env: 'WORKSYNC_LOG_LEVEL',
     type: 'log level',
     default: 'info',
-    description: `How much is logged: ${LOG_LEVELS.join(', ')}`,
+    description: `Lowest level that is logged: ${LOG_LEVELS.join(', ')}`,
   },
 ];
 

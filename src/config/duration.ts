@@ -1,6 +1,6 @@
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** `90s`, `5m`, `1h`, `14d`; never nought. */
+/** `90s`, `5m`, `1h`, `14d`; never zero. */
 export const DURATION = /^([1-9]\d{0,8})(ms|s|m|h|d)$/;
 
 /** Milliseconds; undefined where the text is no duration. */

@@ -37,7 +37,7 @@ export function createVariables(env: Environment): Variables {
     }
     if (value === undefined) return undefined;
     if (/[\r\n]/.test(value))
-      return { problem: `${name} holds a line break: put the value into a file and set ${name}_FILE to its path` };
+      return { problem: `${name} contains a line break: put the value into a file and set ${name}_FILE to its path` };
     return { value };
   }
 

@@ -98,7 +98,7 @@ function filesAt(path: string): readonly string[] {
   const files = yamlFiles(path);
   if (files.length === 0) {
     const hint = 'Put a workspace file there, or mount it: config/examples/ has some to start from.';
-    throw new SyncError('config_unreadable', `${path}: the folder holds no *.yaml file`, { hint });
+    throw new SyncError('config_unreadable', `${path}: the folder contains no *.yaml file`, { hint });
   }
   return files;
 }
@@ -250,7 +250,7 @@ function nameOf(document: ConfigDocument): { readonly name?: string; readonly pr
   const name = basename(document.file, extname(document.file));
   const reason = workspaceName.safeParse(name).error?.issues[0]?.message;
   if (reason === undefined) return { name, problems: [] };
-  const message = `the file's name is no name for a workspace: ${reason}; rename it, or set the key name`;
+  const message = `the file name is not a valid workspace name: ${reason}; rename the file, or set the key name`;
   return { problems: [{ ...document.place([]), message }] };
 }
 
@@ -259,7 +259,7 @@ export const RESERVED_NAME = 'worksync';
 
 function reservedNames(read: readonly ReadWorkspace[]): readonly Problem[] {
   const message =
-    `a workspace cannot be called "${RESERVED_NAME}", since the data folder has a database of that name for itself: ` +
+    `a workspace cannot be called "${RESERVED_NAME}", because the data folder has a database of that name: ` +
     `choose another name, and if there is a ${RESERVED_NAME}.db of this workspace, rename that file too`;
   return read.flatMap(({ name, document }) =>
     name === RESERVED_NAME && document ? [{ ...document.place(['name']), message }] : [],
@@ -282,5 +282,5 @@ function repeatedNames(read: readonly ReadWorkspace[]): readonly Problem[] {
 function clearTextWarning({ file, workspace }: WorkspaceConfig): readonly string[] {
   const url = workspace.url === undefined ? undefined : new URL(workspace.url);
   if (url?.protocol !== 'http:' || /^(localhost|127\.[\d.]+|\[::1\])$/.test(url.hostname)) return [];
-  return [`${file}: workspace.url is plain http, so the API key crosses the network in clear`];
+  return [`${file}: workspace.url is plain http, so the API key crosses the network unencrypted`];
 }

@@ -10,7 +10,7 @@ const VARIABLE = 'WORKSYNC_OAUTH_TOKEN';
 export function oauthToken(env: Environment): string {
   const found = createVariables(env).get(VARIABLE);
   if (found && 'value' in found) return found.value;
-  throw new SyncError('secret_missing', found?.problem ?? `${VARIABLE} is not set: keys are managed by people`, {
+  throw new SyncError('secret_missing', found?.problem ?? `${VARIABLE} is not set: only people manage keys`, {
     hint: `Set ${VARIABLE}, or ${VARIABLE}_FILE to a path: the OAuth token of a workspace owner or admin.`,
   });
 }

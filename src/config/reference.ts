@@ -16,7 +16,7 @@ export function workspaceReference({ file, common, connectors }: ReferenceInput)
   const sections = [
     INTRODUCTION,
     '## Options of the daemon',
-    'A flag comes before the environment, the environment before the default.',
+    'A flag overrides the environment, and the environment overrides the default.',
     optionTable(),
     '## Workspace file',
     FILE_NOTE,
@@ -27,7 +27,7 @@ export function workspaceReference({ file, common, connectors }: ReferenceInput)
     ...connectors.flatMap(({ id, title, options }) => [`## Connector \`${id}\`: ${title}`, keyTable(options)]),
     '## Variables',
     VARIABLES,
-    '## What others change',
+    '## Changes by others',
     FOREIGN_NOTE,
     foreignTable(),
     '## Error codes',
@@ -45,7 +45,7 @@ const FILE_NOTE = `One YAML file per workspace. An unknown key is an error. All 
 problem is reported with its file, line and column.`;
 
 const VARIABLES = [
-  'Every text that is a value of a workspace file may hold variables. They are put in after the file was parsed, so a value never becomes structure.',
+  'Every text that is a value of a workspace file may hold variables. worksync substitutes them after it has parsed the file, so a value never becomes structure.',
   table(
     ['written', 'becomes'],
     [
@@ -55,19 +55,20 @@ const VARIABLES = [
       [code('$$'), 'a dollar sign'],
     ],
   ),
-  'Each variable may be given as `NAME`, or as `NAME_FILE` with the path of a file; one line break at the end of the file is dropped, and a file that everybody may read is a warning. Both at once are an error. A value with line breaks must come from a file. Inside `[ ]` and `{ }` a variable needs quotes.',
-  'Who may see pages and metrics and use the commands over HTTP: `WORKSYNC_ADMIN_TOKEN` is a token for everything, `WORKSYNC_READ_TOKEN` one that changes nothing, `WORKSYNC_TOKENS` a list of tokens, a line for each (or `;` between them): what it may do (`read` or `admin`), the workspaces it is limited to, the token, as `read:acme,beta 6f1c…`. A token has at least 16 characters; make one with `openssl rand -hex 32`.',
-  'The program itself reads `WORKSYNC_SECRET_KEY` the same way: 32 bytes in base64 or hex. What must be stored and read again is encrypted with it: refresh tokens of `oauth`, and in a workspace service provider tokens and the secrets of webhooks. Where it is not set, a key is made when it is first needed, beside the database (`<database>.key`, mode 0600): back up both.',
+  'Each variable may be given as `NAME`, or as `NAME_FILE` with the path of a file; one line break at the end of the file is dropped, and a file that everybody may read is a warning. Setting both is an error. A value with line breaks must come from a file. Inside `[ ]` and `{ }` a variable needs quotes.',
+  'These tokens give access to pages, metrics and admin actions over HTTP: `WORKSYNC_ADMIN_TOKEN` may do everything, `WORKSYNC_READ_TOKEN` may only read, and `WORKSYNC_TOKENS` is a list of tokens, one per line (or with `;` between them): the role (`read` or `admin`), the workspaces it is limited to, and the token, as `read:acme,beta 6f1c…`. A token has at least 16 characters; make one with `openssl rand -hex 32`.',
+  'The program itself reads `WORKSYNC_SECRET_KEY` the same way: 32 bytes in base64 or hex. worksync encrypts with it what it must store: refresh tokens of `oauth`, and in a workspace service the provider tokens and the secrets of webhooks. If the variable is not set, worksync makes a key when it first needs one, beside the database (`<database>.key`, mode 0600): back up both.',
 ].join('\n\n');
 
-const FOREIGN_NOTE = `What becomes of a change that nobody told the daemon of, and who finds it: the sweep of the workspace with its lists; its turn
-through what stands in no list; the sweep of the connection. With webhooks of both sides it is found within seconds.`;
+const FOREIGN_NOTE = `If somebody changes something and no webhook tells the daemon, a sweep finds it. The sweep of the workspace compares its lists (\`lists\`), and reads one
+after the other the links and documents that no list contains (\`turn\`). The sweep of the connection reads what exists at the vendor. With webhooks
+of both sides the daemon finds a change within seconds.`;
 
 const SEEN = { lists: 'lists', turn: 'turn', connection: 'sweep of the connection' } as const;
 
 function foreignTable(): string {
   return table(
-    ['where', 'thing', 'change', 'what becomes of it', 'found by', 'reported as'],
+    ['where', 'thing', 'change', 'result', 'found by', 'reported as'],
     Object.values(FOREIGN_EDITS).map((line) => [
       line.side,
       line.thing,

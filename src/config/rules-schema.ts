@@ -36,11 +36,11 @@ function oneOrMore<Each extends z.ZodType>(each: Each, title: string, descriptio
 
 const glob = z.string().min(1).max(LONGEST_GLOB);
 const globs = (description: string) =>
-  oneOrMore(glob, 'text or list of texts', `${description} Any of them; \`*\` and \`?\` stand for other characters.`);
+  oneOrMore(glob, 'text or list of texts', `${description} Any of them; \`*\` and \`?\` are wildcards.`);
 
 const userLink = z.strictObject({
-  pattern: pattern('What names a task. A group `( )` is `$1` in `task`.'),
-  place: oneOrMore(z.enum(PLACES), 'place or list of places', 'Where it is looked for. Absent: everywhere.'),
+  pattern: pattern('Expression that names a task. A group `( )` is `$1` in `task`.'),
+  place: oneOrMore(z.enum(PLACES), 'place or list of places', 'Where worksync looks for it. Absent: everywhere.'),
   task: z
     .string()
     .min(1)
@@ -71,7 +71,7 @@ const since = z
   .meta({
     title: 'date, time or `always`',
     description:
-      'Items that were created and changed before this stay as they are. Absent: when triage was first switched on for the connection.',
+      'Triage skips items that were created and last changed before this time. Absent: the time when triage was first switched on for the connection.',
   });
 
 const triageRule = z.strictObject({
@@ -89,10 +89,10 @@ const triageRule = z.strictObject({
       text: pattern('Title or description match it.').optional(),
     })
     .prefault({})
-    .describe('What the rule is for: all of these hold. Absent: every work item.'),
+    .describe('Conditions of the rule; all must be true. Absent: every work item.'),
   create: z
     .enum(['bug', 'idea', 'nothing'])
-    .describe('What the item becomes. `nothing`: later rules are not looked at either.'),
+    .describe('What the item becomes. `nothing`: it becomes no task, and no later rule applies.'),
   title: template
     .default('{title}')
     .describe(`Title of the task. Variables: ${TEMPLATE_VARIABLES.map((name) => `\`{${name}}\``).join(', ')}.`),
@@ -120,14 +120,16 @@ export const rules = z
       .array(triageRule)
       .max(MOST_PATTERNS)
       .default([])
-      .describe('Which work items become tasks. The first rule that fits decides.'),
+      .describe('Which work items become tasks. The first rule that matches decides.'),
     documents: z
       .enum(['attach', 'off'])
       .default('off')
-      .describe('`attach`: a document of the workspace whose address an item names is attached to its task.'),
+      .describe(
+        '`attach`: if an item names the address of a workspace document, worksync attaches the document to the task of the item.',
+      ),
   })
   .prefault({})
-  .describe('What is linked, and what becomes a task.');
+  .describe('What worksync links, and what becomes a task.');
 
 export const users = z
   .record(
@@ -136,16 +138,19 @@ export const users = z
   )
   .default({})
   .describe(
-    'Workspace users: for a connection, a connector, or `email`, the names used there with the user ids they stand for.',
+    'Maps people to workspace users. For a connection, a connector, or `email`: each name used there, and its user id.',
   );
 
 export const writeBack = z
   .strictObject({
-    comment: z.boolean().default(false).describe('A comment on the item names its tasks; one, kept up to date.'),
-    close: z.boolean().default(false).describe('A work item is closed when all its tasks are finished.'),
+    comment: z
+      .boolean()
+      .default(false)
+      .describe('Write one comment on the item that names its tasks, and keep it up to date.'),
+    close: z.boolean().default(false).describe('Close a work item when all its tasks are finished.'),
   })
   .prefault({})
-  .describe('What is written to the vendor, with the credentials of the connection.');
+  .describe('What worksync writes to the vendor, with the credentials of the connection.');
 
 export type RulesConfig = z.output<typeof rules>;
 export type UsersConfig = z.output<typeof users>;

@@ -71,11 +71,11 @@ const quota = z
       .union([z.literal('auto'), z.number().gt(0).max(1)], { error: 'expected auto, or a number above 0 and up to 1' })
       .default('auto')
       .describe(
-        "Part of both limits that background work uses; the rest is left to the workspace's other users. `auto`: nearly all while nobody else is noticed, and less for hours after somebody was.",
+        "Share of both limits that background work uses; the rest is for the workspace's other users. `auto`: nearly all while no other use is detected, and less for some hours after one was.",
       ),
-    concurrency: z.int().min(1).max(64).default(8).describe('Requests in flight at the same time.'),
+    concurrency: z.int().min(1).max(64).default(8).describe('Most requests in flight at the same time.'),
     visibility: optionalDuration(
-      'How soon a change is to be seen in the workspace. Absent: within seconds. The longer, the fewer requests.',
+      'How soon a change must be visible in the workspace. Absent: within seconds. A longer time takes fewer requests.',
     ),
   })
   .check((context) => {
@@ -91,8 +91,8 @@ const quota = z
 
 const retention = z
   .strictObject({
-    bodies: duration('14d', 'How long the raw bytes of deliveries are kept.'),
-    deliveries: duration('90d', 'How long delivery ids are kept: a repeat within this time is recognised.'),
+    bodies: duration('14d', 'How long worksync keeps the raw bytes of deliveries.'),
+    deliveries: duration('90d', 'How long worksync keeps delivery ids: it recognises a repeat within this time.'),
   })
   .check((context) => {
     const { bodies, deliveries } = context.value;
@@ -105,7 +105,7 @@ const retention = z
       });
   })
   .prefault({})
-  .describe('How long what came in is kept.');
+  .describe('How long worksync keeps deliveries.');
 
 /** A number, or `off`: yields Infinity. */
 function limit(standard: number, description: string) {
@@ -119,51 +119,59 @@ function limit(standard: number, description: string) {
 
 const guard = z
   .strictObject({
-    removals: limit(20, 'Links to be removed and records to be closed that may wait together.'),
-    creations: limit(200, 'Records, links and tasks to be created that may wait together.'),
+    removals: limit(20, 'Most links to be removed and records to be closed that may wait at the same time.'),
+    creations: limit(200, 'Most records, links and tasks to be created that may wait at the same time.'),
     repairs: limit(
       100,
-      'Records that a sweep of the workspace found changed and that may wait together to be put right.',
+      'Most records found changed by a sweep of the workspace that may wait for repair at the same time.',
     ),
   })
   .prefault({})
-  .describe('Mass changes: what is over these numbers is held until someone lets it go with `worksync held release`.');
+  .describe(
+    'Guard against mass changes: worksync holds what exceeds these numbers until somebody runs `worksync held release`.',
+  );
 
 const webhook = z
   .strictObject({
-    key: liveSecrets('The shared key that comes as `X-Service-Webhook-Key`'),
+    key: liveSecrets('The shared key that the workspace sends as `X-Service-Webhook-Key`'),
     secret: liveSecrets('The secret that signs `X-Service-Signature`'),
   })
-  .refine(({ key, secret }) => key.length + secret.length > 0, 'set key, secret, or both: nothing unsigned is taken')
-  .describe("The workspace's own webhooks, sent to `/webhooks/<workspace>/workspace`; what is set here must be right.");
+  .refine(
+    ({ key, secret }) => key.length + secret.length > 0,
+    'set key, secret, or both: worksync refuses unsigned webhooks',
+  )
+  .describe(
+    "The workspace's own webhooks, sent to `/webhooks/<workspace>/workspace`; a webhook must match each of key and secret that is set.",
+  );
 
 const gateway = z
   .strictObject({
-    fresh: duration('15s', 'How long an answered read is given again from memory.'),
+    fresh: duration('15s', 'How long the gateway answers repeated reads from its cache.'),
     wait: duration('20s', 'How long a caller waits for a free slot of the quota before it gets 429.'),
     keyPrefix: z
       .string()
       .min(1)
       .default('wsk_')
-      .describe("Beginning of the workspace's API keys: only their holders get reads from memory."),
+      .describe("Prefix of the workspace's API keys: only callers with such a key get cached reads."),
   })
   .prefault({})
   .describe('The API of the workspace on the port of the daemon, for jobs and scripts.');
 
 const poll = schedule({
   default: '5m',
-  description: 'How often the vendor is asked for what changed. At least 10 s; the default grows to what it allows.',
+  description:
+    'How often worksync asks the vendor for changes. At least 10 s. The default is longer where the limit of the vendor needs it.',
 });
 
 const sweep = schedule({
   description:
-    'How often everything that exists is listed, to find what was deleted and no event told. Absent: once a day; off where poll is off.',
+    'How often a sweep lists everything that exists at the vendor, to find deletions that no webhook reported. Absent: once a day; off where poll is off.',
 });
 
 const workspaceSweep = schedule({
   default: '24h',
   description:
-    'How often the tasks and pull requests of the workspace are listed and compared with what is known. Records that somebody changed are put right.',
+    'How often a sweep lists the tasks and pull requests of the workspace and compares them with what worksync knows. It repairs records that somebody changed.',
 }).prefault('24h');
 
 /** Keys that every connection has, whatever its connector. */
@@ -208,7 +216,7 @@ export function workspaceFile(apiOverrides: ZodType) {
       })
       .check(checkWorkspace)
       .prefault({})
-      .describe('Where the workspace is.'),
+      .describe('The workspace: its API, its key, its quota.'),
     quota,
     retention,
     guard,
@@ -219,12 +227,12 @@ export function workspaceFile(apiOverrides: ZodType) {
     connections: z
       .record(connectionName, z.unknown())
       .refine((given) => Object.keys(given).length > 0, 'nothing would ever come in: add a connection')
-      .describe('What feeds the workspace, by name.'),
+      .describe('Connections to vendors, by name.'),
   });
 }
 
 /** The inbox calls what the workspace itself says `workspace`. */
-const connectionName = name.refine((text) => text !== 'workspace', 'this name is taken by the workspace itself');
+const connectionName = name.refine((text) => text !== 'workspace', 'this name is reserved for the workspace itself');
 
 function checkWorkspace(context: z.core.ParsePayload<{ url?: string | undefined; apiKey?: string | undefined }>): void {
   const { url, apiKey } = context.value;

@@ -27,6 +27,6 @@ function lookOf(file: string): string {
     const { ino, size, mtimeMs, ctimeMs } = statSync(file);
     return [file, ino, size, mtimeMs, ctimeMs].join(' ');
   } catch {
-    return `${file} is not there`;
+    return `${file} does not exist`;
   }
 }

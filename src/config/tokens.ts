@@ -58,7 +58,7 @@ const HINT = 'Make a token with: openssl rand -hex 32';
 
 function problemOf(secret: string): string | undefined {
   if (secret.length < SHORTEST) return `a token has at least ${SHORTEST} characters`;
-  return TOKEN.test(secret) ? undefined : 'a token holds letters, digits and - . _ ~ + / only';
+  return TOKEN.test(secret) ? undefined : 'a token consists of letters, digits and - . _ ~ + / only';
 }
 
 function accessOf(text: string): Access | undefined {

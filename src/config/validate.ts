@@ -3,7 +3,7 @@ import { nearest } from '../lib/nearest.ts';
 import type { Problem } from './problems.ts';
 import type { ConfigDocument, Path } from './yaml-document.ts';
 
-/** The part of a document that a schema is held against. */
+/** The part of a document that a schema checks. */
 export interface Part {
   readonly document: ConfigDocument;
   /** Where the part stands in the document. */
@@ -20,7 +20,7 @@ export interface Validated<Output> {
 }
 
 /**
- * Holds a part against a schema; every problem gets its place and, for an unknown key, a suggestion.
+ * Checks a part with a schema; every problem gets its place and, for an unknown key, a suggestion.
  * A variable is always text: where the schema wants a number or a boolean at its place, it is read as one.
  * Values are never shown in a message: they may be secrets.
  */
@@ -100,7 +100,10 @@ function invalidKey(issue: z.core.$ZodIssueInvalidKey, context: Context): Proble
   return { ...context.document.keyPlace(path), message: `${label(path)}${reasons}` };
 }
 
-/** Of several alternatives the one that fits best speaks, where the schema has no words for them all: one of the right type, with the fewest complaints. */
+/**
+ * Of several alternatives the one that fits best speaks, where the schema has no words for them all: one of the right type, with
+ * the fewest complaints.
+ */
 function describeUnion(issue: z.core.$ZodIssueInvalidUnion, context: Context): readonly Problem[] {
   const path = [...context.path, ...issue.path];
   const isWorded = !/^Invalid (input|discriminator)/.test(issue.message);

@@ -56,7 +56,7 @@ const secret = z
 /** One secret, or two while one is being replaced by the next. */
 export function liveSecrets(description: string) {
   return z
-    .union([secret, z.array(secret).max(2, 'at most two secrets: the present one and the next')])
+    .union([secret, z.array(secret).max(2, 'at most two secrets: the current one and the next')])
     .prefault([])
     .transform((value): readonly string[] => (typeof value === 'string' ? [value] : value))
     .meta({
@@ -80,7 +80,7 @@ export const webAddresses = z
   .meta({
     title: 'address, or a list of them',
     description:
-      'Where people look at its tasks, if not where the API is: addresses of tasks below it are understood in texts.',
+      'Address where people open its tasks, if it differs from that of the API: worksync recognises task addresses below it in texts.',
   });
 
 /** Address of an API; yields it without a slash at the end. */
@@ -93,7 +93,7 @@ function addressProblem(text: string): string | undefined {
   if (!URL.canParse(text)) return 'expected an address such as https://work.example.com/api/v1';
   const url = new URL(text);
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'expected an address with https:// or http://';
-  if (url.username !== '' || url.password !== '') return 'an address holds no user or password; use apiKey';
-  if (url.search !== '' || url.hash !== '') return 'an address ends before ? and #';
+  if (url.username !== '' || url.password !== '') return 'an address must not contain a user or password; use apiKey';
+  if (url.search !== '' || url.hash !== '') return 'an address must not contain ? or #';
   return undefined;
 }

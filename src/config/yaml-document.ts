@@ -165,7 +165,7 @@ function resolved(document: Document, value: Node | undefined): Step {
 function syntaxMessage(error: YAMLError, source: string): string {
   if (error.code === 'DUPLICATE_KEY') return 'this key appears twice';
   if (error.code === 'TAB_AS_INDENT') return 'indent with spaces: YAML allows no tabs';
-  if (error.code === 'MULTIPLE_DOCS') return 'one file holds one workspace: remove what follows ---';
+  if (error.code === 'MULTIPLE_DOCS') return 'one file describes one workspace: remove what follows ---';
   const before = source.slice(Math.max(0, error.pos[0] - 1), error.pos[0] + 1);
   if (error.code === 'MISSING_CHAR' && before === `\${`)
     return `inside [ ] and { } a variable needs quotes: "\${NAME}"`;

@@ -32,7 +32,7 @@ export interface Capabilities {
   readonly reopensClosed?: boolean;
 }
 
-/** What holds where a connector says nothing. */
+/** The default of every flag. */
 export const CAPABILITY_DEFAULTS: Required<Capabilities> = {
   namesDeliveries: false,
   pollsSince: false,
@@ -46,7 +46,7 @@ export const CAPABILITY_DEFAULTS: Required<Capabilities> = {
   reopensClosed: false,
 };
 
-/** What became of one unit's webhook at the vendor. */
+/** The result for one unit's webhook at the vendor. */
 export interface HookState {
   /** What the hook belongs to, for people: a repository, a group, a project. */
   readonly subject: string;
@@ -56,11 +56,11 @@ export interface HookState {
   readonly hint?: string;
 }
 
-/** Webhooks at the vendor, where its API lets them be looked at and registered. */
+/** Webhooks at the vendor, if its API can read and register them. */
 export interface Hooks {
   /** @param url the public address that deliveries are to go to */
   states(url: string, signal: AbortSignal): Promise<readonly HookState[]>;
-  /** Registers, mends and switches on again what is missing; repeated, it changes nothing. Returns one line per hook. */
+  /** Registers, repairs and switches on webhooks; idempotent. Returns one line per hook. */
   install(
     url: string,
     secret: string,
@@ -92,8 +92,8 @@ export type Translation =
       readonly outcome: 'references';
       readonly references: readonly ItemReference[];
       /**
-       * What the delivery says of some of these, though it lacks parts: where such an item is held, this is taken over, and
-       * nothing is fetched.
+       * What the delivery says of some of these, though it lacks parts: where worksync has such an item, reconcile takes this,
+       * and nothing is fetched.
        */
       readonly told?: readonly Item[];
       /** The comment that it tells of, on the only reference: one of ours is no news. Absent where one was taken away. */
@@ -148,7 +148,9 @@ export interface HistoryPage {
   readonly total?: number;
 }
 
-/** The ids of what exists: what is held and not among them is fetched, which tells whether it is gone. */
+/**
+ * The ids of what exists: worksync fetches items that it knows and that are not among them, which shows whether they are gone.
+ */
 export interface SweepPage {
   readonly keys: readonly ItemKey[];
   /** Repositories or projects (`repoId`, `containerId`) that the whole sweep of this unit speaks for. */
@@ -168,7 +170,7 @@ export interface Redelivery {
   readonly failure?: SyncError;
 }
 
-/** What is held of an item that is fetched, and need not be read again. */
+/** What worksync has stored of an item that is fetched, and need not be read again. */
 export interface Known {
   /** The head of the pull request whose commits were read. */
   readonly commitsSha?: string;
@@ -222,8 +224,8 @@ export interface Connection {
   units(signal: AbortSignal): Promise<readonly string[]>;
   poll(position: PollPosition, signal: AbortSignal): Promise<PollPage>;
   /**
-   * What a name of the configuration leads to now, as the vendor says it at this moment: a renamed thing may still be found
-   * by its name of before. Throws `not_found` where it leads to nothing.
+   * What a name of the configuration leads to now, as the vendor says it at this moment: the old name of a renamed thing may
+   * still find it. Throws `not_found` where it leads to nothing.
    */
   identify?(name: string, signal: AbortSignal): Promise<Seen>;
   /** Gets the object; an object that is gone comes back as a body that translates to a gone item. */
@@ -292,7 +294,7 @@ export interface PullRequestEdit extends InRepository, PullRequestParts {
   readonly state?: PullRequestState;
 }
 
-/** What the provider holds after a write. */
+/** The provider's state after a write. */
 export interface WrittenPullRequest extends InRepository {
   readonly pullRequest: PullRequest;
   /** Why a part of the request was not carried out, though others were. */
@@ -300,8 +302,8 @@ export interface WrittenPullRequest extends InRepository {
 }
 
 /**
- * Writes of members at a git provider. Nothing is repeated: after a write of unknown fate it is looked whether it was
- * carried out. Every method throws `SyncError`; `errorCode` then is the workspace API's own, where it has one:
+ * Writes of members at a git provider. Nothing is repeated: after a write with unknown outcome the connector checks whether it
+ * was carried out. Every method throws `SyncError`; `errorCode` then is the workspace API's own, where it has one:
  * `branch_not_found`, `pull_request_exists`, `no_commits_between`, `unsupported_field`, `validation_failed`.
  */
 export interface GitProvider {
@@ -329,7 +331,7 @@ export interface Connector<Options = never> {
   readonly grammar?: Grammar;
   /** Largest webhook body the vendor sends, bytes. */
   readonly largestDelivery: number;
-  /** The only status that the vendor takes for success, where 202 is none. */
+  /** The only status that the vendor accepts as success, if it refuses 202. */
   readonly accepted?: 200;
   readonly options: ZodType<Options>;
   /** Host that the ids of this connection belong to. */

@@ -17,19 +17,22 @@ import {
 } from './thread-tasks.ts';
 
 /**
- * Reads what is too large for the main thread, or not to be trusted with it. Throws what the reading throws, and `over_budget`
- * where it took more time or memory than it may.
+ * Reads bodies that are too large or too suspect for the main thread. Throws what the reading throws, and `over_budget` if it
+ * took too much time or memory.
  */
 export interface Converter {
   translate(task: TranslateTask): Promise<Translated>;
   /** Each element of a page as a page of its own; empty where it is none. */
   parts(task: PartsTask): Promise<readonly Part[]>;
   /**
-   * What the shape names of a JSON body, with what is long set apart (`lib/json-apart.ts`). The bytes are given away.
-   * Throws `answer_malformed`, `answer_too_large`, `over_budget`.
+   * What the shape names of a JSON body, with what is long set apart (`lib/json-apart.ts`). The caller must not use the bytes
+   * afterwards. Throws `answer_malformed`, `answer_too_large`, `over_budget`.
    */
   read(bytes: Buffer, keep: Shape | true): Promise<unknown>;
-  /** An answer of the workspace (`workspace/large-answers.ts`). The bytes are given away. Throws `answer_malformed`, `over_budget`. */
+  /**
+   * An answer of the workspace (`workspace/large-answers.ts`). The caller must not use the bytes afterwards. Throws
+   * `answer_malformed`, `over_budget`.
+   */
   answer(route: RouteName, bytes: Buffer): Promise<unknown>;
   close(): Promise<void>;
 }

@@ -7,8 +7,8 @@ import type { ReadLarge } from '../workspace/large-answers.ts';
 import type { Converter } from './converter.ts';
 
 /**
- * The same client, with large answers to requests that say what they need read by the converter: `content` stands for the
- * body then.
+ * The same client, with large answers to requests that say what they need read by the converter: they have `content` in place of
+ * the body.
  */
 export function readingAside(http: HttpClient, converter: Converter, from = LARGE): HttpClient {
   return {
@@ -35,7 +35,7 @@ async function contentOf(request: HttpRequest, answer: HttpAnswer, converter: Co
   const { status, headers, body } = answer;
   try {
     const content = await converter.read(body, request.keep ?? true);
-    // Taking it over took a while, and so does what comes next.
+    // The transfer took a while, and so does the next step.
     await nextTurn();
     return { status, headers, body: Buffer.alloc(0), content };
   } catch (error) {

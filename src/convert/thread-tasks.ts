@@ -11,8 +11,7 @@ import type { RouteName } from '../workspace/contract.ts';
 import { readLargeAnswer } from '../workspace/large-answers.ts';
 
 /**
- * What is done with bodies that may be large: pure, and cloneable both ways, so that a thread of its own can do
- * it.
+ * The work on bodies that may be large: pure, and cloneable both ways, so that another thread can do it.
  */
 export type Task =
   | ({ readonly task: 'translate' } & TranslateTask)
@@ -32,7 +31,7 @@ export interface TranslateTask {
 
 export interface Translated {
   readonly translation: Translation;
-  /** What the delivery told of things by their names. */
+  /** What the delivery said about names. */
   readonly told: readonly Seen[];
 }
 

@@ -135,7 +135,7 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
         undo.push(
           ['the watch over the database', () => watch.stop()],
           ['the upkeep of the database', () => upkeep.stop()],
-          ['reading the configuration again', () => reload.stop()],
+          ['the reload of the configuration', () => reload.stop()],
           ['the servers', () => daemon.stop()],
         );
         return daemon;
@@ -152,12 +152,12 @@ function retainedOf(workspaces: Workspaces): readonly Retained[] {
   return workspaces.partitions().map(({ name, store, config: { retention } }) => ({ name, store, retention }));
 }
 
-/** For commands, which end before anything could change. */
+/** For commands, which end before the configuration could change. */
 function unchanging(config: LoadedConfig): ConfigSource {
   return { load: () => config, stamp: () => '', watch: () => () => undefined };
 }
 
-/** What was opened, and how it is closed. */
+/** A part that was opened, and how it is closed. */
 type Undo = readonly [opened: string, close: () => Promise<void> | void];
 
 /** One step that fails keeps no other from being done: else the lock would stay, or a file stay open. */

@@ -114,7 +114,9 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   };
 }
 
-/** What is no sound HTTP belongs to no address: told in the form of the workspace API, whose clients come most often. */
+/**
+ * A request that is not valid HTTP belongs to no address: told in the form of the workspace API, whose clients come most often.
+ */
 function errorOfApi(code: number, message: string) {
   return { code, message, errorCode: 'bad_request' };
 }

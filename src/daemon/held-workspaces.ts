@@ -17,7 +17,7 @@ export interface Opened {
 export interface HeldWorkspacesDeps {
   /** Opens one. Throws what keeps it from being opened; nothing of it is open then. */
   open(config: WorkspaceConfig, bells: PartitionBells, lease: Lease): Promise<Opened>;
-  /** Only what it holds is opened, and what it holds no more is closed. */
+  /** Opens only workspaces that it owns, and closes those that it no longer owns. */
   readonly holder: Holder;
   readonly logger: Logger;
 }
@@ -36,7 +36,7 @@ export interface HeldWorkspaces {
   open(config: WorkspaceConfig, bells?: PartitionBells): Promise<void>;
   close(one: Held): Promise<void>;
   closeAll(): Promise<void>;
-  /** A configuration that cannot be opened leaves the one before in its place. */
+  /** A configuration that cannot be opened leaves the previous one in use. */
   change(before: Held, config: WorkspaceConfig): Promise<void>;
   /** It is not open any more, and why. */
   lose(name: string, error: SyncError): void;
@@ -79,10 +79,10 @@ export function createHeldWorkspaces({ open, holder, logger }: HeldWorkspacesDep
     const isNews = broken.get(name)?.code !== error.code;
     broken.set(name, error);
     if (error.code !== 'held_elsewhere') logger.error({ workspace: name, error }, 'a workspace is not open');
-    else if (isNews) logger.info({ workspace: name }, 'another process holds this workspace');
+    else if (isNews) logger.info({ workspace: name }, 'another process owns this workspace');
   }
 
-  /** A configuration that cannot be opened leaves the one before in its place. */
+  /** A configuration that cannot be opened leaves the previous one in use. */
   async function change(before: Held, config: WorkspaceConfig): Promise<void> {
     const { name } = config;
     // Its webhooks are still stored while it is closed: the one after it reads them.
@@ -98,7 +98,7 @@ export function createHeldWorkspaces({ open, holder, logger }: HeldWorkspacesDep
 
   function reject(name: string, error: SyncError): void {
     if (rejected.get(name)?.message !== error.message)
-      logger.error({ workspace: name, error }, 'a changed configuration is not taken: the last good one stays');
+      logger.error({ workspace: name, error }, 'a changed configuration was rejected: the last good one stays in use');
     rejected.set(name, error);
   }
 

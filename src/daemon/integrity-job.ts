@@ -27,7 +27,7 @@ export function integrityJob(check: Check): Job {
   return { name: 'integrity', when: { everyMs: EVERY }, run: () => checkIntegrity(check) };
 }
 
-/** Where damage is found, the database's fault tells it. Throws `disk_full` where there is no space for the copy. */
+/** Damage shows as a fault of the database. Throws `disk_full` where there is no space for the copy. */
 export async function checkIntegrity({ database, checkFile, logger }: Check): Promise<void> {
   const copy = `${database.file}.check`;
   await removeDatabase(copy);
@@ -36,7 +36,7 @@ export async function checkIntegrity({ database, checkFile, logger }: Check): Pr
     await database.backup(copy);
     const complaints = await checkFile(copy);
     for (const complaint of complaints) database.condemn(complaint);
-    if (complaints.length === 0) logger.info({ bytes: database.size() }, 'the database is sound');
+    if (complaints.length === 0) logger.info({ bytes: database.size() }, 'the database is intact');
   } finally {
     await removeDatabase(copy);
   }
@@ -46,8 +46,8 @@ async function findSpace({ file, size }: Checked): Promise<void> {
   const { bavail, bsize } = await statfs(dirname(file));
   const needed = size() + LEFT_FREE;
   if (bavail * bsize >= needed) return;
-  const hint = `Leave ${Math.ceil(needed / 1e6)} MB free on the volume of the data folder: a copy of the database is checked.`;
-  throw new SyncError('disk_full', `${file} could not be checked: no space for a copy`, { hint });
+  const hint = `Leave ${Math.ceil(needed / 1e6)} MB free on the volume of the data folder: worksync checks a copy of the database.`;
+  throw new SyncError('disk_full', `${file} could not be checked: there is no space for a copy`, { hint });
 }
 
 async function removeDatabase(file: string): Promise<void> {

@@ -30,7 +30,8 @@ export async function takeOverOldFiles({ folder, ...rest }: Takeover): Promise<R
     const file = join(folder, `${workspace}.db`);
     try {
       const { rows } = await takeOver(installation, { workspace, file, checkFile });
-      if (rows > 0) logger.info({ workspace, rows, file }, 'the file of a workspace was taken over into worksync.db');
+      if (rows > 0)
+        logger.info({ workspace, rows, file }, 'the rows of a workspace moved from its old file into worksync.db');
     } catch (error) {
       left.set(workspace, asSyncError(error));
     }

@@ -24,7 +24,7 @@ export interface PartitionBells {
 export interface PartitionOptions {
   readonly config: WorkspaceConfig;
   readonly address: WorkspaceAddress;
-  /** By which the process holds it. */
+  /** The lease by which the process owns it. */
   readonly lease: Lease;
   readonly installation: Installation;
   /** Of the program. */
@@ -39,7 +39,7 @@ export interface PartitionOptions {
   /** The process's. */
   readonly groupCommit: GroupCommit;
   readonly tokenBook: TokenBook;
-  /** Where vendors reach the daemon from outside, where somebody said. */
+  /** The public address of the daemon, if configured. */
   readonly publicUrl?: string;
   /** Told of each delivery's lag, milliseconds. */
   readonly onLag?: (milliseconds: number) => void;

@@ -38,7 +38,7 @@ export interface PartitionStages {
   trouble(): SyncError | undefined;
   /** All but what runs on a schedule. */
   start(): void;
-  /** In order: nothing new comes in, requests on the wire are waited for. */
+  /** Closes in order: accepts nothing new, and waits for the requests in flight. */
   stop(): Promise<void>;
 }
 
@@ -118,7 +118,7 @@ function jobsOf(
   return [...writeBack.jobs, ...sweeps];
 }
 
-/** As it is configured, else as the workspace told it. */
+/** The configured id, else the one that the workspace told. */
 export function workspaceIdOf({ workspace: { id } }: WorkspaceConfig, store: Store): () => Promise<string | undefined> {
   let known = id === 'current' ? undefined : id;
   return async () => (known ??= await readMeta(store.query, WORKSPACE_ID));

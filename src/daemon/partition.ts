@@ -37,11 +37,11 @@ export interface Partition extends OpenWorkspace {
   start(): void;
   /** As `start`, except that nothing runs on a schedule. */
   startUnscheduled(): void;
-  /** Ends in order: nothing new comes in, requests on the wire are waited for. */
+  /** Closes in order: accepts nothing new, and waits for the requests in flight. */
   stop(): Promise<void>;
 }
 
-/** How long requests on the wire are waited for at the end, milliseconds: less than what an orchestrator grants. */
+/** How long it waits at the end for requests in flight, milliseconds: less than what an orchestrator grants. */
 const GRACE = 5_000;
 
 /** Throws what keeps it from being opened; nothing of it is open then. */

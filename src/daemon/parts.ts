@@ -26,6 +26,6 @@ export interface Parts {
   readonly connectors: readonly Connector<unknown>[];
   /** Reads large bodies; absent: in a thread of its own. */
   readonly converter?: Converter;
-  /** Tells which workspaces this process holds; absent: all. */
+  /** Knows which workspaces this process owns; absent: all. */
   readonly hold?: (installation: Installation) => Holder;
 }

@@ -16,9 +16,9 @@ export interface ConfigSource {
   watch(onChange: () => void): Cancel;
 }
 
-/** Takes over what changes in the configuration, without a new start. */
+/** Applies changes of the configuration without a restart. */
 export interface Reload extends Stage {
-  /** Reads everything now; what has no file any more closes at once. */
+  /** Reads everything now; a workspace without a file closes at once. */
   now(): Promise<void>;
   /** Why the configuration as a whole could not be read the last time. */
   fault(): SyncError | undefined;
@@ -34,7 +34,7 @@ interface ReloadDeps {
 
 /** A file may be half written: it is taken when nothing changed for so long, milliseconds. */
 const SETTLED = 2_000;
-/** How often the files are looked at where nothing tells of a change, milliseconds. */
+/** How often the files are checked when no event reports a change, milliseconds. */
 const LOOK_EVERY = 60_000;
 /** A file that is gone may come back, as in a volume that is mounted anew: its workspace closes after so long, milliseconds. */
 const SPARED = 60_000;
@@ -75,7 +75,7 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
   function take(stamp: string, spared: number): Promise<void> {
     running = (running ?? Promise.resolve())
       .then(() => apply(stamp, spared))
-      .catch((error: unknown) => logger.error({ error }, 'the configuration could not be taken over'));
+      .catch((error: unknown) => logger.error({ error }, 'the changed configuration could not be applied'));
     return running;
   }
 
@@ -87,7 +87,7 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
       config = source.load();
     } catch (error) {
       fault = asSyncError(error);
-      logger.error({ error: fault }, 'the configuration could not be read again: the last good one stays');
+      logger.error({ error: fault }, 'the configuration could not be reloaded: the last good one stays in use');
       return;
     }
     fault = undefined;
@@ -109,8 +109,8 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
   function tell({ opened, changed, closed }: Applied): void {
     const count = opened.length + changed.length + closed.length;
     if (count === 0) return;
-    const note = 'Options of the command and of the environment (host, port, data folder) need a new start.';
-    logger.info({ opened, changed, closed, note }, 'the configuration was read again');
+    const note = 'Options of the command and of the environment (host, port, data folder) need a restart.';
+    logger.info({ opened, changed, closed, note }, 'the configuration was reloaded');
   }
 
   return {

@@ -103,7 +103,7 @@ function sourceOf(
   };
 }
 
-/** What the thread knows of names is a copy; what it heard of them is told here. */
+/** The thread has a copy of the names; what it saw of them is reported here. */
 function asideOf({ connector, options }: ConnectionConfig, book: NameBook | undefined, converter: Converter): Aside {
   return {
     async translate({ source, event, stored }) {

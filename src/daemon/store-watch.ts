@@ -6,7 +6,7 @@ import type { Database } from '../lib/sqlite.ts';
 import type { Stage } from '../lib/stage.ts';
 import type { Health } from '../observe/health.ts';
 
-/** What is watched of a database. */
+/** The parts of a database that are watched. */
 type Watched = Pick<Database<never>, 'fault' | 'look' | 'probe'>;
 
 /** Knows whether this process can store webhooks: whether the database can be used, and whether the volume has space. */

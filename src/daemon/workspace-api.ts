@@ -50,7 +50,7 @@ export interface WorkspaceApi {
   /** For callers of the gateway. */
   readonly pass: Passage['pass'];
   readonly learn: Learn;
-  /** Ends what is on the wire without waiting for its answer. */
+  /** Ends the requests in flight without waiting for their answers. */
   cut(): void;
 }
 

@@ -36,7 +36,7 @@ export function trusting(http: HttpClient, lease: Lease): HttpClient {
   return {
     ...http,
     async request(request) {
-      if (!lease.isTrusted()) throw new SyncError('lease_lost', 'another process may hold the workspace by now');
+      if (!lease.isTrusted()) throw new SyncError('lease_lost', 'another process may own the workspace by now');
       return http.request(request);
     },
   };
@@ -64,9 +64,9 @@ export type Through = <Answer extends Answered>(
 ) => Promise<Answer>;
 
 /**
- * The way of everything that no change of the outbox stands for: commands, the gateway. There is none around the
- * throttle. `signal` ends the wait for a slot; so does `patience`, and where the wait is known to be longer nobody waits
- * at all: then it throws why nothing is sent (`rate_limited`, or what was said of the key), with `retryAfter`.
+ * How everything but the outbox sends: commands, the gateway. Nothing goes around the throttle. `signal` ends the wait for a
+ * slot; so does `patience`. If the wait is known to be longer, it does not wait at all: it throws why nothing is sent
+ * (`rate_limited`, or what was said of the key), with `retryAfter`.
  */
 export function throughThrottle(throttle: Throttle, clock: Clock, commit: Commit): Through {
   return async ({ credential, ...context }, exchange) => {
@@ -114,20 +114,20 @@ function notNow(throttle: Throttle, clock: Clock): SyncError {
   const { paused, nextForPeopleAt } = throttle.snapshot();
   const retryAfter = Math.max(0, nextForPeopleAt - clock.now());
   const full =
-    retryAfter > 0 ? 'the request quota of the workspace is used up' : 'as many requests as may be are on their way';
+    retryAfter > 0 ? 'the request quota of the workspace is used up' : 'the most requests allowed are in flight';
   const message = paused
     ? `nothing is sent to the workspace for ${duration(retryAfter)}: ${paused.reason}`
     : `${full}; the next one can go in ${duration(retryAfter)}`;
   return new SyncError(paused?.code ?? 'rate_limited', message, { retryAfter });
 }
 
-/** What an answer to a person's request tells of our key. That it may not do this one thing is no news of the key. */
+/** What an answer to a person's request says about our key. A missing right for one thing says nothing about the key. */
 function keyOf(status: number): SlotAnswer['key'] {
   if (status === 401) return { code: 'unauthorized', reason: `unauthorized: ${CODES.unauthorized.hint}` };
   return status < 500 && status !== 403 ? null : undefined;
 }
 
-/** How commands send. What they are answered is learnt. */
+/** How commands send. Their answers go to `learn/`. */
 export function directSend(options: DoorOptions, through: Through, clock: Clock, learn: Learn): Send<DirectContext> {
   const send = transportOf(options);
   return async (request, context) => {
@@ -147,7 +147,7 @@ export function directSend(options: DoorOptions, through: Through, clock: Clock,
   };
 }
 
-/** How the gateway sends: as the caller spelled it, with the caller's credential or, for a gateway token, with ours. */
+/** How the gateway sends: the request as the caller wrote it, with the caller's credential or, for a gateway token, with ours. */
 export function passOn(options: DoorOptions, clock: Clock, through: Through): Passage['pass'] {
   const { http, baseUrl, apiKey, cut } = options;
   const version = apiOverrides.parse(options.api ?? {}).versionHeader ?? VERSION_HEADER;

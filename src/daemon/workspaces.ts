@@ -8,8 +8,8 @@ import { createHeldWorkspaces, type HeldWorkspacesDeps } from './held-workspaces
 import type { Partition } from './partition.ts';
 
 /**
- * The workspaces of this process, by name. They open, change and close while it runs, one after another, and whatever is
- * wrong with one of them stays its own.
+ * The workspaces of this process, by name. They open, change and close while it runs, one after another, and a fault of one of
+ * them does not affect the others.
  */
 export interface Workspaces extends OpenWorkspaces {
   partitions(): readonly Partition[];
@@ -18,7 +18,7 @@ export interface Workspaces extends OpenWorkspaces {
   service(name: string): Embedded | undefined;
   /** Opens, changes and closes what differs from now on. Never throws; what failed is in `broken` or `rejected`. */
   apply(config: Wanted): Promise<Applied>;
-  /** The same by the configuration that was applied last, since what this process holds has changed. */
+  /** The same with the configuration that was applied last, after a change of the workspaces that this process owns. */
   followHolder(): Promise<void>;
   /** Starts those that are open, and each that opens from now on. */
   start(): void;
@@ -81,7 +81,7 @@ export function createWorkspaces(deps: HeldWorkspacesDeps): Workspaces {
     else await attempt(name, changed, () => all.change(present, config));
   }
 
-  /** What this process holds no more closes, and so does what was taken from it meanwhile: that opens anew. */
+  /** Closes workspaces that this process no longer owns, and those that it lost meanwhile and has again: these open anew. */
   async function followLeases(): Promise<void> {
     for (const [name, one] of held) {
       if (one.lease === holder.leaseOf(name)) continue;

@@ -24,17 +24,17 @@ export const CODES = {
   },
   body_invalid: {
     verdict: 'never',
-    hint: 'Correct the named places of the body.',
+    hint: 'Correct the fields of the body that the message names.',
     exit: 2,
   },
   config_invalid: {
     verdict: 'never',
-    hint: 'Correct the named places; config/reference.md lists every key.',
+    hint: 'Correct the keys that the message names; config/reference.md lists every key.',
     exit: 78,
   },
   config_unreadable: {
     verdict: 'never',
-    hint: 'Check that the path exists and may be read.',
+    hint: 'Check that the path exists and that the user of the daemon may read it.',
     exit: 78,
   },
   workspace_removed: {
@@ -54,7 +54,7 @@ export const CODES = {
   },
   locked: {
     verdict: 'wait-until',
-    hint: 'Another process holds this data folder: stop it, or give each daemon its own folder.',
+    hint: 'Another process uses this data folder: stop it, or give each daemon its own folder.',
     exit: 75,
   },
   secret_key_missing: {
@@ -64,7 +64,7 @@ export const CODES = {
   },
   secret_key_wrong: {
     verdict: 'wait-until',
-    hint: 'Give the key that the secrets were stored with: the file beside the database, or WORKSYNC_SECRET_KEY.',
+    hint: 'Give the key that encrypted the stored secrets: the file beside the database, or WORKSYNC_SECRET_KEY.',
     exit: 78,
   },
   data_folder_unusable: {
@@ -90,7 +90,7 @@ export const CODES = {
   },
   not_answering: {
     verdict: 'retry',
-    hint: 'The daemon lives, and does not get to it: look at its log, then try again.',
+    hint: 'The daemon runs, but it did not answer in time: look at its log, then try again.',
     exit: 75,
   },
   // storage
@@ -111,17 +111,17 @@ export const CODES = {
   },
   database_failed: {
     verdict: 'retry',
-    hint: 'Another process holds the file, or memory or file handles are short: see the cause, then try again.',
+    hint: 'Another process has locked the file, or memory or file handles are short: see the cause, then try again.',
     exit: 75,
   },
   lease_lost: {
     verdict: 'retry',
-    hint: 'Another process of the installation holds the workspace now, and goes on with it. Nothing needs to be done.',
+    hint: 'Another process of the installation has taken over the workspace. You need not do anything.',
     exit: 75,
   },
   held_elsewhere: {
     verdict: 'wait-until',
-    hint: 'Another process of the installation holds the workspace, or will in a moment: ask that one.',
+    hint: 'Another process of the installation serves the workspace, or will in a moment: send the request to that one.',
     exit: 75,
   },
   // intake
@@ -131,40 +131,40 @@ export const CODES = {
   },
   signature_mismatch: {
     verdict: 'never',
-    hint: 'The webhook secret at the provider and in the configuration differ.',
+    hint: 'The webhook secrets at the provider and in the configuration differ: set the same one in both.',
   },
   delivery_malformed: {
     verdict: 'never',
-    hint: 'The body is not what the event promises; it is kept in quarantine.',
+    hint: 'The body does not match its event; worksync keeps the delivery in quarantine.',
   },
   over_budget: {
     verdict: 'never',
-    hint: 'Its text is made so that reading it takes long. Look at it where it was written; `worksync quarantine retry` tries it again.',
+    hint: 'Its text takes too long to read, perhaps on purpose. Look at it where it was written; `worksync quarantine retry` reads it again.',
   },
   connection_unknown: {
     verdict: 'never',
-    hint: 'Configure the connection again, or leave the delivery: it is purged in time.',
+    hint: 'Configure the connection again, or do nothing: worksync deletes the delivery when its retention time ends.',
   },
   payload_too_large: {
     verdict: 'never',
-    hint: 'The body is over the limit of this connector.',
+    hint: 'The body exceeds the size limit of this connector.',
   },
   inbox_full: {
     verdict: 'wait-until',
-    hint: 'More deliveries wait than are kept; they are taken again as the waiting ones are worked off.',
+    hint: 'Too many deliveries wait. The daemon takes new ones again when it has processed some.',
   },
   scope_rebound: {
     verdict: 'wait-until',
-    hint: 'If the new one is meant, run "worksync connections rebind" with the connection; else correct the name in the configuration.',
+    hint: 'If you mean the new one, run "worksync connections rebind" with the connection; else correct the name in the configuration.',
   },
   // changes to be sent
   guard_held: {
     verdict: 'wait-until',
-    hint: 'Look at them with "worksync held"; let them go with "worksync held release".',
+    hint: 'List them with "worksync held"; release them with "worksync held release".',
   },
   plan_changed: {
     verdict: 'never',
-    hint: 'Nothing was sent. Look at the present plan with "worksync plan", and apply that one.',
+    hint: 'Nothing was sent. Look at the current plan with "worksync plan", and apply that one.',
   },
   // requests to the workspace and to providers
   unreachable: {
@@ -173,7 +173,7 @@ export const CODES = {
   },
   outcome_unknown: {
     verdict: 'retry',
-    hint: 'No answer came, so it is not known whether the request was carried out.',
+    hint: 'No answer came, so worksync does not know whether the server carried out the request.',
   },
   unauthorized: {
     verdict: 'wait-until',
@@ -182,7 +182,7 @@ export const CODES = {
   },
   consent_needed: {
     verdict: 'wait-until',
-    hint: "Consent to your app anew, and put the refresh token that this brings where the configuration takes it from: a file is read again at once, a variable at the next start. The connector's README says how.",
+    hint: "Give your app consent again, and put the new refresh token where the configuration reads it: worksync reads a changed file at once, a variable at its next start. The connector's README says how.",
     exit: 77,
   },
   forbidden: {
@@ -192,7 +192,7 @@ export const CODES = {
   },
   rate_limited: {
     verdict: 'wait-until',
-    hint: 'The quota is used up; the request is sent when it is free again.',
+    hint: 'The quota is used up; worksync sends the request when quota is free again.',
     exit: 75,
   },
   not_found: {
@@ -201,23 +201,23 @@ export const CODES = {
   },
   conflict: {
     verdict: 'never',
-    hint: 'The present state does not allow this; see the message.',
+    hint: 'The current state does not allow this; see the message.',
   },
   refused: {
     verdict: 'never',
-    hint: 'The request was refused as it is; see the message.',
+    hint: 'The server refused the request; see the message.',
   },
   server_failed: {
     verdict: 'retry',
-    hint: 'The other side failed; it is tried again with growing pauses.',
+    hint: 'The server failed; worksync tries again with growing pauses.',
   },
   answer_malformed: {
     verdict: 'retry',
-    hint: 'The answer was not what the specification promises: check the address.',
+    hint: 'The answer does not match the specification: check the address.',
   },
   answer_too_large: {
     verdict: 'never',
-    hint: 'The answer is over the size limit.',
+    hint: 'The answer exceeds the size limit.',
   },
   address_blocked: {
     verdict: 'never',

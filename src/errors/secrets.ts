@@ -4,14 +4,14 @@ export type Clean = (text: string) => string;
 let clean: Clean = (text) => text;
 
 /**
- * What every error is cleaned with from now on, when it is made: so neither a database nor an output ever gets one with
- * a secret in it, whatever the other side repeated. A process has one such function, set before it does anything else.
+ * Cleans every error from now on, when it is made: so neither a database nor an output ever gets one with a secret in it,
+ * whatever the server repeated. A process has one such function, set before it does anything else.
  */
 export function cleanErrorsWith(next: Clean): void {
   clean = next;
 }
 
-/** For a text of others that is to be shortened before it becomes a part of an error: half a secret is not found. */
+/** For a foreign text that is shortened before it becomes part of an error: the scrubber does not find half a secret. */
 export function withoutSecrets(text: string): string {
   return clean(text);
 }

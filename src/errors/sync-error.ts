@@ -6,9 +6,9 @@ export interface ErrorDetails {
   readonly cause?: unknown;
   /** HTTP status of the answer, where there was one. */
   readonly status?: number;
-  /** The other side's own stable code (`errorCode` of the workspace API). */
+  /** The server's own stable code (`errorCode` of the workspace API). */
   readonly errorCode?: string;
-  /** How long the other side asked to wait, milliseconds. */
+  /** How long the server asked to wait, milliseconds. */
   readonly retryAfter?: number;
   /** Replaces the registry's hint where a better remedy is known. */
   readonly hint?: string;

@@ -7,7 +7,7 @@ interface Cached {
   readonly age: number;
 }
 
-/** Which read is meant. */
+/** Identifies a read. */
 export interface Reading {
   readonly workspace: string;
   /** Path, query and accepted type: what the answer depends on. */
@@ -19,13 +19,13 @@ export interface Reading {
 /** The answer to a read. */
 interface Shared {
   readonly answer: Outgoing;
-  /** Somebody else's request got it. */
+  /** Another caller's request brought it. */
   readonly joined: boolean;
 }
 
 /**
- * Answers of reads, for a short time and in memory only. A write to the workspace, by whomever, ends what is held of
- * that workspace: an answer that was asked for before the write ended is neither kept nor shared after it.
+ * Answers of reads, for a short time and in memory only. A write to the workspace, by whomever, ends the cached answers of that
+ * workspace: an answer that was asked for before the write ended is neither kept nor shared after it.
  */
 export interface Cache {
   /** @param freshFor milliseconds */

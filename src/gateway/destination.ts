@@ -17,7 +17,7 @@ export interface Destination {
   readonly isProof: boolean;
 }
 
-/** Characters of RFC 3986, section 3.3. Nothing that anybody on the way could read as another place. */
+/** Characters of RFC 3986, section 3.3. Excludes everything that a proxy could read as another path. */
 const PATH = /^(?:\/(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-Fa-f]{2})+)+\/?$/;
 const AMBIGUOUS = /\/\.{1,2}(?:\/|$)|%(?:2e|2f|5c|25|00)/i;
 
@@ -29,8 +29,8 @@ export function pathOf(url: string): string | undefined {
 }
 
 /**
- * The workspace that a request is for. What the caller is known for decides; then the path; a stranger that names none
- * is only clear where there is one workspace. An answer instead where it is not clear.
+ * The workspace that a request is for. The caller's known workspace decides; then the path; a stranger that names none gets the
+ * only workspace, if there is one only. Otherwise the result is an error answer.
  */
 export async function destinationOf(
   passages: readonly Passage[],
@@ -84,7 +84,7 @@ function renamed(path: string, id: string): string {
   return path.replace(/^\/workspaces\/[^/]+/, `/workspaces/${id}`);
 }
 
-/** What of a request goes on to the workspace. The rest is between the caller and us. */
+/** The headers of a request that the gateway passes on to the workspace. */
 const PASSED_ON = ['accept', 'content-type', 'if-none-match', 'if-match', 'range', 'x-service-api-version'];
 
 export function passedRequest(request: ServerRequest, path: string, caller: Caller): PassedRequest {

@@ -28,7 +28,7 @@ export interface GatewayOptions extends CallersOptions {
 }
 
 export interface Gateway {
-  /** Someone wrote to this workspace otherwise than through the gateway: its cached reads end. */
+  /** Somebody wrote to this workspace, but not through the gateway: drops its cached reads. */
   changed(workspace: string): void;
 }
 
@@ -53,7 +53,7 @@ export function gatewayRoutes(server: Server, options: GatewayOptions): Gateway 
         method: [...METHODS],
         url: '/*',
         config: { door: 'public' },
-        // No promise where the answer is at hand: it is most of what such an answer takes.
+        // No promise where the answer is cached: the promise would be most of its cost.
         handler: (request, reply) => {
           const held = desk.recall(request);
           return held ? void give(reply, held) : desk.serve(request).then((answer) => give(reply, answer));
@@ -102,7 +102,7 @@ class Desk {
     this.cache = createCache(options.clock);
   }
 
-  /** The short way: a caller in memory, an address that was read before, an answer in memory. */
+  /** The fast path: a known caller, a known address, a cached answer. */
   recall(request: ServerRequest): Outgoing | undefined {
     if (!isCacheable(request)) return undefined;
     const passage = this.#callers.recall(request.headers.authorization)?.passage;
@@ -160,7 +160,7 @@ class Desk {
     const flight = caller.kind === 'stranger' ? `${address} ${caller.name}` : address;
     const reading = { workspace: passage.name, address, flight };
     const { answer, joined } = await this.cache.shared(reading, isProof, async () => outgoing(await this.#pass(whole)));
-    // What another caller was refused for says nothing of this one.
+    // A refusal of another caller says nothing about this one.
     const isTheirs = joined && (answer.status === 401 || answer.status === 403);
     return aged(isTheirs ? outgoing(await this.#pass(whole)) : answer, 0, condition);
   }
@@ -198,15 +198,18 @@ class Desk {
     }
   }
 
-  /** What a stranger may have changed here is read with the daemon's own key, whose answers are this workspace's. */
+  /**
+   * worksync reads what a stranger may have changed here with the daemon's own key, since only its answers are certainly this
+   * workspace's.
+   */
   async #onUnproved(inHand: Case, status: number): Promise<void> {
     await inHand.destination.passage.learn.unproved(inHand.passed, status);
     if (isSuccess(status)) await this.#askWhoWeAre(inHand);
   }
 
   /**
-   * A key was accepted, and the daemon cannot tell yet whether for its own workspace, since that held nothing when it
-   * was read. One read tells; there is no second one, since the workspace may be empty still.
+   * A key was accepted, and the daemon cannot tell yet whether for its own workspace, since that was empty when it was read. One
+   * read tells; there is no second one, since the workspace may be empty still.
    */
   async #askWhoWeAre({ authorization, destination: { passage } }: Case): Promise<void> {
     if (this.#asked.has(passage.name) || !this.#callers.isKey(authorization, passage)) return;
@@ -226,13 +229,13 @@ class Desk {
       return tooMany(secondsUntil(passage.nextSlotAt(), clock.now()));
     }
     meter.count('gateway_requests_total', { outcome: 'failed' });
-    passage.logger.warn({ error, method: passed.method }, 'passing through failed');
+    passage.logger.warn({ error, method: passed.method }, 'forwarding failed');
     if (isSafe(passed.method) || wasNotSent(error)) {
-      return refuse(502, 'workspace_unreachable', 'the workspace gave no usable answer');
+      return refuse(502, 'workspace_unreachable', 'the workspace sent no usable answer');
     }
     this.cache.forget(passage.name);
     await passage.learn.failed(passed, error);
-    return refuse(504, 'outcome_unknown', 'no answer came: it is not known whether the request was carried out');
+    return refuse(504, 'outcome_unknown', 'no answer came: the outcome of the request is unknown');
   }
 }
 

@@ -9,7 +9,7 @@ import { TOKEN_PREFIX, type TokenBook } from './token-book.ts';
  *
  *   token     a gateway token: bound to its workspace; the daemon's key is used in its place. May have cached answers.
  *   key       an API key that the workspace accepted within the last minute. May have cached answers.
- *   stranger  anyone else, OAuth tokens among them: passed through, and what the answer tells is learnt. `name` stands
+ *   stranger  anyone else, OAuth tokens among them: passed through, and `learn/` takes the answer. `name` stands
  *             for the credential; `credible` where it was accepted within the last minute.
  *   nobody    no bearer, or a gateway token that does not exist or was revoked: nothing is passed through for it.
  */
@@ -31,7 +31,7 @@ export interface Callers {
 /** The workspace accepted a credential. */
 interface Acceptance {
   readonly passage: Passage;
-  /** When the request began, by the monotonic clock: a refusal since then is the later word. */
+  /** When the request began, by the monotonic clock: a refusal since then is newer and counts. */
   readonly since: number;
   /** Whether it is proved that it was for this workspace, and not for another that the same server holds. */
   readonly isProved: boolean;
@@ -58,7 +58,7 @@ export interface CallersOptions {
 }
 
 export function createCallers({ passage: passageOf, tokens, clock, random }: CallersOptions): Callers {
-  // Known only to this process: what is in memory tells nobody a credential.
+  // A key of this process: the hashes in memory reveal no credential.
   const pepper = random.bytes(32).toString('base64');
   const remembered = new Map<string, Memory>();
   const nameOf = (secret: string) => hash('sha256', pepper + secret, 'base64');
@@ -103,7 +103,7 @@ export function createCallers({ passage: passageOf, tokens, clock, random }: Cal
       if (before && before.refusedAt >= since) return;
       const isKnown = isProved && isKey(authorization, passage);
       const until = since + BELIEVED;
-      // A later answer to an earlier request takes nothing back.
+      // A late answer to an earlier request changes nothing.
       if (before?.passage && !isKnown && before.until > clock.monotonic()) return;
       remember(name, { passage: isKnown ? passage : undefined, until, refusedAt: Number.NEGATIVE_INFINITY });
     },

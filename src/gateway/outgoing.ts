@@ -8,7 +8,7 @@ export interface Outgoing {
   readonly body: Buffer | string | undefined;
 }
 
-/** What of an answer goes back to the caller. */
+/** The headers of an answer that go back to the caller. */
 const PASSED_BACK = [
   'content-type',
   'content-disposition',
@@ -42,7 +42,7 @@ function sendable(body: Buffer): Buffer | string {
 const LONGEST_TEXT = 65_536;
 
 /**
- * The answer to a read that was held, or is from now on.
+ * The answer to a read that was cached, or is from now on.
  *
  * @param age whole seconds
  * @param condition the caller's If-None-Match

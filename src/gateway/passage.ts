@@ -28,7 +28,10 @@ interface GatewaySettings {
   readonly freshFor: number;
   /** Milliseconds that a caller waits for a quota slot before it gets 429. */
   readonly longestWait: number;
-  /** Beginning of the workspace's API keys: only such credentials are learnt, since an OAuth token stands for a person. */
+  /**
+   * Beginning of the workspace's API keys: the gateway remembers only such credentials, since an OAuth token stands for a
+   * person.
+   */
   readonly keyPrefix: string;
 }
 
@@ -43,12 +46,12 @@ export interface Passage {
   /** Whether the workspace is known to hold this task. */
   holdsTask(taskId: string): Promise<boolean>;
   readonly tokens: Tokens;
-  /** What passes through is news of the workspace. */
+  /** Answers that pass through are news of the workspace. */
   readonly learn: Learn;
   readonly settings: GatewaySettings;
   readonly store: Store;
   readonly logger: Logger;
-  /** Rung when a read was wished for. */
+  /** Rung when somebody requested a read. */
   readonly outbox: Bell;
   /**
    * Sends through the throttle in the interactive lane. `waiting` ends the wait for a slot, not a request that is out.

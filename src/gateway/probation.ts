@@ -44,7 +44,7 @@ export function createProbation(clock: Clock): Probation {
         room.inside++;
         return true;
       }
-      // Nor has anyone else a reason to wait.
+      // Then nobody else has a reason to wait either.
       callNext(address, room);
       return false;
     },

@@ -17,7 +17,7 @@ export const TOKEN_PREFIX = 'wsg_';
 const SECRET_BYTES = 32;
 const ID_BYTES = 9;
 
-/** The live tokens of all workspaces. Whoever holds the database is its only writer, so they are in memory. */
+/** The live tokens of all workspaces. The process that owns the database is its only writer, so they are cached. */
 export interface TokenBook {
   /** The name of the workspace whose live token this secret is. */
   workspaceOf(secret: string): Promise<string | undefined>;

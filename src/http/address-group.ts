@@ -1,8 +1,8 @@
 import { isIPv6 } from 'node:net';
 
 /**
- * Whom an address belongs to, as far as limits can tell: an IPv4 address stands for itself, also where it is written as
- * IPv6; of other IPv6 addresses everybody has a whole /64, so those share one name. What is no address stands for itself.
+ * Whom an address belongs to, as far as limits can tell: an IPv4 address is its own group, also if it is written as IPv6; of
+ * other IPv6 addresses everybody has a whole /64, so those share one name. A text that is no address is its own group.
  */
 export function groupOfAddress(address: string): string {
   if (!address.includes(':')) return address;

@@ -17,7 +17,7 @@ export interface AddressGuard {
   left(address: string): number;
 }
 
-/** A token bucket for each address that sends what is refused. */
+/** A token bucket for each address whose requests are refused. */
 export function createAddressGuard(clock: Clock, { burst, perSecond }: Patience): AddressGuard {
   const buckets = new Map<string, { tokens: number; at: number }>();
   const tokensOf = (address: string): number => {

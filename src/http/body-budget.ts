@@ -3,10 +3,10 @@ import { createBodyRoom, type Holder, isFirstPart, PATIENCE, type Waiting } from
 
 /**
  * The memory that bodies may take while nothing proves who sent them, shared by all requests of a server. Bytes count as
- * they arrive: a sender that announces 25 MB and sends nothing holds nothing.
+ * they arrive: a sender that announces 25 MB and sends nothing uses nothing.
  *
  * Nothing is refused while there is room. When there is none, requests wait: those of addresses that are not suspect go
- * first, then those whose address holds least, then those that hold least themselves. Room is made by giving up the worst:
+ * first, then those whose address uses least, then those that use least themselves. The budget makes room by ending the worst:
  * requests that came to a halt, and those of suspects where somebody else waits.
  *
  * The first part of a body is taken byte by byte; what goes beyond it needs the promise of room for the whole body. So large
@@ -20,14 +20,14 @@ export interface BodyBudget {
    * @param giveUp called where it has to make room: it must end now
    */
   enter(group: string, announced: number, giveUp: (isSuspect: boolean) => void): BodyHolder;
-  /** Bytes that are held now. */
+  /** Bytes that are in use now. */
   held(): number;
 }
 
 export interface BodyHolder {
   /** Asks for room for bytes that came in. Undefined where there is some; else resolves when there is. */
   take(bytes: number): Promise<void> | undefined;
-  /** The whole body is here: it makes no room any more until it was looked at. */
+  /** The whole body is here: the budget does not end it any more before it was processed. */
   complete(): void;
   /** Gives everything back. Idempotent. */
   leave(): void;
@@ -57,7 +57,7 @@ export function createBodyBudget({ clock, isSuspect, total }: BodyBudgetOptions)
 
   const hasStalled = (holder: Holder) => !holder.waiting && clock.monotonic() - holder.movedAt >= PATIENCE;
 
-  /** Who is given up first: memory times the time that it was held. */
+  /** Which request is ended first: memory times the time that it was in use. */
   const byCost = (a: Holder, b: Holder) => {
     const cost = ({ held: bytes, since }: Holder) => bytes * (clock.monotonic() - since + 1);
     return suspicion(b) - suspicion(a) || room.heldByGroup(b) - room.heldByGroup(a) || cost(b) - cost(a);
@@ -106,7 +106,7 @@ export function createBodyBudget({ clock, isSuspect, total }: BodyBudgetOptions)
     if (!room.hasRoom(holder, asked.bytes)) return false;
     waiting.delete(holder);
     holder.waiting = undefined;
-    // It could bring nothing while it waited.
+    // It could send nothing while it waited.
     holder.movedAt = clock.monotonic();
     room.grant(holder, asked.bytes);
     asked.tell();

@@ -37,7 +37,7 @@ export interface Waiting {
 
 /** How the memory is divided among those whose bodies come in. */
 export interface BodyRoom {
-  /** Bytes that are held now. */
+  /** Bytes that are in use now. */
   held(): number;
   /** By all requests of the same group. */
   heldByGroup(holder: Holder): number;
@@ -67,7 +67,7 @@ export function createBodyRoom(clock: Clock, total = TOTAL): BodyRoom {
 
   function hasRoom(holder: Holder, bytes: number): boolean {
     if (holder.isPromised && bytes <= rest(holder)) return true;
-    // Whoever is alone may have all, also what is more than all.
+    // A lone request may use everything, and even more than the total.
     if (held === holder.held) return true;
     if (isFirstPart(holder, bytes)) return held + promised + bytes <= total;
     return held + promised + Math.max(bytes, rest(holder)) <= total * (1 - FOR_FIRST_PARTS);

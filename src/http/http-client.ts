@@ -17,11 +17,11 @@ export interface HttpRequest {
   /** Largest answer accepted, bytes; 16 MiB unless told. */
   readonly largestAnswer?: number;
   /**
-   * What is needed of a JSON answer. A large one then comes read, as `content`, so that no thread stops for it; where nobody
-   * reads answers aside, this is left unheard.
+   * The fields that the caller needs of a JSON answer. A large answer then comes parsed, as `content`, by another thread;
+   * without such a thread this is ignored.
    */
   readonly keep?: Shape | true | undefined;
-  /** What metrics call the other side: `workspace`, or the connection's name. */
+  /** What metrics call the server: `workspace`, or the connection's name. */
   readonly target: string;
 }
 
@@ -45,7 +45,7 @@ export interface HttpClient {
    * - `outcome_unknown`: the request may have arrived, and its whole answer did not;
    * - `answer_too_large`: the answer was cut off; the request was carried out;
    * - `aborted`: the signal fired before the first byte was sent, or the request only reads. A write that is aborted
-   *   later is `outcome_unknown`: the other side may have carried it out.
+   *   later is `outcome_unknown`: the server may have carried it out.
    */
   request(request: HttpRequest): Promise<HttpAnswer>;
   close(): Promise<void>;
@@ -64,7 +64,7 @@ export interface HttpClientOptions {
   readonly clock?: Clock;
   readonly steps: Steps;
   readonly meter: Meter;
-  /** Told every credential before it is sent: the other side may repeat it in what it answers. */
+  /** Called with every credential before it is sent: the server may repeat it in its answer. */
   readonly onSecret?: (secret: string) => void;
   /** Further address ranges to refuse, in CIDR notation, for example `10.0.0.0/8`. */
   readonly blockedRanges?: readonly string[];
@@ -73,7 +73,7 @@ export interface HttpClientOptions {
 
 const TIMEOUTS: Timeouts = { connect: 5_000, headers: 15_000, body: 15_000, total: 30_000 };
 const LARGEST_ANSWER = 16 * 1024 * 1024;
-/** Connections to one host, of all workspaces together: no server is to take a thousand of us for an attack. */
+/** Connections to one host, of all workspaces together: so that no server takes a thousand connections for an attack. */
 const MOST_CONNECTIONS = 64;
 
 /**
@@ -151,10 +151,10 @@ function exchange(agent: Agent, request: HttpRequest, clock: Clock, total: numbe
 
 /** Names of headers that carry credentials, at every vendor. */
 const CREDENTIAL = /(?:^|-)(?:authorization|token|api-?key|secret|password|cookie)$/i;
-/** Less is no credential, and stands in ordinary words. */
+/** A shorter value is no credential, and occurs in ordinary words. */
 const SHORTEST_CREDENTIAL = 8;
 
-/** What the request proves itself with: each value, what follows its scheme, and the password of HTTP Basic. */
+/** The credentials of a request: each value, the part after its scheme, and the password of HTTP Basic. */
 function secretsOf({ headers = {} }: HttpRequest): readonly string[] {
   const given = Object.entries(headers).flatMap(([name, value]) => (CREDENTIAL.test(name) ? credentialsIn(value) : []));
   return given.filter((secret) => secret.length >= SHORTEST_CREDENTIAL);
@@ -192,7 +192,7 @@ class Receiver implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     if (this.#done) {
-      controller.abort(new Error('given up before it was sent'));
+      controller.abort(new Error('cancelled before it was sent'));
       return;
     }
     this.#controller = controller;
@@ -241,7 +241,7 @@ class Receiver implements Dispatcher.DispatchHandler {
     if (this.#request.method === 'HEAD') return;
     if (size <= (this.#request.largestAnswer ?? LARGEST_ANSWER)) return;
     this.#fail(
-      new SyncError('answer_too_large', `the answer to ${describe(this.#request)} is over the limit`, {
+      new SyncError('answer_too_large', `the answer to ${describe(this.#request)} exceeds the size limit`, {
         status: this.#status,
       }),
     );

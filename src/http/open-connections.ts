@@ -3,18 +3,18 @@ import type { Socket } from 'node:net';
 import { groupOfAddress } from './address-group.ts';
 
 /**
- * The connections of a server. When there are too many, one is given up that waits for its sender: idle ones first, then
- * those whose request is still coming in; of these one of the address that has most, and there the one that said nothing for
- * longest. A connection whose sender waits for us is never given up.
+ * The connections of a server. When there are too many, one that waits for its sender is closed: idle ones first, then those
+ * whose request is still coming in; of these one of the address that has most, and there the one that was silent for longest. A
+ * connection whose sender waits for us is never closed.
  */
 export interface Connections {
-  /** A request is here whole: now its sender waits for us. */
+  /** A request has arrived completely: now its sender waits for us. */
   arrived(socket: Socket): void;
 }
 
 /** Open connections; each takes some memory. */
 const MOST = 2_000;
-/** Accepted beyond them, for the moment in which others are given up. */
+/** Accepted beyond them, for the moment in which others are closed. */
 const SLACK = 500;
 
 type State = 'idle' | 'receiving' | 'answering';
@@ -31,7 +31,7 @@ export function limitConnections(server: Server, most = MOST): Connections {
   const receiving = createLine();
   server.maxConnections = most + SLACK;
 
-  /** Those whose sender waits for us stand in no line. */
+  /** Those whose sender waits for us are in no line. */
   const lines = { idle, receiving, answering: undefined };
   const enter = (connection: Connection, state: State) => {
     lines[connection.state]?.remove(connection);

@@ -15,16 +15,16 @@ export interface Addressed {
   readonly origin: string | undefined;
   /** Over TLS, as a trusted proxy says. */
   readonly isTls: boolean;
-  /** Nobody else can have read it on its way: it came over TLS, or from this very machine and through no proxy. */
+  /** Nobody else can have read it in transit: it came over TLS, or from this machine and through no proxy. */
   readonly isPrivate: boolean;
 }
 
 const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'];
-/** Addresses that stand for all of the machine's own; nobody opens a page under them. */
+/** Wildcard addresses; nobody opens a page under them. */
 const ANY_ADDRESS = ['0.0.0.0', '::', ''];
 const HOST = /^(\[[\da-f:.]{2,45}\]|[a-z\d](?:[a-z\d.-]{0,252}[a-z\d])?)(?::(\d{1,5}))?$/;
 
-/** Sent by reverse proxies: whatever they say, there is one. */
+/** Headers that reverse proxies send: one of them means that there is a proxy. */
 const FORWARDED = [
   'forwarded',
   'via',
@@ -38,7 +38,7 @@ const FORWARDED = [
 ];
 
 /**
- * Judges under which address a server was asked. A page of somebody else whose name leads to this machine sends its own
+ * Checks the address under which a server was asked. A page of somebody else whose name leads to this machine sends its own
  * name as `Host`, so only known ones are taken, whole.
  */
 export function createOrigins(options: OriginOptions): (request: ServerRequest) => Addressed {
@@ -63,7 +63,7 @@ function originOf(address: string): string | undefined {
   return URL.parse(address)?.origin;
 }
 
-/** What any proxy passed on came from elsewhere, whoever it says. */
+/** A request from any proxy came from elsewhere, whatever its headers say. */
 function isOwnMachine({ headers, socket }: ServerRequest): boolean {
   return isLoopback(socket.remoteAddress) && !FORWARDED.some((name) => headers[name] !== undefined);
 }

@@ -21,8 +21,8 @@ export function parseJson(bytes: Uint8Array): unknown {
 }
 
 /**
- * The parser shows a few characters of the text, cut anywhere: half a secret that the other side repeated would not be
- * known for one. So neither the excerpt is told, nor the parser's own error.
+ * The parser shows a few characters of the text, cut anywhere: the scrubber would not recognise half a secret that the server
+ * repeated. So the error has neither the excerpt nor the parser's own error.
  */
 function withoutExcerpt(message: string): string {
   if (!message.endsWith(' is not valid JSON')) return message;

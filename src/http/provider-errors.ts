@@ -40,7 +40,7 @@ function codeOf(status: number): ErrorCode {
 
 function redirectHint(status: number): ErrorDetails {
   if (status < 300 || status > 399) return {};
-  return { hint: 'The other side points to another address, which is not followed: configure the new one.' };
+  return { hint: 'The server redirects to another address, which worksync does not follow: configure the new one.' };
 }
 
 /** RFC 9110, section 10.2.3: seconds, or an HTTP date. Milliseconds from now; undefined where absent or unreadable. */

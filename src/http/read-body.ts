@@ -8,7 +8,7 @@ interface Reading {
   /** Largest body accepted, bytes. */
   readonly limit: number;
   readonly budget: BodyBudget;
-  /** Whose share of the budget it takes. */
+  /** The address group whose share of the budget it uses. */
   readonly group: string;
 }
 

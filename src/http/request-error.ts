@@ -8,7 +8,7 @@ export class RequestError extends Error {
   }
 }
 
-/** There was no room or no time for it: the sender is to come again. */
+/** There was no room or no time for it: the sender should repeat it. */
 export function crowdedOut(isSuspect: boolean): RequestError {
-  return new RequestError(isSuspect ? 429 : 503, 'too much is coming in');
+  return new RequestError(isSuspect ? 429 : 503, 'too many deliveries are coming in');
 }

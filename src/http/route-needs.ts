@@ -12,12 +12,12 @@
  */
 export type Door = 'public' | 'webhook' | 'login' | 'metrics' | 'read' | 'session' | 'admin';
 
-/** What a route says of itself, as its `config`. A route that says nothing is for administrators of all workspaces. */
+/** The `config` of a route: who may use it. A route without one is for administrators of all workspaces. */
 export interface RouteNeeds {
   /** `admin` unless told. */
   readonly door?: Door;
   /**
-   * Its answer holds nothing but what the caller may see. Without it, and without `:workspace` in its address, the route
+   * Its answer has only what the caller may see. Without it, and without `:workspace` in its address, the route
    * is closed to callers that are limited to some workspaces.
    */
   readonly filters?: true;

@@ -60,7 +60,7 @@ export function createServer(options: ServerOptions = {}): Server {
     },
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
-    // What still comes in on an open connection is answered as ever, and told that the connection ends: a webhook that is
+    // Requests on open connections are still answered, with a note that the connection ends: a webhook that is
     // refused is lost where its sender does not repeat it.
     return503OnClosing: false,
     trustProxy: options.trustedProxies ? [...options.trustedProxies] : false,
@@ -85,7 +85,7 @@ export function createServer(options: ServerOptions = {}): Server {
   });
   server.addHook('onRequest', (request, _reply, done) => {
     if (repeatsHeader(request.raw.rawHeaders)) return done(new RepeatedHeader());
-    // Unpacking what nobody has authenticated is how a small body fills the memory.
+    // Decompressing an unauthenticated body would let a small body fill the memory.
     done(request.headers['content-encoding'] === undefined ? undefined : new UnsupportedEncoding());
   });
   return server;
@@ -102,7 +102,7 @@ function describeFailures(failureBody: (status: number, message: string) => obje
     clientErrorHandler: (error: NodeJS.ErrnoException, socket: Socket) => {
       if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy();
       const status = STATUS_OF_CLIENT_ERROR[error.code ?? ''] ?? 400;
-      const body = JSON.stringify(failureBody(status, 'the request is not sound HTTP'));
+      const body = JSON.stringify(failureBody(status, 'the request is not valid HTTP'));
       socket.end(
         `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n` +
           `Content-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
@@ -118,10 +118,10 @@ const STATUS_OF_CLIENT_ERROR: Readonly<Record<string, number>> = {
 
 /**
  * Node keeps the first of several headers of these names and drops the rest without a word. A proxy in front may have
- * looked at another one, so neither is taken. Repeated headers of other names come joined, and fit nothing then.
+ * looked at another one, so neither is taken. Node joins repeated headers of other names, and the joined value matches nothing.
  */
 const ONCE = ['authorization', 'proxy-authorization', 'host', 'content-type', 'content-length'];
-/** Most other headers are told apart by their length, which costs less than writing them small. */
+/** Most other headers differ in length, which is cheaper to compare than lower-case names. */
 const LENGTHS = new Set(ONCE.map((name) => name.length));
 
 /** @param rawHeaders names and values in turn */

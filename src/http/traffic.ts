@@ -13,9 +13,9 @@ import { type Connections, limitConnections } from './open-connections.ts';
 export interface Traffic {
   readonly bodies: BodyBudget;
   readonly connections: Connections;
-  /** Whether this address sent much lately that had to be refused. */
+  /** Whether this address recently sent many requests that had to be refused. */
   isSuspect(address: string): boolean;
-  /** A request from there was refused for what it said of itself. */
+  /** A request from there was refused for its content. */
   failed(address: string): void;
   /** Waits for the turn of a request whose body is here. Undefined: now. Rejects with a `RequestError`. */
   turn(address: string, bytes: number): Promise<void> | undefined;

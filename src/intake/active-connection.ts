@@ -11,7 +11,7 @@ export interface ActiveConnection {
   /** Already parsed by `connector.options`. */
   readonly options: unknown;
   readonly connection: Connection;
-  /** What the names in its configuration lead to. Absent where it names nothing. */
+  /** What the names in its configuration lead to. Absent if it has no names. */
   readonly names?: NameBook;
   /** Live webhook secrets. Without one the connection takes no webhooks. */
   readonly secrets: readonly string[];

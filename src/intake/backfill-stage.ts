@@ -32,16 +32,16 @@ export interface BackfillDeps extends WalkDeps {
 }
 
 export interface Backfills extends Stage {
-  /** Whoever commits a wish by `askBackfill` rings this. */
+  /** To be rung after a commit of `askBackfill`. */
   ring(): void;
 }
 
 /** Between two pages of a connection, milliseconds: polls, fetches and people share the provider's limits with it. */
 const PACE = 1_000;
-/** It looks again after this while enough of what it read still waits, milliseconds. */
+/** While enough of what it read still waits, it checks again after this time, milliseconds. */
 const FULL_PAUSE = 1_000;
 const MOST_WAITING: BackfillBounds = { deliveries: 20, fetches: 200, changes: 1_000 };
-/** First and longest pause after a failure: of what may succeed any time, and of what waits for a person. Milliseconds. */
+/** First and longest pause after a failure: for what may succeed any time, and for what a person must resolve. Milliseconds. */
 const FIRST_RETRY = 5_000;
 const LONGEST_RETRY = 900_000;
 const LONGEST_WAIT = 3_600_000;
@@ -147,7 +147,7 @@ async function readPage(deps: BackfillDeps, active: ActiveConnection, unit: Back
   const position = { unit: unit.unit, ...(since === null ? {} : { since }), ...(page === null ? {} : { page }) };
   const read = (await active.connection.history?.(position, signal)) as HistoryPage;
   if (read.next !== undefined && read.next === page)
-    throw new SyncError('answer_malformed', 'a page names itself as the next one');
+    throw new SyncError('answer_malformed', 'a page names itself as its next page');
   const { event, body, total, next } = read;
   const packed = await packAside(body);
   const items = await countItems(active, read, packed);

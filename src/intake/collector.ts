@@ -8,10 +8,10 @@ import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 export interface Collector {
   /**
    * Resolves when the delivery is durable, and only then. Throws what kept it from being so: `disk_full`,
-   * `database_failed`, `inbox_full`. The sender is then told to come again; whatever was stored after all is a repeat.
+   * `database_failed`, `inbox_full`. The sender is then asked to repeat it; if it was stored after all, the repeat is recognised.
    */
   append(delivery: NewDelivery): Promise<Appended>;
-  /** Whether deliveries come faster than the disk writes, so that whatever else can wait should let them go first. */
+  /** Whether deliveries come faster than the disk writes, so that whatever else can wait should wait for them. */
   isCrowded(): boolean;
 }
 
@@ -26,7 +26,7 @@ export interface CollectorDeps {
   readonly mostPending?: number;
 }
 
-/** What of a delivery concerns its workspace alone: how much may be pending, and whom to wake. */
+/** The part that concerns one workspace: how much may be pending, and whom to wake. */
 export function createCollector(deps: CollectorDeps): Collector {
   const { store, clock, bell } = deps;
   const { groupCommit = createGroupCommit({ sql: store.query.whole, look: store.look, clock }) } = deps;

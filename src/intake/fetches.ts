@@ -33,14 +33,14 @@ export interface FetchDeps {
 }
 
 export interface Fetches extends Stage {
-  /** Whoever commits a row by `requestFetch` rings this. */
+  /** To be rung after a commit of `requestFetch`. */
   readonly bell: Bell;
   /** True when nothing is under way and, as far as was rung, nothing waits but what is postponed. */
   idle(): boolean;
 }
 
 const MOST_AT_ONCE = 4;
-/** Longest pause between tries: of what may succeed any time, and of what waits for a person. Milliseconds. */
+/** Longest pause between tries: for what may succeed any time, and for what a person must resolve. Milliseconds. */
 const LONGEST_RETRY = 60_000;
 const LONGEST_WAIT = 3_600_000;
 /** Longest pause of a connection whose provider does not answer, milliseconds. */
@@ -174,7 +174,7 @@ async function knownOf({ store }: FetchDeps, active: ActiveConnection, { referen
   return item?.kind === 'pull_request' && item.commitsSha !== undefined ? { commitsSha: item.commitsSha } : {};
 }
 
-/** The object goes to the inbox and the wish goes away in one transaction, unless it was wished for again. */
+/** One transaction appends the object to the inbox and deletes the request, unless the object was requested again. */
 async function keep({ store, clock, random, inbox, logger }: FetchDeps, wanted: WantedFetch, got: Fetched) {
   const key = `fetch:${random.uuid()}`;
   const packed = await packAside(got.body);

@@ -17,7 +17,7 @@ export interface GrantDeps {
   readonly logger: Logger;
   /** Opened when the first token is stored or read. Throws `secret_key_missing` and `secret_key_wrong`. */
   readonly box: () => SecretBox;
-  /** Told of each token, so that none is written anywhere in clear. */
+  /** Called with each token, so that no log or message contains one. */
   readonly keepSecret: (token: string) => void;
 }
 
@@ -34,16 +34,16 @@ const MARGIN = 5 * MINUTE;
 const LONGEST_LIFE = 48 * 60 * MINUTE;
 /** A vendor that names no end: its token is renewed as often as the shortest that is known. */
 const USUAL_LIFE = 60 * MINUTE;
-/** A grant that the vendor does not know any more is asked for again so seldom: nothing but a new consent mends it. */
+/** How seldom a grant that the vendor no longer accepts is tried again: only a new consent helps. */
 const DEAD_FOR = 60 * MINUTE;
 
 /**
  * Renews access tokens, one request at a time for each grant.
  *
- * A vendor that rotates takes each refresh token once and answers with the next one. So what was answered is committed before
- * it is used, and the token before stays until the new one was taken. A process that dies between the answer and its commit
- * sends the old token again: vendors allow that for some minutes. After that, and after a backup from before a rotation was put
- * back, the vendor refuses, and `consent_needed` says what is to be done.
+ * A vendor that rotates takes each refresh token once and answers with the next one. So the answer is committed before it is
+ * used, and the previous token stays stored until the vendor has accepted the new one. A process that dies between the answer
+ * and its commit sends the old token again: vendors allow that for some minutes. After that, and after a backup from before a
+ * rotation was put back, the vendor refuses, and `consent_needed` says what is to be done.
  */
 export function createGrants(deps: GrantDeps): Grants {
   const known = new Map<string, AccessTokens>();
@@ -57,7 +57,7 @@ export function createGrants(deps: GrantDeps): Grants {
   };
 }
 
-/** Another refresh token in the configuration is another grant: somebody consented anew. */
+/** Another refresh token in the configuration is another grant: somebody gave consent again. */
 function idOf({ tokenUrl, clientId, refreshToken }: OAuthGrant): string {
   return hash('sha256', JSON.stringify([tokenUrl, clientId, refreshToken]), 'hex');
 }
@@ -123,10 +123,7 @@ function createTokens(deps: GrantDeps, { id, grant, target }: Identified): Acces
       logger.info({ target, lifeSeconds: Math.round(life / 1_000) }, 'access token renewed');
       return told.access_token;
     }
-    const error = new SyncError(
-      'consent_needed',
-      `${target} does not know the refresh token of the configuration any more`,
-    );
+    const error = new SyncError('consent_needed', `${target} no longer accepts the refresh token of the configuration`);
     dead = { error, until: clock.monotonic() + DEAD_FOR };
     throw error;
   }
@@ -148,7 +145,7 @@ function createTokens(deps: GrantDeps, { id, grant, target }: Identified): Acces
       if (signal.aborted) throw new SyncError('aborted', 'the process is stopping');
       const { access, accessEnds } = await load();
       if (access !== undefined && clock.monotonic() < accessEnds - MARGIN) return access;
-      // Whoever comes meanwhile waits for the same answer: a second request would spend the same token twice.
+      // Callers that come meanwhile wait for the same answer: a second request would spend the same token twice.
       renewing ??= renewOrUse().finally(() => (renewing = undefined));
       return renewing;
     },
@@ -245,7 +242,7 @@ function read(answer: HttpAnswer, now: number): Granted {
   const what = 'renew the access token';
   const { access_token, refresh_token, expires_in } = fieldsOf(answer);
   if (answer.status === 200) {
-    if (!isToken(access_token)) throw new SyncError('answer_malformed', `${what}: the answer holds no token`);
+    if (!isToken(access_token)) throw new SyncError('answer_malformed', `${what}: the answer contains no token`);
     return {
       access_token,
       ...(isToken(refresh_token) && { refresh_token }),
@@ -254,7 +251,7 @@ function read(answer: HttpAnswer, now: number): Granted {
   }
   const said = errorIn(answer);
   if (said === 'invalid_client' || said === 'unauthorized_client')
-    throw new SyncError('unauthorized', `${what}: the vendor does not know the client (${said})`, {
+    throw new SyncError('unauthorized', `${what}: the vendor rejected the client (${said})`, {
       status: answer.status,
       hint: "Compare oauth.clientId and oauth.clientSecret with the vendor's console.",
     });

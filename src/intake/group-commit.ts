@@ -9,7 +9,7 @@ import type { Sql } from '../store/workspace-scope.ts';
 export interface GroupCommit {
   /** Resolves when the delivery is durable, and only then. Throws what kept it from being so. */
   append(workspace: number, delivery: NewDelivery): Promise<Appended>;
-  /** Whether deliveries come faster than the disk writes, so that whatever else can wait should let them go first. */
+  /** Whether deliveries come faster than the disk writes, so that whatever else can wait should wait for them. */
   isCrowded(): boolean;
 }
 
@@ -35,8 +35,8 @@ interface Waiting {
 }
 
 /**
- * What arrives in successive turns of the event loop, or while a commit runs, becomes durable at once. A lone delivery
- * waits for nobody.
+ * What arrives in successive turns of the event loop, or while a commit runs, becomes durable at once. A lone delivery does not
+ * wait.
  */
 export function createGroupCommit({ sql, look, clock }: GroupCommitDeps): GroupCommit {
   const waiting: Waiting[] = [];
@@ -63,7 +63,7 @@ export function createGroupCommit({ sql, look, clock }: GroupCommitDeps): GroupC
     }
   }
 
-  /** Never throws: each of the batch hears how it went. */
+  /** Never throws: it settles each delivery of the batch. */
   async function commit(batch: readonly Waiting[]): Promise<void> {
     try {
       const deliveries = batch.map(({ workspace, delivery }) => ({ ...delivery, workspace }));

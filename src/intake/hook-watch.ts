@@ -24,21 +24,21 @@ export interface HookReport {
   readonly at: number | null;
   /** Those that send nothing, though they should. */
   readonly silent: readonly HookState[];
-  /** Why they could not be looked at the last time, and why failed deliveries could not be asked for: `code: message`. */
+  /** Why the last check failed, and why redelivery could not be requested: `code: message`. */
   readonly failure: string | null;
   readonly redeliveryFailure: string | null;
 }
 
 export interface HookWatch {
   readonly jobs: readonly Job[];
-  /** Undefined where the connection's webhooks cannot be looked at, or nobody said where they should go. */
+  /** Undefined if the connection's webhooks cannot be checked, or the public address is not set. */
   report(connection: string): HookReport | undefined;
-  /** Looks at one connection now; for who has just mended them. */
+  /** Checks one connection now; called after a repair. */
   look(connection: string, signal: AbortSignal): Promise<void>;
 }
 
 const MINUTE = 60_000;
-/** How often hooks are looked at, and how often failed deliveries are asked for. */
+/** How often hooks are checked, and how often redelivery is requested. */
 const LOOK_EVERY = 60 * MINUTE;
 const REDELIVER_EVERY = 15 * MINUTE;
 /** From the start on, so that the first polls go first, milliseconds. */
@@ -49,13 +49,13 @@ export function isSilent({ state }: HookState): boolean {
   return state === 'disabled' || state === 'absent';
 }
 
-/** Looks after webhooks at their vendors: whether they are still on, and that what could not be delivered comes again. */
+/** Watches webhooks at their vendors: checks that they are still on, and requests redelivery of failed deliveries. */
 export function createHookWatch(deps: HookWatchDeps): HookWatch {
   const watched = deps.connections.filter(
     ({ webhookUrl, connection }) => webhookUrl !== undefined && (connection.hooks || connection.redeliver),
   );
   const reports = new Map<string, HookReport>(watched.map(({ name }) => [name, NOTHING_KNOWN]));
-  /** What was said last of deliveries that are not looked at: it is said once. */
+  /** The last warning about deliveries that are not checked, so that it is logged once. */
   const cuts = new Map<string, string | undefined>();
 
   function note(name: string, news: Partial<HookReport>): void {
@@ -71,10 +71,10 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
       note(name, { at: deps.clock.now(), silent, failure: null });
       deps.meter.gauge('hook_disabled', silent.length, { connection: name });
       for (const { subject, state, message } of silent)
-        deps.logger.warn({ connection: name, subject, state, reason: message }, 'webhook sends nothing');
+        deps.logger.warn({ connection: name, subject, state, reason: message }, 'a webhook sends nothing');
     } catch (thrown) {
       if (signal.aborted) return;
-      onFailure(name, thrown, 'webhooks could not be looked at', (failure) => note(name, { failure }));
+      onFailure(name, thrown, 'webhooks could not be checked', (failure) => note(name, { failure }));
     }
   }
 
@@ -86,15 +86,15 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
       const { asked, cursor, cut, failure } = await connection.redeliver(webhookUrl, before, signal);
       await saveRedeliveryCursor(deps.store.query, name, cursor);
       deps.meter.count('redeliveries_asked_total', { connection: name }, asked);
-      if (asked > 0) deps.logger.info({ connection: name, asked }, 'failed deliveries asked for again');
+      if (asked > 0) deps.logger.info({ connection: name, asked }, 'redelivery of failed deliveries requested');
       if (cut !== undefined && cut !== cuts.get(name))
-        deps.logger.warn({ connection: name, reason: cut }, 'not every failed delivery is asked for');
+        deps.logger.warn({ connection: name, reason: cut }, 'redelivery is not requested for every failed delivery');
       cuts.set(name, cut);
       if (failure) throw failure;
       note(name, { redeliveryFailure: null });
     } catch (thrown) {
       if (signal.aborted) return;
-      const about = 'failed deliveries could not be asked for';
+      const about = 'redelivery of failed deliveries could not be requested';
       onFailure(name, thrown, about, (redeliveryFailure) => note(name, { redeliveryFailure }));
     }
   }
@@ -111,7 +111,7 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
       {
         name: `hooks.${active.name}`,
         when: { everyMs: LOOK_EVERY },
-        // Nothing is remembered of the last look.
+        // The last check left nothing to compare with.
         atStart: FIRST,
         run: (signal) => look(active, signal),
       },

@@ -11,15 +11,15 @@ import { keptUnits, loadNames, restartUnits, type StoredName, saveName } from '.
 export interface NameBook extends Names {
   /** By the names as they are configured, in lower case. */
   bindings(): readonly Binding[];
-  /** Another one after each rebind: what was read before it is not to be kept. */
+  /** Changes with each rebind: what was read before it must not be stored. */
   version(): number;
-  /** Asks the vendor what the names lead to that it was not asked for lately. Never throws: polls tell what is wrong. */
+  /** Asks the vendor what names lead to, if it has not done so recently. Never throws: polls report what is wrong. */
   refresh(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<void>;
-  /** Something speaks for asking again soon: a name that is not found, a delivery from elsewhere. */
+  /** There is a reason to ask again soon: a name that is not found, a delivery from elsewhere. */
   doubt(): void;
-  /** Takes what the names lead to now for what is meant. @returns what was bound anew */
+  /** Binds the names to what they lead to now. @returns what was bound again */
   rebind(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<readonly Binding[]>;
-  /** Resolves when what was told is stored. */
+  /** Resolves when all bindings are stored. */
   settled(): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export interface NameBookDeps {
   readonly meter: Meter;
 }
 
-/** How long what the vendor said of a name holds, and how soon it is asked again where something speaks for it. Milliseconds. */
+/** How long the vendor's answer for a name is trusted, and how soon it is asked again if there is a reason. Milliseconds. */
 const HOLDS = 24 * 60 * 60_000;
 const DOUBTED = 15 * 60_000;
 
@@ -72,7 +72,7 @@ export async function openNameBook(
       try {
         await saveName(store.query, connection, rowOf(binding, askedAt));
       } catch (error) {
-        logger.error({ error: asSyncError(error) }, 'what a name leads to was not stored');
+        logger.error({ error: asSyncError(error) }, 'the target of a name could not be stored');
       }
     });
   }
@@ -81,8 +81,9 @@ export async function openNameBook(
     gauge();
     if (elsewhere !== undefined && elsewhere !== before?.elsewhere) {
       const code = 'scope_rebound';
-      logger.warn({ code, name: entry, id, other: elsewhere }, 'a name leads to something else than before');
-    } else if (before && before.called !== called) logger.info({ name: entry, id, called }, 'a thing was renamed');
+      logger.warn({ code, name: entry, id, other: elsewhere }, 'a name leads to another target than before');
+    } else if (before && before.called !== called)
+      logger.info({ name: entry, id, called }, 'a repository, project or team was renamed');
   }
 
   return {
@@ -112,7 +113,7 @@ export async function openNameBook(
           const after = afterAsked(entry, held.get(entry)?.binding, found);
           if (after) keep(entry, after, clock.now());
         } catch (thrown) {
-          logger.debug({ name: entry, error: asSyncError(thrown) }, 'a name could not be asked for');
+          logger.debug({ name: entry, error: asSyncError(thrown) }, 'a name could not be resolved');
           return;
         }
       }
@@ -127,7 +128,7 @@ export async function openNameBook(
       const bound: Binding[] = [];
       for (const { binding } of waiting) {
         const { entry, elsewhere = '' } = binding;
-        // Where the vendor cannot be asked, what deliveries told is all there is.
+        // If the vendor cannot be asked, only deliveries tell what a name leads to.
         const found = vendor.identify
           ? await ask(vendor, spelling.get(entry) ?? entry, signal)
           : { id: elsewhere, name: entry };
@@ -141,7 +142,7 @@ export async function openNameBook(
       await storeAnew(store, connection, bound, now);
       for (const binding of bound) held.set(binding.entry, { binding, askedAt: now });
       gauge();
-      logger.info({ bound }, 'names were bound anew');
+      logger.info({ bound }, 'names were bound again');
       return bound;
     },
     settled: () => writing,
@@ -154,7 +155,7 @@ async function storeAnew(store: Store, connection: string, bound: readonly Bindi
   await store.commit(async (transaction) => {
     const kept = await keptUnits(transaction, connection);
     const units = kept.filter((unit) => entries.has(unit.replace(/^[a-z]+:/, '').toLowerCase()));
-    await restartUnits(transaction, connection, units, { now, reason: 'scope_rebound: the name was bound anew' });
+    await restartUnits(transaction, connection, units, { now, reason: 'scope_rebound: the name was bound again' });
     for (const binding of bound) await saveName(transaction, connection, rowOf(binding, now));
   });
 }
@@ -173,7 +174,7 @@ async function ask(
   name: string,
   signal: AbortSignal,
 ): Promise<Seen | undefined> {
-  if (!identify) throw new SyncError('refused', 'this connection cannot ask its vendor for a name');
+  if (!identify) throw new SyncError('refused', 'this connection cannot resolve names');
   try {
     return await identify(name, signal);
   } catch (thrown) {

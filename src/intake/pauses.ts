@@ -1,7 +1,7 @@
 import type { SyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
 
-/** What a provider is given when it limits us and names no time, milliseconds. */
+/** The pause when a provider limits us and names no time, milliseconds. */
 const UNNAMED = 60_000;
 /** However long a provider asks to wait, it is asked again after this, milliseconds. */
 const LONGEST = 3_600_000;
@@ -10,7 +10,10 @@ const LONGEST = 3_600_000;
 const USES = ['fetch', 'poll', 'background'] as const;
 export type Use = (typeof USES)[number];
 
-/** Connections that must be left alone for a while; all that asks a provider shares this. Forgotten at a restart. */
+/**
+ * Connections whose provider must not be asked for a while; polls, fetches, backfills and sweeps share this. Forgotten at a
+ * restart.
+ */
 export interface Pauses {
   /** Milliseconds left; 0 where the connection is free for this use. */
   left(connection: string, use: Use): number;

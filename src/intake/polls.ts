@@ -98,7 +98,7 @@ function createPoller(deps: PollDeps, active: ActiveConnection): Poller {
     job: {
       name: `poll.${active.name}`,
       when: active.schedule,
-      // What webhooks told while nobody listened is found at once.
+      // The first poll runs at once: it finds events that came while no daemon ran.
       atStart: 0,
       // A moment that falls into a cycle, also one that tries again, is left out.
       run: () => (busy ? work : afterwards()),
@@ -118,7 +118,7 @@ function everyMs({ schedule }: ActiveConnection): number | undefined {
 
 /**
  * One cycle over all units, or over those given. `again` names what failed and is worth trying before the schedule's
- * next moment. A limit, a bad credential or a full disk ends the cycle: the other units would fare no better.
+ * next moment. A limit, a bad credential or a full disk ends the cycle: the other units would fail too.
  */
 async function pollUnits(
   deps: PollDeps,

@@ -17,13 +17,13 @@ const STALE = 7_200_000;
 const AHEAD = 300_000;
 
 /**
- * The walk to go on with. A first walk that begins anew keeps the time at which it first began: what was read as open before
- * and is done by now stands in no list of what is open, so that only its change since then tells of it.
+ * The walk to go on with. A first walk that begins anew keeps the time at which it first began: an item that was read as open
+ * before and is done by now is in no list of open items, so that only its change since then shows it.
  */
 export function walkOf(state: PollState, now: number): Walk {
   const { walk, watermark } = state;
   const age = walk ? now - Date.parse(walk.readAt) : Number.NaN;
-  // A negative age is a wall clock that was set back: as good as stale.
+  // A negative age means that the wall clock was set back: it counts as stale.
   if (walk && age >= 0 && age <= STALE) return walk;
   const first = walk && watermark === undefined ? Date.parse(walk.startedAt) : now;
   return { startedAt: new Date(Math.min(first, now)).toISOString(), readAt: new Date(now).toISOString() };
@@ -48,7 +48,7 @@ export function afterPage(state: PollState, walk: Walk, page: Page, digest: stri
   const isFirst = walk.page === undefined;
   const etag = isFirst ? page.etag : walk.etag;
   if (page.next !== undefined) {
-    if (page.next === walk.page) throw new SyncError('answer_malformed', 'a page names itself as the next one');
+    if (page.next === walk.page) throw new SyncError('answer_malformed', 'a page names itself as its next page');
     const readAt = new Date(now).toISOString();
     return { ...state, walk: { page: page.next, candidate, startedAt: walk.startedAt, readAt, etag } };
   }
@@ -62,7 +62,7 @@ export function afterPage(state: PollState, walk: Walk, page: Page, digest: stri
 /** The state after the provider said that nothing changed: the walk is done, the watermark stays. */
 export function afterUnchanged(state: PollState, walk: Walk): PollState {
   if (walk.page !== undefined)
-    throw new SyncError('answer_malformed', 'a later page of a walk was answered as unchanged, without being asked so');
+    throw new SyncError('answer_malformed', 'the vendor answered 304 to an unconditional request for a later page');
   return { ...state, walk: undefined };
 }
 

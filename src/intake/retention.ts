@@ -9,7 +9,10 @@ import type { Store } from '../store/database.ts';
 import { deleteDeliveries, purgeBodies, withOldBodies, withOldDeliveries } from '../store/deletions.ts';
 import type { Scope, Sql } from '../store/workspace-scope.ts';
 
-/** A workspace, and milliseconds that the bodies of its settled deliveries are kept, and the deliveries themselves with their ids. */
+/**
+ * A workspace, and milliseconds that the bodies of its settled deliveries are kept, and the deliveries themselves with their
+ * ids.
+ */
 export interface Retained {
   readonly name: string;
   readonly store: Pick<Store, 'query' | 'commitRelaxed'>;
@@ -30,7 +33,7 @@ const ROWS = { least: 100, most: 1_000 };
 /** Workspaces that one statement looks at: some milliseconds. */
 const LOOKED_AT = 2_000;
 
-/** What is forgotten after a time. */
+/** A kind of rows that is deleted after a time. */
 interface Kind {
   readonly what: keyof Retained['retention'];
   /** Which of these workspaces have some of it. */
@@ -45,7 +48,7 @@ const KINDS: readonly Kind[] = [
   { what: 'deliveries', find: withOldDeliveries, remove: deleteDeliveries },
 ];
 
-/** Forgets what is old: of all workspaces in one job. Those that have nothing old cost no statement of their own. */
+/** Deletes old rows: of all workspaces in one job. Those that have nothing old cost no statement of their own. */
 export function retentionJob(deps: RetentionDeps): Job {
   return {
     name: 'retention',
@@ -61,7 +64,7 @@ async function purge(deps: RetentionDeps, kind: Kind, signal: AbortSignal): Prom
   const portion = createPortion(deps.clock, ROWS);
   const totals = new Map<Retained, number>();
   try {
-    // One piece of each in turn: who has much to forget keeps no other waiting.
+    // One piece of each in turn: a workspace with many old rows delays no other.
     for (let turn = await findOld(deps, kind, signal); turn.length > 0 && !signal.aborted; ) {
       const next: Retained[] = [];
       for (const each of turn) {
@@ -72,13 +75,16 @@ async function purge(deps: RetentionDeps, kind: Kind, signal: AbortSignal): Prom
       turn = next;
     }
   } catch (error) {
-    deps.logger.error({ error: asSyncError(error) }, 'what is old could not be looked for');
+    deps.logger.error({ error: asSyncError(error) }, 'old deliveries could not be searched for');
   }
   for (const [{ name }, count] of totals)
     if (count > 0) deps.logger.info({ workspace: name, [kind.what]: count }, 'old deliveries purged');
 }
 
-/** Never rejects: what is wrong with one workspace keeps no other from being purged. @returns how many, 0 where it has come to its end */
+/**
+ * Never rejects: what is wrong with one workspace keeps no other from being purged. @returns how many, 0 where it has come to
+ * its end
+ */
 async function purgePiece(
   { clock, logger }: RetentionDeps,
   kind: Kind,

@@ -38,13 +38,14 @@ const LONGEST_RETRY = 900_000;
 const ASKED_AT_ONCE = 100;
 /** No more are asked for while so many wait to be tried. */
 const MOST_DUE = 100;
-/** Stands for the delivery that asks, where none does. */
+/** The delivery id of a fetch that no delivery asked for. */
 const NO_DELIVERY = 0;
 
 /**
- * Finds what was deleted or restored and no event told: lists everything that exists in a unit, and asks to fetch what is
- * held and was not listed, and what is held as gone and was. The fetch tells whether it is gone; the list decides nothing.
- * A list that was not read to its end says nothing at all, and neither does a unit that is not there any more.
+ * Finds deletions and restores that no event reported: lists everything that exists in a unit, and asks to fetch items that
+ * worksync knows and the list lacks, and items that worksync believes gone and the list has. The fetch tells whether it is gone;
+ * the list decides nothing. A list that was not read to its end says nothing at all, and neither does a unit that is not there
+ * any more.
  */
 export function sweepJobs(deps: SweepDeps): Job[] {
   return deps.connections
@@ -83,7 +84,7 @@ async function attempt<Result>(
     if (signal.aborted) return undefined;
     const error = asSyncError(thrown);
     meter.count('sweeps_total', { connection, outcome: 'failed' });
-    logger.warn({ connection, unit, code: error.code, error }, 'sweep came to no end');
+    logger.warn({ connection, unit, code: error.code, error }, 'sweep failed');
     const text = `${error.code}: ${error.message}`;
     await recordSweepFailure(store.query, { connection, unit }, text, clock.now()).catch((reason: unknown) =>
       logger.error({ connection, unit, error: reason }, 'failure of a sweep not recorded'),
@@ -119,7 +120,7 @@ async function listAll(deps: SweepDeps, active: ActiveConnection, unit: string, 
     for (const key of read.keys) keys.add(key);
     for (const container of read.containers) containers.add(container);
     if (read.next === undefined) return { keys, containers };
-    if (read.next === page) throw new SyncError('answer_malformed', 'a page names itself as the next one');
+    if (read.next === page) throw new SyncError('answer_malformed', 'a page names itself as its next page');
     page = read.next;
     await sleep(deps.clock, PACE, signal);
   }
@@ -135,7 +136,7 @@ async function sweepPage(
   return connection.sweep(unit, page, signal);
 }
 
-/** Waits for what only time mends; a limit of the provider counts as no failure, since everybody waits for it. */
+/** Waits where only time helps; a limit of the provider counts as no failure, since everybody waits for it. */
 async function patiently<Result>(
   { clock, random, pauses }: SweepDeps,
   { name }: ActiveConnection,
@@ -206,7 +207,7 @@ async function askFor(
   const asked = await store.commit(async (transaction) => {
     const rows = keepRows(transaction);
     const items = (await findItems(rows, doubtful)).map((row) => readFields(row).item);
-    // Of what it does not speak for, a list cannot lack anything.
+    // A list cannot lack items of containers that it does not cover.
     const lacking = items.filter((item) => keys.has(item.key) || containers.has(containerOf(item)));
     const references = lacking.map((item) => connector.reference(item));
     await expectFetches(rows, references);

@@ -36,7 +36,7 @@ export async function walkUnit(
     const version = active.names?.version();
     const page = await active.connection.poll(positionOf(unit, state, walk), signal);
     const next = await take(state, walk, page, deps.clock);
-    // What was read under a name that was bound anew meanwhile is of something else.
+    // If a name was bound again meanwhile, what was read under it belongs to another thing.
     const isStill = () => active.names?.version() === version;
     if (!(await save(deps, active.name, { unit, taken: next, isStill }))) continue;
     if (next.isLast) return next.page ? 'complete' : 'unchanged';

@@ -28,7 +28,7 @@ export interface Receiver {
 export interface WebhookDeps {
   /** Undefined where there is no such workspace or connection. Called for each request. */
   readonly find: (workspace: string, connection: string) => Receiver | undefined;
-  /** Whether it is configured and did not start: its senders are told to come again. */
+  /** Whether it is configured and did not start: its senders are asked to repeat. */
   readonly isBroken: (workspace: string) => boolean;
   readonly clock: Clock;
   /** The largest `largestDelivery` of all connectors, bytes. */
@@ -57,12 +57,12 @@ const RETRY_AFTER = 30;
 /**
  * `POST /webhooks/:workspace/:connection`: verify over the raw bytes, append, answer. No payload is read here.
  *
- * 202 `{"delivery":"new"|"repeated"|"revived"}` once the delivery is durable, whatever its body says (200 for a vendor
- * that takes nothing else for success);
- * 401 `{"error":"signature_missing"|"signature_mismatch"}`, the first also where no secret is configured, and 400 where
- * a signed request does not name its event or id: nothing is stored; 404 for what is not configured; 413; 415 for a compressed body; 503 with `Retry-After`
- * where the delivery could not be stored, or the workspace did not start. Where more comes in than can be held or looked
- * at, the worst address is refused first: 429 with `Retry-After` where it is one that keeps failing, else 503.
+ * 202 `{"delivery":"new"|"repeated"|"revived"}` once the delivery is durable, whatever its body says (200 for a vendor that
+ * takes nothing else for success); 401 `{"error":"signature_missing"|"signature_mismatch"}`, the first also where no secret is
+ * configured, and 400 where a signed request does not name its event or id: nothing is stored; 404 for what is not configured;
+ * 413; 415 for a compressed body; 503 with `Retry-After` where the delivery could not be stored, or the workspace did not start.
+ * Where more comes in than can be held or looked at, the worst address is refused first: 429 with `Retry-After` where it is one
+ * that keeps failing, else 503.
  */
 export function webhookRoutes(server: Server, deps: WebhookDeps): void {
   const warn = createQuietWarnings(deps.clock);

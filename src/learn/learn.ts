@@ -36,15 +36,15 @@ export interface Heard {
 }
 
 /**
- * The one way by which answers of the workspace to others than the outbox are learnt. What was answered is news: it enters the
- * inbox like any delivery, as the outbox's own answers and the workspace's webhooks do, and only reconcile reads it. Where it is
- * not known what became of a write, what it may have changed is read again. Never rejects: the answer is the caller's, also
- * where it cannot be kept.
+ * The one path for answers of the workspace to commands and the gateway. An answer is news: it enters the inbox like any
+ * delivery, as the outbox's own answers and the workspace's webhooks do, and only reconcile reads it. If the outcome of a write
+ * is unknown, worksync reads again what it may have changed. Never rejects: the caller gets the answer, also if it cannot be
+ * stored.
  */
 export interface Learn {
   /** The answer came, and is this workspace's own. */
   answered(asked: Asked, heard: Heard): Promise<void>;
-  /** The request failed; where it may have been carried out, that is looked for. */
+  /** The request failed; if it may have been carried out, worksync looks for its result. */
   failed(asked: Asked, error: SyncError): Promise<void>;
   /** An answer came, and may be that of another workspace: what it says proves nothing. */
   unproved(asked: Asked, status: number): Promise<void>;
@@ -54,7 +54,7 @@ export interface LearnDeps {
   readonly store: Store;
   readonly routeOf: RouteOf;
   readonly readLarge: ReadLarge;
-  /** Rung when something was appended to the inbox, and when a read was wished for. */
+  /** Rung when something was appended to the inbox, and when somebody requested a read. */
   readonly inbox: Bell;
   readonly outbox: Bell;
   readonly clock: Clock;
@@ -94,7 +94,7 @@ export function createLearn(deps: LearnDeps): Learn {
     try {
       await work();
     } catch (error) {
-      deps.logger.error({ error: asSyncError(error) }, 'an answer of the workspace could not be kept');
+      deps.logger.error({ error: asSyncError(error) }, 'an answer of the workspace could not be stored');
     }
   }
 

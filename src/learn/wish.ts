@@ -5,7 +5,7 @@ import type { Scope } from '../store/workspace-scope.ts';
 import type { Matched } from './route-of.ts';
 
 /**
- * Wishes to read what a write may have changed.
+ * Requests reads of what a write may have changed.
  *
  * @returns whether there is anything to read
  */

@@ -1,22 +1,22 @@
 import type { Fence } from '../store/leases.ts';
 
-/** What a process may do with a workspace that it holds. */
+/** A process's right to work on a workspace that it owns. */
 export interface Lease {
-  /** Whether certainly nobody else holds it at this moment. Asked right before something leaves the process. */
+  /** Whether certainly nobody else owns it at this moment. Asked right before the process sends something. */
   isTrusted(): boolean;
-  /** Aborted when it is trusted no more. Absent: that never happens. */
+  /** Aborted when the lease is no longer trusted. Absent: that never happens. */
   readonly lost?: AbortSignal;
-  /** What each commit begins with. Absent: there is nobody to be kept out. */
+  /** The fence that each commit begins with. Absent: there is no other process. */
   readonly fence?: Fence;
 }
 
-/** Knows which workspaces this process holds. */
+/** Knows which workspaces this process owns. */
 export interface Holder {
-  /** What it takes its share of from now on; a name that is not among them is given back. Never rejects. */
+  /** Sets the workspaces that the process takes its share of; gives back those that are not among them. Never rejects. */
   want(workspaces: readonly string[]): Promise<void>;
-  /** Undefined where the process does not hold it, or is to leave it. Another one each time that it is taken anew. */
+  /** Undefined if the process does not own it, or must give it back. Another one each time that it is taken anew. */
   leaseOf(workspace: string): Lease | undefined;
-  /** Called after each change of what is held. What is to be left is given back when the call has resolved. */
+  /** Called after each change of the owned workspaces. A workspace to leave is given back when the call has resolved. */
   onChange(call: () => Promise<void>): void;
   /** Gives everything back. Nobody works on any of it any more. */
   stop(): Promise<void>;
@@ -24,7 +24,7 @@ export interface Holder {
 
 const WITHOUT_END: Lease = { isTrusted: () => true };
 
-/** The one process whose data folder it is: it holds everything, and nothing is asked or written for that. */
+/** The only process of a data folder: it owns everything, without asking or writing anything. */
 export const soleHolder: Holder = {
   want: async () => undefined,
   leaseOf: () => WITHOUT_END,

@@ -1,6 +1,6 @@
 import type { RenewedReplica } from '../store/leases.ts';
 
-/** Judges which of the other processes have lapsed. */
+/** Judges which of the other processes have expired. */
 export interface LapseWatch {
   /**
    * Those that were seen without a renewal for one TTL.
@@ -17,10 +17,10 @@ export interface LapseWatch {
 }
 
 /**
- * A holder trusts its leases until one TTL after the begin of a renewal, and a renewal begins before anybody sees it. So who
- * has seen the same one for a whole TTL knows that the trust in it is over, by the time that passed here, whatever was done to any
- * clock: an expiry that lies hours ahead, since the database's clock was set back, keeps nobody waiting, and one that is
- * over, since it was set ahead, takes nothing from who lives.
+ * A holder trusts its leases until one TTL after the begin of a renewal, and a renewal begins before anybody sees it. So who has
+ * seen the same one for a whole TTL knows that the trust in it is over, by the time that passed here, whatever was done to any
+ * clock: an expiry that lies hours ahead, since the database's clock was set back, keeps nobody waiting, and one that is over,
+ * since it was set ahead, takes nothing from who lives.
  *
  * Moments are milliseconds of a clock that nobody sets.
  */

@@ -34,9 +34,9 @@ interface SharedHolderDeps {
 const RENEW_EVERY = 1_000;
 
 /**
- * One of several processes over one database, each of which holds its share of the workspaces: takes what nobody holds, also
- * of those that have died, and gives back what is beyond its share when another one comes. At rest it costs two statements for each
- * renewal, however many workspaces there are.
+ * One of several processes over one database, each of which owns its share of the workspaces: takes those that nobody owns, also
+ * of those that have died, and gives back what is beyond its share when another one comes. At rest it costs two statements for
+ * each renewal, however many workspaces there are.
  */
 export function createSharedHolder(deps: SharedHolderDeps): Holder {
   const { database, passed, storeTime, random, logger, address } = deps;
@@ -48,7 +48,7 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
     ...{ query, passed, storeTime, random, after: deps.after, replica: { id, address } },
     onLapse(workspaces) {
       if (isStopped) return;
-      logger.warn({ workspaces }, 'the leases of this process have lapsed');
+      logger.warn({ workspaces }, 'the leases of this process have expired');
       void tell();
     },
   });
@@ -58,7 +58,9 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
   let cancelBeat: Cancel = () => undefined;
   let queue: Promise<void> = Promise.resolve();
 
-  /** One after the other; never rejects. What fails is tried again with the next renewal, as long as there is trust. */
+  /**
+   * Runs one after the other; never rejects. A failed step is repeated with the next renewal, as long as the lease is trusted.
+   */
   function inTurn(): Promise<void> {
     queue = queue.then(async () => {
       if (isStopped) return;
@@ -93,7 +95,9 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
   /** Never rejects. */
   async function tell(): Promise<void> {
     for (const call of calls) {
-      await call().catch((error: unknown) => logger.error({ error }, 'what is held now was not taken over'));
+      await call().catch((error: unknown) =>
+        logger.error({ error }, 'the workspaces of this process could not be opened or closed'),
+      );
     }
   }
 
@@ -113,7 +117,7 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
     if (free.length === 0) return;
     const began = passed();
     const epochs = await database.commit(async (transaction) => {
-      // Who has lapsed meanwhile would take what another one may take from it at once.
+      // A process that expired meanwhile would take workspaces that another one may take from it at once.
       const lives = await renew(transaction, own.incarnation, storeTime, TTL);
       return lives ? takeLeases(transaction, own.incarnation, free) : undefined;
     });

@@ -1,6 +1,6 @@
 /**
- * Wakes a stage when another has committed rows for it. It carries no data: what there is to do stands in the rows,
- * so a ring that is missed, or one too many, changes nothing but the moment.
+ * Wakes a stage when another has committed rows for it. It carries no data: the rows say what there is to do,
+ * so a missed ring, or one too many, changes only the moment.
  */
 export interface Bell {
   ring(): void;

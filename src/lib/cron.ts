@@ -1,6 +1,6 @@
 import { createTask, parse } from 'node-cron';
 
-/** A cron expression, as pure reckoning: it starts nothing. Its moments are those of the process's time zone. */
+/** A cron expression, as pure calculation: it starts nothing. Its moments are those of the process's time zone. */
 export interface CronTimes {
   /** The first moment after this one, epoch milliseconds; undefined where none comes any more. */
   after(ms: number): number | undefined;
@@ -21,9 +21,9 @@ const WEEKDAY = 5;
 const MOST_YEARS = 41;
 
 /**
- * Five fields, six with the seconds first, or a name such as `@daily`; undefined where the text is none of these, or names
- * no moment at all. Where both the day of the month and the day of the week are limited, either will do. One time a day comes
- * once on each day, an hour later where the clock leaves it out; all else goes by the time that passes.
+ * Five fields, six with the seconds first, or a name such as `@daily`; undefined where the text is none of these, or names no
+ * moment at all. Where both the day of the month and the day of the week are limited, a match of either is enough. A daily time
+ * occurs once on each day, an hour later if the clock skips it; everything else follows elapsed time.
  */
 export function parseCron(text: string): CronTimes | undefined {
   try {
@@ -51,7 +51,7 @@ function timesOf(text: string): CronTimes | undefined {
   return after(0) === undefined ? undefined : { after };
 }
 
-/** Takes each part of a field for what it says, or throws: node-cron reads `janfeb` as December, and `5-1` around the end. */
+/** Reads each part of a field literally, or throws: node-cron reads `janfeb` as December, and `5-1` around the end. */
 function spell(part: string, field: number): string {
   if (part.startsWith('@')) return part;
   if (/[a-z\d][a-z]{3}|[a-z]{3}[a-z\d]/i.test(part)) throw new Error(`"${part}" runs names together`);
@@ -76,7 +76,7 @@ function goesBack(range: string, field: number): boolean {
   const alone = HIGHEST.map((_, index) => (index === field ? whole : '*')).join(' ');
   const { second, minute, hour, dayOfMonth, month, dayOfWeek } = parse(alone);
   const values = [second, minute, hour, dayOfMonth, month, dayOfWeek][field] ?? [];
-  // Sunday ends a week as it begins one.
+  // Sunday is both 0 and 7.
   const ends = field === WEEKDAY && values.at(-1) === 0 ? values.slice(0, -1) : values;
   return ends.some((value, index) => index > 0 && value < (ends[index - 1] as typeof value));
 }

@@ -2,17 +2,17 @@ import { statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * What keeps a database from being read or written, whatever statement meets it.
+ * Why a database cannot be read or written, whatever statement found it.
  *
  * full     the volume has no space left,
  * denied   this process may not write the file, and
  * failed   the disk does not read or write it: these may pass, and a write that succeeds proves it. What the disk did
  *          meanwhile nobody knows, so the whole file is read after a failure.
- * busy     another process holds it, or memory or file handles are short: nothing of the file, and gone at the next try.
+ * busy     another process has locked it, or memory or file handles are short: nothing of the file, and gone at the next try.
  * corrupt  its content is damaged, and
- * gone     the file is no longer where it was opened, so what is written is found by nobody: both stay until somebody
- *          has put the file right and the database is opened anew. Nothing is written meanwhile: a commit would
- *          promise what cannot be kept, or damage more.
+ * gone     the file is no longer where it was opened, so nobody would find a write: both stay until somebody has repaired
+ *          the file and the database is opened again. Nothing is written meanwhile: a commit would promise what cannot be
+ *          kept, or damage more.
  */
 export type FaultKind = 'full' | 'denied' | 'failed' | 'busy' | 'corrupt' | 'gone';
 
@@ -27,8 +27,8 @@ const CODES = {
 
 const HINTS: { readonly [Kind in FaultKind]?: string } = {
   failed:
-    'The disk does not read or write the file: see the log of the system and the health of the disk. Work resumes by itself when it does.',
-  gone: 'Stop the daemon, put the file back or restore a backup, and start it again. Nothing is taken or sent meanwhile.',
+    'The disk cannot read or write the file: check the system log and the health of the disk. worksync resumes by itself when it can.',
+  gone: 'Stop the daemon, put the file back or restore a backup, and start it again. Until then worksync takes and sends nothing.',
 };
 
 /** Thrown in place of what SQLite says. Its own error is the cause; the message names the file. */
@@ -54,11 +54,11 @@ export class DatabaseFault extends Error {
 
 /** Knows the fault of one database, from the failure of any of its statements on. */
 export interface FaultWatch {
-  /** Runs a statement. What its failure says of the file is noted, told once, and thrown. */
+  /** Runs a statement. If its failure shows a fault of the file, records it, reports it once, and throws it. */
   during<Result>(run: () => Result): Result;
   /** A commit succeeded. */
   wrote(): void;
-  /** Throws the fault that stands against every write. */
+  /** Throws the fault that prevents every write. */
   refuse(): void;
   note(fault: DatabaseFault): void;
   present(): DatabaseFault | undefined;
@@ -97,7 +97,7 @@ export function watchFaults(file: string, tell: (fault: DatabaseFault | undefine
   };
 }
 
-/** What an error of SQLite, or of the file system below it, says of the file; undefined where it says nothing. */
+/** The fault that an error of SQLite, or of the file system below it, shows; undefined if it shows none. */
 export function faultOf(error: unknown, file: string): DatabaseFault | undefined {
   if (error instanceof DatabaseFault) return error;
   const { code = '', message = '' } = error as { code?: string; message?: string };
@@ -105,7 +105,7 @@ export function faultOf(error: unknown, file: string): DatabaseFault | undefined
   return kind && new DatabaseFault(kind, file, `${message} (${code})`, error);
 }
 
-/** A page that ends before its end is damage, too: the rest of it is nowhere. */
+/** A page that is cut off is damage, too: its rest is lost. */
 const CORRUPT = /^SQLITE_(CORRUPT|NOTADB|IOERR_(SHORT_READ|CORRUPTFS|DATA)$)/;
 const FULL = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
 const DENIED = /^(SQLITE_(CANTOPEN|READONLY|PERM|AUTH)|E(ROFS|ACCES|PERM|ISDIR|NOTDIR|NOENT)$)/;

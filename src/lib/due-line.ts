@@ -1,4 +1,4 @@
-/** What waits for its time, the earliest first; of one time, in the order in which it came. */
+/** Entries that wait for their time, the earliest first; those of one time in the order of their arrival. */
 export interface DueLine<Entry extends { readonly due: number }> {
   first(): Entry | undefined;
   /** `due` must not change while the entry stands here. */

@@ -1,6 +1,6 @@
 /**
- * Gathers what several callers ask for into one look: `load` is called once nobody who could still ask has anything else to do.
- * It keeps what it finds itself; where it throws, all who asked for it are told.
+ * Merges the reads of several callers into one: `load` is called when no caller that could still ask has anything else to do. It
+ * stores its result itself; if it throws, it rejects all callers.
  */
 export function createGatherer<Wanted>(
   load: (wanted: readonly Wanted[]) => Promise<void>,
@@ -23,7 +23,7 @@ export function createGatherer<Wanted>(
   };
 }
 
-/** Until all that can go on without the outside has gone on: ticks come after promises. */
+/** Waits until all promises that need nothing from outside have run: ticks come after promises. */
 function promisesSettled(): Promise<void> {
   return new Promise((resolve) => process.nextTick(resolve));
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
-/** Reads a whole database file. What it complains of; nothing where the file is sound. Throws where it cannot be read. */
+/** Reads a whole database file. Returns its complaints; none if the file is intact. Throws where it cannot be read. */
 export type CheckFile = (file: string) => Promise<readonly string[]>;
 
 /** In a thread of its own, which ends with the answer: the check of a large file takes seconds of CPU. */

@@ -1,8 +1,8 @@
 import type { Shape } from './shape.ts';
 
 /**
- * A value of JSON of which long texts, and long parts that nobody looks into, stand as bytes: as their own JSON, in UTF-8. Bytes go
- * from thread to thread, and into the body of a delivery, at the price of a copy; nothing reads them on the way.
+ * A value of JSON of which long texts, and long parts that nobody looks into, stand as bytes: as their own JSON, in UTF-8. Bytes
+ * go from thread to thread, and into the body of a delivery, at the price of a copy; nothing reads them on the way.
  */
 export type Apart = unknown;
 
@@ -12,7 +12,7 @@ const LONG = 1_024;
 const OF_A_VALUE = 16;
 const MOST = 8 * 1024 * 1024;
 
-/** What would be handed on is too much for a thread that must not stop. */
+/** The result would be too large for a thread that must not block. */
 export class TooMuch extends Error {}
 
 /**

@@ -5,7 +5,7 @@ import { createPassedTime } from './passed-time.ts';
 
 /** A job that waits for its next run. */
 export interface Waiting {
-  /** What the next moment of a cron expression comes after, epoch milliseconds. */
+  /** The next moment of a cron expression is after this one, epoch milliseconds. */
   readonly last: number;
   /** By the time that passed; set by the pace alone, as is `times`: the cron expression whose moment it waits for. */
   due: number;
@@ -13,7 +13,7 @@ export interface Waiting {
   begin(): void;
 }
 
-/** Begins what waits at its time, with one timer for all. */
+/** Starts each waiting job at its time, with one timer for all. */
 export interface Pace {
   /** Milliseconds that passed, sleep of the machine included. */
   passed(): number;

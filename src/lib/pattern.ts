@@ -1,6 +1,6 @@
 import { RE2JS, RE2JSSyntaxException } from 're2js';
 
-/** The text of a regular expression that has been found sound. */
+/** The text of a regular expression that has been checked. */
 export type PatternText = string & { readonly sound: 'pattern' };
 
 /** Why a text is no pattern; its message is for people. */
@@ -33,7 +33,7 @@ export function createPattern(text: PatternText): Pattern {
   return patternOver(compile(text));
 }
 
-/** `*` and `?` stand for other characters; the whole text must match, in any case. */
+/** `*` and `?` are wildcards; the whole text must match, in any case. */
 export function createGlob(glob: string): Pattern {
   const body = glob.replace(/[*?]+|[^*?]+/g, (part) =>
     /^[*?]/.test(part) ? part.replaceAll('?', '.').replace(/\*+/g, '.*') : RE2JS.quote(part),

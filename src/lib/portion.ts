@@ -7,7 +7,7 @@ export interface Portion {
   work<Result>(taken: number, work: () => Promise<Result>): Promise<Result>;
 }
 
-/** What one go may take, milliseconds of the wall clock: half of what anybody is to wait. */
+/** What one go may take, milliseconds of the wall clock: half of the longest wait of anybody else. */
 const AIM = 20;
 /** A go that took much less may be followed by one that is so much larger. */
 const GROWTH = 1.5;
@@ -21,7 +21,7 @@ export function createPortion(
 
   function adapt(taken: number, milliseconds: number): void {
     const fitting = (taken * AIM) / Math.max(milliseconds, 0.01);
-    // A go that was not full says little of what more would take.
+    // A portion that was not full says little about the cost of more.
     if (fitting > size && taken < size / 2) return;
     size = Math.round(Math.min(Math.max(fitting, least), size * GROWTH, most));
   }

@@ -6,7 +6,7 @@ export interface Queue {
 }
 
 export function createQueue(): Queue {
-  /** Those who wait, from `first` on: what stands before it has had its turn. */
+  /** The waiting callers, from `first` on: those before it have had their turn. */
   let waiting: (() => void)[] = [];
   let first = 0;
   let isTaken = false;

@@ -86,7 +86,7 @@ function createTimetable(options: TimetableOptions): Timetable {
   const { signal } = stopping;
   const entries = new Map(jobs.map((job) => [job.name, entryOf(job)]));
   let starting: Promise<void> | undefined;
-  /** Milliseconds that first runs are held back at most. */
+  /** The longest delay of first runs, milliseconds. */
   let spread = 0;
   if (phase !== undefined) stagger.announce();
 

@@ -8,8 +8,8 @@ const TAG_BYTES = 16;
 const VERSION = 'v1.';
 
 /**
- * Encrypts what must be stored and read again. A sealed text opens only with the same key and for the same place: one
- * that was copied to another row does not open there.
+ * Encrypts texts that must be stored and read again. An encrypted text opens only with the same key and for the same place: a
+ * copy in another row does not open there.
  */
 export interface SecretBox {
   /** @param place identity of the row and column that holds it; authenticated, not stored */
@@ -32,7 +32,7 @@ export function createSecretBox(key: Buffer, random: Random): SecretBox {
     },
     open(sealed, place) {
       const bytes = sealed.startsWith(VERSION) ? Buffer.from(sealed.slice(VERSION.length), 'base64url') : undefined;
-      if (bytes === undefined || bytes.length < NONCE_BYTES + TAG_BYTES) throw new SealError('not a sealed text');
+      if (bytes === undefined || bytes.length < NONCE_BYTES + TAG_BYTES) throw new SealError('not an encrypted text');
       const nonce = bytes.subarray(0, NONCE_BYTES);
       const tag = bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES);
       const cipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
@@ -40,7 +40,7 @@ export function createSecretBox(key: Buffer, random: Random): SecretBox {
       try {
         return cipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES), undefined, 'utf8') + cipher.final('utf8');
       } catch (error) {
-        throw new SealError('sealed with another key, for another place, or changed since', { cause: error });
+        throw new SealError('encrypted with another key or for another place, or changed since', { cause: error });
       }
     },
   };

@@ -18,10 +18,9 @@ import { noSteps, type Steps } from './steps.ts';
 /**
  * The only opener of databases.
  *
- * Every file is opened with WAL and `synchronous=FULL`: what was committed survives a power failure, but for what says itself
- * that it need not (`commitRelaxed`). (better-sqlite3
- * would default to NORMAL in WAL mode.) Transactions begin IMMEDIATE. There is one connection per file, and Kysely
- * serialises its use, so a transaction must await nothing but queries.
+ * Every file is opened with WAL and `synchronous=FULL`: a commit survives a power failure, except those of `commitRelaxed`.
+ * (better-sqlite3 would default to NORMAL in WAL mode.) Transactions begin IMMEDIATE. There is one connection per file, and
+ * Kysely serialises its use, so a transaction must await nothing but queries.
  *
  * Every statement passes through here, and with it every failure of the file: see `database-fault.ts`.
  */
@@ -31,17 +30,17 @@ export interface Database<Tables> {
   /** Runs `work` in one durable transaction; rolls back when it throws. */
   commit<Result>(work: (transaction: Transaction<Tables>) => Promise<Result>): Promise<Result>;
   /**
-   * The same without waiting for the disk, for work that is simply done again where a power failure took it back. Whatever
+   * The same without waiting for the disk, for work that is simply repeated after a power failure undid it. Whatever
    * is committed later does not outlive it: the log is synced as a whole. A process that ends takes nothing back.
    */
   commitRelaxed<Result>(work: (transaction: Transaction<Tables>) => Promise<Result>): Promise<Result>;
   /** Bytes of the database as SQLite counts them. */
   size(): number;
-  /** What is wrong with the file, as far as a statement or a look has shown. */
+  /** The fault of the file, as far as a statement or a check has shown. */
   fault(): DatabaseFault | undefined;
-  /** Looks whether the file is still the one that was opened, which no statement shows. Cheap: two looks at the folder. */
+  /** Checks that the file is still the one that was opened, which no statement shows. Cheap: two calls of the file system. */
   look(): DatabaseFault | undefined;
-  /** Where a fault stands that may pass: writes, to see whether it has. */
+  /** If there is a fault that may pass: writes, to see whether it has passed. */
   probe(): void;
   /** A check of the whole file found it damaged. */
   condemn(complaint: string): void;
@@ -54,9 +53,9 @@ export interface OpenOptions {
   readonly file: string;
   readonly migrations: Readonly<Record<string, Migration>>;
   readonly steps?: Steps;
-  /** Told of each new kind of fault, and with undefined when one that may pass has passed. */
+  /** Called with each new kind of fault, and with undefined when a fault has passed. */
   readonly onFault?: (fault: DatabaseFault | undefined) => void;
-  /** Reads the whole file before its tables are changed: what is damaged is not to be rewritten. */
+  /** Reads the whole file before its tables are changed, so that a damaged file is not rewritten. */
   readonly checkFile?: CheckFile;
   /** Sees the text of every statement that runs; for tests that count independently. */
   readonly onStatement?: (sql: string) => void;
@@ -112,7 +111,7 @@ export async function openDatabase<Tables>(options: OpenOptions): Promise<Databa
         watch.during(() => raw.pragma(`user_version = ${pragma('user_version')}`));
         watch.wrote();
       } catch {
-        // It stands, and was told before.
+        // The fault is known, and was reported before.
       }
     },
     condemn: (complaint) => watch.note(new DatabaseFault('corrupt', file, complaint)),
@@ -124,7 +123,7 @@ export async function openDatabase<Tables>(options: OpenOptions): Promise<Databa
 /** What belongs to the database beside its file: what is not in the file yet. */
 const LOG = '-wal';
 
-/** Tells when the file, or its log, is no longer what was opened: then commits go where nobody will look for them. */
+/** Detects that the file, or its log, is no longer the opened one: then commits go into a file that nobody will read. */
 function createLook(file: string, watch: FaultWatch): () => DatabaseFault | undefined {
   if (file === ':memory:') return watch.present;
   const places = [file, file + LOG].map((path) => ({ path, place: placeOf(path) }));
@@ -214,7 +213,8 @@ function checkIntegrity(raw: BetterSqlite.Database): void {
 async function migrate(query: Kysely<unknown>, { migrations, file, checkFile }: OpenOptions): Promise<void> {
   const applied = await appliedMigrations(query);
   const newer = applied.filter((name) => !(name in migrations));
-  if (newer.length > 0) throw new NewerDatabaseError(`the database has migrations unknown here: ${newer.join(', ')}`);
+  if (newer.length > 0)
+    throw new NewerDatabaseError(`the database has migrations that this version does not know: ${newer.join(', ')}`);
   if (applied.length === Object.keys(migrations).length) return;
   const [complaint] = applied.length > 0 && checkFile ? await checkFile(file) : [];
   if (complaint !== undefined) throw new DatabaseFault('corrupt', file, complaint);
@@ -411,7 +411,8 @@ function keepPrivate(file: string): void {
 
 /**
  * Takes the lock that makes this process the only owner, or returns undefined when another process has it. Throws
- * `DatabaseFault` where the file cannot be made or written. The kernel releases it when the process ends, however it ends: no stale lock can remain.
+ * `DatabaseFault` where the file cannot be made or written. The kernel releases it when the process ends, however it ends: no
+ * stale lock can remain.
  */
 export function takeLock(file: string): Lock | undefined {
   let raw: BetterSqlite.Database | undefined;

@@ -1,24 +1,24 @@
-/** Spreads what would begin at once. */
+/** Spreads jobs that would begin at the same time. */
 export interface Stagger {
   /** One more is there that is going to begin. */
   announce(): void;
   /** It does not begin after all. */
   withdraw(): void;
   /**
-   * It begins now. @returns how long it is to hold back at most, milliseconds: the longer, the more begin together with it; nothing for
-   * one that begins alone
+   * It begins now. @returns its longest delay, milliseconds: the longer, the more begin together with it;
+   * nothing for one that begins alone
    */
   begin(): number;
 }
 
-/** Between the first runs of two of them, milliseconds, and the longest that anybody holds back. */
+/** Between the first runs of two of them, milliseconds, and the longest delay of any. */
 const APART = 150;
 const LONGEST = 300_000;
 
 /** @param passed milliseconds that passed */
 export function createStagger(passed: () => number): Stagger {
   let announced = 0;
-  /** When others began, not longer ago than anybody holds back. */
+  /** When others began, within the longest delay. */
   let begun: number[] = [];
   return {
     announce: () => void announced++,

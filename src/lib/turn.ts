@@ -6,7 +6,7 @@ export function nextTurn(): Promise<void> {
 /** A request takes about as many: its connection is accepted, one in each turn, its bytes are read, and it is answered. */
 const TURNS_OF_REQUEST = 10;
 
-/** For whoever works in pieces of many milliseconds: between two of them whatever waits outside gets all its turns. */
+/** For work in pieces of many milliseconds: between two pieces, everything that waits outside gets all its turns. */
 export async function letOthersIn(): Promise<void> {
   for (let turn = 0; turn < TURNS_OF_REQUEST; turn++) await nextTurn();
 }

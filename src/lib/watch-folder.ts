@@ -2,8 +2,8 @@ import { type FSWatcher, watch } from 'node:fs';
 import type { Cancel } from './clock.ts';
 
 /**
- * Calls soon after something in the folder has changed. Only a hint: some file systems tell nothing, or too much, and what
- * stands behind a symbolic link changes unseen; whoever needs to know looks by itself too.
+ * Calls soon after something in the folder has changed. Only a hint: some file systems report nothing, or too much, and changes
+ * behind a symbolic link go unseen; a caller that needs certainty must also check by itself.
  */
 export function watchFolder(folder: string, onChange: () => void): Cancel {
   let watcher: FSWatcher | undefined;

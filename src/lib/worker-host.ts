@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Cancel, Clock } from './clock.ts';
 
-/** What one piece of work may take. */
+/** The limits of one piece of work. */
 export interface WorkBudget {
   /** CPU of the thread, milliseconds. */
   readonly cpu: number;
@@ -21,7 +21,7 @@ export class OverBudget extends Error {
 
 /**
  * One thread for work that must not hold up the process. It is started when there is work, does one piece after the other, and
- * ends when it was idle for a while. What goes over its budget ends with the thread; the next piece gets a new one.
+ * ends when it was idle for a while. A piece that exceeds its budget ends with the thread; the next piece gets a new thread.
  */
 export interface WorkerHost {
   /**
@@ -47,7 +47,7 @@ export const READY = 'ready';
 /** Milliseconds: a busy machine takes many times longer than a second. */
 const LONGEST_START = 60_000;
 
-/** How often it is looked at what the work took, milliseconds. */
+/** How often the cost of the work is checked, milliseconds. */
 const LOOK = 50;
 const IDLE = 5_000;
 
@@ -60,7 +60,7 @@ export function createWorkerHost({ program, clock, memory, idle = IDLE }: Worker
     cancelIdle();
     if (thread) return thread;
     const worker = new Worker(program, { resourceLimits: { maxOldGenerationSizeMb: memory }, name: 'worksync' });
-    // Whoever waits for an answer keeps the process alive, and hears of errors itself.
+    // A caller that waits for an answer keeps the process alive, and gets errors itself.
     worker.unref();
     worker.on('error', () => undefined);
     worker.once('exit', () => {
@@ -135,7 +135,7 @@ function watch(worker: Worker, budget: WorkBudget, clock: Clock, giveUp: GiveUp)
   let isOver = false;
   let cancelLook: Cancel = () => undefined;
   const look = async () => {
-    // It rejects where the thread is gone, which is told another way.
+    // It rejects if the thread is gone, which is reported elsewhere.
     const used = await worker.cpuUsage(before).catch(() => undefined);
     if (isOver) return;
     if (before === undefined) before = used;

@@ -7,10 +7,10 @@
  *   pending  waits for its due time and a free slot. Set by reconcile (a difference appeared), by settle (the answer
  *            came and desired has moved on meanwhile, or the attempt failed and may be repeated).
  *   sending  one transaction computed the body, stored it as in flight and wrote the ledger row; the request is, or
- *            is about to be, on the wire. New facts change `desired` only. One request in flight per entity.
+ *            is about to be, in flight. New facts change `desired` only. One request in flight per entity.
  *   unknown  the request got no answer, or the process died while it was `sending`, and repeating it could double
  *            something. It waits for the read that settles it (see `settlement`).
- *   held     waits for a person: the workspace refused it for good, or a guard stopped it.
+ *   held     needs approval: the workspace refused it for good, or a guard stopped it.
  *
  *   pending → sending → (settled: the row is removed | pending | unknown | held);  unknown → pending | settled;
  *   held → pending (someone released it, or what it would send changed).
@@ -19,11 +19,11 @@ export const CHANGE_STATES = ['pending', 'sending', 'unknown', 'held'] as const;
 export type ChangeState = (typeof CHANGE_STATES)[number];
 
 /**
- * What a change does to the workspace's stock, where the mass-change guard counts it.
+ * The effect of a change, as the mass-change guard counts it.
  *
- *   creation  something that the workspace is not known to hold yet.
+ *   creation  something that the workspace is not known to have yet.
  *   removal   a link that is taken away, or an open record that is to be closed or declined.
- *   repair    a record that somebody else changed, as a sweep found, and that is to be as its provider says again.
+ *   repair    a record that somebody else changed, as a sweep found, and that must match its provider again.
  */
 export type Effect = (typeof EFFECTS)[number];
 export const EFFECTS = ['removal', 'creation', 'repair'] as const;
@@ -37,7 +37,7 @@ export function effectOf(
   if (kind === 'read') return null;
   if (known === undefined) return desired === undefined ? null : 'creation';
   if (desired === undefined) return kind === 'link' ? 'removal' : null;
-  // A merge is how a request is meant to end: many of them after an outage are no damage.
+  // A merge is the normal end of a request: many of them after an outage are no damage.
   const closes = known['state'] === 'open' && ['closed', 'declined'].includes(String(desired['state']));
   return kind === 'pull_request' && closes ? 'removal' : null;
 }
@@ -45,7 +45,7 @@ export function effectOf(
 export type EntityKind = 'pull_request' | 'link' | 'task' | 'document' | 'read';
 
 /**
- * What is done with a write whose fate is unknown.
+ * What is done with a write whose outcome is unknown.
  *
  *   repeat  the server is idempotent for it: the same request is sent again. Recording a pull request is an upsert;
  *           adding a link is idempotent by URL, attaching a document to the same task too; removing a link again answers 404, which is done.

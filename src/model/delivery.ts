@@ -1,8 +1,8 @@
 /**
- * A delivery is one thing that came in, as it came.
+ * A delivery is one thing that came in, as received.
  *
  * States: `pending` → one of
- *   `applied`      its content was taken over (or was already held: unchanged is applied);
+ *   `applied`      its content was applied (or was already known: unchanged is applied);
  *   `superseded`   something newer was already known;
  *   `ignored`      verified, understood and of no interest; `reason` says why;
  *   `quarantined`  could not be read or applied; kept, visible in `status`, pending again when it is repeated.
@@ -23,7 +23,7 @@ export interface Delivery {
   readonly source: DeliverySource;
   /** The vendor's event name; for polls and fetches the connector's own name of the shape. */
   readonly event: string;
-  /** The bytes as they came. */
+  /** The bytes as received. */
   readonly body: Uint8Array;
   /** Wall clock at the commit, epoch milliseconds. */
   readonly receivedAt: number;

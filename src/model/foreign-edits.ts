@@ -1,5 +1,5 @@
 /**
- * What becomes of what others do to things that worksync knows, and nobody told it of: at the latest with the next sweep. The page
+ * What worksync does about changes by others that no webhook reported: at the latest with the next sweep. The page
  * of it is generated from here, and a law proves each line.
  */
 export interface ForeignEdit {
@@ -9,13 +9,13 @@ export interface ForeignEdit {
   readonly result: string;
   /** Requests that it costs beside the lists. */
   readonly writes: 0 | 1;
-  /** Seen by the lists of the workspace sweep, by its turn through what stands in no list, or by the sweep of the connection. */
+  /** Found by the lists of the workspace sweep, by its reads of what no list contains, or by the sweep of the connection. */
   readonly seen: 'lists' | 'turn' | 'connection';
-  /** What the sweep tells of it, where it tells anything. */
+  /** How the sweep reports it; absent: it does not. */
   readonly finding?: Finding;
 }
 
-/** What a sweep of the workspace may find to be otherwise than known. */
+/** Differences that a sweep of the workspace may find. */
 export const FINDINGS = [
   'record-changed',
   'record-missing',
@@ -27,7 +27,7 @@ export const FINDINGS = [
 ] as const;
 export type Finding = (typeof FINDINGS)[number];
 
-const RIGHT = 'is as its provider says again';
+const RIGHT = 'matches its provider again';
 
 export const FOREIGN_EDITS = {
   recordChanged: {
@@ -68,7 +68,7 @@ export const FOREIGN_EDITS = {
     side: 'workspace',
     thing: 'link to a pull request',
     edit: 'it is removed',
-    result: 'stays removed, until the text names the task anew',
+    result: 'stays removed until the text names the task again',
     writes: 0,
     seen: 'lists',
     finding: 'link-removed',
@@ -85,7 +85,7 @@ export const FOREIGN_EDITS = {
     side: 'workspace',
     thing: 'link to a work item',
     edit: 'it is removed',
-    result: 'stays removed, until the text names the task anew',
+    result: 'stays removed until the text names the task again',
     writes: 0,
     seen: 'turn',
     finding: 'link-removed',
@@ -94,7 +94,7 @@ export const FOREIGN_EDITS = {
     side: 'workspace',
     thing: 'link to a work item, on a task that has one already',
     edit: 'it is added by hand',
-    result: 'stays, and the task stands for the work item',
+    result: 'stays, and the task becomes the task of the work item',
     writes: 0,
     seen: 'turn',
     finding: 'link-added',

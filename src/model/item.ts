@@ -23,7 +23,8 @@ interface ItemBase {
   readonly version?: number;
   /**
    * True when the provider says that the thing no longer exists, or does not show it to this credential any more, which looks
-   * the same. Gone items write nothing; what stands for them in the workspace stays. Goes by no time: see `reconcile/newest.ts`.
+   * the same. Gone items write nothing; their records, links and tasks in the workspace stay. Goes by no time: see
+   * `reconcile/newest.ts`.
    */
   readonly gone?: boolean;
   readonly url?: string;
@@ -97,7 +98,7 @@ export function workItemKey(connector: string, host: string, id: string): ItemKe
   return `${connector}:${host}:issue:${id}`;
 }
 
-/** A finished item goes a little before others: what is written of it stays true. */
+/** A finished item goes a little before others: its write is not outdated soon. */
 export function isFinished(item: Item): boolean {
   return item.kind === 'pull_request' ? item.state !== undefined && item.state !== 'open' : item.state === 'done';
 }

@@ -20,7 +20,7 @@ export interface Patience {
  *
  * Live lanes wait until nothing has come for `2.4 + 6u²` seconds, and `6 + 9u²` in all. Seconds, never minutes: when the
  * quota is poor the queue itself is the delay. The numbers are the best of some hundred on the tuning days of
- * `quota.fresh`: shorter ones write what is overtaken at once, longer ones keep people waiting.
+ * `quota.fresh`: with shorter ones a write is outdated at once, with longer ones people wait.
  *
  * Where a visibility is promised, they wait until just before it: the fewest writes that keep the promise.
  *

@@ -1,7 +1,7 @@
 import type { Intent } from './grammar.ts';
 import type { ItemKey } from './item.ts';
 
-/** A link is the tie of an item to a task, with the reason it exists. */
+/** A link connects an item with a task, and has the reason why it exists. */
 export interface LinkReason {
   /** Name of the rule that matched, for example `task-key`. */
   readonly rule: string;

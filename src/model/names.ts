@@ -1,14 +1,14 @@
 /**
- * Names lead to things only for a while: a repository, a project or a team is renamed, and another one may take its name.
- * So each name of a configuration is bound to the vendor's id of what it led to first. From then on the id counts:
+ * Names lead to things only for a while: a repository, a project or a team is renamed, and another one may take its name. So
+ * each name of a configuration is bound to the vendor's id of what it led to first. From then on the id counts:
  *
- *   unbound  the name was never looked up; what carries it is meant
- *   bound    what has this id is meant, whatever it is called now
- *   rebound  the name leads to another id: still what has the bound id is meant, and nothing is taken from the other,
- *            until a person says that the other one is meant
+ *   unbound  the name was never looked up; it means whatever has this name
+ *   bound    it means the thing with this id, whatever its name is now
+ *   rebound  the name leads to another id: it still means the thing with the bound id, and worksync takes nothing from the
+ *            other, until a person confirms the other one
  *
- * What the vendor answers when it is asked for the name decides between `bound` and `rebound`. What deliveries tell is
- * taken for a hint where it says that the name went elsewhere, since they may be late.
+ * What the vendor answers when it is asked for the name decides between `bound` and `rebound`. A delivery that says that the
+ * name went elsewhere is only a hint, since it may be late.
  */
 export interface Binding {
   /** The name as the configuration has it, in lower case: case does not count. */

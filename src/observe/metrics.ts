@@ -15,7 +15,7 @@ interface Declaration {
   readonly labels?: Readonly<Record<string, readonly string[] | null>>;
   /** Measured per workspace: the label `workspace` is added by `forWorkspace`. */
   readonly perWorkspace?: boolean;
-  /** A gauge that is set from the status with each scrape: where the status tells nothing of it any more, there is no sample. */
+  /** A gauge that each scrape sets from the status: without a value in the status there is no sample. */
   readonly isFresh?: boolean;
   /** Upper bounds of a histogram's buckets, in the unit of its name. */
   readonly buckets?: readonly number[];
@@ -25,8 +25,8 @@ const OUTCOMES = ['new', 'repeated', 'revived', 'refused', 'failed', 'applied', 
 const WINDOWS = ['long', 'burst'];
 
 /**
- * Every metric there is, without its prefix. Base units. Labels take few values: no item, task or delivery ids. The values
- * that stand here are told in the help text, and no others are taken.
+ * Every metric there is, without its prefix. Base units. Labels take few values: no item, task or delivery ids. The help text
+ * lists the values given here, and no others are accepted.
  */
 const METRICS: Readonly<Record<string, Declaration>> = {
   up: { kind: 'gauge', help: '1 while webhooks are stored and no workspace is blocked, else 0.' },
@@ -40,7 +40,7 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     kind: 'gauge',
     perWorkspace: true,
     isFresh: true,
-    help: 'How many things are wrong, by the code that worksync status shows; an error code where it blocks the workspace.',
+    help: 'Current problems by the code that worksync status shows; an error code where it blocks the workspace.',
     labels: { code: null },
   },
   build_info: { kind: 'gauge', help: 'Always 1; the labels tell the versions.', labels: { version: null, node: null } },
@@ -48,7 +48,7 @@ const METRICS: Readonly<Record<string, Declaration>> = {
   deliveries_total: {
     kind: 'counter',
     perWorkspace: true,
-    help: 'Deliveries by what became of them.',
+    help: 'Deliveries by outcome.',
     labels: { connection: null, outcome: OUTCOMES },
   },
   polls_total: {
@@ -73,7 +73,7 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     kind: 'gauge',
     perWorkspace: true,
     isFresh: true,
-    help: 'Repositories and projects that the provider does not know, or does not show us, any more.',
+    help: 'Repositories and projects that the provider no longer has, or no longer shows to the credential.',
     labels: { connection: null },
   },
   scope_rebound: {
@@ -109,7 +109,7 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     help: 'Changes in the outbox by state.',
     labels: { state: CHANGE_STATES },
   },
-  held_changes: { kind: 'gauge', perWorkspace: true, isFresh: true, help: 'Changes that wait for a person.' },
+  held_changes: { kind: 'gauge', perWorkspace: true, isFresh: true, help: 'Changes that need approval.' },
   oldest_pending_seconds: {
     kind: 'gauge',
     perWorkspace: true,
@@ -120,7 +120,7 @@ const METRICS: Readonly<Record<string, Declaration>> = {
   sync_lag_seconds: {
     kind: 'histogram',
     perWorkspace: true,
-    help: "From a delivery's 2xx to the answer of its write.",
+    help: "Time from a delivery's 2xx to the answer of its write.",
     buckets: [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600],
   },
 
@@ -134,14 +134,14 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     kind: 'gauge',
     perWorkspace: true,
     isFresh: true,
-    help: 'What the last sweep of the workspace found to be otherwise than known.',
+    help: 'Differences that the last sweep of the workspace found.',
     labels: { what: FINDINGS },
   },
   workspace_sweep_repairs_waiting: {
     kind: 'gauge',
     perWorkspace: true,
     isFresh: true,
-    help: 'Records that the last sweep of the workspace found changed and that are not put right yet.',
+    help: 'Records that the last sweep of the workspace found changed and that are not repaired yet.',
   },
   workspace_requests_total: {
     kind: 'counter',
@@ -167,7 +167,7 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     kind: 'gauge',
     perWorkspace: true,
     isFresh: true,
-    help: 'Requests that the window allows us.',
+    help: 'Requests that the window allows.',
     labels: { window: WINDOWS },
   },
   quota_used: {
@@ -182,7 +182,7 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     kind: 'gauge',
     perWorkspace: true,
     isFresh: true,
-    help: 'How long nothing is sent because of the quota; 0 when running.',
+    help: 'How long the quota still stops all requests; 0 when running.',
   },
 
   gateway_requests_total: {
@@ -205,7 +205,7 @@ const METRICS: Readonly<Record<string, Declaration>> = {
 
   config_fault: {
     kind: 'gauge',
-    help: '1 while the configuration as a whole cannot be read again, and the last good one is at work; else 0.',
+    help: '1 while the configuration cannot be reloaded and the last good one stays in use; else 0.',
   },
   database_bytes: { kind: 'gauge', help: 'Size of the database.' },
   disk_full: { kind: 'gauge', help: '1 while the data volume is full, else 0.' },
@@ -214,8 +214,8 @@ const METRICS: Readonly<Record<string, Declaration>> = {
 export interface MetricsOptions {
   readonly version: string;
   /**
-   * Told of a name or label that the table does not know. That is a fault of the caller: without this it is thrown, as
-   * tests want it; the daemon logs it instead, since a figure is not worth a failed request.
+   * Called with a name or label that the table does not know. That is an error of the caller: without this callback it is
+   * thrown, as tests need; the daemon logs it instead, since a figure is not worth a failed request.
    */
   readonly onMisuse?: (error: Error) => void;
 }

@@ -7,10 +7,10 @@ export interface Scrubber {
   scrub(text: string): string;
 }
 
-/** Stands where a secret stood. */
+/** Replaces a secret. */
 const MARK = '[secret]';
 
-/** A shorter value would blot out ordinary words; the configuration refuses such a secret. */
+/** Replacing a shorter value would hide ordinary words; the configuration refuses such a secret. */
 const SHORTEST = 4;
 
 /** A fragment of an encoded form that is shorter than this may appear by chance. */
@@ -20,8 +20,8 @@ const SHORTEST_FRAGMENT = 8;
 const MOST_FOR_NOW = 1_000;
 
 /**
- * Knows each secret as it is, as JSON (up to thrice: a body within a message within the line), URL-encoded, in hexadecimal, and in base64 and base64url at all
- * three alignments, since a secret inside `user:secret` is encoded from another byte on.
+ * Knows each secret as it is, as JSON (up to thrice: a body within a message within the line), URL-encoded, in hexadecimal, and
+ * in base64 and base64url at all three alignments, since a secret inside `user:secret` is encoded from another byte on.
  */
 export function createScrubber(secrets: readonly string[] = []): Scrubber {
   const forms = createForms();

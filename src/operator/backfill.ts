@@ -8,8 +8,8 @@ import { type Admission, admissionOf } from './quota.ts';
 
 /**
  * reading  pages are read; nothing may have been sent yet
- * sending  all pages are read; what they brought is being taken over and sent
- * done     nothing is left, except what is held for a person
+ * sending  all pages are read; their items are being processed and sent
+ * done     nothing is left, except what needs approval
  */
 export type BackfillState = 'reading' | 'sending' | 'done';
 
@@ -17,12 +17,12 @@ export interface BackfillProgress extends BackfillStatus {
   readonly state: BackfillState;
   /** When this was put together. */
   readonly at: number;
-  /** Pages that wait to be taken over, and changes of all backfills of this workspace that wait to be sent. */
+  /** Pages that wait to be processed, and changes of all backfills of this workspace that wait to be sent. */
   readonly pending: number;
   readonly changes: number;
   /**
    * Requests that are still to come as far as can be said, when the last of them can go beside live work as it is at
-   * present, and what speaks against it. Null while nobody knows how many items there are.
+   * present, and why it will not go faster. Null while nobody knows how many items there are.
    */
   readonly forecast: Admission | null;
 }
@@ -50,7 +50,7 @@ function checkConnection(partition: OpenWorkspace, name: string): void {
   if (!connection.history) throw new SyncError('usage', `${connector.title} offers no backfill`);
 }
 
-/** What it brought so far stays, and is sent. @returns whether one was running */
+/** The items that it read so far stay, and are sent. @returns whether one was running */
 export async function endBackfill(partition: OpenWorkspace, connection: string): Promise<boolean> {
   checkConnection(partition, connection);
   return partition.store.commit((transaction) => stopBackfill(transaction, connection));

@@ -37,12 +37,12 @@ function shared(partitions: readonly OpenWorkspace[]): Finding[] {
 }
 
 function sharing(subject: string, what: string, other: string): Finding {
-  const message = `${what} serves "${other}" too, and has one webhook and one limit for both`;
+  const message = `${what} also serves "${other}": both share one webhook and one limit`;
   return {
     level: 'warning',
     subject,
     message,
-    hint: 'The supported form is one for each workspace, used by one connection.',
+    hint: 'Use one for each workspace, in one connection.',
   };
 }
 
@@ -57,12 +57,12 @@ async function checkWorkspace({ name, client, config }: OpenWorkspace): Promise<
     return {
       level: 'ok',
       subject,
-      message: `${config.workspace.url ?? 'the embedded service'} answers and takes the key`,
+      message: `${config.workspace.url ?? 'the embedded service'} answers and accepts the key`,
     };
   } catch (thrown) {
     const error = asSyncError(thrown);
     if (error.code !== 'rate_limited') return failed(subject, error);
-    return { level: 'warning', subject, message: `could not be asked: ${error.message}`, hint: error.hint };
+    return { level: 'warning', subject, message: `could not be checked: ${error.message}`, hint: error.hint };
   }
 }
 
@@ -98,12 +98,12 @@ async function checkNames({ name, names, connection }: OpenWorkspace['connection
   return rebound.map(({ entry, id, elsewhere }) => ({
     level: 'error',
     subject: entry,
-    message: `scope_rebound: it leads to ${elsewhere}, and led to ${id} before; nothing is taken from ${elsewhere}`,
-    hint: `If it is the one you mean, run "worksync connections rebind ${name}"; else correct the name.`,
+    message: `scope_rebound: it leads to ${elsewhere} now, and led to ${id} before; worksync takes nothing from ${elsewhere}`,
+    hint: `If you mean the new one, run "worksync connections rebind ${name}"; else correct the name.`,
   }));
 }
 
-/** What is switched on and cannot be done. */
+/** Options that are switched on but cannot work. */
 function checkWriteBack(
   { connection, connector }: OpenWorkspace['connections'][number],
   config: OpenWorkspace['config']['connections'][number] | undefined,
@@ -113,8 +113,8 @@ function checkWriteBack(
     .map((kind) => ({
       level: 'warning',
       subject: '',
-      message: `writeBack.${kind} is on, and nothing can be written so to ${connector.title}`,
-      hint: 'Switch it off: nothing comes of it.',
+      message: `writeBack.${kind} is on, but worksync cannot write that to ${connector.title}`,
+      hint: 'Switch it off: it has no effect.',
     }));
 }
 
@@ -141,8 +141,8 @@ async function overlaps({ name, connections }: OpenWorkspace): Promise<Finding[]
 }
 
 function overlap(subject: string, unit: string, other: string): Finding {
-  const message = `${unit} is followed by "${other}" too`;
-  return { level: 'warning', subject, message, hint: 'Name it in one of the two only.' };
+  const message = `"${other}" follows ${unit} too`;
+  return { level: 'warning', subject, message, hint: 'Name it in only one of the two.' };
 }
 
 function failed(subject: string, error: unknown): Finding {

@@ -16,7 +16,7 @@ import { unknownName } from './named.ts';
  */
 
 /**
- * A sound copy of the database, also while a daemon works on it. Throws `conflict` where the destination is there
+ * An intact copy of the database, also while a daemon works on it. Throws `conflict` where the destination is there
  * already, `not_found` where there is no database.
  */
 export async function backUp(data: string, destination: string): Promise<void> {
@@ -29,13 +29,13 @@ export async function backUp(data: string, destination: string): Promise<void> {
 }
 
 export interface Restored {
-  /** What the database before is called now; null where only one workspace was brought back. */
+  /** The new name of the previous database; null if only one workspace was restored. */
   readonly kept: string | null;
   /** Rows of the one workspace; null where all came back. */
   readonly rows: number | null;
 }
 
-/** Brings back everything, or one workspace. Throws `locked` while a daemon runs. */
+/** Restores everything, or one workspace. Throws `locked` while a daemon runs. */
 export async function restore(data: string, backup: string, workspace?: string): Promise<Restored> {
   if (!existsSync(backup)) throw new SyncError('not_found', `there is no backup at ${backup}`);
   const random = systemRandom();

@@ -58,7 +58,7 @@ function describeNames(bindings: readonly Binding[]): ConfiguredConnection['name
     .map(({ entry, id, called, elsewhere }) => ({ name: entry, id, called, elsewhere: elsewhere ?? null }));
 }
 
-/** Why nothing is stored or sent: what the present process met, else what is remembered from before. */
+/** Why nothing is stored or sent: what this process found, else what an earlier one stored. */
 function haltOf(
   fault: DatabaseFault | undefined,
   trouble: SyncError | undefined,

@@ -9,7 +9,7 @@ const LOOK_EVERY = 50;
 const MARGIN = 5_000;
 
 /**
- * Waits until a running partition has taken over all deliveries and sent all changes, or until the quota lets nothing
+ * Waits until a running partition has processed all deliveries and sent all changes, or until the quota lets nothing
  * more through for longer than its short window, or nothing gets through to the workspace at all.
  *
  * @returns how many deliveries and changes are left

@@ -13,7 +13,7 @@ export const LONGEST_INSTALL = 600_000;
 interface Wish {
   /** Absent: all that take webhooks. */
   readonly connection?: string;
-  /** In the place of the address that the daemon knows. */
+  /** Replaces the public address that the daemon knows. */
   readonly publicUrl?: string;
 }
 
@@ -22,11 +22,11 @@ export interface ConnectionHooks {
   /** Where its webhooks should go; null where that is not known. */
   readonly url: string | null;
   readonly hooks: readonly (HookState & { readonly outcome?: string })[];
-  /** Why there is nothing to be said about them. */
+  /** Why nothing is known about them. */
   readonly failure: { readonly code: string; readonly message: string; readonly hint: string } | null;
 }
 
-/** The webhooks at the vendors. What is wrong with one connection keeps nobody from the others. */
+/** The webhooks at the vendors. A failure of one connection does not affect the others. */
 export async function hookStates(partition: OpenWorkspace, wish: Wish): Promise<readonly ConnectionHooks[]> {
   const chosen = wish.connection === undefined ? partition.connections : [connectionNamed(partition, wish.connection)];
   const taking = chosen.filter(({ secrets }) => wish.connection !== undefined || secrets.length > 0);
@@ -50,7 +50,7 @@ async function statesOf(
   }
 }
 
-/** Registers the connection's webhooks at its vendor, or mends them. Repeated, it changes nothing. */
+/** Registers the connection's webhooks at its vendor, or repairs them. Idempotent. */
 export async function installHooks(
   partition: OpenWorkspace,
   { connection: name, publicUrl }: Wish & { readonly connection: string },
@@ -68,29 +68,28 @@ export async function installHooks(
 function hooksOf({ connection, connector }: ActiveConnection) {
   if (connection.hooks) return connection.hooks;
   const hint = "Register the webhook by hand: the connector's README says how.";
-  throw new SyncError('refused', `${connector.title} lets no webhooks be looked at or registered here`, { hint });
+  throw new SyncError('refused', `worksync cannot check or register webhooks of ${connector.title}`, { hint });
 }
 
 function urlOf(partition: OpenWorkspace, { name, secrets }: ActiveConnection, given: string | undefined): string {
   if (secrets.length === 0) throw noSecret(name);
   const publicUrl = given ?? partition.publicUrl;
-  if (publicUrl === undefined)
-    throw new SyncError('public_url_missing', 'nobody said where the daemon is reached from outside');
+  if (publicUrl === undefined) throw new SyncError('public_url_missing', 'the public address of the daemon is not set');
   return webhookUrlOf(publicUrl, partition.name, name);
 }
 
 function noSecret(connection: string): SyncError {
   const hint =
-    'Set webhookSecrets of this connection to a value that nobody can guess. The daemon reads its configuration again by itself, and variables of the environment when it starts.';
-  return new SyncError('secret_missing', `${connection} has no webhook secret, so it takes no webhooks`, { hint });
+    'Set webhookSecrets of this connection to a value that nobody can guess. The daemon reloads its configuration by itself; it reads environment variables only when it starts.';
+  return new SyncError('secret_missing', `${connection} has no webhook secret, so it accepts no webhooks`, { hint });
 }
 
-/** Sends nothing, or is on and has a flaw that a hint mends: an event that is missing, no secret. */
+/** Sends nothing, or is on and has a flaw that a hint explains: an event that is missing, no secret. */
 function isWrong(hook: HookState): boolean {
   return isSilent(hook) || (hook.state === 'active' && hook.hint !== undefined);
 }
 
-/** What `check` says of a connection's webhooks: nothing where they cannot be looked at. */
+/** What `check` says of a connection's webhooks: nothing if they cannot be checked. */
 export async function checkHooks(active: ActiveConnection): Promise<Finding[]> {
   const { webhookUrl, connection, schedule, name } = active;
   if (webhookUrl === undefined || !connection.hooks) return [];
@@ -109,6 +108,6 @@ export async function checkHooks(active: ActiveConnection): Promise<Finding[]> {
     return on > 0 ? [ok, ...wrong] : wrong;
   } catch (error) {
     const { code, message, hint } = asSyncError(error);
-    return [{ level: 'warning', subject: '', message: `webhooks could not be looked at: ${code}: ${message}`, hint }];
+    return [{ level: 'warning', subject: '', message: `webhooks could not be checked: ${code}: ${message}`, hint }];
   }
 }

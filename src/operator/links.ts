@@ -21,7 +21,7 @@ interface Named {
   readonly target: string;
 }
 
-/** The items that are meant, and the task where it is one. */
+/** The items of that name, or the task. */
 export interface LinkTarget {
   readonly task: { readonly taskId: string; readonly key: string } | null;
   readonly items: readonly {
@@ -101,8 +101,8 @@ interface AddedLink {
 }
 
 /**
- * A person added a link: it is theirs, also where one of ours, or one that had been taken away, stood in its place. The
- * workspace's answer is learnt like any other; only for which item it was, it does not say.
+ * A person added a link: it is theirs, also if one of ours, or a removed one, was in its place. The
+ * workspace's answer goes through the inbox like any other; only for which item it was, it does not say.
  */
 export async function linkAdded({ store, wakeReconcile, random }: OpenWorkspace, added: AddedLink, clock: Clock) {
   const { item } = added;

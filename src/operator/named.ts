@@ -11,7 +11,7 @@ export function connectionNamed({ connections }: Pick<OpenWorkspace, 'connection
   throw unknownName('connection', wanted, names);
 }
 
-/** A name that stands for nothing: says which there are, and which was probably meant. */
+/** The error for an unknown name: lists the known ones, and suggests the nearest. */
 export function unknownName(kind: string, name: string, known: readonly string[]): SyncError {
   const choice = known.length === 0 ? 'there are none' : `there are: ${known.join(', ')}`;
   return new SyncError('usage', `there is no ${kind} "${name}"${didYouMean(name, known)}; ${choice}`);

@@ -6,9 +6,9 @@ export interface OnceResult {
   readonly workspace: string;
   readonly pullRequests: number;
   readonly links: number;
-  /** Deliveries and changes left because of the quota, or waiting for a person. */
+  /** Deliveries and changes left because of the quota, or because they need approval. */
   readonly left: number;
-  /** Why nothing got through to the workspace, and which connections' last poll failed: what is held may be incomplete. */
+  /** Why nothing got through to the workspace, and which connections' last poll failed: the stored state may be incomplete. */
   readonly failures: readonly string[];
 }
 

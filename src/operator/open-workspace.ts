@@ -36,7 +36,7 @@ export interface OpenWorkspace {
   readonly send: Send<DirectContext>;
   readonly client: WorkspaceClient<DirectContext>;
   readonly connections: readonly ActiveConnection[];
-  /** What reconcile works by; for explaining what it did. */
+  /** The rules and connections of reconcile, to explain its decisions. */
   readonly sources: Sources;
   readonly rules: Rules;
   readonly random: Random;
@@ -45,7 +45,7 @@ export interface OpenWorkspace {
   readonly hooks: Pick<HookWatch, 'look'>;
   /** What runs on a schedule. */
   readonly timetable: Pick<Timetable, 'runNow'>;
-  /** Where vendors reach the daemon from outside, where somebody said. */
+  /** The public address of the daemon, if configured. */
   readonly publicUrl?: string;
   /** Tells the outbox that changes became due without reconcile's doing. */
   wakeOutbox(): void;
@@ -53,7 +53,7 @@ export interface OpenWorkspace {
   wakeReconcile(): void;
   /** Tells that a backfill was asked for. */
   wakeBackfills(): void;
-  /** @param rejected what is wrong with its present configuration, where it runs by an earlier one */
+  /** @param rejected what is wrong with its present configuration, if it runs with an earlier one */
   status(rejected?: SyncError): Promise<WorkspaceStatus>;
   /** The same from what was read of its rows. */
   describe(stored: StoredStatus, rejected?: SyncError): WorkspaceStatus;
@@ -66,10 +66,10 @@ export interface OpenWorkspaces {
   /** Those that are open. */
   partitions(): readonly OpenWorkspace[];
   find(name: string): OpenWorkspace | undefined;
-  /** Those that are not open, and why: their webhooks are to come again. */
+  /** Those that are not open, and why: their senders are asked to repeat webhooks. */
   broken(): ReadonlyMap<string, SyncError>;
-  /** Those that run by their last good configuration, and what is wrong with the present one. */
+  /** Those that run with their last good configuration, and what is wrong with the present one. */
   rejected(): ReadonlyMap<string, SyncError>;
-  /** Of one that was closed there are no rows any more. */
+  /** The rows of a closed one were deleted. */
   forget(name: string): void;
 }

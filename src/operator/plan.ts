@@ -40,14 +40,14 @@ export function digestOfConfig({ file: _file, ...config }: WorkspaceConfig): str
 }
 
 /**
- * What waits comes from what was read, by the configuration of then: what another one would write is not known before it
- * is in use. Throws `usage`.
+ * The waiting changes come from reads with the configuration of that time: what another one would write is unknown before it is
+ * in use. Throws `usage`.
  */
 async function refuseOther({ store, rules, config }: OpenWorkspace, wanted: string): Promise<void> {
   const lookedBy = await rulesLookedBy(store.query);
   if (wanted === digestOfConfig(config) && (lookedBy === undefined || lookedBy === rules.digest)) return;
-  throw new SyncError('usage', 'this configuration is not the one in use: what it would write is not known', {
-    hint: 'Leave out --config to see the plan of the one in use. What a new one wants beyond the limits of "guard" is held.',
+  throw new SyncError('usage', 'the daemon does not use this configuration, so nobody knows what it would write', {
+    hint: 'Leave out --config to see the plan of the one in use. Changes of a new one that exceed the limits of "guard" are held.',
   });
 }
 
@@ -98,7 +98,7 @@ export type AppliedPlan =
   | { readonly outcome: 'unknown' | 'unread' };
 
 /**
- * Lets the changes of the shown plan go. In a running daemon the outbox goes on meanwhile: what it has sent itself, and
+ * Releases the changes of the shown plan. In a running daemon the outbox goes on meanwhile: what it has sent itself, and
  * what came after the plan was shown, is no difference, and gets no part in this.
  */
 export async function applyPlan(partition: OpenWorkspace, id: string, isAlone: boolean): Promise<AppliedPlan> {

@@ -74,7 +74,7 @@ export type Question = keyof Questions;
 export type Asked<Name extends Question> = Parameters<Questions[Name]>[1];
 export type Answered<Name extends Question> = Awaited<ReturnType<Questions[Name]>>;
 
-/** What comes from the database comes soon; what vendors must be asked for takes what they take. */
+/** Answers from the database come soon; questions to vendors take as long as the vendors do. */
 const LONGEST_ANSWERS: { readonly [Name in Question]?: number } = {
   hooks: LONGEST_LOOK,
   'hooks-install': LONGEST_INSTALL,

@@ -23,14 +23,14 @@ export async function describeQuota({ store, throttle }: OpenWorkspace, clock: C
   return { ...snapshot, at: clock.now(), lanes, forecast };
 }
 
-/** What so many more requests in the lane of backfills mean, as things are now. Moves with the share and with live work. */
+/** The effect of so many more requests in the lane of backfills, as things are now. Moves with the share and with live work. */
 export interface Admission {
   readonly requests: number;
   /** When the last of them can be sent, epoch milliseconds. */
   readonly drainedAt: number;
   /** Requests in each long window: of live work lately, of these beside it, and kept free for live work to come. */
   readonly perWindow: { readonly live: number; readonly backfill: number; readonly free: number } | null;
-  /** Why it would better wait; null where nothing speaks against it. */
+  /** Why it should wait; null if there is no reason. */
   readonly objection: string | null;
 }
 

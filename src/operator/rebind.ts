@@ -13,8 +13,8 @@ export interface Rebound {
 }
 
 /**
- * Takes what the names of a connection lead to now for what is meant, where that is something else than before, and reads
- * it from the start. Throws what the vendor says where it cannot be asked.
+ * Binds the names of a connection to what they lead to now, and reads the new targets from the start. Throws what the vendor
+ * says where it cannot be asked.
  */
 export async function rebindNames(
   partition: OpenWorkspace,

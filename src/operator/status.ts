@@ -15,12 +15,12 @@ export interface Status {
   readonly components: Readonly<Record<string, string>>;
   /** The worst of all workspaces; blocked while the process is not ready. */
   readonly verdict: Verdict;
-  /** Why the configuration as a whole could not be read again: the last good one stays. */
+  /** Why the configuration could not be reloaded: the last good one stays in use. */
   readonly configFault: Failure | null;
   /** Size of the database. */
   readonly databaseBytes: number;
   readonly workspaces: readonly WorkspaceStatus[];
-  /** Workspaces of which nothing else can be said: they did not open, or their database cannot be read. */
+  /** Workspaces without a status: they did not open, or their rows cannot be read. */
   readonly broken: readonly BrokenWorkspace[];
 }
 
@@ -80,9 +80,9 @@ export interface ConfiguredConnection {
   readonly webhookPath: string | null;
   /** How it polls, for people: `every 5 minutes`; null where it does not. */
   readonly schedule: string | null;
-  /** Its webhooks at the vendor; null where they are not looked at. */
+  /** Its webhooks at the vendor; null if they are not checked. */
   readonly hooks: HookStatus | null;
-  /** Names in its configuration that lead to something else than they say. */
+  /** Names in its configuration whose target was renamed or replaced. */
   readonly names: readonly NameStatus[];
 }
 
@@ -99,7 +99,7 @@ interface NameStatus {
 
 /** What intake's watch reports fits it. */
 interface HookStatus {
-  /** When they were last looked at. */
+  /** When they were last checked. */
   readonly at: number | null;
   /** Those that send nothing, though they should. */
   readonly silent: readonly {
@@ -108,7 +108,7 @@ interface HookStatus {
     readonly message: string;
     readonly hint?: string;
   }[];
-  /** `code: message` of the last look, and of the last asking for failed deliveries. */
+  /** `code: message` of the last check, and of the last request for redelivery. */
   readonly failure: string | null;
   readonly redeliveryFailure: string | null;
 }
@@ -130,7 +130,7 @@ export interface WorkspaceParts {
   readonly connections: readonly ConfiguredConnection[];
   readonly stored: StoredStatus;
   readonly quota: QuotaStatus;
-  /** What is wrong with its present configuration, where it runs by an earlier one. */
+  /** What is wrong with its present configuration, if it runs with an earlier one. */
   readonly rejected?: string | null;
   /** Why nothing is sent or stored, where that is so. */
   readonly halt?: Failure;

@@ -8,13 +8,13 @@ export interface SweepProgress {
   readonly report: SweepReport | null;
   /** Records that the list of the running round has named so far. */
   readonly listed: number;
-  /** Why nothing gets through to the workspace, or not before long; null where nothing stands in the way. */
+  /** Why nothing gets through to the workspace, or not before long; null if nothing prevents it. */
   readonly state: string | null;
   /** When this was put together. */
   readonly at: number;
 }
 
-/** Begins a round, or joins the one that runs; what that one lacks, and nobody asks for any more, is asked for. */
+/** Begins a round, or joins the running one; requests what that one lacks and nobody requests any more. */
 export async function startSweep(
   { store, timetable }: OpenWorkspace,
   _asked: object,

@@ -29,7 +29,7 @@ export interface Judgement {
   readonly causes: readonly Cause[];
 }
 
-/** What is judged: the parts of a workspace's status that tell of trouble. */
+/** The parts of a workspace's status that the verdict depends on. */
 export interface Facts {
   readonly pullRequests: Tally;
   readonly links: Tally;
@@ -39,7 +39,7 @@ export interface Facts {
   readonly backfills: readonly { readonly connection: string; readonly failures: readonly unknown[] }[];
   /** Why nothing is sent or stored until someone acts. */
   readonly halt: Failure | null;
-  /** What is wrong with the present configuration, where an earlier one is at work. */
+  /** What is wrong with the present configuration, where an earlier one stays in use. */
   readonly rejected: string | null;
 }
 
@@ -66,7 +66,7 @@ interface ConnectionFacts {
   readonly names: readonly { readonly elsewhere: string | null }[];
 }
 
-/** The one place that says how a workspace is: pages, commands, metrics and the log show what is found here. */
+/** The one place that judges the state of a workspace: pages, commands, metrics and the log show its result. */
 export function judge(facts: Facts): Judgement {
   const causes = [...blocking(facts), ...WARNINGS.flatMap((warning) => warn(warning, facts))];
   const verdict = worst(causes.map((cause) => cause.verdict));
@@ -110,9 +110,9 @@ interface Warning {
 export const WARNINGS: readonly Warning[] = [
   {
     code: 'config_rejected',
-    hint: 'Correct the file: it is read again by itself. Until then the last good configuration is at work.',
+    hint: 'Correct the file: the daemon reloads it by itself. Until then the last good configuration stays in use.',
     find: ({ rejected }) => (rejected === null ? [] : [rejected]),
-    describe: () => 'the changed configuration is not taken',
+    describe: () => 'the changed configuration was rejected',
   },
   {
     code: 'connections_failing',
@@ -123,13 +123,13 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'changes_held',
-    hint: 'Look at them with "worksync held"; let them go with "worksync held release".',
+    hint: 'List them with "worksync held"; release them with "worksync held release".',
     find: ({ changes }) => changes.byState.held,
     describe: (count) => `${counted(count, 'change')} held`,
   },
   {
     code: 'deliveries_quarantined',
-    hint: 'The reasons stand below. When the sender repeats a delivery, it is tried again.',
+    hint: 'The reasons are shown below. When the sender repeats a delivery, worksync tries it again.',
     find: ({ deliveries }) => deliveries.quarantined,
     describe: (count) => (count === 1 ? '1 delivery quarantined' : `${count} deliveries quarantined`),
   },
@@ -138,11 +138,11 @@ export const WARNINGS: readonly Warning[] = [
     hint: CODES.scope_rebound.hint,
     find: ({ connections }) =>
       connections.filter(({ names }) => names.some(({ elsewhere }) => elsewhere !== null)).map(({ name }) => name),
-    describe: (count) => `names of ${counted(count, 'connection')} lead elsewhere than before`,
+    describe: (count) => `names of ${counted(count, 'connection')} lead to another target than before`,
   },
   {
     code: 'webhooks_silent',
-    hint: 'Run "worksync hooks status" to see which, and "worksync hooks install" to mend them.',
+    hint: 'Run "worksync hooks status" to see which, and "worksync hooks install" to repair them.',
     find: ({ connections }) => connections.filter(({ hooks }) => hooks?.silent.length).map(({ name }) => name),
     describe: (count) => `webhooks of ${counted(count, 'connection')} send nothing`,
   },
@@ -150,31 +150,31 @@ export const WARNINGS: readonly Warning[] = [
     code: 'webhooks_unknown',
     hint: 'Run "worksync hooks status" to see why the vendor does not show them.',
     find: ({ connections }) => connections.filter(({ hooks }) => hooks?.failure).map(({ name }) => name),
-    describe: (count) => `webhooks of ${counted(count, 'connection')} could not be looked at`,
+    describe: (count) => `webhooks of ${counted(count, 'connection')} could not be checked`,
   },
   {
     code: 'redeliveries_failing',
-    hint: 'The polls bring what the vendor could not deliver. The error stands below.',
+    hint: 'Polls bring what the vendor could not deliver. The error is shown below.',
     find: ({ connections }) => connections.filter(({ hooks }) => hooks?.redeliveryFailure).map(({ name }) => name),
-    describe: (count) => `failed webhooks of ${counted(count, 'connection')} could not be asked for again`,
+    describe: (count) => `redelivery could not be requested for ${counted(count, 'connection')}`,
   },
   {
     code: 'units_missing',
-    hint: 'They are gone, renamed, or not shown to the credential: correct the scope, or the rights. What is held of them stays.',
+    hint: 'They are gone, renamed, or not visible to the credential: correct the scope, or the rights. Their records and links stay.',
     find: ({ connections }) => connections.flatMap(({ missingUnits }) => missingUnits),
     describe: (count) =>
       count === 1 ? '1 repository or project not found' : `${count} repositories or projects not found`,
   },
   {
     code: 'backfill_failing',
-    hint: 'See the errors below. A backfill tries again by itself what it has not given up.',
+    hint: 'See the errors below. A backfill retries by itself what it has not given up.',
     find: ({ backfills }) =>
       backfills.filter(({ failures }) => failures.length > 0).map(({ connection }) => connection),
     describe: (count) => `${counted(count, 'backfill')} failing`,
   },
 ];
 
-/** More names than these are not read by anybody in one sentence. */
+/** Nobody reads more names than these in one sentence. */
 const NAMED = 3;
 
 function warn({ code, hint, find, describe }: Warning, facts: Facts): Cause[] {

@@ -98,7 +98,7 @@ export function createAttempt(deps: AttemptDeps): Attempt {
   return attempt;
 }
 
-/** What a failed request tells of our key. What stands in front of the workspace answers without looking at it. */
+/** What a failed request says about our key. A proxy in front of the workspace answers without checking it. */
 function keyOf(error: SyncError): { readonly code: ErrorCode; readonly reason: string } | null | undefined {
   if (isCredential(error)) return { code: error.code, reason: `${error.code}: ${error.hint}` };
   return error.status === 429 || isTheirWord(error) ? null : undefined;

@@ -5,8 +5,8 @@
  * open    the last `THRESHOLD` requests or more, of several changes, all failed to get through: one request at a time,
  *         `PROBE_EVERY` apart, until one gets through. Failures while open count against no change.
  *
- * A change that fails alone holds up nobody but itself. Whether it is at fault shows when others get through while it
- * goes on failing; until then the workspace may be.
+ * A change that fails alone delays only itself. It is at fault if others get through while it still fails; until then the
+ * workspace may be at fault.
  */
 export interface Breaker {
   readonly open: boolean;

@@ -34,7 +34,7 @@ export interface Choice {
 
 /** Windows of which the due times are looked at ahead. */
 const LOOK_AHEAD = 2;
-/** A clock that is put right by less was not set back, milliseconds. */
+/** A correction of the clock by less does not count as set back, milliseconds. */
 const SET_BACK = 1_000;
 export function createChoice({ store, throttle, clock, breaker, visibility }: ChoiceDeps): Choice {
   let mayWrite = false;
@@ -47,7 +47,7 @@ export function createChoice({ store, throttle, clock, breaker, visibility }: Ch
     return { now: clock.now(), onlyReads: !mayWrite, onlyWrites, inTurn: isProbing(), ahead: await ahead() };
   }
 
-  /** A promise that the quota cannot keep at the last moment is kept before. */
+  /** If the quota cannot keep a promise at the last moment, the change goes earlier. */
   async function ahead(): Promise<number> {
     if (visibility === undefined) return 0;
     const paces = throttle.paces();

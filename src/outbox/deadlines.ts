@@ -12,8 +12,8 @@ const LATELY = 30_000;
 const GOES_ON = 3;
 
 /**
- * The due times that are to be reckoned with: those that are known, and those of a burst that goes on. A release labels
- * for minutes, and who waits until all of it is known begins too late.
+ * The due times to plan with: the known ones, and those of a burst that goes on. A release adds labels for minutes; waiting
+ * until all of them are known would start too late.
  *
  * @param dues when each is due, ascending
  * @param latest when a change would be due that came now

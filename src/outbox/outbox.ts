@@ -32,18 +32,18 @@ export interface OutboxOptions {
   readonly outbox: Bell;
   /** Rung when an answer was appended to the inbox. */
   readonly inbox: Bell;
-  /** Told why the workspace cannot be written to, and with undefined that it can again. */
+  /** Called with the reason when the workspace cannot be written to, and with undefined when it can again. */
   readonly onTrouble?: (trouble: SyncError | undefined) => void;
-  /** Told that a write was sent: what others hold of the workspace may be old. */
+  /** Called when a write was sent: caches of the workspace may be stale. */
   readonly onWrite?: () => void;
-  /** Told of each delivery's lag: from its receipt to the answer of its write, milliseconds. */
+  /** Called with each delivery's lag: from its receipt to the answer of its write, milliseconds. */
   readonly onLag?: (milliseconds: number) => void;
 }
 
 export interface Outbox extends Stage {
-  /** Requests on the wire or being settled. */
+  /** Requests in flight or being settled. */
   readonly inFlight: number;
-  /** As `start`, but nothing is read: what waits as a write is sent, and no more. */
+  /** As `start`, but sends only the writes that wait, and reads nothing. */
   startWrites(): void;
 }
 
@@ -82,7 +82,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   async function takeNext(signal: AbortSignal): Promise<void> {
-    // Before looking: a ring that comes from now on may tell of what the look did not see.
+    // Before the query: a ring from now on may mean something that the query did not see.
     const news = options.outbox.next();
     let hasNews = false;
     void news.then(() => {
@@ -108,10 +108,10 @@ export function createOutbox(options: OutboxOptions): Outbox {
     if (prepared) track(deliver(prepared, slot));
   }
 
-  /** Nobody hears how it ends: a fault in it is told here, and is the end of neither the stage nor the process. */
+  /** Nobody awaits it: its error is logged here, and ends neither the stage nor the process. */
   function track(work: Promise<void>): void {
     const ending = work
-      .catch((error: unknown) => logger.error({ error: asSyncError(error) }, 'what follows a request failed'))
+      .catch((error: unknown) => logger.error({ error: asSyncError(error) }, 'the work after a request failed'))
       .finally(() => working.delete(ending));
     working.add(ending);
   }
@@ -156,7 +156,7 @@ async function prepareStart(options: OutboxOptions): Promise<void> {
     await wishFirstReads(transaction, clock.now());
     return recover(transaction, settleContextOf(options));
   });
-  if (recovered > 0) logger.info({ requests: recovered }, 'requests of unknown fate found at the start');
+  if (recovered > 0) logger.info({ requests: recovered }, 'requests with unknown outcome found at the start');
 }
 
 function settleContextOf({ clock, random, throttle, visibility }: OutboxOptions): SettleContext {

@@ -22,7 +22,7 @@ export interface PlannedWrite {
 const AT_ONCE = 500;
 
 /**
- * All writes that wait or are on the wire, by entity. What the workspace refused, and creates whose fate a list must
+ * All writes that wait or are in flight, by entity. What the workspace refused, and creates whose outcome a list must
  * settle, are not among them: as things stand nothing would be sent for them. However many there are, the event loop
  * turns meanwhile.
  */

@@ -14,10 +14,10 @@ export interface Prepared {
   readonly lane: OutboxRow['lane'];
   /** The request body; for a list read its cursor; for a removal the ids. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** What becomes `known` when the request succeeds: null means that the workspace no longer holds it. */
+  /** What becomes `known` when the request succeeds: null means that the workspace no longer has it. */
   readonly known: string | null;
   readonly taskId: string | null;
-  /** Deliveries that waited when it was computed; later ones wait for the next. */
+  /** Deliveries that this request settles; later ones wait for the next. */
   readonly waiting: number;
   readonly attempts: number;
   /** An earlier attempt may have been carried out: nobody knows. */
@@ -61,7 +61,7 @@ async function waitingChange(query: Scope, entity: string): Promise<OutboxRow | 
   return row?.state === 'pending' ? row : undefined;
 }
 
-/** What a write would send; nothing for a task that the workspace holds already, whoever made it. */
+/** What a write would send; nothing for a task that the workspace has already, whoever created it. */
 async function writeOnce(query: Scope, row: OutboxRow, held: EntityRow): Promise<Request | undefined> {
   const made = row.kind === 'task' && held.item_key ? await taskOfSource(query, held.item_key) : undefined;
   if (made === undefined) return writeOf(row, held);
@@ -69,12 +69,12 @@ async function writeOnce(query: Scope, row: OutboxRow, held: EntityRow): Promise
   return undefined;
 }
 
-/** A link or a task that nobody wants and that nobody knows of. */
+/** A link or a task that is neither desired nor known. */
 function isNothing({ kind, desired, known }: EntityRow): boolean {
   return kind !== 'pull_request' && desired === null && known === null;
 }
 
-/** A write that waits with its request still in the row is of unknown fate. */
+/** A write that waits with its request still in the row has an unknown outcome. */
 function isOpen({ kind, sent }: OutboxRow): boolean {
   return kind !== 'read' && sent !== null;
 }

@@ -14,7 +14,7 @@ export interface Slot {
 interface SlotAnswer {
   readonly status: number;
   readonly retryAfter?: number;
-  /** What it tells of our key: null that it is accepted, else why not; absent where it tells nothing. */
+  /** What the answer says about our key: null: accepted; else why it is refused; absent: nothing. */
   readonly key?: { readonly code: ErrorCode; readonly reason: string } | null;
 }
 

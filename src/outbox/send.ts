@@ -4,7 +4,7 @@ import type { Client, SendContext } from './send-context.ts';
 
 const PAGE = 100;
 
-/** Puts a prepared request through the client. Throws what the client throws. */
+/** Sends a prepared request through the client. Throws what the client throws. */
 export function send(client: Client, prepared: Prepared, context: SendContext): Promise<ApiAnswer<unknown>> {
   const taskId = prepared.taskId as string;
   // The body was built for exactly this route; it went through the outbox row as JSON.

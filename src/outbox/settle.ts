@@ -18,7 +18,7 @@ import type { Scope } from '../store/workspace-scope.ts';
 import { PROBE_EVERY } from './breaker.ts';
 import type { Prepared } from './prepare.ts';
 
-/** A change refused for good, or failing this often while others get through, waits for a person. */
+/** A change refused for good, or failing this often while others get through, is held. */
 const MOST_ATTEMPTS = 5;
 /** Fewer attempts than this follow each other within seconds. */
 const SOON_ATTEMPTS = 3;
@@ -32,7 +32,7 @@ export interface SettleContext {
 }
 
 /**
- * The answer came. What was sent becomes known; what the workspace said beside that goes through the inbox. If desired
+ * The answer came. What was sent becomes known; everything else in the answer goes through the inbox. If desired
  * has moved on meanwhile the change waits again, from the moment it moved.
  *
  * @returns the receipt times of the deliveries that waited for this answer, epoch milliseconds
@@ -70,7 +70,7 @@ async function settleRead(query: Scope, row: OutboxRow, body: unknown): Promise<
   });
 }
 
-/** A read that was wished for while this one was on its way may have to see more than this one saw. */
+/** A read that was requested while this one was in flight may have to see more than this one saw. */
 async function endRead(query: Scope, row: OutboxRow): Promise<void> {
   if (row.next_since === null) return removeChange(query, row.entity);
   await updateChange(query, row.entity, { ...REST, state: 'pending', since: row.next_since });
@@ -117,7 +117,7 @@ function differs(held: EntityRow, prepared: Prepared): boolean {
 }
 
 export interface FailureContext extends SettleContext {
-  /** Nothing gets through at present: then no single change is at fault. */
+  /** Whether nothing gets through at present: then no single change is at fault. */
   readonly outage: boolean;
   /** Others got through while this one failed. */
   readonly atFault: boolean;
@@ -126,7 +126,7 @@ export interface FailureContext extends SettleContext {
 /** What became of a failed attempt, for the log and the pump. */
 export type Failure = 'again' | 'unknown' | 'held' | 'settled';
 
-/** The attempt failed. Nothing is lost: the change waits, or is of unknown fate, or waits for a person. */
+/** The attempt failed. Nothing is lost: the change waits, or its outcome is unknown, or it needs approval. */
 export async function settleFailure(
   query: Scope,
   prepared: Prepared,
@@ -138,7 +138,7 @@ export async function settleFailure(
   return failure;
 }
 
-/** What waited for this change to be made, as a comment that names all tasks does, waits no more. */
+/** A notice that waited for this change, such as a comment that names all tasks, waits no longer. */
 async function lookAgain(query: Scope, entity: string, { now, random }: SettleContext): Promise<void> {
   const row = await findEntity(query, entity);
   if (!row?.item_key) return;
@@ -190,14 +190,14 @@ export function isTheirWord(error: SyncError): boolean {
   return error.errorCode !== undefined && (error.status ?? 500) < 500;
 }
 
-/** Repeating it would bring the same. A read has no content to be refused for, and all else waits for it. */
+/** Whether repeating it would bring the same refusal. A read has no content to refuse, and everything else waits for it. */
 function isFinal(prepared: Prepared, error: SyncError): boolean {
   if (prepared.kind === 'read' || error.verdict !== 'never') return false;
   const neverSent = error.code === 'refused' && error.status === undefined;
   return neverSent || isTheirWord(error);
 }
 
-/** It waits for a person, unless what it would send has changed while it was on its way. */
+/** It is held, unless what it would send has changed while it was on its way. */
 async function refuse(query: Scope, prepared: Prepared, error: string): Promise<Failure> {
   const row = await findChange(query, prepared.entity);
   const hasChanged = row?.next_since != null;
@@ -211,7 +211,7 @@ function isUnknownFate({ code }: SyncError): boolean {
   return ['outcome_unknown', 'server_failed', 'answer_malformed', 'answer_too_large'].includes(code);
 }
 
-/** The row as it waits again. A list read keeps its place, and a write of open fate its request. */
+/** The row as it waits again. A list read keeps its place, and a write with unknown outcome its request. */
 function back(prepared: Prepared, open = prepared.open): OutboxUpdate {
   const place = prepared.action === 'read-pull-requests' ? JSON.stringify(prepared.body) : null;
   const isOpenWrite = open && prepared.kind !== 'read';
@@ -252,7 +252,7 @@ async function awaitList(query: Scope, prepared: Prepared, error: string, contex
 }
 
 /**
- * At the start: the process died with these in flight, so their fate is unknown. What the server takes twice without
+ * At the start: the process died with these in flight, so their outcome is unknown. What the server takes twice without
  * harm is sent again; creates wait for the list.
  */
 export async function recover(query: Scope, context: SettleContext): Promise<number> {

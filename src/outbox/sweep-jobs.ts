@@ -17,7 +17,7 @@ export interface SweepJobsDeps {
   readonly when: Schedule;
   /** Requests that the workspace allows in one window of so many milliseconds. */
   readonly quota: { readonly requests: number; readonly window: number };
-  /** Rung when a read was wished for. */
+  /** Rung when a read was requested. */
   readonly outbox: Bell;
 }
 
@@ -25,14 +25,14 @@ export const SWEEP = 'workspace.sweep';
 const LINKS = 'workspace.links';
 
 const DAY = 86_400_000;
-/** Of the quota of a day, for what stands in no list. */
+/** Part of a day's quota for reads of what no list contains. */
 const SHARE = 0.02;
 /** A run ends after this part of its interval, so that the next one begins in time; where it stands is kept. */
 const OF_INTERVAL = 0.9;
-/** How often it is looked whether what was asked for last has been answered, milliseconds. */
+/** How often the job checks whether its last read was answered, milliseconds. */
 const LOOK_EVERY = 30_000;
 
-/** Both only wish for reads: rows of the outbox in the lowest lane, whose answers reconcile compares with what is known. */
+/** Both only request reads: rows of the outbox in the lowest lane, whose answers reconcile compares with what is known. */
 export function sweepJobs(deps: SweepJobsDeps): Job[] {
   return [
     { name: SWEEP, when: deps.when, run: () => sweep(deps) },
@@ -40,7 +40,10 @@ export function sweepJobs(deps: SweepJobsDeps): Job[] {
   ];
 }
 
-/** Begins a round, where none runs; its answers end it. What one that runs lacks, and nobody asks for any more, is asked for anew. */
+/**
+ * Begins a round if none is running; the answers end it. If a running round lacks a read that nobody requests any more, requests
+ * it again.
+ */
 async function sweep({ store, clock, outbox }: SweepJobsDeps): Promise<void> {
   const now = clock.now();
   await store.commit(async (transaction) => {
@@ -57,7 +60,7 @@ async function sweep({ store, clock, outbox }: SweepJobsDeps): Promise<void> {
   outbox.ring();
 }
 
-/** Reads one after the other what stands in no list, as far as the interval goes, and from where the last run stopped. */
+/** Reads one after the other what no list contains, as far as the interval goes, and from where the last run stopped. */
 async function takeTurn(deps: SweepJobsDeps, signal: AbortSignal): Promise<void> {
   const { clock, when } = deps;
   const pace = paceOf(deps.quota);
@@ -118,6 +121,6 @@ async function next({ store, clock, outbox, logger }: SweepJobsDeps, turn: Turn)
   }
   if (turn.read === 0) return undefined;
   await writeTurn(store.query, { ...turn, endedAt: clock.now() });
-  logger.info({ read: turn.read }, 'links of work items and documents looked at');
+  logger.info({ read: turn.read }, 'links of work items and documents checked');
   return undefined;
 }

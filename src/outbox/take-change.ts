@@ -12,7 +12,7 @@ export interface TakeDeps {
   readonly choice: Choice;
 }
 
-/** A backfill stands in nobody's way: undefined where something else is to go, or may be, before it has a slot. */
+/** A backfill delays nobody: undefined if something else is due, or may become due, before it has a slot. */
 export async function slotFor(
   { throttle, clock, choice }: TakeDeps,
   { lane, due }: Due,

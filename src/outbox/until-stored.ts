@@ -19,7 +19,7 @@ export async function pauseAfterFault(
   await sleep(clock, backoff(random, 3, 500, 5_000), signal);
 }
 
-/** The answer is here and must not be forgotten because the disk is full: it is settled when the database can. */
+/** The answer came and must not be lost because the disk is full: it is settled when the database can write again. */
 export async function untilStored(deps: RetryDeps, work: () => Promise<void>, signal: AbortSignal): Promise<void> {
   try {
     await work();

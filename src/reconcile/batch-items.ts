@@ -69,7 +69,7 @@ export class BatchItems {
     const isCompleted = completes(translated);
     if (this.#saysNothingNew(said) && !isCompleted) return true;
     const held = await this.#heldItem(item.key, this.#marks.get(item.key));
-    // Of an event an older one may follow; what else says so of something that nobody knows would only fill rows.
+    // After an event an older one may come; other sources that call an unknown item gone would only fill rows.
     if (!held && item.gone && delivery.source !== 'webhook') return true;
     const judgement = judge(held, item, delivery.source);
     const applied = judgement.outcome === 'applied' ? judgement : undefined;
@@ -77,7 +77,7 @@ export class BatchItems {
     const wanted = fetchWanted({ translated, source, said: item, before: held, looked, judgement });
     if (wanted) await this.#fetches.ask(delivery, source.reference(item), wanted.isCovered);
     if (!applied) return judgement.outcome !== 'superseded';
-    // A guess may hold less than the delivery said: the fetched object must be judged, also where it says the same.
+    // A guess may contain less than the delivery said: the fetched object must be judged, also if it says the same.
     await this.#hold(delivery, source, applied.held, applied.doubtful ? '' : hash);
     return true;
   }
@@ -109,7 +109,7 @@ export class BatchItems {
     const isBackfill = delivery.source === 'backfill' && before?.isBackfill !== false;
     // Where the clock was set back meanwhile: dated ahead, the change would wait until that time has come again.
     const at = Math.min(delivery.receivedAt, this.#moment.now);
-    // Nobody waits for what a backfill brings: it is to be sent when there is nothing else to send.
+    // Nobody waits for a backfill's changes: they go when there is nothing else to send.
     const own = delivery.source === 'backfill' ? [] : [{ id: delivery.id, at }];
     const waiting = [...(before?.waiting ?? []), ...own];
     const since = before?.since ?? at;
@@ -161,7 +161,7 @@ export function saidIn(translation: Translation | undefined): readonly Item[] {
   return translation?.outcome === 'references' ? (translation.told ?? []) : [];
 }
 
-/** Of what the delivery says, not of what is held: deliveries of one shape repeat, and that must be cheap to see. */
+/** Of what the delivery says, not of what is stored: deliveries of one shape repeat, and that must be cheap to see. */
 function hashOf(item: Item): string {
   return createHash('sha1').update(JSON.stringify(item)).digest('base64');
 }

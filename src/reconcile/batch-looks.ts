@@ -60,7 +60,7 @@ export class BatchLooks {
       [...this.#swept].filter((key) => !isLookedAt(key)),
       true,
     );
-    // Looked at, they may tell others.
+    // Re-evaluating them may lead to others.
     for (let looked = 0; looked < this.#told.size; ) {
       const told = [...this.#told].slice(looked);
       looked = this.#told.size;

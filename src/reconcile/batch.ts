@@ -30,7 +30,7 @@ import { reasonOf, type Translated } from './translate-deliveries.ts';
 
 export interface BatchResult {
   readonly verdicts: readonly Verdict[];
-  /** Something that the workspace said was taken over: it may also be what the outbox waits for to begin. */
+  /** An answer of the workspace was applied: it may also be what the outbox waits for to begin. */
   readonly answersTaken: boolean;
   /** The set of task keys may have changed. */
   readonly tasksChanged: boolean;
@@ -38,7 +38,7 @@ export interface BatchResult {
   readonly fetchesAsked: number;
 }
 
-/** What a batch is taken over with, beside the database. */
+/** What processing a batch needs, besides the database. */
 export interface Surroundings {
   readonly sources: Sources;
   readonly horizon: KeyHorizon;
@@ -50,7 +50,7 @@ export interface Surroundings {
 }
 
 /**
- * Takes a batch over in the caller's transaction: items, mentions, desired, known, outbox, and the inbox itself.
+ * Processes a batch in the caller's transaction: items, mentions, desired, known, outbox, and the inbox itself.
  *
  * @param again items to look at besides
  */
@@ -74,7 +74,7 @@ export async function applyBatch(
     await wishTaskList(query, { ...moment, lane: waits ? 'triage' : 'read', notBefore: 0 });
   }
   const held = guard === undefined ? [] : await guardChanges(query, guard);
-  for (const reason of held) logger.warn({ reason }, 'changes are held until someone confirms them');
+  for (const reason of held) logger.warn({ reason }, 'changes are held: they need approval');
   await settleDeliveries(query, work.verdicts, moment.now);
   return work;
 }
@@ -114,7 +114,7 @@ class Batch implements BatchResult {
     return this.#fetches.asked;
   }
 
-  /** One look for all items of the batch, reading only what tells that nothing changed; then all that the others need. */
+  /** One read for all items of the batch, of only what shows that nothing changed; then everything that the others need. */
   async load(batch: readonly Translated[]): Promise<void> {
     await this.#items.load(batch);
     const other = batch.flatMap((translated) => this.#items.news(translated));
@@ -157,7 +157,7 @@ class Batch implements BatchResult {
     await this.#takeItems(translated, source, translation);
   }
 
-  /** What could not be read of a page does not hold up the rest of it. */
+  /** Elements of a page that could not be read do not delay the rest of it. */
   #putAside({ delivery, costly = [] }: Translated): void {
     for (const { reason } of costly) this.#warn(delivery, new SyncError('over_budget', reason));
     if (costly.length > 0) this.costly.push({ page: delivery, parts: costly });
@@ -225,7 +225,7 @@ function referencesIn({ translation }: Translated): readonly ItemReference[] {
   return translation?.outcome === 'ignored' ? [] : (translation?.references ?? []);
 }
 
-/** The items on which a comment is told of. */
+/** The items that the comments of a delivery are on. */
 function commentedIn({ translation }: Translated): ItemKey[] {
   if (translation?.outcome !== 'references' || translation.comment === undefined) return [];
   return translation.references.map(({ key }) => key);

@@ -64,7 +64,7 @@ export async function addChange(work: Work, { name, kind, lane }: Target, outcom
     due: dueAfter(cause.since, cause.latest ?? cause.since, wait),
     longest: wait.longest,
     weight: isFinished(item) ? 2 : 1,
-    // Nobody who asks for old items thereby asks for new tasks: those the guard counts whatever brought them.
+    // A request for old items is no request for new tasks: the guard counts new tasks whatever brought them.
     confirmed: cause.isBackfill === true && kind !== 'task',
     ...outcome,
     waiting: cause.waiting,

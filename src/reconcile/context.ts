@@ -39,7 +39,7 @@ export interface PagePart {
 /** The configured connections by name. */
 export type Sources = ReadonlyMap<string, Source>;
 
-/** What one transaction of reconcile is done under. */
+/** The conditions of one transaction of reconcile. */
 export interface Moment {
   /** Wall clock, epoch milliseconds. */
   readonly now: number;

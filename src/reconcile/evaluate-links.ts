@@ -46,7 +46,7 @@ export async function evaluateLinks(
   for (const row of rows.values()) await unwantLink(work, row);
 }
 
-/** The tasks that stand for an item: those that it is linked to, or is to be, and the one that was made for it. */
+/** The tasks of an item: those that it is linked to, or is to be, and the one that was created for it. */
 export async function standingTasks(query: Scope, itemKey: string): Promise<string[]> {
   const rows = await linksOfItem(query, itemKey);
   const removed = new Set(rows.filter(({ hand }) => hand === 'removed').map(({ task_id }) => task_id));
@@ -97,11 +97,11 @@ async function unwantLink(work: Work, row: EntityRow): Promise<void> {
   await addChange(work, target, { renewed: true, effect: 'removal' });
 }
 
-/** Nothing is known to stand in the workspace, unless a request is in flight: then its answer decides. */
+/** The workspace is known to have nothing, unless a request is in flight: then its answer decides. */
 async function abandonLink(work: Work, row: EntityRow): Promise<void> {
   const { query } = work;
   const change = await findChange(query, row.entity);
-  // A request that stands in the row is in flight or of unknown fate.
+  // A request that stands in the row is in flight or with unknown outcome.
   if (change === undefined || change.sent === null) {
     await dropDifference(query, row.entity);
     await forgetEntity(query, row.entity);

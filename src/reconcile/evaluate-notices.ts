@@ -6,13 +6,13 @@ import { deferComment, forgetNotice, wantNotice } from '../store/notices.ts';
 import { areUnderWay } from '../store/outbox-rows.ts';
 import type { Work } from './changes.ts';
 
-/** What is done with a task that has one of these is done. */
+/** A task with one of these statuses is finished. */
 const FINISHED: ReadonlySet<string> = new Set(['completed', 'merged', 'cancelled']);
 const CARRIED_OUT: ReadonlySet<string> = new Set(['completed', 'merged']);
 
 /**
- * What the vendor is to be told of an item: the tasks that it is known to be linked to; and that it is closed, once they
- * are all finished. Only what stands in the workspace counts, so that nobody is told of a link that never came.
+ * What worksync writes to the vendor about an item: the tasks that it is known to be linked to; and its closing, once they are
+ * all finished. Only existing links count, so that no comment names a link that never came.
  */
 export async function evaluateNotices({ query, item, source }: Work): Promise<void> {
   const { comment = false, close = false } = source.writeBack ?? {};

@@ -35,7 +35,7 @@ export async function evaluateRecord(work: Work, item: PullRequest): Promise<Kno
   return known;
 }
 
-/** What waits to be written already is no news to a sweep. */
+/** A sweep does not report a difference that already waits to be written. */
 async function isFoundBySweep({ query, cause, moment }: Work, name: string, known: KnownRecord | undefined) {
   if (!cause.isSweep || (await findChange(query, name))) return false;
   const what = known === undefined ? 'record-missing' : 'record-changed';

@@ -16,7 +16,7 @@ export async function evaluateTask(work: Work, item: WorkItem, standing: readonl
   const present = await findEntity(query, name);
   if (present?.known != null) return;
   if (!work.rules.triage.isOn && present === undefined) return;
-  // A request that stands in the row is in flight or of unknown fate: its answer, or a list, decides.
+  // A request that stands in the row is in flight or with unknown outcome: its answer, or a list, decides.
   const isOpen = present !== undefined && (await findChange(query, name))?.sent != null;
   const row = present ?? blankEntity(name, 'task', { item_key: item.key });
   const decision = await decideTask(work, item);
@@ -32,7 +32,7 @@ export async function evaluateTask(work: Work, item: WorkItem, standing: readonl
   await addChange(work, target, { renewed: row.desired !== next, effect: 'creation' });
 }
 
-/** What the rules say, whatever was done about it. */
+/** What the rules say, whether or not it was carried out. */
 export async function decideTask({ query, source, rules, moment }: Work, item: WorkItem): Promise<TriageDecision> {
   const since = await triageSince(query, source.connection);
   return rules.triage.decide(item, source.connection, since ?? moment.now);

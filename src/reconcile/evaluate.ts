@@ -47,7 +47,7 @@ export async function evaluate(work: Work): Promise<Evaluated> {
   return { ...unknownOf(resolution), again };
 }
 
-/** A gone item writes nothing more; what stands in the workspace stays. */
+/** A gone item writes nothing more; its records, links and tasks in the workspace stay. */
 async function letGo({ query, item, source }: Work): Promise<void> {
   if (item.kind === 'pull_request') await dropDifference(query, recordEntity(item, source));
   else await dropDifference(query, entity.task(item.key));

@@ -38,7 +38,7 @@ interface ExplainedLink {
   readonly reason: LinkReason | null;
   readonly delivery: ToldDelivery | null;
   readonly request: ToldRequest | null;
-  /** Why the change waits for a person, or failed last. */
+  /** Why the change is held, or failed last. */
   readonly error: string | null;
 }
 
@@ -58,11 +58,11 @@ export interface ExplainedItem {
   readonly others: readonly ExplainedMention[];
   /** For a work item: whether it is to become a task, and why or why not. */
   readonly triage: string | null;
-  /** What its vendor is told of it. */
+  /** What worksync writes to its vendor about it. */
   readonly writeBack: readonly Pick<NoticeRow, 'kind' | 'state' | 'wanted' | 'error'>[];
 }
 
-/** What reconcile knows and would say of an item, now; nothing is written. */
+/** What reconcile knows of an item and would decide now; it writes nothing. */
 export async function explainItem(
   query: Scope,
   itemKey: string,
@@ -123,8 +123,8 @@ function requestOf({ written }: EntityRow): ToldRequest | null {
 const WHY: Readonly<Record<Resolved['outcome'], string>> = {
   linked: '',
   unknown: 'there is no task and no item of that name',
-  taskless: 'no task stands for that item',
-  unworded: 'no word stands before it that its tracker wants, or one that takes it back',
+  taskless: 'that item has no task',
+  unworded: 'it lacks the keyword that its tracker needs, or follows a negation',
   document: 'it is a document',
 };
 

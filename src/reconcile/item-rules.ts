@@ -7,7 +7,7 @@ export interface Rules {
   readonly triage: Triage;
   /** Whether documents that an item names are attached to its task. */
   readonly documents: boolean;
-  /** Names them: by others the open items are looked at again. Absent: they never are. */
+  /** Identifies them: when it changes, open items are re-evaluated. Absent: they never are. */
   readonly digest?: string;
 }
 

@@ -2,13 +2,13 @@ import { openItemsAfter } from '../store/items.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 
-/** Names of facts: the rules by which all open items have been looked at, and how far that is under way for others. */
+/** Names of facts: the rules by which all open items were evaluated, and how far the evaluation by newer rules is. */
 const LOOKED_BY = 'rules.looked_by';
 const LOOKING = 'rules.looking';
 
 /**
- * The open items that were not looked at yet by these rules, at most `most` at a time; undefined when all were. What is finished is
- * left as it is until it changes.
+ * The open items that were not looked at yet by these rules, at most `most` at a time; undefined when all were. What is finished
+ * is left as it is until it changes.
  */
 export async function nextToLookAt(query: Scope, rules: string, most: number): Promise<readonly string[] | undefined> {
   if ((await rulesLookedBy(query)) === rules) return undefined;

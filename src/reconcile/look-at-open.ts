@@ -21,7 +21,7 @@ export interface LookAtOpenDeps {
   readonly writeBack?: Bell;
 }
 
-/** By other rules than before, what is open may want other links: a mass of them the guard holds. */
+/** With changed rules open items may need other links: the guard holds a mass of them. */
 export function createLookAtOpen(deps: LookAtOpenDeps): (signal: AbortSignal) => Promise<void> {
   const { store, logger, inputs } = deps;
   const lookedAgain = createPortion(deps.clock, ITEMS);
@@ -47,11 +47,8 @@ export function createLookAtOpen(deps: LookAtOpenDeps): (signal: AbortSignal) =>
       });
     } catch (error) {
       if (!isFaultOfDelivery(error)) throw error;
-      // They are looked at when they change; nothing else is to wait for them.
-      logger.error(
-        { error: asSyncError(error), from: keys[0], items: keys.length },
-        'items could not be looked at again',
-      );
+      // They are evaluated when they change; nothing else waits for them.
+      logger.error({ error: asSyncError(error), from: keys[0], items: keys.length }, 'items could not be re-evaluated');
       await store.commit((transaction) => lookedAt(transaction, digest, keys));
     }
   }

@@ -10,8 +10,8 @@ export interface GuardLimits {
 }
 
 /**
- * How many of the fresh changes are over the limit. What stands ahead of them counts first, also what is held: so a mass
- * that comes in pieces is held like one that comes at once, and what has passed once is not held later.
+ * How many of the fresh changes exceed the limit. Changes ahead of them count first, also held ones: so the guard holds a mass
+ * that comes in pieces like one that comes at once. A change that has passed once is not held later.
  */
 export function surplusOf(limit: number, { fresh, ahead }: GuardTally): number {
   return Math.max(0, Math.min(fresh, fresh + ahead - limit));
@@ -24,7 +24,7 @@ const WORDS: Readonly<Record<Effect, readonly [what: string, key: keyof GuardLim
 };
 
 /**
- * Holds what is over the limits, the latest first. Counted over the changes that wait together, in the transaction that
+ * Holds the changes above the limits, the latest first. Counted over the changes that wait together, in the transaction that
  * adds to them, so that none of the surplus can be sent before.
  *
  * @returns one reason for each limit that was passed just now

@@ -5,13 +5,13 @@ import type { Item } from '../model/item.ts';
 /**
  * Newest wins, field by field.
  *
- * A delivery carries some fields of an item at one time of the provider's clock. Each field held remembers the time it
- * is from, so that an older delivery may still fill a field that newer ones do not carry, and never more than that.
- * Two contents of one time cannot be ordered: the object is fetched, and what was fetched wins its tie.
+ * A delivery carries some fields of an item at one time of the provider's clock. Each stored field has the time it is from, so
+ * that an older delivery may still fill a field that newer ones do not carry, and never more than that. Two contents of one time
+ * cannot be ordered: the object is fetched, and what was fetched wins its tie.
  *
  * Whether the thing exists goes by no time, since removing and restoring need not move any: a fetch is the authority. What else
- * says that it is gone is a guess, unless it is older than what is held; what says that a gone thing exists is no more than a
- * reason to fetch it.
+ * says that it is gone is a guess, unless it is older than the stored state; a report that a gone thing exists is only a reason
+ * to fetch it.
  */
 export interface Held {
   readonly item: Item;
@@ -22,9 +22,9 @@ export interface Held {
 /** What orders two states of an item. Where one of them has no version, their times alone decide. */
 type Stamp = Pick<Item, 'updatedAt' | 'version'>;
 
-/** `doubtful`: only the object itself can tell, so it is to be fetched; what is held until then is a guess. */
+/** `doubtful`: only the object itself can tell, so it is to be fetched; the stored state until then is a guess. */
 export type Judgement =
-  /** Nothing that is held changes. */
+  /** No stored field changes. */
   | { readonly outcome: 'unchanged'; readonly doubtful: boolean }
   | { readonly outcome: 'superseded'; readonly doubtful: boolean }
   /** `held` is the new state. */
@@ -40,7 +40,7 @@ const NEVER: Stamp = { updatedAt: Number.NEGATIVE_INFINITY };
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A time from the future would block every honest one until then: it is read as the time of receipt. */
+/** A time from the future would block all later states until then: it is read as the time of receipt. */
 export function clampTime<Any extends Item>(item: Any, receivedAt: number): Any {
   return item.updatedAt > receivedAt + BELIEVED_AHEAD ? { ...item, updatedAt: receivedAt } : item;
 }
@@ -56,7 +56,7 @@ export function judge(held: Held | undefined, incoming: Item, source: DeliverySo
   return { outcome: 'applied', held: { item: { ...item, gone: false }, older }, doubtful: false };
 }
 
-/** Nothing else is taken from it: the time that it tells is that of its removal, or of our look. */
+/** worksync takes nothing else from it: its time is that of the removal, or of our read. */
 function judgeGone(held: Held, said: Item, source: DeliverySource): Judgement {
   if (held.item.gone) return { outcome: 'unchanged', doubtful: false };
   const doubtful = source !== 'fetch';
@@ -103,7 +103,7 @@ function stampOf({ updatedAt, version }: Stamp): Stamp {
   return version === undefined ? { updatedAt } : { updatedAt, version };
 }
 
-/** Provider time of the value held; before all times where none is. */
+/** Provider time of the stored value; before all times where none is. */
 function timeOf(held: Held, field: string): Stamp {
   return carries(held.item, field) ? (held.older[field] ?? held.item) : NEVER;
 }

@@ -17,7 +17,7 @@ import { createSuspects } from './suspects.ts';
 import { createTakeOver } from './take-deliveries.ts';
 
 export interface ReconcileOptions {
-  /** Of the program: what took too much is tried again by another one. */
+  /** The version of the program: another version tries again what took too much. */
   readonly version: string;
   readonly store: Store;
   readonly sources: Sources;
@@ -41,12 +41,12 @@ export interface ReconcileOptions {
   readonly outbox: Bell;
   /** Rung when objects are to be fetched. */
   readonly fetches: Bell;
-  /** Rung when vendors may have to be told something. */
+  /** Rung when something may have to be written to a vendor. */
   readonly writeBack?: Bell;
 }
 
 export interface Reconcile extends Stage {
-  /** Takes over everything that is pending now; resolves when nothing is. */
+  /** Processes everything that is pending now; resolves when nothing is. */
   drain(): Promise<void>;
 }
 
@@ -60,7 +60,7 @@ const LOOK = 10;
 
 /**
  * The stage between inbox and outbox. It takes pending deliveries, oldest first, in batches; a batch is one
- * transaction. When one fails, its deliveries are tried one by one, so that only the one at fault is held back.
+ * transaction. When one fails, its deliveries are tried one by one, so that only the one at fault waits.
  */
 export function createReconcile(options: ReconcileOptions): Reconcile {
   const { store, clock, logger } = options;

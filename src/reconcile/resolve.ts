@@ -10,15 +10,15 @@ import { nameOf } from './link-rules/item-names-of.ts';
 import type { Mention } from './link-rules/link-rules.ts';
 import { readingsOf } from './link-rules/scan.ts';
 
-/** What became of one thing that an item's text names. */
+/** The result for one thing that an item's text names. */
 export interface Resolved extends Mention {
   /** The delivery that brought the mention. */
   readonly delivery?: number;
   /**
    * linked    it is a task, or an item with tasks: `tasks`.
    * unknown   there is no such task, item or document.
-   * taskless  it is an item, and no task stands for it.
-   * unworded  it is an item, but behind no word that its tracker wants, or behind one that takes it back.
+   * taskless  it is an item without a task.
+   * unworded  it is an item, but without the keyword that its tracker needs, or after a negation.
    * document  it is an address of a document.
    */
   readonly outcome: 'linked' | 'unknown' | 'taskless' | 'unworded' | 'document';
@@ -70,7 +70,7 @@ async function resolveAll(
   return withoutMisreadings(resolved);
 }
 
-/** Of several readings of one place, what exists is what was meant. */
+/** Of several readings of one place, the one that exists counts. */
 function withoutMisreadings(resolved: readonly Resolved[]): Resolved[] {
   const isRead = new Set(resolved.filter(({ outcome }) => outcome !== 'unknown').map(({ name }) => shortest(name)));
   return resolved.filter(({ name, outcome }) => outcome !== 'unknown' || !isRead.has(shortest(name)));

@@ -8,7 +8,7 @@ const TRIED_BY = 'reconcile.tried_by';
 
 export interface SuspectsDeps {
   readonly store: Store;
-  /** Of the program: what took too much is tried again by another one. */
+  /** The version of the program: another version tries again what took too much. */
   readonly version: string;
   /** Most deliveries of one batch. */
   readonly batch: number;

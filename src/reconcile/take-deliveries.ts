@@ -26,11 +26,14 @@ export interface TakeOverDeps {
   readonly outbox: Bell;
   /** Rung when objects are to be fetched. */
   readonly fetches: Bell;
-  /** Rung when vendors may have to be told something. */
+  /** Rung when something may have to be written to a vendor. */
   readonly writeBack?: Bell;
 }
 
-/** Takes deliveries over into items. When a batch fails, its deliveries are tried one by one, so that only the one at fault is held back. */
+/**
+ * Takes deliveries over into items. When a batch fails, its deliveries are tried one by one, so that only the one at fault
+ * waits.
+ */
 export interface TakeOver {
   suspect(delivery: PendingDelivery): Promise<void>;
   all(pending: readonly PendingDelivery[]): Promise<void>;
@@ -45,17 +48,17 @@ export const ITEMS = { least: 10, most: 40 };
 /** A delivery that fails on its own this often is put into quarantine. */
 const MOST_ATTEMPTS = 3;
 
-/** A delivery over which the process ended this often, each time while it was taken over alone, is put into quarantine. */
+/** A delivery over which the process ended this often, each time while it was processed alone, is put into quarantine. */
 const MOST_ENDS = 5;
 
 export function createTakeOver(deps: TakeOverDeps): TakeOver {
   const { store, clock, logger, meter, inputs, suspects } = deps;
   const told = createPortion(clock, ITEMS);
 
-  /** Alone, and with the attempt committed before it: a text that ends the process again is known by that. */
+  /** Alone, and with the attempt committed before: so a text that ends the process again is recognised. */
   async function takeOverSuspect(delivery: PendingDelivery): Promise<void> {
     if (delivery.attempts >= MOST_ENDS) {
-      const message = `the process ended ${MOST_ENDS} times while this was taken over`;
+      const message = `the process ended ${MOST_ENDS} times while it processed this delivery`;
       return quarantine(delivery, new SyncError('over_budget', message));
     }
     await countAttempt(store.query, [delivery.id]);
@@ -95,7 +98,7 @@ export function createTakeOver(deps: TakeOverDeps): TakeOver {
   async function apply(portion: readonly Translated[]): Promise<BatchResult> {
     const surroundings = await inputs.around();
     const items = portion.reduce((sum, each) => sum + weightOf(each), 0);
-    // Until it lasts the deliveries are pending, and nothing has left that came of it: what is sent is committed before.
+    // Until the commit is on disk the deliveries count as pending, and nothing that came of them was sent: a request is committed with a sync before it leaves.
     return store.commitRelaxed((transaction) =>
       told.work(items, () => applyBatch(transaction, portion, inputs.moment(), surroundings)),
     );

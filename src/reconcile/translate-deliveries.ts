@@ -25,7 +25,7 @@ export interface Translated {
 /** A delivery that tells of many items is taken over in parts, and settled with the last one. */
 interface Part {
   readonly isLast: boolean;
-  /** Common to all of them: whether any told something that was not outdated. */
+  /** Shared by all parts: whether any of them said something that was not outdated. */
   readonly whole: { isApplied: boolean };
 }
 
@@ -33,7 +33,7 @@ export interface Translating {
   /** To look up what is in quarantine already. */
   readonly query: Scope;
   readonly sources: Sources;
-  /** What the process may have ended over before: its reading must not be able to do so again. */
+  /** The process may have ended over it before: reading it must not end the process again. */
   readonly isSuspect: (delivery: PendingDelivery) => boolean;
 }
 
@@ -49,7 +49,7 @@ export async function translateAll(
 
 /**
  * In parts of at most so many items, each of which is judged by itself. Where the process ends in between, the delivery is
- * pending still, and what it says again of those that were taken over changes nothing.
+ * pending still, and processing the finished parts again changes nothing.
  */
 export function partsOf(translated: Translated, most: number): readonly Translated[] {
   const { translation, costly, ...common } = translated;
@@ -66,7 +66,7 @@ export function partsOf(translated: Translated, most: number): readonly Translat
   return parts;
 }
 
-/** How many things it tells of, each of which is looked up: pages and lists of the workspace tell of many. */
+/** How many things it names, each of which is looked up: pages and lists of the workspace tell of many. */
 export function weightOf({ translation, answer }: Translated): number {
   if (translation?.outcome === 'items') return Math.max(1, translation.items.length);
   const lists = Object.values((answer?.body ?? {}) as object).filter(Array.isArray);
@@ -107,7 +107,7 @@ function translateOwn(delivery: PendingDelivery): Translated {
 
 type FromAside = Pick<Translated, 'translation' | 'costly'>;
 
-/** A page that costs too much is read element by element, so that only the one at fault is held back. */
+/** A page that costs too much is read element by element, so that only the one at fault is left out. */
 async function translateAside(delivery: PendingDelivery, aside: Aside, query: Scope): Promise<FromAside> {
   try {
     return { translation: await aside.translate(delivery) };

@@ -68,7 +68,7 @@ export function createTriage({ triage, users }: TriageInput): Triage {
         const failed = conditions.find((condition) => !condition.holds(item, connection));
         if (failed) why.push(`rule ${index + 1}: ${failed.name} does not fit`);
         else if (rule.create === 'nothing')
-          return { outcome: 'nothing', rule: index + 1, why: `rule ${index + 1} says that nothing is created` };
+          return { outcome: 'nothing', rule: index + 1, why: `rule ${index + 1} says that no task is created` };
         else if (item.updatedAt < (rule.since ?? since))
           return { outcome: 'nothing', rule: index + 1, why: `rule ${index + 1}: last changed before its \`since\`` };
         else return { outcome: 'create', rule: index + 1, task: taskOf(item, connection, rule, users) };
@@ -97,7 +97,7 @@ const VALUES: Readonly<
   author: ({ author }) => [author],
 };
 
-/** Characters of an item that `text` is held against. */
+/** Characters of an item that `text` is matched against. */
 const LONGEST_SEARCHED = 10_000;
 
 function conditionsOf({ when }: TriageRule): Condition[] {
@@ -108,7 +108,7 @@ function conditionsOf({ when }: TriageRule): Condition[] {
   });
   const { status, text } = when;
   const states = status?.map(createGlob);
-  // What is finished is not taken up by itself.
+  // Finished items match only if a rule names their state.
   const isWanted = states
     ? ({ state, rawState }: WorkItem) => isAny(states, [state, rawState])
     : ({ state }: WorkItem) => state !== 'done';
@@ -192,6 +192,6 @@ function priorityOf(priority: string | null | undefined, map: TriageRule['priori
   const entries = Object.entries(map ?? {});
   const own = entries.find(([key]) => key.toLowerCase() === name && name !== '')?.[1];
   const usual = Object.hasOwn(USUAL, name) ? USUAL[name] : undefined;
-  // A map that says something of all others leaves nothing to the usual names.
+  // A map with an entry for all others replaces the usual names.
   return own ?? map?.['*'] ?? usual;
 }

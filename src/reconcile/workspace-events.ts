@@ -58,7 +58,7 @@ export function translateEvent({ body, receivedAt }: Pick<Delivery, 'body' | 're
       return told('saw-documents', { documents: [{ documentId, taskId, isMissing: type === 'document.deleted' }] });
     }
     default:
-      return { outcome: 'ignored', reason: 'an event of this type is not known' };
+      return { outcome: 'ignored', reason: 'unknown event type' };
   }
 }
 
@@ -74,5 +74,5 @@ function parse<Shape extends z.ZodType>(shape: Shape, value: unknown): z.output<
   const { data, error } = shape.safeParse(value);
   if (error === undefined) return data as z.output<Shape>;
   const places = error.issues.map(({ path }) => path.join('.')).join(', ');
-  throw new SyncError('delivery_malformed', `the event lacks or spoils: ${places}`);
+  throw new SyncError('delivery_malformed', `fields of the event are missing or invalid: ${places}`);
 }

@@ -13,14 +13,14 @@ export interface NewDelivery {
   readonly source: DeliverySource;
   readonly event: string;
   readonly body: Buffer;
-  /** The body as it is to stand in its row, where it is packed already. */
+  /** The body as its row will store it, if it is compressed already. */
   readonly packed?: StoredBody;
 }
 
 /**
- * What became of an append: `new` row; `repeated`: it was there and stays as it is; `revived`: it was there in
- * quarantine and is pending again, with the bytes of the repeat. What is there for what it cost stays, unless its bytes are
- * others now.
+ * What became of an append: `new` row; `repeated`: it was there and stays as it is; `revived`: it was there in quarantine and is
+ * pending again, with the bytes of the repeat. A delivery that was quarantined for its cost stays there, unless its bytes have
+ * changed.
  */
 export type Appended = 'new' | 'repeated' | 'revived';
 
@@ -59,7 +59,7 @@ export async function appendForAll(sql: Sql, deliveries: readonly Addressed[], n
   return appended;
 }
 
-/** @returns what was not there before */
+/** @returns the deliveries that were new */
 async function insertUnknown(sql: Sql, deliveries: readonly Addressed[], now: number): Promise<InsertedRow[]> {
   const parameters = deliveries.flatMap((delivery) => Object.values(rowOf(delivery, now)));
   const { rows } = await sql.executeQuery<InsertedRow>({ ...insertOf(sql, deliveries.length), parameters });
@@ -93,7 +93,9 @@ const BLANK: Addressed = {
   body: Buffer.alloc(0),
 };
 
-/** By the number of rows, of which there are as many as fit into a commit. To build it takes a seventh of a delivery in a burst. */
+/**
+ * By the number of rows, of which there are as many as fit into a commit. To build it takes a seventh of a delivery in a burst.
+ */
 const inserts = new Map<number, CompiledQuery<InsertedRow>>();
 
 function insertOf(sql: Sql, count: number): CompiledQuery<InsertedRow> {

@@ -162,7 +162,7 @@ export interface BackfillBounds {
   readonly changes: number;
 }
 
-/** Whether it should wait, so that what is live never stands behind a mountain of what is old. */
+/** Whether it should wait, so that live deliveries never wait behind many old ones. */
 export async function isAheadOf(query: Scope, connection: string, bounds: BackfillBounds): Promise<boolean> {
   const pending = query.selectFrom('inbox').select('id').where('state', '=', 'pending').limit(bounds.deliveries);
   const fetches = query.selectFrom('fetches').select('reference').where('connection', '=', connection);

@@ -2,17 +2,17 @@ import { compress, compressSync, uncompressSync } from 'lz4-napi';
 import { LARGE } from '../lib/large.ts';
 
 /**
- * How a body stands in the inbox: as it came, or as an LZ4 block beside the length it unpacks to. JSON shrinks to an
+ * How the inbox stores a body: as received, or as an LZ4 block with its original length. JSON shrinks to an
  * eighth, and packing it takes less time than writing and syncing all of it before the sender hears 2xx. LZ4 packs and
  * unpacks in a third of the time that zstd takes.
  */
 export interface StoredBody {
   readonly body: Buffer;
-  /** Null where the body stands as it came. */
+  /** Null if the body is stored as received. */
   readonly unpacked_length: number | null;
 }
 
-/** What fits into the row's own page is not worth packing. */
+/** A body that fits into the row's own page is not worth compressing. */
 const WORTH_PACKING = 4_096;
 
 export function packBody(body: Buffer): StoredBody {

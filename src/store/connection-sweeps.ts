@@ -15,7 +15,7 @@ export async function recordSweep(
     .execute();
 }
 
-/** Why a sweep came to no end. What the last complete one said stays. */
+/** Why a sweep failed. The result of the last complete one stays. */
 export async function recordSweepFailure(
   query: Scope,
   { connection, unit }: { readonly connection: string; readonly unit: string },
@@ -50,7 +50,7 @@ interface ItemPart {
   readonly after?: ItemKey;
 }
 
-/** What a connection holds, part by part, in the order of keys. */
+/** The items of a connection, part by part, in the order of keys. */
 export async function heldPart(
   query: Scope,
   { connection, seenBefore }: { readonly connection: string; readonly seenBefore: number },

@@ -49,7 +49,7 @@ export async function readCounts({ whole, workspace }: Scope): Promise<Counts> {
   return counts(workspace);
 }
 
-/** Of those that are meant; without a test: of all. */
+/** Counts those that pass the test; without a test: all. */
 export function sumOf<Each extends { readonly count: number }>(
   counts: readonly Each[],
   isMeant: (each: Each) => boolean = () => true,

@@ -8,7 +8,7 @@ const LONGEST_HOLD = 900_000;
 
 /**
  * Tasks that are to be made of these items wait for the next list of tasks: they name one that may have been made by
- * hand, and then need none. They are due no earlier, so that they stand in nobody's way meanwhile.
+ * hand, and then need none. They are due no earlier, so that they delay nobody meanwhile.
  *
  * @returns whether there are any
  */
@@ -20,7 +20,7 @@ export async function holdCreates(query: Scope, items: readonly ItemKey[], now: 
   return numUpdatedRows > 0n;
 }
 
-/** A list has come: what waited since before it was asked for waits no longer. */
+/** A list has come: tasks that waited since before it was requested wait no longer. */
 export async function releaseCreates(query: Scope, sentAt: number): Promise<void> {
   await waitingCreates(query)
     .set(({ ref }) => ({ not_before: 0, due: ref('since') }))
@@ -29,7 +29,7 @@ export async function releaseCreates(query: Scope, sentAt: number): Promise<void
     .execute();
 }
 
-/** Of which nobody knows whether they were carried out. */
+/** Creates with unknown outcome. */
 export async function unknownCreates(query: Scope): Promise<readonly OutboxRow[]> {
   const rows = await query
     .selectFrom('outbox')

@@ -26,7 +26,7 @@ export function ownDataFolder(folder: string): DataFolder {
   const path = resolve(folder);
   const lock = lockFolder(path);
   const ownerFile = join(path, OWNER_FILE);
-  // What a killed daemon left behind would send commands to nobody.
+  // A file that a killed daemon left would send commands to nobody.
   rmSync(ownerFile, { force: true });
   return {
     path,

@@ -8,6 +8,6 @@ export interface Store extends Pick<Database<Schema>, 'file' | 'fault' | 'look'>
   readonly query: Scope;
   /** Runs `work` in one durable transaction; rolls back when it throws. */
   commit<Result>(work: (scope: Scope) => Promise<Result>): Promise<Result>;
-  /** The same without waiting for the disk, for what is simply done again where a power failure took it back. */
+  /** The same without waiting for the disk, for work that is simply repeated after a power failure undid it. */
   commitRelaxed<Result>(work: (scope: Scope) => Promise<Result>): Promise<Result>;
 }

@@ -46,7 +46,7 @@ async function having(
 
 /**
  * Empties the bodies of deliveries that were settled before `before`, at most `most` of them; returns how many, 0 where
- * none is left. Pending bodies are still to be read, and quarantined ones wait for a person: both stay.
+ * none is left. Pending bodies are still to be read, and a person must look at quarantined ones: both stay.
  */
 export async function purgeBodies(query: Scope, before: number, most: number): Promise<number> {
   const old = await query
@@ -64,7 +64,10 @@ export async function purgeBodies(query: Scope, before: number, most: number): P
   return ids.length;
 }
 
-/** Deletes deliveries received before `before` that are no longer pending, at most `most`; returns how many, 0 where none is left. */
+/**
+ * Deletes deliveries received before `before` that are no longer pending, at most `most`; returns how many, 0 where none is
+ * left.
+ */
 export function deleteDeliveries(query: Scope, before: number, most: number): Promise<number> {
   const old = deliveries(query, most).where('received_at', '<', before).where('state', '!=', 'pending');
   return remove(query, old.orderBy('received_at'));

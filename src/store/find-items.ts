@@ -1,7 +1,7 @@
 import type { ItemKey } from '../model/item.ts';
 import type { Scope } from './workspace-scope.ts';
 
-/** More items than these nobody looks through. */
+/** Nobody reads a longer list. */
 const MOST = 5;
 
 /** Items by their address, as their provider spells it. Newest first. */

@@ -44,7 +44,7 @@ export async function decideFresh(query: Scope, effect: Effect, hold: number, er
   await query.updateTable('outbox').set({ guard: 'passed' }).where('entity', 'in', fresh).execute();
 }
 
-/** Why a change waits for a person: the guard held it as one of many, or the workspace refused it. */
+/** Why a change is held: the guard held it as one of many, or the workspace refused it. */
 export type HeldClass = (typeof HELD_CLASSES)[number];
 export const HELD_CLASSES = ['removals', 'creations', 'repairs', 'refused'] as const;
 

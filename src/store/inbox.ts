@@ -194,7 +194,7 @@ async function retry(query: Scope, ids: readonly number[] | ReturnType<typeof qu
   return Number(numUpdatedRows);
 }
 
-/** A delivery that waits for a person. */
+/** A delivery that a person must look at. */
 export interface QuarantinedDelivery {
   readonly id: number;
   readonly connection: string;

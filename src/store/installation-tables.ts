@@ -52,7 +52,7 @@ export interface InstallationTables {
   replicas: {
     /** Of the process. */
     id: string;
-    /** What its leases are held by. It takes another one when this one has lapsed. */
+    /** What owns its leases. It takes another one when this one has expired. */
     incarnation: string;
     /** Where the others reach it. */
     address: string;
@@ -60,7 +60,7 @@ export interface InstallationTables {
     expires_at: number;
   };
 
-  /** Who may work on which workspace. One without a row was never held. */
+  /** Who may work on which workspace. One without a row never had an owner. */
   leases: {
     workspace: number;
     /** Null: given back. One without a row in `replicas` has lapsed. */

@@ -87,7 +87,7 @@ async function readId(query: Sql, random: Random): Promise<string> {
   return value;
 }
 
-/** The registry's remedies are those of a workspace's database. */
+/** The hints of the registry fit a workspace's database, so this one has its own. */
 function withHint(error: SyncError, file: string): SyncError {
   const { code, message, cause } = error;
   if (code === 'database_newer') {

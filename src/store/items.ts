@@ -55,7 +55,7 @@ export async function findItems(query: Scope, keys: readonly ItemKey[]): Promise
   return rowsWhere(query, 'items', 'key', keys);
 }
 
-/** What stands for it stays as it was. */
+/** Its tasks stay as they were. */
 export async function saveItem(query: Scope, row: Omit<ItemRow, 'standing'>): Promise<void> {
   const standing = (await findItem(query, row.key))?.standing ?? null;
   await saveRows(query, 'items', [{ ...row, standing }]);
@@ -70,7 +70,7 @@ export function readFields(row: Pick<ItemRow, 'fields'>): StoredItem {
   return JSON.parse(row.fields) as StoredItem;
 }
 
-/** The tasks that stand for a work item, as they were last told. */
+/** The tasks of a work item, as they were when its dependants were last evaluated. */
 export async function readStanding(query: Scope, key: ItemKey): Promise<readonly string[]> {
   const row = await findItem(query, key);
   return row?.standing ? (JSON.parse(row.standing) as string[]) : [];

@@ -58,7 +58,7 @@ export function keepRows(query: Scope): Scope {
 
 /**
  * Does these one after the other, each seeing what those before it wrote. Before that all of them run ahead at the same time,
- * to show what they read: that is read for all together. What they write there is forgotten, and so is how they end; one that
+ * to show what they read: that is read for all together. What they write there is discarded, and so is their result; one that
  * would run a statement of its own is not followed further.
  */
 export async function inOrder<Result>(

@@ -3,10 +3,10 @@ import { SyncError } from '../errors/sync-error.ts';
 import type { Sql } from './workspace-scope.ts';
 
 /**
- * Which of several processes works on a workspace. Each renews one row of `replicas`; a lease names the incarnation that
- * holds it. An incarnation without a row there has lapsed, for good, and what it held is free: whoever judges it to have
- * lapsed takes its row away, and only then takes its leases. Its last holder learns of it by the next renewal, which
- * finds no row, and by its next commit, which the fence refuses.
+ * Which of several processes works on a workspace. Each renews one row of `replicas`; a lease names the incarnation that holds
+ * it. An incarnation without a row there has expired, for good, and its workspaces are free: a process that judges it expired
+ * removes its row, and only then takes its leases. Its last owner detects that by the next renewal, which finds no row, and by
+ * its next commit, which the fence refuses.
  */
 
 /** The time by the clock that all processes share: that of the database. Epoch milliseconds. */
@@ -38,7 +38,7 @@ export async function register(query: Sql, replica: Replica, now: StoreTime, ttl
     .execute();
 }
 
-/** @returns whether it had not lapsed yet */
+/** @returns whether it had not expired yet */
 export async function renew(query: Sql, incarnation: string, now: StoreTime, ttl: number): Promise<boolean> {
   const next = expiry(now, ttl);
   // Another value each time, also where the clock is set back: by that the others see that it lives.
@@ -60,7 +60,7 @@ export function replicasOf(query: Sql): Promise<readonly RenewedReplica[]> {
   return query.selectFrom('replicas').selectAll().orderBy('id').execute();
 }
 
-/** Where they were not renewed meanwhile. What they held is free then. */
+/** Where they were not renewed meanwhile. Their workspaces are free then. */
 export async function removeLapsed(query: Sql, lapsed: readonly RenewedReplica[]): Promise<void> {
   for (const { incarnation, expires_at } of lapsed) {
     await query
@@ -71,7 +71,7 @@ export async function removeLapsed(query: Sql, lapsed: readonly RenewedReplica[]
   }
 }
 
-/** Of these workspaces, those that nobody holds. */
+/** Of these workspaces, those that nobody owns. */
 export async function freeOf(query: Sql, workspaces: readonly number[]): Promise<readonly number[]> {
   const held = await query
     .selectFrom('leases')
@@ -83,7 +83,7 @@ export async function freeOf(query: Sql, workspaces: readonly number[]): Promise
 }
 
 /**
- * Takes those of them that nobody holds. In one transaction with a renewal of the incarnation.
+ * Takes those of them that nobody owns. In one transaction with a renewal of the incarnation.
  *
  * @returns the epochs of those that were taken, by workspace
  */
@@ -107,7 +107,7 @@ export async function takeLeases(
   return new Map(rows.map(({ workspace, epoch }) => [workspace, epoch]));
 }
 
-/** Those of them that it holds still are free at once. */
+/** Those of them that it still owns are free at once. */
 export async function giveBack(query: Sql, incarnation: string, workspaces: readonly number[]): Promise<void> {
   await query
     .updateTable('leases')
@@ -117,7 +117,7 @@ export async function giveBack(query: Sql, incarnation: string, workspaces: read
     .execute();
 }
 
-/** The process ends: whatever it holds is free at once. */
+/** The process ends: its workspaces are free at once. */
 export async function unregister(query: Sql, incarnation: string): Promise<void> {
   await query.deleteFrom('replicas').where('incarnation', '=', incarnation).execute();
 }

@@ -9,7 +9,7 @@ import type { Scope } from './workspace-scope.ts';
 
 /**
  * What is to be written to a vendor about one item: a comment that names its tasks, or its closing. Level-triggered: one row
- * for each, however often it is wished.
+ * for each, however often reconcile requests it.
  *
  *   waiting → done      it was written, and nothing else is wanted since
  *   waiting → refused   the vendor refused it for good; tried again at the next start, and when another text is wanted
@@ -23,7 +23,7 @@ interface Wish {
   readonly connection: string;
   /** Null: nothing, or no more than what takes an earlier one back. */
   readonly wanted: string | null;
-  /** What is wanted stands there already, by whomever. */
+  /** The desired state exists already, whoever made it. */
   readonly isDone?: boolean;
 }
 
@@ -43,7 +43,7 @@ export async function forgetNotice(query: Scope, itemKey: ItemKey, kind: NoticeR
   if (await findNotice(query, itemKey, kind)) await removeRows(query, 'notices', [{ item_key: itemKey, kind }]);
 }
 
-/** What was never written need not be until all of it is known. */
+/** A notice that was never written waits until all links are known. */
 export async function deferComment(query: Scope, itemKey: ItemKey): Promise<void> {
   const row = await findNotice(query, itemKey, 'comment');
   if (row?.done === null && row.attempts === 0) await removeRows(query, 'notices', [row]);

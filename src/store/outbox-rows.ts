@@ -51,12 +51,12 @@ export async function findChanges(query: Scope, entities: readonly string[]): Pr
   return rowsWhere(query, 'outbox', 'entity', entities);
 }
 
-/** Those that are on the wire, or were when the process died. */
+/** Those that are in flight, or were when the process died. */
 export async function changesSent(query: Scope): Promise<readonly Selectable<Tables['outbox']>[]> {
   return query.selectFrom('outbox').selectAll().where('state', '=', 'sending').execute();
 }
 
-/** Writes that are not of unknown fate, each with its entity: the first of those whose names come after this one. */
+/** Writes without an unknown outcome, each with its entity: the first of those whose names come after this one. */
 export async function writesAfter(query: Scope, after: string, limit: number) {
   return query
     .selectJoined(['outbox', 'entity'], ['entities', 'entity'])
@@ -70,15 +70,16 @@ export async function writesAfter(query: Scope, after: string, limit: number) {
     .execute();
 }
 
-/** Whether one of these is to be sent, or was and nobody knows what became of it. What waits for a person is not. */
+/** Whether one of these is to be sent, or was sent with unknown outcome. A held one is not. */
 export async function areUnderWay(query: Scope, entities: readonly string[]): Promise<boolean> {
   return (await findChanges(query, entities)).some(({ state }) => state !== 'held');
 }
 
 /**
- * Says that desired and known differ. A change that waits is put off only by what changes it, and not for long; one in flight is told that it is not the
- * end; a held one gets a new chance where what it would send has changed, and one that the guard holds also where it is no
- * longer what the guard held it for. A change of a backfill goes to the lane of the live delivery that says it too.
+ * Says that desired and known differ. A change that waits is put off only by what changes it, and not for long; one in flight is
+ * told that it is not the end; a held one gets a new chance where what it would send has changed, and one that the guard holds
+ * also where it is no longer what the guard held it for. A change of a backfill goes to the lane of the live delivery that says
+ * it too.
  */
 export async function addDifference(query: Scope, difference: Difference): Promise<void> {
   const present = await findChange(query, difference.entity);
@@ -114,8 +115,8 @@ function isRenewed(present: OutboxRow, { renewed = false, effect = null }: Diffe
 }
 
 /**
- * What somebody waits for leaves the lane of backfills, as new as what brought it, and never goes back there. For a read somebody
- * waits who wished for it in another lane.
+ * What somebody waits for leaves the lane of backfills, as new as what brought it, and never goes back there. A read that was
+ * requested in another lane has somebody who waits for it.
  */
 function lift(present: OutboxRow, { kind, lane, waiting, since, due }: Difference) {
   const isWaitedFor = waiting.length > 0 || (kind === 'read' && lane !== 'backfill');
@@ -143,13 +144,13 @@ function changeOf(difference: Difference): OutboxRow {
   };
 }
 
-/** The difference vanished before it was sent. A request in flight, or of unknown fate, settles its own row. */
+/** The difference vanished before it was sent. A request in flight, or with unknown outcome, settles its own row. */
 export async function dropDifference(query: Scope, entity: string): Promise<void> {
   const row = await findChange(query, entity);
   if (row && row.sent === null && (row.state === 'pending' || row.state === 'held')) await removeChange(query, entity);
 }
 
-/** Requests that wait or are on the wire. */
+/** Requests that wait or are in flight. */
 export async function countWaiting(query: Scope): Promise<{ reads: number; writes: number }> {
   const { changes } = await readCounts(query);
   const waiting = changes.filter(({ state }) => state === 'pending' || state === 'sending');
@@ -167,7 +168,7 @@ export async function waitingByLane(query: Scope): Promise<{ lane: OutboxRow['la
   return [...waiting].map(([lane, counts]) => ({ lane, count: sumOf(counts) }));
 }
 
-/** Pages of backfills that are not taken over yet, and changes of backfills that are not settled and wait for no person. */
+/** Pages of backfills that are not taken over yet, and changes of backfills that are not settled and are not held. */
 export async function countBackfilled(query: Scope): Promise<{ pending: number; changes: number }> {
   const pages = await query
     .selectFrom('inbox')

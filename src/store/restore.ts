@@ -18,15 +18,15 @@ interface Restore {
   readonly checkFile: CheckFile;
 }
 
-/** What the database before is called afterwards. */
+/** The new name of the previous database. */
 export function keptBeforeRestore(file: string): string {
   return `${file}.before-restore`;
 }
 
 /**
- * Puts a backup in the place of the database, which is kept beside it. Browsers have to log in again. What was sent since
- * the backup was made is not known, so a full window of every workspace's quota counts as used.
- * Throws `database_corrupt` where the backup is damaged, and changes nothing then.
+ * Replaces the database with a backup, and keeps the old file beside it. Browsers have to log in again. Nobody knows what was
+ * sent since the backup, so a full window of every workspace's quota counts as used. Throws `database_corrupt` where the backup
+ * is damaged, and changes nothing then.
  */
 export async function restoreAll(restore: Restore): Promise<void> {
   const { file } = restore;
@@ -47,7 +47,7 @@ export async function restoreAll(restore: Restore): Promise<void> {
 }
 
 /**
- * Brings back the rows of one workspace, in the place of those that are there now; all others stay as they are.
+ * Restores the rows of one workspace, in place of its present rows; all others stay as they are.
  * Throws `not_found` where the backup holds none of it.
  *
  * @returns how many rows
@@ -80,7 +80,7 @@ export async function restoreWorkspace(
 
 const LOGS = ['-wal', '-shm'] as const;
 
-/** A sound copy of the backup in the layout of this version, beside the database. */
+/** An intact copy of the backup in the layout of this version, beside the database. */
 async function draftOf({ backup, file, random, checkFile }: Restore): Promise<string> {
   const [complaint] = await checkFile(backup);
   if (complaint !== undefined) throw new SyncError('database_corrupt', `${backup}: ${complaint}`);
@@ -114,7 +114,7 @@ async function numberInBackup(
   const table = sql.table(`${ATTACHED}.workspaces`);
   const { rows } = await sql<{ id: number }>`select id from ${table} where name = ${workspace}`.execute(transaction);
   if (rows[0]) return rows[0].id;
-  throw new SyncError('not_found', `${backup} holds no workspace "${workspace}"`);
+  throw new SyncError('not_found', `${backup} contains no workspace "${workspace}"`);
 }
 
 /** Requests of a full window, as the specification of the workspace has it. */

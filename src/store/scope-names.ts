@@ -45,7 +45,7 @@ export async function saveName(
 }
 
 /**
- * What was read under these names belongs to other things from now on: polls and sweeps of these units begin anew, and
+ * Rows read under these names belong to other things from now on: polls and sweeps of these units begin again, and
  * unfinished backfills of them end.
  */
 export async function restartUnits(

@@ -59,20 +59,20 @@ export interface ConnectionActivity {
   /** The last walk that was completed. */
   readonly lastPollAt: number | null;
   readonly failingUnits: number;
-  /** The latest failure that has not been made good. */
+  /** The latest failure that no success has followed. */
   readonly failure: (Failure & { readonly unit: string | null; readonly at: number }) | null;
   /** Objects waiting to be fetched. */
   readonly fetches: number;
   /** The last sweep of a unit that reached its end. */
   readonly lastSweepAt: number | null;
-  /** Units that the provider does not know, or does not show us, any more: what is held of them stays as it is. */
+  /** Units that the provider no longer has, or no longer shows to the credential: their records and links stay. */
   readonly missingUnits: readonly string[];
 }
 
 export interface GoneItem {
   readonly key: string;
   readonly connection: string;
-  /** When we learnt it. */
+  /** When worksync detected it. */
   readonly at: number;
 }
 
@@ -97,7 +97,7 @@ export interface StoredStatus {
     readonly byState: Readonly<Record<ChangeState, number>>;
     /** When the oldest unsent difference of each lane appeared; lanes where none waits are left out. */
     readonly oldest: Readonly<Partial<Record<Lane, number>>>;
-    /** Changes that wait for a person, or whose fate is not known. */
+    /** Changes that need approval, or whose outcome is unknown. */
     readonly stuck: readonly ChangeRow[];
     /** Due first. */
     readonly next: readonly ChangeRow[];
@@ -106,7 +106,7 @@ export interface StoredStatus {
   /** Those that run, and those that ended in the last 24 hours. */
   readonly backfills: readonly BackfillStatus[];
   readonly items: number;
-  /** What was compared with the workspace's own lists; and the reading of what stands in none, where there is any. */
+  /** The comparison with the workspace's own lists; and the reads of what no list contains, if there are any. */
   readonly sweep: SweepReports & { readonly turn: Pick<Turn, 'startedAt' | 'endedAt' | 'read'> | null };
   /** Items that their provider no longer has, latest first. They write nothing; their links stay. */
   readonly gone: readonly GoneItem[];
@@ -221,8 +221,8 @@ function withoutOwner<Row extends Owned>(row: Row): Omit<Row, 'workspace'> {
 }
 
 /**
- * Of each workspace those that `own` finds by an index. Their numbers alone lead to the rows: with the workspace beside them SQLite
- * would go through all that the workspace has.
+ * Of each workspace those that `own` finds by an index. Their numbers alone lead to the rows: with the workspace beside them
+ * SQLite would go through all that the workspace has.
  */
 function deliveryRows(query: Sql, workspaces: readonly number[], own: 'latest' | 'quarantined') {
   return query
@@ -451,7 +451,7 @@ async function goneItems(query: Sql, workspaces: readonly number[]): Promise<Of<
   return rowsOf(rows.toSorted((a, b) => b.at - a.at));
 }
 
-/** Without the links that a person removed: wanted by their item, and added by nobody. */
+/** Without the links that a person removed: their item desires them, and nobody adds them. */
 function tally({ entities, changes }: Counts, kind: EntityKind): Tally {
   return {
     total: sumOf(entities, (each) => each.kind === kind && each.hand !== 'removed'),

@@ -6,7 +6,7 @@ import type { Item } from '../model/item.ts';
 import type { Lane } from '../model/lane.ts';
 import type { InstallationTables } from './installation-tables.ts';
 
-/** What of the outbox goes in the order of due times. */
+/** Rows of the outbox in the order of due times. */
 export type Queue = 'read' | 'live' | 'finished' | 'backfill';
 
 /** Every table of `worksync.db`. */
@@ -35,7 +35,7 @@ export interface Tables {
     event: string;
     /** Null once the retention time has passed. Read and written through `bodies.ts` only. */
     body: Buffer | null;
-    /** Bytes of the body where it is packed; null where it stands as it came. */
+    /** Original length of the body if it is compressed; null if it is stored as received. */
     unpacked_length: number | null;
     received_at: number;
     state: DeliveryState;
@@ -50,9 +50,9 @@ export interface Tables {
     kind: Item['kind'];
     connector: string;
     connection: string;
-    /** The provider's time of the state held. */
+    /** The provider's time of the stored state. */
     provider_time: number;
-    /** Hash of the fields held: unchanged means no write. */
+    /** Hash of the stored fields: unchanged means no write. */
     hash: string;
     finished: 0 | 1;
     gone: 0 | 1;
@@ -63,7 +63,7 @@ export interface Tables {
     url: GeneratedAlways<string | null>;
     /** What people call it: `acme/api#12`, `ENG-123`. */
     called: GeneratedAlways<string | null>;
-    /** Ids of the tasks that stand for a work item, as JSON, as they were last told to the items that name it. */
+    /** Ids of the tasks of a work item, as JSON, as they were when the items that name it were last evaluated. */
     standing: Generated<string | null>;
   };
 
@@ -122,7 +122,7 @@ export interface Tables {
     written: Generated<string | null>;
   };
 
-  /** What vendors are to be told of items; states in `store/notices.ts`. */
+  /** What worksync writes to vendors about items; states in `store/notices.ts`. */
   notices: {
     item_key: string;
     kind: 'comment' | 'close';
@@ -155,7 +155,7 @@ export interface Tables {
     not_before: number;
     attempts: Generated<number>;
     state: ChangeState;
-    /** The request in flight or of unknown fate, as JSON. */
+    /** The request in flight or with unknown outcome, as JSON. */
     sent: string | null;
     sent_at: number | null;
     /** First difference that appeared while a request was in flight. */
@@ -164,7 +164,7 @@ export interface Tables {
     error: string | null;
     /** For the mass-change guard. A read that leads to removals is counted as one. */
     effect: Generated<Effect | null>;
-    /** `passed`: within the limits when it came; `held`: the guard holds it; `confirmed`: a person let it go. */
+    /** `passed`: within the limits when it came; `held`: the guard holds it; `confirmed`: a person approved it. */
     guard: Generated<'passed' | 'held' | 'confirmed' | null>;
     /** The deliveries that wait for this change: `[{id, at}]` as JSON, for lag and correlation. */
     waiting: string;
@@ -237,7 +237,7 @@ export interface Tables {
   sweeps: {
     connection: string;
     unit: string;
-    /** The last one that reached its end: how much it listed, and how many held items were asked for since it did not. */
+    /** The last one that reached its end: how much it listed, and how many known items it lacked, so that they were fetched. */
     completed_at: Generated<number | null>;
     listed: Generated<number | null>;
     asked: Generated<number | null>;
@@ -249,7 +249,7 @@ export interface Tables {
   workspace_sweeps: {
     id: number;
     started_at: number;
-    /** When the list of tasks had been compared, and how many it held. */
+    /** When the list of tasks had been compared, and how many it had. */
     tasks_at: Generated<number | null>;
     tasks: Generated<number>;
     /** When the first page of the list of records was asked for; those listed since; when all of it had been compared. */
@@ -262,7 +262,7 @@ export interface Tables {
   /** The records that the list of the running round has named so far. */
   workspace_listed: { entity: string };
 
-  /** What rounds found to be otherwise than known. */
+  /** Differences that rounds found. */
   workspace_findings: { sweep: number; entity: string; what: Finding; found_at: number };
 
   /** How many rows there are, kept by triggers and only read here: see `counts.ts`. */

@@ -15,9 +15,9 @@ export type Action =
   | 'attach-document';
 
 /**
- * What others asked through commands or the gateway, or what the workspace reported by itself. `saw-record-edit` may have
- * gone to the provider first. `look-again` is a person's deed on the
- * item that is the entity: what was known of it has been changed already. `compare-records` is a step of a sweep.
+ * Requests of others through commands or the gateway, and reports of the workspace itself. `saw-record-edit` may have gone to
+ * the provider first. `look-again` follows a person's action on the item that is the entity: its known state has been changed
+ * already. `compare-records` is a step of a sweep.
  */
 type Sighting =
   | 'saw-task'
@@ -46,7 +46,7 @@ export interface Answer {
   readonly workspaceId?: string;
 }
 
-/** Name of the connection under which the workspace's own words stand in the inbox. */
+/** Name of the connection that the workspace's own answers and webhooks have in the inbox. */
 export const WORKSPACE = 'workspace';
 
 export async function appendAnswer(query: Scope, answer: Answer, id: string, receivedAt: number): Promise<void> {

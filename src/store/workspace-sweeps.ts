@@ -5,8 +5,8 @@ import { ALL, type KeptRow } from './kept-tables.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 /**
- * A round of the workspace sweep. It begins with a row and with wishes for two lists; their answers bring it on, whenever they
- * come and whatever restarts lie between, and end it when both have been compared with what is known.
+ * A round of the workspace sweep. It begins with a row and with requests for two lists; their answers advance it, whenever they
+ * come, also over restarts, and end it when both have been compared with what is known.
  */
 export type Sweep = KeptRow<'workspace_sweeps'>;
 
@@ -112,7 +112,10 @@ export async function addFindings(
 /** Rows compared in one transaction. */
 const COMPARED = 100;
 
-/** Records that are known to stand there and that a complete list lacks, and where to go on; of what was written since, it says nothing. */
+/**
+ * Records that are known to stand there and that a complete list lacks, and where to go on; of what was written since, it says
+ * nothing.
+ */
 export async function absentRecords(
   query: Scope,
   { listBegan, after }: { readonly listBegan: number; readonly after: string },
@@ -147,13 +150,13 @@ export interface SweepReport {
   readonly tasks: number;
   readonly records: number;
   readonly found: Readonly<Record<Finding, number>>;
-  /** What became of the records that it found otherwise: put right; waiting for that; held for a person. */
+  /** What became of the records that differ: repaired; waiting for repair; held for approval. */
   readonly repairs: { readonly done: number; readonly waiting: number; readonly held: number };
   /** The latest of what was found. */
   readonly latest: readonly { readonly what: Finding; readonly entity: string; readonly at: number }[];
 }
 
-/** What is told of the sweep: the round that runs, and the last one that ended. */
+/** The report of the sweep: the running round, and the last one that ended. */
 export interface SweepReports {
   readonly running: SweepReport | null;
   readonly last: SweepReport | null;
@@ -230,7 +233,7 @@ function latestFindings(query: Scope, { id }: Sweep): Promise<SweepReport['lates
     .execute();
 }
 
-/** What no change waits for any more has been written. */
+/** A record that no change waits for has been written. */
 async function repairsOf(query: Scope, { id }: Sweep, all: number): Promise<SweepReport['repairs']> {
   if (all === 0) return { done: 0, waiting: 0, held: 0 };
   const rows = await query

@@ -3,8 +3,8 @@ import { readMeta, writeMeta } from './meta.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /**
- * Links of work items and attached documents stand in no list: they are read one after the other, a task or a document at a time.
- * Where this turn stands outlives the process.
+ * No list contains the links of work items and attached documents: worksync reads them one after the other, a task or a document
+ * at a time. Its position outlives the process.
  */
 export interface Turn {
   /** When it began, and when it came to its end; null while it goes on. Epoch milliseconds. */

@@ -4,7 +4,7 @@ import { type AnyRow, cell, nameOf, type RowsSeen, type Value } from './rows-see
 import type { StoredRows } from './stored-rows.ts';
 import type { Scope } from './workspace-scope.ts';
 
-/** What was written over the rows below, and has not reached them. */
+/** Writes that have not reached the database yet. */
 export class WrittenRows implements RowsSeen {
   readonly #table: KeptTable;
   readonly #below: RowsSeen;
@@ -66,7 +66,7 @@ export class WrittenRows implements RowsSeen {
   }
 }
 
-/** Brings to the database what was written over its rows. What stands there as it is, is not written. */
+/** Flushes the writes to the database. Skips rows that have not changed. */
 export async function flush(query: Scope, table: KeptTable, written: WrittenRows, stored: StoredRows): Promise<void> {
   const { columns } = KEPT[table];
   const isOther = (row: AnyRow) => {

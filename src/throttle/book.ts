@@ -52,7 +52,7 @@ export interface Book {
   complete(entry: Entry, status: number | undefined): void;
   /** Writes how the entry ended. */
   recordEnd(entry: Entry, query: Scope): Promise<void>;
-  /** Writes that this moment has come: so much time has passed for the rows, should another boot read them. */
+  /** Stores the present moment: another boot then knows how much time has passed for the rows. */
   beat(query: Scope): Promise<void>;
 }
 

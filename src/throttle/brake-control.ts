@@ -19,7 +19,7 @@ import {
 import type { Facts, Limits } from './limits.ts';
 import type { KeyRefusal, SlotAnswer } from './slot.ts';
 
-/** With a refused key one request in this time is spent to see whether it has been put right, milliseconds. */
+/** With a refused key one request in this time is spent to see whether somebody replaced the key, milliseconds. */
 const HALT = 5 * 60_000;
 
 export interface BrakeControlDeps {
@@ -37,7 +37,7 @@ export interface BrakeControlDeps {
 /** The brake as it is, and what the answers of the workspace make of it. */
 export interface BrakeControl {
   readonly brake: Brake;
-  /** Takes over what the end of a request tells. True where the brake has changed and must be kept. */
+  /** Applies what the end of a request shows. True if the brake has changed and must be stored. */
   end(entry: Entry, answer: SlotAnswer | undefined): boolean;
   /** What was known of the key is forgotten. False where nothing was. */
   forgetHalt(): boolean;
@@ -69,7 +69,7 @@ export function createBrakeControl(kept: Brake, deps: BrakeControlDeps): BrakeCo
     const next = admitted(brake, entry.started);
     if (next === brake) return;
     change(next);
-    logger.info({ share: limits.share(deps.facts()) }, 'the workspace takes requests again');
+    logger.info({ share: limits.share(deps.facts()) }, 'the workspace accepts requests again');
   };
 
   const judgeKey = (entry: Entry, refusal: KeyRefusal | null) => {
@@ -88,7 +88,7 @@ export function createBrakeControl(kept: Brake, deps: BrakeControlDeps): BrakeCo
     meter.gauge('quota_share', limits.share(deps.facts()));
   };
 
-  /** Takes over what the end of a request tells. True where the brake has changed and must be kept. */
+  /** Applies what the end of a request shows. True if the brake has changed and must be stored. */
   const end = (entry: Entry, answer: SlotAnswer | undefined): boolean => {
     const before = brake;
     book.complete(entry, answer?.status);

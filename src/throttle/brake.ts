@@ -3,7 +3,7 @@ import type { Share } from './share.ts';
 import type { WindowSnapshot } from './windows.ts';
 
 /**
- * What holds requests back beside the windows: the pause after a refusal, a halt that was asked for, and the share.
+ * What delays requests besides the windows: the pause after a refusal, a halt that was asked for, and the share.
  * All times are monotonic milliseconds, so that a jump of the wall clock changes nothing.
  *
  *   free      the configured concurrency.
@@ -28,14 +28,14 @@ export interface Brake extends Share {
   readonly refusals: number;
   readonly refusedUntil: number;
   readonly halt: Halt | null;
-  /** Since when nobody else was noticed: the last refusal, or the first start of all. */
+  /** Since when no other use was detected: the last refusal, or the first start of all. */
   readonly quietSince: number;
   /** What the refusal that last cut the share told. */
   readonly observed?: Observed;
 }
 
 /**
- * A refusal is a measurement: the window that was full held exactly its cap, so others had sent what of it was not ours.
+ * A refusal is a measurement: the full window had exactly its cap, so others had sent what of it was not ours.
  * Where the hint does not tell which window that was, one of the two counts is right.
  */
 export interface Observed {
@@ -87,7 +87,7 @@ export function keptAfter(
 const REMEMBERED = 24 * 3_600_000;
 
 /**
- * Whether others were noticed lately. Then a window can be full at any moment, and requests that are on their way together
+ * Whether other use was detected recently. Then a window can be full at any moment, and requests that are on their way together
  * would all be refused: so they go one by one.
  */
 export function isShared({ observed }: Brake, now: number): boolean {
@@ -102,10 +102,10 @@ export interface Halt {
   readonly reason: string;
 }
 
-/** What nothing is sent because of, and until when. */
+/** Why nothing is sent, and until when. */
 export type Pause = Pick<Halt, 'until' | 'code' | 'reason'>;
 
-/** Nothing holds back but the configured share. */
+/** Nothing limits requests but the windows and the configured share. */
 export const OPEN: Brake = {
   share: 1,
   growsFrom: 0,
@@ -117,7 +117,7 @@ export const OPEN: Brake = {
   quietSince: 0,
 };
 
-/** The other side's hint is trusted within these bounds only, milliseconds. Nothing pauses for longer. */
+/** The workspace's hint is trusted within these bounds only, milliseconds. Nothing pauses for longer. */
 const SHORTEST_HINT = 1_000;
 export const LONGEST_PAUSE = 900_000;
 

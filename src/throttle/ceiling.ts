@@ -3,7 +3,7 @@ import type { Ceiling } from './share.ts';
 /** `auto`, or the part of both limits that the background lanes use at most, 0..1. */
 export type ConfiguredShare = number | 'auto';
 
-/** The ceiling where nobody else was noticed for long, and just after somebody was or might be. */
+/** The ceiling when no other use was detected for long, and just after one was or may have been. */
 interface Range {
   readonly alone: number;
   readonly beside: number;
@@ -15,16 +15,16 @@ const LONG: Range = { alone: 0.985, beside: 0.85 };
 const BURST: Range = { alone: 0.8, beside: 0.5 };
 
 const HOUR = 3_600_000;
-/** For so long after somebody was noticed nothing changes; then the ceiling rises for so long, milliseconds. */
+/** For so long after other use was detected nothing changes; then the ceiling rises for so long, milliseconds. */
 const CAREFUL = HOUR;
 const RISES = 5 * HOUR;
 
 /**
  * The most that the background's share of the long window grows to. A configured one stands as it is. `auto` takes nearly
- * all where nobody else was noticed for hours; whoever is noticed finds room from then on, and for hours after. A first
- * start leaves as much: nobody was looked for yet.
+ * all where no other use was detected for hours; a detected user finds room from then on, and for hours after. A first
+ * start leaves as much: it has had no time to detect anybody.
  *
- * @param quietSince since when nobody else was noticed, monotonic milliseconds
+ * @param quietSince since when no other use was detected, monotonic milliseconds
  */
 export function ceilingOf(share: ConfiguredShare, quietSince: number): Ceiling {
   return share === 'auto' ? rising(LONG, quietSince) : level(share);

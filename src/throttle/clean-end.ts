@@ -4,7 +4,7 @@ import type { Scope } from '../store/workspace-scope.ts';
 /** Name of the fact that stands while a process uses the quota, and after one that died. */
 const RUNNING = 'throttle.running';
 
-/** Whether the process before ended without saying so. */
+/** Whether the previous process ended uncleanly. */
 export async function diedBefore(query: Scope): Promise<boolean> {
   return (await readMeta(query, RUNNING)) !== undefined;
 }

@@ -7,7 +7,7 @@ const NAME = 'throttle.brake';
 
 /**
  * The kept brake. One of another boot is written back in times of this one: it is re-dated once only. Where none was kept,
- * or by a version that did not note since when nobody else was noticed, it counts from now.
+ * or by a version that did not note since when no other use was detected, it counts from now.
  */
 export async function readBrake(query: Scope, clock: Clock): Promise<Brake> {
   const text = await readMeta(query, NAME);

@@ -81,7 +81,9 @@ export interface Limits {
   usedShare(facts: Facts): number;
   /** Requests of the background that each window takes at the present share; `hold` in milliseconds. */
   paces(facts: Facts): { slots: number; hold: number }[];
-  /** When the last of so many background requests can start, at the present share and if nothing else comes; not before `from`. */
+  /**
+   * When the last of so many background requests can start, at the present share and if nothing else comes; not before `from`.
+   */
   drainedAt(facts: Facts, from: number, waiting: Waiting): number;
   /** Whether nothing is in flight and nothing counts any more. */
   isIdle(facts: Facts): boolean;
@@ -102,7 +104,7 @@ export function createLimits(quota: QuotaOptions): Limits {
   const longestHold = Math.max(0, ...windows.map(({ hold }) => hold));
   const ceiling = (window: SharedWindow, { brake }: Facts) => window.ceilingOf(quota.share, brake.quietSince);
   const share = (window: SharedWindow, facts: Facts) => effectiveShare(facts.brake, ceiling(window, facts), facts.now);
-  /** When what is kept for people is free for all again; in the past where there are none. */
+  /** When the slots reserved for people are free for all again; in the past if there are none. */
   const peopleGone = ({ peopleAt }: Facts) => peopleAt + longestHold;
   const backgroundSlots = (window: SharedWindow, facts: Facts) => {
     const { cap } = window;
@@ -119,7 +121,7 @@ export function createLimits(quota: QuotaOptions): Limits {
   const roomForBackground = (facts: Facts) => Math.max(roomForAll(facts), roomInShare(facts, backgroundSlots));
   const pace = (facts: Facts) => (long.cap === 0 ? 0 : long.hold / backgroundSlots(long, facts));
   const evenly = (facts: Facts) => (facts.book.latest.get('backfill') ?? Number.NEGATIVE_INFINITY) + pace(facts);
-  /** Live lanes are to find what they need for as long as this slot is held. */
+  /** Live lanes must find what they need for as long as this slot is taken. */
   const besideLive = (facts: Facts) => {
     const { book, now } = facts;
     const need = { rate: liveRate(facts, long.hold), spare: backgroundSlots(long, facts) - backfillSlots(long, facts) };

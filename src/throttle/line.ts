@@ -5,26 +5,26 @@ export interface Wish {
   readonly lane: Lane;
   /** Epoch milliseconds; smaller is more urgent. */
   readonly due: number;
-  /** Withdraws the wish while it waits. A slot that was given is not taken back. */
+  /** Cancels the request for a slot while it waits. A slot that was given stays. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * The line of waiting wishes, most urgent first, and those being served: at most `concurrency` at once.
+ * The line of waiting requests for a slot, most urgent first, and those being served: at most `concurrency` at once.
  *
  * p-queue holds both. It starts a job synchronously, so what a job reserves is reserved before anything else can look.
- * Its queue stays paused and is opened for one job at a time: an urgent wish that comes late still goes first.
+ * Its queue stays paused and is opened for one job at a time: an urgent request that comes late still goes first.
  */
 export interface Line {
-  /** Calls `serve` when it is this wish's turn, or `turnAway` when it was withdrawn; its place is taken until `serve` ends. */
+  /** Calls `serve` when it is this request's turn, or `turnAway` when it was cancelled; its place is taken until `serve` ends. */
   enter(wish: Wish, serve: () => Promise<void>, turnAway: () => void): void;
-  /** Serves the most urgent wish of these. False where there is none or no place is free. */
+  /** Serves the most urgent request of these. False where there is none or no place is free. */
   serveOne(who: Party): boolean;
   setConcurrency(concurrency: number): void;
-  /** Whether a wish of these waits and a place is free for it. */
+  /** Whether a request of these waits and a place is free for it. */
   waits(who: 'people' | 'live' | 'backfill'): boolean;
   waiting(): Record<Lane, number>;
-  /** Calls after a place became free, and after a wish was withdrawn. */
+  /** Calls after a place became free, and after a request was cancelled. */
   onChange(call: () => void): void;
   /** Turns everybody away; resolves when nobody is being served. */
   close(): Promise<void>;
@@ -33,7 +33,7 @@ export interface Line {
 /** Who may be served: people only; these and the live lanes of the background; or backfills too. */
 export type Party = 'people' | 'live' | 'anyone';
 
-/** Before every due time: for the wish that goes first because others may not. */
+/** Before every due time: for the request that goes first because others may not. */
 const FRONT = Number.MAX_VALUE;
 /** Milliseconds that are more than any due time, and few enough to be added to one without loss. */
 const BEHIND = 1e15;
@@ -54,7 +54,7 @@ export function createLine(concurrency: number): Line {
   return {
     enter(wish, serve, turnAway) {
       const id = String(nextId++);
-      // p-queue's signal would also end the job of a wish that is being served: this one is let go before.
+      // p-queue's signal would also end the job of a request that is being served: this one is released before.
       const withdrawal = new AbortController();
       const withdraw = () => withdrawal.abort();
       const leave = () => {

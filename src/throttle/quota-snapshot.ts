@@ -27,7 +27,7 @@ export interface QuotaSnapshot {
   readonly nextSlotAt: number | null;
   /** When a request of people that came now would be sent, behind those that wait, epoch milliseconds. */
   readonly nextForPeopleAt: number;
-  /** What the last refusal told of the others who use the workspace; null where none is remembered. */
+  /** What the last refusal showed about other use of the workspace; null if none is stored. */
   readonly lastRefusal: Observed | null;
 }
 

@@ -3,7 +3,7 @@ import type { Scope } from '../store/workspace-scope.ts';
 import { wasUsed } from './book.ts';
 import type { ConfiguredShare } from './ceiling.ts';
 
-/** Name of the share that the process before was told to use. */
+/** Name of the fact with the share that the previous process was configured to use. */
 const SHARE = 'throttle.share';
 /** What an unset share was before it was `auto`, and before the share was noted. */
 const FORMER = 0.8;

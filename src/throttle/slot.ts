@@ -18,7 +18,7 @@ export interface SlotAnswer {
   readonly status: number;
   /** Milliseconds that a refusal asked to wait. */
   readonly retryAfter?: number;
-  /** What it tells of the daemon's own key: null that it is accepted, else why not. Absent where it tells nothing. */
+  /** What the answer says about the daemon's own key: null: accepted; else why it is refused; absent: nothing. */
   readonly key?: KeyRefusal | null;
 }
 

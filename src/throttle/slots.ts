@@ -51,7 +51,7 @@ export function createSlots({ store, clock, logger, book, control, died, isIdle 
     try {
       await durably(store, (query) => book.beat(query));
     } catch (error) {
-      logger.warn({ error }, 'the time could not be noted beside the ledger');
+      logger.warn({ error }, 'the time of the ledger could not be stored');
     }
   };
 
@@ -97,7 +97,7 @@ export function createSlots({ store, clock, logger, book, control, died, isIdle 
       try {
         await durably(store, endRun);
       } catch (error) {
-        logger.warn({ error }, 'that this process ended in order could not be noted: the next one begins carefully');
+        logger.warn({ error }, 'the clean shutdown could not be recorded: the next process starts carefully');
       }
     },
   };

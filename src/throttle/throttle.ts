@@ -18,13 +18,13 @@ import type { Slot } from './slot.ts';
 import { createSlots, durably } from './slots.ts';
 
 /**
- * The one door to the workspace's quota. Whoever wants to send a request acquires a slot first.
+ * The only way to the workspace's quota: every sender of a request acquires a slot first.
  *
  * A slot goes through these states:
  *
- *   waiting    a wish in the line, ordered by `due` (`line.ts`). It leaves by a slot, by its signal, or by `stop`.
+ *   waiting    in the line, ordered by `due` (`line.ts`). It leaves by a slot, by its signal, or by `stop`.
  *   reserved   it counts in both windows, in memory. `record` writes its ledger row in the caller's transaction.
- *   sent       that transaction is committed and the request is, or may be, on the wire.
+ *   sent       that transaction is committed and the request is, or may be, in flight.
  *   completed  the answer came, or none will. It still counts, for one window and its guard (`windows.ts`).
  *   released   nothing was sent (also: the transaction was rolled back). It counts no more.
  *
@@ -34,9 +34,11 @@ import { createSlots, durably } from './slots.ts';
  * Who may go is said in `limits.ts`; what a refusal does, in `brake.ts`. Among those who may, the most urgent goes first.
  */
 export interface Throttle {
-  /** Resolves with a slot when it is this wish's turn. Rejects with `aborted`. */
+  /** Resolves with a slot when it is this caller's turn. Rejects with `aborted`. */
   acquire(wish: Wish): Promise<Slot>;
-  /** u, the used part, 0..1, of what may be used in the long window, of the cap or of the background's share; without backfills. */
+  /**
+   * u, the used part, 0..1, of what may be used in the long window, of the cap or of the background's share; without backfills.
+   */
   usedShare(): number;
   /** How many requests of the background each window takes at the present share. */
   paces(): readonly { readonly slots: number; readonly hold: number }[];
@@ -48,9 +50,9 @@ export interface Throttle {
   drainedAt(requests: number, backfills?: number): number;
   /** The daemon's key was refused, and no answer has shown yet that it is accepted again: one request at a time. */
   isHalted(): boolean;
-  /** The daemon has another key: what was known of the one before is forgotten. A pause of the quota stays. */
+  /** The daemon has another key: forgets what it knew of the previous one. A pause of the quota stays. */
   resume(): Promise<void>;
-  /** Rejects the waiting wishes with `aborted`; resolves when the slots given out have ended. */
+  /** Rejects the waiting callers with `aborted`; resolves when the slots given out have ended. */
   stop(): Promise<void>;
 }
 
@@ -79,14 +81,14 @@ export async function createThrottle(options: ThrottleOptions): Promise<Throttle
     logger.info(
       { share: quota.share, before: kept.shareBefore },
       quota.share === 'auto'
-        ? 'quota.share is auto now: background work uses nearly all of the quota while nobody else is noticed; set a number to keep a fixed part'
+        ? 'quota.share is auto now: background work uses nearly all of the quota while no other use is detected; set a number to keep a fixed part'
         : 'quota.share has changed',
     );
   }
   return wire(options, limits, kept);
 }
 
-/** What a process takes over from the one before. */
+/** The state that a process gets from the previous one. */
 interface Kept {
   readonly book: Book;
   readonly brake: Brake;
@@ -119,7 +121,7 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
     return line.serveOne(limits.roomForBackfill(known) > known.now ? 'live' : 'anyone');
   };
 
-  /** When the first of the waiting wishes may go; Infinity where nobody waits, or an answer must come first. */
+  /** When the first of the waiting callers may go; Infinity where nobody waits, or an answer must come first. */
   const nextMoment = (): number => {
     const known = facts();
     const people = line.waits('people') ? limits.roomForAll(known) : Number.POSITIVE_INFINITY;
@@ -205,5 +207,5 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
 }
 
 function withdrawn(): SyncError {
-  return new SyncError('aborted', 'the wish for a quota slot was withdrawn');
+  return new SyncError('aborted', 'the request for a quota slot was cancelled');
 }

@@ -2,14 +2,14 @@
  * The arithmetic of sliding windows, on monotonic milliseconds.
  *
  * The server counts a request when it arrives, at an instant we do not see: somewhere between its start and its
- * completion. So a slot is held from the start until one window after the completion. Then for any two requests that
+ * completion. So a slot is taken from the start until one window after the completion. Then for any two requests that
  * used the same slot: start of the later ≥ completion of the earlier + window ≥ arrival of the earlier + window. Hence
  * no window at the server ever holds more than its cap, whatever the network does to the order and the delay.
  */
 export interface Window {
   /** Most requests that the server takes within one window. */
   readonly cap: number;
-  /** How long a slot is held after its request completed, milliseconds: the window and its guard. */
+  /** How long a slot stays taken after its request completed, milliseconds: the window and its guard. */
   readonly hold: number;
 }
 

@@ -24,10 +24,10 @@ export interface DoorOptions {
   readonly logger: Logger;
 }
 
-/** Who asks, as the door found it. */
+/** The authenticated caller. */
 export type Caller = Access & { readonly session?: LoggedIn };
 
-/** A route of the server, and what it says of itself. */
+/** A route of the server, and its needs. */
 export interface GuardedRoute {
   readonly method: string;
   readonly url: string;
@@ -47,7 +47,7 @@ const HEADERS = {
   'x-frame-options': 'DENY',
 } as const;
 
-/** Who asks: known in every handler behind a door that is not open to everybody. */
+/** The caller: known in every handler of a route that is not public. */
 export function callerOf(request: ServerRequest): Caller {
   const caller = request.getDecorator<Caller | null>(CALLER);
   if (caller === null) throw new SyncError('internal', 'a route asks for its caller and is open to everybody');
@@ -56,12 +56,12 @@ export function callerOf(request: ServerRequest): Caller {
 
 /**
  * The one place that decides who may do what. Each route says what it needs (`RouteNeeds`); one that says nothing, or
- * that does not exist, is for administrators. From where a connection comes proves nothing.
+ * that does not exist, is for administrators. The origin of a connection proves nothing.
  *
  * A caller shows a token (`Authorization: Bearer`), or the cookie of a session. 401 where it shows none or a wrong one,
  * 429 where its address got too many wrong, 403 where it may not do this.
  *
- * A browser sends its cookie along with what pages of others ask for. So a session is only taken under a name of ours
+ * A browser sends its cookie with requests of other sites' pages too. So a session is only taken under a name of ours
  * (a page may lead its own name to this machine) and over a connection that nobody else reads; what comes from the page
  * of another origin is refused; and a change also needs the token that stands in our pages alone. There is no CORS.
  *
@@ -96,12 +96,12 @@ export function guardDoors(server: Server, options: DoorOptions): readonly Guard
   return routes;
 }
 
-/** A route that gives too much away is a fault of ours, found at the start. */
+/** A route that gives too much access is our own error; the start finds it. */
 function guarded(route: GuardedRoute): GuardedRoute {
   const { method, url, needs } = route;
   const isForReading = needs.door === 'read' || needs.door === 'metrics';
   if (isForReading && isChange(route))
-    throw new SyncError('internal', `${method} ${url}: behind a door for reading nothing changes`);
+    throw new SyncError('internal', `${method} ${url}: a route for readers must not change anything`);
   return route;
 }
 
@@ -128,7 +128,7 @@ async function admit(request: ServerRequest, needs: Needs, options: DoorOptions)
   return refusalOfRights(request, needs, caller) ?? refusalOfChange(request, needs, caller, addressed);
 }
 
-/** Whoever logs in must do so on a page of ours. */
+/** A login must come from a page of ours. */
 function admitStranger(request: ServerRequest, { origin }: Addressed): Refusal | undefined {
   if (origin === undefined) return 'foreign_host';
   if (!isChange(request)) return undefined;
@@ -214,7 +214,7 @@ function refuse(request: ServerRequest, reply: ServerReply, code: Refusal): Serv
   return sendPage(reply, code === 'unauthorized' ? loginPage() : refusalPage(message));
 }
 
-/** What a fault says stays in the log: it may hold anything. */
+/** The text of an error stays in the log: it may contain anything. */
 function answerErrors(server: Server, logger: Logger): void {
   server.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not_found' }));
   server.setErrorHandler((error, request, reply) => {

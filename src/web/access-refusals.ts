@@ -1,4 +1,4 @@
-/** Why somebody is not let in: a stable code, the status, and what to do about it. */
+/** Why a caller is refused: a stable code, the status, and what to do about it. */
 export const REFUSALS = {
   unauthorized: {
     status: 401,
@@ -13,7 +13,7 @@ export const REFUSALS = {
   read_only: { status: 403, message: 'This credential may read only. To change something, use the admin token.' },
   limited: {
     status: 403,
-    message: 'This credential is limited to some workspaces, and this is not about one of them.',
+    message: 'This credential is limited to some workspaces, and this request concerns another.',
   },
   foreign_host: {
     status: 403,
@@ -28,9 +28,9 @@ export const REFUSALS = {
   insecure: {
     status: 403,
     message:
-      'Others could read along: this connection is plain HTTP from another machine. Open the pages over HTTPS, with the proxy named by --trusted-proxies, or on this machine. Where the network is safe, start the daemon with --insecure-pages.',
+      'Others could read your credential: this connection is plain HTTP from another machine. Open the pages over HTTPS, with the proxy named by --trusted-proxies, or on this machine. Where the network is safe, start the daemon with --insecure-pages.',
   },
-  stale_page: { status: 403, message: 'The page is out of date. Load it again and repeat what you did.' },
+  stale_page: { status: 403, message: 'The page is out of date. Reload it and repeat what you did.' },
   spent_link: {
     status: 401,
     message: 'This link was used already, or is older than ten minutes. "worksync login" prints a new one.',
@@ -38,7 +38,7 @@ export const REFUSALS = {
   wrong_token: { status: 401, message: 'There is no such token.' },
   unsupported_type: {
     status: 415,
-    message: 'The body is of the wrong type: what changes something takes application/json.',
+    message: 'The body has the wrong type: send application/json.',
   },
 } as const satisfies Record<string, { readonly status: number; readonly message: string }>;
 

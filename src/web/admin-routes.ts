@@ -116,7 +116,7 @@ function addRoutes(server: Server, { workspaces, installation, sessions, clock }
   });
   async function forgetClosed(workspace: string): Promise<{ rows: number }> {
     if (workspaces.find(workspace))
-      throw new SyncError('conflict', `${workspace} has a configuration: remove that first`);
+      throw new SyncError('conflict', `${workspace} has a configuration: remove its file first`);
     const rows = await forget(installation, workspace);
     workspaces.forget(workspace);
     return { rows };

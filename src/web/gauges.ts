@@ -2,7 +2,7 @@ import type { Meter } from '../lib/meter.ts';
 import { LANES } from '../model/lane.ts';
 import type { QuotaStatus, WorkspaceStatus } from '../operator/status.ts';
 
-/** Sets the gauges of one workspace from its status, so that a scrape tells the same as the page. */
+/** Sets the gauges of one workspace from its status, so that a scrape shows the same as the page. */
 export function setGauges(meter: Meter, workspace: WorkspaceStatus, now: number): void {
   meter.gauge('workspace_up', workspace.verdict === 'blocked' ? 0 : 1);
   for (const { code, count } of workspace.causes) meter.gauge('problems', count, { code });
@@ -20,7 +20,7 @@ export function setGauges(meter: Meter, workspace: WorkspaceStatus, now: number)
   setQuotaGauges(meter, workspace.quota, now);
 }
 
-/** Of a workspace of which nothing else can be said. */
+/** The gauges of a workspace whose state is unknown. */
 export function setBroken(meter: Meter, code: string): void {
   meter.gauge('workspace_up', 0);
   meter.gauge('problems', 1, { code });

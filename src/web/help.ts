@@ -49,7 +49,7 @@ const CONTENTS = documentOf(
 
 async function pageOf(file: string): Promise<Markup> {
   const text = await readFile(join(PROGRAM, file), 'utf8');
-  // Few ever look: what renders is loaded for whoever does.
+  // Few people open it: the renderer is loaded when somebody does.
   const { renderMarkdown } = await import('./markdown.ts');
   const body = renderMarkdown(text, { linkOf: (href) => addressOf(file, href) });
   return documentOf(`worksync: ${file}`, html`<p><a href="/help/">Help</a></p>\n${body}`);

@@ -3,7 +3,7 @@ import type { ServerReply } from '../http/server.ts';
 import { html, Markup } from './html.ts';
 import { STYLE } from './style.ts';
 
-/** Raw text to a browser, and constant: the policy names the hash of exactly these characters. */
+/** Constant text that a browser reads raw: the policy names the hash of exactly these characters. */
 const STYLE_ELEMENT = new Markup(`<style>${STYLE}</style>`);
 const STYLE_HASH = hash('sha256', STYLE, 'base64');
 

@@ -1,7 +1,7 @@
 import { html, type Markup } from './html.ts';
 import { documentOf } from './html-document.ts';
 
-/** Asks for a token, for those who did not come by a link. */
+/** The form for a token, for people without a link. */
 export function loginPage(problem?: string): Markup {
   return documentOf(
     'Log in – worksync',
@@ -19,7 +19,7 @@ Or log in with the admin token or a read token:</p>
   );
 }
 
-/** Looking at a link does not spend it: programs that check links look at them too. */
+/** Opening a link does not use it up: programs that check links open it too. */
 export function linkPage(link: string): Markup {
   return documentOf(
     'Log in – worksync',

@@ -24,8 +24,8 @@ export function linkPath(secret: string): string {
 const LARGEST_FORM = 4_096;
 
 /**
- * `GET /login` shows a page with a button (`?link=`) or with a field for a token; `POST /login` spends the link or takes
- * the token, sets the cookie and leads to the status page. `POST /logout` ends the session.
+ * `GET /login` shows a page with a button (`?link=`) or with a field for a token; `POST /login` uses up the link or takes the
+ * token, sets the cookie and leads to the status page. `POST /logout` ends the session.
  */
 export function loginRoutes(server: Server, options: LoginOptions): void {
   const { sessions, addressed, insecurePages } = options;

@@ -11,7 +11,7 @@ import { sendPage } from './html-document.ts';
 import { statusPage } from './status-page.ts';
 
 export interface WebDeps {
-  /** Names of components and reason codes: all that `/readyz` tells. */
+  /** Names of components and reason codes: the whole answer of `/readyz`. */
   readonly health: { report(): { readonly ready: boolean; readonly components: Readonly<Record<string, string>> } };
   readonly metrics: {
     readonly meter: Meter;
@@ -34,7 +34,7 @@ export function webRoutes(server: Server, deps: WebDeps): void {
   const cleanPart = <Part>(part: Part): Part => JSON.parse(deps.scrub(JSON.stringify(part))) as Part;
   const scrapes = createQueue();
 
-  /** What the caller may know of, without secrets. */
+  /** The status of the workspaces that the caller may see, without secrets. */
   async function statusFor(caller: Access): Promise<Status> {
     const { workspaces, ...rest } = visibleTo(caller, await deps.status());
     const seen: WorkspaceStatus[] = [];
@@ -67,7 +67,7 @@ export function webRoutes(server: Server, deps: WebDeps): void {
   probeRoutes(server, deps);
   server.get('/metrics', { config: { door: 'metrics', filters: true } }, async (request, reply) => {
     const { workspaces } = callerOf(request);
-    // The samples belong to the process: one scrape begins them anew, and another would tell half of them.
+    // All scrapes share the samples: one scrape resets them, and a concurrent one would return half of them.
     await scrapes.enter();
     try {
       return await reply.type(deps.metrics.contentType).send(await scrape(workspaces));
@@ -100,7 +100,7 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 
 const READ = { door: 'read', filters: true } as const;
 
-/** What the caller may know of. */
+/** The workspaces that the caller may see. */
 function visibleTo(caller: Access, status: Status): Status {
   const isVisible = ({ name }: { readonly name: string }) => reaches(caller, name);
   const seen = { workspaces: status.workspaces.filter(isVisible), broken: status.broken.filter(isVisible) };

@@ -27,11 +27,11 @@ const SECRET_BYTES = 32;
 /** A browser that is logged in, as one of its requests shows. */
 export interface LoggedIn extends Access {
   readonly digest: string;
-  /** Stands in our pages alone: what a page of somebody else sends with the cookie lacks it. */
+  /** Only our own pages contain it: a request of another site's page lacks it. */
   readonly pageToken: string;
 }
 
-/** A cookie, on its way to the browser. */
+/** A cookie to set in the browser. */
 export interface Cookie {
   readonly name: string;
   readonly secret: string;
@@ -42,9 +42,9 @@ export interface Cookie {
 export interface Sessions {
   /** The secret of a link that logs one browser in, once, within ten minutes. */
   makeLink(access: Access): Promise<string>;
-  /** Spends a link; undefined where there is none, or it is too old. */
+  /** Uses up a link; undefined if there is none, or it is too old. */
   byLink(secret: string, isTls: boolean): Promise<Cookie | undefined>;
-  /** The session ends with the token, and has what the token has. */
+  /** The session ends with the token, and has its rights. */
   byToken(token: KnownToken, isTls: boolean): Promise<Cookie>;
   find(cookies: string | undefined, isTls: boolean): Promise<LoggedIn | undefined>;
   end(session: Pick<LoggedIn, 'digest'>): Promise<void>;

@@ -42,7 +42,7 @@ ${status.ready ? verdictWords(status.verdict) : html`<span class="state bad">■
 <span class="soft">version ${status.version}, running for ${duration(status.at - status.startedAt)},
 database ${bytes(status.databaseBytes)}</span>
 <span class="soft">as of ${new Date(status.at).toISOString().slice(0, 19).replace('T', ' ')} UTC,
-${refreshes ? html`loads again every ${REFRESH} s (<a href="/?refresh=off">stop</a>)` : html`<a href="/">load again every ${REFRESH} s</a>`}</span>
+${refreshes ? html`reloads every ${REFRESH} s (<a href="/?refresh=off">stop</a>)` : html`<a href="/">reload every ${REFRESH} s</a>`}</span>
 ${pageToken === undefined ? null : logOut(pageToken)}
 </header>`;
 }
@@ -61,8 +61,8 @@ ${failing.map(([component, reason]) => html`<p><code>${component}</code>: <code>
 
 function configFault({ configFault: fault }: Status): Markup | null {
   if (fault === null) return null;
-  return html`<div class="banner wait" role="status"><strong>The configuration could not be read again</strong>
-<p><code>${fault.code}</code>: ${fault.message}</p><p>${fault.hint} The last good configuration is at work.</p></div>`;
+  return html`<div class="banner wait" role="status"><strong>The configuration could not be reloaded</strong>
+<p><code>${fault.code}</code>: ${fault.message}</p><p>${fault.hint} The last good configuration stays in use.</p></div>`;
 }
 
 function workspaceSection(workspace: WorkspaceStatus, now: number): Markup {
@@ -98,7 +98,7 @@ function verdictWords(verdict: Verdict): Markup {
   return html`<span class="state ${tone}">${words}</span>`;
 }
 
-/** A workspace of which nothing else can be said. */
+/** A workspace whose state is unknown: it is not open. */
 function brokenSection({ name, code, message, hint }: BrokenWorkspace): Markup {
   return html`<section>
 <h2>${name}</h2>
@@ -108,7 +108,7 @@ function brokenSection({ name, code, message, hint }: BrokenWorkspace): Markup {
 </section>`;
 }
 
-/** What does not block, and needs a person nevertheless. */
+/** Warnings that block nothing, but need a person. */
 function warnings({ causes }: WorkspaceStatus): Markup | null {
   const degrading = causes.filter(({ verdict }) => verdict === 'degraded');
   if (degrading.length === 0) return null;
@@ -141,7 +141,7 @@ not ${Math.round(quota.ceiling * 100)} %, since others use this workspace too`
       : null
   }
 · <span class="key more"></span> people · ${counted(quota.inFlight, 'request')} in flight</p>
-${quota.limited ? html`<p class="wait">Refused lately: one request at a time.</p>` : null}
+${quota.limited ? html`<p class="wait">Refused recently: one request at a time.</p>` : null}
 ${quota.paused ? html`<p class="wait">Paused: ${quota.paused.reason}, until ${when(quota.paused.until, now)}.</p>` : null}</div>`;
 }
 
@@ -185,8 +185,8 @@ function changesCard({ changes }: WorkspaceStatus, now: number): Markup {
     ['waiting', count(changes.byState.pending)],
     ['oldest since', when(oldestOf(changes), now)],
     ['being sent', count(changes.byState.sending)],
-    ['fate unknown', alarm(changes.byState.unknown, 'wait')],
-    ['held for a person', alarm(changes.byState.held, 'bad')],
+    ['outcome unknown', alarm(changes.byState.unknown, 'wait')],
+    ['needs approval', alarm(changes.byState.held, 'bad')],
   ]);
 }
 
@@ -198,7 +198,7 @@ function oldestOf({ oldest }: WorkspaceStatus['changes']): number | null {
 function holdingsCard(workspace: WorkspaceStatus, now: number): Markup {
   const inStep = ({ total, waiting }: { total: number; waiting: number }) =>
     waiting === 0 ? count(total) : html`${count(Math.max(0, total - waiting))} of ${count(total)}`;
-  return card('In step', [
+  return card('Synced', [
     ['pull requests', inStep(workspace.pullRequests)],
     ['links', inStep(workspace.links)],
     ['tasks cached', count(workspace.tasks)],
@@ -207,14 +207,14 @@ function holdingsCard(workspace: WorkspaceStatus, now: number): Markup {
   ]);
 }
 
-/** What the workspace was found to hold otherwise than it is known. */
+/** Differences that the last sweep found in the workspace. */
 function sweepWords({ running, last }: WorkspaceStatus['sweep'], now: number): Markup {
   if (!last) return running ? html`runs since ${when(running.startedAt, now)}` : html`<span class="none">–</span>`;
   const { found, repairs } = last;
   const left = repairs.waiting + repairs.held;
   const all = Object.values(found).reduce((sum, each) => sum + each, 0);
   const byPeople = all - found['record-changed'] - found['record-missing'];
-  return html`${when(last.finishedAt, now)}: ${counted(repairs.done, 'record')} put right${
+  return html`${when(last.finishedAt, now)}: ${counted(repairs.done, 'record')} repaired${
     left === 0 ? null : html`, <span class="wait">${count(left)} waiting</span>`
   }${byPeople === 0 ? null : html`, ${count(byPeople)} changed by people`}${running ? html`; the next one runs` : null}`;
 }
@@ -272,13 +272,13 @@ function failingWords({ failure: latest, failingUnits }: ConnectionStatus): Mark
   return place || others ? html`<div class="hint">${place}${others}</div>` : null;
 }
 
-/** A name that leads to something else than it says. */
+/** A name whose target has been renamed or replaced. */
 function nameWords({ name, id, called, elsewhere }: ConnectionStatus['names'][number]): Markup {
-  if (elsewhere === null) return html`<div>${name} is called ${called} now</div>`;
-  return html`<div><span class="wait">scope_rebound</span> ${name} leads to ${elsewhere}, and led to ${id} before</div>`;
+  if (elsewhere === null) return html`<div>${name} is now called ${called}</div>`;
+  return html`<div><span class="wait">scope_rebound</span> ${name} leads to ${elsewhere} now, and led to ${id} before</div>`;
 }
 
-/** What is wrong with its webhooks at the vendor, and which of its units are not there. */
+/** Faults of its webhooks at the vendor, and its units that were not found. */
 function hookWords({ hooks, names, missingUnits }: ConnectionStatus): readonly Markup[] {
   const failures = [hooks?.failure, hooks?.redeliveryFailure].filter((each) => typeof each === 'string');
   return [
@@ -293,7 +293,7 @@ function hookWords({ hooks, names, missingUnits }: ConnectionStatus): readonly M
 ${message}${hint ? html`<div class="hint">${hint}</div>` : null}</div>`,
     ),
     ...failures.map((each) => html`<div><span class="wait">webhooks</span> ${each}</div>`),
-    ...missingUnits.map((unit) => html`<div><span class="wait">not there any more</span> <code>${unit}</code></div>`),
+    ...missingUnits.map((unit) => html`<div><span class="wait">not found</span> <code>${unit}</code></div>`),
   ];
 }
 
@@ -301,10 +301,10 @@ function backfillTable(backfills: readonly BackfillStatus[], now: number): Marku
   if (backfills.length === 0) return null;
   return table(
     'Backfills',
-    ['Connection', 'Since', 'Read', 'Asked for', 'All read', 'Failures'],
+    ['Connection', 'Since', 'Read', 'Requested', 'Finished', 'Failures'],
     backfills.map(
       (each) => html`<tr><th scope="row">${each.connection}</th>
-<td class="nowrap">${each.since?.slice(0, 16).replace('T', ' ') ?? 'ever'}</td>
+<td class="nowrap">${each.since?.slice(0, 16).replace('T', ' ') ?? 'the beginning'}</td>
 <td>${count(each.items)}${each.total === null ? null : html` of ${count(each.total)}`}
 <div class="hint">${count(each.unitsDone)} of ${counted(each.units, 'unit')} done</div></td>
 <td class="nowrap">${when(each.startedAt, now)}</td>
@@ -331,12 +331,12 @@ function goneTable(rows: readonly GoneItem[], now: number): Markup | null {
   if (rows.length === 0) return null;
   return table(
     'Gone at the provider',
-    ['Item', 'Connection', 'Learnt'],
+    ['Item', 'Connection', 'Detected'],
     rows.map(
       (row) => html`<tr><td class="text"><code>${row.key}</code></td><td>${row.connection}</td>
 <td class="nowrap">${when(row.at, now)}</td></tr>`,
     ),
-    html`<span class="hint">nothing more is written about these; their links stay</span>`,
+    html`<span class="hint">worksync writes nothing more for these; their links stay</span>`,
   );
 }
 
@@ -360,7 +360,7 @@ function quarantineTable({ deliveries }: WorkspaceStatus, now: number): Markup |
   );
   const all = deliveries.quarantined;
   const title = all > rows.length ? `Quarantined: the latest ${rows.length} of ${count(all)}` : 'Quarantined';
-  const note = html`<p class="hint">Kept as they came. When the sender repeats one, it is tried again.</p>`;
+  const note = html`<p class="hint">Stored as received. When the sender repeats one, worksync tries it again.</p>`;
   return table(title, ['Id', 'Received', 'Connection', 'Event', 'Why'], rows, note);
 }
 
@@ -378,7 +378,7 @@ function latestTable(rows: readonly DeliveryRow[], now: number): Markup {
 for the next poll.</p>`;
   return table(
     'Latest deliveries',
-    ['Id', 'Received', 'Connection', 'Came by', 'Event', 'State', 'Why'],
+    ['Id', 'Received', 'Connection', 'Source', 'Event', 'State', 'Why'],
     rows.map(
       (row) => html`<tr><td class="number">${row.id}</td><td class="nowrap">${when(row.receivedAt, now)}</td>
 <td>${row.connection}</td><td>${row.source}</td><td><code>${row.event}</code></td>

@@ -3,7 +3,7 @@ import { createAddressGuard } from '../http/address-guard.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Access } from '../model/access.ts';
 
-/** A credential that opens doors. */
+/** A credential for pages, metrics and admin actions. */
 export interface Token extends Access {
   readonly secret: string;
 }
@@ -15,7 +15,7 @@ export interface KnownToken extends Access {
 
 /** Decides what a bearer may do. */
 export interface Callers {
-  /** `wrong`: there is no such token. `limited`: this address got too many wrong, so that it was not looked at. */
+  /** `wrong`: there is no such token. `limited`: this address sent too many wrong ones, so it was not checked. */
   bearer(secret: string, address: string): KnownToken | 'wrong' | 'limited';
   /** By SHA-256, in hex: a token that has been found before, where it is still one. */
   withDigest(digest: string): KnownToken | undefined;
@@ -28,8 +28,8 @@ const UNGUESSABLE = 32;
 const PATIENCE = { burst: 20, perSecond: 1 / 10 };
 
 /**
- * A token that cannot be guessed is always looked at, so nobody can lock its owner out. Shorter ones are not looked at
- * for an address that got too many wrong.
+ * A token that cannot be guessed is always checked, so nobody can lock its owner out. Shorter ones are not checked for an
+ * address that sent too many wrong ones.
  */
 export function createCallers(tokens: readonly Token[], clock: Clock): Callers {
   const known = tokens.map(({ secret, role, workspaces }) => ({
@@ -40,7 +40,7 @@ export function createCallers(tokens: readonly Token[], clock: Clock): Callers {
   const find = (secret: string, isGuessable: boolean): KnownToken | undefined => {
     const digest = Buffer.from(digestOf(secret));
     const among = known.filter((token) => token.isGuessable === isGuessable);
-    // Digests have one length, and all are compared: the time tells nothing.
+    // Digests have one length, and all are compared: the time reveals nothing.
     return among.filter((token) => timingSafeEqual(Buffer.from(token.digest), digest))[0];
   };
   return {

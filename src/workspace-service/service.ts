@@ -61,7 +61,7 @@ export interface Reached {
   readonly trustedProxies?: readonly string[];
 }
 
-/** What the service holds and has received, counted from its rows and its own door. */
+/** What the service has stored and received, counted from its rows and its requests. */
 interface ServiceStatistics {
   readonly tasks: number;
   readonly workItems: number;

@@ -15,7 +15,7 @@ export function readBody(route: Route, body: Uint8Array): unknown {
   const parsed = route.response.safeParse(parseBody(body));
   if (parsed.success) return parsed.data;
   const places = parsed.error.issues.map((issue) => issue.path.join('.')).join(', ');
-  throw new SyncError('answer_malformed', `the answer lacks or spoils: ${places}`);
+  throw new SyncError('answer_malformed', `fields of the answer are missing or invalid: ${places}`);
 }
 
 function parseBody(body: Uint8Array): unknown {

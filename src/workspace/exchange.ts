@@ -20,5 +20,5 @@ export interface ApiResponse {
   readonly body: Buffer;
 }
 
-/** Puts a request on the wire and returns the answer whatever its status. `context` is the sender's own. */
+/** Sends a request and returns the answer whatever its status. `context` is the sender's own. */
 export type Send<Context> = (request: ApiRequest, context: Context) => Promise<ApiResponse>;

@@ -3,8 +3,8 @@ import { readBody } from './answer.ts';
 import { ROUTES, type RouteName } from './contract.ts';
 
 /**
- * Reads the body of a success that is too large for the main thread: as `readLargeAnswer` does, elsewhere. The bytes are given
- * away. Throws `answer_malformed`, `over_budget`.
+ * Reads the body of a success that is too large for the main thread: as `readLargeAnswer` does, elsewhere. The caller must not
+ * use the bytes afterwards. Throws `answer_malformed`, `over_budget`.
  */
 export type ReadLarge = (route: RouteName, body: Buffer) => Promise<unknown>;
 

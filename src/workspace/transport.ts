@@ -21,7 +21,7 @@ export interface TransportOptions {
 
 const LARGEST_ANSWER = 64 * 1024 * 1024;
 
-/** Puts requests on the wire with bearer, version and content type (W5, W7, W13). Throws what `HttpClient` throws. */
+/** Sends requests with bearer, version and content type (W5, W7, W13). Throws what `HttpClient` throws. */
 export function createSend(options: TransportOptions): Send<Cancellable> {
   const base = withoutEnd(options.baseUrl, '/');
   const versionHeader = options.api?.versionHeader ?? VERSION_HEADER;

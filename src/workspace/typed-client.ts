@@ -92,7 +92,7 @@ function pathOf(route: Route, given: Given): string {
   } catch (error) {
     throw new SyncError('refused', error instanceof Error ? error.message : 'an id is not valid', {
       cause: error,
-      hint: 'Ids hold 1 to 64 letters, digits, - and _ only.',
+      hint: 'An id consists of 1 to 64 letters, digits, - and _.',
     });
   }
 }

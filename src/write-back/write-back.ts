@@ -27,8 +27,8 @@ export interface WriteBackDeps {
   /** Undefined until the workspace has told it. */
   readonly workspaceId: () => Promise<string | undefined>;
   /**
-   * How often the task list is read to see which tasks are finished, milliseconds; undefined where nobody has to know, or
-   * where the workspace's own webhooks tell.
+   * How often the task list is read to see which tasks are finished, milliseconds; undefined if nothing needs it, or the
+   * workspace's own webhooks report it.
    */
   readonly readTasksEvery?: number;
   readonly outbox: Bell;
@@ -48,12 +48,12 @@ const FIRST_PAUSE = 5_000;
 /** The workspace's id comes with the first list of tasks. */
 const ID_PAUSE = 30_000;
 
-/** What a comment says whose tasks are all gone. */
+/** The comment of an item that is linked to no task any more. */
 const NOTHING_LINKED = 'Not linked to a task any more.';
 
 /**
- * The stage that writes to vendors what reconcile wants them to be told. A comment carries a marker and is updated in place,
- * and what is closed is left closed: so a write of unknown fate is simply written again.
+ * The stage that writes notices of reconcile to vendors. A comment carries a marker and is updated in place,
+ * and what is closed is left closed: so a write with unknown outcome is simply written again.
  */
 export function createWriteBack(deps: WriteBackDeps): WriteBack {
   const { store, clock, logger } = deps;
@@ -74,12 +74,12 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     try {
       return await work();
     } catch (error) {
-      logger.error({ error: asSyncError(error) }, 'what vendors are to be told could not be read or kept');
+      logger.error({ error: asSyncError(error) }, 'pending writes to vendors could not be read or stored');
       return undefined;
     }
   }
 
-  /** @returns when to look again, milliseconds, where no ring tells; Infinity: only a ring will */
+  /** @returns when to look again without a ring, milliseconds; Infinity: only a ring wakes it */
   async function look(signal: AbortSignal): Promise<number> {
     const due = await dueNotices(store.query, names, clock.now());
     const workspace = due.length === 0 ? undefined : await deps.workspaceId();
@@ -146,7 +146,7 @@ async function send(
   signal: AbortSignal,
 ): Promise<StandingComment | undefined> {
   const { item_key: key, kind, wanted, done, attempts } = notice;
-  // Nothing was ever written, and nothing is wanted: one that failed may have been written all the same.
+  // Nothing was ever written, and nothing is desired. A failed write may have been carried out.
   if (wanted === null && done === null && attempts === 0) return undefined;
   const row = await findItem(deps.store.query, key);
   const target = deps.connections.find(({ name }) => name === notice.connection);

@@ -95,7 +95,7 @@ describe.each(VIEWS)('the status page, %s', (name, options) => {
     expect(await page.locator('h1').allInnerTexts()).toEqual(['worksync']);
     expect(await page.locator('h2').allInnerTexts()).toEqual(['demo']);
     expect(await page.locator('h3').allInnerTexts()).toEqual(
-      expect.arrayContaining(['Request quota', 'Deliveries', 'Changes to send', 'In step', 'Connections']),
+      expect.arrayContaining(['Request quota', 'Deliveries', 'Changes to send', 'Synced', 'Connections']),
     );
     const text = await page.locator('main').textContent();
     expect(text).toMatch(/9 of 200/);

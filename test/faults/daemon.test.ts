@@ -236,7 +236,7 @@ describe('other signals', () => {
   });
 
   it.each([
-    ['SIGHUP', 'the configuration is read again'],
+    ['SIGHUP', 'the configuration is being reloaded'],
     ['SIGUSR2', 'the signal is ignored'],
   ] as const)('%s is logged, and ends nothing: %s', async (signal, said) => {
     const { running, address } = await startDaemon();

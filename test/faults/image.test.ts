@@ -137,7 +137,7 @@ describe('the container', () => {
   it('says what to mount when it has no workspace', async () => {
     const { code, stderr } = await inContainer(textOf('CMD')).ended;
     expect(code).toBe(78);
-    expect(stderr).toContain(`${config}: the folder holds no *.yaml file`);
+    expect(stderr).toContain(`${config}: the folder contains no *.yaml file`);
   });
 
   it('becomes ready, answers its health check, and ends within 8 s of SIGTERM', async () => {

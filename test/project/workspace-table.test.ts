@@ -10,7 +10,7 @@ const RULES = namesOf(readFileSync(join(TOP, 'src/workspace/contract.md'), 'utf8
 
 /** Rows of the table by name: the proofs named in each, as file and title. */
 const ROWS = new Map(
-  PAGE.split('## What is proven where')[1]!
+  PAGE.split('## Tests by rule')[1]!
     .split('\n')
     .flatMap((line) => {
       const [, name, proofs] = line.match(/^\| (W\d+) +\| ?(.*?) *\|$/) ?? [];

@@ -80,18 +80,20 @@ describe('worksync backfill', () => {
     // It cannot be over before the second one has asked for it.
     for (const { child } of both)
       child.stderr?.on('data', (said: Buffer) => {
-        if (said.toString().includes('runs already')) open();
+        if (said.toString().includes('is already running')) open();
       });
     const [one, other] = (await Promise.all(both.map(({ ended }) => ended))) as [Ended, Ended];
     for (const { code, stdout } of [one, other]) {
       expect(code).toBe(0);
       expect(lines(stdout).at(-1)).toMatchObject({ type: 'result', state: 'done', items: COUNT, total: COUNT });
     }
-    expect(one.stderr + other.stderr).toContain('a backfill of github of everything runs already; --stop ends it');
+    expect(one.stderr + other.stderr).toContain(
+      'a backfill of github of everything is already running; --stop stops it',
+    );
     const status = await worksync(['status', ...flags()]);
     expect(status.stdout).toMatch(/backfill {4}github read \d+ s ago: 12 of 12 items, 1 of 1 unit/);
     const stopped = await worksync(['backfill', 'github', '--stop', ...flags()]);
-    expect(stopped.stdout).toBe('no backfill runs\n');
+    expect(stopped.stdout).toBe('no backfill is running\n');
   });
 
   it('says which wish cannot be met, with a remedy', async () => {

@@ -158,7 +158,7 @@ describe('run', () => {
       .split('\n')
       .map((line) => (JSON.parse(line) as { msg: string }).msg);
     expect(messages).toContain('the daemon runs');
-    expect(messages).toContain('the process ends');
+    expect(messages).toContain('the process shuts down');
   });
 
   it('keeps a second process off its data, while the other commands ask it', async () => {
@@ -280,7 +280,7 @@ describe('once and check', () => {
       .map((line) => JSON.parse(line) as { level: string; subject: string; message: string; hint?: string });
     expect(findings.slice(0, 2)).toMatchObject([
       { level: 'ok', subject: 'own' },
-      { level: 'ok', subject: 'own: workspace', message: `${served.url} answers and takes the key` },
+      { level: 'ok', subject: 'own: workspace', message: `${served.url} answers and accepts the key` },
     ]);
     // What GitHub says depends on the network here; but the exit code must follow it.
     expect(found.code).toBe(findings.some(({ level }) => level === 'error') ? 1 : 0);

@@ -123,7 +123,7 @@ describe('links', () => {
     const url = 'https://example.com/pull/7';
     const added = (await good('links', 'add', key, url, '--title', 'Seven', '--external-id', 'x', '--json')).json()[0];
     expect(added).toMatchObject({ url, title: 'Seven', externalId: 'x' });
-    expect((await good('links', 'add', key, url)).stdout).toBe(`was there  ${added.workItemId}\n`);
+    expect((await good('links', 'add', key, url)).stdout).toBe(`already there  ${added.workItemId}\n`);
     expect((await good('links', 'list', key)).stdout).toBe(`${added.workItemId}  ${url}  Seven\n`);
     await good('links', 'remove', key, added.workItemId);
     expect(await good('links', 'list', key)).toMatchObject({ stdout: '' });
@@ -145,7 +145,7 @@ describe('docs', () => {
     const put = await good('docs', 'put', made.documentId, ...fields);
     expect(put.json()).toMatchObject([{ title: 'New', content: 'all new', status: 'completed' }]);
     expect((await good('docs', 'attach', key, made.documentId)).stdout).toBe(`attached  ${made.documentId}\n`);
-    expect((await good('docs', 'attach', taskId, made.documentId)).stdout).toContain('was attached');
+    expect((await good('docs', 'attach', taskId, made.documentId)).stdout).toContain('already attached');
     const listed = (await good('docs', 'list', '--task', key, '--status', 'completed', '--json')).json();
     expect(listed).toMatchObject([{ documentId: made.documentId, taskId }]);
   });
@@ -192,7 +192,7 @@ describe('prs', () => {
     const target = ['--provider', 'github', '--repo', '4711'];
     const names = ['--head', 'fix', '--base', 'main', '--title', 'Fix', '--identifier', '7', '--label', 'x', '--draft'];
     expect((await good('prs', 'create', ...target, ...names)).stdout).toMatch(/^recorded {2}7/);
-    expect((await good('prs', 'create', ...target, ...names)).stdout).toMatch(/^was recorded {2}7/);
+    expect((await good('prs', 'create', ...target, ...names)).stdout).toMatch(/^already recorded {2}7/);
     const edit = ['--identifier', '7', '--title', 'Fixed', '--state', 'merged', '--no-draft', '--json'];
     const updated = (await good('prs', 'update', ...target, ...edit)).json();
     expect(updated).toMatchObject([{ title: 'Fixed', state: 'merged', draft: false, labels: ['x'] }]);

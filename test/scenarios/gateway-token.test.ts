@@ -106,7 +106,7 @@ describe('worksync gateway token', () => {
     // Its own workspace refuses it: that is one try.
     expect((await ask(address, 'wsk_unknown', '/workspaces/alpha/tasks')).status).toBe(401);
     const ended = await daemon?.end();
-    expect(ended?.stderr).toContain('the process ends');
+    expect(ended?.stderr).toContain('the process shuts down');
     expect(`${ended?.stdout}${ended?.stderr}`).not.toContain('wsk_unknown');
   });
 });

@@ -183,8 +183,8 @@ describe('what only one connection should have', () => {
       {
         level: 'warning',
         subject: 'test: two',
-        message: 'Forge App 7 serves "test: one" too, and has one webhook and one limit for both',
-        hint: 'The supported form is one for each workspace, used by one connection.',
+        message: 'Forge App 7 also serves "test: one": both share one webhook and one limit',
+        hint: 'Use one for each workspace, in one connection.',
       },
     ]);
   });

@@ -107,7 +107,7 @@ describe('explain', () => {
     expect(first?.triage).toMatch(/^became BUG-1 on 2/);
     expect(first?.links).toMatchObject([{ state: 'linked', reason: { rule: 'triage', place: 'source' } }]);
     const second = (await ask('explain', { target: issue(2).url ?? '' })).items[0];
-    expect(second?.triage).toBe('rule 1 says that nothing is created');
+    expect(second?.triage).toBe('rule 1 says that no task is created');
   });
 
   it('knows nothing of what is not there', async () => {

@@ -72,7 +72,7 @@ it('holds, shows, plans and applies', async () => {
   expect(told.stdout).toMatch(
     /^windows {4}\d of 200 used by us in 15 min, .+\nshare {6}auto: 85 % of the long window, .+\n/,
   );
-  expect(told.stdout).toContain('others     nothing is known: no request of ours was refused\n');
+  expect(told.stdout).toContain('others     unknown: the workspace has refused none of our requests\n');
   expect(told.stdout).toContain('forecast   nothing waits\n');
   const { id } = (await json('plan')) as unknown as { id: string };
   // What other rules would write nobody knows before they are in use, with a daemon or without.
@@ -80,7 +80,7 @@ it('holds, shows, plans and applies', async () => {
   mkdirSync(join(scratch, 'changed'));
   writeFileSync(changed, `${readFileSync(config, 'utf8')}rules: { trailers: [Fixes] }\n`);
   const other = ['plan', '--config', changed, '--data', join(scratch, 'data')];
-  const notInUse = { code: 2, stderr: expect.stringContaining('this configuration is not the one in use') as string };
+  const notInUse = { code: 2, stderr: expect.stringContaining('the daemon does not use this configuration') as string };
   expect(await worksync(other)).toMatchObject(notInUse);
   expect((await daemon.end()).code).toBe(0);
   expect(await worksync(other)).toMatchObject(notInUse);

@@ -44,7 +44,7 @@ it('compares by itself where no daemon runs, and asks the daemon where one does'
   await daemon.says('worksync runs');
   const beside = await worksync(['sweep', ...flags()]);
   expect(beside.code).toBe(0);
-  expect(beside.stdout).toMatch(/^1 task and 0 records compared; nothing to put right, in \d+ s\n$/);
+  expect(beside.stdout).toMatch(/^1 task and 0 records compared; nothing to repair, in \d+ s\n$/);
   const status = await worksync(['status', ...flags()]);
-  expect(status.stdout).toMatch(/^ {2}sweep {7}last \d+ s ago; 1 task and 0 records compared; nothing to put right$/m);
+  expect(status.stdout).toMatch(/^ {2}sweep {7}last \d+ s ago; 1 task and 0 records compared; nothing to repair$/m);
 });

@@ -231,7 +231,7 @@ const LIVES: Readonly<Record<number, Life>> = {
       [0, { labels: ['wontfix'] }],
       [45, { description: 'Still not.' }],
     ],
-    ...{ becomes: 'nothing', triage: /^rule [13] says that nothing is created$/ },
+    ...{ becomes: 'nothing', triage: /^rule [13] says that no task is created$/ },
   },
   [BY_HAND]: {
     course: [

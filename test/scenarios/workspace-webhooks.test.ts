@@ -286,7 +286,7 @@ describe('a delivery', () => {
     await open({ secret: SECRET });
     await deliver({ type: 'sprint.started' });
     await events(1);
-    expect(await inbox()).toMatchObject([{ state: 'ignored', reason: 'an event of this type is not known' }]);
+    expect(await inbox()).toMatchObject([{ state: 'ignored', reason: 'unknown event type' }]);
   });
 
   it('that comes late changes nothing that is newer', async () => {

@@ -67,7 +67,7 @@ function createPause(clock: Clock): Budget {
   };
 }
 
-/** What talks to one organisation. */
+/** The API of one organisation. */
 export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
   const api = createRest(
     {
@@ -103,7 +103,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     return { found: await enriched(values, unit, signal), next, answer };
   }
 
-  /** One after the other: what the first looks up the others find kept. */
+  /** One after the other: the others find cached what the first looks up. */
   async function enriched(values: readonly unknown[], unit: string, signal: AbortSignal) {
     const items: unknown[] = [];
     if (values.length === 0) return items;
@@ -177,7 +177,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     },
     /**
      * Sets a state that counts as completed; a work item that is done is left as it is. The change is refused where
-     * somebody else was faster, and is then tried on what they made of it.
+     * somebody else was faster, and then tried again on the new revision.
      */
     async close(locator, key, signal) {
       const path = pathOf(locator);
@@ -235,7 +235,7 @@ async function about(api: Rest, options: Options, signal: AbortSignal): Promise<
   }
 }
 
-/** Stands for nobody: what an unknown credential is taken for. */
+/** The anonymous identity: an unknown credential gets it. */
 const ANONYMOUS = 'aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa';
 
 function credential(found: schema.Who | undefined): Finding {
@@ -245,19 +245,19 @@ function credential(found: schema.Who | undefined): Finding {
   return {
     level: 'warning',
     subject,
-    message: 'none that Azure DevOps knows: only public projects are read',
+    message: 'none that Azure DevOps accepts: worksync reads only public projects',
     hint: 'Set token: a personal access token with the scope Work Items (Read).',
   };
 }
 
 function organization(id: string | undefined, { organizationId }: Options): Finding {
   const subject = 'organisation';
-  if (id === undefined) return { level: 'warning', subject, message: 'does not tell its id' };
+  if (id === undefined) return { level: 'warning', subject, message: 'does not report its id' };
   if (id === organizationId) return { level: 'ok', subject, message: 'has the configured id' };
   return {
     level: 'error',
     subject,
     message: `has the id ${onOneLine(id, 60)}, not the configured one`,
-    hint: 'Write that one in the configuration, or correct the organisation. Work items are known by it.',
+    hint: 'Configure that id, or correct the organisation. worksync identifies work items by it.',
   };
 }

@@ -37,7 +37,7 @@ export function hooksOf(api: Rest, followed: (signal: AbortSignal) => Promise<re
       for (const eventType of EVENTS) {
         const found = mine.find((each) => each.eventType === eventType);
         const body = describe(project, eventType, url, secret);
-        // The password cannot be read back: it is told each time, which also switches a subscription on again.
+        // The password cannot be read back: worksync sends it each time, which also switches a subscription on again.
         if (found) await api.send('PUT', `${PATH}/${found.id}`, { ...body, id: found.id }, signal);
         else await api.send('POST', PATH, body, signal);
       }
@@ -47,11 +47,11 @@ export function hooksOf(api: Rest, followed: (signal: AbortSignal) => Promise<re
   });
 }
 
-const ACTIVE = { state: 'active', message: 'its events are subscribed to' } as const;
+const ACTIVE = { state: 'active', message: 'the subscriptions send its events' } as const;
 
 const UNKNOWN = {
   state: 'unknown',
-  message: 'only an administrator of the project may look at service hooks',
+  message: 'only an administrator of the project may read service hooks',
   hint: 'Look at Project settings, Service hooks.',
 } as const;
 
@@ -62,13 +62,13 @@ function of(standing: readonly Subscription[], { id }: Project): readonly Subscr
   return standing.filter(({ publisherInputs }) => publisherInputs.projectId === id);
 }
 
-/** Without comments news come a little later, so they are not missed. */
+/** Without comments news come a little later, so a missing subscription to them is no fault. */
 function stateOf(mine: readonly Subscription[]): Omit<HookState, 'subject'> {
   const missing = EVENTS.filter((event) => event !== 'workitem.commented').filter(
     (event) => !mine.some(({ eventType }) => eventType === event),
   );
   if (missing.length > 0)
-    return { state: 'absent', message: `no subscription to ${missing.join(', ')} leads here`, hint: REMEDY };
+    return { state: 'absent', message: `no subscription to ${missing.join(', ')} sends to this address`, hint: REMEDY };
   const off = mine.filter(({ status }) => status !== 'enabled' && status !== 'onProbation');
   if (off.length === 0) return ACTIVE;
   const events = off.map(({ eventType }) => eventType).join(', ');

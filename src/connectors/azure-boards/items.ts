@@ -44,7 +44,7 @@ export function told(payload: unknown): Told | Translation | undefined {
   return { id: String(id), container, comment: toldComment(payload, eventType) };
 }
 
-/** What changed more than that a comment was written is news, whoever wrote it. */
+/** A change of more than a comment is news, whoever made it. */
 function toldComment(payload: unknown, eventType: string): StandingComment | undefined {
   if (eventType === 'workitem.commented') {
     const fields = readable(schema.commented, payload)?.resource.fields;

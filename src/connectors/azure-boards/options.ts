@@ -24,8 +24,8 @@ export const options = z
     organizationId: z
       .string()
       .toLowerCase()
-      .regex(UUID, 'must be the id of the organisation, as "worksync check" names it')
-      .describe('Id of that organisation; work items are known by it. `worksync check` names it.'),
+      .regex(UUID, 'must be the id of the organisation, as "worksync check" shows it')
+      .describe('Id of that organisation, by which worksync identifies work items. `worksync check` shows it.'),
     token: word.optional().describe('Personal access token with the scope Work Items (Read). Excludes `accessToken`.'),
     accessToken: word.optional().describe('Access token of Microsoft Entra. Excludes `token`.'),
     apiUrl: httpsAddress
@@ -36,16 +36,14 @@ export const options = z
     projects: atLeastOne(project, 'project').describe(
       'Projects by name, by id, or as patterns such as `*`; an id survives renaming.',
     ),
-    exclude: z.array(project).default([]).describe('Projects that patterns are not to take in.'),
+    exclude: z.array(project).default([]).describe('Projects to leave out.'),
     doneStatus: statusName(128)
       .optional()
-      .describe(
-        'State to close work items into, where closing is switched on. Otherwise the first of the completed ones.',
-      ),
+      .describe('State that closed work items get, if closing is switched on. Default: the first completed state.'),
   })
   .refine(({ token, accessToken }) => token === undefined || accessToken === undefined, {
     path: ['accessToken'],
-    message: 'cannot stand beside token: give one of them',
+    message: 'excludes token: give one of the two',
   });
 
 export type Options = z.infer<typeof options>;

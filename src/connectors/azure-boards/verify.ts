@@ -21,7 +21,7 @@ export async function verify(request: WebhookRequest, secrets: readonly string[]
   const given = passwordOf(request);
   let valid = false;
   for (const secret of secrets) valid = isEqual(given, secret) || valid;
-  if (!valid) throw new SyncError('signature_mismatch', 'the password is another one');
+  if (!valid) throw new SyncError('signature_mismatch', 'the password does not match');
   requireText(request.body);
   return { event: EVENT };
 }

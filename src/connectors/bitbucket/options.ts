@@ -43,8 +43,8 @@ export const options = z
     workspaces: z
       .array(z.string().regex(WORKSPACE, 'must be the id of one workspace, as it stands in its address'))
       .default([])
-      .describe('Workspaces of Bitbucket of which all repositories are followed.'),
-    exclude: repositories.describe('Repositories that are left out, as workspace/slug or patterns.'),
+      .describe('Workspaces of Bitbucket; worksync follows all their repositories.'),
+    exclude: repositories.describe('Repositories to leave out, as workspace/slug or patterns.'),
     forks: z.boolean().default(false).describe('Whether patterns and workspaces take in forks.'),
     commits: commitsOption,
   })
@@ -94,7 +94,7 @@ const HOUR = 60 * MINUTE;
 /**
  * Shortest sensible poll interval, milliseconds. Bitbucket allows 1,000 requests in any hour, 60 without a credential,
  * and counts every one. A cycle costs one for each repository: polls take at most four fifths, the rest is for fetches.
- * How many a pattern takes in is not known here: what they cost is held by the budget.
+ * How many a pattern takes in is not known here: the budget limits their cost.
  */
 export function shortestPoll(given: Options): number {
   const [allowed, floor] = isAnonymous(given) ? [60, 5 * MINUTE] : [1_000, MINUTE];

@@ -23,7 +23,7 @@ export async function checkGeneric(
 const withoutFeed: Finding = {
   level: 'warning',
   subject: 'feed',
-  message: 'none: what no webhook brings is never known',
+  message: 'none: worksync never sees what no webhook brings',
   hint: 'Offer a feed as the README of this connector describes it, and set feedUrl.',
 };
 

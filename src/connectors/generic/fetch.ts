@@ -19,7 +19,7 @@ export async function fetchItem(
   signal: AbortSignal,
 ): Promise<Fetched> {
   const data = readLocator(locator, reference);
-  // What webhooks have told stands then.
+  // Then the state from webhooks stays.
   if (!feed) return { event: SHAPES.unknown, body: writeJson({}) };
   try {
     const { content } = await feed.get(`/items/${data.id}`, {}, signal, true);

@@ -12,17 +12,17 @@ export const options = z.strictObject({
     .string()
     .toLowerCase()
     .regex(/^[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?$/, 'must be a name of lower-case letters, digits, dots and hyphens')
-    .describe('Name of the system that the ids belong to. Items are known by it: it must not change.'),
+    .describe('Name of the system that the ids belong to. worksync identifies items by it: do not change it.'),
   feedUrl: httpsAddress
     .optional()
-    .describe('Address of a feed of the same items. Without one, what no webhook brings is never known.'),
+    .describe('Address of a feed of the same items. Without one, worksync never sees what no webhook brings.'),
   token: oneWord(/^[\x21-\x7e]{1,4000}$/)
     .optional()
-    .describe('Sent to the feed as a bearer token.'),
+    .describe('Bearer token that worksync sends to the feed.'),
   projects: atLeastOne(project, 'project')
     .default(['**'])
     .describe('Projects by id, by name, or as patterns. Absent: all of them.'),
-  exclude: z.array(project).default([]).describe('Projects that are left out, by id, by name, or as patterns.'),
+  exclude: z.array(project).default([]).describe('Projects to leave out, by id, by name, or as patterns.'),
 });
 
 export type Options = z.infer<typeof options>;

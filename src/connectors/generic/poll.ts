@@ -21,8 +21,8 @@ const LISTED = page.extend({
 });
 
 /**
- * Walks over the feed. In which order items come is the feed's business: what it promises is that an item which matches all
- * the while is on some page.
+ * Walks over the feed. The feed chooses the order of items: it promises only that an item which matches throughout is on some
+ * page.
  */
 export function walkOf(feed: Rest): Walk {
   return {

@@ -49,8 +49,8 @@ export const options = z
     groups: z
       .array(z.string().regex(GROUP, 'must be the path of one group, for example acme/platform'))
       .default([])
-      .describe('Groups by path, of which all projects are followed, those of subgroups too.'),
-    exclude: projects.describe('Projects that are left out, as paths, patterns or numbers.'),
+      .describe('Groups by path; worksync follows all their projects, those of subgroups too.'),
+    exclude: projects.describe('Projects to leave out, as paths, patterns or numbers.'),
     archived: z.boolean().default(false).describe('Whether patterns and groups take in archived projects.'),
     forks: z.boolean().default(false).describe('Whether patterns and groups take in forks.'),
     issues: z.boolean().default(false).describe('Whether issues are followed too, as work items.'),

@@ -19,7 +19,7 @@ import * as schema from './schema.ts';
 
 const API = '/rest/api/3';
 const PAGE = '100';
-/** Jira gives so many at once where nothing but ids is asked for. */
+/** Jira returns so many at once if the query asks for ids only. */
 const IDS_AT_ONCE = '5000';
 /** Opaque, and sent back as it came. */
 const TOKEN = /^[\w+/=.~-]{1,4000}$/;
@@ -36,7 +36,7 @@ const refusals: Refusals = {
   limitOf: ({ headers }) => headers['ratelimit-reason'] && onOneLine(headers['ratelimit-reason'], 60),
 };
 
-/** What talks to one site. */
+/** The API of one site. */
 export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
   const api = createRest({ target: 'jira', base: apiBase(options), headers: credentialOf(options), refusals }, deps);
   const { accessTokens: _, ...open } = deps;
@@ -63,7 +63,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       for (;;) {
         const query = { startAt: String(all.length), maxResults: '50', orderBy: 'key' };
         const { values, isLast } = (await api.read(schema.projects, path, query, signal)).content;
-        if (values.length === 0 && !isLast) throw malformed(`GET ${path}: a page is empty that is not the last`);
+        if (values.length === 0 && !isLast) throw malformed(`GET ${path}: an empty page before the last one`);
         all.push(...values);
         if (isLast) return all;
       }
@@ -172,13 +172,13 @@ async function siteFinding(site: Rest, { cloudId }: Options, signal: AbortSignal
   const subject = 'site';
   try {
     const data = readable(schema.tenant, (await site.get('/_edge/tenant_info', {}, signal)).content);
-    if (!data) return { level: 'warning', subject, message: 'does not tell its cloud id' };
+    if (!data) return { level: 'warning', subject, message: 'does not report its cloud id' };
     if (data.cloudId === cloudId) return { level: 'ok', subject, message: 'has the configured cloud id' };
     return {
       level: 'error',
       subject,
       message: `has the cloud id ${onOneLine(data.cloudId, 60)}, not the configured one`,
-      hint: 'Write that one in the configuration, or correct the site. Issues are known by it.',
+      hint: 'Configure that id, or correct the site. worksync identifies issues by it.',
     };
   } catch (thrown) {
     return failed(subject, asSyncError(thrown));
@@ -188,14 +188,14 @@ async function siteFinding(site: Rest, { cloudId }: Options, signal: AbortSignal
 const ANONYMOUS: Finding = {
   level: 'warning',
   subject: 'credential',
-  message: 'none: only what anybody may see is read',
+  message: 'none: worksync reads only what is public',
   hint: 'Set email and token.',
 };
 
 async function credential(api: Rest, signal: AbortSignal): Promise<Finding> {
   try {
     const data = readable(schema.account, (await api.get(`${API}/myself`, {}, signal)).content);
-    const { displayName, timeZone = 'not told' } = data ?? { displayName: 'somebody' };
+    const { displayName, timeZone = 'unknown' } = data ?? { displayName: 'somebody' };
     // Times are asked for as milliseconds, so the zone changes nothing; people look for it when times seem wrong.
     return { level: 'ok', subject: 'credential', message: `${displayName}, time zone ${timeZone}` };
   } catch (thrown) {

@@ -54,7 +54,7 @@ export function hooksOf(api: Rest, options: Options): Hooks {
         await api.send('POST', PATH, body, signal);
         return [{ ...ACTIVE, subject, outcome: 'created' }];
       }
-      // Jira does not show the secret, and keeps it unless it is told a new one: it is always told.
+      // Jira does not show the secret, and keeps it unless it gets a new one: so it always gets one.
       await api.send('PUT', `${PATH}/${idOf(standing)}`, body, signal);
       return [{ ...ACTIVE, subject, outcome: isWanted(standing, filter) ? 'unchanged' : 'updated' }];
     },
@@ -68,7 +68,7 @@ function stateOf(subject: string, found: Registered | undefined): HookState {
     return {
       subject,
       state: 'absent',
-      message: 'no webhook leads here',
+      message: 'no webhook sends to this address',
       hint: 'Run "worksync hooks install" with a token of a Jira administrator, or add it at Settings, System, WebHooks.',
     };
   if (found.enabled !== false) return { ...ACTIVE, subject };
@@ -84,7 +84,7 @@ function unknown(subject: string): HookState {
   return {
     subject,
     state: 'unknown',
-    message: 'only an administrator of Jira may look at webhooks',
+    message: 'only an administrator of Jira may read webhooks',
     hint: 'Look at Settings, System, WebHooks.',
   };
 }
@@ -98,7 +98,7 @@ function isWanted(found: Registered, filter: string): boolean {
   return isSame && found.enabled !== false;
 }
 
-/** Patterns cannot be said in Jira's language: then everything is sent, and what is out of scope is ignored here. */
+/** Jira's language has no such patterns: then Jira sends everything, and worksync ignores what is out of scope. */
 function filterOf(options: Options): string {
   const scope = scopeOf(options);
   return patternsOf(scope).length > 0

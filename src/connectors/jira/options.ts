@@ -25,7 +25,7 @@ const fields = z.strictObject({
     .toLowerCase()
     .regex(UUID, 'must be the cloud id of the site; https://<site>/_edge/tenant_info shows it')
     .describe(
-      "The site's cloud id, as `https://<site>/_edge/tenant_info` shows it. It survives renaming the site, so issues are known by it.",
+      "The site's cloud id, as `https://<site>/_edge/tenant_info` shows it. It survives renaming the site, so worksync identifies issues by it.",
     ),
   email: z
     .string()
@@ -34,7 +34,9 @@ const fields = z.strictObject({
     .describe('Account that the API token belongs to. Leave it out for an OAuth 2.0 access token.'),
   token: word
     .optional()
-    .describe('API token of that account, or an OAuth 2.0 access token. Without one only what anybody may see.'),
+    .describe(
+      'API token of that account, or an OAuth 2.0 access token. Without one worksync reads only what is public.',
+    ),
   oauth: oauthOption('https://auth.atlassian.com/oauth/token').describe(
     'An OAuth 2.0 (3LO) app whose access tokens worksync renews, in place of `email` and `token`.',
   ),
@@ -46,17 +48,15 @@ const fields = z.strictObject({
   projects: atLeastOne(project, 'project').describe(
     'Projects by key, by number, or as patterns such as `*`; a number survives a change of the key.',
   ),
-  exclude: z.array(project).default([]).describe('Projects that patterns are not to take in.'),
+  exclude: z.array(project).default([]).describe('Projects to leave out.'),
   doneStatus: statusName(255)
     .optional()
-    .describe(
-      'Status to close issues into, where closing is switched on. Otherwise the first one that counts as done.',
-    ),
+    .describe('Status that closed issues get, if closing is switched on. Default: the first one that counts as done.'),
 });
 
 export const options = fields.refine(
   ({ oauth, email, token }) => oauth === undefined || (email === undefined && token === undefined),
-  { path: ['oauth'], message: 'cannot stand beside email and token: give one of them' },
+  { path: ['oauth'], message: 'excludes email and token: give one or the other' },
 );
 
 export type Options = z.infer<typeof options>;

@@ -7,7 +7,7 @@ import type { WebhookRequest } from '../connector.ts';
 /** Throws `signature_missing` where nothing could be proved: no secret is configured, or one that everybody knows. */
 export function requireSecrets(secrets: readonly string[]): void {
   if (secrets.length === 0 || secrets.includes(''))
-    throw new SyncError('signature_missing', 'no webhook secret is configured, so nothing can be proved');
+    throw new SyncError('signature_missing', 'no webhook secret is configured, so no signature can be checked');
 }
 
 /** The one value of a header; undefined where it is absent or repeated. */
@@ -46,7 +46,7 @@ export async function checkHmac(body: Buffer, secrets: readonly string[], digest
 
 /** Throws `signature_mismatch` for bytes that no vendor sends: what is signed here is always JSON. */
 export function requireText(body: Buffer): void {
-  if (body.length === 0 || !isUtf8(body)) throw mismatch('stands over a body that is not UTF-8 text');
+  if (body.length === 0 || !isUtf8(body)) throw mismatch('covers a body that is not UTF-8 text');
 }
 
 export function mismatch(what: string): SyncError {

@@ -14,7 +14,7 @@ interface HooksOfContainers<Container, Standing> {
   /** What is said of each where nobody may look. */
   readonly unknown: Omit<HookState, 'subject'>;
   readonly active: Omit<HookState, 'subject'>;
-  /** Registers, mends and switches on what one container needs. */
+  /** Registers, repairs and switches on what one container needs. */
   keep(
     container: Container,
     standing: readonly Standing[],

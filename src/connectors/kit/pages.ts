@@ -4,13 +4,13 @@ import { malformed } from './refusal.ts';
 /** The stored page of a walk, where it is what the vendor names its pages by: anything that looks like an address is none. */
 export function storedPage(page: string | undefined, form: RegExp): string | undefined {
   if (page === undefined || form.test(page)) return page;
-  throw new SyncError('internal', `the stored page of a walk is not one of this vendor's: ${page.slice(0, 40)}`);
+  throw new SyncError('internal', `the stored page of a walk is invalid: ${page.slice(0, 40)}`);
 }
 
 /** The name of the page behind this one, which is sent back as it came. Throws `answer_malformed` for one that is none. */
 export function nextPage(next: string | undefined | null, form: RegExp, present: string | undefined, what: string) {
   if (next === undefined || next === null || !form.test(next))
     throw malformed(`${what}: the next page has no usable name`);
-  if (next === present) throw malformed(`${what}: a page names itself as the next one`);
+  if (next === present) throw malformed(`${what}: a page names itself as its next page`);
   return next;
 }

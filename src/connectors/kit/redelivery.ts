@@ -83,7 +83,7 @@ export function sortedOut(attempts: readonly ListedAttempt[]): Pick<Look, 'faile
 
 /** Why a look ended before it saw everything. */
 export function onlyNewest(most: number): string {
-  return `only the newest ${most} failed deliveries of a round are looked at, and polls bring the rest`;
+  return `worksync checks only the newest ${most} failed deliveries of a round; polls bring the rest`;
 }
 
 /** A delivery that did not arrive. */
@@ -181,7 +181,7 @@ function due({ open: all }: Place, { mostAttempts }: RedeliveryLimits): readonly
   return all.filter(({ attempt, last, asked }) => attempt !== last && asked + 1 < mostAttempts);
 }
 
-const TOO_MANY = `more than ${MOST_OPEN} deliveries failed: only the newest are asked for, and polls bring the rest`;
+const TOO_MANY = `more than ${MOST_OPEN} deliveries failed: worksync requests only the newest again; polls bring the rest`;
 
 /** A cursor that cannot be read is that of another version: the lists are looked at as on the first day. */
 function readCursor(text: string | undefined): readonly Place[] {

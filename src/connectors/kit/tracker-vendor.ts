@@ -12,11 +12,11 @@ export interface Part {
   readonly shape: ZodType<string, string>;
   /** In the locator of a reference. */
   readonly locator: string;
-  /** In what `fetch` writes for an item that exists no more. */
+  /** In the object that `fetch` writes for an item that no longer exists. */
   readonly gone: string;
 }
 
-/** What an item is fetched by, and what is left to say of one that is gone. */
+/** The names by which an item is fetched, and the remaining facts of one that is gone. */
 export interface Locator {
   readonly id: string;
   /** Absent where a webhook did not tell it. */
@@ -45,7 +45,7 @@ export interface Told {
 /** Looked for by its id. Where it is not there, and it is not known to be gone, its container is asked for. */
 export type Looked = { readonly found: unknown } | { readonly found?: undefined; readonly isGone: boolean };
 
-/** What talks to the vendor. What it lists and finds is cut down to what is read. Every method throws `SyncError`. */
+/** The vendor's API. It reduces what it lists and finds to the fields that are read. Every method throws `SyncError`. */
 export interface Source<Container> extends Pick<Walk, 'list'> {
   /** Everything that the credential sees, for patterns. */
   containers(signal: AbortSignal): Promise<readonly Container[]>;
@@ -69,7 +69,7 @@ export interface Source<Container> extends Pick<Walk, 'list'> {
   close(locator: Locator, key: string, signal: AbortSignal): Promise<void>;
   /** @param followed the containers of all units */
   hooks?(followed: (signal: AbortSignal) => Promise<readonly Container[]>): Hooks;
-  /** What this vendor walks besides. */
+  /** Further walks of this vendor. */
   extend?(connection: Connection): Partial<Connection>;
 }
 
@@ -88,7 +88,7 @@ type Outside =
   | 'unrestricted'
   | 'oauth';
 
-/** What a tracker says of itself; all that trackers do alike is the engine's. */
+/** What a tracker says of itself; the engine does what all trackers have in common. */
 export interface Tracker<Options, Found, Container> extends Pick<Connector<Options>, Outside> {
   /** Before the names of what polls and fetches bring: `issues` in `issues.list`. */
   readonly noun: string;
@@ -113,7 +113,7 @@ export interface Tracker<Options, Found, Container> extends Pick<Connector<Optio
   foundOn?(payload: unknown): readonly Found[];
   itemOf(found: Found, options: Options): WorkItem;
   placeOf(found: Found): Candidate;
-  /** Whether it is to be judged whether a fetched item is followed, where rows of before say so in it. */
+  /** Whether to check that a fetched item is in scope, where rows of older versions ask for it. */
   isJudged?(found: Found): boolean;
   /** Of a container, as it stands beside an item that is gone and was to be judged. */
   readonly containerShape?: ZodType<Container>;

@@ -20,12 +20,12 @@ interface Question<Data> {
   /** What the data must look like. */
   readonly data: ZodType<Data>;
   readonly use: Use;
-  /** Where a large answer may be read aside: see `HttpRequest`. */
+  /** The fields to read of a large answer in another thread: see `HttpRequest`. */
   readonly keep?: true;
   readonly signal: AbortSignal;
 }
 
-/** The GraphQL API of one connection. Everything but an answer without errors is thrown. */
+/** The GraphQL API of one connection. Throws for everything but an answer without errors. */
 export interface Api {
   ask<Data>(question: Question<Data>): Promise<Answered<Data>>;
   /** Carries out a mutation that answers with `success`, and maybe more. Throws `refused` where it says no. */
@@ -39,7 +39,7 @@ interface Answered<Data> {
 
 const succeeded = z.record(z.string(), z.looseObject({ success: z.boolean() }));
 
-/** What a mutation answered, by its name. */
+/** The result of a mutation, by its name. */
 type Changed = z.infer<typeof succeeded>;
 
 export function createApi(options: Options, deps: ConnectionDeps): Api {
@@ -75,7 +75,7 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
     async change(document, variables, signal) {
       const { data } = await ask({ document, variables, data: succeeded, use: 'fetch', signal });
       if (Object.values(data).some(({ success }) => !success))
-        throw new SyncError('refused', 'Linear did not carry out a change, and does not say why');
+        throw new SyncError('refused', 'Linear did not make a change, and gave no reason');
       return data;
     },
   };

@@ -21,14 +21,14 @@ import * as schema from './schema.ts';
 /** With their labels about 3,000 points of the 10,000 that one request may cost. */
 const PAGE = 50;
 const IDS_AT_ONCE = 250;
-/** States that an issue leaves no more of itself. */
+/** The states of a finished issue, which closing leaves alone. */
 const DONE = ['completed', 'canceled', 'duplicate'];
 
 const issues = z.object({ issues: pageOf(z.unknown()) });
 const teams = z.object({ teams: pageOf(schema.wholeTeam) });
 
 /**
- * What talks to one organisation. Its lists hold archived issues, and those in the trash. A cursor names the issue that it
+ * The API of one organisation. Its lists hold archived issues, and those in the trash. A cursor names the issue that it
  * stands behind, so what changes meanwhile hides nothing.
  */
 export function connect(options: Options, deps: ConnectionDeps): Source<schema.Team> {
@@ -45,7 +45,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
       const { data } = await api.ask({ document: queries.TEAMS, variables, data: teams, use: 'background', signal });
       const [first] = data.teams.nodes;
       if (first) return first;
-      throw new SyncError('not_found', `there is no team ${unit} that this credential may see`);
+      throw new SyncError('not_found', `this credential can see no team ${unit}`);
     },
     async list({ unit, selection, page, use }, signal) {
       const after = storedPage(page, CURSOR);
@@ -64,7 +64,9 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
       const { data, answer } = await api.ask({ ...wanted, data: issues, use, signal });
       return { found: data.issues.nodes, next: cursorAfter(data.issues.pageInfo, after), answer };
     },
-    /** The same answer tells whether the team can be seen. No team has the id of an issue: where it is not known, none is found. */
+    /**
+     * The same answer tells whether the team can be seen. No team has the id of an issue: where it is not known, none is found.
+     */
     async item({ id: issueId, container, identifier }, signal) {
       const variables = { issueId, teamId: container ?? issueId };
       const question = { document: queries.ONE_ISSUE, variables, data: schema.one, use: 'fetch', keep: true } as const;
@@ -72,7 +74,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
       const [found] = data.issues.nodes;
       if (found !== undefined) return { found };
       if (container !== undefined && identifier !== undefined && data.teams.nodes.length === 0)
-        throw new SyncError('not_found', `${identifier} cannot be seen, and its team neither`);
+        throw new SyncError('not_found', `the credential can see neither ${identifier} nor its team`);
       return { isGone: true };
     },
     async about(signal) {
@@ -93,7 +95,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
     }),
     /**
      * Linear lets the writer choose a comment's id: it follows from the issue and the marker, so the comment is found again
-     * without a trace in its text, and cannot be posted twice, whatever became of an answer.
+     * without a trace in its text, and cannot be posted twice, also if an answer was lost.
      */
     async comment({ id: issueId }, { marker, text }, signal) {
       const id = idOf(`${issueId} ${marker}`);
@@ -163,7 +165,7 @@ function organization({ id, urlKey }: z.infer<typeof schema.who>['organization']
     level: 'error',
     subject,
     message: `the credential belongs to ${name}, whose id is ${onOneLine(id, 60)}`,
-    hint: 'Write that id in the configuration, or use a credential of the organisation that is meant.',
+    hint: 'Write that id in the configuration, or use a credential of the organisation that you mean.',
   };
 }
 

@@ -22,7 +22,7 @@ type Registered = z.infer<typeof hook>;
 
 const data = z.object({ webhooks: pageOf(hook) });
 
-/** A webhook for each team; one for all public teams that leads here stands for each of those, and for no other. */
+/** A webhook for each team; one for all public teams that sends to this address covers each of those, and no other. */
 export function hooksOf(api: Api, followed: (signal: AbortSignal) => Promise<readonly Team[]>): Hooks {
   const told = new WeakSet<Registered>();
   return hooksOfContainers<Team, Registered>({
@@ -46,7 +46,7 @@ export function hooksOf(api: Api, followed: (signal: AbortSignal) => Promise<rea
         await api.change(CREATE_WEBHOOK, { input: created }, signal);
         return 'created';
       }
-      // The secret is told each time: whether it is the same cannot be seen by everybody.
+      // Sends the secret each time: not every credential can see whether it is the same.
       if (!told.has(found)) await api.change(UPDATE_WEBHOOK, { id: found.id, input }, signal);
       told.add(found);
       return isWanted(found) ? 'unchanged' : 'updated';
@@ -58,7 +58,7 @@ const ACTIVE = { state: 'active', message: 'the webhook is registered' } as cons
 
 const UNKNOWN = {
   state: 'unknown',
-  message: 'only an administrator of Linear may look at webhooks',
+  message: 'only an administrator of Linear may read webhooks',
   hint: 'Look at Settings, API.',
 } as const;
 
@@ -76,14 +76,14 @@ function stateOf(team: Team, found: Registered | undefined): Omit<HookState, 'su
     return {
       state: 'absent',
       message: isPublic(team)
-        ? 'no webhook leads here'
-        : 'no webhook of its own leads here, and a private team is in none for all public teams',
+        ? 'no webhook sends to this address'
+        : 'no webhook of its own sends to this address, and webhooks for all public teams leave out a private team',
       hint: 'Run "worksync hooks install" with a key of an administrator, or add it at Settings, API.',
     };
   if (found.enabled) return ACTIVE;
   return {
     state: 'disabled',
-    message: 'the webhook is switched off: Linear does that to one that keeps failing',
+    message: 'the webhook is switched off: Linear does that when its deliveries keep failing',
     hint: 'Run "worksync hooks install", or switch it on at Settings, API.',
   };
 }

@@ -54,7 +54,7 @@ export const linear = trackerConnector({
   placeOf: ({ team }) => placeOf(team),
   order: 'since',
   changedAt: (issue) => timeOf(issue, 'updatedAt'),
-  /** Those in the trash are left out: a fetch then tells that they are gone. */
+  /** Leaves out those in the trash: a fetch then shows that they are gone. */
   idsOf: (found, what) =>
     parseAnswer(swept, found, what)
       .filter(({ trashed }) => trashed !== true)

@@ -27,7 +27,7 @@ export function told(payload: unknown, options: Options, event: string): Told | 
   return TOLD.get(event)?.(payload, options);
 }
 
-/** Those of before `webhookId` and `organizationId` say no more. */
+/** Older payloads, without `webhookId` and `organizationId`, say no more. */
 const event = z.object({ type: z.string().min(1), action: z.string(), data: z.looseObject({ id: z.string() }) });
 
 /** Pure: the body repeats what the header names. */
@@ -72,7 +72,7 @@ export function itemOf(found: schema.LinearIssue, options: Options): WorkItem {
   return {
     ...common(found, options),
     ...present({
-      // Some of the labels would look like all of them.
+      // An incomplete list of labels would look complete.
       labels: labels?.pageInfo.hasNextPage === false ? sorted(labels.nodes.map(({ name }) => name)) : undefined,
       assignees: assignee === undefined ? undefined : assignee === null ? [] : [assignee.id],
       author: creator === null ? null : creator?.id,
@@ -135,7 +135,7 @@ const STATES: ReadonlyMap<string, NonNullable<WorkItem['state']>> = new Map([
   ['duplicate', 'done'],
 ]);
 
-/** 0 stands for none. */
+/** 0 means none. */
 const PRIORITIES: ReadonlyMap<number, string> = new Map([
   [1, 'Urgent'],
   [2, 'High'],

@@ -22,9 +22,9 @@ export const options = z
     organizationId: z
       .string()
       .toLowerCase()
-      .regex(UUID, 'must be the id of the organisation, as "worksync check" names it')
+      .regex(UUID, 'must be the id of the organisation, as "worksync check" shows it')
       .describe(
-        'Id of the Linear organisation; issues are known by it. `worksync check` names the one of the credential.',
+        'Id of the Linear organisation, by which worksync identifies issues. `worksync check` shows the one of the credential.',
       ),
     apiKey: word.optional().describe('Personal API key of a member, with the permission Read. Excludes `accessToken`.'),
     accessToken: word.optional().describe('OAuth 2.0 access token with the scope `read`. Excludes `apiKey`.'),
@@ -37,20 +37,18 @@ export const options = z
     teams: atLeastOne(team, 'team').describe(
       'Teams by key, by id, or as patterns such as `*`; an id survives a change of the key.',
     ),
-    exclude: z.array(team).default([]).describe('Teams that patterns are not to take in.'),
+    exclude: z.array(team).default([]).describe('Teams to leave out.'),
     doneStatus: statusName(255)
       .optional()
-      .describe(
-        'Status to close issues into, where closing is switched on. Otherwise the first of the completed ones.',
-      ),
+      .describe('Status that closed issues get, if closing is switched on. Default: the first completed status.'),
   })
   .refine(({ apiKey, accessToken }) => apiKey === undefined || accessToken === undefined, {
     path: ['accessToken'],
-    message: 'cannot stand beside apiKey: give one of them',
+    message: 'excludes apiKey: give one of the two',
   })
   .refine(({ oauth, apiKey, accessToken }) => oauth === undefined || (apiKey ?? accessToken) === undefined, {
     path: ['oauth'],
-    message: 'cannot stand beside apiKey and accessToken: give one of them',
+    message: 'excludes apiKey and accessToken: give only one of them',
   });
 
 export type Options = z.infer<typeof options>;

@@ -24,7 +24,7 @@ export async function about(api: Rest, options: Options, signal: AbortSignal): P
 const anonymous: Finding = {
   level: 'warning',
   subject: 'credential',
-  message: 'none: only what anybody may see is read',
+  message: 'none: worksync reads only what is public',
   hint: 'Set apiKey.',
 };
 
@@ -55,7 +55,7 @@ function statusesOf(found: readonly Status[], { inProgress, doneStatus }: Option
     findings.push({
       level: 'warning',
       subject,
-      message: 'none counts as closed, so nothing is ever done',
+      message: 'none counts as closed, so no issue is ever done',
       hint: 'Let an administrator mark a status as "Issue closed".',
     });
   if (doneStatus !== undefined && !closed.some(({ name }) => name.toLowerCase() === doneStatus.toLowerCase()))

@@ -28,7 +28,7 @@ const refusals: Refusals = {
   },
 };
 
-/** What talks to one Redmine. It has no limit itself: a proxy before it may. */
+/** The API of one Redmine. It has no limit itself: a proxy in front of it may. */
 export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
   const { apiKey, formatting, doneStatus } = options;
   const headers: Record<string, string> = apiKey === undefined ? {} : { 'x-redmine-api-key': apiKey };
@@ -69,7 +69,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       const { issues, total_count: total } = content;
       const sign = isDownwards(wanted.selection) ? -1 : 1;
       const last = requireOrder(issues, sign, wanted.page);
-      if (last === undefined && total > 0) throw malformed(`GET ${LIST}: a page is empty that should not be`);
+      if (last === undefined && total > 0) throw malformed(`GET ${LIST}: an empty page before the last one`);
       const next = last === undefined || total <= issues.length ? 0 : last + sign;
       const counted = wanted.page === undefined ? total : undefined;
       return { found: issues.map(schema.slim), next: next < 1 ? undefined : String(next), answer, total: counted };
@@ -123,7 +123,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     },
     /**
      * Moves the issue to a closed status that the workflow allows. Redmine answers a move that it does not allow as if it
-     * were done, and changes nothing: so it is looked at again.
+     * were done, and changes nothing: so worksync reads the issue again.
      */
     async close(locator, key, signal) {
       const statuses = await readStatuses(api, signal);
@@ -162,7 +162,7 @@ function isDownwards(selection: Selection): boolean {
 function queryOf({ unit, selection, page }: Wanted): Readonly<Record<string, string>> {
   const isDown = isDownwards(selection);
   if (page !== undefined && !NUMBER.test(page))
-    throw new SyncError('internal', `the stored page of a walk is not one of ours: ${page.slice(0, 40)}`);
+    throw new SyncError('internal', `the stored page of a walk is invalid: ${page.slice(0, 40)}`);
   return {
     project_id: unit,
     subproject_id: '!*',
@@ -181,15 +181,15 @@ function filterOf(selection: Selection): Readonly<Record<string, string>> {
   return { status_id: '*', updated_on: `>=${new Date(selection.since).toISOString().replace(/\.\d+Z$/, 'Z')}` };
 }
 
-/** The last number. A Redmine that does not know one of the filters leaves it out, and the walk would turn in circles. */
+/** The last number. A Redmine that does not know one of the filters ignores it, and the walk would never end. */
 function requireOrder(issues: readonly unknown[], sign: 1 | -1, page: string | undefined): number | undefined {
   let least = page === undefined ? Number.NEGATIVE_INFINITY : Number(page) * sign;
   let last: number | undefined;
   for (const issue of issues) {
     last = schema.numberOf(issue, `GET ${LIST}`);
     if (last * sign < least)
-      throw new SyncError('answer_malformed', `GET ${LIST}: issue ${last} is not where its number belongs`, {
-        hint: 'Redmine lists issues from a number on since version 3.4; an older one cannot be read.',
+      throw new SyncError('answer_malformed', `GET ${LIST}: issue ${last} is out of order`, {
+        hint: 'worksync needs Redmine 3.4 or newer, which lists issues from a number on.',
       });
     least = last * sign + 1;
   }

@@ -8,7 +8,7 @@ import * as schema from './schema.ts';
 import { EVENT, verify } from './verify.ts';
 
 const MEBIBYTE = 1024 * 1024;
-/** There is no Redmine that everybody uses: this one stands for all where a payload does not tell. */
+/** There is no public Redmine: this host is used if a payload names none. */
 const ANY_HOST = 'redmine.invalid';
 
 /** Redmine, which everybody runs themselves. */

@@ -51,13 +51,13 @@ export function idsOf(found: readonly unknown[], what: string, options: Options)
   return shown.map((issue) => String(schema.numberOf(issue, what)));
 }
 
-/** What became private is not shown any more: here it is gone, and nothing of it is taken. */
+/** An issue that became private is not shown any more: here it is gone, without its content. */
 export function itemOf({ issue, statuses }: schema.Fetched, options: Options): WorkItem {
   if (!isHidden(issue, options)) return shown(issue, statuses, options);
   return { ...identity(issue, options), updatedAt: Date.parse(issue.updated_on), gone: true };
 }
 
-/** What is private there would be read by everybody here. */
+/** Everybody in the workspace would read a private issue. */
 function isHidden({ is_private }: Pick<schema.RedmineIssue, 'is_private'>, options: Options): boolean {
   return is_private === true && !options.private;
 }

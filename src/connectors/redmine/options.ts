@@ -21,29 +21,31 @@ export const options = z.strictObject({
   ),
   host: hostName()
     .optional()
-    .describe('Name that its issues are known by, where it is not the host of `url`: it must not change.'),
+    .describe('Name by which worksync identifies its issues. Default: the host of `url`. Do not change it.'),
   apiKey: oneWord(/^[\x21-\x7e]{1,200}$/)
     .optional()
-    .describe('API access key of a user, which stands at "My account". Without one only what anybody may see is read.'),
+    .describe('API access key of a user; see "My account" there. Without one worksync reads only what is public.'),
   projects: atLeastOne(project, 'project').describe(
     'Projects by identifier or number, or as patterns such as `*`. Subprojects are projects of their own: name them too.',
   ),
-  exclude: z.array(project).default([]).describe('Projects that patterns are not to take in.'),
+  exclude: z.array(project).default([]).describe('Projects to leave out.'),
   private: z
     .boolean()
     .default(false)
-    .describe('Whether private issues are read too: what is private there would be read by everybody here.'),
+    .describe('Whether to read private issues too. Everybody in the workspace can then read them.'),
   inProgress: z
     .array(status)
     .default(['In Progress'])
     .describe('Statuses, by name, that mean in progress. Others are open, or done where Redmine calls them closed.'),
   doneStatus: status
     .optional()
-    .describe('Status to close issues into, where closing is switched on. Otherwise the first closed one allowed.'),
+    .describe(
+      'Status that closed issues get, if closing is switched on. Default: the first closed status that is allowed.',
+    ),
   formatting: z
     .enum(['textile', 'markdown'])
     .default('textile')
-    .describe('How texts are written there: "Text formatting" in its settings.'),
+    .describe('Text formatting of the Redmine, as its settings say.'),
 });
 
 export type Options = z.infer<typeof options>;

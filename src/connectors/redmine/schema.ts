@@ -56,7 +56,7 @@ export type Project = z.infer<typeof project>;
 /** What a poll writes. */
 export const list = z.object({ issues: z.array(issue), statuses });
 
-/** An issue as it is stored: with the project where it is still to be seen whether that is followed. */
+/** An issue as it is stored: with the project if its scope is still to be checked. */
 export const fetched = z.object({ issue, statuses, project: project.optional() });
 
 export type Fetched = z.infer<typeof fetched>;
@@ -64,7 +64,7 @@ export type Fetched = z.infer<typeof fetched>;
 /** What every webhook has; what it is about, its type tells. */
 export const event = z.object({ type: z.string().regex(/^[a-z_]+\.[a-z_]+$/) });
 
-/** Of an event's issue only what names it: it is read anew. */
+/** Only the identity of an event's issue: worksync reads the issue itself. */
 export const issueEvent = z.object({
   data: z.object({ issue: z.object({ id, project: absent(z.object({ id }).nullable()) }) }),
 });

@@ -18,7 +18,7 @@ export function createStatuses(api: Rest, { clock }: ConnectionDeps) {
   return async (issues: readonly unknown[], signal: AbortSignal) => {
     const wanted = issues.flatMap((issue) => readable(untold, issue)?.status.id ?? []);
     if (wanted.length === 0) return undefined;
-    // A status that is new is not in a list of before.
+    // A new status is not in an older list.
     if (!wanted.every((id) => known.some((status) => status.id === id))) listing = createListing(clock, load);
     return await listing(signal);
   };

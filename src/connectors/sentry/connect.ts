@@ -48,7 +48,7 @@ function rateOf(headers: HttpAnswer['headers']): Rate | undefined {
   return rateFrom(reset === undefined ? headers : { ...headers, [`${PREFIX}-reset`]: reset }, PREFIX);
 }
 
-/** What talks to one organisation. */
+/** The API of one organisation. */
 export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
   const { organization, token } = options;
   /** Below the organisation, whose name goes into no log. */
@@ -71,7 +71,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     const projects = known && deps.clock.monotonic() < known.until ? known.projects : await containers(signal);
     const found = projects.find(({ slug }) => slug === unit);
     if (found) return found;
-    throw new SyncError('not_found', `there is no project ${unit} that the token can see`);
+    throw new SyncError('not_found', `the token can see no project ${unit}`);
   }
 
   /** Empty for all: without a query Sentry lists unresolved issues only. Created last first is an order that never changes. */
@@ -191,11 +191,11 @@ function nextCursor(header: string | undefined, present: string | undefined): st
   if (next === undefined) return undefined;
   const results = /;\s*results="(true|false)"/.exec(next)?.[1];
   if (results === 'false') return undefined;
-  if (results === undefined) throw malformed('a list of Sentry does not tell whether it goes on');
+  if (results === undefined) throw malformed('a list of Sentry does not say whether another page follows');
   return nextPage(/;\s*cursor="([^"]{1,60})"/.exec(next)?.[1], CURSOR, present, 'a list of Sentry');
 }
 
-/** Sentry lets nobody edit what another one wrote, and says so: a quotation of ours is passed over. */
+/** Sentry lets nobody edit what another one wrote, and says so: a quotation of ours is skipped. */
 async function isEdited(api: Rest, path: string, text: string, signal: AbortSignal): Promise<boolean> {
   try {
     await api.send('PUT', path, { text }, signal);

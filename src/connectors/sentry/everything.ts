@@ -1,19 +1,19 @@
 import type { Connection } from '../connector.ts';
 import { present } from '../kit/fields.ts';
 import { writeJson } from '../kit/json.ts';
-import { shapesOf } from '../kit/tracker-translate.ts';
+import { rowNames } from '../kit/row-names.ts';
 import type { Source } from '../kit/tracker-vendor.ts';
 import { firstWalkStart } from '../kit/turns.ts';
 import type { Project } from './schema.ts';
 
 /** Before the name of a project: all its issues, walked seldom. */
 const EVERYTHING = 'all:';
-/** Resolving and assigning move no time, so what no webhook told is found by reading everything again. */
+/** Resolving and assigning change no time, so only a complete read finds what no webhook reported. */
 const EVERYTHING_AFTER = 6 * 60 * 60_000;
 
-const { list: event } = shapesOf('issues');
+const { list: event } = rowNames('issues');
 
-/** Each project is walked twice: what was seen lately, and at long intervals everything. */
+/** Each project has two walks: of recently seen issues, and at long intervals of all. */
 export function withEverything(
   connection: Connection,
   container: Source<Project>['container'],

@@ -55,7 +55,7 @@ export function itemOf(found: schema.SentryIssue, options: Options): WorkItem {
   };
 }
 
-/** Archived is done: nobody is to work on it. When it escalates, Sentry opens it again. */
+/** Archived is done: nobody should work on it. When it escalates, Sentry opens it again. */
 const STATES: ReadonlyMap<string, NonNullable<WorkItem['state']>> = new Map([
   ['unresolved', 'open'],
   ['resolved', 'done'],

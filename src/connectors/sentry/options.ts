@@ -25,7 +25,7 @@ export const options = z.strictObject({
   organization: z
     .string()
     .toLowerCase()
-    .regex(/^[a-z0-9_-]{1,100}$/, 'must be the slug of an organisation, as it stands in addresses')
+    .regex(/^[a-z0-9_-]{1,100}$/, 'must be the slug of an organisation, as in its addresses')
     .describe('Slug of the organisation.'),
   token: oneWord(/^[\x21-\x7e]{1,1000}$/)
     .optional()
@@ -33,7 +33,7 @@ export const options = z.strictObject({
   projects: atLeastOne(project, 'project').describe(
     'Projects by slug, by number, which survives renaming, or as patterns such as `*`.',
   ),
-  exclude: z.array(project).default([]).describe('Projects that are left out, by slug, pattern or number.'),
+  exclude: z.array(project).default([]).describe('Projects to leave out, by slug, pattern or number.'),
 });
 
 export type Options = z.infer<typeof options>;

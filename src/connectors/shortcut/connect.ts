@@ -20,7 +20,7 @@ const refusals: Refusals = {
   hints: { 401: 'Set token to an API token of a member: Settings → Your Account → API Tokens.' },
 };
 
-/** What talks to the workspace of one token. */
+/** The API of one token's workspace. */
 export function connect(options: Options, deps: ConnectionDeps): Source<schema.Team> {
   const headers = { 'shortcut-token': options.token };
   const api = createRest({ target: 'shortcut', base: baseOf(options), headers, refusals }, deps);
@@ -32,7 +32,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
     if (UUID.test(unit)) return (await api.read(schema.team, `/groups/${unit}`, {}, signal)).content;
     const found = (await teams(signal)).find(({ mention_name: name }) => name.toLowerCase() === unit);
     if (found) return found;
-    throw new SyncError('not_found', `there is no team ${unit} that the token can see`);
+    throw new SyncError('not_found', `the token can see no team ${unit}`);
   }
 
   const list: Source<schema.Team>['list'] = async ({ unit, selection, page }, signal) => {

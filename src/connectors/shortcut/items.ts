@@ -68,7 +68,7 @@ export function itemOf({ story }: schema.Found): WorkItem {
   };
 }
 
-/** Archived is done: nobody is to work on it. Absent where Shortcut does not tell. */
+/** Archived is done: nobody should work on it. Absent where Shortcut does not tell. */
 function stateOf({ archived, completed, started }: schema.Found['story']): WorkItem['state'] {
   if (archived || completed) return 'done';
   if (completed === undefined || started === undefined) return undefined;

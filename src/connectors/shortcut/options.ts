@@ -14,7 +14,7 @@ const team = z
 export const options = z.strictObject({
   apiUrl: httpsAddress
     .default('https://api.app.shortcut.com/api/v3')
-    .describe('Address of the API, where it is another one: a proxy, a test.'),
+    .describe('Address of the API, if it is not the public one: a proxy, a test.'),
   token: oneWord(/^[\x21-\x7e]{1,1000}$/).describe('API token of a member of the workspace.'),
   teams: atLeastOne(team, 'team').describe(
     'Teams by mention name, by id, which survives renaming, or as patterns such as `*`. Stories without a team are not read.',
@@ -22,7 +22,7 @@ export const options = z.strictObject({
   exclude: z.array(team).default([]).describe('Teams to leave out, by mention name, pattern or id.'),
   doneState: statusName(200)
     .optional()
-    .describe('Name of the state to close stories into. Otherwise the first state of type done in their workflow.'),
+    .describe('Name of the state that closed stories get. Default: the first state of type done in their workflow.'),
 });
 
 export type Options = z.infer<typeof options>;

@@ -40,7 +40,7 @@ const story = z.object({
   requested_by_id: absent(text),
 });
 
-/** A story as it is stored: with its team where it is still to be seen whether that is followed. */
+/** A story as it is stored: with its team if its scope is still to be checked. */
 export const found = z.object({ story, team: team.optional() });
 
 export type Found = z.infer<typeof found>;

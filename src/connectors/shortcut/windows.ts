@@ -54,5 +54,5 @@ function filterOf(selection: Selection): Readonly<Record<string, unknown>> {
 
 function numberOf(page: string): number {
   if (/^\d{4,14}$/.test(page)) return Number(page);
-  throw new SyncError('internal', `the stored page of a walk is not one of ours: ${page.slice(0, 40)}`);
+  throw new SyncError('internal', `the stored page of a walk is invalid: ${page.slice(0, 40)}`);
 }

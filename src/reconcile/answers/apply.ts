@@ -10,17 +10,20 @@ import { linkShape, recordPage, recordShape, taskList, taskShape } from './shape
 import { onCompare, type Swept } from './sweep-answers.ts';
 import { applyCreatedTask, applyTaskList, applyTasks, rememberWorkspace } from './task-answers.ts';
 
-/** What becomes of an answer, beside what is known. */
+/** The effects of an answer, besides the known state. */
 export interface Taken extends Swept {
-  /** What is to be looked at again was found by the sweep: nobody waits for it. */
+  /** The sweep found the items to re-evaluate: nobody waits for them. */
   readonly isSweep?: boolean;
-  /** Items that somebody edited here, and perhaps at the provider first: it is to be asked, since it is right about them. */
+  /**
+   * Items that somebody edited here, and perhaps at the provider first: worksync must ask the provider, which is right about
+   * them.
+   */
   readonly edited?: readonly string[];
 }
 
 /**
- * What the workspace said becomes known. An answer was true at some moment between its request and its receipt, so it
- * never overrules what became known after the request had left.
+ * Makes an answer of the workspace known. It was true at some moment between its request and its receipt, so it never overrules
+ * what became known after the request had left.
  */
 export async function applyAnswer(query: Scope, answer: Answer, moment: Moment): Promise<Taken> {
   if (answer.workspaceId !== undefined) await writeMeta(query, WORKSPACE_ID, answer.workspaceId);

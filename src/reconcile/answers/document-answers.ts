@@ -25,7 +25,7 @@ export async function applySeenDocuments(query: Scope, answer: Answer, moment: M
   return (await inOrder(query, looks)).flatMap(({ again }) => again);
 }
 
-/** One that was attached here and stands elsewhere now, or nowhere, was moved by a person, and stays so. */
+/** If a document was attached here and is elsewhere now, or nowhere, a person moved it, and it stays so. */
 async function see(
   query: Scope,
   { documentId, taskId, isMissing }: KnownDocument & { readonly documentId: string },

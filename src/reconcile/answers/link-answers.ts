@@ -21,7 +21,7 @@ import type { KnownLink } from '../evaluate-links.ts';
 import { nameOf, normalUrl } from '../link-rules/item-names-of.ts';
 import { type ListedLink, type ListedRecord, linkList, linkShape } from './shapes.ts';
 
-/** A record names the tasks that have a link with its URL: so a person's removals and additions are seen for nothing. */
+/** A record names the tasks that have a link with its URL: so a person's removals and additions are seen without a request. */
 export async function compareLinks(query: Scope, itemKey: string, record: ListedRecord, look: Look): Promise<void> {
   const links = await linksOfItem(query, itemKey);
   await changesOf(query, links);
@@ -43,12 +43,12 @@ async function changesOf(query: Scope, links: readonly EntityRow[]): Promise<voi
   );
 }
 
-/** How a link was looked at. */
+/** How worksync came to see a link. */
 interface Look {
-  /** When what tells of it was asked for, and now; epoch milliseconds. */
+  /** When the answer about it was requested, and now; epoch milliseconds. */
   readonly sentAt: number;
   readonly now: number;
-  /** Whether a round of the sweep tells what is found. */
+  /** Whether a round of the sweep reports what is found. */
   readonly isSwept: boolean;
 }
 
@@ -135,7 +135,7 @@ export async function applySeenLink(query: Scope, link: ListedLink, moment: Mome
   return [...again, ...(await keepForeign(query, link, moment))];
 }
 
-/** A person linked an item of a tracker to a task: then that task stands for the item. */
+/** A person linked an item of a tracker to a task: then that task is the item's task. */
 async function keepForeign(query: Scope, link: ListedLink, moment: Moment): Promise<string[]> {
   const url = normalUrl(link.url);
   if (url === undefined || link.taskId === undefined || isAutomatic(link.externalId)) return [];

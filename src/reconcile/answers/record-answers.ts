@@ -35,7 +35,7 @@ function nameOf({ provider, repoId, identifier }: ListedRecord): string {
   return entity.pullRequest(provider, repoId, identifier);
 }
 
-/** What we wrote is known as we wrote it: a server's own spelling of it must not look like a difference. */
+/** Our own write is known as we wrote it: a server's own spelling must not look like a difference. */
 export async function applyOwnRecord(
   query: Scope,
   answer: Answer,
@@ -58,10 +58,10 @@ const NOTHING: Seen = { again: [], edited: [] };
 
 interface Sight {
   readonly record: ListedRecord;
-  /** When what tells of it was asked for, epoch milliseconds. */
+  /** When the answer about it was requested, epoch milliseconds. */
   readonly sentAt: number;
   readonly moment: Moment;
-  /** Whether a round of the sweep tells what it finds. */
+  /** Whether a round of the sweep reports what it finds. */
   readonly isSwept: boolean;
 }
 
@@ -91,12 +91,12 @@ async function see(query: Scope, sight: Sight): Promise<Seen> {
 
 function isEcho(known: Fields, record: ListedRecord): boolean {
   const { [SPELLING]: spelling, [CHANGED_AT]: _, taskIds: __, ...fields } = known;
-  // Written, and its answer not taken over yet.
+  // Written, and its answer not processed yet.
   if (spelling === undefined) return differingFields(fields, record).length === 0;
   return spelling === spellingOf(record);
 }
 
-/** Our own request is on its way, or nobody knows what became of it: its answer tells what came of both. */
+/** Our own request is in flight, or its outcome is unknown: its answer settles both. */
 async function isUnderWay(query: Scope, name: string): Promise<boolean> {
   const change = await findChange(query, name);
   return change?.sent != null;

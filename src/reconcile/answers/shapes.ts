@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What is read of the workspace's answers; everything else in them is left alone. */
+/** The fields that worksync reads of the workspace's answers; it ignores all others. */
 
 export const taskShape = z.looseObject({
   taskId: z.string(),

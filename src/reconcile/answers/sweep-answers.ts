@@ -17,13 +17,13 @@ import {
 } from '../../store/workspace-sweeps.ts';
 import type { Moment } from '../context.ts';
 
-/** How the lists of a round bring it on: see `store/workspace-sweeps.ts`. */
+/** How the lists of a round advance it: see `store/workspace-sweeps.ts`. */
 
-/** What an answer that may belong to a round brings about. */
+/** The effects of an answer that may belong to a round. */
 export interface Swept {
   /** Items to look at again. */
   readonly again: readonly string[];
-  /** The round where this ended it. */
+  /** The round, if this answer ended it. */
   readonly swept?: Sweep | undefined;
 }
 
@@ -61,7 +61,10 @@ interface Page {
   readonly isLast: boolean;
 }
 
-/** Only a list that began within the round can lack anything; one that begins anew makes an end of what the last one began. */
+/**
+ * Only a list that began within the round can prove that something is missing; a list that begins again ends what the previous
+ * one began.
+ */
 export async function onRecordPage(
   query: Scope,
   sweep: Sweep,
@@ -91,8 +94,8 @@ async function compareFrom(query: Scope, { id }: Sweep, { began, after }: Part, 
 }
 
 /**
- * The next part of what the list lacks. What is not there any more is not known to be there any more; where it is wanted, it
- * is written again. Our own request that is on its way tells by its answer.
+ * The next part of what the list lacks. A missing record is no longer known; if it is desired, it is written again. The answer
+ * to our own request in flight decides about that one.
  */
 export async function onCompare(
   query: Scope,

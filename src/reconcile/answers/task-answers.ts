@@ -29,7 +29,7 @@ export async function applyTasks(query: Scope, tasks: readonly ListedTask[], mom
 }
 
 /**
- * Events and answers may overtake one another: what is older than what is held changes nothing.
+ * Events and answers may overtake one another: what is older than the known state changes nothing.
  *
  * @returns those that are new or have another key or status than before
  */
@@ -74,7 +74,7 @@ async function itemsOfTasks(query: Scope, tasks: readonly ListedTask[]): Promise
 
 /**
  * A task whose source is an item's key was made for that item, by us or by whoever wrote so: then none is made any more. A
- * request that is on its way settles itself.
+ * request in flight settles itself.
  */
 async function adopt(query: Scope, name: string, taskId: string, moment: Moment): Promise<void> {
   const row = await findEntity(query, name);
@@ -99,7 +99,7 @@ export async function rememberWorkspace(query: Scope, task: ListedTask | undefin
   if (task?.workspaceId) await writeMeta(query, WORKSPACE_ID, task.workspaceId);
 }
 
-/** One complete list: what it lacks is gone. It is the oracle for the key set and for creates of unknown fate. */
+/** One complete list: what it lacks is gone. It is the oracle for the key set and for creates with unknown outcome. */
 export async function applyTaskList(query: Scope, answer: Answer, moment: Moment): Promise<Swept> {
   const { tasks } = taskList.parse(answer.body);
   await rowsWritten(query);
@@ -122,7 +122,7 @@ export async function applyTaskList(query: Scope, answer: Answer, moment: Moment
   return { again, swept: await onTaskList(query, sweep, found, moment) };
 }
 
-/** Keys of those that say something else than is held. */
+/** Keys of those that differ from the known state. */
 async function changedTasks(query: Scope, tasks: readonly ListedTask[]): Promise<string[]> {
   const keys = tasks.map(({ key }) => key);
   const held = await tasksByKeys(query, keys);
@@ -135,8 +135,8 @@ async function changedTasks(query: Scope, tasks: readonly ListedTask[]): Promise
 }
 
 /**
- * Creates of unknown fate, all settled by one list: present → known, and of several the oldest; absent → sent again. For a
- * create that was sent too shortly before the list was asked for, absence proves nothing: another list is wished.
+ * Creates with unknown outcome, all settled by one list: present → known, and of several the oldest; absent → sent again. For a
+ * create that was sent too shortly before the list was asked for, absence proves nothing: another list is requested.
  */
 async function settleCreates(query: Scope, sentAt: number, moment: Moment): Promise<void> {
   const changes = await unknownCreates(query);

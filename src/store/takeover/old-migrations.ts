@@ -8,8 +8,8 @@ const QUEUE = sql`case when kind = 'read' then 'read' when lane = 'backfill' the
 const QUEUE_WITH_SLOW_READS = sql`case when lane = 'backfill' then 'backfill' when kind = 'read' then 'read' when weight > 1 then 'finished' else 'live' end`;
 
 /**
- * Of the files of before, one for each workspace, which are brought up to date before they are taken over. No version adds
- * to them any more.
+ * Migrations of the old files, one for each workspace, which are brought up to date before their rows are imported. No version
+ * adds to these migrations any more.
  */
 export const OLD_MIGRATIONS: Readonly<Record<string, Migration>> = {
   '001_first': {

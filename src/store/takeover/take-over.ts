@@ -9,7 +9,7 @@ import { OLD_MIGRATIONS } from './old-migrations.ts';
 import { isStub, writeStub } from './stub.ts';
 
 /**
- * Takes over the file that held a workspace's rows before `worksync.db` held those of all.
+ * Imports the old file of one workspace's rows, from before `worksync.db` had those of all.
  *
  * Its rows are copied in one transaction, which also notes that this was done; then the file gets another name, and a stub
  * takes its place, so that an older version says `database_newer` instead of starting with an empty ledger. Killed at any
@@ -94,5 +94,5 @@ function factOf(workspace: string): string {
 
 function twice(file: string, other: string): SyncError {
   const hint = `worksync keeps the rows of all workspaces in worksync.db now. Move ${file} out of the data folder.`;
-  return new SyncError('database_failed', `${file} holds rows of a workspace that ${other} holds too`, { hint });
+  return new SyncError('database_failed', `${file} contains rows of a workspace that ${other} contains too`, { hint });
 }

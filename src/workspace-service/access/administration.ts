@@ -38,8 +38,8 @@ export interface StartCredentials {
 }
 
 /**
- * What is done on the machine that runs the service, not over HTTP: how workspaces, users, teams and OAuth tokens come
- * to be is left open by the API (W18). Adding what is there already changes nothing but names and roles.
+ * Administration on the machine that runs the service, not over HTTP: the API does not say how workspaces, users, teams and
+ * OAuth tokens are created (W18). Adding what is there already changes nothing but names and roles.
  */
 export interface Administration {
   addWorkspace(workspaceId?: string): Promise<string>;

@@ -73,7 +73,7 @@ export async function connectProviderBeside(
 ): Promise<{ workspaceId: string; userId: string }> {
   return withDatabase(options, async (database) => {
     const { file, secretKey, clock, random } = options;
-    // Held by a service that runs; then the key is there already.
+    // A running service has the lock; then the key exists already.
     const lock = takeLock(`${file}.lock`);
     try {
       const secrets = await openSecretBox({ file, given: secretKey, database, random, owner: lock !== undefined });
@@ -113,7 +113,7 @@ async function chooseWorkspace(write: Write, named: string | undefined): Promise
   const rows = await write.selectFrom('workspaces').select('workspace_id').orderBy('created_at').execute();
   const ids = rows.map((row) => row.workspace_id);
   const [first] = ids;
-  if (first === undefined) throw new SyncError('not_found', 'the database holds no workspace yet');
+  if (first === undefined) throw new SyncError('not_found', 'the database contains no workspace yet');
   if (named === undefined && ids.length > 1)
     throw new SyncError('usage', `there are several workspaces (${ids.join(', ')}): name one`);
   if (named !== undefined && !ids.includes(named)) throw new SyncError('not_found', `there is no workspace ${named}`);
@@ -145,6 +145,6 @@ function addMember(
   role: Role,
 ): Promise<string> {
   if (!ID_PATTERN.test(user))
-    throw new SyncError('usage', `--user ${user}: a new user's id holds letters, digits, - and _ only`);
+    throw new SyncError('usage', `--user ${user}: a new user's id consists of letters, digits, - and _`);
   return insertUser(options, write, { workspaceId, userId: user, name: user, role });
 }

@@ -140,7 +140,7 @@ function noteUse(deps: AccessDeps, lastUse: Map<string, number>, apiKeyId: strin
         .where('api_key_id', '=', apiKeyId)
         .execute(),
     )
-    .catch((error: unknown) => deps.logger.warn({ err: error, apiKeyId }, 'the last use of a key was not noted'));
+    .catch((error: unknown) => deps.logger.warn({ err: error, apiKeyId }, 'the last use of a key could not be stored'));
 }
 
 /** The workspace that a path names (W1, W2, W3, W26). Throws 403. */

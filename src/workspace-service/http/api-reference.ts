@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { Server, ServerReply } from '../../http/server.ts';
 import { BASE_PATH, openApiDocument } from '../../workspace/contract.ts';
 
-/** The description of the API: public, and it costs no quota. */
+/** The description of the API: public, and reading it uses no quota. */
 export const OPENAPI_ADDRESS = `${BASE_PATH}/openapi.json`;
 
 /**

@@ -1,7 +1,7 @@
 /** A request on its way to the service, before anything of it has been looked at. */
 interface ArrivingRequest {
   readonly method: string;
-  /** Path and query as they came. */
+  /** Path and query as received. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }

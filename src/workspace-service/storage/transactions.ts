@@ -28,7 +28,7 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** Bounds how long the loop is held by one transaction. */
+/** Bounds how long one transaction blocks the event loop. */
 const LARGEST_GROUP = 64;
 
 export function createCommits(database: Database<ServiceTables>): Commits {

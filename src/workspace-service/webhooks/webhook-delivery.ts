@@ -28,7 +28,7 @@ export interface DeliveryDeps {
 const PAUSES = [0, 60_000, 300_000] as const;
 /** Subscriptions that are served at the same time. */
 const MOST_AT_ONCE = 16;
-/** A failure of our own, as of the disk: nothing is counted, and it is looked again after this pause, milliseconds. */
+/** After a failure of our own, such as of the disk: counts nothing, and tries again after this pause, milliseconds. */
 const AFTER_FAULT = 5_000;
 const LARGEST_ANSWER = 65_536;
 
@@ -70,7 +70,7 @@ export function createWebhookDelivery(deps: DeliveryDeps): Stage {
       busy.delete(webhookId);
       deps.bell.ring();
     } catch (error) {
-      deps.logger.error({ err: error, webhookId }, 'a webhook could not be delivered for a fault of this service');
+      deps.logger.error({ err: error, webhookId }, 'an error of this service stopped the delivery of a webhook');
       deps.clock.after(AFTER_FAULT, () => {
         busy.delete(webhookId);
         deps.bell.ring();

@@ -120,7 +120,7 @@ export const agentRoutes = {
   createAgent: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/agents',
-    summary: 'Make an agent',
+    summary: 'Create an agent',
     rules: 'W62, W63',
     access: 'user',
     body: profile,
@@ -173,7 +173,7 @@ export const agentRoutes = {
   heartbeat: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/agents/{agentId}/harnesses/{harnessId}/heartbeat',
-    summary: 'Say that a harness lives',
+    summary: 'Send a heartbeat of a harness',
     rules: 'W62, W63',
     access: 'user',
     response: harness,
@@ -264,7 +264,7 @@ export const agentRoutes = {
   releaseClaim: {
     method: 'POST',
     path: '/workspaces/{workspaceId}/claims/{claimId}/release',
-    summary: 'Give a claim back',
+    summary: 'Release a claim',
     rules: 'W62, W63',
     access: 'user',
     response: claim,
@@ -274,7 +274,7 @@ export const agentRoutes = {
   listActivities: {
     method: 'GET',
     path: '/workspaces/{workspaceId}/sessions/{sessionId}/activities',
-    summary: 'List what happened in a session',
+    summary: 'List the events of a session',
     rules: 'W62, W63',
     access: 'user',
     query: z.object(page),

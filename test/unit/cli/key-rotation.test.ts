@@ -108,7 +108,7 @@ it('replaces the old secret in the file in one step, and refuses a file that hol
   await rotateKey(rotation(switched));
   expect(secretInFile()).not.toBe(old.secret);
   writeFileSync(path, 'two\nlines\n');
-  expect(() => keyFile(path)).toThrow('holds something else than a key');
+  expect(() => keyFile(path)).toThrow('contains something other than a key');
 });
 
 it('a rotation that is done is not done again', async () => {

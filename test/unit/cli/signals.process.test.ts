@@ -35,7 +35,7 @@ describe('an end that is not in order says why, and ends with 1:', () => {
     expect(ended.code).toBe(1);
     expect(lastOf(ended)).toMatchObject({
       level: 'error',
-      msg: 'not everything could be closed in order',
+      msg: 'some parts could not be closed cleanly',
       error: { message: 'the disk is gone' },
     });
   });
@@ -45,7 +45,7 @@ describe('an end that is not in order says why, and ends with 1:', () => {
     expect(ended.code).toBe(1);
     expect(lastOf(ended)).toMatchObject({
       level: 'error',
-      msg: 'the process ends before everything is closed',
+      msg: 'the shutdown timed out before everything was closed',
       closing: 'the workspaces',
       waited: 8_000,
     });
@@ -59,7 +59,7 @@ describe('an end that is not in order says why, and ends with 1:', () => {
     expect(ended.code).toBe(1);
     expect(lastOf(ended)).toMatchObject({
       level: 'error',
-      msg: 'a fault cuts the end of the process short',
+      msg: 'an error interrupted the shutdown',
       closing: 'the workspaces',
       error: { message: 'no connection' },
     });
@@ -81,5 +81,5 @@ test('a configuration that cannot be read again on SIGHUP ends nothing', async (
     "process.kill(process.pid, 'SIGHUP'); await new Promise((go) => setTimeout(go, 50));",
   );
   expect(ended.code).toBe(0);
-  expect(ended.stderr).toContain('the configuration could not be read again');
+  expect(ended.stderr).toContain('the configuration could not be reloaded');
 });

@@ -47,7 +47,7 @@ describe('what a text becomes', () => {
     [`\${A-b}`, [FORMS]],
     [`\${ A }`, [FORMS]],
     [`\${B:-\${A}}`, [FORMS]],
-    [`\${LINES}`, ['LINES holds a line break: put the value into a file and set LINES_FILE to its path']],
+    [`\${LINES}`, ['LINES contains a line break: put the value into a file and set LINES_FILE to its path']],
   ])('%s is refused', (source, problems) => {
     expect(run(source, { ...env, LINES: 'a\nb' }).problems).toEqual(problems);
   });

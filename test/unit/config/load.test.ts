@@ -182,7 +182,7 @@ connections:
     ['nothing', '# empty\n', '1:1: the file is empty'],
     ['no mapping', 'hello', '1:1: expected a mapping, got text'],
     ['a duplicate key', `${FORGE}\nmirror: off\nmirror: off`, '3:1: this key appears twice'],
-    ['two documents', `${FORGE}\n---\na: 1`, '2:1: one file holds one workspace: remove what follows ---'],
+    ['two documents', `${FORGE}\n---\na: 1`, '2:1: one file describes one workspace: remove what follows ---'],
     ['an unknown tag', `${FORGE}\nname: !env x`, '2:7: not valid YAML: Unresolved tag: !env'],
     ['a merge key', `${FORGE}\n<<: { mirror: off }`, '2:1: unknown key "<<"'],
     ['an alias in itself', 'connections: &x { a: *x }', '1:22: an alias must not lie inside its own anchor'],
@@ -200,7 +200,7 @@ connections:
     [
       'the reserved connection name',
       'connections: { workspace: { connector: forge, projects: [one] } }',
-      '1:16: connections.workspace: this name is taken by the workspace itself',
+      '1:16: connections.workspace: this name is reserved for the workspace itself',
     ],
     ['no connection', 'connections: {}', '1:1: connections: nothing would ever come in: add a connection'],
     [
@@ -216,12 +216,12 @@ connections:
     [
       'credentials in an address',
       `workspace: { url: "https://a:b@x", apiKey: k }\n${FORGE}`,
-      '1:19: workspace.url: an address holds no user or password; use apiKey',
+      '1:19: workspace.url: an address must not contain a user or password; use apiKey',
     ],
     [
       'a query in an address',
       `workspace: { url: "https://x/?a", apiKey: k }\n${FORGE}`,
-      '1:19: workspace.url: an address ends before ? and #',
+      '1:19: workspace.url: an address must not contain ? or #',
     ],
     [
       'an address without a key',
@@ -273,7 +273,7 @@ connections:
     [
       'three secrets',
       'connections: { main: { connector: tracker, webhookSecrets: [aaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbb, cccccccccccccccc] } }',
-      '1:44: connections.main.webhookSecrets: at most two secrets: the present one and the next',
+      '1:44: connections.main.webhookSecrets: at most two secrets: the current one and the next',
     ],
     [
       'a number for a secret',
@@ -342,7 +342,7 @@ connections:
 
   test('a file whose name is no name', () => {
     expect(problemsOf({ 'My Work.yaml': FORGE })).toEqual([
-      "My Work.yaml:1:1: the file's name is no name for a workspace: expected lower-case letters, digits and hyphens, at most 40 of them; rename it, or set the key name",
+      'My Work.yaml:1:1: the file name is not a valid workspace name: expected lower-case letters, digits and hyphens, at most 40 of them; rename the file, or set the key name',
     ]);
   });
 
@@ -393,7 +393,7 @@ describe('where the files are', () => {
 
   test.each([
     ['a missing path', 'none', /there is no such file or folder$/],
-    ['a folder without files', 'empty', /the folder holds no \*\.yaml file$/],
+    ['a folder without files', 'empty', /the folder contains no \*\.yaml file$/],
     ['a large file', 'large.yaml', /larger than 1 MiB$/],
   ])('%s is unreadable', (_what, path, message) => {
     const folder = folderOf({ 'empty/readme.md': '', 'large.yaml': ' '.repeat(1_048_577) });
@@ -451,6 +451,6 @@ test('plain http to another machine is a warning', () => {
   expect(loadText(text('http://localhost:1/api/v1')).warnings).toEqual([]);
   expect(loadText(text('http://127.0.0.1:1/api/v1')).warnings).toEqual([]);
   expect(loadText(text('http://work.example.com/api/v1')).warnings).toEqual([
-    expect.stringMatching(/work\.yaml: workspace\.url is plain http, so the API key crosses the network in clear$/),
+    expect.stringMatching(/work\.yaml: workspace\.url is plain http, so the API key crosses the network unencrypted$/),
   ]);
 });

@@ -38,7 +38,7 @@ test('from files, with a line and a remark for each', () => {
 });
 
 test.each([
-  [{ WORKSYNC_ADMIN_TOKEN: 'a token of some length' }, 'WORKSYNC_ADMIN_TOKEN: a token holds letters'],
+  [{ WORKSYNC_ADMIN_TOKEN: 'a token of some length' }, 'WORKSYNC_ADMIN_TOKEN: a token consists of letters'],
   [{ WORKSYNC_READ_TOKEN: 'short' }, 'WORKSYNC_READ_TOKEN: a token has at least 16 characters'],
   [{ WORKSYNC_ADMIN_TOKEN: A, WORKSYNC_ADMIN_TOKEN_FILE: '/x' }, 'both WORKSYNC_ADMIN_TOKEN and'],
   [{ WORKSYNC_ADMIN_TOKEN: A, WORKSYNC_READ_TOKEN: A }, 'WORKSYNC_READ_TOKEN: the same token is set twice'],

@@ -140,7 +140,7 @@ describe('a disk that does not write', () => {
         await expect(note(database, id)).rejects.toMatchObject({ kind: 'failed', code: 'database_corrupt' });
       database.probe();
       expect(told).toEqual(['failed']);
-      expect(database.fault()?.hint).toMatch(/^The disk does not read or write/);
+      expect(database.fault()?.hint).toMatch(/^The disk cannot read or write/);
     } finally {
       limitFiles('unlimited');
     }

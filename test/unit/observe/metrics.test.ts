@@ -63,7 +63,7 @@ describe('metrics', () => {
   it('the help text of a label that takes few values tells them all, and no other value is taken', async () => {
     const text = await createMetrics({ version: '1' }).expose();
     expect(text).toContain(
-      '# HELP worksync_deliveries_total Deliveries by what became of them. outcome: new, repeated, revived, refused, ' +
+      '# HELP worksync_deliveries_total Deliveries by outcome. outcome: new, repeated, revived, refused, ' +
         'failed, applied, superseded, ignored, quarantined.\n',
     );
     const { count } = createMetrics({ version: '1' }).forWorkspace('acme');

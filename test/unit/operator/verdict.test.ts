@@ -77,7 +77,7 @@ describe('worksync status', () => {
     expect(text).toContain(
       '  state       DEGRADED, running\n    2 connections failing (github: unreachable, jira: unreachable). ',
     );
-    expect(text).toContain('    94 changes held. Look at them with "worksync held"');
+    expect(text).toContain('    94 changes held. List them with "worksync held"');
     expect(text).toContain('  synced      24 of 260 pull requests, 6 of 64 links\n');
     expect(describeStatus(statusWith())).toContain('  state       ok, running\n');
   });

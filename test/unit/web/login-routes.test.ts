@@ -160,7 +160,7 @@ describe('who may log in', () => {
     const link = await doors.sessions.makeLink(ALL);
     const refused = await post(doors, { link }, sent);
     expect([refused.statusCode, refused.headers['set-cookie']]).toEqual([403, undefined]);
-    expect(refused.body).toContain('Others could read along');
+    expect(refused.body).toContain('Others could read your credential');
     const { server, sessions } = doors;
     const headers = { host: 'localhost:8080', ...sent.headers };
     const look = await server.inject({ url: `/login?link=${link}`, remoteAddress: sent.from, headers });

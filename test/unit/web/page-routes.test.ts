@@ -269,7 +269,7 @@ describe('the page', () => {
     [
       'one that found nothing',
       { running: null, last: { ...SWEEP, finishedAt: NOW - 3_600_000 } },
-      /<dt>last sweep<\/dt><dd><time [^>]*>1 h ago<\/time>: 0 records put right<\/dd>/,
+      /<dt>last sweep<\/dt><dd><time [^>]*>1 h ago<\/time>: 0 records repaired<\/dd>/,
     ],
     [
       'what one found, beside the next one',
@@ -282,7 +282,7 @@ describe('the page', () => {
           repairs: { done: 3, waiting: 2, held: 1 },
         },
       },
-      /: 3 records put right, <span class="wait">3 waiting<\/span>, 3 changed by people; the next one runs<\/dd>/,
+      /: 3 records repaired, <span class="wait">3 waiting<\/span>, 3 changed by people; the next one runs<\/dd>/,
     ],
   ])('tells of the sweep of the workspace in one line: %s', async (_name, sweep, words) => {
     const { body } = await serve(statusWith({ stored: { ...EMPTY, sweep: { ...sweep, turn: null } } })).get('/');

@@ -151,7 +151,9 @@ describe('answers of more than a mebibyte', () => {
     const readLarge: ReadLarge = async (route, body) => readLargeAnswer(route, body);
     await expect(clientWith(wrong, readLarge).listTasks({}, '')).rejects.toMatchObject({
       ...{ code: 'answer_malformed', status: 200 },
-      message: expect.stringMatching(/^GET \/workspaces\/ws_1\/tasks: the answer lacks or spoils: tasks\.0\.key/),
+      message: expect.stringMatching(
+        /^GET \/workspaces\/ws_1\/tasks: fields of the answer are missing or invalid: tasks\.0\.key/,
+      ),
     });
   });
 });
