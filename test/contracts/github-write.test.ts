@@ -279,7 +279,7 @@ describe('editPullRequest', () => {
     atPull()
       .post('/graphql')
       .reply(200, { data: null, errors: [{ type, message: 'no' }] });
-    expect((await edit({ draft: true })).refused).toEqual(failing(code));
+    await expect(edit({ draft: true })).rejects.toEqual(failing(code));
   });
 
   it('what was written before a refusal is answered, read anew', async () => {
@@ -299,11 +299,10 @@ describe('editPullRequest', () => {
     atPull()
       .patch('/repos/acme/api/pulls/12')
       .reply(422, invalid({ field: 'base', code: 'invalid' }));
-    expect((await edit({ baseBranch: 'gone' })).refused).toEqual(failing('refused', 'branch_not_found'));
+    await expect(edit({ baseBranch: 'gone' })).rejects.toEqual(failing('refused', 'branch_not_found'));
   });
 
   it('merging is left to GitHub', async () => {
-    atRepository();
     await expect(edit({ state: 'merged' })).rejects.toEqual(failing('refused', 'unsupported_field'));
   });
 

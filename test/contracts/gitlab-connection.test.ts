@@ -260,7 +260,7 @@ describe('history', () => {
       const next = number < 5 ? String(number + 1) : '';
       gitLab()
         .get(`${PROJECT}/merge_requests`)
-        .query({ ...query, updated_after: since, ...(number > 1 && { page: String(number) }) })
+        .query({ ...query, updated_after: new Date(since).toISOString(), ...(number > 1 && { page: String(number) }) })
         .reply(200, [inProject(1, 'acme/web', number)], { 'x-next-page': next, 'x-total': '5' });
       const read = await connection.history!({ unit: 'acme/web', since, ...(page && { page }) }, signal);
       expect(read.total).toBe(5);

@@ -1,41 +1,32 @@
 import { z } from 'zod';
-import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Finding } from '../connector.ts';
-import { failed, renamed } from '../kit/finding.ts';
+import { renamed } from '../kit/finding.ts';
+import type { GitChecks } from '../kit/git-check.ts';
 import { readAnswer, readable } from '../kit/json.ts';
 import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { isAnonymous, type Options, scopeOf, shortestPoll } from './options.ts';
 import { type Repositories, repositoryPath } from './repositories.ts';
 
-/**
- * Proves the credential by reading each repository and its pull requests. Who a token belongs to is not asked: that
- * would need a right which nothing else needs. Reads only.
- */
-export async function checkBitbucket(
-  api: Api,
-  options: Options,
-  repositories: Repositories,
-  signal: AbortSignal,
-): Promise<readonly Finding[]> {
-  const findings = [credential(options)];
-  let last: HttpAnswer | undefined;
+/** Who a token belongs to is not asked: that would need a right which nothing else needs. */
+export function createChecks(api: Api, options: Options, repositories: Repositories): GitChecks {
   const scope = scopeOf(options);
-  for (const name of namedIn(scope)) {
-    try {
-      const path = repositoryPath(addressOf(name, scope));
-      last = await api.get(path, { query: 'fields=uuid,full_name', signal });
-      findings.push(describeRepository(name, last));
-      // A repository may be readable where its pull requests are not.
-      last = await api.get(`${path}/pullrequests`, { query: 'pagelen=1&fields=values.id', signal });
-    } catch (thrown) {
-      findings.push(failed(name, asSyncError(thrown)));
-    }
-  }
-  const patterns = patternsOf(scope);
-  if (patterns.length > 0) findings.push(await describePatterns(patterns, repositories, signal));
-  return last ? [...findings, limit(last, options)] : findings;
+  return {
+    credential: async () => [credential(options)],
+    named: namedIn(scope).map((subject) => ({
+      subject,
+      async look(note, signal) {
+        const path = repositoryPath(addressOf(subject, scope));
+        const answer = await api.get(path, { query: 'fields=uuid,full_name', signal });
+        note(describeRepository(subject, answer), answer);
+        note(undefined, await api.get(`${path}/pullrequests`, { query: 'pagelen=1&fields=values.id', signal }));
+      },
+    })),
+    patterns: patternsOf(scope),
+    counted: async (signal) => (await repositories.listed(signal)).length,
+    limit: (headers) => limit(headers, options),
+  };
 }
 
 function credential(options: Options): Finding {
@@ -64,28 +55,8 @@ function describeRepository(name: string, answer: HttpAnswer): Finding {
   return renamed(name, present);
 }
 
-async function describePatterns(
-  patterns: readonly string[],
-  repositories: Repositories,
-  signal: AbortSignal,
-): Promise<Finding> {
-  const subject = patterns.join(', ');
-  try {
-    const { length } = await repositories.listed(signal);
-    if (length > 0) return { level: 'ok', subject, message: `${length} repositories beside those that are named` };
-    return {
-      level: 'warning',
-      subject,
-      message: 'no repository is taken in',
-      hint: 'Check the names, `exclude` and `forks`, and whether the credential sees the workspace.',
-    };
-  } catch (thrown) {
-    return failed(subject, asSyncError(thrown));
-  }
-}
-
 /** Bitbucket says when little is left, not how much; and that only to access tokens. */
-function limit({ headers }: HttpAnswer, options: Options): Finding {
+function limit(headers: HttpAnswer['headers'], options: Options): Finding {
   const subject = 'rate limit';
   const total = headers['x-ratelimit-limit'] ?? (isAnonymous(options) ? '60' : '1,000');
   if (headers['x-ratelimit-nearlimit']?.toLowerCase() !== 'true')

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { HookState, Hooks } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer, readAnswer } from '../kit/json.ts';
@@ -109,22 +109,14 @@ function problemOf({ active, events, secret_set }: Hook): string | undefined {
   return secret_set === false ? 'has no secret, so every delivery is refused' : undefined;
 }
 
-const MOST_PAGES = 20;
-const page = z.object({ values: z.array(hook), next: z.unknown().optional() });
-
 async function find(api: Api, path: string, url: string, signal: AbortSignal): Promise<Hook | undefined> {
-  let query = 'pagelen=100';
-  for (let count = 0; count < MOST_PAGES; count++) {
-    const { values, next } = parseAnswer(page, await api.read(path, { query, signal }), `GET ${path}`);
-    const found = values.find((each) => each.url === url);
-    if (found || next === undefined) return found;
-    query = api.nextQuery(next, path);
+  for await (const page of api.pages(path, { query: 'pagelen=100', signal })) {
+    const found = parseAnswer(z.array(hook), page, `GET ${path}`).find((each) => each.url === url);
+    if (found) return found;
   }
-  throw new SyncError('answer_malformed', `GET ${path}: the list does not end`);
+  return undefined;
 }
 
 async function send(api: Api, method: 'POST' | 'PUT', path: string, body: object, signal: AbortSignal): Promise<void> {
-  const answer = await api.write(method, path, body, signal);
-  if (answer.status === 400) throw api.refusal(answer, `${method} ${path}`);
-  readAnswer(answer, `${method} ${path}`);
+  readAnswer(await api.write(method, path, { body, signal }), `${method} ${path}`);
 }

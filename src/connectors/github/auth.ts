@@ -1,28 +1,22 @@
 import githubAppJwt from 'universal-github-app-jwt';
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Shape } from '../../lib/shape.ts';
+import type { ConnectionDeps } from '../connector.ts';
 import { providerTime } from '../kit/answers.ts';
 import { parseAnswer, readAnswer } from '../kit/json.ts';
+import { bearer } from '../kit/rest.ts';
 import { refusal } from './answers.ts';
-import type { Access } from './options.ts';
+import { type Access, apiBase } from './options.ts';
+
+/** Of every request. */
+export const HEADERS = {
+  accept: 'application/vnd.github+json',
+  'x-github-api-version': '2022-11-28',
+  'user-agent': 'worksync',
+};
 
 type Headers = Readonly<Record<string, string>>;
-export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
-
-export type Send = (
-  method: Method,
-  pathAndQuery: string,
-  given: {
-    readonly headers: Headers;
-    readonly body?: unknown;
-    /** What is needed of the answer: see `HttpRequest`. */
-    readonly keep?: Shape | undefined;
-    readonly signal: AbortSignal;
-  },
-) => Promise<HttpAnswer>;
 
 type App = NonNullable<Access['app']>;
 
@@ -33,10 +27,11 @@ export interface Auth {
   forget(): void;
 }
 
-export function createAuth({ app, token }: Pick<Access, 'app' | 'token'>, send: Send, clock: Clock): Auth {
-  if (app) return installationAuth(app, send, clock);
-  const headers: Headers = token === undefined ? {} : bearer(token);
-  return { headers: async () => headers, forget() {} };
+type Deps = Pick<ConnectionDeps, 'http' | 'clock'>;
+
+export function createAuth(access: Access, deps: Deps): Auth {
+  if (access.app) return installationAuth(access, access.app, deps);
+  return { headers: async () => bearer(access.token), forget() {} };
 }
 
 /** Authenticates as the App itself: for its webhook, and for what it is. */
@@ -51,12 +46,13 @@ const installationToken = z.object({ token: z.string().min(1), expires_at: z.iso
  * Authenticates as an installation of a GitHub App. The token lives for an hour; it is replaced five minutes before
  * its end, by the clock that does not jump.
  */
-function installationAuth(app: App, send: Send, clock: Clock): Auth {
+function installationAuth(access: Access, app: App, deps: Deps): Auth {
+  const { clock } = deps;
   let held: { headers: Headers; until: number } | undefined;
   return {
     async headers(signal) {
       if (held && clock.monotonic() < held.until) return held.headers;
-      const { token, lifetime } = await mint(app, send, clock, signal);
+      const { token, lifetime } = await mint(access, app, deps, signal);
       held = { headers: bearer(token), until: clock.monotonic() + lifetime - 5 * MINUTE };
       return held.headers;
     },
@@ -66,10 +62,11 @@ function installationAuth(app: App, send: Send, clock: Clock): Auth {
   };
 }
 
-async function mint(app: App, send: Send, clock: Clock, signal: AbortSignal) {
+async function mint(access: Access, app: App, { http, clock }: Deps, signal: AbortSignal) {
   const what = 'create an installation token';
-  const path = `/app/installations/${app.installationId}/access_tokens`;
-  const answer = await send('POST', path, { headers: bearer(await sign(app, clock)), signal });
+  const url = `${apiBase(access)}/app/installations/${app.installationId}/access_tokens`;
+  const headers = { ...HEADERS, ...bearer(await sign(app, clock)) };
+  const answer = await http.request({ method: 'POST', url, headers, target: 'github', signal });
   if (answer.status !== 201) throw explained(refusal(answer, what, clock.now()));
   const { token, expires_at } = parseAnswer(installationToken, readAnswer(answer, what), what);
   return { token, lifetime: Date.parse(expires_at) - (providerTime(answer) ?? clock.now()) };
@@ -93,8 +90,4 @@ function explained(error: SyncError): SyncError {
     status: error.status,
     hint: "Compare app.id, app.installationId and the private key with the App's settings, and this machine's clock with the time.",
   });
-}
-
-function bearer(token: string): Headers {
-  return { authorization: `Bearer ${token}` };
 }

@@ -3,6 +3,7 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Finding } from '../connector.ts';
 import { failed, renamed } from '../kit/finding.ts';
+import { type GitChecks, limitFinding } from '../kit/git-check.ts';
 import { readAnswer, readable } from '../kit/json.ts';
 import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
@@ -17,31 +18,29 @@ interface CheckDeps {
   readonly repositories: Repositories;
 }
 
-/** Proves the credential, each repository that is named, the patterns, and what is left of the limit. Reads only. */
-export async function checkGithub(deps: CheckDeps, signal: AbortSignal): Promise<readonly Finding[]> {
-  const { api, options } = deps;
-  const findings = await credential(deps, signal);
-  let last: HttpAnswer | undefined;
-  for (const name of namedIn(scopeOf(options))) {
-    const path = repositoryPath(addressOf(name, scopeOf(options)));
-    try {
-      last = await api.get(path, { signal });
-      findings.push(describeRepository(name, last));
-      // Metadata is readable with any right; the lists are not.
-      last = await api.get(`${path}/pulls`, { query: 'state=all&per_page=1', signal });
-      if (options.issues) last = await api.get(`${path}/issues`, { query: 'state=all&per_page=1', signal });
-    } catch (thrown) {
-      findings.push(failed(name, asSyncError(thrown)));
-    }
-  }
-  findings.push(...(await describePatterns(deps, signal)));
-  return last ? [...findings, limit(last)] : findings;
-}
-
-async function credential(deps: CheckDeps, signal: AbortSignal): Promise<Finding[]> {
-  const { api, appApi, options } = deps;
-  if (options.app && appApi) return asInstallation(api, appApi, options.app.installationId, signal);
-  return [options.token === undefined ? anonymous(options) : await asToken(api, signal)];
+export function createChecks({ api, appApi, options, repositories }: CheckDeps): GitChecks {
+  const scope = scopeOf(options);
+  const lists = options.issues ? ['pulls', 'issues'] : ['pulls'];
+  return {
+    async credential(signal) {
+      if (options.app && appApi) return asInstallation(api, appApi, options.app.installationId, signal);
+      return [options.token === undefined ? anonymous(options) : await asToken(api, signal)];
+    },
+    named: namedIn(scope).map((subject) => ({
+      subject,
+      async look(note, signal) {
+        const path = repositoryPath(addressOf(subject, scope));
+        const answer = await api.get(path, { signal });
+        note(describeRepository(subject, answer), answer);
+        for (const list of lists)
+          note(undefined, await api.get(`${path}/${list}`, { query: 'state=all&per_page=1', signal }));
+      },
+    })),
+    patterns: patternsOf(scope),
+    counted: async (signal) => (await repositories.listed(signal)).length,
+    limit: (headers) =>
+      limitFinding(headers, 'x-ratelimit', ' in this hour', 'Poll less often, or give worksync its own App.'),
+  };
 }
 
 function anonymous(options: Options): Finding {
@@ -103,32 +102,4 @@ function describeRepository(name: string, answer: HttpAnswer): Finding {
     return renamed(name, full_name, `${full_name}, or the repository's id,`);
   if (archived) return { level: 'warning', subject: name, message: 'is archived: nothing changes there any more' };
   return { level: 'ok', subject: name, message: isId ? `${full_name} can be read` : 'can be read' };
-}
-
-async function describePatterns({ options, repositories }: CheckDeps, signal: AbortSignal): Promise<Finding[]> {
-  const patterns = patternsOf(scopeOf(options));
-  if (patterns.length === 0) return [];
-  const subject = patterns.join(', ');
-  try {
-    const listed = await repositories.listed(signal);
-    if (listed.length > 0) return [{ level: 'ok', subject, message: counted(listed.length) }];
-    const hint = 'Check the names, what the credential may see, and exclude, archived and forks.';
-    return [{ level: 'warning', subject, message: 'takes in no repository', hint }];
-  } catch (thrown) {
-    return [failed(subject, asSyncError(thrown))];
-  }
-}
-
-function counted(count: number): string {
-  return count === 1 ? '1 repository' : `${count} repositories`;
-}
-
-function limit({ headers }: HttpAnswer): Finding {
-  const remaining = Number(headers['x-ratelimit-remaining'] ?? Number.NaN);
-  const total = Number(headers['x-ratelimit-limit'] ?? Number.NaN);
-  // Enterprise servers have no limit unless their owner sets one.
-  if (Number.isNaN(remaining) || !(total > 0)) return { level: 'ok', subject: 'rate limit', message: 'none reported' };
-  const message = `${remaining} of ${total} requests left in this hour`;
-  if (remaining >= total / 10) return { level: 'ok', subject: 'rate limit', message };
-  return { level: 'warning', subject: 'rate limit', message, hint: 'Poll less often, or give worksync its own App.' };
 }

@@ -100,6 +100,9 @@ interface Target {
   readonly secret: string;
 }
 
+/** GitHub says so what is wrong with a webhook. */
+const explained = [422];
+
 /** The secret cannot be read back: it is set each time, to the same. */
 async function installAt({ api, options, findHook }: HookDeps, place: Place, target: Target, signal: AbortSignal) {
   const { subject, path } = place;
@@ -107,8 +110,8 @@ async function installAt({ api, options, findHook }: HookDeps, place: Place, tar
   const events = [...new Set([...(found?.events ?? []), ...eventsOf(options)])].sort();
   const body = { active: true, events, config: configOf(target) };
   const answer = found
-    ? await api.write('PATCH', `${path}/${found.id}`, { body, signal })
-    : await api.write('POST', path, { body: { name: 'web', ...body }, signal });
+    ? await api.write('PATCH', `${path}/${found.id}`, { body, explained, signal })
+    : await api.write('POST', path, { body: { name: 'web', ...body }, explained, signal });
   const state = stateOf(readHook(answer, path), options, subject);
   const wasRight = found?.active === true && flawsOf(found, options).length === 0;
   return { ...state, outcome: found ? (wasRight ? 'unchanged' : 'updated') : 'created' } satisfies Installed;
@@ -156,7 +159,7 @@ const APP_EVENTS =
 
 async function installApp(api: Api, options: Options, url: string, secret: string, signal: AbortSignal) {
   const before = await appHook(api, signal);
-  const answer = await api.write('PATCH', CONFIG, { body: configOf({ url, secret }), signal });
+  const answer = await api.write('PATCH', CONFIG, { body: configOf({ url, secret }), explained, signal });
   if (answer.status === 422)
     throw new SyncError('refused', `PATCH ${CONFIG}: GitHub refused the address ${url}`, { status: 422 });
   const state = await appState(api, options, url, signal);

@@ -2,14 +2,16 @@ import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { ConnectionDeps, MemberAccess } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
+import type { Method } from '../kit/git-api.ts';
 import { readAnswer } from '../kit/json.ts';
+import { bearer } from '../kit/rest.ts';
 import { refusal } from './answers.ts';
 import { type Api, createApi } from './api.ts';
-import { createAuth, type Method } from './auth.ts';
+import { createAuth } from './auth.ts';
 import { apiBase } from './options.ts';
 
 /** The API with a member's own token. Throws `SyncError`. */
-export interface MemberApi extends Pick<Api, 'get'> {
+export interface MemberApi extends Pick<Api, 'get' | 'read'> {
   /** Sends a write once. Answers 2xx and 422, whose errors the caller understands. */
   write(method: Method, path: string, body: unknown): Promise<HttpAnswer>;
   /** Runs a GraphQL mutation; its errors come with status 200. */
@@ -17,28 +19,23 @@ export interface MemberApi extends Pick<Api, 'get'> {
 }
 
 export function createMemberApi(access: MemberAccess, deps: ConnectionDeps, signal: AbortSignal): MemberApi {
-  const { host, apiUrl, token } = access;
-  const api = createApi({ host, apiUrl, token }, deps, (send) => createAuth({ token }, send, deps.clock));
+  const { http, clock } = deps;
+  const api = createApi(access, deps, createAuth(access, deps));
   // Another base: what GraphQL allows is counted apart, so nothing is learnt from it.
-  const graphql = graphqlUrl(apiBase(access));
+  const url = graphqlUrl(apiBase(access));
+  const headers = {
+    accept: 'application/json',
+    'user-agent': 'worksync',
+    'content-type': 'application/json',
+    ...bearer(access.token),
+  };
   return {
-    get: api.get,
-    write: (method, path, body) => api.write(method, path, { body, signal }),
+    ...api,
+    write: (method, path, body) => api.write(method, path, { body, explained: [422], signal }),
     async mutate(query, variables) {
-      const answer = await deps.http.request({
-        method: 'POST',
-        url: graphql,
-        headers: {
-          accept: 'application/json',
-          'user-agent': 'worksync',
-          authorization: `Bearer ${token}`,
-          'content-type': 'application/json',
-        },
-        body: JSON.stringify({ query, variables }),
-        signal,
-        target: 'github',
-      });
-      if (answer.status !== 200) throw refusal(answer, 'POST /graphql', deps.clock.now());
+      const body = JSON.stringify({ query, variables });
+      const answer = await http.request({ method: 'POST', url, headers, body, signal, target: 'github' });
+      if (answer.status !== 200) throw refusal(answer, 'POST /graphql', clock.now());
       const told = readAnswer(answer, 'POST /graphql') as { data?: unknown; errors?: readonly GraphqlError[] };
       const failure = told.errors?.[0];
       if (failure !== undefined) throw graphqlFailure(failure);

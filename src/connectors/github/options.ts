@@ -5,6 +5,8 @@ import { hostName, httpsAddress, oneWord } from '../kit/options.ts';
 import { isPattern } from '../kit/patterns.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
+export const PUBLIC_HOST = 'github.com';
+
 /** `owner/name`; neither part may be `.` or `..`, so a path built from it stays where it belongs. */
 export const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 /** The same with stars, or a repository's id. */
@@ -42,7 +44,7 @@ const repositories = z
 export const options = z
   .strictObject({
     host: hostName('ghe.example.com')
-      .default('github.com')
+      .default(PUBLIC_HOST)
       .describe('Host of the GitHub: github.com, a host under ghe.com, or a GitHub Enterprise Server.'),
     apiUrl: httpsAddress
       .optional()
@@ -88,7 +90,7 @@ export interface Access {
 }
 
 /** Options that take in everything on a host, for looking at payloads. */
-export function unrestricted(host = 'github.com'): Options {
+export function unrestricted(host = PUBLIC_HOST): Options {
   const scope = { repositories: ['*/*'], organizations: [], exclude: [], archived: true, forks: true };
   return { host, ...scope, issues: false, commits: false };
 }
@@ -120,7 +122,7 @@ export function apiBase(given: Pick<Access, 'host' | 'apiUrl'>): string {
 
 /** The base that links and redirects of this host name, also when requests go through another address. */
 export function derivedBase(host: string): string {
-  if (host === 'github.com') return 'https://api.github.com';
+  if (host === PUBLIC_HOST) return 'https://api.github.com';
   return host.endsWith('.ghe.com') ? `https://api.${host}` : `https://${host}/api/v3`;
 }
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { asSyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
-import { parseAnswer, readAnswer } from '../kit/json.ts';
+import type { Page } from '../kit/git-api.ts';
+import { parseAnswer } from '../kit/json.ts';
 import { createMemory } from '../kit/listing.ts';
 import { isPattern, matches } from '../kit/patterns.ts';
+import { unless } from '../kit/refusal.ts';
 import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
@@ -56,49 +56,22 @@ export const hook = z.object({
 
 export type Hook = z.infer<typeof hook>;
 
-/** At most 20 for one event on github.com, 250 on a server of one's own. */
-const MOST_PAGES = 10;
-
 /** The hook of a place that delivers to this address; undefined where there is none. */
 export type FindHook = (path: string, url: string, signal: AbortSignal) => Promise<Hook | undefined>;
 
 /** Hooks are looked for again and again: what is unchanged costs nothing. */
 export function createFindHook(api: Api): FindHook {
-  const pages = createMemory<HookPage>();
+  const memory = createMemory<Page>();
   return async (path, url, signal) => {
-    let query: string | undefined = 'per_page=100';
-    for (let count = 0; query !== undefined && count < MOST_PAGES; count++) {
-      const present: string = query;
-      const page: HookPage = await pages.read(
-        `${path}?${present}`,
-        (etag) => api.get(path, { query: present, etag, signal }),
-        (answer) => readHooks(api, answer, path),
-      );
-      const found = page.hooks.find(({ config }) => config.url === url);
+    for await (const page of api.pages(path, { query: 'per_page=100', signal }, memory)) {
+      const found = parseAnswer(z.array(hook), page, `GET ${path}`).find(({ config }) => config.url === url);
       if (found) return found;
-      query = page.next;
     }
     return undefined;
   };
 }
 
-interface HookPage {
-  readonly hooks: readonly Hook[];
-  readonly next: string | undefined;
-}
-
-function readHooks(api: Api, answer: HttpAnswer, path: string): HookPage {
-  const hooks = parseAnswer(z.array(hook), readAnswer(answer, `GET ${path}`), `GET ${path}`);
-  return { hooks, next: api.nextQuery(answer, path) };
-}
-
 /** Without the right GitHub answers 403 or 404. */
-export async function orUndefined<Answer>(asked: Promise<Answer>): Promise<Answer | undefined> {
-  try {
-    return await asked;
-  } catch (thrown) {
-    const { code } = asSyncError(thrown);
-    if (code === 'not_found' || code === 'forbidden') return undefined;
-    throw thrown;
-  }
+export function orUndefined<Answer>(asked: Promise<Answer>): Promise<Answer | undefined> {
+  return unless(asked, 'not_found', 'forbidden');
 }

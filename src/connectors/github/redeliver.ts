@@ -193,7 +193,7 @@ function listed(one: Attempt): ListedAttempt {
 /** One that is too old by now, or was switched off, is none of ours any more. */
 async function askAgain(api: Api, path: string, signal: AbortSignal): Promise<'asked' | 'gone'> {
   try {
-    return (await api.write('POST', path, { signal })).status === 422 ? 'gone' : 'asked';
+    return (await api.write('POST', path, { explained: [422], signal })).status === 422 ? 'gone' : 'asked';
   } catch (thrown) {
     const error = asSyncError(thrown);
     if (error.code === 'not_found' || error.status === 400) return 'gone';

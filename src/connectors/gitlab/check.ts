@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { Finding } from '../connector.ts';
 import { failed, renamed } from '../kit/finding.ts';
+import { type GitChecks, limitFinding } from '../kit/git-check.ts';
 import { readAnswer, readable } from '../kit/json.ts';
 import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
@@ -13,32 +15,29 @@ const DAY = 86_400_000;
 /** Long enough before its end to make a new token in peace. */
 const EXPIRES_SOON = 14 * DAY;
 
-/** Proves the token, each project and group, and what is left of the limit. Reads only. */
-export async function checkGitlab(
-  api: Api,
-  options: Options,
-  now: number,
-  signal: AbortSignal,
-): Promise<readonly Finding[]> {
-  const findings = [options.token === undefined ? anonymous : await credential(api, now, signal)];
-  let last: HttpAnswer | undefined;
-  for (const place of placesOf(options)) {
-    const address = place.kind === 'group' ? place.name : addressOf(place.name, scopeOf(options));
-    const path = pathOf({ ...place, name: address });
-    try {
-      const query = place.kind === 'group' ? 'with_projects=false' : undefined;
-      findings.push(describe(place, await api.get(path, { query, signal })));
-      // A project may be open to a token that may not see its merge requests.
-      for (const list of options.issues ? LISTS : LISTS.slice(0, 1))
-        last = await api.get(`${path}/${list}`, { query: 'state=all&scope=all&per_page=1', signal });
-    } catch (thrown) {
-      findings.push(failed(place.name, asSyncError(thrown)));
-    }
-  }
-  return last ? [...findings, limit(last)] : findings;
+export function createChecks(api: Api, options: Options, clock: Clock): GitChecks {
+  const lists = options.issues ? ['merge_requests', 'issues'] : ['merge_requests'];
+  return {
+    credential: async (signal) => [
+      options.token === undefined ? anonymous : await credential(api, clock.now(), signal),
+    ],
+    named: placesOf(options).map((place) => ({
+      subject: place.name,
+      async look(note, signal) {
+        const isGroup = place.kind === 'group';
+        const path = pathOf({ ...place, name: isGroup ? place.name : addressOf(place.name, scopeOf(options)) });
+        const answer = await api.get(path, { query: isGroup ? 'with_projects=false' : undefined, signal });
+        note(describe(place, answer));
+        for (const list of lists)
+          note(undefined, await api.get(`${path}/${list}`, { query: 'state=all&scope=all&per_page=1', signal }));
+      },
+    })),
+    // Groups stand for all that is below them.
+    patterns: [],
+    counted: async () => 0,
+    limit: (headers) => limitFinding(headers, 'ratelimit', '', 'Poll less often, or give worksync a token of its own.'),
+  };
 }
-
-const LISTS = ['merge_requests', 'issues'] as const;
 
 const anonymous: Finding = {
   level: 'warning',
@@ -109,20 +108,5 @@ function renamedGroup(subject: string, path: string): Finding {
     subject,
     message: `is called ${path} now; worksync follows groups by their path, and takes in nothing of this one`,
     hint: `Write ${path} in the configuration.`,
-  };
-}
-
-function limit({ headers }: HttpAnswer): Finding {
-  const remaining = Number(headers['ratelimit-remaining'] ?? Number.NaN);
-  const total = Number(headers['ratelimit-limit'] ?? Number.NaN);
-  // Self-managed servers have no limit unless their owner sets one.
-  if (Number.isNaN(remaining) || !(total > 0)) return { level: 'ok', subject: 'rate limit', message: 'none reported' };
-  const message = `${remaining} of ${total} requests left`;
-  if (remaining >= total / 10) return { level: 'ok', subject: 'rate limit', message };
-  return {
-    level: 'warning',
-    subject: 'rate limit',
-    message,
-    hint: 'Poll less often, or give worksync a token of its own.',
   };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Connection } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
@@ -188,13 +189,13 @@ async function installAt(api: Api, at: Hooked, wish: Wish, signal: AbortSignal):
   const present = at.hooks.find(isOn) ?? at.hooks[0];
   const fields = { url: wish.url, ...wish.wanted, enable_ssl_verification: true, ...secretFields(wish.secret) };
   if (present === undefined) {
-    const made = readHook(await api.send('POST', at.path, { body: { name: 'worksync', ...fields }, signal }));
+    const made = readHook(await api.write('POST', at.path, { body: { name: 'worksync', ...fields }, signal }));
     return { ...described(at, made, wish), outcome: 'created' };
   }
   // The secret cannot be read back: it is sent again, and where it is the same that changes nothing.
   const path = `${at.path}/${present.id}`;
   const isRight = missingEvents(present, wish.wanted).length === 0 && hasSecret(present, wish.secret) && isOn(present);
-  const mended = readHook(await api.send('PUT', path, { body: fields, signal }));
+  const mended = readHook(await api.write('PUT', path, { body: fields, signal }));
   const after = isOn(mended) ? mended : await switchOn(api, path, signal);
   return { ...described(at, after, wish), outcome: isRight ? 'unchanged' : 'updated' };
 }
@@ -212,7 +213,7 @@ function hasSecret(present: Hook, secret: string): boolean {
   return isSigningToken(secret) ? present.signing_token_present === true : present.token_present !== false;
 }
 
-function readHook(answer: Awaited<ReturnType<Api['send']>>): Hook {
+function readHook(answer: HttpAnswer): Hook {
   return parseAnswer(hook, readAnswer(answer, 'a webhook'), 'a webhook');
 }
 
@@ -231,7 +232,7 @@ function described(at: Hooked, after: Hook, { secret, wanted }: Wish): State {
 async function switchOn(api: Api, path: string, signal: AbortSignal): Promise<Hook> {
   let said = '';
   for (const event of ['merge_requests_events', 'push_events']) {
-    const answer = await api.send('POST', `${path}/test/${event}`, { explained: [400, 422], signal });
+    const answer = await api.write('POST', `${path}/test/${event}`, { body: {}, explained: [400, 422], signal });
     if (answer.status < 300) break;
     said = saidOf(answer);
   }

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
-import { parseAnswer, readAnswer } from '../kit/json.ts';
+import { refused } from '../kit/git-writes.ts';
 import type { Api } from './api.ts';
 
 const found = z.array(z.object({ id: z.int().positive(), username: z.string() }));
@@ -15,9 +14,10 @@ export interface People {
 export function createPeople(api: Api, signal: AbortSignal): People {
   const known = new Map<string, Promise<number | undefined>>();
   const ask = async (name: string): Promise<number | undefined> => {
-    const query = new URLSearchParams({ username: name }).toString();
-    const answer = await api.get('/users', { query, signal });
-    const users = parseAnswer(found, readAnswer(answer, 'GET /users'), 'GET /users');
+    const users = await api.read(found, '/users', {
+      query: new URLSearchParams({ username: name }).toString(),
+      signal,
+    });
     return users.find(({ username }) => username.toLowerCase() === name)?.id;
   };
   const idOf = (name: string) => {
@@ -31,11 +31,7 @@ export function createPeople(api: Api, signal: AbortSignal): People {
       const ids: number[] = [];
       for (const name of names) {
         const id = await idOf(name.toLowerCase());
-        if (id === undefined)
-          throw new SyncError('refused', `${field}: GitLab knows nobody called "${name}"`, {
-            errorCode: 'validation_failed',
-            status: 422,
-          });
+        if (id === undefined) throw refused('validation_failed', `${field}: GitLab knows nobody called "${name}"`);
         ids.push(id);
       }
       return ids;

@@ -1,33 +1,35 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import { absent } from '../kit/fields.ts';
-import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
+import { parseAnswer, readable } from '../kit/json.ts';
 import { createListing } from '../kit/listing.ts';
 import { type Candidate, inScope } from '../kit/scope.ts';
 import type { Api } from './api.ts';
-import { withoutNumber } from './common.ts';
+import { withoutNumber } from './items.ts';
 import { type Options, scopeOf } from './options.ts';
 import { pathOf } from './units.ts';
 
-const project = z.object({
-  id: z.int().positive(),
-  path_with_namespace: z.string(),
-  archived: absent(z.boolean()),
-  forked_from_project: absent(z.looseObject({})),
-});
-
-type Project = Candidate & { readonly id: string };
+const project = z
+  .object({
+    id: z.int().positive(),
+    path_with_namespace: z.string(),
+    archived: absent(z.boolean()),
+    forked_from_project: absent(z.looseObject({})),
+  })
+  .transform(({ id, path_with_namespace: name, archived, forked_from_project: origin }) => {
+    return { id: String(id), name, archived, fork: origin !== undefined };
+  });
 
 /** What is known of projects, kept as long as the connection: they change seldom. */
 export interface Projects {
   /** Those of a group and its subgroups that are in scope. Read again when the list is old. */
-  followed(group: string, signal: AbortSignal): Promise<readonly Project[]>;
+  followed(group: string, signal: AbortSignal): Promise<readonly Candidate[]>;
   /** Leaves out of a page of a group's list what belongs to projects that are not followed. */
   keepFollowed(group: string, page: readonly unknown[], signal: AbortSignal): Promise<readonly unknown[]>;
   /** Leaves out of a page of a project's list what is excluded. */
   keepNamed(page: readonly unknown[]): readonly unknown[];
   /** What a path leads to at this moment. */
-  present(name: string, signal: AbortSignal): Promise<Project & { readonly name: string }>;
+  present(name: string, signal: AbortSignal): Promise<Candidate>;
   /** The number of a project that may be named by its path. */
   numberOf(name: string, signal: AbortSignal): Promise<string>;
 }
@@ -35,15 +37,13 @@ export interface Projects {
 export function createProjects(api: Api, options: Options, clock: Clock): Projects {
   const scope = scopeOf(options);
   const numbers = new Map<string, string>();
-  const listings = new Map<string, (signal: AbortSignal) => Promise<readonly Project[]>>();
+  const listings = new Map<string, (signal: AbortSignal) => Promise<readonly Candidate[]>>();
 
-  function all(group: string, signal: AbortSignal): Promise<readonly Project[]> {
+  function all(group: string, signal: AbortSignal): Promise<readonly Candidate[]> {
     const path = `${pathOf({ kind: 'group', name: group })}/projects`;
     const query = 'include_subgroups=true&with_shared=false&order_by=id&sort=asc';
-    const load = async (given: AbortSignal) => {
-      const found = await api.list(path, { query, use: 'poll', signal: given });
-      return found.map((each) => asProject(each, path));
-    };
+    const load = async (given: AbortSignal) =>
+      parseAnswer(z.array(project), await api.list(path, { query, use: 'poll', signal: given }), `GET ${path}`);
     const listing = listings.get(group) ?? createListing(clock, load);
     listings.set(group, listing);
     return listing(signal);
@@ -68,26 +68,16 @@ export function createProjects(api: Api, options: Options, clock: Clock): Projec
         return name === undefined || inScope({ id, name }, { ...scope, include: [id] });
       });
     },
-    async present(name, signal) {
-      const path = pathOf({ kind: 'project', name });
-      return asProject(readAnswer(await api.get(path, { use: 'poll', signal }), `GET ${path}`), path);
-    },
+    present: (name, signal) => api.read(project, pathOf({ kind: 'project', name }), { use: 'poll', signal }),
     async numberOf(name, signal) {
       if (/^\d+$/.test(name)) return name;
       const known = numbers.get(name);
       if (known !== undefined) return known;
-      const path = pathOf({ kind: 'project', name });
-      const { id } = asProject(readAnswer(await api.get(path, { use: 'background', signal }), `GET ${path}`), path);
+      const { id } = await api.read(project, pathOf({ kind: 'project', name }), { use: 'background', signal });
       numbers.set(name, id);
       return id;
     },
   };
-}
-
-function asProject(found: unknown, path: string): Project {
-  const told = parseAnswer(project, found, `GET ${path}`);
-  const { id, path_with_namespace: name, archived, forked_from_project: origin } = told;
-  return { id: String(id), name, archived, fork: origin !== undefined };
 }
 
 const placed = z.object({ project_id: z.int().positive(), references: z.object({ full: z.string() }) });

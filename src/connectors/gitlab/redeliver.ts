@@ -63,7 +63,8 @@ function listAt(api: Api, path: string): DeliveryList {
   async function walk(query: string | undefined, last: number, most: number, signal: AbortSignal) {
     const events: Event[] = [];
     let count = 0;
-    for await (const page of api.pages(path, { query, use: 'background', signal }, PAGE)) {
+    const sized = `${query === undefined ? '' : `${query}&`}per_page=${PAGE}`;
+    for await (const page of api.pages(path, { query: sized, use: 'background', signal })) {
       const read = page.map((each) => parseAnswer(event, each, `GET ${path}`));
       const recent = read.filter(({ id }) => id > last);
       events.push(...recent);
@@ -92,7 +93,7 @@ function listAt(api: Api, path: string): DeliveryList {
     name: path,
     look,
     async ask(id, signal) {
-      const { status } = await api.send('POST', `${path}/${id}/resend`, { explained: [422, 429], signal });
+      const { status } = await api.write('POST', `${path}/${id}/resend`, { body: {}, explained: [422, 429], signal });
       if (status === 429) return 'later';
       return status < 300 ? 'asked' : 'gone';
     },

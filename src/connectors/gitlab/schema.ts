@@ -97,6 +97,9 @@ export const placed = z.object({
   issue: inProject,
 });
 
+/** Where an element of a list lies. */
+export const placedInList = z.object({ project_id: id, references: absent(z.object({ full: z.string() })) });
+
 export const hookKind = z.object({ object_kind: absent(z.string()) });
 
 /** Which merge request a webhook is about. */

@@ -2,26 +2,11 @@ import { isPattern } from '../kit/patterns.ts';
 import { namedIn, patternsOf } from '../kit/scope.ts';
 import { type Options, scopeOf } from './options.ts';
 
-export type ListName = 'merge_requests' | 'issues';
-
 /** One project, or one group with all that is below it. */
 export interface Place {
   readonly kind: 'project' | 'group';
   /** Path, or number of a project. */
   readonly name: string;
-}
-
-/** A unit is one list of one place: its merge requests, or its issues. */
-interface Unit extends Place {
-  readonly list: ListName;
-}
-
-const ISSUES = 'issues:';
-
-/** As polls name them: `acme/api` is a project, `acme/` a group; `issues:` stands before a list of issues. */
-export function unitsOf(given: Options): readonly string[] {
-  const places = placesOf(given).map(({ kind, name }) => (kind === 'group' ? `${name}/` : name));
-  return places.flatMap((place) => (given.issues ? [place, ISSUES + place] : [place]));
 }
 
 /** What is listed: each project that is named, and the groups. */
@@ -30,12 +15,13 @@ export function placesOf(given: Options): readonly Place[] {
   return [...projects, ...groupsOf(given).map((name) => ({ kind: 'group', name }) as const)];
 }
 
-export function readUnit(unit: string): Unit {
-  const list = unit.startsWith(ISSUES) ? 'issues' : 'merge_requests';
-  const place = list === 'issues' ? unit.slice(ISSUES.length) : unit;
-  return place.endsWith('/')
-    ? { list, kind: 'group', name: place.slice(0, -1) }
-    : { list, kind: 'project', name: place };
+/** As polls name them: `acme/api` is a project, `acme/` a group. */
+export function unitOf({ kind, name }: Place): string {
+  return kind === 'group' ? `${name}/` : name;
+}
+
+export function placeOf(unit: string): Place {
+  return unit.endsWith('/') ? { kind: 'group', name: unit.slice(0, -1) } : { kind: 'project', name: unit };
 }
 
 /** The groups that are listed as a whole: those named, and those in which patterns look; none within another one. */

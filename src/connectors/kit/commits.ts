@@ -1,7 +1,6 @@
 import type { ZodType } from 'zod';
 import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { absent } from './fields.ts';
 
 /** GitHub tells no more than these of a pull request. */
@@ -9,15 +8,12 @@ const MOST_COMMITS = 250;
 /** Characters of all messages of a pull request together. */
 const MOST_TEXT = 65_536;
 
-/** What a fetch of a pull request, or of what it may be, needs beside its reference. */
-export interface Asking<Api> {
-  readonly api: Api;
-  readonly clock: Clock;
-  /** Whether a pull request comes with the messages of its commits. */
+/** Which messages of commits are wanted beside a pull request. */
+interface Asked {
+  /** Whether any are. */
   readonly commits: boolean;
   /** The head whose commits are known. */
   readonly commitsSha?: string | undefined;
-  readonly signal: AbortSignal;
 }
 
 /** The words for the option of every connector that has it. */
@@ -80,14 +76,31 @@ export function fitting(newestFirst: readonly string[]): readonly string[] {
 }
 
 /** Whether the commits of a pull request are to be read; those of a head that cannot be told are. */
-export function isNewHead(
-  head: string | undefined,
-  { commitsSha }: { readonly commitsSha?: string | undefined },
-): boolean {
+function isNewHead(head: string | undefined, { commitsSha }: { readonly commitsSha?: string | undefined }): boolean {
   return head === undefined || head !== commitsSha;
 }
 
 /** The body of a fetched pull request, with the messages where they are known. */
-export function withMessages(pull: unknown, messages: readonly string[] | undefined): unknown {
+function withMessages(pull: unknown, messages: readonly string[] | undefined): unknown {
   return messages === undefined ? pull : { ...(pull as object), commit_messages: messages };
+}
+
+/**
+ * A fetched pull request, with the messages of its commits where they are wanted and not known.
+ *
+ * @param head undefined where it cannot be told
+ */
+export async function withCommits(
+  pull: unknown,
+  head: string | undefined,
+  asked: Asked,
+  list: {
+    pages(): AsyncIterable<readonly unknown[]>;
+    readonly messageOf: ZodType<string>;
+    readonly order: 'oldest first' | 'newest first';
+  },
+): Promise<unknown> {
+  if (!asked.commits || !isNewHead(head, asked)) return pull;
+  const messages = await readMessages(list.pages(), list.messageOf);
+  return withMessages(pull, messages && fitting(list.order === 'oldest first' ? messages.toReversed() : messages));
 }

@@ -11,20 +11,23 @@ interface Followed<Container> {
   /** Everything that the credential sees. */
   all(signal: AbortSignal): Promise<readonly Container[]>;
   candidate(container: Container): Candidate;
-  readonly unitBy: 'id' | 'name';
+  unitOf(candidate: Candidate): string;
 }
 
-/** The units to walk: those that are named, and those that patterns take in. Costs nothing where there are no patterns. */
-export function createUnits<Container>(followed: Followed<Container>): Connection['units'] {
-  const { scope, clock, all, candidate, unitBy } = followed;
+/** What is followed. Costs nothing where there are no patterns. */
+export function createFollowed<Container>({ scope, clock, all, candidate, unitOf }: Followed<Container>) {
   const named = namedIn(scope);
-  if (patternsOf(scope).length === 0) return async () => named;
-  const listing = createListing(clock, all);
-  return async (signal) => {
-    const taken = (await listing(signal)).map(candidate).filter((each) => inScope(each, scope));
-    const others = taken.filter(({ id, name }) => !named.includes(id) && !named.includes(name));
-    return [...named, ...others.map((each) => each[unitBy])];
-  };
+  const names = new Set(named.map((name) => name.toLowerCase()));
+  const listing = createListing(clock, async (signal) => {
+    const taken = (await all(signal)).map(candidate).filter((each) => inScope(each, scope));
+    const others = taken.filter(({ id, name }) => !names.has(id.toLowerCase()) && !names.has(name.toLowerCase()));
+    return [...new Map(others.map((each) => [each.id, each])).values()];
+  });
+  /** What patterns take in beside what is named. */
+  const listed = async (signal: AbortSignal) => (patternsOf(scope).length === 0 ? [] : listing(signal));
+  /** Names where the configuration has them; what a pattern took in stays with its unit under a new name. */
+  const units: Connection['units'] = async (signal) => [...named, ...(await listed(signal)).map(unitOf)];
+  return { listed, units };
 }
 
 /** What `check` says of the place and the credential. */

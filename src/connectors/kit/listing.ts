@@ -26,7 +26,7 @@ export function createListing<Element>(
   };
 }
 
-interface Memory<Page> {
+export interface Memory<Page> {
   /** Asks with the validator that this place was last answered with; a 304 is the page that was read then. */
   read(
     place: string,

@@ -13,6 +13,13 @@ export const unjudged = z.literal('unknown').optional();
 /** What a fetch becomes that found nothing, where nothing is held that could be gone. */
 export const NOT_FOUND: Translation = { outcome: 'ignored', reason: 'not_found' };
 
+export const NOT_FOLLOWED: Translation = { outcome: 'ignored', reason: 'event_not_followed' };
+
+/** @param word what the vendor calls where items lie */
+export function outOfScope(word: string): Translation {
+  return { outcome: 'ignored', reason: `${word}_not_in_scope` };
+}
+
 /** What tells of a comment on one thing. */
 export function withComment(translation: Translation, comment: StandingComment | undefined): Translation {
   return comment && translation.outcome === 'references' ? { ...translation, comment } : translation;

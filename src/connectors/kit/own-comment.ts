@@ -33,6 +33,27 @@ export async function keepComment<Standing>(
   return comments.edit(standing, wanted);
 }
 
+/** The same where the vendor's texts hide HTML: the marker goes into the text as it is. */
+export async function keepHiddenComment<Standing>(
+  { marker, text }: { readonly marker: string; readonly text: string },
+  comments: Omit<Comments<Standing>, 'write' | 'plain' | 'keep' | 'post' | 'edit'> & {
+    post(text: string): Promise<unknown>;
+    edit(standing: Standing, text: string): Promise<unknown>;
+  },
+): Promise<undefined> {
+  await keepComment<Standing>(
+    { marker, text },
+    {
+      ...comments,
+      write: () => (text.includes(marker) ? text : `${text}\n\n${marker}`),
+      plain: (stored) => stored,
+      keep: () => undefined,
+      post: async (written) => void (await comments.post(written)),
+      edit: async (standing, written) => void (await comments.edit(standing, written)),
+    },
+  );
+}
+
 async function findOwn<Standing>(words: string, comments: Comments<Standing>): Promise<Standing | undefined> {
   let me: string | undefined;
   for await (const page of comments.pages()) {

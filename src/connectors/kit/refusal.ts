@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../../errors/codes.ts';
-import { SyncError } from '../../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import { errorOfStatus, retryAfter } from '../../http/provider-errors.ts';
 import { providerTime, saidBy } from './answers.ts';
@@ -65,4 +65,17 @@ export function untilReset(answer: HttpAnswer, resetAt: number | undefined, now:
 /** For answers that are not what the vendor's reference promises. */
 export function malformed(what: string): SyncError {
   return new SyncError('answer_malformed', what);
+}
+
+/** What was asked for; undefined where it was refused for one of these reasons. */
+export async function unless<Answer>(
+  asked: Promise<Answer>,
+  ...codes: readonly ErrorCode[]
+): Promise<Answer | undefined> {
+  try {
+    return await asked;
+  } catch (thrown) {
+    if (codes.includes(asSyncError(thrown).code)) return undefined;
+    throw thrown;
+  }
 }

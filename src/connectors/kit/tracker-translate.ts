@@ -3,42 +3,29 @@ import type { Delivery } from '../../model/delivery.ts';
 import type { WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { read, readJson } from './json.ts';
-import { itemsOrReferences, NOT_FOUND, withComment } from './outcome.ts';
+import { itemsOrReferences, NOT_FOLLOWED, NOT_FOUND, outOfScope, withComment } from './outcome.ts';
+import { rowNames } from './row-names.ts';
 import { type Candidate, inScope } from './scope.ts';
 import { identityOf, readGone, referenceOf, referenceToTold } from './tracker-rows.ts';
 import type { Told, Tracker } from './tracker-vendor.ts';
 
-/** The names of what polls and fetches bring. */
-export function shapesOf(noun: string) {
-  return {
-    list: `${noun}.list`,
-    item: `${noun}.get`,
-    gone: `${noun}.gone`,
-    judged: `${noun}.judged`,
-    missing: `${noun}.missing`,
-  };
-}
-
-const NOT_FOLLOWED: Translation = { outcome: 'ignored', reason: 'event_not_followed' };
 const WHOLE: readonly (keyof WorkItem)[] = ['state', 'title', 'description'];
 
 /** Pure. Throws `delivery_malformed` for a body that is not what its event promises. */
 export function createTranslate<Options, Found, Container>(tracker: Tracker<Options, Found, Container>) {
-  const shapes = shapesOf(tracker.noun);
+  const names = rowNames(tracker.noun);
   const { whole = WHOLE } = tracker;
   const isWhole = (item: WorkItem) => whole.every((field) => item[field] !== undefined);
 
-  function outOfScope(place: Candidate, options: Options): Translation | undefined {
-    if (inScope(place, tracker.scopeOf(options))) return undefined;
-    return { outcome: 'ignored', reason: `${tracker.container.word}_not_in_scope` };
-  }
+  const refused = (place: Candidate, options: Options) =>
+    inScope(place, tracker.scopeOf(options)) ? undefined : outOfScope(tracker.container.word);
 
   function ofWebhook(event: string, payload: unknown, options: Options): Translation {
     const told = tracker.told(payload, options, event);
     if (told === undefined) return NOT_FOLLOWED;
     if ('outcome' in told) return told;
     const { id, name } = told.container ?? { id: '' };
-    return (name === undefined ? undefined : outOfScope({ id, name }, options)) ?? taken(told, options);
+    return (name === undefined ? undefined : refused({ id, name }, options)) ?? taken(told, options);
   }
 
   function taken(told: Told, options: Options): Translation {
@@ -54,11 +41,11 @@ export function createTranslate<Options, Found, Container>(tracker: Tracker<Opti
 
   /** Pages and fetched objects were asked for, so they are in scope, also after a move. */
   const ofRead: ReadonlyMap<string, (payload: unknown, options: Options) => Translation> = new Map([
-    [shapes.list, list],
-    [shapes.item, fetched],
-    [shapes.judged, judged],
-    [shapes.gone, gone],
-    [shapes.missing, () => NOT_FOUND],
+    [names.list, list],
+    [names.item, fetched],
+    [names.judged, judged],
+    [names.gone, gone],
+    [names.missing, () => NOT_FOUND],
   ]);
 
   /** Taken as they are, also with fields absent: asking once more would bring the same. */
@@ -80,7 +67,7 @@ export function createTranslate<Options, Found, Container>(tracker: Tracker<Opti
   }
 
   function judge(found: Found, options: Options): Translation {
-    return outOfScope(tracker.placeOf(found), options) ?? { outcome: 'items', items: [tracker.itemOf(found, options)] };
+    return refused(tracker.placeOf(found), options) ?? { outcome: 'items', items: [tracker.itemOf(found, options)] };
   }
 
   function gone(payload: unknown, options: Options): Translation {
@@ -88,7 +75,7 @@ export function createTranslate<Options, Found, Container>(tracker: Tracker<Opti
     const told = place === undefined || !tracker.containerShape ? undefined : read(tracker.containerShape, place);
     const identity = identityOf(tracker.id, tracker.host(options), row);
     return (
-      (told === undefined ? undefined : outOfScope(tracker.candidate(told), options)) ?? {
+      (told === undefined ? undefined : refused(tracker.candidate(told), options)) ?? {
         outcome: 'items',
         items: [{ ...identity, updatedAt: Date.parse(seenAt), gone: true }],
       }

@@ -1,11 +1,12 @@
 import { type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Connection, ConnectionDeps, Connector } from '../connector.ts';
 import { present } from './fields.ts';
-import { checkUnits, createUnits } from './followed.ts';
+import { checkUnits, createFollowed } from './followed.ts';
 import { writeJson } from './json.ts';
+import { rowNames } from './row-names.ts';
 import { addressOf, namedIn } from './scope.ts';
 import { locatorOf, referenceOf, rowOfGone } from './tracker-rows.ts';
-import { createTranslate, shapesOf } from './tracker-translate.ts';
+import { createTranslate } from './tracker-translate.ts';
 import type { Source, Tracker } from './tracker-vendor.ts';
 import { historyPage, pollPage, type Walk } from './walk.ts';
 
@@ -36,7 +37,7 @@ function connect<Options, Found, Container>(
   const all = (signal: AbortSignal) => source.containers(signal);
   const find = (unit: string, signal: AbortSignal) => source.container(unit, signal);
   const now = (unit: string, signal: AbortSignal) => (source.present ?? source.container)(unit, signal);
-  const units = createUnits({ scope, clock: deps.clock, all, candidate, unitBy });
+  const { units } = createFollowed({ scope, clock: deps.clock, all, candidate, unitOf: (each) => each[unitBy] });
   const walk = walkOf(tracker, source);
   const { about, describe } = source;
 
@@ -76,7 +77,7 @@ function walkOf<Options, Found, Container>(
   source: Source<Container>,
 ): Walk {
   const { order, changedAt, isDone } = tracker;
-  const event = shapesOf(tracker.noun).list;
+  const event = rowNames(tracker.noun).list;
   return {
     order,
     list: (wanted, signal) => source.list(wanted, signal),
@@ -98,7 +99,7 @@ function createFetch<Options, Found, Container>(
   now: Source<Container>['container'],
   { clock }: ConnectionDeps,
 ): Connection['fetch'] {
-  const shapes = shapesOf(tracker.noun);
+  const shapes = rowNames(tracker.noun);
   return async (wanted, signal) => {
     const locator = locatorOf(tracker, wanted);
     const { id, container, identifier, isFollowed } = locator;

@@ -24,6 +24,8 @@ export interface Wanted {
   /** Names the page, as `next` did; absent on the first one. */
   readonly page: string | undefined;
   readonly use: Use;
+  /** What the first page of the last walk came with, where walks are conditional. */
+  readonly etag?: string | undefined;
 }
 
 export interface Listed {
@@ -34,6 +36,8 @@ export interface Listed {
   readonly answer: Pick<HttpAnswer, 'headers'>;
   /** How many there are, where the answer tells. */
   readonly total?: number | undefined;
+  /** Nothing changed since that walk. */
+  readonly isUnchanged?: boolean;
 }
 
 /**
@@ -48,6 +52,8 @@ export type Order = 'since' | 'newest first' | 'fixed';
 
 export interface Walk {
   readonly order: Order;
+  /** Whether the first page of a walk over changes is asked for with the validator of the last one: no change leaves it as it was. */
+  readonly isConditional?: boolean;
   list(wanted: Wanted, signal: AbortSignal): Promise<Listed>;
   /** When a listed element was changed, epoch milliseconds; NaN where that cannot be read: it is kept, for `translate` to judge. */
   changedAt(element: unknown): number;
@@ -68,7 +74,10 @@ export async function pollPage(walk: Walk, position: PollPosition, signal: Abort
   const since = isFirstWalk ? undefined : Date.parse(watermark) - OVERLAP;
   const began = Date.parse(startedAt) - OVERLAP;
   const selection: Selection = isFirstWalk ? { items: 'open', began } : { items: 'changed', since, way: 'poll' };
-  const listed = await walk.list({ unit, selection, page: place.page, use: 'poll' }, signal);
+  const isValidated = walk.isConditional && !isFirstWalk && position.page === undefined;
+  const etag = isValidated ? position.etag : undefined;
+  const listed = await walk.list({ unit, selection, page: place.page, use: 'poll', etag }, signal);
+  if (listed.isUnchanged) return { outcome: 'unchanged' };
   const times = listed.found.map(walk.changedAt);
   const cut = cutOf(walk, since);
   const isWanted = (element: unknown, at: number) =>
@@ -86,6 +95,7 @@ export async function pollPage(walk: Walk, position: PollPosition, signal: Abort
           times.map((time) => Math.min(time, latest)),
           listed.answer,
         ),
+    ...(isValidated && present({ etag: listed.answer.headers['etag'] })),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Connection } from '../connector.ts';
 import { present } from '../kit/fields.ts';
 import { writeJson } from '../kit/json.ts';
-import { shapesOf } from '../kit/tracker-translate.ts';
+import { rowNames } from '../kit/row-names.ts';
 import type { Source } from '../kit/tracker-vendor.ts';
 import { firstWalkStart } from '../kit/turns.ts';
 import type { Project } from './schema.ts';
@@ -11,7 +11,7 @@ const EVERYTHING = 'all:';
 /** Resolving and assigning change no time, so only a complete read finds what no webhook reported. */
 const EVERYTHING_AFTER = 6 * 60 * 60_000;
 
-const { list: event } = shapesOf('issues');
+const { list: event } = rowNames('issues');
 
 /** Each project has two walks: of recently seen issues, and at long intervals of all. */
 export function withEverything(

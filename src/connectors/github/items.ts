@@ -1,31 +1,81 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
-import type { Delivery } from '../../model/delivery.ts';
-import type { Item, ItemReference, PullRequest, PullRequestState, WorkItem } from '../../model/item.ts';
+import {
+  type ItemReference,
+  type PullRequest,
+  type PullRequestState,
+  pullRequestKey,
+  type WorkItem,
+  workItemKey,
+} from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
+import { goneBy, referenceTo, taken } from '../kit/git-translate.ts';
+import type { GitVendor, Kind, Unjudged } from '../kit/git-vendor.ts';
 import { read, readable, readJson } from '../kit/json.ts';
-import { itemsOrReferences } from '../kit/outcome.ts';
+import { NOT_FOLLOWED, outOfScope } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
-import { issueIdentity, issueReference, pullIdentity, pullReference } from './identity.ts';
-import { type Options, scopeOf } from './options.ts';
+import { timeOf } from '../kit/turns.ts';
+import { type Options, REPOSITORY, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
-/** The connector's own names of what polls and fetches bring. No webhook can be called so: they hold a dot. */
-export const SHAPES = {
-  list: 'pulls.list',
-  pull: 'pulls.get',
-  gone: 'pulls.gone',
-  issues: 'issues.list',
-  issue: 'issues.get',
-  goneIssue: 'issues.gone',
-} as const;
+export const PULLS = 'pulls';
+export const ISSUES = 'issues';
 
-type Incoming = Pick<Delivery, 'source' | 'event' | 'body'>;
+const number = z.string().regex(/^\d{1,16}$/);
+const locator = z.object({ repoId: number, repository: z.string().regex(REPOSITORY), number });
+
+/** What an item is fetched by: the number of a pull request, and of an issue its own id too. */
+export type Locator = z.infer<typeof locator> & Unjudged & { readonly id?: string | undefined };
+
+const pulls: Kind<Options, Locator> = {
+  kind: 'pull_request',
+  noun: PULLS,
+  order: 'newest first',
+  isConditional: true,
+  changedAt: (pull) => timeOf(pull, 'updated_at'),
+  locator,
+  locatorOf: ({ container: repoId, name: repository, number }) => ({ repoId, repository, number }),
+  itemsOn: (page, { host }) => read(schema.pullRequest.array(), page).map((pull) => toPull(pull, host)),
+  whole: ['state', 'title', 'headBranch', 'baseBranch'],
+  itemOf: (fetched, { host }) => pullOf(fetched, host),
+  rowOfGone: ({ repoId, repository, number }, seenAt) => ({
+    repository: { id: Number(repoId), full_name: repository },
+    number: Number(number),
+    seen_at: seenAt,
+  }),
+  goneOf: goneBy(schema.gone, ({ repository, number }, { host }) => pullIdentity(host, repository, number)),
+};
+
+const issues: Kind<Options, Locator> = {
+  kind: 'work_item',
+  noun: ISSUES,
+  order: 'since',
+  isConditional: true,
+  changedAt: pulls.changedAt,
+  locator: locator.extend({ id: number }),
+  locatorOf: (parts) => ({ ...pulls.locatorOf(parts), id: parts.id }),
+  itemsOn(page, { host }) {
+    const { repository, issues } = read(schema.issueList, page);
+    return issues.map((issue) => toIssue(issue, host, repository));
+  },
+  whole: ['state', 'title'],
+  itemOf(fetched, { host }) {
+    const { repository, issue } = read(schema.oneIssue, fetched);
+    return toIssue(issue, host, repository);
+  },
+  rowOfGone: (locator, seenAt) => ({ ...pulls.rowOfGone(locator, seenAt), id: Number(locator.id) }),
+  goneOf: goneBy(schema.goneIssue, (row, { host }) => issueIdentity(host, row.repository, row)),
+};
+
+export const kinds = [pulls, issues] as const;
+
+const references = (...all: readonly ItemReference[]) => ({ outcome: 'references' as const, references: all });
+
 type Translator = (payload: unknown, options: Options) => Translation;
 
 const OF_WEBHOOK: ReadonlyMap<string, Translator> = new Map<string, Translator>([
-  ['ping', () => TEST_DELIVERY],
+  ['ping', () => ({ outcome: 'ignored', reason: 'test_delivery' })],
   ['pull_request', pullRequestEvent],
   ['pull_request_review', pullRequestEvent],
   ['pull_request_review_comment', pullRequestEvent],
@@ -34,40 +84,17 @@ const OF_WEBHOOK: ReadonlyMap<string, Translator> = new Map<string, Translator>(
   ['issues', issueEvent],
 ]);
 
-/** Pages and fetched objects were asked for, so they are in scope, also under a repository's new name. */
-const OF_READ: ReadonlyMap<string, Translator> = new Map([
-  [SHAPES.list, list],
-  [SHAPES.pull, fetched],
-  [SHAPES.gone, gone],
-  [SHAPES.issues, issueList],
-  [SHAPES.issue, fetchedIssue],
-  [SHAPES.goneIssue, goneIssue],
-]);
-
-/** Pure. Throws `delivery_malformed` for a body that is not what its event promises. */
-export function translate(delivery: Incoming, options: Options): Translation {
-  const translators = delivery.source === 'webhook' ? OF_WEBHOOK : OF_READ;
-  const translateIt = translators.get(delivery.event);
-  if (!translateIt) return { outcome: 'ignored', reason: 'event_not_followed' };
-  return translateIt(readPayload(delivery.body), options);
-}
+export const told: GitVendor<Options, Locator>['told'] = (event) => OF_WEBHOOK.get(event);
 
 const FORM = Buffer.from('payload=');
 
 /** GitHub's dialog offers JSON, or a form with the same JSON in its one field; what is signed are the bytes of either. */
-function readPayload(body: Uint8Array): unknown {
+export function payloadOf(body: Uint8Array): unknown {
   if (!FORM.equals(body.subarray(0, FORM.length))) return readJson(body);
   return readJson(Buffer.from(new URLSearchParams(Buffer.from(body).toString('utf8')).get('payload') ?? ''));
 }
 
-/** What `fetch` needs to get this item. */
-export function reference(item: Item): ItemReference {
-  if (item.kind === 'pull_request')
-    return pullReference(item.host, { id: item.repoId, full_name: item.repoName ?? '' }, item.identifier);
-  const repository = { id: item.containerId, full_name: item.containerName ?? '' };
-  const id = item.key.slice(item.key.lastIndexOf(':') + 1);
-  return issueReference(item.host, repository, { id, number: item.identifier.replace('#', '') });
-}
+const NOT_IN_SCOPE = outOfScope('repository');
 
 /**
  * Every event that carries the pull request carries its state at that time, whatever its action. Reviews lack some
@@ -78,8 +105,8 @@ function pullRequestEvent(payload: unknown, options: Options): Translation {
   if (!event) return namedPull(payload, options);
   const item = toPull(event.pull_request, options.host, event.repository);
   const repository = event.repository ?? event.pull_request.base?.repo;
-  if (!repository || !isFollowed(repository, options)) return outOfScope;
-  return itemsOrReferences([item], isWholePull, reference);
+  if (!repository || !isFollowed(repository, options)) return NOT_IN_SCOPE;
+  return taken(pulls, [item]);
 }
 
 /** A payload that has drifted, and still says which pull request it is about. */
@@ -89,8 +116,8 @@ function namedPull(payload: unknown, options: Options): Translation {
   const number = pull.number ?? event.number;
   if (!repository || number === undefined)
     throw new SyncError('delivery_malformed', 'pull_request: names no pull request of a repository');
-  if (!isFollowed(repository, options)) return outOfScope;
-  return { outcome: 'references', references: [pullReference(options.host, repository, number)] };
+  if (!isFollowed(repository, options)) return NOT_IN_SCOPE;
+  return references(referenceTo(pulls, pullIdentity(options.host, repository, number)));
 }
 
 /**
@@ -99,34 +126,32 @@ function namedPull(payload: unknown, options: Options): Translation {
  */
 function issueComment(payload: unknown, options: Options): Translation {
   const { issue, repository } = read(schema.issueCommentEvent, payload);
-  if (!isFollowed(repository, options)) return outOfScope;
-  if (!issue.pull_request) return options.issues ? issueAsCarried(payload, options) : notAPullRequest;
-  const references = [pullReference(options.host, repository, issue.number)];
+  if (!isFollowed(repository, options)) return NOT_IN_SCOPE;
+  if (!issue.pull_request)
+    return options.issues ? issueAsCarried(payload, options) : { outcome: 'ignored', reason: 'not_a_pull_request' };
   const told = readable(schema.pullOfConversation, payload)?.issue;
   const item = told && pullOfConversation(told, options.host, repository);
-  return item?.state === undefined
-    ? { outcome: 'references', references }
-    : { outcome: 'references', references, told: [item] };
+  const needed = references(referenceTo(pulls, pullIdentity(options.host, repository, issue.number)));
+  return item?.state === undefined ? needed : { ...needed, told: [item] };
 }
 
 /** What left its place is asked for, there and where it went: the event says nothing that the place itself does not. */
 function issueEvent(payload: unknown, options: Options): Translation {
-  if (!options.issues) return { outcome: 'ignored', reason: 'event_not_followed' };
+  if (!options.issues) return NOT_FOLLOWED;
   const { action, issue, repository } = read(schema.namedIssue, payload);
   const arrivals = action === 'transferred' ? arrivalOf(payload, options) : [];
-  if (!isFollowed(repository, options))
-    return arrivals.length === 0 ? outOfScope : { outcome: 'references', references: arrivals };
+  if (!isFollowed(repository, options)) return arrivals.length === 0 ? NOT_IN_SCOPE : references(...arrivals);
   if (action === 'deleted' || action === 'transferred')
-    return { outcome: 'references', references: [issueReference(options.host, repository, issue), ...arrivals] };
+    return references(issueReference(options.host, repository, issue), ...arrivals);
   return issueAsCarried(payload, options);
 }
 
 /** The state that the event carries, whatever its action. */
 function issueAsCarried(payload: unknown, { host }: Options): Translation {
   const event = readable(schema.issueEvent, payload);
-  if (event) return itemsOrReferences([toIssue(event.issue, host, event.repository)], isWholeIssue, reference);
+  if (event) return taken(issues, [toIssue(event.issue, host, event.repository)]);
   const { issue, repository } = read(schema.namedIssue, payload);
-  return { outcome: 'references', references: [issueReference(host, repository, issue)] };
+  return references(issueReference(host, repository, issue));
 }
 
 function arrivalOf(payload: unknown, options: Options): readonly ItemReference[] {
@@ -136,61 +161,44 @@ function arrivalOf(payload: unknown, options: Options): readonly ItemReference[]
   return isFollowed(new_repository, options) ? [issueReference(options.host, new_repository, new_issue)] : [];
 }
 
-function list(payload: unknown, options: Options): Translation {
-  const pulls = read(schema.pullRequest.array(), payload);
-  return itemsOrReferences(
-    pulls.map((pull) => toPull(pull, options.host)),
-    isWholePull,
-    reference,
-  );
-}
-
-/** Taken as it is, also with fields absent: fetching once more would bring the same. */
-function fetched(payload: unknown, options: Options): Translation {
-  return { outcome: 'items', items: [toPull(read(schema.fetchedPullRequest, payload), options.host)] };
-}
-
-function gone(payload: unknown, options: Options): Translation {
-  const { repository, number, seen_at } = read(schema.gone, payload);
-  const item = { ...pullIdentity(options.host, repository, number), updatedAt: Date.parse(seen_at), gone: true };
-  return { outcome: 'items', items: [item] };
-}
-
-function issueList(payload: unknown, options: Options): Translation {
-  const { repository, issues } = read(schema.issueList, payload);
-  return itemsOrReferences(
-    issues.map((issue) => toIssue(issue, options.host, repository)),
-    isWholeIssue,
-    reference,
-  );
-}
-
-function fetchedIssue(payload: unknown, options: Options): Translation {
-  const { repository, issue } = read(schema.oneIssue, payload);
-  return { outcome: 'items', items: [toIssue(issue, options.host, repository)] };
-}
-
-function goneIssue(payload: unknown, options: Options): Translation {
-  const { repository, seen_at, ...issue } = read(schema.goneIssue, payload);
-  const item = { ...issueIdentity(options.host, repository, issue), updatedAt: Date.parse(seen_at), gone: true };
-  return { outcome: 'items', items: [item] };
-}
-
-const TEST_DELIVERY = { outcome: 'ignored', reason: 'test_delivery' } as const;
-const outOfScope: Translation = { outcome: 'ignored', reason: 'repository_not_in_scope' };
-const notAPullRequest: Translation = { outcome: 'ignored', reason: 'not_a_pull_request' };
-
 function isFollowed({ id, full_name, archived, fork }: schema.GithubRepository, options: Options): boolean {
   return inScope({ id: String(id), name: full_name, archived, fork }, scopeOf(options));
 }
 
-/** A payload that lacks one of these has drifted: what the API says of the object is asked for. */
-function isWholePull(item: PullRequest): boolean {
-  return [item.state, item.title, item.headBranch, item.baseBranch].every((field) => field !== undefined);
+function issueReference(host: string, repository: schema.GithubRepository, issue: { id: number; number: number }) {
+  return referenceTo(issues, issueIdentity(host, repository, issue));
 }
 
-function isWholeIssue(item: WorkItem): boolean {
-  return item.state !== undefined && item.title !== undefined;
+export function pullKey(host: string, repoId: string, number: number) {
+  return pullRequestKey('github', host, repoId, String(number));
+}
+
+/** By the issue's own id, which is unique on its host. A transfer gives it a new one. */
+export function issueKey(host: string, id: number) {
+  return workItemKey('github', host, String(id));
+}
+
+function pullIdentity(host: string, { id, full_name }: schema.GithubRepository, number: number) {
+  const repoId = String(id);
+  const key = pullKey(host, repoId, number);
+  const identifier = String(number);
+  return { kind: 'pull_request' as const, key, connector: 'github', host, repoId, repoName: full_name, identifier };
+}
+
+function issueIdentity(
+  host: string,
+  { id, full_name }: schema.GithubRepository,
+  issue: { id: number; number: number },
+) {
+  return {
+    kind: 'work_item' as const,
+    key: issueKey(host, issue.id),
+    connector: 'github',
+    host,
+    containerId: String(id),
+    containerName: full_name,
+    identifier: `#${issue.number}`,
+  };
 }
 
 /** Fields that pull requests and issues share. */
@@ -204,6 +212,11 @@ function common(thing: schema.GithubPullRequest | schema.GithubIssue) {
     assignees: sorted(thing.assignees?.map((account) => account.login)),
     createdAt: thing.created_at,
   };
+}
+
+/** What `fetch` writes, and what the API says. Throws `delivery_malformed`. */
+export function pullOf(content: unknown, host: string): PullRequest {
+  return toPull(read(schema.fetchedPullRequest, content), host);
 }
 
 function toPull(pull: schema.GithubPullRequest, host: string, eventRepository?: schema.GithubRepository): PullRequest {

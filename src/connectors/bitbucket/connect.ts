@@ -1,0 +1,141 @@
+import { z } from 'zod';
+import { asSyncError } from '../../errors/sync-error.ts';
+import type { ConnectionDeps } from '../connector.ts';
+import { messageText, withCommits } from '../kit/commits.ts';
+import { absent } from '../kit/fields.ts';
+import type { GitSource } from '../kit/git-vendor.ts';
+import { parseAnswer, readable } from '../kit/json.ts';
+import { keepHiddenComment } from '../kit/own-comment.ts';
+import { malformed, unless } from '../kit/refusal.ts';
+import { type Api, createApi } from './api.ts';
+import { createChecks } from './check.ts';
+import { createHooks } from './hooks.ts';
+import type { Locator } from './items.ts';
+import { createLists } from './lists.ts';
+import { type Options, REPOSITORY } from './options.ts';
+import { createRepositories, repositoryPath } from './repositories.ts';
+import { FIELDS_OF_ONE, uuid } from './schema.ts';
+
+/** What talks to Bitbucket with one credential. */
+export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
+  const api = createApi(options, deps);
+  const repositories = createRepositories(api, options, deps.clock);
+  const author = createAuthor(api);
+
+  async function pull(workspace: string, wanted: Locator, commitsSha: string | undefined, signal: AbortSignal) {
+    const path = pullPath(workspace, wanted);
+    const found = await api.read(z.unknown(), path, { query: `fields=${FIELDS_OF_ONE}`, keep: true, signal });
+    // What was asked for by its id must say the same id.
+    if (readable(withRepository, found) !== wanted.repoId)
+      throw malformed(`GET ${path}: the pull request belongs to another repository, or to none`);
+    return withCommits(
+      found,
+      readable(withHead, found),
+      { ...options, commitsSha },
+      {
+        pages: () => api.pages(`${path}/commits`, { query: COMMITS, signal, keep: true }),
+        messageOf,
+        order: 'newest first',
+      },
+    );
+  }
+
+  /** What the repository is called now. The empty braces stand for the workspace, which a repository's id does not need. */
+  async function presentName({ repoId }: Locator, signal: AbortSignal): Promise<string | undefined> {
+    const answer = await api.read(z.unknown(), repositoryPath(`{}/${repoId}`), {
+      query: 'fields=uuid,full_name',
+      signal,
+    });
+    const told = readable(withName, answer);
+    return told?.uuid === repoId ? told.full_name : undefined;
+  }
+
+  return {
+    places: repositories.units,
+    ...createLists(api),
+    ...createChecks(api, options, repositories),
+    identify: repositories.present,
+    /**
+     * By the repository's id: a new name does not hide it, and another repository under the old name is not taken for it. Where
+     * it is not found, the repository tells whether it went to another workspace.
+     */
+    async item(_, locator, { commitsSha }, signal) {
+      const workspace = workspaceOf(locator.repository);
+      try {
+        return { found: await pull(workspace, locator, commitsSha, signal) };
+      } catch (thrown) {
+        const name = asSyncError(thrown).code === 'not_found' ? await presentName(locator, signal) : undefined;
+        if (name === undefined) throw thrown;
+        // The repository can be seen, and has no such pull request.
+        if (workspaceOf(name) === workspace) return { isGone: true };
+        return { found: await pull(workspaceOf(name), locator, commitsSha, signal) };
+      }
+    },
+    /** Where the repository cannot be seen, `item` says so itself. */
+    async prove() {},
+    hooks: createHooks(api, options, repositories),
+    async comment(_, locator, given, signal) {
+      const path = `${pullPath(workspaceOf(locator.repository), locator)}/comments`;
+      const isOurs = await author(signal);
+      return keepHiddenComment<Comment>(given, {
+        async *pages() {
+          for await (const page of api.pages(path, { query: `pagelen=100&fields=${FIELDS}`, signal }))
+            yield parseAnswer(z.array(comment), page, `GET ${path}`).filter(({ deleted }) => deleted !== true);
+        },
+        textOf: ({ content }) => content?.raw ?? '',
+        authorOf: (each) => (isOurs(each) ? 'us' : undefined),
+        me: async () => 'us',
+        post: (raw) => api.write('POST', path, { body: { content: { raw } }, signal }),
+        edit: ({ id }, raw) => api.write('PUT', `${path}/${id}`, { body: { content: { raw } }, signal }),
+      });
+    },
+  };
+}
+
+function pullPath(workspace: string, { repoId, number }: Locator): string {
+  return `${repositoryPath(`${workspace}/${repoId}`)}/pullrequests/${number}`;
+}
+
+function workspaceOf(name: string): string {
+  return (name.split('/', 1)[0] as string).toLowerCase();
+}
+
+const COMMITS = 'pagelen=100&fields=next,values.message';
+const messageOf = z.object({ message: messageText }).transform(({ message }) => message);
+
+const withHead = z
+  .object({ source: z.object({ commit: z.object({ hash: z.string() }) }) })
+  .transform(({ source }) => source.commit.hash);
+const withRepository = z
+  .object({ destination: z.object({ repository: z.object({ uuid: z.string() }) }) })
+  .transform(({ destination }) => destination.repository.uuid);
+const withName = z.object({ uuid: z.string(), full_name: z.string().regex(REPOSITORY) });
+
+const FIELDS = 'next,values.id,values.deleted,values.content.raw,values.user.uuid';
+const comment = z.object({
+  id: z.int().positive(),
+  deleted: absent(z.boolean()),
+  content: absent(z.object({ raw: z.string() })),
+  user: absent(z.object({ uuid }).nullable()),
+});
+type Comment = z.infer<typeof comment>;
+
+/**
+ * Tells our comments from those of people, who may quote one of ours with its marker. Asked once. Who a token belongs to
+ * is told to those with a further right only: without it the marker alone must do.
+ */
+function createAuthor(api: Api): (signal: AbortSignal) => Promise<(each: Comment) => boolean> {
+  let known: Promise<string | undefined> | undefined;
+  const ask = async (signal: AbortSignal) => {
+    const asked = api.read(z.unknown(), '/user', { query: 'fields=uuid', signal });
+    return readable(z.object({ uuid }), await unless(asked, 'forbidden', 'unauthorized', 'not_found'))?.uuid;
+  };
+  return async (signal) => {
+    known ??= ask(signal).catch((thrown: unknown) => {
+      known = undefined;
+      throw thrown;
+    });
+    const own = await known;
+    return ({ user }) => own === undefined || user?.uuid === own;
+  };
+}

@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import { SyncError } from '../../errors/sync-error.ts';
+import { type ItemKey, type PullRequest, type PullRequestState, pullRequestKey } from '../../model/item.ts';
+import type { Translation } from '../connector.ts';
+import { present, sorted } from '../kit/fields.ts';
+import { goneBy, referenceTo, taken } from '../kit/git-translate.ts';
+import type { GitVendor, Kind, Unjudged } from '../kit/git-vendor.ts';
+import { read, readable } from '../kit/json.ts';
+import { outOfScope } from '../kit/outcome.ts';
+import { inScope } from '../kit/scope.ts';
+import { timeOf } from '../kit/turns.ts';
+import { HOST, type Options, REPOSITORY, scopeOf } from './options.ts';
+import * as schema from './schema.ts';
+
+const locator = z.object({
+  repoId: schema.uuid,
+  repository: z.string().regex(REPOSITORY),
+  number: z.string().regex(/^\d{1,16}$/),
+});
+export type Locator = z.infer<typeof locator> & Unjudged;
+
+const pulls: Kind<Options, Locator> = {
+  kind: 'pull_request',
+  noun: 'pullrequests',
+  order: 'since',
+  changedAt: (pull) => timeOf(pull, 'updated_on'),
+  locator,
+  locatorOf: ({ container: repoId, name: repository, number }) => ({ repoId, repository, number }),
+  itemsOn: (page) => read(schema.page, page).values.map((pull) => toItem(pull)),
+  whole: ['state', 'title', 'headBranch', 'baseBranch'],
+  itemOf: pullOf,
+  rowOfGone: ({ repoId, repository, number }, seenAt) => {
+    return { repository: { uuid: repoId, full_name: repository }, id: Number(number), seen_at: seenAt };
+  },
+  goneOf: goneBy(schema.gone, ({ repository, id }) => identityOf(repository, id)),
+};
+
+export const kinds = [pulls] as const;
+
+/** What Bitbucket's button for a test sends, where an installation has one. */
+const TEST_EVENT = 'diagnostics:ping';
+
+/** Keys of tomorrow carry the pull request like all others of today. */
+export const told: GitVendor<Options, Locator>['told'] = (event) => {
+  if (event === TEST_EVENT) return () => ({ outcome: 'ignored', reason: 'test_delivery' });
+  return event.startsWith('pullrequest:') ? pullRequestEvent : undefined;
+};
+
+/** The state that an event carries counts, not what the event is about. */
+function pullRequestEvent(payload: unknown, options: Options): Translation {
+  const { pullrequest: named, repository } = read(schema.namedPull, payload);
+  const destination = named.destination?.repository ?? repository;
+  if (!destination) throw new SyncError('delivery_malformed', 'the pull request names no repository');
+  const { uuid: id, full_name: name } = destination;
+  const isFork = Boolean(repository?.parent ?? destination.parent);
+  if (!inScope({ id, name, fork: isFork }, scopeOf(options))) return outOfScope('repository');
+  const event = readable(schema.pullRequestEvent, payload);
+  if (event) return taken(pulls, [toItem(event.pullrequest, repository)]);
+  // It has drifted, and still says which pull request it is about.
+  return { outcome: 'references', references: [referenceTo(pulls, identityOf(destination, named.id))] };
+}
+
+/** Declined and superseded requests are final: neither can be opened again (BB4). */
+const STATES: ReadonlyMap<string, PullRequestState> = new Map([
+  ['OPEN', 'open'],
+  ['MERGED', 'merged'],
+  ['DECLINED', 'declined'],
+  ['SUPERSEDED', 'declined'],
+]);
+
+/** What `fetch` writes, and what the API says. Throws `delivery_malformed`. */
+export function pullOf(content: unknown): PullRequest {
+  return toItem(read(schema.fetchedPullRequest, content));
+}
+
+/**
+ * There are no labels, no assignees and no time of merging. `mergedAt` is absent in every state: were it null while
+ * open, that null would outlive the merge, which cannot say the time.
+ */
+function toItem(pull: schema.BitbucketPullRequest, eventRepository?: schema.BitbucketRepository): PullRequest {
+  const repository = pull.destination?.repository ?? eventRepository;
+  if (!repository) throw new SyncError('delivery_malformed', 'the pull request names no repository');
+  return {
+    ...identityOf(repository, pull.id),
+    updatedAt: pull.updated_on.at,
+    version: pull.updated_on.micros,
+    ...present({
+      url: pull.links?.html.href,
+      title: pull.title,
+      description: pull.description,
+      author: pull.author === null ? null : pull.author?.uuid,
+      reviewers: sorted(pull.reviewers?.map((account) => account.uuid)),
+      createdAt: pull.created_on && new Date(pull.created_on.at).toISOString(),
+      state: pull.state === undefined ? undefined : STATES.get(pull.state),
+      rawState: pull.state,
+      draft: pull.draft,
+      headBranch: pull.source?.branch?.name,
+      headSha: pull.source?.commit?.hash,
+      commitMessages: pull.commit_messages,
+      commitsSha: pull.commit_messages && pull.source?.commit?.hash,
+      baseBranch: pull.destination?.branch?.name,
+    }),
+  };
+}
+
+export function keyOf(repoId: string, number: number): ItemKey {
+  return pullRequestKey('bitbucket', HOST, repoId, String(number));
+}
+
+/** Numbers are unique within a repository only, so the repository's id is part of the key. */
+function identityOf(repository: schema.BitbucketRepository, number: number) {
+  return {
+    kind: 'pull_request' as const,
+    key: keyOf(repository.uuid, number),
+    connector: 'bitbucket',
+    host: HOST,
+    repoId: repository.uuid,
+    repoName: repository.full_name,
+    identifier: String(number),
+  };
+}

@@ -1,0 +1,277 @@
+import { z } from 'zod';
+import { SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
+import type { ConnectionDeps, MemberAccess, NewPullRequest, PullRequestEdit } from '../connector.ts';
+import { onOneLine } from '../kit/answers.ts';
+import {
+  existsAlready,
+  firstDifference,
+  type GitWrites,
+  type MemberAt,
+  nothingToMerge,
+  refused,
+  type Step,
+  type Visit,
+} from '../kit/git-writes.ts';
+import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
+import { unless } from '../kit/refusal.ts';
+import { createApi } from './api.ts';
+import { pullOf } from './items.ts';
+import { HOST, REPOSITORY } from './options.ts';
+import { repositoryPath } from './repositories.ts';
+import { FIELDS_OF_ONE, uuid } from './schema.ts';
+
+type Branches = Pick<NewPullRequest, 'headBranch' | 'baseBranch'>;
+
+/** What members write at Bitbucket (BB6). There are neither labels nor assignees. */
+export const writes: GitWrites = {
+  title: 'Bitbucket',
+  publicHost: HOST,
+  lacks: ['labels', 'assignees'],
+  takes: ['open', 'closed', 'declined'],
+  asHeld: ({ reviewers, state, ...rest }) => ({
+    ...rest,
+    ...(reviewers && { reviewers: reviewers.map((name) => reviewerOf(name).uuid) }),
+    ...(state && { state: state === 'closed' ? 'declined' : state }),
+  }),
+  at,
+};
+
+const anything = z.unknown();
+const repositoryAnswer = z.object({ uuid, full_name: z.string().regex(REPOSITORY) });
+const named = z.object({ values: z.array(z.object({ name: z.string() })).catch([]) });
+const link = z.object({ html: z.object({ href: z.string() }) });
+const openList = z.object({
+  values: z.array(z.object({ id: z.int().positive(), links: link.optional().catch(undefined) })),
+});
+const account = z.object({ uuid, display_name: z.string().min(1).optional().catch(undefined) });
+const defaultsAnswer = z.object({ values: z.array(z.object({ user: account })) });
+const present = z.object({
+  state: z.string(),
+  title: z.string().optional(),
+  description: z.string().nullish(),
+  draft: z.boolean().optional().catch(undefined),
+  destination: z.object({ branch: z.object({ name: z.string() }) }),
+  reviewers: z.array(account),
+});
+type Present = z.infer<typeof present>;
+
+/** An account, by its id; what Bitbucket calls it when it refuses it. */
+type Reviewer = z.infer<typeof account>;
+
+interface Repository {
+  /** `workspace/slug`, as it is called now. */
+  readonly name: string;
+  /** By its id within its workspace: a new name does not matter, and another one under the old name is not taken for it. */
+  readonly path: string;
+}
+
+function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
+  if (access.host !== HOST) throw refused('validation_failed', `${access.host}: Bitbucket Cloud is ${HOST} alone`);
+  const api = createApi({ ...credentialOf(access), apiUrl: access.apiUrl }, deps);
+  const id = uuidOf(repoId);
+  if (id === undefined && !REPOSITORY.test(repoId))
+    throw refused('validation_failed', 'repoId: expected the UUID of a Bitbucket repository, or workspace/slug');
+  let found: Promise<Repository> | undefined;
+  const repository = () => (found ??= find());
+  const pulls = async () => `${(await repository()).path}/pullrequests`;
+  const get = <Content>(expected: z.ZodType<Content>, path: string, query: Readonly<Record<string, string>>) =>
+    api.read(expected, path, { query: new URLSearchParams(query).toString(), signal });
+  const read = async (number: string) => get(anything, `${await pulls()}/${number}`, { fields: FIELDS_OF_ONE });
+
+  /** By its stable id, as the workspace names it; a person may also say `workspace/slug`. */
+  async function find(): Promise<Repository> {
+    // The empty braces stand for the workspace, which a repository's id does not need.
+    const path = repositoryPath(id === undefined ? repoId : `{}/${id}`);
+    const { uuid: own, full_name: name } = await get(repositoryAnswer, path, { fields: 'uuid,full_name' });
+    if (id !== undefined && own.toLowerCase() !== id)
+      throw new SyncError('answer_malformed', `GET ${path}: the answer names another repository`);
+    return { name, path: repositoryPath(`${name.split('/', 1)[0]}/${own}`) };
+  }
+
+  /** The open request for these branches. Beside `q`, Bitbucket does not look at the parameter `state`. */
+  async function findOpen({ headBranch, baseBranch }: Branches) {
+    const { branch, fork = (await repository()).name } = headOf(headBranch);
+    const terms = {
+      state: 'OPEN',
+      'source.repository.full_name': fork,
+      'source.branch.name': branch,
+      'destination.branch.name': baseBranch,
+    };
+    const q = Object.entries(terms).map(([field, value]) => `${field} = ${quoted(value)}`);
+    const query = { q: q.join(' AND '), pagelen: '1', fields: 'values.id,values.links.html.href' };
+    const [first] = (await get(openList, await pulls(), query)).values;
+    return first && { number: first.id, url: first.links?.html.href };
+  }
+
+  const send = (method: 'POST' | 'PUT', path: string, body: object) =>
+    api.write(method, path, { body, explained: [400], signal });
+
+  /** Those that the web page would ask; the API leaves them out. */
+  async function defaultReviewers(): Promise<readonly Reviewer[]> {
+    const query = { pagelen: '100', fields: 'values.user.uuid,values.user.display_name' };
+    const asked = get(defaultsAnswer, `${(await repository()).path}/effective-default-reviewers`, query);
+    return (await unless(asked, 'not_found', 'forbidden'))?.values.map(({ user }) => user) ?? [];
+  }
+
+  return {
+    /** Asked for by a query: whether a slash in the name of a branch may stand in a path is not documented. */
+    async hasBranch(head) {
+      const { branch, fork } = headOf(head);
+      const { path } = await repository();
+      const place = fork === undefined ? path : repositoryPath(fork);
+      const query = { q: `name = ${quoted(branch)}`, pagelen: '1', fields: 'values.name' };
+      return (await get(named, `${place}/refs/branches`, query)).values.some(({ name }) => name === branch);
+    },
+    async opening(wanted) {
+      const { title, description, draft, headBranch, baseBranch } = wanted;
+      const standing = await findOpen(wanted);
+      // Asked to create it again, Bitbucket would answer with the one that is there, its title written over.
+      if (standing !== undefined) throw existsAlready(wanted, '#', standing);
+      const { branch, fork } = headOf(headBranch);
+      const body = {
+        title,
+        description: description ?? undefined,
+        draft,
+        source: { branch: { name: branch }, ...(fork && { repository: { full_name: fork } }) },
+        destination: { branch: { name: baseBranch } },
+      };
+      const path = await pulls();
+      const sendWith = (list: readonly Reviewer[]) => send('POST', path, { ...body, reviewers: list.map(idOf) });
+      const asked = wanted.reviewers?.map(reviewerOf);
+      const others = asked ? [] : await defaultReviewers();
+      return async () => taken(await (asked ? sendWith(asked) : sendToThoseTaken(sendWith, others)), wanted);
+    },
+    findOpen,
+    read,
+    async editing(edit, before) {
+      // Without the list of reviewers nothing can be written: what is not sent back is cleared.
+      const now = parseAnswer(present, before, `pull request ${edit.identifier}`);
+      refuseFinal(now);
+      const path = `${await pulls()}/${edit.identifier}`;
+      const body = changesOf(edit, now);
+      const branches = {
+        headBranch: `#${edit.identifier}`,
+        baseBranch: edit.baseBranch ?? now.destination.branch.name,
+      };
+      const reviewers = edit.reviewers?.map(reviewerOf);
+      const sendWith = (list: readonly Reviewer[]) => send('PUT', path, { ...body, reviewers: list.map(idOf) });
+      const isSame = !reviewers || firstDifference(reviewers.map(nameOf), now.reviewers.map(nameOf)) === undefined;
+      const steps: Step[] = [];
+      if (Object.keys(body).length > 0 || !isSame)
+        steps.push(async () => ({
+          now: taken(await (reviewers ? sendWith(reviewers) : sendToThoseTaken(sendWith, now.reviewers)), branches),
+        }));
+      if (edit.state === 'closed' || edit.state === 'declined')
+        steps.push(async () => ({ now: taken(await send('POST', `${path}/decline`, {}), branches) }));
+      return steps;
+    },
+    pullOf,
+  };
+}
+
+/** An API token of a person goes with their e-mail address, as `email:token`; an access token stands alone. */
+function credentialOf({ token }: MemberAccess) {
+  const [, email, apiToken] = /^([^\s:@]+@[^\s:@]+):(.+)$/.exec(token) ?? [];
+  return email === undefined || apiToken === undefined ? { token } : { email, apiToken };
+}
+
+/** Braces may be left out, and letters have either case. */
+function uuidOf(text: string): string | undefined {
+  const braced = (text.startsWith('{') ? text : `{${text}}`).toLowerCase();
+  return readable(uuid, braced);
+}
+
+/** A branch, in a fork where it is written `workspace/slug:branch`: no branch has a colon in its name. */
+function headOf(text: string): { readonly branch: string; readonly fork?: string } {
+  const colon = text.indexOf(':');
+  const fork = text.slice(0, Math.max(colon, 0));
+  return REPOSITORY.test(fork) ? { fork, branch: text.slice(colon + 1) } : { branch: text };
+}
+
+function quoted(text: string): string {
+  return `"${text.replace(/["\\]/g, '\\$&')}"`;
+}
+
+const idOf = ({ uuid: id }: Reviewer) => ({ uuid: id });
+const nameOf = ({ uuid: id }: Reviewer) => id;
+
+function reviewerOf(name: string): Reviewer {
+  const id = uuidOf(name);
+  if (id === undefined) throw refused('validation_failed', `reviewers: ${name} is not the UUID of an account`);
+  return { uuid: id };
+}
+
+const refusedAnswer = z.object({
+  error: z.object({ message: z.string().catch(''), fields: z.record(z.string(), z.unknown()).catch({}) }),
+});
+
+/** What a 400 says, on one line, and which fields it is about. */
+interface Complaint {
+  readonly text: string;
+  readonly fields: readonly string[];
+}
+
+function readComplaint(answer: HttpAnswer): Complaint {
+  const told = readable(refusedAnswer, readAnswer(answer, 'a refusal'));
+  if (!told) return { text: 'no reason was given', fields: [] };
+  const { message, fields } = told.error;
+  const details = Object.entries(fields).map(([name, said]) => `${name}: ${[said].flat().join(', ')}`);
+  const text = [message, ...details.filter((detail) => !message.includes(detail))].filter((part) => part !== '');
+  return { text: onOneLine(text.join('; '), 300), fields: Object.keys(fields) };
+}
+
+function isAboutReviewers({ text, fields }: Complaint): boolean {
+  return fields.includes('reviewers') || /\breviewers?\b/i.test(text);
+}
+
+/** What Bitbucket holds after a write. Throws what it refused. */
+function taken(answer: HttpAnswer, branches: Branches): unknown {
+  if (answer.status !== 400) return readAnswer(answer, 'a write');
+  const complaint = readComplaint(answer);
+  const { text } = complaint;
+  if (/no changes to be pulled/i.test(text)) throw nothingToMerge(branches);
+  if (/branch not found/i.test(text))
+    throw refused('branch_not_found', `${branches.headBranch} → ${branches.baseBranch}: ${text}`);
+  if (isAboutReviewers(complaint)) throw refused('validation_failed', `reviewers: Bitbucket refused: ${text}`);
+  if (/only update an open|already closed/i.test(text)) throw new SyncError('conflict', text, { status: 400 });
+  throw refused('validation_failed', `Bitbucket refused: ${text}`);
+}
+
+/**
+ * Reviewers whom nobody asked for just now must not stop a write: the author among the default ones, one who has left
+ * the workspace since. Those whom Bitbucket names are left out, and all of them where it names none. A refusal wrote
+ * nothing, so it may be sent again.
+ */
+async function sendToThoseTaken(
+  send: (reviewers: readonly Reviewer[]) => Promise<HttpAnswer>,
+  reviewers: readonly Reviewer[],
+): Promise<HttpAnswer> {
+  const answer = await send(reviewers);
+  if (answer.status !== 400 || reviewers.length === 0) return answer;
+  const complaint = readComplaint(answer);
+  if (!isAboutReviewers(complaint)) return answer;
+  const unnamed = reviewers.filter(({ display_name: name }) => name === undefined || !complaint.text.includes(name));
+  return sendToThoseTaken(send, unnamed.length < reviewers.length ? unnamed : []);
+}
+
+/** Declined, superseded and merged requests take no change, and are not opened again. */
+function refuseFinal({ state }: Present): void {
+  if (state === 'OPEN') return;
+  if (state === 'MERGED') throw new SyncError('conflict', 'the pull request is merged: it cannot be changed');
+  throw new SyncError('conflict', 'the pull request is declined: it cannot be changed or reopened', {
+    errorCode: 'pull_request_declined',
+  });
+}
+
+/** What differs of all but the reviewers. */
+function changesOf({ title, baseBranch, draft, ...edit }: PullRequestEdit, now: Present): object {
+  const description = edit.description === null ? '' : edit.description;
+  return {
+    ...(title !== undefined && title !== now.title && { title }),
+    ...(description !== undefined && description !== (now.description ?? '') && { description }),
+    ...(draft !== undefined && draft !== (now.draft ?? false) && { draft }),
+    ...(baseBranch !== undefined &&
+      baseBranch !== now.destination.branch.name && { destination: { branch: { name: baseBranch } } }),
+  };
+}

@@ -1,0 +1,203 @@
+import { z } from 'zod';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Shape } from '../../lib/shape.ts';
+import type { ConnectionDeps } from '../connector.ts';
+import { messageText, withCommits } from '../kit/commits.ts';
+import type { GitSource } from '../kit/git-vendor.ts';
+import { parseAnswer, readable } from '../kit/json.ts';
+import { keepHiddenComment } from '../kit/own-comment.ts';
+import { unless } from '../kit/refusal.ts';
+import type { Looked } from '../kit/tracker-vendor.ts';
+import { type Api, createApi } from './api.ts';
+import { createAppAuth, createAuth } from './auth.ts';
+import { createChecks } from './check.ts';
+import { createHooks } from './hooks.ts';
+import { ISSUES, type Locator } from './items.ts';
+import { createLists } from './lists.ts';
+import { type Options, REPOSITORY } from './options.ts';
+import { createFindHook } from './places.ts';
+import { createRedeliver } from './redeliver.ts';
+import { createRepositories } from './repositories.ts';
+import { KEPT, KEPT_OF_ISSUE, slim, slimIssue } from './schema.ts';
+
+/** What talks to one GitHub with one credential. */
+export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
+  const { clock } = deps;
+  const api = createApi(options, deps, createAuth(options, deps));
+  const appApi = options.app && createApi(options, deps, createAppAuth(options.app, clock));
+  const repositories = createRepositories(api, options, clock);
+  const findHook = createFindHook(api);
+  const author = createAuthor(api, appApi);
+  const nameOf = createPresentNames(api, clock);
+  const get = (path: string, keep: Shape, signal: AbortSignal) => api.read(z.unknown(), path, { signal, keep });
+
+  /** By name first, as documented; by the repository's id where another repository has that name now. */
+  async function pull({ repository, repoId, number }: Locator, commitsSha: string | undefined, signal: AbortSignal) {
+    const [byName, byId] = [`/repos/${repository}/pulls/${number}`, `/repositories/${repoId}/pulls/${number}`];
+    const named = await get(byName, KEPT, signal);
+    const isOther = parseAnswer(withRepository, named, `GET ${byName}`) !== repoId;
+    const [path, found] = isOther ? [byId, await get(byId, KEPT, signal)] : [byName, named];
+    return withCommits(
+      slim(found),
+      readable(withHead, found),
+      { ...options, commitsSha },
+      {
+        pages: () => api.pages(`${path}/commits`, { query: 'per_page=100', signal, keep: COMMITS }),
+        messageOf,
+        order: 'oldest first',
+      },
+    );
+  }
+
+  /** By the id that is its own: a number may belong to another one, where the repository's name went to another repository. */
+  async function issue({ repository, repoId, number, id }: Locator, signal: AbortSignal) {
+    for (const place of [`/repos/${repository}`, `/repositories/${repoId}`]) {
+      const found = await get(`${place}/issues/${number}`, ONE_ISSUE, signal);
+      if (readable(withId, found) !== id) continue;
+      // It names its repository by an address alone; the name in it is the present one.
+      const name = readable(withAddress, found) ?? repository;
+      return { repository: { id: Number(repoId), full_name: name }, issue: slimIssue(found) };
+    }
+    return undefined;
+  }
+
+  /** Does something at the repository's present address: what is written is not redirected. */
+  async function atPresent<Result>(wanted: Locator, signal: AbortSignal, work: (path: string) => Promise<Result>) {
+    const path = `/repos/${await nameOf.at(wanted, signal)}`;
+    try {
+      return await work(path);
+    } catch (thrown) {
+      // The name may be the reason: it is asked for anew.
+      nameOf.forget(wanted);
+      throw thrown;
+    }
+  }
+
+  async function write(method: 'POST' | 'PATCH', path: string, body: object, signal: AbortSignal): Promise<void> {
+    await api.write(method, path, { body, signal });
+  }
+
+  return {
+    places: repositories.units,
+    ...createLists(api, repositories, options),
+    ...createChecks({ api, appApi, options, repositories }),
+    identify: repositories.present,
+    /** What was deleted answers 410, or 404; an issue that was transferred leads elsewhere, and is another one there. */
+    async item(noun, locator, { commitsSha }, signal): Promise<Looked> {
+      try {
+        const found = noun === ISSUES ? await issue(locator, signal) : await pull(locator, commitsSha, signal);
+        return found === undefined ? { isGone: true } : { found };
+      } catch (thrown) {
+        const { code, status = 0 } = asSyncError(thrown);
+        const isTransferred = noun === ISSUES && status >= 300 && status <= 399;
+        if (code !== 'not_found' && !isTransferred) throw thrown;
+        return { isGone: status === 410 || isTransferred };
+      }
+    },
+    async prove(_, { repository, repoId, number }, signal) {
+      const found = await get(`/repos/${repository}`, { id: true }, signal);
+      if (readable(withId, found) === repoId) return;
+      throw new SyncError('not_found', `${repository} is another repository now, and has no ${number}`);
+    },
+    hooks: createHooks({ api, appApi, options, repositories, findHook }),
+    redeliver: createRedeliver({ api, appApi, options, repositories, findHook, clock }),
+    comment: (_, locator, given, signal) =>
+      atPresent(locator, signal, async (repository) => {
+        const path = `${repository}/issues/${locator.number}/comments`;
+        const isOurs = await author(signal);
+        return keepHiddenComment<Comment>(given, {
+          async *pages() {
+            for await (const page of api.pages(path, { query: 'per_page=100', signal }))
+              yield parseAnswer(z.array(comment), page, `GET ${path}`);
+          },
+          textOf: ({ body }) => body,
+          authorOf: (each) => (isOurs(each) ? 'us' : undefined),
+          me: async () => 'us',
+          post: (body) => write('POST', path, { body }, signal),
+          edit: ({ id }, body) => write('PATCH', `${repository}/issues/comments/${id}`, { body }, signal),
+        });
+      }),
+    closeIssue: (locator, key, signal) =>
+      atPresent(locator, signal, async (repository) => {
+        const path = `${repository}/issues/${locator.number}`;
+        const { id, state } = await api.read(standing, path, { signal });
+        if (String(id) !== locator.id) throw new SyncError('not_found', `${path} is another issue than ${key}`);
+        if (state === 'closed') return;
+        await write('PATCH', path, { state: 'closed', state_reason: 'completed' }, signal);
+      }),
+  };
+}
+
+/** What is kept of a page of commits. */
+const COMMITS: Shape = { commit: { message: true } };
+const messageOf = z.object({ commit: z.object({ message: messageText }) }).transform(({ commit }) => commit.message);
+
+const withHead = z.object({ head: z.object({ sha: z.string() }) }).transform(({ head }) => head.sha);
+const withId = z.object({ id: z.int().transform(String) }).transform(({ id }) => id);
+const withRepository = z
+  .object({ base: z.object({ repo: z.object({ id: z.int() }) }) })
+  .transform(({ base }) => String(base.repo.id));
+
+const ONE_ISSUE: Shape = { ...KEPT_OF_ISSUE, repository_url: true };
+const withAddress = z
+  .object({ repository_url: z.string() })
+  .transform(({ repository_url: address }) => address.split('/').slice(-2).join('/'))
+  .pipe(z.string().regex(REPOSITORY));
+
+const standing = z.object({ id: z.int().positive(), state: z.string() });
+const account = z.object({ id: z.int() });
+const comment = z.object({
+  id: z.int().positive(),
+  body: z.string().catch(''),
+  user: account.nullish().catch(undefined),
+  performed_via_github_app: account.nullish().catch(undefined),
+});
+type Comment = z.infer<typeof comment>;
+
+/**
+ * Tells our comments from those of people, who may quote one of ours with its marker. Asked once. Tokens of workflows
+ * have no user: there the marker alone must do.
+ */
+function createAuthor(api: Api, appApi: Api | undefined): (signal: AbortSignal) => Promise<(each: Comment) => boolean> {
+  let known: ((each: Comment) => boolean) | undefined;
+  const ask = async (signal: AbortSignal) => {
+    if (appApi) {
+      const app = await appApi.read(account, '/app', { signal });
+      return (each: Comment) => each.performed_via_github_app?.id === app.id;
+    }
+    const user = await unless(api.read(account, '/user', { signal }), 'forbidden');
+    return (each: Comment) => user === undefined || each.user?.id === user.id;
+  };
+  return async (signal) => {
+    known ??= await ask(signal);
+    return known;
+  };
+}
+
+/** So long a name is believed to lead where it led. A repository that is renamed leaves its name to whoever wants it. */
+const BELIEVED = 5 * 60_000;
+const repositoryAnswer = z.object({ id: z.int().transform(String), full_name: z.string().regex(REPOSITORY) });
+
+/**
+ * What repositories are called now: asked by the name that one had, as documented, which leads on to the present one; by its
+ * id where another repository has that name.
+ */
+function createPresentNames(api: Api, clock: Clock) {
+  const known = new Map<string, { readonly name: string; readonly until: number }>();
+  return {
+    async at({ repoId, repository }: Locator, signal: AbortSignal): Promise<string> {
+      const held = known.get(repoId);
+      if (held && held.until > clock.monotonic()) return held.name;
+      // A name that is gone may belong to somebody who shows it to nobody.
+      const named = await unless(api.read(repositoryAnswer, `/repos/${repository}`, { signal }), 'not_found');
+      const found =
+        named?.id === repoId ? named : await api.read(repositoryAnswer, `/repositories/${repoId}`, { signal });
+      known.set(repoId, { name: found.full_name, until: clock.monotonic() + BELIEVED });
+      return found.full_name;
+    },
+    forget({ repoId }: Locator): void {
+      known.delete(repoId);
+    },
+  };
+}

@@ -1,0 +1,164 @@
+import { z } from 'zod';
+import { SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
+import type { Shape } from '../../lib/shape.ts';
+import type { GitSource, WantedOf } from '../kit/git-vendor.ts';
+import { parseAnswer } from '../kit/json.ts';
+import { malformed } from '../kit/refusal.ts';
+import { nextTurn, readTurn, timeOf } from '../kit/turns.ts';
+import type { Listed } from '../kit/walk.ts';
+import type { Api } from './api.ts';
+import { ISSUES, issueKey, type Locator, PULLS, pullKey } from './items.ts';
+import type { Options } from './options.ts';
+import { type Repositories, repositoryPath } from './repositories.ts';
+import { KEPT, KEPT_OF_ISSUE, slim, slimIssue } from './schema.ts';
+
+const PAGE = 100;
+const EVERYTHING = `state=all&sort=updated&direction=desc&per_page=${PAGE}`;
+const OPEN = `state=open&sort=created&direction=asc&per_page=${PAGE}`;
+const OPEN_ISSUES = `state=open&sort=updated&direction=asc&per_page=${PAGE}`;
+/** In this order nothing that is there moves: what is new is added at the end. */
+const IDS = `state=all&sort=created&direction=asc&per_page=${PAGE}`;
+
+/** What is looked at of an issue in a list, which holds pull requests too. */
+const LISTED_ISSUE: Shape = { ...KEPT_OF_ISSUE, pull_request: { url: true } };
+
+const NOTHING: Listed = { found: [], next: undefined, answer: { headers: {} }, isUnchanged: true };
+
+type Lists = Pick<GitSource<Locator>, 'list' | 'pageOf' | 'swept'>;
+
+/**
+ * Pages of a repository's pull requests and issues (GH4), newest change first. What changes meanwhile moves to the front, so
+ * it pushes others towards pages still to come: none is missed.
+ *
+ * The first walk over pull requests goes backwards: oldest first in order, entered at the front to learn the last page, then
+ * from the last page down to the first again. One that is closed meanwhile leaves the list, and everything behind it moves
+ * forward, to a page still to come. The first walk over issues counts no pages: oldest change first, and each page begins at
+ * the time at which the last one ended.
+ */
+export function createLists(api: Api, repositories: Repositories, { host, issues }: Options): Lists {
+  async function byNumbers({ unit, selection, page, use, etag }: WantedOf, signal: AbortSignal): Promise<Listed> {
+    const path = `${repositoryPath(unit)}/pulls`;
+    const isFirstWalk = selection.items === 'open';
+    const turn = readTurn(page);
+    const list = isFirstWalk ? OPEN : EVERYTHING;
+    const query = turn ? `${list}&page=${turn.page}` : list;
+    const answer = await api.get(path, { query, etag, signal, use, keep: KEPT });
+    if (answer.status === 304) return NOTHING;
+    const pageOf = (rel: string) => api.linkedPage(answer, rel, path);
+    const next = nextTurn({ turn, backwards: isFirstWalk, pageOf, what: `GET ${path}` });
+    return { found: api.pageOf(answer, { path, query }).found, next, answer };
+  }
+
+  async function byLinks(path: string, keep: Shape, { count, query }: Place, wanted: WantedOf, signal: AbortSignal) {
+    const { etag, use } = wanted;
+    const answer = await api.get(path, { query, etag, signal, use, keep });
+    if (answer.status === 304) return NOTHING;
+    const { found, next } = api.pageOf(answer, { path, query });
+    if (next !== undefined && (next === query || count >= MOST_PAGES))
+      throw malformed(`GET ${path}: the link to the next page leads back`);
+    return { found, next: next && `link:${count + 1}:${next}`, answer };
+  }
+
+  async function pulls(wanted: WantedOf, signal: AbortSignal): Promise<Listed> {
+    const { unit, selection, page } = wanted;
+    if (selection.items === 'open' || (selection.items === 'changed' && selection.way === 'poll'))
+      return byNumbers(wanted, signal);
+    const path = `${repositoryPath(unit)}/pulls`;
+    if (selection.items === 'changed') {
+      const listed = await byLinks(path, KEPT, readPlace(page, EVERYTHING), wanted, signal);
+      return {
+        ...listed,
+        total: page === undefined && selection.since === undefined ? totalOf(listed, path) : undefined,
+      };
+    }
+    // Where issues are followed, one list holds both: the unit of the pull requests speaks for the whole repository.
+    const { hasIssues } = await repositories.find(unit, signal, 'background');
+    const list = issues && hasIssues ? `${repositoryPath(unit)}/issues` : path;
+    return byLinks(list, ELEMENT, readPlace(page, IDS), wanted, signal);
+  }
+
+  /** Only pages are counted, and only of the whole list: the last one may be shorter than told here. */
+  function totalOf({ found, answer }: Listed, path: string): number {
+    const last = api.linkedPage(answer as HttpAnswer, 'last', path);
+    return last === undefined ? found.length : last * PAGE;
+  }
+
+  async function issueList(wanted: WantedOf, signal: AbortSignal): Promise<Listed> {
+    const { unit, selection, page, use } = wanted;
+    if (selection.items === 'ids') return NOTHING;
+    if (!(await repositories.find(unit, signal, use)).hasIssues) return NOTHING;
+    const isFirstWalk = selection.items === 'open';
+    const since = isFirstWalk ? sinceOf(page) : selection.since;
+    const query = `${isFirstWalk ? OPEN_ISSUES : EVERYTHING}${since === undefined ? '' : `&since=${whole(since)}`}`;
+    const place = isFirstWalk && since !== undefined ? { count: 0, query } : readPlace(page, query);
+    const listed = await byLinks(`${repositoryPath(unit)}/issues`, LISTED_ISSUE, place, wanted, signal);
+    return isFirstWalk ? { ...listed, next: listed.next && (continued(listed.found) ?? listed.next) } : listed;
+  }
+
+  return {
+    list: (wanted, signal) => (wanted.noun === PULLS ? pulls(wanted, signal) : issueList(wanted, signal)),
+    /** The list of issues does not say which repository it is of. */
+    async pageOf(found, { noun, unit }, signal) {
+      if (noun === PULLS) return found.map(slim);
+      const { id, name } = await repositories.find(unit, signal);
+      const own = found.filter((each) => !isPull(each)).map(slimIssue);
+      return { repository: { id: Number(id), full_name: name }, issues: own };
+    },
+    async swept(found, { noun, unit }, signal) {
+      if (noun === ISSUES) return { keys: [], containers: [] };
+      const { id, hasIssues } = await repositories.find(unit, signal, 'background');
+      const isPullList = !(issues && hasIssues);
+      const keys = parseAnswer(elements, found, `the list of ${unit}`).map((each) =>
+        isPullList || each.pull_request ? pullKey(host, id, each.number) : issueKey(host, each.id),
+      );
+      return { keys, containers: [id] };
+    },
+  };
+}
+
+const ELEMENT: Shape = { id: true, number: true, pull_request: { url: true } };
+const elements = z.array(
+  z.object({ id: z.int().positive(), number: z.int().positive(), pull_request: z.unknown().optional() }),
+);
+
+function isPull(issue: unknown): boolean {
+  return Boolean((issue as { pull_request?: unknown } | null)?.pull_request);
+}
+
+/** A place in a list that is read along its links: how many pages came before, and the query of this one. */
+interface Place {
+  readonly count: number;
+  readonly query: string;
+}
+
+/** More pages than any repository has: a list that links in circles ends. */
+const MOST_PAGES = 100_000;
+
+/** @param first the query of the first page */
+function readPlace(page: string | undefined, first: string): Place {
+  if (page === undefined) return { count: 0, query: first };
+  const [, count, query] = /^link:(\d{1,6}):([\x21-\x7e]{1,4000})$/.exec(page) ?? [];
+  if (query !== undefined) return { count: Number(count), query };
+  throw new SyncError('internal', `the stored page of a list is not one of ours: ${page.slice(0, 40)}`);
+}
+
+/** A time as the list of issues takes it: in whole seconds. */
+function whole(time: number): string {
+  return new Date(Math.floor(time / 1_000) * 1_000).toISOString().replace('.000Z', 'Z');
+}
+
+/** Where a page of the first walk over issues begins, epoch milliseconds. */
+function sinceOf(page: string | undefined): number | undefined {
+  const time = /^since:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)$/.exec(page ?? '')?.[1];
+  return time === undefined ? undefined : Date.parse(time);
+}
+
+/**
+ * Where the next page of that walk begins: a second before the last element, since it is not said whether "since" takes in
+ * the time itself. Undefined where that would ask for the same page again.
+ */
+function continued(found: readonly unknown[]): string | undefined {
+  const [first, last] = [timeOf(found[0], 'updated_at'), timeOf(found.at(-1), 'updated_at') - 1_000];
+  return last > first ? `since:${whole(last)}` : undefined;
+}

@@ -1,0 +1,185 @@
+import { z } from 'zod';
+import { SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
+import type { ConnectionDeps, NewPullRequest, PullRequestEdit } from '../connector.ts';
+import { onOneLine } from '../kit/answers.ts';
+import {
+  existsAlready,
+  filled,
+  type GitWrites,
+  isEmpty,
+  type MemberAt,
+  missingBranch,
+  nothingToMerge,
+  refused,
+  type Step,
+  type Visit,
+  without,
+} from '../kit/git-writes.ts';
+import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
+import { unless } from '../kit/refusal.ts';
+import { pullOf } from './items.ts';
+import { createMemberApi } from './member-api.ts';
+import { PUBLIC_HOST, REPOSITORY } from './options.ts';
+
+/** What members write at GitHub (GH6). */
+export const writes: GitWrites = { title: 'GitHub', publicHost: PUBLIC_HOST, takes: ['open', 'closed'], at };
+
+const anything = z.unknown();
+const repositoryAnswer = z.object({ full_name: z.string().regex(REPOSITORY) });
+const openList = z.array(z.object({ number: z.int().positive(), html_url: z.string().optional() }));
+const present = z.object({
+  node_id: z.string().min(1),
+  draft: z.boolean().catch(false),
+  requested_reviewers: z.array(z.object({ login: z.string() })).catch([]),
+  requested_teams: z.array(z.object({ slug: z.string() })).catch([]),
+});
+
+function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
+  const api = createMemberApi(access, deps, signal);
+  const address = addressOf(repoId);
+  let found: Promise<string> | undefined;
+  /** Its present name: what is written is not redirected. */
+  const name = () => (found ??= api.read(repositoryAnswer, address, { signal }).then(({ full_name }) => full_name));
+  const pathTo = async (rest: string) => `/repos/${await name()}/${rest}`;
+  const read = async (number: string | number) => api.read(anything, await pathTo(`pulls/${number}`), { signal });
+
+  /** At most one exists. */
+  async function findOpen({ headBranch, baseBranch }: Pick<NewPullRequest, 'headBranch' | 'baseBranch'>) {
+    const [owner] = (await name()).split('/', 1);
+    const head = headBranch.includes(':') ? headBranch : `${owner}:${headBranch}`;
+    const query = new URLSearchParams({ head, base: baseBranch, state: 'open' }).toString();
+    const [first] = await api.read(openList, await pathTo('pulls'), { query, signal });
+    return first && { number: first.number, url: first.html_url };
+  }
+
+  /** GitHub says all of these with 422. */
+  async function explainRefusal(wanted: NewPullRequest, answer: HttpAnswer): Promise<SyncError> {
+    const { text, fields } = readValidation(answer);
+    if (/already exists/i.test(text)) return existsAlready(wanted, '#', await findOpen(wanted).catch(() => undefined));
+    if (/no commits between/i.test(text)) return nothingToMerge(wanted);
+    const missing = (['head', 'base'] as const).find((field) => fields.includes(field));
+    if (missing) return missingBranch(`${missing}Branch`, wanted[`${missing}Branch`]);
+    return refused('validation_failed', `GitHub refused to open the pull request: ${text}`);
+  }
+
+  async function setPullFields(edit: PullRequestEdit) {
+    const { title, description, baseBranch: base, state } = edit;
+    const fields = { title, body: description === null ? '' : description, base, state };
+    if (isEmpty(fields)) return undefined;
+    const answer = await api.write('PATCH', await pathTo(`pulls/${edit.identifier}`), fields);
+    if (answer.status !== 422) return {};
+    const { text, fields: wrong } = readValidation(answer);
+    if (wrong.includes('base')) throw missingBranch('baseBranch', base);
+    throw refused('validation_failed', `GitHub refused the edit: ${text}`);
+  }
+
+  /** Labels and assignees stand on the issue, and replace what is there. Without the right GitHub drops them silently. */
+  async function setIssueFields(number: string, { labels, assignees }: Pick<PullRequestEdit, 'labels' | 'assignees'>) {
+    if (isEmpty({ labels, assignees })) return undefined;
+    const path = await pathTo(`issues/${number}`);
+    const answer = await api.write('PATCH', path, { labels, assignees });
+    if (answer.status === 422)
+      throw refused('validation_failed', `GitHub refused labels or assignees: ${readValidation(answer).text}`);
+    const taken = parseAnswer(issueAnswer, readAnswer(answer, `PATCH ${path}`), `PATCH ${path}`);
+    refuseDropped('labels', labels, taken.labels);
+    refuseDropped('assignees', assignees, taken.assignees);
+    return {};
+  }
+
+  /** People by login, teams as `owner/slug`. */
+  async function requestReviews(method: 'POST' | 'DELETE', number: string, names: readonly string[]) {
+    if (names.length === 0) return undefined;
+    const body = {
+      reviewers: names.filter((each) => !each.includes('/')),
+      team_reviewers: names.filter((each) => each.includes('/')).map((each) => each.split('/')[1]),
+    };
+    const answer = await api.write(method, await pathTo(`pulls/${number}/requested_reviewers`), body);
+    if (answer.status !== 422) return {};
+    throw refused('validation_failed', `reviewers: GitHub refused ${names.join(', ')}: ${readValidation(answer).text}`);
+  }
+
+  /** REST cannot change it. */
+  async function setDraft(id: string, draft: boolean) {
+    const told = readable(mutated, await api.mutate(draft ? MUTATIONS.draft : MUTATIONS.ready, { id }));
+    if (told && Object.values(told)[0]?.pullRequest.isDraft === draft) return {};
+    throw new SyncError('answer_malformed', 'GitHub did not say that the draft state was changed');
+  }
+
+  return {
+    async hasBranch(branch) {
+      // A branch of a fork, `owner:branch`: the fork's name is not known, and GitHub checks it when the request is opened.
+      if (branch.includes(':')) return true;
+      const path = await pathTo(`branches/${encodeURIComponent(branch)}`);
+      return (await unless(api.get(path, { signal }), 'not_found')) !== undefined;
+    },
+    async opening(wanted) {
+      const { title, headBranch: head, baseBranch: base, description, draft } = wanted;
+      const path = await pathTo('pulls');
+      return async () => {
+        const answer = await api.write('POST', path, { title, head, base, body: description ?? undefined, draft });
+        if (answer.status === 422) throw await explainRefusal(wanted, answer);
+        return readAnswer(answer, `POST ${path}`);
+      };
+    },
+    afterOpening: ({ labels, assignees, reviewers = [] }, number) => [
+      () => setIssueFields(number, { labels: filled(labels), assignees: filled(assignees) }),
+      () => requestReviews('POST', number, reviewers),
+    ],
+    findOpen,
+    read,
+    async editing(edit, before) {
+      const { identifier: number, reviewers, draft } = edit;
+      const now = parseAnswer(present, before, 'a pull request');
+      const [owner] = (await name()).split('/', 1);
+      const asked = [
+        ...now.requested_reviewers.map(({ login }) => login),
+        ...now.requested_teams.map(({ slug }) => `${owner}/${slug}`),
+      ];
+      const steps: Step[] = [() => setPullFields(edit), () => setIssueFields(number, edit)];
+      if (reviewers) steps.push(() => requestReviews('POST', number, without(reviewers, asked)));
+      if (reviewers) steps.push(() => requestReviews('DELETE', number, without(asked, reviewers)));
+      if (draft !== undefined && draft !== now.draft) steps.push(() => setDraft(now.node_id, draft));
+      return steps;
+    },
+    pullOf: (content) => pullOf(content, access.host),
+  };
+}
+
+/** By its stable id, as the workspace names it; a person may also say `owner/name`. */
+function addressOf(repoId: string): string {
+  if (/^\d{1,16}$/.test(repoId)) return `/repositories/${repoId}`;
+  if (REPOSITORY.test(repoId)) return `/repos/${repoId}`;
+  throw refused('validation_failed', 'repoId: expected the id of a GitHub repository, or owner/name');
+}
+
+const validation = z.object({
+  message: z.string().catch(''),
+  errors: z
+    .array(z.object({ field: z.string().optional(), message: z.string().optional(), code: z.string().optional() }))
+    .catch([]),
+});
+
+function readValidation(answer: HttpAnswer): { text: string; fields: readonly (string | undefined)[] } {
+  const { message = '', errors = [] } = readable(validation, readAnswer(answer, 'a refusal')) ?? {};
+  const text = [message, ...errors.map((error) => error.message ?? `${error.field} ${error.code}`)].join('; ');
+  return { text: onOneLine(text, 300), fields: errors.map(({ field }) => field) };
+}
+
+const names = (field: 'name' | 'login') =>
+  z.array(z.record(z.string(), z.unknown()).transform((each) => String(each[field]))).catch([]);
+const issueAnswer = z.object({ labels: names('name'), assignees: names('login') });
+
+function refuseDropped(what: string, wanted: readonly string[] | undefined, taken: readonly string[]): void {
+  const [dropped] = without(wanted ?? [], taken);
+  if (dropped === undefined) return;
+  throw new SyncError('forbidden', `${what}: GitHub dropped "${dropped}": there is no right to set it here`);
+}
+
+const MUTATIONS = {
+  draft: 'mutation($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) { pullRequest { isDraft } } }',
+  ready:
+    'mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { pullRequest { isDraft } } }',
+} as const;
+
+const mutated = z.record(z.string(), z.object({ pullRequest: z.object({ isDraft: z.boolean() }) }));

@@ -1,0 +1,146 @@
+import { z } from 'zod';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { ConnectionDeps } from '../connector.ts';
+import { messageText, withCommits } from '../kit/commits.ts';
+import type { GitSource, WantedOf } from '../kit/git-vendor.ts';
+import { parseAnswer, readable, readList } from '../kit/json.ts';
+import { keepHiddenComment } from '../kit/own-comment.ts';
+import { nextTurn, readTurn } from '../kit/turns.ts';
+import type { Selection } from '../kit/walk.ts';
+import { createApi } from './api.ts';
+import { createChecks } from './check.ts';
+import { createHooks } from './hooks.ts';
+import { ISSUES, isHidden, issueKey, type Locator, MERGE_REQUESTS, mergeRequestKey } from './items.ts';
+import type { Options } from './options.ts';
+import { createProjects } from './projects.ts';
+import { createRedeliver } from './redeliver.ts';
+import { identities, KEPT, slim } from './schema.ts';
+import { pathOf, placeOf, placesOf, unitOf } from './units.ts';
+
+/** What talks to one GitLab with one credential. */
+export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
+  const { host, archived } = options;
+  const api = createApi(options, deps);
+  const projects = createProjects(api, options, deps.clock);
+  const stateOf = async (path: string, signal: AbortSignal) => (await api.read(standing, path, { signal })).state;
+
+  /**
+   * A page of merge requests or issues, of a project or of a group with all that is below it (GL6). Pages are cut by offset,
+   * newest change first: what changes meanwhile moves to the front, and pushes others towards pages still to come. (Oldest
+   * first, it would leave its place, and the one behind it would slip onto a page that was read already.)
+   *
+   * The first walk goes backwards: oldest first in order, entered at the front to learn the last page, then from the last page
+   * down to the first again. What is closed meanwhile leaves the list, and everything behind it moves to a page still to come.
+   */
+  async function list({ noun, unit, selection, page, use, etag }: WantedOf, signal: AbortSignal) {
+    const place = placeOf(unit);
+    const path = `${pathOf(place)}/${noun}`;
+    const turn = readTurn(page);
+    const ofGroup = place.kind === 'group' ? `&non_archived=${!archived}` : '';
+    const query = `${queryOf(selection)}${ofGroup}${turn ? `&page=${turn.page}` : ''}`;
+    const answer = await api.get(path, { query, etag, use, keep: KEPT, signal });
+    if (answer.status === 304) return { found: [], next: undefined, answer, isUnchanged: true };
+    const found = readList(answer, `GET ${path}`);
+    const pageNumber = (rel: 'next' | 'prev' | 'last') => api.pageNumber(answer, rel, path);
+    const next = nextTurn({ turn, backwards: selection.items === 'open', pageOf: pageNumber, what: `GET ${path}` });
+    const total = /^\d+$/.exec(answer.headers['x-total'] ?? '')?.[0];
+    return { found, next, answer, total: total === undefined ? undefined : Number(total) };
+  }
+
+  return {
+    places: async () => placesOf(options).map(unitOf),
+    list,
+    async pageOf(found, { unit }, signal) {
+      const { kind, name } = placeOf(unit);
+      const followed = kind === 'group' ? await projects.keepFollowed(name, found, signal) : projects.keepNamed(found);
+      return followed.map(slim);
+    },
+    async swept(found, { noun, unit }, signal) {
+      const { kind, name } = placeOf(unit);
+      const all = parseAnswer(identities, found, `the list of ${unit}`);
+      const shown = all.filter((each) => noun === MERGE_REQUESTS || !isHidden(each, options));
+      const keys = shown.map(({ id, project_id, iid }) =>
+        noun === ISSUES ? issueKey(host, id) : mergeRequestKey(host, project_id, iid),
+      );
+      const ofGroup = async () => (await projects.followed(name, signal)).map(({ id }) => id);
+      return { keys, containers: kind === 'group' ? await ofGroup() : [await projects.numberOf(name, signal)] };
+    },
+    ...createChecks(api, options, deps.clock),
+    identify: projects.present,
+    async item(noun, locator, { commitsSha }, signal) {
+      const path = itemPath(noun, locator);
+      try {
+        const found = await api.read(z.unknown(), path, { keep: KEPT, signal });
+        if (noun === ISSUES) return { found: slim(found) };
+        const pages = () => api.pages(`${path}/commits`, { signal, keep: { message: true } });
+        const commits = { pages, messageOf, order: 'newest first' } as const;
+        return {
+          found: await withCommits(slim(found), readable(withHead, found), { ...options, commitsSha }, commits),
+        };
+      } catch (thrown) {
+        if (asSyncError(thrown).code !== 'not_found') throw thrown;
+        return { isGone: false };
+      }
+    },
+    /** The project's list must be readable, and without it. */
+    async prove(noun, { projectId, iid }, signal) {
+      const path = `/projects/${projectId}/${noun}`;
+      const query = `state=all&scope=all&iids[]=${iid}`;
+      const found = await api.read(z.unknown(), path, { query, signal });
+      if (Array.isArray(found) && found.length === 0) return;
+      throw new SyncError('not_found', `GET ${path}/${iid}: not found, though it is listed`);
+    },
+    hooks: createHooks(api, projects, options),
+    redeliver: createRedeliver({ api, projects, options, clock: deps.clock }),
+    comment(noun, locator, given, signal) {
+      const path = `${itemPath(noun, locator)}/notes`;
+      return keepHiddenComment<Note>(given, {
+        async *pages() {
+          for await (const page of api.pages(path, { query: 'order_by=created_at&sort=asc', signal }))
+            yield page.flatMap((each) => readable(note, each) ?? []).filter(({ system }) => !system);
+        },
+        textOf: ({ body }) => body,
+        authorOf: ({ author }) => author?.id,
+        me: async () => (await api.read(user, '/user', { signal })).id,
+        post: (body) => api.write('POST', path, { body: { body }, signal }),
+        edit: ({ id }, body) => api.write('PUT', `${path}/${id}`, { body: { body }, signal }),
+      });
+    },
+    async closeIssue(locator, _, signal) {
+      const path = itemPath(ISSUES, locator);
+      if ((await stateOf(path, signal)) === 'closed') return;
+      try {
+        await api.write('PUT', path, { body: { state_event: 'close' }, signal });
+      } catch (thrown) {
+        const { code } = asSyncError(thrown);
+        if (code !== 'outcome_unknown' || (await stateOf(path, signal)) !== 'closed') throw thrown;
+      }
+    },
+  };
+}
+
+function queryOf(selection: Selection): string {
+  if (selection.items === 'open') return 'state=opened&scope=all&order_by=created_at&sort=asc&per_page=100';
+  // What is new comes last: one deleted meanwhile pulls a neighbour onto a page that was read, and it is fetched.
+  if (selection.items === 'ids') return 'state=all&scope=all&order_by=created_at&sort=asc&per_page=100';
+  const { since } = selection;
+  const after = since === undefined ? '' : `&updated_after=${encodeURIComponent(new Date(since).toISOString())}`;
+  return `state=all&scope=all&order_by=updated_at&sort=desc&per_page=100${after}`;
+}
+
+/** Path of an item in the API. */
+function itemPath(noun: string, { projectId, iid }: Locator): string {
+  return `/projects/${projectId}/${noun}/${iid}`;
+}
+
+const withHead = z.object({ sha: z.string() }).transform(({ sha }) => sha);
+const messageOf = z.object({ message: messageText }).transform(({ message }) => message);
+const standing = z.object({ state: z.string() });
+const user = z.object({ id: z.int().transform(String) });
+const note = z.object({
+  id: z.int().positive(),
+  body: z.string(),
+  system: z.boolean().catch(false),
+  author: user.nullish().catch(undefined),
+});
+type Note = z.infer<typeof note>;

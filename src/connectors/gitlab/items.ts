@@ -1,0 +1,380 @@
+import { z } from 'zod';
+import { SyncError } from '../../errors/sync-error.ts';
+import {
+  type Item,
+  type PullRequest,
+  type PullRequestState,
+  pullRequestKey,
+  type WorkItem,
+  workItemKey,
+} from '../../model/item.ts';
+import type { Translation } from '../connector.ts';
+import { present, sorted } from '../kit/fields.ts';
+import { goneBy, referenceTo, taken } from '../kit/git-translate.ts';
+import type { GitVendor, Kind, Unjudged } from '../kit/git-vendor.ts';
+import { read, readable } from '../kit/json.ts';
+import { NOT_FOLLOWED, outOfScope, UNJUDGED, unjudged } from '../kit/outcome.ts';
+import { inScope } from '../kit/scope.ts';
+import { timeOf } from '../kit/turns.ts';
+import { type Options, scopeOf } from './options.ts';
+import * as schema from './schema.ts';
+
+export const MERGE_REQUESTS = 'merge_requests';
+/** Issues, and the other kinds that GitLab keeps in the same list: incidents, tasks (GL11). */
+export const ISSUES = 'issues';
+
+const number = z.string().regex(/^[1-9]\d{0,15}$/);
+const locator = z.strictObject({ projectId: number, iid: number, id: number.optional(), isFollowed: unjudged });
+
+/** By numbers that survive renaming and transfer; of issues their own id too. */
+export interface Locator extends Unjudged {
+  readonly projectId: string;
+  readonly iid: string;
+  readonly id?: string | undefined;
+}
+
+const mergeRequests: Kind<Options, Locator> = {
+  kind: 'pull_request',
+  noun: MERGE_REQUESTS,
+  order: 'since',
+  isConditional: true,
+  changedAt: (found) => timeOf(found, 'updated_at'),
+  locator,
+  locatorOf: ({ container: projectId, number: iid }) => ({ projectId, iid }),
+  itemsOn: (page, { host }) => read(schema.mergeRequest.array(), page).map((each) => toMergeRequest(each, host)),
+  // Without one of these it has drifted, is being merged, or has images in its description.
+  whole: ['state', 'title', 'headBranch', 'baseBranch', 'description'],
+  itemOf: (fetched, { host }) => pullOf(fetched, host),
+  rowOfGone: ({ projectId, iid }, seenAt) => {
+    return { project_id: Number(projectId), iid: Number(iid), seen_at: seenAt };
+  },
+  goneOf: goneBy(schema.gone, (row, { host }) => mergeRequestIdentity(host, row.project_id, row.iid)),
+};
+
+const issues: Kind<Options, Locator> = {
+  kind: 'work_item',
+  noun: ISSUES,
+  order: 'since',
+  isConditional: true,
+  changedAt: mergeRequests.changedAt,
+  locator: locator.extend({ id: number }),
+  locatorOf: (parts) => ({ ...mergeRequests.locatorOf(parts), id: parts.id }),
+  itemsOn: (page, options) => read(schema.issue.array(), page).map((each) => toIssue(each, options)),
+  whole: ['state', 'title', 'description'],
+  itemOf: (fetched, options) => toIssue(read(schema.issue, fetched), options),
+  rowOfGone: (locator, seenAt) => ({ ...mergeRequests.rowOfGone(locator, seenAt), id: Number(locator.id) }),
+  goneOf: goneBy(schema.goneIssue, (row, { host }) => issueIdentity(host, row.id, row.project_id, row.iid)),
+};
+
+export const kinds = [mergeRequests, issues] as const;
+
+type Translator = (payload: unknown, options: Options) => Translation;
+
+const OF_WEBHOOK: ReadonlyMap<string, Translator> = new Map([
+  ['Merge Request Hook', ofKind(['merge_request'], mergeRequestHook)],
+  ['Note Hook', ofKind(['note'], noteHook)],
+  ['System Hook', systemHook],
+]);
+
+const issueTranslator = ofKind(['issue', 'work_item'], issueHook);
+const OF_ISSUE_WEBHOOK: ReadonlyMap<string, Translator> = new Map([
+  ['Issue Hook', issueTranslator],
+  ['Work Item Hook', issueTranslator],
+  ['Confidential Issue Hook', issueTranslator],
+  ['Confidential Note Hook', ofKind(['note'], noteHook)],
+]);
+
+export const told: GitVendor<Options, Locator>['told'] = (event, { issues: withIssues }) =>
+  OF_WEBHOOK.get(event) ?? (withIssues ? OF_ISSUE_WEBHOOK.get(event) : undefined);
+
+/** The body repeats what the header names; one that does not, or has none, was made by a custom template. */
+function ofKind(kinds: readonly string[], translateIt: Translator): Translator {
+  return (payload, options) => {
+    const { object_kind: told } = read(schema.hookKind, payload);
+    if (told !== undefined && kinds.includes(told)) return translateIt(payload, options);
+    throw new SyncError('delivery_malformed', `object_kind: expected ${kinds.join(' or ')}`);
+  };
+}
+
+/** One hook for a whole server, made by its administrators. Of what it sends, merge requests come as in all other hooks. */
+function systemHook(payload: unknown, options: Options): Translation {
+  const { object_kind: kind } = read(schema.hookKind, payload);
+  return kind === 'merge_request' ? mergeRequestHook(payload, options) : NOT_FOLLOWED;
+}
+
+/** Every such event carries the state of the merge request at that time, whatever its action. */
+function mergeRequestHook(payload: unknown, options: Options): Translation {
+  const { iid } = read(schema.namedMergeRequest, payload).object_attributes;
+  return ofMergeRequest(payload, iid, readable(schema.mergeRequestHook, payload), options);
+}
+
+function issueHook(payload: unknown, options: Options): Translation {
+  const named = read(schema.namedIssue, payload).object_attributes;
+  return ofIssue(payload, named, readable(schema.issueHook, payload), options);
+}
+
+/** A comment carries what it stands on, without the names of the people. */
+function noteHook(payload: unknown, options: Options): Translation {
+  const { object_attributes, merge_request, issue } = read(schema.noteHook, payload);
+  const on = object_attributes?.noteable_type ?? (merge_request ? 'MergeRequest' : issue ? 'Issue' : undefined);
+  if (on === 'MergeRequest') {
+    const { iid } = read(schema.mergeRequestOfNote, payload).merge_request;
+    const carried = readable(schema.mergeRequestNoteHook, payload)?.merge_request;
+    return ofMergeRequest(payload, iid, carried && { object_attributes: carried }, options);
+  }
+  if (options.issues && (on === 'Issue' || on === 'WorkItem')) {
+    const named = read(schema.issueOfNote, payload).issue;
+    const carried = readable(schema.issueNoteHook, payload)?.issue;
+    return ofIssue(payload, named, carried && { object_attributes: carried }, options);
+  }
+  return { outcome: 'ignored', reason: options.issues ? 'not_followed_there' : 'not_a_merge_request' };
+}
+
+function ofMergeRequest(payload: unknown, iid: number, hook: schema.MergeRequestHook | undefined, options: Options) {
+  const project = projectIn(payload);
+  if (!project) throw new SyncError('delivery_malformed', 'project: names no project');
+  const identity = mergeRequestIdentity(options.host, project.id, iid);
+  return judged(project, options, mergeRequests, identity, hook && mergeRequestOfHook(identity, project, hook));
+}
+
+function ofIssue(
+  payload: unknown,
+  { id, iid }: { readonly id: number; readonly iid: number },
+  hook: schema.IssueHook | undefined,
+  options: Options,
+): Translation {
+  const project = projectIn(payload);
+  // Epics come the same way, and belong to a group.
+  if (!project) return { outcome: 'ignored', reason: 'not_in_a_project' };
+  const identity = issueIdentity(options.host, id, project.id, iid);
+  return judged(project, options, issues, identity, hook && issueOfHook(identity, project, hook, options));
+}
+
+/** What cannot be read, and what may not be followed, is fetched: the webhook says which one it is. */
+function judged(
+  project: schema.HookProject,
+  options: Options,
+  kind: Kind<Options, Locator>,
+  identity: Identity,
+  item: Item | undefined,
+): Translation {
+  const followed = isFollowed(project, options);
+  if (followed === false) return outOfScope('project');
+  if (item && followed) return taken(kind, [item]);
+  const reference = referenceTo(kind, identity);
+  const locator = { ...reference.locator, ...(!followed && UNJUDGED) };
+  return { outcome: 'references', references: [{ ...reference, locator }] };
+}
+
+/**
+ * Webhooks tell of a project only this, and nothing of archives and forks: those are then judged by name alone. Undefined
+ * where a webhook does not tell the name, and the number alone does not decide.
+ */
+function isFollowed({ id, path_with_namespace: name }: schema.HookProject, options: Options): boolean | undefined {
+  const scope = scopeOf(options);
+  if (name !== undefined) return inScope({ id: String(id), name }, scope);
+  if (scope.exclude.includes(String(id))) return false;
+  return scope.exclude.length === 0 && scope.include.includes(String(id)) ? true : undefined;
+}
+
+/** The same of what was fetched. */
+export function isFetchedFollowed(found: unknown, options: Options): boolean {
+  const { project_id: id, references } = read(schema.placedInList, found);
+  return isFollowed({ id, path_with_namespace: references && withoutNumber(references.full) }, options) === true;
+}
+
+/** The project that a webhook is about, wherever it says so; undefined where it names none, as those of epics do. */
+function projectIn(payload: unknown): schema.HookProject | undefined {
+  const told = readable(schema.placed, payload);
+  if (!told) return undefined;
+  const { project, object_attributes: own, merge_request: request, issue } = told;
+  const ids = [
+    project?.id,
+    ...[request, issue, own].flatMap((each) => [each?.target_project_id, each?.project_id]),
+    told.project_id,
+  ];
+  const id = ids.find((each) => each !== undefined);
+  if (id === undefined) return undefined;
+  const path = project?.path_with_namespace ?? (request ?? own)?.target?.path_with_namespace;
+  return path === undefined ? { id } : { id, path_with_namespace: path };
+}
+
+export function mergeRequestKey(host: string, projectId: number, iid: number) {
+  return pullRequestKey('gitlab', host, String(projectId), String(iid));
+}
+
+export function issueKey(host: string, id: number) {
+  return workItemKey('gitlab', host, String(id));
+}
+
+type Identity = ReturnType<typeof mergeRequestIdentity> | ReturnType<typeof issueIdentity>;
+
+function mergeRequestIdentity(host: string, projectId: number, iid: number) {
+  const key = mergeRequestKey(host, projectId, iid);
+  const [repoId, identifier] = [String(projectId), String(iid)];
+  return { kind: 'pull_request' as const, key, connector: 'gitlab', host, repoId, identifier };
+}
+
+function issueIdentity(host: string, id: number, projectId: number, iid: number) {
+  const containerId = String(projectId);
+  const key = issueKey(host, id);
+  return { kind: 'work_item' as const, key, connector: 'gitlab', host, containerId, identifier: `#${iid}` };
+}
+
+/** What is confidential there would be read by everybody here. */
+export function isHidden({ confidential }: { confidential?: boolean | undefined }, options: Options): boolean {
+  return confidential === true && !options.confidential;
+}
+
+/** What `fetch` writes, and what the API says. Throws `delivery_malformed`. */
+export function pullOf(content: unknown, host: string): PullRequest {
+  return toMergeRequest(read(schema.fetchedMergeRequest, content), host);
+}
+
+function toMergeRequest(found: schema.GitlabMergeRequest, host: string): PullRequest {
+  return {
+    ...mergeRequestIdentity(host, found.project_id, found.iid),
+    ...timesOf(found),
+    ...present({
+      ...branchesOf(found),
+      ...ofApi(found),
+      repoName: found.references && withoutNumber(found.references.full),
+      reviewers: usernames(found.reviewers),
+      headSha: found.sha,
+      commitMessages: found.commit_messages,
+      commitsSha: found.commit_messages && found.sha,
+      mergedAt: found.merged_at,
+    }),
+  };
+}
+
+function mergeRequestOfHook(
+  identity: ReturnType<typeof mergeRequestIdentity>,
+  project: schema.HookProject,
+  hook: schema.MergeRequestHook,
+): PullRequest {
+  const { object_attributes: attributes } = hook;
+  return {
+    ...identity,
+    ...timesOf(attributes),
+    ...present({
+      ...branchesOf(attributes),
+      ...ofWebhook(hook),
+      repoName: project.path_with_namespace,
+      reviewers: people(hook.reviewers, attributes.reviewer_ids),
+      headSha: attributes.last_commit?.id,
+    }),
+  };
+}
+
+/** What became confidential is not shown any more: here it is gone, and nothing of it is taken. */
+function toIssue(found: schema.GitlabIssue, options: Options): WorkItem {
+  const identity = issueIdentity(options.host, found.id, found.project_id, found.iid);
+  if (isHidden(found, options)) return { ...identity, updatedAt: wholeSeconds(found.updated_at), gone: true };
+  return {
+    ...identity,
+    ...timesOf(found),
+    ...present({
+      ...ofApi(found),
+      state: found.state && ISSUE_STATES[found.state],
+      containerName: found.references && withoutNumber(found.references.full),
+      type: typeOf(found.issue_type ?? found.type),
+    }),
+  };
+}
+
+function issueOfHook(
+  identity: ReturnType<typeof issueIdentity>,
+  project: schema.HookProject,
+  hook: schema.IssueHook,
+  options: Options,
+): WorkItem {
+  const { object_attributes: attributes } = hook;
+  if (isHidden(attributes, options)) return { ...identity, updatedAt: wholeSeconds(attributes.updated_at), gone: true };
+  return {
+    ...identity,
+    ...timesOf(attributes),
+    ...present({
+      ...ofWebhook(hook),
+      state: attributes.state && ISSUE_STATES[attributes.state],
+      containerName: project.path_with_namespace,
+      type: typeOf(attributes.type),
+    }),
+  };
+}
+
+const ISSUE_STATES = { opened: 'open', closed: 'done' } as const;
+/** `locked` is a merge in progress: absent, so the state that is held stays until it is known (GL5). */
+const STATES: Readonly<Record<string, PullRequestState>> = { opened: 'open', closed: 'closed', merged: 'merged' };
+
+/** Fields that webhooks and the API write alike. */
+function timesOf(
+  given: Pick<schema.GitlabIssue, 'updated_at' | 'title' | 'created_at'> & { state?: string | undefined },
+) {
+  const createdAt = given.created_at && new Date(wholeSeconds(given.created_at)).toISOString();
+  return {
+    updatedAt: wholeSeconds(given.updated_at),
+    ...present({ rawState: given.state, title: given.title, createdAt }),
+  };
+}
+
+function branchesOf(given: schema.MergeRequestHook['object_attributes'] | schema.GitlabMergeRequest) {
+  return {
+    state: given.state && STATES[given.state],
+    draft: given.draft ?? given.work_in_progress,
+    headBranch: given.source_branch,
+    baseBranch: given.target_branch,
+  };
+}
+
+function ofApi(found: schema.GitlabMergeRequest | schema.GitlabIssue) {
+  return {
+    description: found.description,
+    author: found.author === null ? null : found.author?.username,
+    labels: sorted(found.labels),
+    assignees: usernames(found.assignees),
+    url: found.web_url,
+  };
+}
+
+/** The author is there as a number only, and `user` is who acted: the author is absent. */
+function ofWebhook({ object_attributes: attributes, labels, assignees }: schema.MergeRequestHook | schema.IssueHook) {
+  const { description, url } = attributes;
+  return {
+    // Webhooks turn the addresses of images into absolute ones: such a text is not what the API says, and back again.
+    description: description?.includes('![') ? undefined : description,
+    labels: sorted((labels ?? attributes.labels)?.map(({ title }) => title)),
+    assignees: people(assignees, attributes.assignee_ids),
+    url,
+  };
+}
+
+/**
+ * Webhooks write whole seconds, the API milliseconds. Compared as they are, what was read early in a second would beat
+ * the webhook of a later change in the same second. As whole seconds the two tie, and the object is fetched.
+ */
+function wholeSeconds(instant: string): number {
+  return Math.floor(Date.parse(instant) / 1_000) * 1_000;
+}
+
+type Accounts = readonly { readonly username: string }[] | undefined;
+
+function usernames(accounts: Accounts): string[] | undefined {
+  return sorted(accounts?.map(({ username }) => username));
+}
+
+/** GitLab leaves the list out where nobody is in it; the numbers tell that from a list that is not carried. */
+function people(accounts: Accounts, ids: readonly number[] | undefined): string[] | undefined {
+  if (accounts) return usernames(accounts);
+  return ids?.length === 0 ? [] : undefined;
+}
+
+/** `acme/api!12` and `acme/api#45` → `acme/api` */
+export function withoutNumber(reference: string): string {
+  return reference.replace(/[!#]\d+$/, '');
+}
+
+/** `Test Case` in webhooks, `test_case` or `TEST_CASE` in the API. */
+function typeOf(type: string | undefined): string | undefined {
+  return type?.toLowerCase().replaceAll(' ', '_');
+}

@@ -1,0 +1,219 @@
+import { z } from 'zod';
+import { SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
+import type { PullRequest } from '../../model/item.ts';
+import type { ConnectionDeps, NewPullRequest, PullRequestEdit } from '../connector.ts';
+import {
+  existsAlready,
+  filled,
+  firstDifference,
+  type GitWrites,
+  isEmpty,
+  type MemberAt,
+  missingBranch,
+  nothingToMerge,
+  refused,
+  type Visit,
+} from '../kit/git-writes.ts';
+import { parseAnswer, readAnswer } from '../kit/json.ts';
+import { unless } from '../kit/refusal.ts';
+import { saidOf } from './answers.ts';
+import { createApi } from './api.ts';
+import { asDraft, asReady, isDraft } from './draft-title.ts';
+import { pullOf } from './items.ts';
+import { PROJECT, PUBLIC_HOST } from './options.ts';
+import { createPeople } from './people.ts';
+import { pathOf } from './units.ts';
+
+/** What members write at GitLab (GL9). */
+export const writes: GitWrites = {
+  title: 'GitLab',
+  publicHost: PUBLIC_HOST,
+  takes: ['open', 'closed'],
+  plain: asReady,
+  at,
+};
+
+interface Branch {
+  readonly project: string;
+  readonly name: string;
+}
+
+/** Statuses by which GitLab says what is wrong with a request. */
+const EXPLAINED = [400, 409, 422];
+
+const anything = z.unknown();
+const numbered = z.object({ id: z.int().positive() });
+const openList = z.array(
+  z.object({
+    iid: z.int().positive(),
+    web_url: z.string().optional().catch(undefined),
+    source_project_id: z.int().nullable(),
+    target_project_id: z.int(),
+  }),
+);
+const present = z.object({
+  title: z.string(),
+  state: z.string(),
+  source_branch: z.string(),
+  target_branch: z.string(),
+  source_project_id: z.int().nullable().catch(null),
+  project_id: z.int(),
+});
+type Present = z.infer<typeof present>;
+
+function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): MemberAt {
+  if (!PROJECT.test(project))
+    throw refused('validation_failed', 'repoId: expected the number of a GitLab project, or group/project');
+  const api = createApi(access, deps);
+  const people = createPeople(api, signal);
+  const at = (rest: string, of = project) => `${pathOf({ kind: 'project', name: of })}${rest}`;
+  const read = (number: string | number) => api.read(anything, at(`/merge_requests/${number}`), { signal });
+
+  /** A branch of a fork is written `group/fork:branch`; no name of a branch holds a colon. */
+  function headOf(head: string): Branch {
+    const colon = head.indexOf(':');
+    if (colon === -1) return { project, name: head };
+    const fork = head.slice(0, colon);
+    if (PROJECT.test(fork)) return { project: fork, name: head.slice(colon + 1) };
+    throw refused('validation_failed', 'headBranch: expected a branch, or group/fork:branch');
+  }
+
+  async function hasBranch(head: Branch): Promise<boolean> {
+    const path = at(`/repository/branches/${encodeURIComponent(head.name)}`, head.project);
+    if (await unless(api.get(path, { signal }), 'not_found')) return true;
+    // 404 is also the answer for a project that is not there or may not be seen: that is another error.
+    await api.get(at('', head.project), { signal });
+    return false;
+  }
+
+  const numberOf = async (name: string) =>
+    /^\d+$/.test(name) ? Number(name) : (await api.read(numbered, at('', name), { signal })).id;
+
+  async function findOpen(head: Branch, base: string) {
+    const wanted = { state: 'opened', scope: 'all', source_branch: head.name, target_branch: base };
+    const fork = head.project === project ? undefined : await numberOf(head.project);
+    const query = new URLSearchParams(wanted).toString();
+    const found = await api.read(openList, at('/merge_requests'), { query, signal });
+    const standing = found.find((each) => each.source_project_id === (fork ?? each.target_project_id));
+    return standing && { number: standing.iid, url: standing.web_url };
+  }
+
+  /** GitLab would open a request between branches of which one is missing, or that do not differ: it is looked at first. */
+  async function refuseEmpty(wanted: NewPullRequest, head: Branch): Promise<void> {
+    const { headBranch, baseBranch } = wanted;
+    if (!(await hasBranch({ project, name: baseBranch }))) throw missingBranch('baseBranch', baseBranch);
+    if (head.project !== project) return;
+    const query = new URLSearchParams({ ref_name: `${baseBranch}..${head.name}`, per_page: '1' }).toString();
+    const commits = await unless(api.read(anything, at('/repository/commits'), { query, signal }), 'not_found');
+    if (commits === undefined) throw missingBranch('headBranch', headBranch);
+    if (Array.isArray(commits) && commits.length === 0) throw nothingToMerge(wanted);
+  }
+
+  /** What 409 means: another open request between these branches, which is named; or something else, as GitLab says it. */
+  async function conflictWith(head: Branch, baseBranch: string, answer: HttpAnswer): Promise<SyncError> {
+    const found = await findOpen(head, baseBranch).catch(() => undefined);
+    if (found === undefined && !/already exists/i.test(saidOf(answer)))
+      return api.refusal(answer, 'write the merge request');
+    return existsAlready({ headBranch: head.name, baseBranch }, '!', found);
+  }
+
+  /** Sends a merge request as it is to be. */
+  async function send(method: 'POST' | 'PUT', path: string, body: object, branches: { head: Branch; base: string }) {
+    const answer = await api.write(method, path, { body, explained: EXPLAINED, signal });
+    if (answer.status === 409) throw await conflictWith(branches.head, branches.base, answer);
+    if (answer.status === 400 || answer.status === 422)
+      throw refused(
+        'validation_failed',
+        `GitLab refused the merge request: ${saidOf(answer) || `status ${answer.status}`}`,
+      );
+    return readAnswer(answer, `${method} ${path}`);
+  }
+
+  /** Only what the edit names; lists replace what is there. */
+  async function fieldsOf(edit: PullRequestEdit, now: Present) {
+    const { title, description, draft, baseBranch, labels, state } = edit;
+    return {
+      title: newTitle({ title, draft }, now),
+      description: description === null ? '' : description,
+      target_branch: baseBranch,
+      labels: labels?.map(asLabel).join(','),
+      assignee_ids: noneAsZero(await people.idsOf('assignees', edit.assignees)),
+      reviewer_ids: noneAsZero(await people.idsOf('reviewers', edit.reviewers)),
+      state_event: stateEvent(state, now),
+    };
+  }
+
+  return {
+    hasBranch: async (branch) => hasBranch(headOf(branch)),
+    async opening(wanted) {
+      const head = headOf(wanted.headBranch);
+      await refuseEmpty(wanted, head);
+      const body = {
+        source_branch: head.name,
+        target_branch: wanted.baseBranch,
+        target_project_id: head.project === project ? undefined : await numberOf(project),
+        title: titleAs(wanted.title, wanted.draft),
+        description: wanted.description ?? undefined,
+        labels: filled(wanted.labels)?.map(asLabel).join(','),
+        assignee_ids: await people.idsOf('assignees', filled(wanted.assignees)),
+        reviewer_ids: await people.idsOf('reviewers', filled(wanted.reviewers)),
+      };
+      return () => send('POST', at('/merge_requests', head.project), body, { head, base: wanted.baseBranch });
+    },
+    findOpen: async ({ headBranch, baseBranch }) => findOpen(headOf(headBranch), baseBranch),
+    read,
+    async editing(edit, before) {
+      const path = at(`/merge_requests/${edit.identifier}`);
+      const now = parseAnswer(present, before, `GET ${path}`);
+      const body = await fieldsOf(edit, now);
+      if (isEmpty(body)) return [];
+      const { source_project_id: source, project_id: target, source_branch: name, target_branch } = now;
+      const head = { project: source === null || source === target ? project : String(source), name };
+      const branches = { head, base: edit.baseBranch ?? target_branch };
+      return [async () => ({ now: await send('PUT', path, body, branches) })];
+    },
+    pullOf: (content) => pullOf(content, access.host),
+    dropped,
+  };
+}
+
+/** The title says whether a request is a draft; there is no field for it. */
+function titleAs(title: string, draft: boolean | undefined): string {
+  if (draft === undefined) return title;
+  return draft ? asDraft(title) : asReady(title);
+}
+
+/** GitLab takes labels as a list with commas, and so none that holds one. */
+function asLabel(name: string): string {
+  if (!name.includes(',')) return name;
+  throw refused('validation_failed', `labels: "${name}": GitLab has no labels with a comma`);
+}
+
+/** A draft whose title is changed stays one, unless the edit says otherwise. */
+function newTitle({ title, draft }: Pick<PullRequestEdit, 'title' | 'draft'>, now: Present): string | undefined {
+  if (title === undefined && (draft === undefined || draft === isDraft(now.title))) return undefined;
+  const stays = isDraft(now.title) ? true : undefined;
+  return titleAs(title ?? now.title, draft ?? stays);
+}
+
+/** An empty list may get lost on its way through a form: GitLab takes 0 for nobody. */
+function noneAsZero(ids: readonly number[] | undefined): readonly number[] | undefined {
+  return ids?.length === 0 ? [0] : ids;
+}
+
+function stateEvent(wanted: PullRequestEdit['state'], { state }: Present): 'close' | 'reopen' | undefined {
+  if (wanted === 'closed' && state !== 'closed') return 'close';
+  return wanted === 'open' && state !== 'opened' ? 'reopen' : undefined;
+}
+
+function dropped(held: PullRequest, wanted: Partial<PullRequestEdit>): SyncError | undefined {
+  for (const what of ['labels', 'assignees', 'reviewers'] as const) {
+    const name = firstDifference(wanted[what], held[what] ?? []);
+    if (name === undefined) continue;
+    const message = `${what}: GitLab left "${name}" as it was: there is no right to it, or no room`;
+    return new SyncError('forbidden', message);
+  }
+  if (wanted.state === undefined || wanted.state === held.state) return undefined;
+  return new SyncError('conflict', `state: GitLab keeps it ${held.rawState ?? 'as it was'}`);
+}

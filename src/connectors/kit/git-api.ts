@@ -1,0 +1,168 @@
+import type { ZodType } from 'zod';
+import { SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
+import { isSuccess } from '../../http/semantics.ts';
+import type { Shape } from '../../lib/shape.ts';
+import type { ConnectionDeps } from '../connector.ts';
+import { ownUrl } from './addresses.ts';
+import { isRedirect } from './answers.ts';
+import type { Budget, Use } from './budget.ts';
+import { parseAnswer, readAnswer } from './json.ts';
+import type { Memory } from './listing.ts';
+import { malformed } from './refusal.ts';
+
+/** A page of 100 pull requests, each with the longest description that a provider takes. */
+const LARGEST_ANSWER = 32 * 1024 * 1024;
+/** More pages than any account has: a list that links in circles ends. */
+const MOST_PAGES = 1_000;
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+type Headers = Readonly<Record<string, string>>;
+
+export interface GetOptions {
+  /** Without the question mark. */
+  readonly query?: string | undefined;
+  /** Sent as `If-None-Match`; only then is 304 an answer. */
+  readonly etag?: string | undefined;
+  /** What the request is for; `fetch` unless told. */
+  readonly use?: Use;
+  /** What is needed of the answer: see `HttpRequest`. */
+  readonly keep?: Shape | true | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** One page of a list, and the query of the next. */
+export interface Page {
+  readonly found: readonly unknown[];
+  readonly next: string | undefined;
+}
+
+/** How one git provider speaks HTTP. */
+export interface Speech {
+  /** Name of the vendor in metrics. */
+  readonly target: string;
+  /** Where requests go; and the vendor's own address, which it writes into links also behind a proxy. */
+  readonly bases: readonly [string, string];
+  readonly headers: Headers;
+  authorization(signal: AbortSignal): Promise<Headers>;
+  readonly budget: Budget;
+  refusal(answer: HttpAnswer, what: string, now: number): SyncError;
+  /** What else an answer says, of the credential for example. */
+  noticed?(answer: HttpAnswer): void;
+  /** Whether the vendor calls the same by this path, which it linked to, and by the one that was asked for. */
+  isSame(linked: string, path: string): boolean;
+  /** The same for where a redirect leads; without it none is followed. */
+  isMoved?(target: string, path: string): boolean;
+  /** Throws `answer_malformed`. */
+  pageOf(answer: HttpAnswer, asked: { readonly path: string; readonly query: string }): Page;
+  /** The query of the first page of a list, where the vendor wants more than is asked. */
+  firstQuery?(query: string | undefined): string;
+}
+
+/** The REST API of one connection, or of one member. */
+export interface Api {
+  /**
+   * Gets a path below the API's base. Answers 200, or 304 to a validator; anything else is thrown. What was renamed or
+   * transferred is followed once, by its id. Throws `rate_limited` without a request where what is left of the limit is kept
+   * for more urgent uses.
+   */
+  get(path: string, options: GetOptions): Promise<HttpAnswer>;
+  /** The same, read as its schema has it. Throws `answer_malformed`. */
+  read<Content>(expected: ZodType<Content>, path: string, options: GetOptions): Promise<Content>;
+  pageOf: Speech['pageOf'];
+  /**
+   * The pages of a list, each read when it is asked for. Throws `answer_malformed` where they do not end.
+   *
+   * @param memory of pages that were read before: those that are unchanged cost nothing
+   */
+  pages(path: string, options: GetOptions, memory?: Memory<Page>): AsyncGenerator<readonly unknown[]>;
+  /** Sends a write once, and follows nothing. Answers 2xx and what the caller explains; anything else is thrown. */
+  write(
+    method: Method,
+    path: string,
+    given: { readonly body?: unknown; readonly explained?: readonly number[]; readonly signal: AbortSignal },
+  ): Promise<HttpAnswer>;
+  /** What an answer means to a caller who understands nothing of it. */
+  refusal(answer: HttpAnswer, what: string): SyncError;
+}
+
+export function createGitApi(speech: Speech, { http, clock }: Pick<ConnectionDeps, 'http' | 'clock'>): Api {
+  const { target, bases, budget } = speech;
+  const refusal = (answer: HttpAnswer, what: string) => speech.refusal(answer, what, clock.now());
+
+  async function ask(method: Method, path: string, given: Omit<GetOptions, 'use'> & { readonly body?: unknown }) {
+    const { query = '', etag, body, keep, signal } = given;
+    const answer = await http.request({
+      method,
+      url: `${bases[0]}${path}${query === '' ? '' : `?${query}`}`,
+      headers: {
+        ...speech.headers,
+        ...(await speech.authorization(signal)),
+        ...(etag !== undefined && { 'if-none-match': etag }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...{ keep, signal, target, largestAnswer: LARGEST_ANSWER },
+    });
+    budget.learn(answer);
+    speech.noticed?.(answer);
+    return answer;
+  }
+
+  function movedPath(answer: HttpAnswer, path: string): string {
+    const moved = ownUrl(answer.headers['location'] ?? '', bases)?.pathname;
+    if (moved !== undefined && speech.isMoved?.(moved, path)) return moved;
+    throw new SyncError('refused', `GET ${path}: status ${answer.status} leads elsewhere`, {
+      status: answer.status,
+      hint: 'It moved to where it cannot be followed: write its present name, and the right host, in the configuration.',
+    });
+  }
+
+  async function readPage(path: string, given: GetOptions, memory: Memory<Page> | undefined): Promise<Page> {
+    const { query = '' } = given;
+    const ask = (etag?: string) => api.get(path, { ...given, etag });
+    const parse = (answer: HttpAnswer) => speech.pageOf(answer, { path, query });
+    return memory ? memory.read(`${path}?${query}`, ask, parse) : parse(await ask());
+  }
+
+  const api: Api = {
+    async get(path, given) {
+      budget.require(given.use ?? 'fetch');
+      const first = await ask('GET', path, given);
+      const answer = isRedirect(first) && speech.isMoved ? await ask('GET', movedPath(first, path), given) : first;
+      if (answer.status === 200 || (answer.status === 304 && given.etag !== undefined)) return answer;
+      throw refusal(answer, `GET ${path}`);
+    },
+    async read(expected, path, given) {
+      const what = `GET ${path}`;
+      return parseAnswer(expected, readAnswer(await api.get(path, given), what), what);
+    },
+    pageOf: (answer, asked) => speech.pageOf(answer, asked),
+    async *pages(path, given, memory) {
+      let query: string | undefined = speech.firstQuery?.(given.query) ?? given.query ?? '';
+      for (let count = 0; query !== undefined; count++) {
+        if (count === MOST_PAGES) throw malformed(`GET ${path}: the list does not end`);
+        const page: Page = await readPage(path, { ...given, query }, memory);
+        yield page.found;
+        query = page.next;
+      }
+    },
+    async write(method, path, { body, explained = [], signal }) {
+      budget.require('fetch');
+      const answer = await ask(method, path, { body, signal });
+      if (isSuccess(answer.status) || explained.includes(answer.status)) return answer;
+      throw refusal(answer, `${method} ${path}`);
+    },
+    refusal,
+  };
+  return api;
+}
+
+/** A link to another page of the list that was asked for. Throws `answer_malformed` for one that leads elsewhere. */
+export function linkedUrl({ bases, isSame }: Pick<Speech, 'bases' | 'isSame'>, link: unknown, path: string): URL {
+  const url = typeof link === 'string' ? ownUrl(link, bases) : undefined;
+  if (url && (url.pathname === path || isSame(url.pathname, path))) return url;
+  throw new SyncError('answer_malformed', `GET ${path}: the link to another page leads elsewhere`, {
+    hint: 'Check host and apiUrl, and that it is still called so: the other side links to another address.',
+  });
+}

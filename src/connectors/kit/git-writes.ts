@@ -1,0 +1,242 @@
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { PullRequest, PullRequestState } from '../../model/item.ts';
+import type {
+  ConnectionDeps,
+  GitProvider,
+  MemberAccess,
+  NewPullRequest,
+  PullRequestEdit,
+  WrittenPullRequest,
+} from '../connector.ts';
+import { translateAnswer } from './json.ts';
+
+/** Writes of members at a git provider: open, look, edit, settle. What each vendor says of itself is at the end. */
+export function createGitProvider(vendor: GitWrites, deps: ConnectionDeps): GitProvider {
+  const at = (access: MemberAccess, repoId: string, signal: AbortSignal) => {
+    const own = `${access.host}:`;
+    const id = repoId.startsWith(own) ? repoId.slice(own.length) : repoId;
+    return vendor.at({ access, repoId: id, signal }, deps);
+  };
+  const settled = ({ host }: MemberAccess, written: Settled): WrittenPullRequest => {
+    const { repoId } = written.pullRequest;
+    return { repoId: host === vendor.publicHost ? repoId : `${host}:${repoId}`, ...written };
+  };
+  return {
+    hasBranch: async (access, { repoId, branch }, signal) => at(access, repoId, signal).hasBranch(branch),
+    async openPullRequest(access, wanted, signal) {
+      refuseUnsupported(vendor, wanted);
+      return settled(access, await open(vendor, at(access, wanted.repoId, signal), wanted));
+    },
+    async editPullRequest(access, wanted, signal) {
+      refuseUnsupported(vendor, wanted);
+      if (!/^[1-9]\d{0,14}$/.test(wanted.identifier))
+        throw refused('validation_failed', 'identifier: expected a number');
+      return settled(access, await edit(vendor, at(access, wanted.repoId, signal), wanted));
+    },
+  };
+}
+
+type Settled = Omit<WrittenPullRequest, 'repoId'>;
+
+function refuseUnsupported({ title, lacks = [], takes }: GitWrites, wanted: Partial<PullRequestEdit>): void {
+  const field = lacks.find((name) => wanted[name] !== undefined);
+  if (field !== undefined) throw refused('unsupported_field', `${field}: ${title} has none`);
+  const { state } = wanted;
+  if (state === undefined || takes.includes(state)) return;
+  throw refused('unsupported_field', `state: ${title} takes no "${state}" here; a request is merged there itself`);
+}
+
+async function open(vendor: GitWrites, member: MemberAt, wanted: NewPullRequest): Promise<Settled> {
+  const send = await member.opening(wanted);
+  const made = await send().catch((thrown: unknown) => adopt(member, wanted, thrown));
+  const { identifier } = read(member, made);
+  const steps = member.afterOpening?.(wanted, identifier) ?? [];
+  const asked = {
+    labels: filled(wanted.labels),
+    assignees: filled(wanted.assignees),
+    reviewers: filled(wanted.reviewers),
+  };
+  return settle(vendor, member, await carryOut(member, identifier, made, steps), asked);
+}
+
+/** Whether a creation without an answer was carried out: then the request is there. It is never sent again. */
+async function adopt(member: MemberAt, wanted: NewPullRequest, thrown: unknown): Promise<unknown> {
+  const error = asSyncError(thrown);
+  if (!isOfUnknownFate(error)) throw error;
+  const found = await member.findOpen(wanted).catch(() => undefined);
+  if (found === undefined) throw error;
+  return member.read(String(found.number));
+}
+
+async function edit(vendor: GitWrites, member: MemberAt, wanted: PullRequestEdit): Promise<Settled> {
+  const before = await member.read(wanted.identifier);
+  const steps = await member.editing(wanted, before);
+  const outcome = await carryOut(member, wanted.identifier, before, steps);
+  const { failure, wrote } = outcome;
+  if (failure && !wrote && !isOfUnknownFate(failure)) throw failure;
+  return settle(vendor, member, outcome, wanted);
+}
+
+interface Outcome {
+  /** The pull request as it is held last, as the provider told it. */
+  readonly held: unknown;
+  readonly wrote: boolean;
+  readonly failure: SyncError | undefined;
+}
+
+/** One step after the other, up to the first that fails. Nothing is sent again: what the provider holds is read instead. */
+async function carryOut(member: MemberAt, number: string, before: unknown, steps: readonly Step[]): Promise<Outcome> {
+  let [held, wrote, isStale] = [before, false, false];
+  let failure: SyncError | undefined;
+  for (const step of steps) {
+    try {
+      const done = await step();
+      if (!done) continue;
+      [held, wrote, isStale] = [done.now ?? held, true, done.now === undefined];
+    } catch (thrown) {
+      failure = asSyncError(thrown);
+      isStale = wrote || isOfUnknownFate(failure);
+      break;
+    }
+  }
+  if (isStale) held = await member.read(number).catch(() => held);
+  return { held, wrote, failure };
+}
+
+/** What the provider holds, and why not all of what was wanted is in it. */
+function settle(
+  vendor: GitWrites,
+  member: MemberAt,
+  { held, failure }: Outcome,
+  wanted: Partial<PullRequestEdit>,
+): Settled {
+  const pullRequest = read(member, held);
+  const dropped = member.dropped?.(pullRequest, wanted);
+  const isDone = failure === undefined || (isOfUnknownFate(failure) && isCarriedOut(vendor, wanted, pullRequest));
+  const left = isDone ? dropped : failure;
+  return { pullRequest, ...(left && { refused: left }) };
+}
+
+function read(member: MemberAt, content: unknown): PullRequest {
+  return translateAnswer('a pull request', () => member.pullOf(content));
+}
+
+function isOfUnknownFate({ code }: SyncError): boolean {
+  return code === 'outcome_unknown' || code === 'server_failed';
+}
+
+/** Whether the provider holds all of an edit that it did not answer. */
+function isCarriedOut(vendor: GitWrites, edit: Partial<PullRequestEdit>, held: PullRequest): boolean {
+  const wanted = vendor.asHeld?.(edit) ?? edit;
+  const plain = (text: string | null | undefined) => {
+    const lines = (text ?? '').replace(/\r\n?/g, '\n').trim();
+    return vendor.plain?.(lines) ?? lines;
+  };
+  const isSame = (field: 'title' | 'description' | 'baseBranch') =>
+    wanted[field] === undefined || plain(wanted[field]) === plain(held[field]);
+  return (
+    (['title', 'description', 'baseBranch'] as const).every(isSame) &&
+    LISTS.every((list) => firstDifference(wanted[list], held[list] ?? []) === undefined) &&
+    (['draft', 'state'] as const).every((field) => wanted[field] === undefined || wanted[field] === held[field])
+  );
+}
+
+const LISTS = ['labels', 'assignees', 'reviewers'] as const;
+
+/** One that was wanted and is not there, else one that is there and was not wanted. Nobody tells two names apart by case. */
+export function firstDifference(wanted: readonly string[] | undefined, held: readonly string[]): string | undefined {
+  return wanted && (without(wanted, held)[0] ?? without(held, wanted)[0]);
+}
+
+/** Names that are not among the others, in whatever case. */
+export function without(names: readonly string[], others: readonly string[]): readonly string[] {
+  const known = new Set(others.map((name) => name.trim().toLowerCase()));
+  return names.filter((name) => !known.has(name.trim().toLowerCase()));
+}
+
+/** Whether all parts of a body are left out, so that nothing is to be sent. */
+export function isEmpty(body: object): boolean {
+  return Object.values(body).every((value) => value === undefined);
+}
+
+/** The names; none where the list is empty. */
+export function filled(names: readonly string[] | undefined): readonly string[] | undefined {
+  return names?.length === 0 ? undefined : names;
+}
+
+export function refused(errorCode: string, message: string): SyncError {
+  return new SyncError('refused', message, { errorCode, status: 422 });
+}
+
+export function missingBranch(field: 'headBranch' | 'baseBranch', name: string | undefined): SyncError {
+  return refused('branch_not_found', `${field}: ${name} does not exist on the remote`);
+}
+
+type Branches = Pick<NewPullRequest, 'headBranch' | 'baseBranch'>;
+
+export function nothingToMerge({ headBranch, baseBranch }: Branches): SyncError {
+  return refused('no_commits_between', `${headBranch} → ${baseBranch}: there is nothing to merge`);
+}
+
+/** @param sign before its number, as the vendor writes it */
+export function existsAlready(
+  { headBranch, baseBranch }: Branches,
+  sign: string,
+  found: Standing | undefined,
+): SyncError {
+  const name = found === undefined ? '' : `: ${sign}${found.number} ${found.url ?? ''}`.trimEnd();
+  const branches = `${headBranch} → ${baseBranch}`;
+  return refused('pull_request_exists', `an open pull request for ${branches} exists already${name}`);
+}
+
+/** What a vendor says of the writes of its members. */
+export interface GitWrites {
+  readonly title: string;
+  readonly publicHost: string;
+  /** Parts that its pull requests do not have. */
+  readonly lacks?: readonly ('labels' | 'assignees')[];
+  /** States that an edit may ask for. */
+  readonly takes: readonly PullRequestState[];
+  /** What two texts have in common that mean the same there. */
+  plain?(text: string): string;
+  /** What is wanted, in the words by which the provider holds it. */
+  asHeld?(wanted: Partial<PullRequestEdit>): Partial<PullRequestEdit>;
+  at(visit: Visit, deps: ConnectionDeps): MemberAt;
+}
+
+export interface Visit {
+  readonly access: MemberAccess;
+  /** Without the host. */
+  readonly repoId: string;
+  readonly signal: AbortSignal;
+}
+
+/** An open request between two branches: there is one at most. */
+interface Standing {
+  readonly number: number;
+  readonly url?: string | undefined;
+}
+
+/** What a step did; undefined where nothing was to do. */
+interface Done {
+  /** The pull request after it; absent where the provider answered with something else. */
+  readonly now?: unknown;
+}
+export type Step = () => Promise<Done | undefined>;
+
+/** One member at one repository: what is asked there, and in which words. Every method throws `SyncError`. */
+export interface MemberAt {
+  hasBranch(branch: string): Promise<boolean>;
+  /** Looks at what stands against it. What it resolves with is called once, and resolves with the new request. */
+  opening(wanted: NewPullRequest): Promise<() => Promise<unknown>>;
+  /** What only a request that is open can be given. */
+  afterOpening?(wanted: NewPullRequest, number: string): readonly Step[];
+  findOpen(wanted: Branches): Promise<Standing | undefined>;
+  /** A pull request as the vendor tells it. */
+  read(number: string): Promise<unknown>;
+  editing(edit: PullRequestEdit, present: unknown): Promise<readonly Step[]>;
+  /** May throw `delivery_malformed`. */
+  pullOf(content: unknown): PullRequest;
+  /** What the vendor dropped without a word. */
+  dropped?(held: PullRequest, wanted: Partial<PullRequestEdit>): SyncError | undefined;
+}

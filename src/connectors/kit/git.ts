@@ -1,0 +1,115 @@
+import { SyncError } from '../../errors/sync-error.ts';
+import type { Item } from '../../model/item.ts';
+import type { Connection, ConnectionDeps, Connector } from '../connector.ts';
+import { present } from './fields.ts';
+import { checkGit } from './git-check.ts';
+import { createTranslate, referenceTo } from './git-translate.ts';
+import type { GitVendor, Kind, Unjudged } from './git-vendor.ts';
+import { createGitProvider } from './git-writes.ts';
+import { writeJson } from './json.ts';
+import { readLocator } from './locator.ts';
+import { rowNames } from './row-names.ts';
+import { namedIn } from './scope.ts';
+import { historyPage, pollPage, type Walk } from './walk.ts';
+
+/** The connector of a git provider: what all of them do alike, from what each says of itself. */
+export function gitConnector<Options extends { readonly commits: boolean }, Locator extends Unjudged>(
+  vendor: GitVendor<Options, Locator>,
+): Connector<Options> {
+  const { id, title, publicHost, capabilities, grammar, largestDelivery, options, host, verify } = vendor;
+  const { eventOf, unrestricted, shortestPoll, exclusive, unitOf } = vendor;
+  return {
+    ...{ id, title, publicHost, capabilities, largestDelivery, options, host, verify },
+    ...present({ grammar, eventOf, unrestricted, shortestPoll, exclusive, unitOf }),
+    fetchesCommits: ({ commits }) => commits,
+    translate: createTranslate(vendor),
+    reference: (item) => referenceTo(kindOf(vendor, item.kind), item),
+    namesIn: (given) => namedIn(vendor.scopeOf(given)),
+    git: (deps) => createGitProvider(vendor.writes, deps),
+    connect: (given, deps) => connect(vendor, given, deps),
+  };
+}
+
+function connect<Options extends { readonly commits: boolean }, Locator extends Unjudged>(
+  vendor: GitVendor<Options, Locator>,
+  options: Options,
+  { clock, ...deps }: ConnectionDeps,
+): Connection {
+  const source = vendor.connect(options, { clock, ...deps });
+
+  /** One list of one place. */
+  const readUnit = (unit: string) =>
+    unit.startsWith(ISSUES)
+      ? { kind: kindOf(vendor, 'work_item'), place: unit.slice(ISSUES.length) }
+      : { kind: kindOf(vendor, 'pull_request'), place: unit };
+
+  const walkOf = (unit: string): Walk => {
+    const { kind, place } = readUnit(unit);
+    const { noun } = kind;
+    const wanted = { noun, unit: place };
+    return {
+      ...kind,
+      list: (given, signal) => source.list({ ...given, ...wanted }, signal),
+      async write(found, signal) {
+        const page = source.pageOf ? await source.pageOf(found, wanted, signal) : found;
+        return { event: rowNames(noun).list, body: writeJson(page) };
+      },
+    };
+  };
+
+  return {
+    async units(signal) {
+      const places = await source.places(signal);
+      return vendor.withIssues?.(options) ? places.flatMap((place) => [place, ISSUES + place]) : places;
+    },
+    poll: (position, signal) => pollPage(walkOf(position.unit), position, signal),
+    identify: (name, signal) => source.identify(name, signal),
+    /** It is called gone only where its repository can be seen at this moment: a lost right also looks like nothing there. */
+    async fetch(wanted, signal, known = {}) {
+      const { noun, locator: shape, rowOfGone } = kindOf(vendor, wanted.kind);
+      const locator = readLocator(shape, wanted);
+      const names = rowNames(noun);
+      const looked = await source.item(noun, locator, known, signal);
+      if (looked.found !== undefined)
+        return { event: locator.isFollowed ? names.judged : names.item, body: writeJson(looked.found) };
+      if (!('isGone' in looked && looked.isGone)) await source.prove(noun, locator, signal);
+      if (locator.isFollowed) return { event: names.missing, body: writeJson({}) };
+      const seenAt = new Date(clock.now()).toISOString();
+      return { event: names.gone, body: writeJson(rowOfGone(locator, seenAt)) };
+    },
+    check: (signal) => checkGit(source, signal),
+    history: (position, signal) => historyPage(walkOf(position.unit), position, signal),
+    async sweep(unit, page, signal) {
+      const { kind, place } = readUnit(unit);
+      const wanted = { noun: kind.noun, unit: place };
+      const selection = { items: 'ids', containerId: place } as const;
+      const { found, next } = await source.list({ ...wanted, selection, page, use: 'background' }, signal);
+      return { ...(await source.swept(found, wanted, signal)), ...present({ next }) };
+    },
+    hooks: source.hooks,
+    ...present({ redeliver: source.redeliver }),
+    comment: (wanted, comment, signal) => {
+      const { noun, locator } = kindOf(vendor, wanted.kind);
+      return source.comment(noun, readLocator(locator, wanted), comment, signal);
+    },
+    async close(wanted, signal) {
+      if (wanted.kind === 'pull_request' || !source.closeIssue) throw neverClosed(wanted.key);
+      const { locator } = kindOf(vendor, wanted.kind);
+      await source.closeIssue(readLocator(locator, wanted), wanted.key, signal);
+    },
+  };
+}
+
+function kindOf<Options, Locator>({ kinds }: { kinds: readonly Kind<Options, Locator>[] }, kind: Item['kind']) {
+  return kinds.find((each) => each.kind === kind) ?? (kinds[0] as Kind<Options, Locator>);
+}
+
+/** Before the place in the name of a unit that is its list of issues. */
+const ISSUES = 'issues:';
+
+function neverClosed(key: string): SyncError {
+  return new SyncError('refused', `${key} is a pull request: those are merged or closed by people`, {
+    errorCode: 'unsupported_field',
+    hint: 'Switch closing off for this connection, or let it follow issues only.',
+  });
+}
