@@ -262,6 +262,7 @@ describe('issues', () => {
       answer: [issue(10 * count), issue(10 * count + 1, { pull_request: { url: 'x' } })],
       answerHeaders: {
         etag: `"${count}"`,
+        date: 'Mon, 05 Jan 2026 10:00:00 GMT',
         ...(count < 5 ? linkTo(cursor(count + 1).replace('/repos/acme/api', '/repositories/70100')) : {}),
       },
     });

@@ -142,7 +142,8 @@ describe('a group', () => {
     });
     gitLab().get(`${GROUP}/projects`).query(projectsOf()).reply(200, PROJECTS);
     for (let cycle = 0; cycle < 2; cycle++) {
-      gitLab().get(`${GROUP}/merge_requests`).query(query).reply(200, page, { etag: 'W/"one"' });
+      const headers = { etag: 'W/"one"', date: 'Tue, 01 Dec 2026 10:00:00 GMT' };
+      gitLab().get(`${GROUP}/merge_requests`).query(query).reply(200, page, headers);
       const read = await connection.poll(start, signal);
       if (read.outcome !== 'page') throw new Error('no page');
       expect(read.etag).toBe('W/"one"');

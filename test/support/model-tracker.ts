@@ -1,11 +1,14 @@
 import { z } from 'zod';
+import { gitConnector } from '../../src/connectors/kit/git.ts';
+import { goneBy } from '../../src/connectors/kit/git-translate.ts';
+import type { Kind, Unjudged } from '../../src/connectors/kit/git-vendor.ts';
 import { parseAnswer } from '../../src/connectors/kit/json.ts';
 import { trackerConnector } from '../../src/connectors/kit/tracker.ts';
 import { identityOf } from '../../src/connectors/kit/tracker-rows.ts';
 import type { Source } from '../../src/connectors/kit/tracker-vendor.ts';
 import type { Order, Wanted } from '../../src/connectors/kit/walk.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
-import type { WorkItem } from '../../src/model/item.ts';
+import { type PullRequest, pullRequestKey, type WorkItem } from '../../src/model/item.ts';
 
 /** How far behind what happens a vendor's lists may be, milliseconds: less than walks overlap. */
 const LATEST = 9 * 60_000;
@@ -93,15 +96,18 @@ const found = z.object({
 
 const PAGE = 2;
 
+const modelOptions = z.object({ projects: z.array(z.string()), commits: z.literal(false).default(false) });
+export type ModelOptions = z.infer<typeof modelOptions>;
+
 /** A connector on the tracker engine that talks to the model, whose lists have this order. */
 export function modelConnector(model: ModelTracker, order: Order) {
-  return trackerConnector<{ projects: string[] }, Found, { id: string; name: string }>({
+  return trackerConnector<ModelOptions, Found, { id: string; name: string }>({
     id: 'model',
     title: 'Model',
     publicHost: 'model',
     capabilities: { workItems: true },
     largestDelivery: 1,
-    options: z.object({ projects: z.array(z.string()) }),
+    options: modelOptions,
     host: () => 'model',
     verify: () => Promise.reject(new Error('never')),
     noun: 'things',
@@ -135,7 +141,18 @@ function sourceOf(model: ModelTracker, order: Order): Source<{ id: string; name:
     containers: async () =>
       [...model.names.keys()].filter((id) => !model.hidden.has(id)).map((id) => model.project(String(id))),
     container: async (unit) => model.project(unit),
-    async list(wanted) {
+    ...listsOf(model, order),
+    about: async () => ({ first: [] }),
+    describe: async (unit) => ({ level: 'ok', subject: unit, message: '' }),
+    comment: async () => undefined,
+    close: async () => {},
+  };
+}
+
+/** What is asked of the model, by whatever engine. */
+function listsOf(model: ModelTracker, order: Order) {
+  return {
+    async list(wanted: Wanted) {
       const project = Number(model.project(wanted.unit).id);
       const all = sorted(model.listed(project), wanted, order);
       const answer = { status: 200, headers: { date: new Date(model.now).toUTCString() }, body: Buffer.alloc(0) };
@@ -150,15 +167,94 @@ function sourceOf(model: ModelTracker, order: Order): Source<{ id: string; name:
       const last = page.at(-1);
       return { found: page, next: last && left.length > PAGE ? placeOf(last) : undefined, answer };
     },
-    async item({ id }) {
+    async item({ id }: { readonly id: string }) {
       const held = model.item(Number(id));
       return held ? { found: held } : { isGone: false };
     },
-    about: async () => ({ first: [] }),
-    describe: async (unit) => ({ level: 'ok', subject: unit, message: '' }),
-    comment: async () => undefined,
-    close: async () => {},
   };
+}
+
+type Place = Unjudged & { readonly id: string; readonly project: string };
+
+/**
+ * A connector on the engine of git providers that talks to the same model: its things are pull requests.
+ *
+ * @param isConditional whether a first page that is as it was is told to be
+ */
+export function modelGitConnector(model: ModelTracker, order: Order, isConditional: boolean) {
+  const keyOf = (id: number) => pullRequestKey('model', 'model', '0', String(id));
+  const identityOf = ({ id, project }: Pick<Found, 'id' | 'project'>) => ({
+    kind: 'pull_request' as const,
+    key: keyOf(id),
+    connector: 'model',
+    host: 'model',
+    repoId: String(project),
+    identifier: String(id),
+  });
+  const pullOf = (given: Found): PullRequest => ({
+    ...identityOf(given),
+    updatedAt: given.updated,
+    title: given.title,
+    state: given.done ? 'closed' : 'open',
+  });
+  const gone = z.object({ id: z.int(), project: z.int(), seen_at: z.string() });
+  const pulls: Kind<ModelOptions, Place> = {
+    kind: 'pull_request',
+    noun: 'pulls',
+    order,
+    isConditional,
+    changedAt: (element) => (element as Held).updated,
+    locator: z.object({ id: text, project: text }),
+    locatorOf: ({ number: id, container: project }) => ({ id, project }),
+    whole: ['state', 'title'],
+    itemsOn: (page) => z.array(found).parse(page).map(pullOf),
+    itemOf: (fetched) => pullOf(found.parse(fetched)),
+    rowOfGone: ({ id, project }, seen_at) => ({ id: Number(id), project: Number(project), seen_at }),
+    goneOf: goneBy(gone, identityOf),
+  };
+  return gitConnector<ModelOptions, Place>({
+    id: 'model',
+    title: 'Model',
+    publicHost: 'model',
+    capabilities: { pullRequests: true },
+    largestDelivery: 1,
+    options: modelOptions,
+    host: () => 'model',
+    verify: () => Promise.reject(new Error('never')),
+    container: 'repository',
+    scopeOf: ({ projects }) => ({ include: projects, exclude: [], archived: false, forks: false }),
+    kinds: [pulls],
+    told: () => undefined,
+    writes: { title: 'Model', publicHost: 'model', takes: [], at: () => Promise.reject(new Error('never')) as never },
+    connect({ projects }) {
+      const lists = listsOf(model, order);
+      return {
+        ...lists,
+        places: async () => projects,
+        async list(wanted) {
+          const listed = await lists.list(wanted);
+          if (!isConditional || wanted.page !== undefined) return listed;
+          const etag = JSON.stringify(listed.found);
+          const answer = { headers: { ...listed.answer.headers, etag } };
+          return { ...listed, answer, isUnchanged: wanted.etag === etag };
+        },
+        swept: async (elements, { unit }) => ({
+          keys: parseAnswer(z.array(found), elements, 'ids').map(({ id }) => keyOf(id)),
+          containers: [unit],
+        }),
+        identify: async (name) => model.project(name),
+        item: async (_, locator) => lists.item(locator),
+        prove: async (_, { project }) => void model.project(project),
+        credential: async () => [],
+        named: [],
+        patterns: [],
+        counted: async () => 0,
+        limit: () => ({ level: 'ok', subject: '', message: '' }),
+        hooks: { states: async () => [], install: async () => [] },
+        comment: async () => undefined,
+      };
+    },
+  });
 }
 
 const placeOf = ({ id, updated }: Held) => `${updated}-${id}`;

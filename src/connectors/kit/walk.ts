@@ -1,6 +1,7 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { HistoryPage, HistoryPosition, PollPage, PollPosition } from '../connector.ts';
+import { providerTime } from './answers.ts';
 import type { Use } from './budget.ts';
 import { present } from './fields.ts';
 import { firstWalkStart, newest, OVERLAP } from './turns.ts';
@@ -95,7 +96,7 @@ export async function pollPage(walk: Walk, position: PollPosition, signal: Abort
           times.map((time) => Math.min(time, latest)),
           listed.answer,
         ),
-    ...(isValidated && present({ etag: listed.answer.headers['etag'] })),
+    ...(isValidated && isTelling(times, listed.answer) && present({ etag: listed.answer.headers['etag'] })),
   };
 }
 
@@ -124,6 +125,17 @@ function cutOf({ order }: Walk, since: number | undefined): number {
 function isBeyond(times: readonly number[], cut: number): boolean {
   return (times.at(-1) ?? Number.NaN) < cut;
 }
+
+/**
+ * Whether no change can leave a first page as it was, newest change first. Where all of it has one time, and that second is
+ * not over, another that changes within it may come to lie behind the page.
+ */
+function isTelling(times: readonly number[], answer: Listed['answer']): boolean {
+  const [newest = 0, oldest = 0] = [times[0], times.at(-1)];
+  return times.length < 2 || oldest < newest || newest + SECOND <= (providerTime(answer) ?? newest);
+}
+
+const SECOND = 1_000;
 
 const PLACE = /^(.{1,4000}?)(?:@(\d{1,15}))?$/;
 
