@@ -98,7 +98,8 @@ export function createTakeOver(deps: TakeOverDeps): TakeOver {
   async function apply(portion: readonly Translated[]): Promise<BatchResult> {
     const surroundings = await inputs.around();
     const items = portion.reduce((sum, each) => sum + weightOf(each), 0);
-    // Until the commit is on disk the deliveries count as pending, and nothing that came of them was sent: a request is committed with a sync before it leaves.
+    // Until the commit is on disk the deliveries count as pending, and nothing that came of them was sent: a request is
+    // committed with a sync before it leaves.
     return store.commitRelaxed((transaction) =>
       told.work(items, () => applyBatch(transaction, portion, inputs.moment(), surroundings)),
     );

@@ -34,7 +34,7 @@ export function createApi(access: Access, deps: ConnectionDeps, auth: Auth): Api
     authorization: auth.headers,
     budget: createBudget(deps.clock, rateOf),
     refusal,
-    noticed({ status }) {
+    answered({ status }) {
       if (status === 401) auth.forget();
     },
     isMoved: (target, path) =>

@@ -48,7 +48,7 @@ export interface Speech {
   readonly budget: Budget;
   refusal(answer: HttpAnswer, what: string, now: number): SyncError;
   /** What else an answer says, of the credential for example. */
-  noticed?(answer: HttpAnswer): void;
+  answered?(answer: HttpAnswer): void;
   /** Whether the vendor calls the same by this path, which it linked to, and by the one that was asked for. */
   isSame(linked: string, path: string): boolean;
   /** The same for where a redirect leads; without it none is followed. */
@@ -105,7 +105,7 @@ export function createGitApi(speech: Speech, { http, clock }: Pick<ConnectionDep
       ...{ keep, signal, target, largestAnswer: LARGEST_ANSWER },
     });
     budget.learn(answer);
-    speech.noticed?.(answer);
+    speech.answered?.(answer);
     return answer;
   }
 
