@@ -116,11 +116,7 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
     const free = await freeFor(query, own, wanted, most);
     if (free.length === 0) return;
     const began = passed();
-    const epochs = await database.commit(async (transaction) => {
-      // A process that expired meanwhile would take workspaces that another one may take from it at once.
-      const lives = await renew(transaction, own.incarnation, storeTime, TTL);
-      return lives ? takeLeases(transaction, own.incarnation, free) : undefined;
-    });
+    const epochs = await takeRenewed(database, own, free, storeTime);
     if (epochs === undefined || !terms.isTrusted(own)) {
       terms.end(own);
       return;
@@ -162,6 +158,20 @@ async function numbered(
   if (names.length === known.size && names.every((name) => known.has(name))) return known;
   const numbers = await numbersOf(query, names);
   return new Map(names.map((name, index) => [name, numbers[index] as number]));
+}
+
+/** Undefined: the term is over. */
+function takeRenewed(
+  database: SharedHolderDeps['database'],
+  { incarnation }: Term,
+  free: readonly number[],
+  storeTime: StoreTime,
+): Promise<Awaited<ReturnType<typeof takeLeases>> | undefined> {
+  return database.commit(async (transaction) => {
+    // A process that expired meanwhile would take workspaces that another one may take from it at once.
+    const lives = await renew(transaction, incarnation, storeTime, TTL);
+    return lives ? takeLeases(transaction, incarnation, free) : undefined;
+  });
 }
 
 /** Of what is held, what nobody wants any more, and what is beyond the share. */
