@@ -11,7 +11,7 @@ import type { Moment, Source } from './context.ts';
 import { clampTime, type Held, type Judgement, judge } from './newest.ts';
 import type { Translated } from './translate-deliveries.ts';
 
-/** What the deliveries of a batch say of items, held against what is known of them. */
+/** What the deliveries of a batch say of items, compared with what is known of them. */
 export class BatchItems {
   /** By the key of the item. */
   readonly changed = new Map<ItemKey, Changed>();
