@@ -60,7 +60,7 @@ export function createHooks(api: Api, options: Options, repositories: Repositori
     // Sent back as they are: what is left out might be taken for its default.
     const mended = { ...wanted, description, events, skip_cert_verification };
     await send(api, 'PUT', `${path}/${encodeURIComponent(present.uuid)}`, mended, signal);
-    return { subject: name, state: 'active', message: 'was mended', outcome: 'updated' } as const;
+    return { subject: name, state: 'active', message: 'was repaired', outcome: 'updated' } as const;
   }
 
   return {
@@ -77,7 +77,7 @@ export function createHooks(api: Api, options: Options, repositories: Repositori
   };
 }
 
-const INSTALL = 'Run `worksync hooks install`, or mend it at Bitbucket.';
+const INSTALL = 'Run `worksync hooks install`, or repair it at Bitbucket.';
 
 async function stateOf(api: Api, subject: string, path: string, url: string, signal: AbortSignal): Promise<HookState> {
   try {
@@ -96,7 +96,7 @@ async function stateOf(api: Api, subject: string, path: string, url: string, sig
       subject,
       state: 'unknown',
       message,
-      hint: 'Give the token the scope `webhook` to have webhooks looked at.',
+      hint: 'Give the token the scope `webhook` so that worksync can check webhooks.',
     };
   }
 }

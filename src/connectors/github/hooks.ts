@@ -65,7 +65,7 @@ async function stateAt(
 ): Promise<State> {
   const { subject, path } = place;
   const asked = await orUndefined(findHook(path, url, signal).then((found) => ({ found })));
-  if (!asked) return { subject, state: 'unknown', message: 'its webhooks may not be looked at', hint: NO_RIGHT };
+  if (!asked) return { subject, state: 'unknown', message: 'the credential may not read its webhooks', hint: NO_RIGHT };
   if (!asked.found) return { subject, state: 'absent', message: 'no webhook delivers to this address' };
   return stateOf(asked.found, options, subject);
 }
@@ -76,7 +76,7 @@ function stateOf(found: Hook, options: Options, subject: string): State {
   const flaws = flawsOf(found, options);
   const heard = lastAnswer(found);
   if (flaws.length === 0) return { subject, state: 'active', message: `${name}${heard}` };
-  const hint = 'worksync hooks install mends it.';
+  const hint = 'worksync hooks install repairs it.';
   return { subject, state: 'active', message: `${name} ${flaws.join(', ')}${heard}`, hint };
 }
 
@@ -155,7 +155,7 @@ async function appState(api: Api, options: Options, url: string, signal: AbortSi
 }
 
 const APP_EVENTS =
-  'worksync hooks install mends all but the events: tick those in the settings of the App, "Permissions & events".';
+  'worksync hooks install repairs all but the events: tick those in the settings of the App, "Permissions & events".';
 
 async function installApp(api: Api, options: Options, url: string, secret: string, signal: AbortSignal) {
   const before = await appHook(api, signal);

@@ -60,7 +60,7 @@ export const options = z
       .array(z.string().regex(OWNER, 'must be the login of one organisation or user'))
       .default([])
       .describe('Organisations, or users, of which all repositories are followed.'),
-    exclude: repositories.describe('Repositories that are left out, as names, patterns or ids.'),
+    exclude: repositories.describe('Repositories to leave out, as names, patterns or ids.'),
     archived: z.boolean().default(false).describe('Whether patterns and organisations take in archived repositories.'),
     forks: z.boolean().default(false).describe('Whether patterns and organisations take in forks.'),
     issues: z.boolean().default(false).describe('Whether issues are followed too, as work items.'),

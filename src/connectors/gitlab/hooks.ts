@@ -156,7 +156,7 @@ function switchedOff({ disabled_until, said }: Hook): Pick<State, 'message' | 'h
   const until = disabled_until ? `until ${disabled_until}, if nothing fails then` : 'until somebody switches it on';
   return {
     message: `GitLab switched it off after failures, ${until}; what happens meanwhile comes by polls${said ? `. A test said: ${said}` : ''}`,
-    hint: 'Mend what refuses the deliveries, then run "worksync hooks install".',
+    hint: 'Repair what refuses the deliveries, then run "worksync hooks install".',
   };
 }
 
@@ -169,9 +169,12 @@ function faultOf(present: Hook, wanted: Events): Pick<State, 'message' | 'hint'>
       hint: 'Take the custom webhook template away in its settings.',
     };
   if (missing.length > 0)
-    return { message: `it lacks ${missing.join(', ')}`, hint: 'Mend it with "worksync hooks install".' };
+    return { message: `it lacks ${missing.join(', ')}`, hint: 'Repair it with "worksync hooks install".' };
   if (present.token_present === false && present.signing_token_present !== true)
-    return { message: 'it has no secret, so what it sends is refused', hint: 'Mend it with "worksync hooks install".' };
+    return {
+      message: 'it has no secret, so what it sends is refused',
+      hint: 'Repair it with "worksync hooks install".',
+    };
   return { message: 'it is on' };
 }
 

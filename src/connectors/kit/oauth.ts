@@ -11,9 +11,7 @@ export function oauthOption(tokenUrl: string) {
     .strictObject({
       clientId: word.describe("Client id of your app, as the vendor's console shows it."),
       clientSecret: word.describe("The app's client secret."),
-      refreshToken: word.describe(
-        'The refresh token that your consent brought. Consent anew, and put the new one here.',
-      ),
+      refreshToken: word.describe('The refresh token of your consent. After a new consent, put the new token here.'),
       tokenUrl: httpsAddress
         .default(tokenUrl)
         .describe('Address that renews tokens, where a proxy or a test stands in for it.'),
