@@ -58,9 +58,7 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
   let cancelBeat: Cancel = () => undefined;
   let queue: Promise<void> = Promise.resolve();
 
-  /**
-   * Runs one after the other; never rejects. A failed step is repeated with the next renewal, as long as the lease is trusted.
-   */
+  /** Runs one after the other; never rejects. The next renewal repeats a failed step, while the lease is trusted. */
   function inTurn(): Promise<void> {
     queue = queue.then(async () => {
       if (isStopped) return;
