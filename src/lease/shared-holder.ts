@@ -93,9 +93,7 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
   /** Never rejects. */
   async function tell(): Promise<void> {
     for (const call of calls) {
-      await call().catch((error: unknown) =>
-        logger.error({ error }, 'the workspaces of this process could not be opened or closed'),
-      );
+      await call().catch((error: unknown) => logger.error({ error }, 'leased workspaces could not be opened'));
     }
   }
 
