@@ -58,9 +58,7 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
   let cancelBeat: Cancel = () => undefined;
   let queue: Promise<void> = Promise.resolve();
 
-  /**
-   * Runs one after the other; never rejects. A failed step is repeated with the next renewal, as long as the lease is trusted.
-   */
+  /** Runs one after the other; never rejects. The next renewal repeats a failed step, while the lease is trusted. */
   function inTurn(): Promise<void> {
     queue = queue.then(async () => {
       if (isStopped) return;
@@ -95,9 +93,7 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
   /** Never rejects. */
   async function tell(): Promise<void> {
     for (const call of calls) {
-      await call().catch((error: unknown) =>
-        logger.error({ error }, 'the workspaces of this process could not be opened or closed'),
-      );
+      await call().catch((error: unknown) => logger.error({ error }, 'leased workspaces could not be opened'));
     }
   }
 
