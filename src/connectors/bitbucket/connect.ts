@@ -5,9 +5,9 @@ import { messageText, withCommits } from '../kit/commits.ts';
 import { absent } from '../kit/fields.ts';
 import type { GitSource } from '../kit/git-vendor.ts';
 import { parseAnswer, readable } from '../kit/json.ts';
-import { keepHiddenComment } from '../kit/own-comment.ts';
+import { askedOnce, keepHiddenComment } from '../kit/own-comment.ts';
 import { malformed, unless } from '../kit/refusal.ts';
-import { type Api, createApi } from './api.ts';
+import { createApi } from './api.ts';
 import { createChecks } from './check.ts';
 import { createHooks } from './hooks.ts';
 import type { Locator } from './items.ts';
@@ -20,7 +20,10 @@ import { FIELDS_OF_ONE, uuid } from './schema.ts';
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
   const api = createApi(options, deps);
   const repositories = createRepositories(api, options, deps.clock);
-  const author = createAuthor(api);
+  // Who a token belongs to is told to those with a further right only.
+  const me = askedOnce((signal) =>
+    unless(api.read(z.unknown(), '/user', { query: 'fields=uuid', signal }), 'forbidden', 'unauthorized', 'not_found'),
+  );
 
   async function pull(workspace: string, wanted: Locator, commitsSha: string | undefined, signal: AbortSignal) {
     const path = pullPath(workspace, wanted);
@@ -76,15 +79,15 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     hooks: createHooks(api, options, repositories),
     async comment(_, locator, given, signal) {
       const path = `${pullPath(workspaceOf(locator.repository), locator)}/comments`;
-      const isOurs = await author(signal);
+      const us = readable(account, await me(signal));
       return keepHiddenComment<Comment>(given, {
         async *pages() {
           for await (const page of api.pages(path, { query: `pagelen=100&fields=${FIELDS}`, signal }))
             yield parseAnswer(z.array(comment), page, `GET ${path}`).filter(({ deleted }) => deleted !== true);
         },
         textOf: ({ content }) => content?.raw ?? '',
-        authorOf: (each) => (isOurs(each) ? 'us' : undefined),
-        me: async () => 'us',
+        authorOf: ({ user }) => user?.uuid,
+        me: async () => us?.uuid,
         post: (raw) => api.write('POST', path, { body: { content: { raw } }, signal }),
         edit: ({ id }, raw) => api.write('PUT', `${path}/${id}`, { body: { content: { raw } }, signal }),
       });
@@ -112,30 +115,11 @@ const withRepository = z
 const withName = z.object({ uuid: z.string(), full_name: z.string().regex(REPOSITORY) });
 
 const FIELDS = 'next,values.id,values.deleted,values.content.raw,values.user.uuid';
+const account = z.object({ uuid });
 const comment = z.object({
   id: z.int().positive(),
   deleted: absent(z.boolean()),
   content: absent(z.object({ raw: z.string() })),
-  user: absent(z.object({ uuid }).nullable()),
+  user: absent(account.nullable()),
 });
 type Comment = z.infer<typeof comment>;
-
-/**
- * Tells our comments from those of people, who may quote one of ours with its marker. Asked once. Who a token belongs to
- * is told to those with a further right only: without it the marker alone must do.
- */
-function createAuthor(api: Api): (signal: AbortSignal) => Promise<(each: Comment) => boolean> {
-  let known: Promise<string | undefined> | undefined;
-  const ask = async (signal: AbortSignal) => {
-    const asked = api.read(z.unknown(), '/user', { query: 'fields=uuid', signal });
-    return readable(z.object({ uuid }), await unless(asked, 'forbidden', 'unauthorized', 'not_found'))?.uuid;
-  };
-  return async (signal) => {
-    known ??= ask(signal).catch((thrown: unknown) => {
-      known = undefined;
-      throw thrown;
-    });
-    const own = await known;
-    return ({ user }) => own === undefined || user?.uuid === own;
-  };
-}

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { HookState, Hooks } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
+import { hooksOfPlaces } from '../kit/hooks.ts';
 import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { isPattern } from '../kit/patterns.ts';
 import { addressOf } from '../kit/scope.ts';
@@ -46,7 +47,7 @@ export function createHooks(api: Api, options: Options, repositories: Repositori
     return [...ofWorkspaces, ...alone.map(({ name, unit }) => ({ name, path: `${repositoryPath(unit)}/hooks` }))];
   }
 
-  async function install({ name, path }: Subject, url: string, secret: string, signal: AbortSignal) {
+  async function install({ name, path }: Subject, { url, secret }: Target, signal: AbortSignal) {
     const present = await find(api, path, url, signal);
     const wanted = { description: 'worksync', url, active: true, events: EVENTS, secret };
     if (present === undefined) {
@@ -63,18 +64,12 @@ export function createHooks(api: Api, options: Options, repositories: Repositori
     return { subject: name, state: 'active', message: 'was repaired', outcome: 'updated' } as const;
   }
 
-  return {
-    async states(url, signal) {
-      const states: HookState[] = [];
-      for (const { name, path } of await subjects(signal)) states.push(await stateOf(api, name, path, url, signal));
-      return states;
-    },
-    async install(url, secret, signal) {
-      const done: Awaited<ReturnType<Hooks['install']>>[number][] = [];
-      for (const subject of await subjects(signal)) done.push(await install(subject, url, secret, signal));
-      return done;
-    },
-  };
+  return hooksOfPlaces(subjects, ({ name, path }, url, signal) => stateOf(api, name, path, url, signal), install);
+}
+
+interface Target {
+  readonly url: string;
+  readonly secret: string;
 }
 
 const INSTALL = 'Run `worksync hooks install`, or repair it at Bitbucket.';

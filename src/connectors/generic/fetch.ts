@@ -1,15 +1,11 @@
-import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ItemReference } from '../../model/item.ts';
 import type { Fetched } from '../connector.ts';
 import { writeJson } from '../kit/json.ts';
-import { readLocator } from '../kit/locator.ts';
 import type { Rest } from '../kit/rest.ts';
-import { id } from './schema.ts';
-import { SHAPES } from './translate.ts';
-
-const locator = z.object({ id, projectId: id, identifier: z.string().regex(/^[^/?%]{1,200}$/) });
+import { locatorOf } from '../kit/tracker-rows.ts';
+import { PARTS, SHAPES } from './translate.ts';
 
 /** Gets one item. 410 says that it is gone; 404 proves nothing, since a lost right may look the same. */
 export async function fetchItem(
@@ -18,17 +14,16 @@ export async function fetchItem(
   reference: ItemReference,
   signal: AbortSignal,
 ): Promise<Fetched> {
-  const data = readLocator(locator, reference);
-  // Then the state from webhooks stays.
+  const { id, container, identifier } = locatorOf(PARTS, reference);
+  // What webhooks have told stands then.
   if (!feed) return { event: SHAPES.unknown, body: writeJson({}) };
   try {
-    const { content } = await feed.get(`/items/${data.id}`, {}, signal, true);
+    const { content } = await feed.get(`/items/${id}`, {}, signal, true);
     return { event: SHAPES.item, body: writeJson(content) };
   } catch (thrown) {
     const error = asSyncError(thrown);
     if (error.status !== 410) throw error;
     const seenAt = new Date(clock.now()).toISOString();
-    const body = { id: data.id, project: { id: data.projectId }, identifier: data.identifier, seenAt };
-    return { event: SHAPES.gone, body: writeJson(body) };
+    return { event: SHAPES.gone, body: writeJson({ id, project: { id: container }, identifier, seenAt }) };
   }
 }

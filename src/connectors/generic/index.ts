@@ -1,12 +1,14 @@
+import type { WorkItem } from '../../model/item.ts';
 import type { Connector } from '../connector.ts';
 import { namedIn } from '../kit/scope.ts';
+import { referenceOf } from '../kit/tracker-rows.ts';
 import { historyPage, pollPage } from '../kit/walk.ts';
 import { checkGeneric } from './check.ts';
 import { createFeed } from './feed.ts';
 import { fetchItem } from './fetch.ts';
 import { type Options, options, scopeOf } from './options.ts';
 import { sweepItems, UNIT, walkOf } from './poll.ts';
-import { eventOf, reference, translate } from './translate.ts';
+import { eventOf, PARTS, translate } from './translate.ts';
 import { verify } from './verify.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -31,7 +33,7 @@ export const generic: Connector<Options> = {
   translate,
   eventOf,
   unrestricted: (host = 'generic') => options.parse({ system: host }),
-  reference,
+  reference: (item) => referenceOf(PARTS, item as WorkItem),
   namesIn: (given) => namedIn(scopeOf(given)),
   connect(given, deps) {
     const feed = createFeed(given, deps);

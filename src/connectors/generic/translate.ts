@@ -1,9 +1,12 @@
+import { z } from 'zod';
 import type { Delivery } from '../../model/delivery.ts';
-import { type Item, type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
+import type { WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
 import { read, readable, readJson } from '../kit/json.ts';
+import { NOT_FOLLOWED, outOfScope } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
+import { identityOf } from '../kit/tracker-rows.ts';
 import { type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 import { EVENT } from './verify.ts';
@@ -27,8 +30,6 @@ const OF_READ: ReadonlyMap<string, Translator> = new Map([
   [SHAPES.gone, gone],
 ]);
 
-const NOT_FOLLOWED = { outcome: 'ignored', reason: 'event_not_followed' } as const;
-
 /** Pure. Throws `delivery_malformed` for a body that is not what its type promises. */
 export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation {
   if (delivery.source === 'webhook') {
@@ -48,27 +49,28 @@ export function eventOf(payload: unknown): string | undefined {
   return named && OF_WEBHOOK.has(named.type) ? EVENT : undefined;
 }
 
-/** What `fetch` needs to get this item; all of it is needed for one that is gone. */
-export function reference(item: Item): ItemReference {
-  const { key, containerId, identifier } = item as WorkItem;
-  const id = key.slice(key.lastIndexOf(':') + 1);
-  return { kind: 'work_item', key, locator: { id, projectId: containerId, identifier } };
-}
+/** What items are known by, and how rows name it; all of it is needed for one that is gone. */
+export const PARTS = {
+  id: 'generic',
+  itemId: { shape: schema.id, locator: 'id', gone: 'id' },
+  containerId: { shape: schema.id, locator: 'projectId', gone: 'project' },
+  identifier: { shape: z.string().regex(/^[^/?%]{1,200}$/), locator: 'identifier', gone: 'identifier' },
+} as const;
 
 function itemUpdated(payload: unknown, options: Options): Translation {
   const { data } = read(schema.itemUpdated, payload);
-  return outOfScope(data.project, options) ?? { outcome: 'items', items: [itemOf(data, options)] };
+  return notInScope(data.project, options) ?? { outcome: 'items', items: [itemOf(data, options)] };
 }
 
 function itemDeleted(payload: unknown, options: Options): Translation {
   const { data, timestamp } = read(schema.itemDeleted, payload);
   const updatedAt = Math.max(Date.parse(timestamp), Date.parse(data.updatedAt ?? timestamp));
   const item = { ...identity(data, options), updatedAt, gone: true };
-  return outOfScope(data.project, options) ?? { outcome: 'items', items: [item] };
+  return notInScope(data.project, options) ?? { outcome: 'items', items: [item] };
 }
 
 function list(payload: unknown, options: Options): Translation {
-  const items = read(schema.item.array(), payload).filter(({ project }) => !outOfScope(project, options));
+  const items = read(schema.item.array(), payload).filter(({ project }) => !notInScope(project, options));
   return { outcome: 'items', items: items.map((each) => itemOf(each, options)) };
 }
 
@@ -81,9 +83,8 @@ function gone(payload: unknown, options: Options): Translation {
   return { outcome: 'items', items: [{ ...identity(found, options), updatedAt: Date.parse(seenAt), gone: true }] };
 }
 
-function outOfScope({ id, name }: schema.GenericItem['project'], options: Options): Translation | undefined {
-  if (inScope({ id, name: name ?? id }, scopeOf(options))) return undefined;
-  return { outcome: 'ignored', reason: 'project_not_in_scope' };
+function notInScope({ id, name }: schema.GenericItem['project'], options: Options): Translation | undefined {
+  return inScope({ id, name: name ?? id }, scopeOf(options)) ? undefined : outOfScope('project');
 }
 
 function itemOf(found: schema.GenericItem, options: Options): WorkItem {
@@ -104,15 +105,7 @@ function itemOf(found: schema.GenericItem, options: Options): WorkItem {
 
 function identity(
   { id, project, identifier }: Pick<schema.GenericItem, 'id' | 'project' | 'identifier'>,
-  { system }: Options,
+  given: Options,
 ) {
-  const key = workItemKey('generic', system, id);
-  return {
-    kind: 'work_item' as const,
-    key,
-    connector: 'generic',
-    host: system,
-    containerId: project.id,
-    identifier,
-  };
+  return identityOf('generic', given.system, { id, container: project.id, identifier });
 }

@@ -6,7 +6,7 @@ import type { ConnectionDeps } from '../connector.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import type { GitSource } from '../kit/git-vendor.ts';
 import { parseAnswer, readable } from '../kit/json.ts';
-import { keepHiddenComment } from '../kit/own-comment.ts';
+import { askedOnce, keepHiddenComment } from '../kit/own-comment.ts';
 import { unless } from '../kit/refusal.ts';
 import type { Looked } from '../kit/tracker-vendor.ts';
 import { type Api, createApi } from './api.ts';
@@ -28,7 +28,10 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   const appApi = options.app && createApi(options, deps, createAppAuth(options.app, clock));
   const repositories = createRepositories(api, options, clock);
   const findHook = createFindHook(api);
-  const author = createAuthor(api, appApi);
+  // Tokens of workflows have no user.
+  const me = askedOnce(async (signal) =>
+    appApi ? appApi.read(account, '/app', { signal }) : unless(api.read(account, '/user', { signal }), 'forbidden'),
+  );
   const nameOf = createPresentNames(api, clock);
   const get = (path: string, keep: Shape, signal: AbortSignal) => api.read(z.unknown(), path, { signal, keep });
 
@@ -105,15 +108,15 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     comment: (_, locator, given, signal) =>
       atPresent(locator, signal, async (repository) => {
         const path = `${repository}/issues/${locator.number}/comments`;
-        const isOurs = await author(signal);
+        const us = await me(signal);
         return keepHiddenComment<Comment>(given, {
           async *pages() {
             for await (const page of api.pages(path, { query: 'per_page=100', signal }))
               yield parseAnswer(z.array(comment), page, `GET ${path}`);
           },
           textOf: ({ body }) => body,
-          authorOf: (each) => (isOurs(each) ? 'us' : undefined),
-          me: async () => 'us',
+          authorOf: (each) => (appApi ? each.performed_via_github_app : each.user)?.id,
+          me: async () => us?.id,
           post: (body) => write('POST', path, { body }, signal),
           edit: ({ id }, body) => write('PATCH', `${repository}/issues/comments/${id}`, { body }, signal),
         });
@@ -146,7 +149,7 @@ const withAddress = z
   .pipe(z.string().regex(REPOSITORY));
 
 const standing = z.object({ id: z.int().positive(), state: z.string() });
-const account = z.object({ id: z.int() });
+const account = z.object({ id: z.int().transform(String) });
 const comment = z.object({
   id: z.int().positive(),
   body: z.string().catch(''),
@@ -154,26 +157,6 @@ const comment = z.object({
   performed_via_github_app: account.nullish().catch(undefined),
 });
 type Comment = z.infer<typeof comment>;
-
-/**
- * Tells our comments from those of people, who may quote one of ours with its marker. Asked once. Tokens of workflows
- * have no user: there the marker alone must do.
- */
-function createAuthor(api: Api, appApi: Api | undefined): (signal: AbortSignal) => Promise<(each: Comment) => boolean> {
-  let known: ((each: Comment) => boolean) | undefined;
-  const ask = async (signal: AbortSignal) => {
-    if (appApi) {
-      const app = await appApi.read(account, '/app', { signal });
-      return (each: Comment) => each.performed_via_github_app?.id === app.id;
-    }
-    const user = await unless(api.read(account, '/user', { signal }), 'forbidden');
-    return (each: Comment) => user === undefined || each.user?.id === user.id;
-  };
-  return async (signal) => {
-    known ??= await ask(signal);
-    return known;
-  };
-}
 
 /** So long a name is believed to lead where it led. A repository that is renamed leaves its name to whoever wants it. */
 const BELIEVED = 5 * 60_000;

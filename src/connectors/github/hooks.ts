@@ -3,6 +3,7 @@ import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Connection } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
+import { hooksOfPlaces } from '../kit/hooks.ts';
 import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
@@ -43,15 +44,11 @@ export function createHooks(deps: HookDeps): Hooks {
       states: async (url, signal) => [await appState(appApi, options, url, signal)],
       install: async (url, secret, signal) => [await installApp(appApi, options, url, secret, signal)],
     };
-  const everywhere = async <Result>(visit: (place: Place) => Promise<Result>, signal: AbortSignal) => {
-    const results: Result[] = [];
-    for (const place of await placesOf(options, repositories, signal)) results.push(await visit(place));
-    return results;
-  };
-  return {
-    states: (url, signal) => everywhere((place) => stateAt(deps, place, url, signal), signal),
-    install: (url, secret, signal) => everywhere((place) => installAt(deps, place, { url, secret }, signal), signal),
-  };
+  return hooksOfPlaces<Place>(
+    (signal) => placesOf(options, repositories, signal),
+    (place, url, signal) => stateAt(deps, place, url, signal),
+    (place, wanted, signal) => installAt(deps, place, wanted, signal),
+  );
 }
 
 const NO_RIGHT =

@@ -49,3 +49,22 @@ export function hooksOfContainers<Container, Standing>(hooks: HooksOfContainers<
     },
   };
 }
+
+type Line = Awaited<ReturnType<Hooks['install']>>[number];
+
+/** Webhooks of a vendor that is asked place by place: for an organisation, a workspace, a repository. */
+export function hooksOfPlaces<Place>(
+  placesOf: (signal: Signal) => Promise<readonly Place[]>,
+  stateAt: (place: Place, url: string, signal: Signal) => Promise<HookState>,
+  installAt: (place: Place, wanted: { readonly url: string; readonly secret: string }, signal: Signal) => Promise<Line>,
+): Hooks {
+  async function everywhere<Result>(visit: (place: Place) => Promise<Result>, signal: Signal): Promise<Result[]> {
+    const results: Result[] = [];
+    for (const place of await placesOf(signal)) results.push(await visit(place));
+    return results;
+  }
+  return {
+    states: (url, signal) => everywhere((place) => stateAt(place, url, signal), signal),
+    install: (url, secret, signal) => everywhere((place) => installAt(place, { url, secret }, signal), signal),
+  };
+}

@@ -33,25 +33,48 @@ export async function keepComment<Standing>(
   return comments.edit(standing, wanted);
 }
 
-/** The same where the vendor's texts hide HTML: the marker goes into the text as it is. */
+/**
+ * The same where the vendor's texts hide HTML: the marker goes into the text as it is. Where nobody tells who this credential
+ * is, the marker alone must do.
+ */
 export async function keepHiddenComment<Standing>(
   { marker, text }: { readonly marker: string; readonly text: string },
-  comments: Omit<Comments<Standing>, 'write' | 'plain' | 'keep' | 'post' | 'edit'> & {
+  comments: Pick<Comments<Standing>, 'pages' | 'textOf' | 'authorOf' | 'me'> & {
     post(text: string): Promise<unknown>;
     edit(standing: Standing, text: string): Promise<unknown>;
   },
 ): Promise<undefined> {
+  let isAnybody = false;
   await keepComment<Standing>(
     { marker, text },
     {
       ...comments,
       write: () => (text.includes(marker) ? text : `${text}\n\n${marker}`),
       plain: (stored) => stored,
+      async me() {
+        const me = await comments.me();
+        isAnybody = me === undefined;
+        return me ?? ANYBODY;
+      },
+      authorOf: (standing) => (isAnybody ? ANYBODY : comments.authorOf(standing)),
       keep: () => undefined,
       post: async (written) => void (await comments.post(written)),
       edit: async (standing, written) => void (await comments.edit(standing, written)),
     },
   );
+}
+
+const ANYBODY = 'anybody';
+
+/** What is asked for once, and again where that failed. */
+export function askedOnce<Answer>(
+  ask: (signal: AbortSignal) => Promise<Answer>,
+): (signal: AbortSignal) => Promise<Answer> {
+  let known: { readonly answer: Answer } | undefined;
+  return async (signal) => {
+    known ??= { answer: await ask(signal) };
+    return known.answer;
+  };
 }
 
 async function findOwn<Standing>(words: string, comments: Comments<Standing>): Promise<Standing | undefined> {

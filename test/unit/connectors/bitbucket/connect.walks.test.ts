@@ -28,10 +28,6 @@ const PATH = '/repositories/acme/api/pullrequests';
 const MINUTE = 60_000;
 
 interface Manner {
-  /** By how much the provider's clock is ahead of ours, milliseconds. */
-  readonly ahead?: number;
-  /** Whether answers show the provider's clock. */
-  readonly dates?: boolean;
   readonly cursors?: boolean;
 }
 
@@ -50,7 +46,7 @@ class Repository {
   }
 
   get now(): number {
-    return this.clock.now() + (this.manner.ahead ?? 0);
+    return this.clock.now();
   }
 
   /** No two changes share a microsecond, as far as the test does not say otherwise. */
@@ -95,7 +91,7 @@ class Repository {
     const values = pulls.slice((page - 1) * size, page * size).map(asJson);
     const next = page * size < pulls.length ? { next: this.linkTo(query, page + 1) } : {};
     const headers: Record<string, string> = {};
-    if (this.manner.dates ?? true) headers['date'] = new Date(this.now).toUTCString();
+    headers['date'] = new Date(this.now).toUTCString();
     return { status: 200, headers, body: Buffer.from(JSON.stringify({ values, ...next })) };
   }
 
@@ -282,22 +278,6 @@ describe('the first walk', () => {
     await mirror.walk();
     expect(mirror.states).toEqual(repository.states);
   });
-
-  it.each<[string, Manner]>([
-    ['on time', {}],
-    ['ahead of ours by an hour', { ahead: 60 * MINUTE }],
-    ['behind ours by an hour', { ahead: -60 * MINUTE }],
-    ['not shown', { dates: false }],
-  ])('of an empty repository starts the next one where it began; clock %s', async (_, manner) => {
-    const repository = await repositoryOf(0, manner);
-    const mirror = new Mirror(repository);
-    await mirror.walk();
-    expect(mirror.watermark).toBeDefined();
-    repository.open();
-    repository.set(1, 'DECLINED');
-    await mirror.walk();
-    expect(mirror.states).toEqual({ 1: 'DECLINED' });
-  });
 });
 
 describe('later walks', () => {
@@ -362,15 +342,6 @@ describe('later walks', () => {
       expect(await mirror.walk()).toBe(1);
     }
     expect(bodies.size).toBe(1);
-  });
-
-  it('do not follow a time that lies ahead of the provider', async () => {
-    const repository = await repositoryOf(2);
-    const mirror = new Mirror(repository);
-    await mirror.walk();
-    (repository.pulls.get(1) as Pull).updated = (repository.now + 86_400_000) * 1_000;
-    await mirror.walk();
-    expect(Date.parse(mirror.watermark ?? '')).toBeLessThanOrEqual(repository.now);
   });
 });
 

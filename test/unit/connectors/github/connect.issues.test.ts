@@ -224,15 +224,4 @@ describe('later walks over issues', () => {
       { numRuns: drawn(20) },
     );
   });
-
-  it('cost one conditional request when nothing happened', async () => {
-    const repository = await repositoryOf(250);
-    const mirror = new Mirror(repository);
-    await mirror.walk();
-    await mirror.walk();
-    for (let quiet = 0; quiet < 3; quiet += 1) {
-      await repository.clock.advance(60 * MINUTE);
-      expect(await mirror.walk()).toBe(1);
-    }
-  });
 });

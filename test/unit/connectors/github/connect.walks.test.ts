@@ -29,18 +29,13 @@ class Repository {
   /** Called after each answer was made. */
   meanwhile: () => void = () => {};
   readonly clock: TravellingClock;
-  /** By how much the provider's clock is ahead of ours, milliseconds. */
-  readonly ahead: number;
-  readonly dates: boolean;
 
-  constructor(clock: TravellingClock, ahead = 0, dates = true) {
+  constructor(clock: TravellingClock) {
     this.clock = clock;
-    this.ahead = ahead;
-    this.dates = dates;
   }
 
   get now(): number {
-    return this.clock.now() + this.ahead;
+    return this.clock.now();
   }
 
   open(): void {
@@ -79,7 +74,7 @@ class Repository {
     const body = JSON.stringify(pulls.slice((page - 1) * size, page * size).map(asJson));
     const etag = `W/"${digest(body)}"`;
     const headers: Record<string, string> = { etag, ...links(query, page, last) };
-    if (this.dates) headers['date'] = new Date(this.now).toUTCString();
+    headers['date'] = new Date(this.now).toUTCString();
     if (validator === etag) return { status: 304, headers, body: Buffer.alloc(0) };
     return { status: 200, headers, body: Buffer.from(body) };
   }
@@ -167,8 +162,8 @@ class Mirror {
 const options = github.options.parse({ token: 'ghp_poll', repositories: ['acme/api'] });
 const MINUTE = 60_000;
 
-async function repositoryOf(count: number, ...rest: [ahead?: number, dates?: boolean]): Promise<Repository> {
-  const repository = new Repository(createTravellingClock(), ...rest);
+async function repositoryOf(count: number): Promise<Repository> {
+  const repository = new Repository(createTravellingClock());
   for (let made = 0; made < count; made += 1) {
     repository.open();
     await repository.clock.advance(MINUTE);
@@ -225,22 +220,6 @@ describe('the first walk', () => {
       { numRuns: drawn(20) },
     );
   });
-
-  it.each([
-    ['on time', 0, true],
-    ['ahead of ours by an hour', 60 * MINUTE, true],
-    ['behind ours by an hour', -60 * MINUTE, true],
-    ['not shown', 0, false],
-  ])('of an empty repository starts the next one where it began; clock %s', async (_, ahead, dates) => {
-    const repository = await repositoryOf(0, ahead, dates);
-    const mirror = new Mirror(repository);
-    await mirror.walk();
-    expect(mirror.position.watermark).toBeDefined();
-    repository.open();
-    repository.set(1, 'closed');
-    await mirror.walk();
-    expect(mirror.states).toEqual({ 1: 'closed' });
-  });
 });
 
 const anAction = fc.record({
@@ -272,44 +251,6 @@ describe('later walks', () => {
       }),
       { numRuns: drawn(20) },
     );
-  });
-
-  it('cost one conditional request when nothing happened', async () => {
-    const repository = await repositoryOf(250);
-    const mirror = new Mirror(repository);
-    await mirror.walk();
-    await mirror.walk();
-    for (let quiet = 0; quiet < 3; quiet += 1) {
-      await repository.clock.advance(60 * MINUTE);
-      expect(await mirror.walk()).toBe(1);
-      expect(repository.requests.at(-1)?.headers?.['if-none-match']).toMatch(/^W\//);
-    }
-  });
-
-  it('read one page for one change, and store what changed since the watermark, no more', async () => {
-    const repository = await repositoryOf(250);
-    const mirror = new Mirror(repository);
-    await mirror.walk();
-    await repository.clock.advance(60 * MINUTE);
-    repository.set(3, 'closed');
-    const page = await mirror.connection.poll(
-      { unit: 'acme/api', ...mirror.position, startedAt: new Date(repository.clock.now()).toISOString() },
-      new AbortController().signal,
-    );
-    if (page.outcome !== 'page') throw new Error(page.outcome);
-    expect(page.next).toBeUndefined();
-    const numbers = (JSON.parse(page.body.toString()) as Pull[]).map(({ number }) => number);
-    expect(numbers[0]).toBe(3);
-    expect(numbers.length).toBeLessThan(15);
-  });
-
-  it('do not follow a time that lies ahead of the provider', async () => {
-    const repository = await repositoryOf(2);
-    const mirror = new Mirror(repository);
-    await mirror.walk();
-    (repository.pulls.get(1) as Pull).updated = repository.now + 86_400_000;
-    await mirror.walk();
-    expect(Date.parse(mirror.position.watermark ?? '')).toBeLessThanOrEqual(repository.now);
   });
 });
 

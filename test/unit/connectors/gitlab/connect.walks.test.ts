@@ -32,19 +32,14 @@ class Project {
   /** Called after each answer was made. */
   meanwhile: () => void = () => {};
   readonly clock: TravellingClock;
-  /** By how much the provider's clock is ahead of ours, milliseconds. */
-  readonly ahead: number;
-  readonly dates: boolean;
   counted = COUNTED;
 
-  constructor(clock: TravellingClock, ahead = 0, dates = true) {
+  constructor(clock: TravellingClock) {
     this.clock = clock;
-    this.ahead = ahead;
-    this.dates = dates;
   }
 
   get now(): number {
-    return this.clock.now() + this.ahead;
+    return this.clock.now();
   }
 
   open(): void {
@@ -88,7 +83,7 @@ class Project {
       'x-prev-page': page > 1 ? String(page - 1) : '',
     };
     if (found.length <= this.counted) headers['x-total-pages'] = String(last);
-    if (this.dates) headers['date'] = new Date(this.now).toUTCString();
+    headers['date'] = new Date(this.now).toUTCString();
     if (validator === headers['etag']) return { status: 304, headers, body: Buffer.alloc(0) };
     return { status: 200, headers, body: Buffer.from(body) };
   }
@@ -160,8 +155,8 @@ class Mirror {
   }
 }
 
-async function projectOf(count: number, ...rest: [ahead?: number, dates?: boolean]): Promise<Project> {
-  const project = new Project(createTravellingClock(), ...rest);
+async function projectOf(count: number): Promise<Project> {
+  const project = new Project(createTravellingClock());
   for (let made = 0; made < count; made += 1) {
     project.open();
     await project.clock.advance(MINUTE);
@@ -220,22 +215,6 @@ describe('the first walk', () => {
       }),
       { numRuns: drawn(15) },
     );
-  });
-
-  it.each([
-    ['on time', 0, true],
-    ['ahead of ours by an hour', 60 * MINUTE, true],
-    ['behind ours by an hour', -60 * MINUTE, true],
-    ['not shown', 0, false],
-  ])('of an empty project starts the next one where it began; clock %s', async (_, ahead, dates) => {
-    const project = await projectOf(0, ahead, dates);
-    const mirror = new Mirror(project);
-    await mirror.walk();
-    expect(mirror.position.watermark).toBeDefined();
-    project.open();
-    project.set(1, 'closed');
-    await mirror.walk();
-    expect(mirror.states).toEqual({ 1: 'closed' });
   });
 });
 
@@ -309,38 +288,6 @@ describe('later walks', () => {
     expect(mirror.states).toMatchObject(others);
     await mirror.walk();
     expect(mirror.states).toEqual(project.states);
-  });
-
-  it('cost one conditional request when nothing happened', async () => {
-    const project = await projectOf(250);
-    const mirror = new Mirror(project);
-    await mirror.walk();
-    await mirror.walk();
-    await mirror.walk();
-    for (let quiet = 0; quiet < 3; quiet += 1) {
-      await project.clock.advance(60 * MINUTE);
-      expect(await mirror.walk()).toBe(1);
-      expect(project.requests.at(-1)?.headers?.['if-none-match']).toMatch(/^W\//);
-    }
-  });
-
-  it('ask for what changed since the watermark less ten minutes', async () => {
-    const project = await projectOf(3);
-    const mirror = new Mirror(project);
-    await mirror.walk();
-    const watermark = Date.parse(mirror.position.watermark ?? '');
-    await mirror.walk();
-    const since = new URL(project.requests.at(-1)?.url ?? '').searchParams.get('updated_after');
-    expect(since).toBe(new Date(watermark - 10 * MINUTE).toISOString());
-  });
-
-  it('do not follow a time that lies ahead of the provider', async () => {
-    const project = await projectOf(2);
-    const mirror = new Mirror(project);
-    await mirror.walk();
-    (project.all.get(1) as MergeRequest).updated = project.now + 86_400_000;
-    await mirror.walk();
-    expect(Date.parse(mirror.position.watermark ?? '')).toBeLessThanOrEqual(project.now);
   });
 });
 
