@@ -11,7 +11,7 @@ COPY config config
 
 FROM node:26-slim
 LABEL org.opencontainers.image.title="worksync" \
-      org.opencontainers.image.description="Keeps a workspace's tasks in step with pull requests elsewhere" \
+      org.opencontainers.image.description="Syncs a workspace's tasks with pull requests and work items elsewhere" \
       org.opencontainers.image.licenses="MIT"
 # Folders that a volume or a mount takes the place of.
 RUN mkdir /data /config && chown node:node /data

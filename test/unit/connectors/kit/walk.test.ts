@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { PollPage, PollPosition } from '../../src/connectors/connector.ts';
-import { historyPage, type Listed, type Order, pollPage, type Wanted } from '../../src/connectors/kit/walk.ts';
+import type { PollPage, PollPosition } from '../../../../src/connectors/connector.ts';
+import { historyPage, type Listed, type Order, pollPage, type Wanted } from '../../../../src/connectors/kit/walk.ts';
 
 /** What walks believe of a list, whoever the vendor is. That nothing is lost by it is the law of the engines. */
 
