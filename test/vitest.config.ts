@@ -9,7 +9,12 @@ const PURE = ['test/unit/**/*.test.ts', 'test/project/**/*.test.ts'];
 const PROCESSES = 'test/**/*.process.test.ts';
 const WHOLE = ['contracts', 'laws', 'scenarios', 'faults'].map((folder) => `test/${folder}/**/*.test.ts`);
 /** They draw their cases, as laws do. */
-const DRAWN = ['test/faults/crash.test.ts', 'test/scenarios/order.test.ts', 'test/contracts/connectors.test.ts'];
+const DRAWN = [
+  'test/faults/crash.test.ts',
+  'test/scenarios/order.test.ts',
+  'test/scenarios/trouble.test.ts',
+  'test/contracts/**/*.test.ts',
+];
 
 function project(name: string, include: string[], more: TestUserConfig = {}): TestProjectConfiguration {
   return { extends: true, test: { name, include, ...more, env: { TZ: 'UTC', ...more.env } } };
