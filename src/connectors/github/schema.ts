@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { keep, type Shape } from '../../lib/shape.ts';
+import { keep } from '../../lib/shape.ts';
 import { commitMessages } from '../kit/commits.ts';
 import { absent, instant, webAddress } from '../kit/fields.ts';
+import { shapeOf } from '../kit/shape-of.ts';
 import { REPOSITORY } from './options.ts';
 
 const id = z.int().positive();
@@ -101,26 +102,9 @@ export const oneIssue = z.object({ repository, issue });
 export const gone = z.object({ repository, number, seen_at: instant });
 export const goneIssue = z.object({ repository, number, id, seen_at: instant });
 
-/** What is read of a pull request in a list. */
-export const KEPT: Shape = {
-  number: true,
-  updated_at: true,
-  state: true,
-  title: true,
-  body: true,
-  draft: true,
-  merged: true,
-  merged_at: true,
-  created_at: true,
-  html_url: true,
-  user: { login: true },
-  labels: { name: true },
-  assignees: { login: true },
-  requested_reviewers: { login: true },
-  requested_teams: { slug: true },
-  head: { ref: true, sha: true },
-  base: { ref: true, repo: { id: true, full_name: true } },
-};
+/** What is read of a pull request, and of an issue. */
+export const KEPT = shapeOf(pullRequest);
+export const KEPT_OF_ISSUE = shapeOf(issue);
 
 /**
  * Pure: leaves out what no schema here reads. A page of 100 pull requests shrinks from 2 MB to its texts, and what
@@ -129,22 +113,6 @@ export const KEPT: Shape = {
 export function slim(pull: unknown): unknown {
   return keep(pull, KEPT);
 }
-
-export const KEPT_OF_ISSUE: Shape = {
-  id: true,
-  number: true,
-  updated_at: true,
-  state: true,
-  state_reason: true,
-  title: true,
-  body: true,
-  created_at: true,
-  html_url: true,
-  user: { login: true },
-  labels: { name: true },
-  assignees: { login: true },
-  type: { name: true },
-};
 
 /** The same for an issue. */
 export function slimIssue(issue: unknown): unknown {

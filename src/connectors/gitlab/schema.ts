@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { keep, type Shape } from '../../lib/shape.ts';
+import { keep } from '../../lib/shape.ts';
 import { commitMessages } from '../kit/commits.ts';
 import { absent, webAddress } from '../kit/fields.ts';
+import { shapeOf } from '../kit/shape-of.ts';
 import { PROJECT } from './options.ts';
 
 /**
@@ -178,31 +179,8 @@ export const kindOfHook = z.object({
   event_type: absent(z.string()),
 });
 
-export const KEPT: Shape = {
-  id: true,
-  iid: true,
-  project_id: true,
-  updated_at: true,
-  state: true,
-  title: true,
-  description: true,
-  draft: true,
-  work_in_progress: true,
-  source_branch: true,
-  target_branch: true,
-  created_at: true,
-  references: { full: true },
-  sha: true,
-  author: { username: true },
-  assignees: { username: true },
-  reviewers: { username: true },
-  labels: true,
-  web_url: true,
-  merged_at: true,
-  confidential: true,
-  type: true,
-  issue_type: true,
-};
+/** What is read of an element of either list. */
+export const KEPT = { ...shapeOf(mergeRequest), ...shapeOf(issue) };
 
 /**
  * Pure: leaves out what no schema here reads. What `translate` makes of it stays the same: a value of an unexpected

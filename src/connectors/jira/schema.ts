@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { keep, type Shape } from '../../lib/shape.ts';
 import { absent } from '../kit/fields.ts';
 import { readable } from '../kit/json.ts';
+import { shapeOf } from '../kit/shape-of.ts';
 
 /**
  * The fields that are read, and no others (JI3). Identity and time must be there; any other field that is missing, or
@@ -129,27 +130,7 @@ export type Transition = z.infer<typeof transition>;
 
 export const transitions = z.object({ transitions: z.array(transition) });
 
-const PERSON: Shape = { accountId: true, emailAddress: true };
-const NAMED: Shape = { name: true };
-
-export const KEPT: Shape = {
-  id: true,
-  key: true,
-  fields: {
-    project: { id: true, key: true },
-    updated: true,
-    summary: true,
-    description: true,
-    status: { name: true, statusCategory: { key: true } },
-    priority: NAMED,
-    issuetype: NAMED,
-    assignee: PERSON,
-    reporter: PERSON,
-    creator: PERSON,
-    labels: true,
-    created: true,
-  },
-};
+export const KEPT = shapeOf(issue);
 
 /** What is looked at of a page. */
 export const KEPT_PAGE: Shape = { issues: KEPT, nextPageToken: true, isLast: true };

@@ -6,7 +6,7 @@ import type { GitChecks } from './git-check.ts';
 import type { GitWrites } from './git-writes.ts';
 import type { Scope } from './scope.ts';
 import type { Looked } from './tracker-vendor.ts';
-import type { Listed, Order, Walk, Wanted } from './walk.ts';
+import type { Listed, Walk, Wanted } from './walk.ts';
 
 /** What an item is known by. */
 export interface Parts {
@@ -26,7 +26,6 @@ export interface Kind<Options, Locator> extends Pick<Walk, 'order' | 'changedAt'
   readonly kind: Item['kind'];
   /** Before the names of what polls and fetches bring: `pulls` in `pulls.list`. */
   readonly noun: string;
-  readonly order: Order;
   /** What comes back from a row is checked like what comes from outside: no address is made of anything else. */
   readonly locator: ZodType<Locator>;
   locatorOf(parts: Parts): Readonly<Record<string, string>>;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { keep, type Shape } from '../../lib/shape.ts';
+import { keep } from '../../lib/shape.ts';
 import { absent, instant, webAddress } from '../kit/fields.ts';
+import { shapeOf } from '../kit/shape-of.ts';
 
 /**
  * The fields that are read, and no others (SE2). Identity and time must be there; any other field that is missing, or
@@ -61,23 +62,7 @@ export const note = z.object({
 
 export type Note = z.infer<typeof note>;
 
-export const KEPT: Shape = {
-  id: true,
-  shortId: true,
-  project: { id: true, slug: true },
-  lastSeen: true,
-  title: true,
-  culprit: true,
-  permalink: true,
-  web_url: true,
-  status: true,
-  substatus: true,
-  level: true,
-  priority: true,
-  type: true,
-  assignedTo: { id: true, type: true, email: true },
-  firstSeen: true,
-};
+export const KEPT = shapeOf(issue);
 
 /** Pure: leaves out what no schema here reads. */
 export function slim(found: unknown): unknown {
