@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { absent, instant } from '../../src/connectors/kit/fields.ts';
-import { shapeOf } from '../../src/connectors/kit/shape-of.ts';
+import { absent, instant } from '../../../../src/connectors/kit/fields.ts';
+import { shapeOf } from '../../../../src/connectors/kit/shape-of.ts';
 
 describe('what a schema reads', () => {
   it('is each field, and of objects and lists their parts', () => {
