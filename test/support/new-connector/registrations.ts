@@ -42,7 +42,7 @@ export function registrations(names: Names): readonly Registration[] {
         ),
     },
     {
-      path: 'test/faults/canaries.test.ts',
+      path: 'test/deep/canaries.test.ts',
       edit: (text) =>
         before(
           text,
