@@ -7,7 +7,7 @@ import { sampleOf } from '../support/depth.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 
 /** Of the steps of a deep run, one of so many. */
-const EVERY = 7;
+const EVERY = 12;
 
 /** Most of a run is spent waiting for the quota, so more run at once than there are processors. */
 const AT_ONCE = 3 * availableParallelism();

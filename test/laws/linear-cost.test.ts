@@ -187,7 +187,7 @@ const SIGNS = [
 /** Of the shortest texts; they are read again four times as long. */
 const LENGTH = 150;
 /** Of the hardest one: the longest that is read. */
-const LONGEST = isDeep ? LONGEST_SOURCE : 32_768;
+const LONGEST = isDeep ? LONGEST_SOURCE : 16_384;
 /** Texts that are counted together, since asking for the count costs most: so few that one is seen among the others. */
 const TOGETHER = 5;
 /** Steps for each character, at most: with the square of the length it would be thousands. */
