@@ -1,13 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bitbucket } from '../../../../src/connectors/bitbucket/index.ts';
-import type { PollPosition } from '../../../../src/connectors/connector.ts';
 import type { HttpAnswer, HttpRequest } from '../../../../src/http/http-client.ts';
 import { silentLogger } from '../../../../src/lib/logger.ts';
 import type { PullRequest } from '../../../../src/model/item.ts';
 import { drawn } from '../../../support/depth.ts';
+import { PollMirror } from '../../../support/poll-mirror.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/travelling-clock.ts';
-import { documentedOnly } from '../../../support/vendor-requests/index.ts';
 
 /**
  * A repository that behaves as Bitbucket's list does: filtered by state and time, sorted by the time of the last
@@ -139,55 +138,14 @@ function asJson({ id, state, updated }: Pull) {
 
 const options = bitbucket.options.parse({ token: 'ATCTT3poll', repositories: ['acme/api'] });
 
-/** What the core does with a poll: positions, watermark and items, each page at once with its position. */
-class Mirror {
-  readonly known = new Map<string, PullRequest>();
-  watermark: string | undefined;
-  readonly connection;
-  readonly repository: Repository;
-
-  constructor(repository: Repository) {
-    this.repository = repository;
-    const http = documentedOnly({
-      request: (request: HttpRequest) => repository.request(request),
-      close: async () => {},
-    });
-    this.connection = bitbucket.connect(options, { http, clock: repository.clock, logger: silentLogger });
-  }
-
-  /** One whole walk; the number of its requests. */
-  async walk(): Promise<number> {
-    const before = this.repository.requests.length;
-    const startedAt = new Date(this.repository.clock.now()).toISOString();
-    let candidate = this.watermark;
-    let page: string | undefined;
-    do {
-      const position: PollPosition = { unit: 'acme/api', watermark: this.watermark, page, startedAt };
-      const got = await this.connection.poll(position, new AbortController().signal);
-      if (got.outcome !== 'page') throw new Error(got.outcome);
-      this.take(got.event, got.body);
-      candidate = [candidate ?? '', got.newest ?? ''].toSorted().at(-1) || undefined;
-      if (got.next !== undefined && got.next === page) throw new Error(`${page} names itself`);
-      page = got.next;
-      if (this.repository.requests.length - before > 200) throw new Error('a walk without end');
-    } while (page !== undefined);
-    this.watermark = candidate;
-    return this.repository.requests.length - before;
-  }
-
-  private take(event: string, body: Buffer): void {
-    const translation = bitbucket.translate({ source: 'poll', event, body }, options);
-    if (translation.outcome !== 'items') throw new Error(translation.outcome);
-    for (const item of translation.items as PullRequest[]) {
-      const held = this.known.get(item.identifier);
-      if (!held || order(held) <= order(item)) this.known.set(item.identifier, item);
-    }
-  }
-
-  get states(): Record<string, string | undefined> {
-    return Object.fromEntries([...this.known.values()].map(({ identifier, rawState }) => [identifier, rawState]));
-  }
-}
+const mirrorOf = (provider: Repository) =>
+  new PollMirror({
+    connector: bitbucket,
+    options,
+    unit: 'acme/api',
+    provider,
+    order: (item) => order(item as PullRequest),
+  });
 
 function order({ updatedAt, version = 0 }: PullRequest): number {
   return updatedAt * 1_000 + version;
@@ -214,7 +172,7 @@ describe('the first walk', () => {
   it('takes the open pull requests, each page from where the last one ended', async () => {
     const repository = await repositoryOf(120);
     repository.set(7, 'MERGED');
-    const mirror = new Mirror(repository);
+    const mirror = mirrorOf(repository);
     expect(await mirror.walk()).toBe(3);
     const asked = repository.requests.map(({ url }) => new URL(url).searchParams);
     expect(asked.map((query) => query.get('q'))).toEqual([
@@ -223,8 +181,8 @@ describe('the first walk', () => {
       `state = "OPEN" AND updated_on >= ${asTime(repository.pulls.get(100)?.updated ?? 0)}`,
     ]);
     for (const query of asked) expect(query.getAll('state')).toEqual(['OPEN']);
-    expect(Object.keys(mirror.states)).toHaveLength(119);
-    expect(mirror.states).not.toHaveProperty('7');
+    expect(Object.keys(mirror.rawStates)).toHaveLength(119);
+    expect(mirror.rawStates).not.toHaveProperty('7');
   });
 
   it.each(MANNERS)('misses none when others are closed and changed between its pages, %s', async (_, manner) => {
@@ -237,15 +195,15 @@ describe('the first walk', () => {
           for (const { which, state } of changes[round++] ?? []) repository.set((which % 210) + 1, state);
           if (opens) repository.open();
         };
-        const mirror = new Mirror(repository);
+        const mirror = mirrorOf(repository);
         await mirror.walk();
         repository.meanwhile = () => {};
         // Those that were open all the time are known; what happened meanwhile belongs to the next walk.
         const touched = new Set(changes.flat().map(({ which }) => (which % 210) + 1));
         const untouched = Array.from({ length: 210 }, (_none, at) => at + 1).filter((id) => !touched.has(id));
-        expect(untouched.filter((id) => !(String(id) in mirror.states))).toEqual([]);
+        expect(untouched.filter((id) => !(String(id) in mirror.rawStates))).toEqual([]);
         await mirror.walk();
-        expect(mirror.states).toEqual(repository.states);
+        expect(mirror.rawStates).toEqual(repository.states);
       }),
       { numRuns: drawn(15) },
     );
@@ -257,14 +215,14 @@ describe('the first walk', () => {
     for (let made = 0; made < 170; made += 1) repository.open(imported);
     await repository.clock.advance(MINUTE);
     for (let made = 0; made < 40; made += 1) repository.open();
-    const mirror = new Mirror(repository);
+    const mirror = mirrorOf(repository);
     await mirror.walk();
-    expect(mirror.states).toEqual(repository.states);
+    expect(mirror.rawStates).toEqual(repository.states);
   });
 
   it('keeps what is closed in a long walk for the next one', async () => {
     const repository = await repositoryOf(120);
-    const mirror = new Mirror(repository);
+    const mirror = mirrorOf(repository);
     let page = 0;
     repository.meanwhile = () => {
       page += 1;
@@ -274,9 +232,9 @@ describe('the first walk', () => {
     };
     await mirror.walk();
     repository.meanwhile = () => {};
-    expect(mirror.states).toMatchObject({ 1: 'OPEN' });
+    expect(mirror.rawStates).toMatchObject({ 1: 'OPEN' });
     await mirror.walk();
-    expect(mirror.states).toEqual(repository.states);
+    expect(mirror.rawStates).toEqual(repository.states);
   });
 });
 
@@ -293,7 +251,7 @@ describe('later walks', () => {
       await fc.assert(
         fc.asyncProperty(fc.array(aRound, { minLength: 1, maxLength: 5 }), async (rounds) => {
           const repository = await repositoryOf(130, manner);
-          const mirror = new Mirror(repository);
+          const mirror = mirrorOf(repository);
           await mirror.walk();
           for (const { before, during, minutes } of rounds) {
             await repository.clock.advance(minutes * MINUTE);
@@ -307,7 +265,7 @@ describe('later walks', () => {
           }
           repository.meanwhile = () => {};
           await mirror.walk();
-          expect(mirror.states).toEqual(repository.states);
+          expect(mirror.rawStates).toEqual(repository.states);
         }),
         { numRuns: drawn(15) },
       );
@@ -316,9 +274,9 @@ describe('later walks', () => {
 
   it('ask for every state, changes since the overlap, newest first, with the reviewers', async () => {
     const repository = await repositoryOf(3);
-    const mirror = new Mirror(repository);
+    const mirror = mirrorOf(repository);
     await mirror.walk();
-    mirror.watermark = '2026-03-01T00:00:00.000Z';
+    mirror.position.watermark = '2026-03-01T00:00:00.000Z';
     await mirror.walk();
     const query = new URL(repository.requests.at(-1)?.url ?? '').searchParams;
     expect(query.getAll('state')).toEqual(['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED']);
@@ -329,13 +287,13 @@ describe('later walks', () => {
 
   it('cost one request when nothing happened, and bring the same page each time', async () => {
     const repository = await repositoryOf(250);
-    const mirror = new Mirror(repository);
+    const mirror = mirrorOf(repository);
     await mirror.walk();
     await mirror.walk();
     const bodies = new Set<string>();
     for (let quiet = 0; quiet < 3; quiet += 1) {
       await repository.clock.advance(60 * MINUTE);
-      const position = { unit: 'acme/api', watermark: mirror.watermark, startedAt: '2026-03-01T00:00:00Z' };
+      const position = { unit: 'acme/api', watermark: mirror.position.watermark, startedAt: '2026-03-01T00:00:00Z' };
       const page = await mirror.connection.poll(position, new AbortController().signal);
       if (page.outcome !== 'page') throw new Error(page.outcome);
       bodies.add(page.body.toString());

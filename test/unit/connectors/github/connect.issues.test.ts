@@ -1,14 +1,11 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { PollPosition } from '../../../../src/connectors/connector.ts';
 import { github } from '../../../../src/connectors/github/index.ts';
 import type { HttpAnswer, HttpRequest } from '../../../../src/http/http-client.ts';
-import { silentLogger } from '../../../../src/lib/logger.ts';
-import type { WorkItem } from '../../../../src/model/item.ts';
 import { drawn } from '../../../support/depth.ts';
+import { PollMirror } from '../../../support/poll-mirror.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/travelling-clock.ts';
-import { documentedOnly } from '../../../support/vendor-requests/index.ts';
 
 /**
  * The list of issues as GitHub has it: pull requests among them, "since", whole seconds, linked pages that are cut by
@@ -24,6 +21,9 @@ interface Issue {
 const MINUTE = 60_000;
 const SIZE = 100;
 const options = github.options.parse({ token: 'ghp_x', repositories: ['acme/api'], issues: true });
+
+const mirrorOf = (provider: Repository) =>
+  new PollMirror({ connector: github, options, unit: 'issues:acme/api', provider });
 
 class Repository {
   readonly issues: Issue[] = [];
@@ -92,56 +92,6 @@ function asJson({ number, isPull, state, updated }: Issue) {
   };
 }
 
-/** What the core does with a poll. */
-class Mirror {
-  readonly known = new Map<string, WorkItem>();
-  position: { watermark?: string; etag?: string } = {};
-  readonly connection;
-  readonly repository: Repository;
-
-  constructor(repository: Repository) {
-    this.repository = repository;
-    const http = documentedOnly({
-      request: (request: HttpRequest) => repository.request(request),
-      close: async () => {},
-    });
-    this.connection = github.connect(options, { http, clock: repository.clock, logger: silentLogger });
-  }
-
-  /** One whole walk; the number of its pages. */
-  async walk(): Promise<number> {
-    const before = this.repository.requests.length;
-    const startedAt = new Date(this.repository.clock.now()).toISOString();
-    let candidate = this.position.watermark;
-    let { etag } = this.position;
-    let page: string | undefined;
-    do {
-      const position: PollPosition = { unit: 'issues:acme/api', ...this.position, page, startedAt };
-      const got = await this.connection.poll(position, new AbortController().signal);
-      if (got.outcome === 'unchanged') return this.repository.requests.length - before;
-      this.take(got.event, got.body);
-      candidate = [candidate ?? '', got.newest ?? ''].toSorted().at(-1) || undefined;
-      if (page === undefined) etag = got.etag;
-      page = got.next;
-    } while (page !== undefined);
-    this.position = { watermark: candidate, etag };
-    return this.repository.requests.length - before;
-  }
-
-  private take(event: string, body: Buffer): void {
-    const translation = github.translate({ source: 'poll', event, body }, options);
-    if (translation.outcome !== 'items') throw new Error(translation.outcome);
-    for (const item of translation.items as WorkItem[]) {
-      const held = this.known.get(item.identifier);
-      if (!held || held.updatedAt <= item.updatedAt) this.known.set(item.identifier, item);
-    }
-  }
-
-  get states(): Record<string, string | undefined> {
-    return Object.fromEntries([...this.known.values()].map(({ identifier, state }) => [identifier, state]));
-  }
-}
-
 async function repositoryOf(count: number): Promise<Repository> {
   const repository = new Repository();
   for (let made = 0; made < count; made += 1) {
@@ -155,7 +105,7 @@ describe('the first walk over issues', () => {
   it('takes the open ones, and no pull request', async () => {
     const repository = await repositoryOf(350);
     repository.set(6, 'closed');
-    const mirror = new Mirror(repository);
+    const mirror = mirrorOf(repository);
     await mirror.walk();
     expect(Object.keys(mirror.states)).toHaveLength(350 - 70 - 1);
     expect(mirror.states).not.toHaveProperty('#7');
@@ -171,7 +121,7 @@ describe('the first walk over issues', () => {
           for (const at of rounds[round++] ?? []) repository.set(at, 'closed');
           if (opens) repository.open();
         };
-        const mirror = new Mirror(repository);
+        const mirror = mirrorOf(repository);
         await mirror.walk();
         repository.meanwhile = () => {};
         const missed = repository.issues.filter(
@@ -191,7 +141,7 @@ describe('the first walk over issues', () => {
   it('ends where all share one second', async () => {
     const repository = new Repository();
     for (let made = 0; made < 350; made += 1) repository.open();
-    const mirror = new Mirror(repository);
+    const mirror = mirrorOf(repository);
     expect(await mirror.walk()).toBe(4);
     expect(Object.keys(mirror.states)).toHaveLength(350);
   });
@@ -208,7 +158,7 @@ describe('later walks over issues', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(aRound, { minLength: 1, maxLength: 5 }), async (rounds) => {
         const repository = await repositoryOf(120);
-        const mirror = new Mirror(repository);
+        const mirror = mirrorOf(repository);
         await mirror.walk();
         for (const { actions, minutes } of rounds) {
           await repository.clock.advance(minutes * MINUTE);

@@ -1,14 +1,12 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { PollPosition } from '../../../../src/connectors/connector.ts';
 import { github } from '../../../../src/connectors/github/index.ts';
 import type { HttpAnswer, HttpRequest } from '../../../../src/http/http-client.ts';
 import { silentLogger } from '../../../../src/lib/logger.ts';
-import type { PullRequest } from '../../../../src/model/item.ts';
 import { drawn } from '../../../support/depth.ts';
+import { PollMirror } from '../../../support/poll-mirror.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/travelling-clock.ts';
-import { documentedOnly } from '../../../support/vendor-requests/index.ts';
 
 /**
  * A repository that behaves as GitHub's list does: sorted, cut into pages by offset, linked by page number, with an ETag
@@ -109,57 +107,9 @@ function links(query: URLSearchParams, page: number, last: number): { link?: str
   return { link: [...before, ...after].join(', ') };
 }
 
-/** What the core does with a poll: positions, watermark and items, each page at once with its position. */
-class Mirror {
-  readonly known = new Map<string, PullRequest>();
-  position: { watermark?: string; etag?: string } = {};
-  readonly connection;
-  readonly repository: Repository;
-
-  constructor(repository: Repository) {
-    this.repository = repository;
-    const http = documentedOnly({
-      request: (request: HttpRequest) => repository.request(request),
-      close: async () => {},
-    });
-    this.connection = github.connect(options, { http, clock: repository.clock, logger: silentLogger });
-  }
-
-  /** One whole walk; the number of its requests. */
-  async walk(): Promise<number> {
-    const before = this.repository.requests.length;
-    const startedAt = new Date(this.repository.clock.now()).toISOString();
-    let candidate = this.position.watermark;
-    let { etag } = this.position;
-    let page: string | undefined;
-    do {
-      const position: PollPosition = { unit: 'acme/api', ...this.position, page, startedAt };
-      const got = await this.connection.poll(position, new AbortController().signal);
-      if (got.outcome === 'unchanged') return this.repository.requests.length - before;
-      this.take(got.event, got.body);
-      candidate = [candidate ?? '', got.newest ?? ''].toSorted().at(-1) || undefined;
-      if (page === undefined) etag = got.etag;
-      page = got.next;
-    } while (page !== undefined);
-    this.position = { watermark: candidate, etag };
-    return this.repository.requests.length - before;
-  }
-
-  private take(event: string, body: Buffer): void {
-    const translation = github.translate({ source: 'poll', event, body }, options);
-    if (translation.outcome !== 'items') throw new Error(translation.outcome);
-    for (const item of translation.items as PullRequest[]) {
-      const held = this.known.get(item.identifier);
-      if (!held || held.updatedAt <= item.updatedAt) this.known.set(item.identifier, item);
-    }
-  }
-
-  get states(): Record<string, string | undefined> {
-    return Object.fromEntries([...this.known.values()].map(({ identifier, state }) => [identifier, state]));
-  }
-}
-
 const options = github.options.parse({ token: 'ghp_poll', repositories: ['acme/api'] });
+
+const mirrorOf = (provider: Repository) => new PollMirror({ connector: github, options, unit: 'acme/api', provider });
 const MINUTE = 60_000;
 
 async function repositoryOf(count: number): Promise<Repository> {
@@ -175,7 +125,7 @@ describe('the first walk', () => {
   it('takes the open pull requests, from the last page to the first', async () => {
     const repository = await repositoryOf(350);
     repository.set(7, 'closed');
-    const mirror = new Mirror(repository);
+    const mirror = mirrorOf(repository);
     await mirror.walk();
     expect(repository.requests.map(({ url }) => new URL(url).searchParams.get('page'))).toEqual([
       null,
@@ -201,7 +151,7 @@ describe('the first walk', () => {
           for (const number of rounds[round++] ?? []) repository.set(number, 'closed');
           if (opens) repository.open();
         };
-        const mirror = new Mirror(repository);
+        const mirror = mirrorOf(repository);
         await mirror.walk();
         repository.meanwhile = () => {};
         const seen = mirror.states;
@@ -240,7 +190,7 @@ describe('later walks', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(aRound, { minLength: 1, maxLength: 5 }), async (rounds) => {
         const repository = await repositoryOf(120);
-        const mirror = new Mirror(repository);
+        const mirror = mirrorOf(repository);
         await mirror.walk();
         for (const { actions, minutes } of rounds) {
           await repository.clock.advance(minutes * MINUTE);

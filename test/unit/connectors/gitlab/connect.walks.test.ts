@@ -1,14 +1,12 @@
 import { hash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { PollPosition } from '../../../../src/connectors/connector.ts';
 import { gitlab } from '../../../../src/connectors/gitlab/index.ts';
 import type { HttpAnswer, HttpRequest } from '../../../../src/http/http-client.ts';
 import { silentLogger } from '../../../../src/lib/logger.ts';
-import type { PullRequest } from '../../../../src/model/item.ts';
 import { drawn } from '../../../support/depth.ts';
+import { PollMirror } from '../../../support/poll-mirror.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/travelling-clock.ts';
-import { documentedOnly } from '../../../support/vendor-requests/index.ts';
 
 /**
  * A project that behaves as GitLab's list does: filtered, sorted, cut into pages by offset, with plain page numbers and
@@ -105,55 +103,7 @@ function asJson({ iid, created, state, updated }: MergeRequest) {
 
 const options = gitlab.options.parse({ token: 'glpat-poll', projects: ['acme/api'] });
 
-/** What the core does with a poll: positions, watermark and items. */
-class Mirror {
-  readonly known = new Map<string, PullRequest>();
-  position: { watermark?: string; etag?: string } = {};
-  readonly connection;
-  readonly project: Project;
-
-  constructor(project: Project) {
-    this.project = project;
-    const http = documentedOnly({
-      request: (request: HttpRequest) => project.request(request),
-      close: async () => {},
-    });
-    this.connection = gitlab.connect(options, { http, clock: project.clock, logger: silentLogger });
-  }
-
-  /** One whole walk; the number of its requests. */
-  async walk(): Promise<number> {
-    const before = this.project.requests.length;
-    const startedAt = new Date(this.project.clock.now()).toISOString();
-    let candidate = this.position.watermark;
-    let { etag } = this.position;
-    let page: string | undefined;
-    do {
-      const position: PollPosition = { unit: 'acme/api', ...this.position, page, startedAt };
-      const got = await this.connection.poll(position, new AbortController().signal);
-      if (got.outcome === 'unchanged') return this.project.requests.length - before;
-      this.take(got.event, got.body);
-      candidate = [candidate ?? '', got.newest ?? ''].toSorted().at(-1) || undefined;
-      if (page === undefined) etag = got.etag;
-      page = got.next;
-    } while (page !== undefined);
-    this.position = { watermark: candidate, etag };
-    return this.project.requests.length - before;
-  }
-
-  private take(event: string, body: Buffer): void {
-    const translation = gitlab.translate({ source: 'poll', event, body }, options);
-    if (translation.outcome !== 'items') throw new Error(translation.outcome);
-    for (const item of translation.items as PullRequest[]) {
-      const held = this.known.get(item.identifier);
-      if (!held || held.updatedAt <= item.updatedAt) this.known.set(item.identifier, item);
-    }
-  }
-
-  get states(): Record<string, string | undefined> {
-    return Object.fromEntries([...this.known.values()].map(({ identifier, rawState }) => [identifier, rawState]));
-  }
-}
+const mirrorOf = (provider: Project) => new PollMirror({ connector: gitlab, options, unit: 'acme/api', provider });
 
 async function projectOf(count: number): Promise<Project> {
   const project = new Project(createTravellingClock());
@@ -170,20 +120,20 @@ describe('the first walk', () => {
   it('takes the open merge requests, from the last page to the first', async () => {
     const project = await projectOf(350);
     project.set(7, 'closed');
-    const mirror = new Mirror(project);
+    const mirror = mirrorOf(project);
     await mirror.walk();
     expect(pagesOf(project)).toEqual([null, '4', '3', '2', '1']);
-    expect(Object.keys(mirror.states)).toHaveLength(349);
-    expect(mirror.states).not.toHaveProperty('7');
+    expect(Object.keys(mirror.rawStates)).toHaveLength(349);
+    expect(mirror.rawStates).not.toHaveProperty('7');
   });
 
   it('goes forward where GitLab does not count that many', async () => {
     const project = await projectOf(250);
     project.counted = 200;
-    const mirror = new Mirror(project);
+    const mirror = mirrorOf(project);
     await mirror.walk();
     expect(pagesOf(project)).toEqual([null, '2', '3']);
-    expect(Object.keys(mirror.states)).toHaveLength(250);
+    expect(Object.keys(mirror.rawStates)).toHaveLength(250);
   });
 
   it('misses none when others are closed between its pages', async () => {
@@ -199,18 +149,18 @@ describe('the first walk', () => {
           for (const iid of rounds[round++] ?? []) project.set(iid, 'closed');
           if (opens) project.open();
         };
-        const mirror = new Mirror(project);
+        const mirror = mirrorOf(project);
         await mirror.walk();
         project.meanwhile = () => {};
-        const seen = mirror.states;
+        const seen = mirror.rawStates;
         const missed = [...project.all.values()].filter(
           ({ iid, state }) => iid <= 320 && state === 'opened' && !(String(iid) in seen),
         );
         expect(missed).toEqual([]);
         // What happened meanwhile belongs to the next walk.
         await mirror.walk();
-        expect(project.states).toMatchObject(mirror.states);
-        const opened = Object.keys(mirror.states).filter((iid) => Number(iid) > 320);
+        expect(project.states).toMatchObject(mirror.rawStates);
+        const opened = Object.keys(mirror.rawStates).filter((iid) => Number(iid) > 320);
         expect(opened).toHaveLength(project.all.size - 320);
       }),
       { numRuns: drawn(15) },
@@ -240,7 +190,7 @@ describe('later walks', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(aRound, { minLength: 1, maxLength: 4 }), async (rounds) => {
         const project = await projectOf(120);
-        const mirror = new Mirror(project);
+        const mirror = mirrorOf(project);
         await mirror.walk();
         for (const { before, during, minutes } of rounds) {
           await project.clock.advance(minutes * MINUTE);
@@ -259,11 +209,11 @@ describe('later walks', () => {
           await mirror.walk();
           project.meanwhile = () => {};
           const untouched = Object.entries(settled).filter(([iid]) => !touched.has(iid));
-          expect(mirror.states).toMatchObject(Object.fromEntries(untouched));
+          expect(mirror.rawStates).toMatchObject(Object.fromEntries(untouched));
           await project.clock.advance(1_000);
         }
         await mirror.walk();
-        expect(mirror.states).toEqual(project.states);
+        expect(mirror.rawStates).toEqual(project.states);
       }),
       { numRuns: drawn(15) },
     );
@@ -271,7 +221,7 @@ describe('later walks', () => {
 
   it('see every one when those of a page that was read change again', async () => {
     const project = await projectOf(300);
-    const mirror = new Mirror(project);
+    const mirror = mirrorOf(project);
     await mirror.walk();
     for (let iid = 1; iid <= 300; iid += 1) {
       await project.clock.advance(MINUTE);
@@ -285,9 +235,9 @@ describe('later walks', () => {
     await mirror.walk();
     expect(answers).toBeGreaterThan(2);
     const { 50: _, 250: __, ...others } = project.states;
-    expect(mirror.states).toMatchObject(others);
+    expect(mirror.rawStates).toMatchObject(others);
     await mirror.walk();
-    expect(mirror.states).toEqual(project.states);
+    expect(mirror.rawStates).toEqual(project.states);
   });
 });
 
