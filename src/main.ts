@@ -12,7 +12,7 @@ const project = `${import.meta.dirname}/..`;
 // what strips types, 16 MB of memory, is never loaded.)
 enableCompileCache(`${project}/node_modules/.cache/worksync`);
 const { main } = await import('./cli/program.ts');
-const { newScrubber } = await import('./cli/session.ts');
+const { newScrubber } = await import('./cli/process-scrubber.ts');
 const { outliveReaders } = await import('./cli/closed-output.ts');
 
 outliveReaders();

@@ -1,31 +1,104 @@
+import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { defineConfig, type TestProjectConfiguration, type TestUserConfig } from 'vitest/config';
+import { LongestFirst } from './support/longest-first.ts';
 
 /** Milliseconds. No limit of time decides a test; this ends what hangs, also beside twenty busy processes. */
 const HANGS = 300_000;
+/** The same of what plays hundreds of cases in one test. */
+const LONG = 1_200_000;
 
 const PURE = ['test/unit/**/*.test.ts', 'test/project/**/*.test.ts'];
 /** They start programs of their own. */
 const PROCESSES = 'test/**/*.process.test.ts';
-const WHOLE = ['contracts', 'laws', 'scenarios', 'faults'].map((folder) => `test/${folder}/**/*.test.ts`);
+const WHOLE = ['contracts', 'fuzz', 'laws', 'model', 'scenarios', 'faults'].map(
+  (folder) => `test/${folder}/**/*.test.ts`,
+);
+/** A process of its own for each step of each piece of work: in `npm run test:deep`. */
+const ONE_BY_ONE = 'test/faults/killed-work.test.ts';
+/** Processes that are killed at their steps. */
+const KILLS = ['test/faults/crash.test.ts', ONE_BY_ONE];
 /** They draw their cases, as laws do. */
 const DRAWN = [
-  'test/faults/crash.test.ts',
+  ...KILLS,
   'test/scenarios/order.test.ts',
   'test/scenarios/trouble.test.ts',
   'test/contracts/**/*.test.ts',
+  'test/fuzz/**/*.test.ts',
 ];
+
+/** About the files of SQLite: data folders, plans and statistics, the files of versions before there was one database. */
+const ABOUT_FILES = [
+  'test/**/*.sqlite.test.ts',
+  'test/unit/store/takeover/**/*.test.ts',
+  // Backups are of files, and so is `forget` for as long as nothing runs.
+  'test/unit/operator/data.test.ts',
+];
+
+/** What runs on both databases, from one source. */
+const ON_POSTGRES = [
+  'store',
+  'intake',
+  'throttle',
+  'reconcile',
+  'outbox',
+  'learn',
+  'lease',
+  'operator',
+  'write-back',
+].map((room) => `test/unit/${room}/**/*.test.ts`);
+
+/** They run the same over both: commands that ask nobody, programs that start with a data folder, and what starts a PostgreSQL of its own. */
+const WITHOUT_STORE = [
+  ...['client', 'config-show', 'init', 'init-github-app', 'mute-daemon'],
+  ...['cli', 'commands', 'gateway-token', 'looking-inside', 'wait'],
+  'replicas',
+].map((name) => `test/scenarios/${name}.test.ts`);
+
+/** Laws of what a store holds. */
+const LAWS_OF_STORES = [
+  ...['batch-or-one-by-one', 'convergence', 'lease', 'quota'],
+  ...['scope-names', 'statements-by-batch', 'triage', 'workspace-sweep'],
+].map((name) => `test/laws/${name}.test.ts`);
+
+/** Daemons, laws and kills over PostgreSQL, and what must not be found in its rows. */
+const WHOLE_ON_POSTGRES = ['test/scenarios/**/*.test.ts', ...LAWS_OF_STORES, ...KILLS, 'test/deep/canaries.test.ts'];
+
+/** Days pass in them, of which each second is a statement to PostgreSQL: six times as long as over a file. */
+const DAYS = ['at-rest', 'backfill', 'day', 'quota', 'sweep', 'trouble', 'workspace-sweep', 'write-back'].map(
+  (name) => `test/scenarios/${name}.test.ts`,
+);
 
 function project(name: string, include: string[], more: TestUserConfig = {}): TestProjectConfiguration {
   return { extends: true, test: { name, include, ...more, env: { TZ: 'UTC', ...more.env } } };
 }
 
+const OVER_POSTGRES = { globalSetup: ['test/support/postgres-setup.ts'], env: { TEST_STORE: 'postgres' } };
+
+const EACH_STEP = { TEST_DEPTH: 'deep', TEST_KILLS: '3' };
+
+/** The version of Debian 12, where it is installed. */
+const DEBIAN = '/usr/lib/postgresql/15/bin';
+const onDebian = existsSync(DEBIAN)
+  ? [
+      project(
+        'postgres-15',
+        ['store', 'lease', 'operator'].map((room) => `test/unit/${room}/**/*.test.ts`),
+        {
+          ...{ exclude: ABOUT_FILES, isolate: false, globalSetup: OVER_POSTGRES.globalSetup },
+          env: { ...OVER_POSTGRES.env, TEST_POSTGRES_PROGRAMS: DEBIAN },
+        },
+      ),
+    ]
+  : [];
+
 export default defineConfig({
   test: {
     root: `${import.meta.dirname}/..`,
     pool: 'forks',
-    // Vitest leaves one core free for itself, which of two is half; and many tests wait for processes of their own.
-    maxWorkers: Math.max(2, availableParallelism()),
+    // Two more than there are cores: two fifths of a run are spent waiting, for disks, time-outs and windows of real time.
+    maxWorkers: availableParallelism() + 2,
+    sequence: { sequencer: LongestFirst },
     setupFiles: ['test/support/setup.ts'],
     testTimeout: HANGS,
     hookTimeout: HANGS,
@@ -33,8 +106,26 @@ export default defineConfig({
     projects: [
       // Without a process for each file: they share no state, and loading modules is half of their time.
       project('fast', PURE, { exclude: [PROCESSES], isolate: false }),
-      project('whole', [...WHOLE, PROCESSES]),
-      project('deep', ['test/deep/**/*.test.ts', 'test/laws/**/*.test.ts', ...DRAWN], { env: { TEST_DEPTH: 'deep' } }),
+      project('whole', [...WHOLE, PROCESSES], { exclude: [ONE_BY_ONE] }),
+      project('postgres', ON_POSTGRES, { exclude: ABOUT_FILES, isolate: false, ...OVER_POSTGRES }),
+      project('postgres-whole', WHOLE_ON_POSTGRES, {
+        exclude: [...ABOUT_FILES, ...WITHOUT_STORE, ...DAYS],
+        ...OVER_POSTGRES,
+      }),
+      ...onDebian,
+      // Each step of a process three times, and days over PostgreSQL: `npm run test:crash`.
+      project('kills', KILLS, { env: EACH_STEP, testTimeout: LONG }),
+      project('kills-on-postgres', [...KILLS, ...DAYS], {
+        ...{ globalSetup: OVER_POSTGRES.globalSetup, testTimeout: LONG },
+        env: { ...OVER_POSTGRES.env, ...EACH_STEP },
+      }),
+      // It takes a quarter of an hour; the quick rows of it run in `faults/replicas.test.ts` each time.
+      project('replicas', ['test/replicas/**/*.test.ts'], { fileParallelism: false, testTimeout: LONG }),
+      project('deep', ['deep', 'laws', 'model', 'power'].map((folder) => `test/${folder}/**/*.test.ts`).concat(DRAWN), {
+        env: { TEST_DEPTH: 'deep' },
+        testTimeout: LONG,
+        hookTimeout: LONG,
+      }),
     ],
   },
 });

@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import { syncFolder } from '../lib/sync-folder.ts';
 import type { CommandClient } from './workspace-client.ts';
 
 /**
@@ -73,7 +74,7 @@ function isWhole(secret: string): boolean {
 
 function place(next: string, path: string): void {
   renameSync(next, path);
-  syncFolder(path);
+  syncFolder(dirname(path));
 }
 
 function refuseOther(path: string): void {
@@ -100,19 +101,9 @@ function put(path: string, text: string): void {
     } finally {
       closeSync(file);
     }
-    syncFolder(path);
+    syncFolder(dirname(path));
   } catch (error) {
     throw unusable(path, error);
-  }
-}
-
-/** The name is durable only when its folder is. */
-function syncFolder(path: string): void {
-  const folder = openSync(dirname(path), 'r');
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
   }
 }
 

@@ -1,9 +1,7 @@
-import { compose } from '../daemon/compose.ts';
 import type { Partition } from '../daemon/partition.ts';
-import { clientOver } from '../daemon/workspace-send.ts';
 import { SyncError } from '../errors/sync-error.ts';
-import { type Answered, type Asked, answerQuestion, longestAnswer, type Question } from '../operator/questions.ts';
-import { askOwner, hasOwner } from './owner.ts';
+import type { Answered, Asked, Question } from '../operator/questions.ts';
+import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import { audibly, type PatienceFlags, patienceOf, patiently } from './patience.ts';
 import type { Session } from './session.ts';
 import { type CommandClient, chooseWorkspace, onlyOf, sendThroughOwner } from './workspace-client.ts';
@@ -24,6 +22,8 @@ export async function askingWorkspace<Result>(
   { workspace: name, ...patience }: { readonly workspace?: string } & PatienceFlags,
   work: (asking: Asking) => Promise<Result>,
 ): Promise<Result> {
+  const { clientOver } = await import('../daemon/workspace-send.ts');
+  const { answerQuestion, longestAnswer } = await import('../operator/questions.ts');
   const config = chooseWorkspace(session.config, name);
   const { data } = session.options;
   const door = { workspaceId: config.workspace.id, api: config.workspace.api };
@@ -36,15 +36,19 @@ export async function askingWorkspace<Result>(
       askOwner(data, 'POST', path(question), asked, longestAnswer(question));
     return work({ workspace: config.name, ask, client });
   }
+  const { sendAudited } = await import('../operator/audit.ts');
+  const { compose } = await import('../daemon/compose.ts');
   const composition = await compose(onlyOf(session, config), session.parts);
   try {
     const [partition] = composition.workspaces.partitions();
     if (!partition) throw new SyncError('internal', 'the workspace did not open');
     const ask: Asking['ask'] = (question, asked) =>
       audibly('an answer', longestAnswer(question), async () =>
-        answerQuestion(question, partition, asked, session.parts.clock),
+        answerQuestion(question, partition, asked, session.parts.clock, whoRuns().actor),
       ) as never;
-    const client = clientOf((request, within) => partition.send(request, { lane: 'interactive', patience: within }));
+    const client = clientOf((request, within) =>
+      sendAudited(partition, request, { lane: 'interactive', patience: within }, whoRuns()),
+    );
     return await work({ workspace: config.name, ask, client, partition });
   } finally {
     await composition.close();

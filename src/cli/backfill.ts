@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
-import { parseDuration } from '../config/duration.ts';
 import type { Partition } from '../daemon/partition.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import type { BackfillProgress } from '../operator/backfill.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { type Exit, print, type Setting, say, sessionOf } from './setting.ts';
+import { sinceOf } from './since.ts';
 import { plural, printable, span } from './words.ts';
 import { type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
@@ -15,7 +15,10 @@ const PARTIAL = 3;
 const LOOK_EVERY = 1_000;
 const TELL_EVERY = 10_000;
 
-type BackfillFlags = WorkspaceFlags & { readonly since?: string; readonly stop?: boolean };
+/** Flags that steer a backfill that exists, instead of asking for one. */
+type Steering = 'stop' | 'pause' | 'resume';
+
+type BackfillFlags = WorkspaceFlags & { readonly since?: string } & Partial<Readonly<Record<Steering, boolean>>>;
 
 const HELP = `
 The backfill reads the newest items first, and takes only quota that nothing else needs. The running daemon does the work: this
@@ -35,13 +38,16 @@ export function addBackfill(program: Command, setting: Setting, exit: Exit): voi
       'only items that changed since then: 2026-01-01, 2026-01-01T12:00:00Z, or 30d (default: all)',
     )
     .option('--stop', 'stop the running backfill; the items that it read stay')
+    .option('--pause', 'pause the running backfill: no page is read until it is resumed, what was read is sent')
+    .option('--resume', 'resume a paused backfill')
     .addHelpText('after', HELP)
     .action(async (connection: string, flags: BackfillFlags) => {
-      const session = sessionOf(setting, flags, () => 'warn');
+      const steering = steeringOf(flags);
+      const session = await sessionOf(setting, flags, () => 'warn');
       const { clock } = session.parts;
       const since = flags.since === undefined ? null : sinceOf(flags.since, clock.now());
       await askingWorkspace(session, flags, async (asking) => {
-        if (flags.stop) return exit(await stop(asking, connection, flags));
+        if (steering) return exit(await STEER[steering](asking, connection, flags));
         const { outcome, progress } = await asking.ask('backfill', { connection, since });
         if (outcome === 'running') say(alreadyRuns(progress));
         exit(await follow({ ...asking, connection }, flags, clock));
@@ -49,25 +55,37 @@ export function addBackfill(program: Command, setting: Setting, exit: Exit): voi
     });
 }
 
-/** RFC 3339. Throws `usage`. */
-function sinceOf(text: string, now: number): string {
-  const duration = parseDuration(text);
-  const isDate = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text);
-  const time = duration === undefined ? Date.parse(isDate ? text : '') : now - duration;
-  if (Number.isNaN(time))
-    throw new SyncError('usage', `--since ${text}: expected a date, a time with its zone, or 30d`);
-  if (time > now) throw new SyncError('usage', `--since ${text}: this is in the future`);
-  return new Date(time).toISOString();
+/** Throws `usage` where there are several. */
+function steeringOf(flags: BackfillFlags): Steering | undefined {
+  const [steering, other] = (Object.keys(STEER) as Steering[]).filter((each) => flags[each]);
+  if (other !== undefined) throw new SyncError('usage', `--${steering} and --${other} exclude each other`);
+  return steering;
 }
 
-async function stop({ ask }: Asking, connection: string, { json }: BackfillFlags): Promise<number> {
-  const { stopped } = await ask('backfill-stop', { connection });
-  const text = stopped
-    ? `the backfill of ${connection} is stopped; the items that it read stay`
-    : 'no backfill is running';
-  print(json ? JSON.stringify({ connection, stopped }) : text);
-  return 0;
-}
+type Steer = (asking: Asking, connection: string, flags: BackfillFlags) => Promise<number>;
+
+const STEER: Readonly<Record<Steering, Steer>> = {
+  async stop({ ask }, connection, { json }) {
+    const { stopped } = await ask('backfill-stop', { connection });
+    const text = stopped
+      ? `the backfill of ${connection} is stopped; the items that it read stay`
+      : 'no backfill is running';
+    print(json ? JSON.stringify({ connection, stopped }) : text);
+    return 0;
+  },
+  async pause({ ask }, connection, { json }) {
+    const { paused } = await ask('backfill-pause', { connection });
+    const text = paused ? `the backfill of ${connection} is paused; --resume resumes it` : 'no backfill is running';
+    print(json ? JSON.stringify({ connection, paused }) : text);
+    return 0;
+  },
+  async resume({ ask }, connection, { json }) {
+    const { resumed } = await ask('backfill-resume', { connection });
+    const text = resumed ? `the backfill of ${connection} goes on` : 'there is no backfill to resume';
+    print(json ? JSON.stringify({ connection, resumed }) : text);
+    return 0;
+  },
+};
 
 function alreadyRuns({ connection, since }: BackfillProgress): string {
   return `a backfill of ${connection} ${sinceWords(since)} is already running; --stop stops it`;
@@ -88,7 +106,7 @@ async function follow(
   for (;;) {
     const { progress } = await ask('backfill-progress', { connection });
     if (progress === null) throw new SyncError('conflict', `the backfill of ${connection} was stopped`);
-    const halted = await haltOf(partition);
+    const halted = pauseOf(progress) ?? (await haltOf(partition));
     if (progress.state === 'done' || halted) {
       teller.end(progress);
       if (halted) say(printable(halted));
@@ -97,6 +115,12 @@ async function follow(
     teller.tell(progress);
     await sleep(clock, LOOK_EVERY);
   }
+}
+
+/** Why nothing more happens by itself: a person paused it, and what it has read is sent. */
+function pauseOf({ state, connection, pending, changes }: BackfillProgress): string | undefined {
+  if (state !== 'paused' || pending + changes > 0) return undefined;
+  return `the backfill of ${connection} is paused; --resume resumes it`;
 }
 
 /** Why nothing gets through to the workspace, where this process is the one to send. */
@@ -160,18 +184,30 @@ function bar({ items, total, changes }: BackfillProgress): string {
 }
 
 function describeProgress(progress: BackfillProgress): string {
-  const { connection, listed, units, unitsDone, items, total, changes, forecast, failures, at } = progress;
+  const { connection, state, listed, units, unitsDone, items, total, changes, forecast, failures, at } = progress;
+  const paused = state === 'paused' ? ['paused'] : [];
   if (!listed)
-    return [`${connection}: listing what the vendor has`, ...failures.map(({ error }) => printable(error))].join('; ');
+    return [
+      [`${connection}: listing what the vendor has`, ...paused].join(', '),
+      ...failures.map(({ error }) => printable(error)),
+    ].join('; ');
   const of = total === null ? '' : ` of ${total}`;
-  const eta = forecast && forecast.requests > 0 ? [`done in about ${span(forecast.drainedAt - at)}`] : [];
+  const eta =
+    state !== 'paused' && forecast && forecast.requests > 0 ? [`done in about ${span(forecast.drainedAt - at)}`] : [];
   const slow = forecast && forecast.requests > 0 && forecast.objection ? [printable(forecast.objection)] : [];
   const [first] = failures;
   const failing = first
     ? [`${plural(failures.length, 'unit')} failing, will be retried: ${printable(first.error)}`]
     : [];
   const read = `${items}${of} items read, ${unitsDone} of ${plural(units, 'unit')} done`;
-  return [`${connection}: ${read}`, `${plural(changes, 'change')} to send`, ...eta, ...slow, ...failing].join(', ');
+  return [
+    `${connection}: ${read}`,
+    ...paused,
+    `${plural(changes, 'change')} to send`,
+    ...eta,
+    ...slow,
+    ...failing,
+  ].join(', ');
 }
 
 function describeEnd({ connection, since, items, units, pages, changes, startedAt, at, failures }: BackfillProgress) {

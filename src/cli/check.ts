@@ -1,37 +1,84 @@
+import type { Command } from 'commander';
+import type { Flags } from '../config/daemon-options.ts';
 import type { BrokenConfig } from '../config/load.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import type { Finding } from '../connectors/connector.ts';
-import { compose } from '../daemon/compose.ts';
-import { checkAll } from '../operator/check.ts';
+import { CODES } from '../errors/codes.ts';
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import { audibly } from './patience.ts';
+import { exitOf } from './report-error.ts';
 import type { Session } from './session.ts';
+import { type Exit, OF_HOOKS, print, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
 import { printable } from './words.ts';
 
 /** The longest that workspace and providers take over the questions of a check, milliseconds. */
 const PATIENCE = 180_000;
 
+/** Exit code when something is wrong. */
+const FAILED = 1;
+
+/** `worksync check`. */
+export function addCheck(program: Command, setting: Setting, exit: Exit): void {
+  withDaemonOptions(program.command('check'), OF_HOOKS)
+    .description('check the configuration, the workspace and the providers; costs one request')
+    .option('--offline', 'check only the configuration: sends no request, and needs no data folder')
+    .option('--json', 'print one JSON object per finding')
+    .addHelpText('after', '\nExample: worksync check --offline --json')
+    .action(async ({ json, offline, ...flags }: Flags & { json?: boolean; offline?: boolean }) => {
+      const session = await sessionOf(setting, flags, () => 'error');
+      const { findings, failure } = await check(session, { offline });
+      print(json ? findings.map((finding) => JSON.stringify(finding)).join('\n') : describeFindings(findings));
+      if (session.config.broken.length > 0) exit(CODES.config_invalid.exit);
+      else if (failure) exit(exitOf(failure));
+      else exit(findings.some(({ level }) => level === 'error') ? FAILED : 0);
+    });
+}
+
 /**
- * `worksync check`: configuration, workspace and providers. A running daemon asks in our place. Offline: the
+ * Configuration, workspace and providers. A running daemon asks in our place. Offline: the
  * configuration alone, which needs nothing but its files and variables.
  */
-export async function check(session: Session, { offline = false } = {}): Promise<Finding[]> {
-  const { config, options, parts } = session;
+async function check(session: Session, { offline = false } = {}): Promise<Outcome> {
+  const { config, options } = session;
   const findings = config.warnings.map((message): Finding => ({ level: 'warning', subject: 'configuration', message }));
   findings.push(...config.workspaces.map(describeConfig), ...config.broken.flatMap(describeBroken));
-  if (offline) return findings;
+  if (offline) return { findings };
   if (await hasOwner(options.data)) {
-    return [...findings, ...(await askOwner<Finding[]>(options.data, 'POST', '/admin/check', undefined, PATIENCE))];
+    const asked = await askOwner<Finding[]>(options.data, 'POST', '/admin/check', undefined, PATIENCE);
+    return { findings: [...findings, ...asked] };
   }
-  const composition = await compose(session, parts);
+  const { found, failure } = await checkHere(session);
+  return { findings: [...findings, ...found], failure };
+}
+
+interface Outcome {
+  readonly findings: readonly Finding[];
+  /** Why the data folder, or all of its workspaces, could not be opened. */
+  readonly failure?: SyncError | undefined;
+}
+
+/** By this process, which takes the data folder for that long. */
+async function checkHere(session: Session): Promise<{ found: readonly Finding[]; failure?: SyncError }> {
+  const { options, parts, version } = session;
+  const { compose } = await import('../daemon/compose.ts');
+  const { checkMachine, checkWhole } = await import('../operator/check.ts');
+  let composition: Awaited<ReturnType<typeof compose>>;
   try {
-    const ask = () =>
-      checkAll({ partitions: composition.workspaces.partitions(), wrong: composition.workspaces.broken() });
-    findings.push(...(await audibly('the workspace and the providers', PATIENCE, ask)));
+    composition = await compose(session, parts);
+  } catch (thrown) {
+    const failure = asSyncError(thrown);
+    const machine = await checkMachine({ version, folder: options.data });
+    return { found: [...describeBroken({ name: 'start', error: failure }), ...machine], failure };
+  }
+  const { workspaces, installation, serverClocks } = composition;
+  try {
+    const ground = { clock: parts.clock, version, installation, serverClocks };
+    const ask = () => checkWhole({ partitions: workspaces.partitions(), wrong: workspaces.broken(), ...ground });
+    return { found: await audibly('the workspace and the providers', PATIENCE, ask) };
   } finally {
     await composition.close();
   }
-  return findings;
 }
 
 function describeConfig({ name, file, connections }: WorkspaceConfig): Finding {
@@ -39,13 +86,13 @@ function describeConfig({ name, file, connections }: WorkspaceConfig): Finding {
 }
 
 /** Each place on a line of its own. */
-function describeBroken({ name, error: { code, message, hint } }: BrokenConfig): Finding[] {
+function describeBroken({ name, error: { code, message, hint } }: Pick<BrokenConfig, 'name' | 'error'>): Finding[] {
   return message.split('\n').map((line) => ({ level: 'error', subject: name, message: `${code}: ${line}`, hint }));
 }
 
 const MARKS = { ok: 'ok     ', warning: 'warning', error: 'ERROR  ' } as const;
 
-export function describeFindings(findings: readonly Finding[]): string {
+function describeFindings(findings: readonly Finding[]): string {
   return findings
     .flatMap(({ level, subject, message, hint }) => [
       printable(`${MARKS[level]}  ${subject}: ${message}`),

@@ -23,7 +23,7 @@ export function addConnections(program: Command, setting: Setting, exit: Exit): 
   )
     .addHelpText('after', HELP)
     .action(async (connection: string, flags: WorkspaceFlags) => {
-      const session = sessionOf(setting, flags, () => 'warn');
+      const session = await sessionOf(setting, flags, () => 'warn');
       const bound = await askingWorkspace(session, flags, ({ ask }) => ask('rebind', { connection }));
       const lines = bound.map(({ name, id, called }) => `${name} now means ${called} (id ${id})`);
       const text = lines.join('\n') || `${connection}: every name still leads to what it led to before`;

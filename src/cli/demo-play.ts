@@ -3,7 +3,7 @@ import type { Composition } from '../daemon/compose.ts';
 import type { Embedded } from '../daemon/embedded.ts';
 import type { Partition } from '../daemon/partition.ts';
 import type { Parts } from '../daemon/parts.ts';
-import { signedDeliveries } from '../demo/deliveries.ts';
+import { signedDeliveries } from '../demo/bundled-deliveries.ts';
 import { TASKS } from '../demo/story.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { HttpClient } from '../http/http-client.ts';

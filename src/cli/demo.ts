@@ -1,70 +1,25 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { compose } from '../daemon/compose.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import { drained } from '../operator/drain.ts';
-import { countConnectorTasks, findStage, playDeliveries, seedTasks } from './demo-play.ts';
-import type { Session } from './session.ts';
+import type { Command } from 'commander';
+import { PROGRAM } from '../lib/program-folder.ts';
+import { type Exit, print, type Setting, sessionOf } from './setting.ts';
 
-/** What the demo did, counted from what the service holds and received. The last line of `demo --json`. */
-export interface DemoResult {
-  readonly deliveries: number;
-  readonly pullRequestsMirrored: number;
-  readonly linksCreated: number;
-  /** Tasks whose source names a connector. */
-  readonly tasksCreated: number;
-  /** Requests received with the daemon's key; the seeded tasks are not among them. */
-  readonly requests: number;
-  readonly rateLimited: number;
-  /** Deliveries and changes that are not finished. */
-  readonly pending: number;
-  /** Time from a delivery's 2xx to the answer of its write. */
-  readonly lagMs: { readonly p50: number; readonly p95: number };
-}
+const DEMO_CONFIG = `${PROGRAM}/config/default.yaml`;
+/** Exit code when something is left to do. */
+const PARTIAL = 3;
 
-/** `worksync demo`: the embedded default on fresh data, from the first delivery to the last write. */
-export async function demo(session: Session, demoSecret: string): Promise<DemoResult> {
-  const data = mkdtempSync(join(tmpdir(), 'worksync-demo-'));
-  const lags: number[] = [];
-  const options = { ...session.options, data, port: 0, adminPort: undefined, host: '127.0.0.1' };
-  const { parts } = session;
-  const composition = await compose({ ...session, options, onLag: (lag) => lags.push(lag) }, parts);
-  try {
-    const stage = findStage(composition, demoSecret);
-    if (!stage) throw new SyncError('config_invalid', 'the demo needs the connection of config/default.yaml');
-    await seedTasks(stage, parts);
-    const daemon = await composition.serve();
-    const { sent } = await playDeliveries(stage, daemon.address, demoSecret, parts);
-    const pending = await drained(stage.partition, parts.clock);
-    const held = await stage.service.statistics();
-    return {
-      deliveries: sent,
-      pullRequestsMirrored: held.pullRequests,
-      linksCreated: held.links,
-      tasksCreated: await countConnectorTasks(stage, parts),
-      requests: held.requests,
-      rateLimited: held.rateLimited,
-      pending,
-      lagMs: { p50: quantile(lags, 0.5), p95: quantile(lags, 0.95) },
-    };
-  } finally {
-    await composition.close();
-    rmSync(data, { recursive: true, force: true });
-  }
-}
-
-export function describeDemo(result: DemoResult): string {
-  return [
-    `${result.deliveries} signed deliveries received`,
-    `${result.pullRequestsMirrored} pull requests mirrored, ${result.linksCreated} links to tasks created`,
-    `${result.requests} requests to the workspace, ${result.rateLimited} refused, ${result.pending} changes pending`,
-    `from delivery to write: half within ${result.lagMs.p50} ms, 95 % within ${result.lagMs.p95} ms`,
-  ].join('\n');
-}
-
-/** Nearest rank; 0 where there is nothing. */
-function quantile(values: readonly number[], part: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return Math.round(sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? 0);
+/** `worksync demo`. */
+export function addDemo(program: Command, setting: Setting, exit: Exit): void {
+  program
+    .command('demo')
+    .description('play the bundled deliveries on fresh data, print the result, and exit')
+    .option('--json', 'print the result as one JSON object on the last line')
+    .addHelpText('after', '\nExample: worksync demo --json')
+    .exitOverride()
+    .action(async ({ json }: { json?: boolean }) => {
+      const session = await sessionOf(setting, { config: DEMO_CONFIG }, () => 'warn');
+      const { demo, describeDemo } = await import('./play-demo.ts');
+      const result = await demo(session);
+      print(describeDemo(result));
+      if (json) print(JSON.stringify(result));
+      exit(result.pending === 0 ? 0 : PARTIAL);
+    });
 }

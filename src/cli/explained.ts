@@ -1,5 +1,6 @@
+import { counted } from '../lib/quantities.ts';
 import type { Answered } from '../operator/questions.ts';
-import { printable } from './words.ts';
+import { at, printable } from './words.ts';
 
 type Explained = Answered<'explain'>;
 type Item = Explained['items'][number];
@@ -17,13 +18,14 @@ const STATES: Readonly<Record<Link['state'], string>> = {
 };
 
 /** What people read. Texts of providers are made safe for the terminal. */
-export function describeExplained({ task, items }: Explained): string {
+export function describeExplained({ task, items, isCut }: Explained): string {
   const head = task ? [`${task.key}  ${task.taskId}`] : [];
   if (items.length === 0) return [...head, '  no item names it'].join('\n');
-  return [...head, ...items.flatMap((item) => describeItem(item))].join('\n');
+  const more = isCut ? [`these are ${counted(items.length, 'item')}: there may be more`] : [];
+  return [...head, ...items.flatMap((item) => describeExplainedItem(item)), ...more].join('\n');
 }
 
-function describeItem({ item, url, title, gone, links, others, triage, writeBack }: Item): string[] {
+export function describeExplainedItem({ item, url, title, gone, links, others, triage, writeBack }: Item): string[] {
   const none = links.length === 0 ? ['  no links'] : [];
   return [
     printable(`${item}${gone ? '  (gone)' : ''}`),
@@ -59,8 +61,4 @@ function describeLink({ task, state, reason, delivery, request, error }: Link): 
       : []),
     ...(error ? [`    ${error}`] : []),
   ].map(printable);
-}
-
-function at(time: number): string {
-  return new Date(time).toISOString();
 }

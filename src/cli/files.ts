@@ -1,7 +1,6 @@
 import { basename, extname } from 'node:path';
 import type { Command } from 'commander';
 import { SyncError } from '../errors/sync-error.ts';
-import { createHttpClient } from '../http/http-client.ts';
 import { silentMeter } from '../lib/meter.ts';
 import { noSteps } from '../lib/steps.ts';
 import type { Answered, Routes } from '../workspace/contract.ts';
@@ -67,6 +66,7 @@ const PATIENCE = 900_000;
 async function upload({ uploadUrl, method, headers }: Ticket, bytes: Buffer): Promise<void> {
   if (!/^https?:/.test(uploadUrl)) throw new SyncError('answer_malformed', 'the upload address is not http');
   const timeouts = { headers: PATIENCE, body: PATIENCE, total: PATIENCE };
+  const { createHttpClient } = await import('../http/http-client.ts');
   const http = createHttpClient({ steps: noSteps, meter: silentMeter, timeouts });
   try {
     const verb = method === 'POST' ? 'POST' : 'PUT';

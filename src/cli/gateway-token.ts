@@ -1,11 +1,10 @@
 import type { Command } from 'commander';
-import { compose } from '../daemon/compose.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { Tokens } from '../gateway/token-book.ts';
-import { askOwner, hasOwner } from './owner.ts';
+import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import type { Session } from './session.ts';
 import { type Exit, type Setting, say, sessionOf } from './setting.ts';
-import { printable, table } from './words.ts';
+import { at, printable, table } from './words.ts';
 import { chooseWorkspace, onlyOf } from './workspace-client.ts';
 import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
@@ -46,8 +45,8 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
     runOnTokens(setting, exit, flags, async (tokens) => {
       const found = (await tokens.list()).map(({ createdAt, revokedAt, ...token }) => ({
         ...token,
-        createdAt: timeOf(createdAt),
-        revokedAt: revokedAt === null ? null : timeOf(revokedAt),
+        createdAt: at(createdAt),
+        revokedAt: revokedAt === null ? null : at(revokedAt),
       }));
       const rows = found.map(({ id, description, createdAt, revokedAt }) => [
         id,
@@ -74,10 +73,6 @@ function addRevoke(group: Command, setting: Setting, exit: Exit): void {
   );
 }
 
-function timeOf(milliseconds: number): string {
-  return new Date(milliseconds).toISOString();
-}
-
 type TokenDesk = Omit<Tokens, 'holds' | 'recalls'>;
 
 /** Sends no request to the workspace. A running daemon does it, so that it knows at once; else this process does. */
@@ -87,7 +82,7 @@ async function runOnTokens(
   flags: WorkspaceFlags,
   work: (tokens: TokenDesk) => Promise<void>,
 ): Promise<void> {
-  const session = sessionOf(setting, flags, () => 'warn');
+  const session = await sessionOf(setting, flags, () => 'warn');
   const config = chooseWorkspace(session.config, flags.workspace);
   const { data } = session.options;
   if (await hasOwner(data)) await work(tokensOfOwner(data, config.name));
@@ -96,9 +91,11 @@ async function runOnTokens(
 }
 
 async function withOwnTokens(session: Session, work: (tokens: TokenDesk) => Promise<void>): Promise<void> {
+  const { auditedTokens } = await import('../operator/audit.ts');
+  const { compose } = await import('../daemon/compose.ts');
   const composition = await compose(session, session.parts);
   try {
-    for (const { passage } of composition.workspaces.partitions()) await work(passage.tokens);
+    for (const partition of composition.workspaces.partitions()) await work(auditedTokens(partition, whoRuns()));
   } finally {
     await composition.close();
   }

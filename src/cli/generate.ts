@@ -1,29 +1,22 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { generatedFiles } from '../config/generated-files.ts';
-import { connectors } from '../connectors/registry.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import { apiOverrides, openApiDocument } from '../workspace/contract.ts';
+import type { Command } from 'commander';
+import { type Exit, print, type Setting } from './setting.ts';
 
-const TOP = join(import.meta.dirname, '../..');
-
-/** `worksync generate`: writes the files that are made from the code; with `check` only says which are out of date. */
-export function generate(check: boolean): string[] {
-  const openApi = { path: 'config/openapi.json', content: `${JSON.stringify(openApiDocument(), null, 2)}\n` };
-  const files = [...generatedFiles(connectors, apiOverrides), openApi];
-  const stale = files.filter(({ path, content }) => read(path) !== content);
-  if (check && stale.length > 0) {
-    const paths = stale.map(({ path }) => path).join(', ');
-    throw new SyncError('generated_stale', `out of date: ${paths}`);
-  }
-  for (const { path, content } of stale) writeFileSync(join(TOP, path), content);
-  return stale.map(({ path }) => path);
-}
-
-function read(path: string): string | undefined {
-  try {
-    return readFileSync(join(TOP, path), 'utf8');
-  } catch {
-    return undefined;
-  }
+/** `worksync generate`. */
+export function addGenerate(program: Command, _setting: Setting, exit: Exit): void {
+  program
+    .command('generate')
+    .description(
+      'write the files that are generated from the code: config/schema.json, config/reference.md, config/openapi.json',
+    )
+    .option('--check', 'only say whether they are up to date')
+    .addHelpText('after', '\nExample: worksync generate --check')
+    .exitOverride()
+    .option('--json', 'print the paths of what was written as JSON')
+    .action(async ({ check: only, json }: { check?: boolean; json?: boolean }) => {
+      const { generate } = await import('./write-generated.ts');
+      const changed = generate(only ?? false);
+      if (json) print(JSON.stringify({ written: changed }));
+      else print(changed.length === 0 ? 'up to date' : `written: ${changed.join(', ')}`);
+      exit(0);
+    });
 }

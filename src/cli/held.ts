@@ -22,7 +22,7 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
     example: 'held --json',
   };
   workspaceCommand(group, described, { isDefault: true, costsQuota: false }).action(async (flags: WorkspaceFlags) => {
-    const session = sessionOf(setting, flags, () => 'warn');
+    const session = await sessionOf(setting, flags, () => 'warn');
     const held = await askingWorkspace(session, flags, ({ ask }) => ask('held', { samples: SAMPLES }));
     show({ text: describeHeld(held), json: [held] }, flags);
     exit(0);
@@ -55,7 +55,7 @@ function addRelease(group: Command, setting: Setting, exit: Exit): void {
     .action(async (entities: readonly string[], flags: ReleaseFlags) => {
       const named = HELD_CLASSES.filter((each) => flags[each]);
       const classes = flags.all || named.length + entities.length === 0 ? HELD_CLASSES : named;
-      const session = sessionOf(setting, flags, () => 'warn');
+      const session = await sessionOf(setting, flags, () => 'warn');
       const wish = { classes, entities };
       const answer = await askingWorkspace(session, flags, ({ ask }) => ask('release', wish));
       show({ text: `released: ${plural(answer.released, 'change')}`, json: [answer] }, flags);

@@ -30,7 +30,7 @@ function addStatus(group: Command, setting: Setting, exit: Exit): void {
   )
     .addHelpText('after', HELP)
     .action(async (connection: string | undefined, flags: WorkspaceFlags) => {
-      const session = sessionOf(setting, flags, () => 'warn');
+      const session = await sessionOf(setting, flags, () => 'warn');
       const wish = { connection, publicUrl: session.options.publicUrl };
       const found = await askingWorkspace(session, flags, ({ ask }) => ask('hooks', wish));
       show({ text: found.map(describe).join('\n') || 'no connection takes webhooks', json: found }, flags);
@@ -50,7 +50,7 @@ function addInstall(group: Command, setting: Setting, exit: Exit): void {
   )
     .addHelpText('after', `${HELP} The first of webhookSecrets signs the deliveries.`)
     .action(async (connection: string, flags: WorkspaceFlags) => {
-      const session = sessionOf(setting, flags, () => 'warn');
+      const session = await sessionOf(setting, flags, () => 'warn');
       const wish = { connection, publicUrl: session.options.publicUrl };
       const installed = await askingWorkspace(session, flags, ({ ask }) => ask('hooks-install', wish));
       show({ text: describe(installed), json: [installed] }, flags);

@@ -59,7 +59,9 @@ async function listKeys({ client }: Rotation): Promise<readonly ApiKey[]> {
 function keyById(keys: readonly ApiKey[], apiKeyId: string): ApiKey {
   const found = keys.find((key) => key.apiKeyId === apiKeyId);
   if (found) return found;
-  throw new SyncError('not_found', `the workspace has no API key ${apiKeyId}`, { hint: 'See: worksync keys list' });
+  throw new SyncError('not_found', `the workspace has no API key ${apiKeyId}`, {
+    hint: '"worksync keys list" lists them.',
+  });
 }
 
 /** The id of the new key: of an earlier run, or made now. */
@@ -97,7 +99,7 @@ function refuseOlder(named: readonly ApiKey[], old: ApiKey): void {
 async function dropLost({ file, client, tell }: Rotation, key: ApiKey): Promise<void> {
   if (!file?.wasCutOff()) {
     throw new SyncError('conflict', `${key.apiKeyId} has the description "${key.description}" and was never used`, {
-      hint: `If somebody will use its secret soon, wait and repeat; if the secret is lost, run: worksync keys revoke ${key.apiKeyId}`,
+      hint: `If somebody will use its secret soon, wait and repeat; if the secret is lost, run "worksync keys revoke ${key.apiKeyId}".`,
     });
   }
   await client.revokeApiKey({ apiKeyId: key.apiKeyId }, {});

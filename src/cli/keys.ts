@@ -2,8 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import type { Answered, Routes } from '../workspace/contract.ts';
 import { createKey, keyFile } from './api-key-file.ts';
 import { type RotationEvent, rotateKey, SHORTEST_QUIET } from './key-rotation.ts';
-import { withOAuth } from './oauth-client.ts';
-import { readDuration } from './patience.ts';
+import { durationOption, readDuration } from './patience.ts';
 import type { Session } from './session.ts';
 import { type Exit, print, type Setting, say, sessionOf } from './setting.ts';
 import { printable, table } from './words.ts';
@@ -41,7 +40,8 @@ async function runWithOAuth(
   flags: KeyFlags,
   work: (client: CommandClient, session: Session) => Promise<void>,
 ): Promise<void> {
-  const session = sessionOf(setting, flags, () => 'warn');
+  const session = await sessionOf(setting, flags, () => 'warn');
+  const { withOAuth } = await import('./oauth-client.ts');
   await withOAuth(session, { name: flags.workspace, url: flags.url }, (client) => work(client, session));
   exit(0);
 }
@@ -112,8 +112,8 @@ function addRotate(group: Command, setting: Setting, exit: Exit): void {
     .requiredOption('--old <key>', 'the id of the key to replace')
     .requiredOption('--description <text>', 'names the new key; no other active key may have it')
     .option('--write-to <file>', 'file to write the secret to; replaces an older key in it')
-    .option('--wait <duration>', 'how long the old key must not have been used', quietTime, 300_000)
-    .option('--give-up <duration>', 'how long to wait in total', readDuration, 3_600_000)
+    .addOption(durationOption('--wait <duration>', 'how long the old key must not have been used', 300_000, quietTime))
+    .addOption(durationOption('--give-up <duration>', 'how long to wait in total', 3_600_000))
     .addHelpText('after', ROTATE_HELP)
     .action((flags: RotateFlags) => {
       const file = flags.writeTo === undefined ? undefined : keyFile(flags.writeTo);

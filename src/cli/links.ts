@@ -35,7 +35,7 @@ async function runAsking(
   flags: WorkspaceFlags,
   work: (asking: Asking) => Promise<Output>,
 ): Promise<void> {
-  const session = sessionOf(setting, flags, () => 'warn');
+  const session = await sessionOf(setting, flags, () => 'warn');
   show(await askingWorkspace(session, flags, work), flags);
   exit(0);
 }
@@ -136,7 +136,7 @@ async function linkIdOf({ ask, client }: Asking, taskId: string, link: string): 
   const { workItems } = (await client.listWorkItems({ taskId }, {})).body;
   const found = workItems.find((each) => addresses.includes(each.url));
   if (found) return found.workItemId;
-  throw new SyncError('not_found', `the task has no link ${link}`, { hint: 'See: worksync links list' });
+  throw new SyncError('not_found', `the task has no link ${link}`, { hint: '"worksync links list" lists them.' });
 }
 
 function addExplain(group: Command, run: Run): void {

@@ -4,8 +4,9 @@ import { clientOver } from '../daemon/workspace-send.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { apiOverrides } from '../workspace/contract.ts';
 import { createSend } from '../workspace/transport.ts';
+import { audibly } from './patience.ts';
 import type { Session } from './session.ts';
-import { type CommandClient, chooseWorkspace } from './workspace-client.ts';
+import { type CommandClient, chooseWorkspace, UNDER_WAY } from './workspace-client.ts';
 
 /**
  * Runs `work` with a client that carries the OAuth token of an owner or admin. Such requests count in no window
@@ -30,7 +31,8 @@ export async function withOAuth<Result>(
   const api = apiOverrides.parse(workspace.api ?? {});
   const send = createSend({ http: session.parts.http, baseUrl, apiKey: () => token, api });
   try {
-    return await work(clientOver<object>((request) => send(request, {}), { workspaceId: workspace.id, api }));
+    const aloud: typeof send = (request, context) => audibly('the workspace', UNDER_WAY, () => send(request, context));
+    return await work(clientOver<object>((request) => aloud(request, {}), { workspaceId: workspace.id, api }));
   } finally {
     await session.parts.http.close();
   }

@@ -1,20 +1,42 @@
-import { compose } from '../daemon/compose.ts';
-import { type OnceResult, pollOnce } from '../operator/once.ts';
+import type { Command } from 'commander';
+import type { Flags } from '../config/daemon-options.ts';
+import type { OnceResult } from '../operator/once.ts';
 import { askOwner, hasOwner } from './owner.ts';
-import { audibly } from './patience.ts';
+import { audibly, type PatienceFlags, withPatience } from './patience.ts';
 import type { Session } from './session.ts';
+import { type Exit, OF_WORK, print, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
 import { plural, printable } from './words.ts';
 
+/** Exit code when something is left to do. */
+const PARTIAL = 3;
+/** How long it waits for the quota where nothing else is said, milliseconds: one long window. */
+const LONGEST_ONCE = 900_000;
 /** The longest that the vendors' answers to one round of polls take, milliseconds. */
 const POLLS = 600_000;
 
-/** `worksync once`: polls everything, takes it over, sends what the quota allows, and ends. A running daemon does it. */
-export async function once(session: Session, patience: number): Promise<readonly OnceResult[]> {
+/** `worksync once`. */
+export function addOnce(program: Command, setting: Setting, exit: Exit): void {
+  withPatience(withDaemonOptions(program.command('once'), OF_WORK), LONGEST_ONCE)
+    .description('poll, apply, send what the quota allows, and exit (exit code 3 if something is left)')
+    .option('--json', 'print one JSON object per workspace')
+    .addHelpText('after', '\nExample: worksync once --config team.yaml --timeout 5m --json')
+    .action(async ({ json, timeout = LONGEST_ONCE, ...flags }: Flags & PatienceFlags & { json?: boolean }) => {
+      const session = await sessionOf(setting, flags, () => 'warn');
+      const results = await once(session, timeout);
+      for (const result of results) print(json ? JSON.stringify(result) : describeOnce(result));
+      exit(results.some(({ left, failures }) => left > 0 || failures.length > 0) ? PARTIAL : 0);
+    });
+}
+
+/** Polls everything, takes it over, sends what the quota allows, and ends. A running daemon does it. */
+async function once(session: Session, patience: number): Promise<readonly OnceResult[]> {
   const { options, parts } = session;
   if (await hasOwner(options.data)) {
     const path = `/admin/once?patience=${patience}`;
     return askOwner(options.data, 'POST', path, undefined, patience + POLLS);
   }
+  const { compose } = await import('../daemon/compose.ts');
+  const { pollOnce } = await import('../operator/once.ts');
   const composition = await compose(session, parts);
   try {
     for (const partition of composition.workspaces.partitions()) partition.startUnscheduled();
@@ -26,7 +48,7 @@ export async function once(session: Session, patience: number): Promise<readonly
   }
 }
 
-export function describeOnce({ workspace, pullRequests, links, left, failures }: OnceResult): string {
+function describeOnce({ workspace, pullRequests, links, left, failures }: OnceResult): string {
   const held = `${workspace}: ${plural(pullRequests, 'pull request')}, ${plural(links, 'link')}, ${left} left`;
   return [held, ...failures.map((failure) => `  failed: ${printable(failure)}`)].join('\n');
 }

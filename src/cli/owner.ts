@@ -1,10 +1,8 @@
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import { createHttpClient, type HttpAnswer, type HttpClient } from '../http/http-client.ts';
 import { systemClock } from '../lib/clock.ts';
-import { silentMeter } from '../lib/meter.ts';
-import { noSteps } from '../lib/steps.ts';
-import { findOwner, type Owner } from '../store/data-folder.ts';
-import { type Failure, REFUSED } from '../web/admin-routes.ts';
+import { osUser } from '../lib/os-user.ts';
+import { findOwner, type Owner } from '../store/daemon-file.ts';
+import { type Failure, REFUSED } from '../web/admin-answers.ts';
 import { audibly } from './patience.ts';
 import { span } from './words.ts';
 
@@ -15,10 +13,8 @@ const ANSWER = 30_000;
 /** What lives answers at once, milliseconds. */
 const SIGN_OF_LIFE = 5_000;
 
-function ownerClient(patience: number): HttpClient {
-  const timeouts = { headers: patience, body: patience, total: patience };
-  return createHttpClient({ steps: noSteps, meter: silentMeter, timeouts });
-}
+/** Who runs this command, for the audit, where it works on the data folder itself. */
+export const whoRuns = () => ({ actor: `command ${osUser()}`, clock });
 
 /** Whether a daemon that owns the data folder answers. Throws `unauthorized` where this user may not ask it. */
 export async function hasOwner(dataFolder: string): Promise<boolean> {
@@ -33,7 +29,12 @@ export async function hasOwner(dataFolder: string): Promise<boolean> {
 
 /** Throws `not_running` where no daemon answers, the error where it answers wrongly or too late. */
 export async function findLiving(dataFolder: string): Promise<void> {
-  await ask(dataFolder, 'GET', '/livez', undefined, SIGN_OF_LIFE);
+  const { signOfLife } = await import('../http/sign-of-life.ts');
+  const owner = ownerOf(dataFolder);
+  const status = await audibly('the daemon', SIGN_OF_LIFE, () =>
+    answered(dataFolder, owner, SIGN_OF_LIFE, () => signOfLife(`${owner.address}/livez`, SIGN_OF_LIFE)),
+  );
+  if (status !== 200) throw wrongAnswer(owner, status);
 }
 
 /**
@@ -55,6 +56,13 @@ export async function askOwner<Answer>(
   return JSON.parse(answer.toString()) as Answer;
 }
 
+/** Where the daemon that owns the data folder takes webhooks. Throws `not_running` where none answers. */
+export async function webhookAddressOf(dataFolder: string): Promise<string> {
+  await findLiving(dataFolder);
+  const { address, webhooks = address } = ownerOf(dataFolder);
+  return webhooks;
+}
+
 async function ask(
   dataFolder: string,
   method: 'GET' | 'POST',
@@ -62,36 +70,39 @@ async function ask(
   body: unknown,
   patience: number,
 ): Promise<Buffer> {
-  const owner = findOwner(dataFolder);
-  if (!owner) throw notRunning(dataFolder);
-  const started = clock.monotonic();
-  const answer = await request(owner, method, path, body, patience).catch((error: unknown) => {
-    if (asSyncError(error).code === 'unreachable') throw notRunning(dataFolder);
-    throw clock.monotonic() - started < patience ? error : notAnswering(owner, patience);
-  });
+  const { askDaemon } = await import('../http/ask-daemon.ts');
+  const owner = ownerOf(dataFolder);
+  const asked = { method, url: `${owner.address}${path}`, token: owner.token, user: osUser(), body, patience };
+  const answer = await answered(dataFolder, owner, patience, () => askDaemon(asked));
   if (answer.status === 200) return answer.body;
   if (answer.status === REFUSED || answer.status === 400) throw refusal(JSON.parse(answer.body.toString()) as Failure);
-  const code = answer.status === 401 || answer.status === 403 ? 'unauthorized' : 'server_failed';
-  throw new SyncError(code, `the daemon at ${owner.address} answered ${answer.status}`);
+  throw wrongAnswer(owner, answer.status);
 }
 
-async function request(
-  { address, token }: Owner,
-  method: 'GET' | 'POST',
-  path: string,
-  body: unknown,
+function ownerOf(dataFolder: string): Owner {
+  const owner = findOwner(dataFolder);
+  if (owner) return owner;
+  throw notRunning(dataFolder);
+}
+
+async function answered<Answer>(
+  dataFolder: string,
+  owner: Owner,
   patience: number,
-): Promise<HttpAnswer> {
-  const http = ownerClient(patience);
+  ask: () => Promise<Answer>,
+): Promise<Answer> {
   try {
-    const url = `${address}${path}`;
-    const authorization = `Bearer ${token}`;
-    if (method === 'GET') return await http.request({ method, url, headers: { authorization }, target: 'daemon' });
-    const headers = { authorization, 'content-type': 'application/json' };
-    return await http.request({ method, url, headers, body: JSON.stringify(body ?? {}), target: 'daemon' });
-  } finally {
-    await http.close();
+    return await ask();
+  } catch (error) {
+    const { code } = asSyncError(error);
+    if (code === 'unreachable') throw notRunning(dataFolder);
+    throw code === 'not_answering' ? notAnswering(owner, patience) : error;
   }
+}
+
+function wrongAnswer({ address }: Owner, status: number): SyncError {
+  const code = status === 401 || status === 403 ? 'unauthorized' : 'server_failed';
+  return new SyncError(code, `the daemon at ${address} answered ${status}`);
 }
 
 function notAnswering({ address }: Owner, patience: number): SyncError {

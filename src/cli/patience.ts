@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { durationText, parseDuration } from '../config/duration.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
@@ -49,6 +49,11 @@ export function readDuration(text: string): number {
   const ms = parseDuration(text);
   if (ms === undefined) throw new InvalidArgumentError('expected a duration such as 90s, 5m or 1h');
   return ms;
+}
+
+/** An option that is `standard` milliseconds where it is not given, which its help shows as people write it. */
+export function durationOption(flags: string, description: string, standard: number, read = readDuration): Option {
+  return new Option(flags, description).argParser(read).default(standard, durationText(standard));
 }
 
 /** Sends one request; waits for a slot of the quota for `patience` milliseconds at most. */

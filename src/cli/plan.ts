@@ -1,7 +1,12 @@
+import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { SyncError } from '../errors/sync-error.ts';
-import { type AppliedPlan, digestOfConfig, type ShownPlan, sendPlan } from '../operator/plan.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { LabReport } from '../operator/lab.ts';
+import type { AppliedPlan, ShownPlan } from '../operator/plan.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
+import { describeLab } from './lab-report.ts';
+import type { Session } from './session.ts';
 import { type Exit, type Setting, sessionOf, wholeNumber } from './setting.ts';
 import { plural, printable, span } from './words.ts';
 import { chooseWorkspace } from './workspace-client.ts';
@@ -12,9 +17,16 @@ const PARTIAL = 3;
 /** Entities named of each kind of difference. */
 const NAMED = 5;
 
+const HELP = `
+With --config and another file than the one in use, the command shows what that file would change of the items that worksync knows:
+links, records, tasks and documents. Nothing is written. Such a plan has no id: put the file into use, then plan again.`;
+
 type PlanFlags = WorkspaceFlags & { readonly apply?: string; readonly limit: number };
 
-/** `worksync plan`: what would be written, and how long that takes; `--apply` sends exactly that. */
+/**
+ * `worksync plan`: what would be written, and how long that takes; `--apply` sends exactly that. `--config` with another file than
+ * the one in use: what that file would change.
+ */
 export function addPlan(program: Command, setting: Setting, exit: Exit): void {
   const described = {
     usage: 'plan',
@@ -27,15 +39,18 @@ export function addPlan(program: Command, setting: Setting, exit: Exit): void {
       '--apply <id>',
       'send the plan of that id, held changes too; refused if the plan would write something else now',
     )
+    .addHelpText('after', HELP)
     .action(async (flags: PlanFlags) => {
-      const session = sessionOf(setting, flags, () => 'warn');
+      const session = await sessionOf(setting, flags, () => 'warn');
       const { clock } = session.parts;
-      // Only where a file was named: what it would write is what is asked for.
-      const wanted = flags.config === undefined ? undefined : chooseWorkspace(session.config, flags.workspace);
-      const config = wanted && digestOfConfig(wanted);
       await askingWorkspace(session, flags, async (asking) => {
         if (flags.apply === undefined) {
-          const plan = await asking.ask('plan', { limit: flags.limit, config });
+          const tried = await tryFile(session, flags, asking);
+          if (tried && !tried.inUse) {
+            show({ text: describeLab(tried, clock.now()), json: [tried] }, flags);
+            return exit(0);
+          }
+          const plan = await asking.ask('plan', { limit: flags.limit });
           show({ text: describePlan(plan, clock.now()), json: [plan] }, flags);
           return exit(0);
         }
@@ -46,10 +61,18 @@ export function addPlan(program: Command, setting: Setting, exit: Exit): void {
     });
 }
 
+/** Only where a file was named: what it would write is what is asked for. */
+async function tryFile({ config }: Session, flags: PlanFlags, { ask }: Asking): Promise<LabReport | undefined> {
+  if (flags.config === undefined) return undefined;
+  const { file } = chooseWorkspace(config, flags.workspace);
+  return ask('lab', { config: readFileSync(file, 'utf8'), limit: flags.limit });
+}
+
 type Applied = Extract<AppliedPlan, { outcome: 'applied' }>;
 
 /** Throws `plan_changed` where nothing was done. */
-async function apply({ ask, partition }: Asking, id: string, clock: Parameters<typeof sendPlan>[2]): Promise<Applied> {
+async function apply({ ask, partition }: Asking, id: string, clock: Clock): Promise<Applied> {
+  const { sendPlan } = await import('../operator/plan.ts');
   const answer = partition ? await sendPlan(partition, id, clock) : await ask('apply', { id });
   if (answer.outcome === 'applied') return answer;
   throw new SyncError('plan_changed', whyNot(answer));

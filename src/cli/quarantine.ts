@@ -25,7 +25,7 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
     example: 'quarantine --json',
   };
   workspaceCommand(group, described, { isDefault: true, costsQuota: false }).action(async (flags: WorkspaceFlags) => {
-    const session = sessionOf(setting, flags, () => 'warn');
+    const session = await sessionOf(setting, flags, () => 'warn');
     const found = await askingWorkspace(session, flags, ({ ask }) => ask('quarantine', { limit: LISTED }));
     const lines = found.map(({ id, connection, event, receivedAt, reason }) =>
       printable(`${id}  ${new Date(receivedAt).toISOString()}  ${connection} ${event}: ${reason ?? ''}`),
@@ -54,7 +54,7 @@ function addRetry(group: Command, setting: Setting, exit: Exit): void {
         );
       }
       const wish = flags.all ? {} : { ids: deliveries.map(Number) };
-      const session = sessionOf(setting, flags, () => 'warn');
+      const session = await sessionOf(setting, flags, () => 'warn');
       const answer = await askingWorkspace(session, flags, ({ ask }) => ask('retry', wish));
       show({ text: `to be read again: ${plural(answer.retried, 'delivery', 'deliveries')}`, json: [answer] }, flags);
       exit(0);

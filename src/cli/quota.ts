@@ -1,20 +1,31 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { LANES } from '../model/lane.ts';
 import type { QuotaReport } from '../operator/quota.ts';
+import type { QuotaByCaller, Used } from '../operator/quota-by-caller.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';
-import { plural, span } from './words.ts';
+import { plural, printable, span, table } from './words.ts';
 import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
-/** `worksync quota`: both windows, the share and why, the others, the lanes, and when what waits will have been sent. */
+/**
+ * `worksync quota`: both windows, the share and why, the others, the lanes, and when what waits will have been sent.
+ * `--by caller`: who used it.
+ */
 export function addQuota(program: Command, setting: Setting, exit: Exit): void {
   const described = {
     usage: 'quota',
     description: 'show how much of the quota is used, by whom, what waits, and for how long; uses no quota',
     example: 'quota --json',
   };
-  workspaceCommand(program, described, { costsQuota: false }).action(async (flags: WorkspaceFlags) => {
-    const session = sessionOf(setting, flags, () => 'warn');
+  const command = workspaceCommand(program, described, { costsQuota: false });
+  command.addOption(new Option('--by <what>', 'show who used it lately instead').choices(['caller']));
+  command.action(async (flags: WorkspaceFlags & { readonly by?: 'caller' }) => {
+    const session = await sessionOf(setting, flags, () => 'warn');
+    if (flags.by) {
+      const uses = await askingWorkspace(session, flags, ({ ask }) => ask('quota-by-caller', {}));
+      show({ text: describeCallers(uses), json: [uses] }, flags);
+      return exit(0);
+    }
     const report = await askingWorkspace(session, flags, ({ ask }) => ask('quota', {}));
     show({ text: describeQuota(report), json: [report] }, flags);
     exit(0);
@@ -31,6 +42,22 @@ function describeQuota(report: QuotaReport): string {
     `lanes      ${LANES.map((lane) => `${lane} ${lanes[lane]}`).join(', ')}; in flight ${inFlight}; next slot ${next}`,
     `forecast   ${describeForecast(forecast, at)}`,
   ].join('\n');
+}
+
+function describeCallers({ callers, window, at, lastRefusal }: QuotaByCaller): string {
+  const rows = callers.map(({ name, isEstimate, ...use }) => {
+    const used = (each: Used) => `${isEstimate && each.requests > 0 ? '≥ ' : ''}${describeUsed(each)}`;
+    return [used(use.window), used(use.day), used(use.week), printable(name)];
+  });
+  const uses = table([[span(window), '24 h', '7 days', 'caller'], ...rows]);
+  const others = lastRefusal
+    ? `The workspace last refused one of our requests ${span(at - lastRefusal.at)} ago. Only refusals show that others use the quota.`
+    : 'The workspace has refused none of our requests, so worksync knows of no others.';
+  return [...(callers.length === 0 ? ['no request was sent in 7 days'] : [uses]), others].join('\n');
+}
+
+function describeUsed({ requests, refused }: Used): string {
+  return refused === 0 ? `${requests}` : `${requests} (${refused} refused)`;
 }
 
 function describeWindow({ window, used, usedByBackground, cap, backgroundLimit }: QuotaReport['long']): string {
@@ -59,9 +86,11 @@ function describeOthers({ lastRefusal, long, burst, at }: QuotaReport): string {
   return `used ${counts.join(', or ')} when we were refused ${span(at - lastRefusal.at)} ago`;
 }
 
-function describeForecast({ requests, drainedAt }: QuotaReport['forecast'], at: number): string {
-  if (requests === 0) return 'nothing waits';
-  return `the last of ${plural(requests, 'waiting request')} can go ${until(drainedAt, at)}`;
+function describeForecast({ requests, backfill, held, drainedAt }: QuotaReport['forecast'], at: number): string {
+  const approval = held > 0 ? `; ${plural(held, 'change')} more need approval` : '';
+  if (requests === 0) return `nothing waits${approval}`;
+  const filled = backfill > 0 ? `, ${backfill} of them for backfills,` : '';
+  return `the last of ${plural(requests, 'waiting request')}${filled} can go ${until(drainedAt, at)}${approval}`;
 }
 
 function until(time: number, now: number): string {

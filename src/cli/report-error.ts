@@ -1,11 +1,17 @@
 import { CODES } from '../errors/codes.ts';
-import { asSyncError } from '../errors/sync-error.ts';
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import { asTyped } from '../lib/own-command.ts';
 
 /** Writes to standard error, scrubbed by the caller's `scrub`; data goes to standard output. */
 export function reportError(thrown: unknown, scrub: (text: string) => string): number {
   const error = asSyncError(thrown);
   const lines = [`worksync: ${error.message}`, `  remedy: ${error.hint}`, `  code:   ${error.code}`];
-  process.stderr.write(`${scrub(lines.join('\n'))}\n`);
-  const entry = CODES[error.code];
+  process.stderr.write(`${scrub(asTyped(lines.join('\n')))}\n`);
+  return exitOf(error);
+}
+
+/** The exit code of a command that this error ends. */
+export function exitOf({ code }: SyncError): number {
+  const entry = CODES[code];
   return 'exit' in entry ? entry.exit : 1;
 }

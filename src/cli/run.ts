@@ -1,72 +1,19 @@
-import { type Composition, compose } from '../daemon/compose.ts';
-import type { Daemon } from '../daemon/daemon.ts';
-import { webhookPathOf } from '../intake/webhook-routes.ts';
-import { drained } from '../operator/drain.ts';
-import { findStage, playDeliveries, seedTasks } from './demo-play.ts';
+import type { Command } from 'commander';
+import type { Flags } from '../config/daemon-options.ts';
 import type { Session } from './session.ts';
-import { endOnSignals } from './signals.ts';
-import { plural } from './words.ts';
+import { refusingUnknown, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
 
-/**
- * `worksync run`: the daemon, until a signal ends it. On the embedded default it also plays the bundled deliveries.
- *
- * @param demoSecret the webhook secret that this process supplies as WORKSYNC_DEMO_SECRET
- */
-export async function run(session: Session, demoSecret: string): Promise<void> {
-  const { parts } = session;
-  const composing = compose(session, parts);
-  // From the begin: a signal that comes while it starts ends it in order too.
-  endOnSignals({
-    ...parts,
-    close(tell) {
-      tell('the start');
-      return composing.then((composition) => composition.close(tell));
-    },
-    reload: () => composing.then(({ reload }) => reload.now()),
-  });
-  const composition = await composing;
-  const stage = findStage(composition, demoSecret);
-  if (stage) await seedTasks(stage, parts);
-  const daemon = await composition.serve();
-  parts.logger.info({ address: daemon.address, version: session.version }, 'the daemon runs');
-  print(greeting(daemon, composition));
-  print(await howToLogIn(daemon));
-  if (!stage) return;
-  const { sent, fresh } = await playDeliveries(stage, daemon.address, demoSecret, parts);
-  print(
-    `\nThe demo: ${plural(sent, 'signed GitHub delivery', 'signed GitHub deliveries')} sent, ${fresh} of them new.`,
-  );
-  await drained(stage.partition, parts.clock);
-  const { pullRequests, links, requests } = await stage.service.statistics();
-  print(
-    `The workspace has ${plural(pullRequests, 'pull request')} and ${plural(links, 'link')}; ` +
-      `this start took ${plural(requests, 'request')}.`,
-  );
-  print('Stop with Ctrl-C. Your own workspace: copy a file of config/examples/ to config/workspaces/.');
-}
-
-function greeting(daemon: Daemon, { workspaces }: Composition): string {
-  const lines = [`worksync runs. Status page: ${daemon.adminAddress}/`];
-  for (const { name, config, connections } of workspaces.partitions()) {
-    lines.push(`\nworkspace ${name}: ${config.workspace.url ?? 'the embedded reference service'}`);
-    for (const connection of connections) {
-      const hook =
-        connection.secrets.length > 0 ? `webhooks at ${webhookPathOf(name, connection.name)}` : 'no webhooks';
-      const poll = connection.schedule === 'off' ? 'no polls' : 'polls';
-      lines.push(`  ${connection.name} (${connection.connector.title}): ${hook}, ${poll}`);
-    }
-  }
-  for (const [name, { code, message }] of workspaces.broken())
-    lines.push(`\nworkspace ${name}: DID NOT START: ${code}: ${message}`);
-  return lines.join('\n');
-}
-
-/** The link opens everything, so it goes to a terminal only, and into no log that is kept. */
-async function howToLogIn(daemon: Daemon): Promise<string> {
-  if (!process.stdout.isTTY) return '\nTo log a browser in, run: worksync login';
-  return `\nLog in (once, within ten minutes): ${await daemon.loginLink()}\nAnother link: npm run worksync -- login`;
-}
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`);
+/** `worksync run`, and `worksync` alone. */
+export function addRun(program: Command, setting: Setting): void {
+  refusingUnknown(withDaemonOptions(program.command('run', { isDefault: true })))
+    .description('run the daemon; without a workspace file of yours it runs the embedded demo')
+    .addHelpText('after', '\nExample: worksync run --config config/workspaces --data data --port 8080')
+    .action(async (flags: Flags) => {
+      // The demo is a first look on a terminal: its summary is not to drown in log lines.
+      const level = ({ secrets }: Session['config'], demoSecret: string) =>
+        secrets.includes(demoSecret) ? 'warn' : 'info';
+      const session = await sessionOf(setting, flags, level);
+      const { run } = await import('./run-daemon.ts');
+      await run(session);
+    });
 }

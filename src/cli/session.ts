@@ -1,15 +1,23 @@
-import { type DaemonOptions, daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
+import {
+  configText,
+  type DaemonOptions,
+  daemonOptions,
+  environment,
+  type Flags,
+  secretsOfStore,
+} from '../config/daemon-options.ts';
 import type { Environment } from '../config/interpolate.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { secretKeyOf } from '../config/secret-key.ts';
 import { type ConfiguredToken, configuredTokens } from '../config/tokens.ts';
+import { secretsOfExport, type TraceExport, traceSettings } from '../config/trace-export.ts';
 import { connectors } from '../connectors/registry.ts';
 import type { Parts } from '../daemon/parts.ts';
 import type { ConfigSource } from '../daemon/reload.ts';
 import { systemParts } from '../daemon/system-parts.ts';
-import { cleanErrorsWith } from '../errors/secrets.ts';
+import { systemRandom } from '../lib/random.ts';
 import { createLogger } from '../observe/pino-logger.ts';
-import { createScrubber, type Scrubber } from '../observe/scrubber.ts';
+import type { Scrubber } from '../observe/scrubber.ts';
 import { apiOverrides } from '../workspace/contract.ts';
 import { configSource } from './config-source.ts';
 
@@ -17,14 +25,19 @@ import { configSource } from './config-source.ts';
 export interface Session {
   readonly version: string;
   readonly options: DaemonOptions;
+  readonly flags: Flags;
   readonly config: LoadedConfig;
   /** Where the configuration is read again. */
   readonly source: ConfigSource;
   /** For pages, metrics and admin actions, as the environment sets them. */
   readonly tokens: readonly ConfiguredToken[];
   readonly scrubber: Scrubber;
+  /** The demo's webhook secret: made anew for each process, never stored. */
+  readonly demoSecret: string;
   /** Of the environment. */
   readonly secretKey?: Buffer;
+  /** Where traces go; absent: none are made. */
+  readonly traces?: TraceExport;
   readonly parts: Parts;
 }
 
@@ -32,36 +45,41 @@ export interface SessionInput {
   readonly version: string;
   readonly flags: Flags;
   readonly scrubber: Scrubber;
-  /** Variables that the program itself supplies; the environment's own come first. */
-  readonly supplied?: Environment;
   /** The level where neither a flag nor the environment names one. */
-  readonly logLevel: (config: LoadedConfig) => DaemonOptions['logLevel'];
+  readonly logLevel: (config: LoadedConfig, demoSecret: string) => DaemonOptions['logLevel'];
 }
 
 /** Reads options and configuration, and tells the log and every error text which values are secret. */
 export function openSession(input: SessionInput): Session {
-  const env = { ...input.supplied, ...environment() };
+  const demoSecret = systemRandom().bytes(24).toString('base64url');
+  input.scrubber.add(demoSecret);
+  const env: Environment = { WORKSYNC_DEMO_SECRET: demoSecret, ...environment() };
   const named = input.flags.logLevel ?? env['WORKSYNC_LOG_LEVEL'];
   const given = daemonOptions(input.flags, env);
-  const files = { path: given.config, env, connectors, apiOverrides };
+  const files = { path: given.config, text: configText(input.flags, env), env, connectors, apiOverrides };
   const config = loadConfig(files);
-  const options = named ? given : { ...given, logLevel: input.logLevel(config) };
-  for (const secret of config.secrets) input.scrubber.add(secret);
+  const options = named ? given : { ...given, logLevel: input.logLevel(config, demoSecret) };
+  for (const secret of [...config.secrets, ...secretsOfStore(given)]) input.scrubber.add(secret);
   const secretKey = secretKeyOf(env);
   if (secretKey) input.scrubber.add(secretKey.text);
   const tokens = configuredTokens(env);
   for (const { secret } of tokens) input.scrubber.add(secret);
+  const { traces, warnings } = traceSettings(options, env);
+  if (traces) for (const secret of secretsOfExport(traces)) input.scrubber.add(secret);
   const logger = createLogger({ level: options.logLevel, scrubber: input.scrubber });
-  for (const warning of [...config.warnings, ...unknownWorkspaces(tokens, config)])
+  for (const warning of [...config.warnings, ...unknownWorkspaces(tokens, config), ...warnings])
     logger.warn({ warning }, 'configuration warning');
   return {
     version: input.version,
     options,
+    flags: input.flags,
     config,
     source: configSource(files, config.secretSources),
     tokens,
     scrubber: input.scrubber,
+    demoSecret,
     secretKey: secretKey?.key,
+    traces,
     parts: systemParts(logger, input.version, input.scrubber),
   };
 }
@@ -73,11 +91,4 @@ function unknownWorkspaces(tokens: readonly ConfiguredToken[], { workspaces }: L
   return [...named]
     .filter((name) => !known.includes(name))
     .map((name) => `WORKSYNC_TOKENS: a token is limited to "${name}", and there is no such workspace`);
-}
-
-/** The scrubber of this process, which every error is cleaned with from now on. */
-export function newScrubber(): Scrubber {
-  const scrubber = createScrubber();
-  cleanErrorsWith(scrubber.scrub);
-  return scrubber;
 }

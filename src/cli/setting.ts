@@ -1,15 +1,14 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { DAEMON_OPTIONS, type Flags, optionValue } from '../config/daemon-options.ts';
-import { didYouMean } from '../lib/nearest.ts';
+import { didYouMean, nearest } from '../lib/nearest.ts';
+import { asTyped } from '../lib/own-command.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
-import { openSession, type Session, type SessionInput } from './session.ts';
+import type { Session, SessionInput } from './session.ts';
 
 /** What every command starts from. */
 export interface Setting {
   readonly version: string;
   readonly scrubber: Scrubber;
-  /** The demo's webhook secret: made anew for each process, never stored. */
-  readonly demoSecret: string;
 }
 
 /** Told the exit code by a command that is done. */
@@ -35,9 +34,10 @@ export function withDaemonOptions(command: Command, shown?: readonly OptionKey[]
   return command.exitOverride();
 }
 
-export function sessionOf(setting: Setting, flags: Flags, logLevel: SessionInput['logLevel']): Session {
-  const { version, scrubber, demoSecret } = setting;
-  return openSession({ version, scrubber, flags, logLevel, supplied: { WORKSYNC_DEMO_SECRET: demoSecret } });
+/** What reads the configuration is loaded here: most of what worksync consists of. */
+export async function sessionOf(setting: Setting, flags: Flags, logLevel: SessionInput['logLevel']): Promise<Session> {
+  const { openSession } = await import('./session.ts');
+  return openSession({ ...setting, flags, logLevel });
 }
 
 /** For an option of a command that takes what an option of the daemon takes. */
@@ -70,22 +70,28 @@ export function eachOf<Word extends string>(words: readonly Word[]) {
   return (text: string, previous: readonly Word[] = []): readonly Word[] => [...previous, read(text)];
 }
 
-/** For a command that may be left out: what is no command of its group comes to it, and is refused. */
+/**
+ * For a command that may be left out: what is no command of its group comes to it, and is refused. Where the command takes
+ * a name, a word that is nearly a command counts as one, unless this command is named too.
+ */
 export function refusingUnknown(command: Command): Command {
   return command.allowExcessArguments().hook('preAction', ({ args, registeredArguments, parent }) => {
-    const unknown = args[registeredArguments.length];
-    if (unknown === undefined) return;
     const known = parent?.commands.map((each) => each.name()) ?? [];
+    const [first] = args;
+    const isNamed = parent?.args[0] === command.name();
+    const isMisspelt = !isNamed && first !== undefined && nearest(first, known) !== undefined;
+    const unknown = isMisspelt ? first : args[registeredArguments.length];
+    if (unknown === undefined) return;
     command.error(`error: unknown command '${unknown}'${didYouMean(unknown, known)}`, { exitCode: 2 });
   });
 }
 
 /** Data: to standard output. */
 export function print(text: string): void {
-  process.stdout.write(`${text}\n`);
+  process.stdout.write(`${asTyped(text)}\n`);
 }
 
 /** What happens meanwhile: to standard error. */
 export function say(text: string): void {
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${asTyped(text)}\n`);
 }

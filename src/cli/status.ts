@@ -1,14 +1,57 @@
-import type { BrokenWorkspace, Status, WindowStatus, WorkspaceStatus } from '../operator/status.ts';
+import type { Command } from 'commander';
+import { daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
+import type { BrokenWorkspace, ElsewhereWorkspace, Status, WindowStatus, WorkspaceStatus } from '../operator/status.ts';
 import { partOf } from '../operator/verdict.ts';
 import type { BackfillStatus } from '../store/backfills.ts';
+import { askOwner } from './owner.ts';
+import { type Exit, OF_QUESTIONS, print, type Setting, withDaemonOptions } from './setting.ts';
 import { describeRound } from './sweep.ts';
+import { watchStatus } from './watch-status.ts';
 import { plural, printable, span, table } from './words.ts';
+
+/** `worksync status`. */
+export function addStatus(program: Command, _setting: Setting, exit: Exit): void {
+  withDaemonOptions(program.command('status'), OF_QUESTIONS)
+    .description('show what the running daemon does, what waits, and what is wrong')
+    .option('--watch', 'show it until a signal ends the command: redrawn on a terminal, else one line for each change')
+    .option('--json', 'print the whole status as JSON')
+    .addHelpText('after', '\nExample: worksync status --json')
+    .action(async ({ json = false, watch, ...flags }: Flags & { json?: boolean; watch?: boolean }) => {
+      const { data } = daemonOptions(flags, environment());
+      const read = () => askOwner<Status>(data, 'GET', '/status.json');
+      if (watch) return watchStatus(read, describeStatus, json);
+      const status = await read();
+      print(json ? JSON.stringify(status) : describeStatus(status));
+      exit(0);
+    });
+}
 
 /** `worksync status` for people: first whether it works, then what does not. */
 export function describeStatus(status: Status): string {
   const head = `worksync ${status.version}, ${describeWhole(status)}, up for ${span(status.at - status.startedAt)}`;
   const whole = status.workspaces.map((workspace) => describeWorkspace(workspace, status.at));
-  return [head, ...whole, ...status.broken.map(describeBroken)].join('\n\n');
+  const elsewhere = (status.elsewhere ?? []).map(describeElsewhere);
+  return [head, ...describeShared(status), ...whole, ...status.broken.map(describeBroken), ...elsewhere].join('\n\n');
+}
+
+/** The processes that share the workspaces, and what is wrong among them. */
+function describeShared({ shared, at }: Status): string[] {
+  if (!shared || shared.replicas.length === 0) return [];
+  const rows = shared.replicas.map(({ host, address, version, startedAt, isOwn, sameConfig, holds }) => [
+    `  ${printable(host)}`,
+    ...[printable(address), printable(version), `up for ${span(at - startedAt)}`],
+    holds === null ? 'DOES NOT ANSWER' : plural(holds.length, 'workspace'),
+    [...(isOwn ? ['this one'] : []), ...(sameConfig ? [] : ['another configuration'])].join(', '),
+  ]);
+  const causes = shared.causes.map(({ message, hint }) => printable(`  ${message}. ${hint}`));
+  return [['replicas', table(rows), ...causes].join('\n')];
+}
+
+/** No trouble by itself: the replica says how the workspace is. */
+function describeElsewhere({ name, address }: ElsewhereWorkspace): string {
+  const owner =
+    address === null ? 'moves between replicas' : `another replica works on it (${address}), and told nothing`;
+  return printable(`workspace ${name}: ${owner}`);
 }
 
 /** Never ready or not without a reason. */
@@ -30,20 +73,41 @@ function describeWorkspace(workspace: WorkspaceStatus, now: number): string {
     `  state       ${describeState(workspace, now)}`,
     ...workspace.causes.map(({ message, hint }) => `    ${message}. ${hint}`),
     `  quota       ${describeWindow(quota.long)}; ${describeWindow(quota.burst)}; share ${percent(quota.effectiveShare)}`,
-    `  synced      ${partOf(pullRequests, 'pull request')}, ${partOf(links, 'link')}`,
+    `  synced      ${partOf(pullRequests, 'pull request')}, ${partOf(links, 'link')}${describeBacklog(workspace.backlog, now)}`,
     `  deliveries  ${deliveries.pending} pending, ${deliveries.quarantined} in quarantine`,
     ...describeSweep(workspace.sweep, now),
     `  changes     ${changes.byState.pending} pending, ${changes.byState.sending} in flight, ` +
       `${changes.byState.unknown} with outcome unknown, ${changes.byState.held} held`,
-    ...changes.stuck.map(
-      (row) => `    ${row.state}: ${row.entity}: ${row.failure?.message ?? ''} (${row.failure?.hint ?? ''})`,
-    ),
-    ...deliveries.quarantine.map((row) => `    quarantine: ${row.connection} ${row.event}: ${row.reason ?? ''}`),
+    ...describeStuck(changes),
+    ...describeQuarantine(deliveries),
     ...workspace.gone.map((row) => `    gone at the provider: ${row.key}, detected ${span(now - row.at)} ago`),
     ...workspace.backfills.flatMap((backfill) => describeBackfill(backfill, now)),
     ...describeConnections(workspace, now),
   ];
   return lines.map(printable).join('\n');
+}
+
+function describeBacklog({ requests, backfill, doneAt }: WorkspaceStatus['backlog'], now: number): string {
+  if (requests === 0 || doneAt === null) return '';
+  const time = doneAt > now ? `in ${span(doneAt - now)}` : 'at once';
+  return `; ${plural(requests, 'request')} to send${backfill > 0 ? ` (${backfill} for backfills)` : ''}, the last ${time}`;
+}
+
+/** Entities named of changes that wait for the same reason. */
+const NAMED = 3;
+
+/** A mass that is held for one reason is one line. */
+function describeStuck({ stuck }: WorkspaceStatus['changes']): string[] {
+  const groups = Map.groupBy(stuck, ({ state, failure }) => `${state}: ${failure?.message ?? ''}`);
+  return [...groups].map(([reason, rows]) => {
+    const names = rows.slice(0, NAMED).map(({ entity }) => entity);
+    return `    ${reason}: ${names.join(', ')}${rows.length > NAMED ? ', …' : ''} ("worksync changes" lists them)`;
+  });
+}
+
+function describeQuarantine({ quarantine }: WorkspaceStatus['deliveries']): string[] {
+  const groups = Map.groupBy(quarantine, ({ connection, event, reason }) => `${connection} ${event}: ${reason ?? ''}`);
+  return [...groups].map(([what, { length }]) => `    quarantine: ${what}${length > 1 ? ` (${length} times)` : ''}`);
 }
 
 function describeSweep({ running, last, turn }: WorkspaceStatus['sweep'], now: number): string[] {
@@ -76,6 +140,13 @@ function describeConnections({ connections }: WorkspaceStatus, now: number): str
     lastDeliveryAt === null ? 'no delivery yet' : `last delivery ${span(now - lastDeliveryAt)} ago`,
     describePoll(schedule, lastPollAt, now),
   ]);
+  const refused = connections.flatMap(({ name, lastRefused }) =>
+    lastRefused === null
+      ? []
+      : [
+          `    ${name}: last refused webhook ${span(now - lastRefused.at)} ago: ${lastRefused.status} ${lastRefused.code}`,
+        ],
+  );
   const failures = connections.flatMap(({ name, failure }) =>
     failure ? [`    ${name}: ${failure.message}${failure.hint ? ` (${failure.hint})` : ''}`] : [],
   );
@@ -92,7 +163,7 @@ function describeConnections({ connections }: WorkspaceStatus, now: number): str
       (unit) => `    ${name}: not found, or not visible to the credential: ${unit}; its records and links stay`,
     ),
   ]);
-  return ['  connections', ...table(rows).split('\n'), ...failures, ...silent];
+  return ['  connections', ...table(rows).split('\n'), ...refused, ...failures, ...silent];
 }
 
 function describeName(

@@ -29,7 +29,7 @@ export function addSweep(program: Command, setting: Setting, exit: Exit): void {
   workspaceCommand(program, described)
     .addHelpText('after', HELP)
     .action(async (flags: WorkspaceFlags) => {
-      const session = sessionOf(setting, flags, () => 'warn');
+      const session = await sessionOf(setting, flags, () => 'warn');
       await askingWorkspace(session, flags, async (asking) => {
         const { isNew } = await asking.ask('sweep', {});
         if (!isNew) say('a sweep is already running');

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { SyncError } from '../errors/sync-error.ts';
-import { PRIORITIES, TASK_KINDS, TASK_STATUSES } from '../workspace/contract/tasks.ts';
+import { PRIORITIES, TASK_KINDS, TASK_STATUSES } from '../workspace/contract/field-values.ts';
 import type { Answered, Parameters, Routes } from '../workspace/contract.ts';
 import { type Exit, eachOf, oneOf, type Setting } from './setting.ts';
 import { textOf, withText } from './text-input.ts';
@@ -90,7 +90,9 @@ async function getTask(client: CommandClient, task: string): Promise<Task> {
   const { tasks } = (await client.listTasks({ query: { all: true } }, {})).body;
   const found = tasks.find(({ key }) => key.toUpperCase() === task.toUpperCase());
   if (found) return found;
-  throw new SyncError('not_found', `the workspace has no task ${task}`, { hint: 'See: worksync tasks list --all' });
+  throw new SyncError('not_found', `the workspace has no task ${task}`, {
+    hint: '"worksync tasks list --all" lists them.',
+  });
 }
 
 /** The id of a task that is named by key or id; only a key costs a request. Throws `not_found`. */

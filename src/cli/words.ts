@@ -13,6 +13,11 @@ export function span(milliseconds: number): string {
   return `${Math.round(seconds / 86_400)} days`;
 }
 
+/** A moment in UTC, epoch milliseconds, as logs write it. */
+export function at(time: number): string {
+  return new Date(time).toISOString();
+}
+
 /** Rows in columns as wide as their widest cell. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
@@ -32,4 +37,10 @@ export function table(rows: readonly (readonly string[])[]): string {
  */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\ufffd');
+}
+
+/** `12 ms`, `3.4 s`, then as `span` has it. */
+export function brief(milliseconds: number): string {
+  if (milliseconds < 1_000) return `${Math.max(0, Math.round(milliseconds))} ms`;
+  return milliseconds < 10_000 ? `${(milliseconds / 1_000).toFixed(1)} s` : span(milliseconds);
 }

@@ -1,12 +1,10 @@
 import type { LoadedConfig } from '../config/load.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
-import { compose } from '../daemon/compose.ts';
-import { clientOver } from '../daemon/workspace-send.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { unknownName } from '../operator/named.ts';
-import type { Forwarded } from '../web/admin-routes.ts';
+import type { Forwarded } from '../web/admin-answers.ts';
 import type { WorkspaceClient } from '../workspace/typed-client.ts';
-import { askOwner, hasOwner, refusal } from './owner.ts';
+import { askOwner, hasOwner, refusal, whoRuns } from './owner.ts';
 import { type PatienceFlags, patienceOf, patiently, SILENCE } from './patience.ts';
 import type { Session } from './session.ts';
 
@@ -14,7 +12,7 @@ import type { Session } from './session.ts';
 export type CommandClient = WorkspaceClient<object>;
 
 /** The longest that one request takes under way, milliseconds: what the HTTP client allows it, and the way here. */
-const UNDER_WAY = 35_000;
+export const UNDER_WAY = 35_000;
 
 /**
  * Runs `work` with a client of one configured workspace. Where a daemon runs, each request goes through it and so
@@ -28,17 +26,23 @@ export async function withWorkspace<Result>(
   { workspace: name, ...patience }: { readonly workspace?: string } & PatienceFlags,
   work: (client: CommandClient) => Promise<Result>,
 ): Promise<Result> {
+  const { clientOver } = await import('../daemon/workspace-send.ts');
   const config = chooseWorkspace(session.config, name);
   const { data } = session.options;
   const door = { workspaceId: config.workspace.id, api: config.workspace.api };
   const clientOf = (send: Parameters<typeof patiently>[2]) =>
     clientOver<object>(patiently(session.parts.clock, patienceOf(patience), send), door);
   if (await hasOwner(data)) return work(clientOf(sendThroughOwner(data, config.name)));
+  const { sendAudited } = await import('../operator/audit.ts');
+  const { compose } = await import('../daemon/compose.ts');
   const composition = await compose(onlyOf(session, config), session.parts);
   try {
-    const send = composition.workspaces.partitions()[0]?.send;
-    if (!send) throw new SyncError('internal', 'the workspace did not open');
-    return await work(clientOf((request, within) => send(request, { lane: 'interactive', patience: within })));
+    const [partition] = composition.workspaces.partitions();
+    if (!partition) throw new SyncError('internal', 'the workspace did not open');
+    const client = clientOf((request, within) =>
+      sendAudited(partition, request, { lane: 'interactive', patience: within }, whoRuns()),
+    );
+    return await work(client);
   } finally {
     await composition.close();
   }

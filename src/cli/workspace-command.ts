@@ -72,7 +72,7 @@ export async function runOnWorkspace(
   flags: WorkspaceFlags,
   work: (client: CommandClient) => Promise<Output>,
 ): Promise<void> {
-  const session = sessionOf(setting, flags, () => 'warn');
+  const session = await sessionOf(setting, flags, () => 'warn');
   show(await withWorkspace(session, flags, work), flags);
   exit(0);
 }

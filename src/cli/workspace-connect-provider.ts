@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import { environment } from '../config/daemon-options.ts';
 import { createVariables } from '../config/interpolate.ts';
 import { secretKeyOf } from '../config/secret-key.ts';
-import { connectors } from '../connectors/registry.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { isPrivateHost } from '../http/private-ranges.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -35,7 +34,7 @@ export function addConnectProvider(workspace: Command, setting: Setting, exit: E
     .command('connect-provider')
     .description("store a member's token at a git provider")
     .requiredOption('--user <id or name>', 'the member whose token it is')
-    .requiredOption('--provider <name>', `one of: ${Object.keys(servedProviders()).join(', ')}`)
+    .requiredOption('--provider <name>', 'the git provider: id of a connector that opens pull requests, such as github')
     .option('--token-file <file>', `file with the token; else ${VARIABLE} or ${VARIABLE}_FILE`)
     .option('--host <host>', "host of the provider, where it is not the vendor's public one")
     .option('--api-url <url>', 'address of its API, where it is not the one that follows from the host')
@@ -46,7 +45,7 @@ export function addConnectProvider(workspace: Command, setting: Setting, exit: E
     .exitOverride()
     .action(async (given: Given) => {
       const { db: file, user, workspace: workspaceId, provider, apiUrl, json } = given;
-      const host = given.host?.toLowerCase() ?? publicHostOf(provider);
+      const host = given.host?.toLowerCase() ?? (await publicHostOf(provider));
       checkAddress(host, apiUrl);
       const token = readToken(given, setting);
       const place = { file, secretKey: readKey(setting), clock: systemClock(), random: systemRandom() };
@@ -61,15 +60,14 @@ export function addConnectProvider(workspace: Command, setting: Setting, exit: E
     });
 }
 
-function servedProviders(): Readonly<Record<string, string>> {
-  return Object.fromEntries(connectors.filter(({ git }) => git).map(({ id, publicHost }) => [id, publicHost]));
-}
-
-function publicHostOf(provider: string): string {
-  const served = servedProviders();
-  const host = Object.hasOwn(served, provider) ? served[provider] : undefined;
-  if (host !== undefined) return host;
-  throw unknownName('git provider', provider, Object.keys(served));
+/** Throws `usage` where it is no git provider. */
+async function publicHostOf(provider: string): Promise<string> {
+  const { connectors } = await import('../connectors/registry.ts');
+  const served = connectors.filter(({ git }) => git);
+  const found = served.find(({ id }) => id === provider);
+  if (found) return found.publicHost;
+  const ids = served.map(({ id }) => id);
+  throw unknownName('git provider', provider, ids);
 }
 
 /** The token goes to this address: in clear text only where it does not leave the machine. */

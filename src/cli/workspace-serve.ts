@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { gitProviders } from '../daemon/git-providers.ts';
 import type { Parts } from '../daemon/parts.ts';
+import { OWN_COMMAND } from '../lib/own-command.ts';
 import { createWorkspaceService, type Reached } from '../workspace-service/service.ts';
 import { endOnSignals } from './signals.ts';
 
@@ -73,9 +74,9 @@ export function describeServed({ url, apiKey, oauthToken }: Served, file: string
   ];
   if (shown.length > 0)
     return [head, ...shown, 'worksync shows these only once. They work until they are revoked.'].join('\n');
-  const token = `worksync workspace token --db ${file} --user Owner --role owner`;
+  const token = `${OWN_COMMAND} workspace token --db ${file} --user Owner --role owner`;
   return `${head}
 The key and the token that the first start showed still work. To create others:
   ${token}
-  WORKSYNC_OAUTH_TOKEN="$(${token})" worksync keys create --url ${url} --description "what for"`;
+  WORKSYNC_OAUTH_TOKEN="$(${token})" ${OWN_COMMAND} keys create --url ${url} --description "what for"`;
 }

@@ -1,7 +1,7 @@
-import { type Command, InvalidArgumentError } from 'commander';
-import { parseDuration } from '../config/duration.ts';
+import type { Command } from 'commander';
 import { systemClock } from '../lib/clock.ts';
 import { systemRandom } from '../lib/random.ts';
+import { durationOption } from './patience.ts';
 import { type Exit, oneOf, print } from './setting.ts';
 
 interface Given {
@@ -26,7 +26,7 @@ export function addWorkspaceToken(workspace: Command, exit: Exit): void {
     .description('mint an OAuth token of a member')
     .requiredOption('--user <id or name>', 'the member whose token it is')
     .option('--role <role>', 'role of the token: owner, admin or member', oneOf(['owner', 'admin', 'member']), 'member')
-    .option('--ttl <duration>', 'how long it lives: 30m, 1h, 14d', readDuration, 3_600_000)
+    .addOption(durationOption('--ttl <duration>', 'how long it lives: 30m, 1h, 14d', 3_600_000))
     .option('--db <file>', 'database file of the service', 'data/workspace.service.db')
     .option('--workspace <id>', 'optional if the service has only one workspace')
     .option('--json', 'print JSON: the token with its id, user, role and end')
@@ -39,10 +39,4 @@ export function addWorkspaceToken(workspace: Command, exit: Exit): void {
       print(json ? JSON.stringify(minted) : minted.token);
       exit(0);
     });
-}
-
-function readDuration(text: string): number {
-  const duration = parseDuration(text);
-  if (duration === undefined) throw new InvalidArgumentError('expected a duration such as 30m, 1h or 14d');
-  return duration;
 }

@@ -34,7 +34,8 @@ export function connectionConfig(input: ConnectionInput): CheckedConnection {
   if (!found.connector) return { problems: [...common.problems, ...found.problems] };
   const options = validate(found.connector.options, { document, path, value: pick(value, false), otherKeys: COMMON });
   const problems = [...common.problems, ...options.problems];
-  if (problems.length > 0 || !common.data) return { problems };
+  // Options without a value and without a problem: a variable is not set, which the document says.
+  if (problems.length > 0 || !common.data || options.data === undefined) return { problems };
   const pause = pollOf(common.data.poll, found.connector, options, { document, path });
   if ('problem' in pause) return { problems: [pause.problem] };
   const { connector, webhookSecrets, mirror = input.mirror, writeBack } = common.data;

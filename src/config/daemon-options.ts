@@ -1,7 +1,9 @@
 import { isIP } from 'node:net';
 import { SyncError } from '../errors/sync-error.ts';
+import { isPostgres, readAddress } from '../lib/database/postgres-address.ts';
+import { memoryFolder } from '../lib/memory-folder.ts';
 import { withoutEnd } from '../lib/text.ts';
-import type { Environment } from './interpolate.ts';
+import { createVariables, type Environment } from './interpolate.ts';
 
 /** A frozen copy of the process's environment: the only one that the program reads. */
 export function environment(): Environment {
@@ -15,6 +17,10 @@ export interface DaemonOptions {
   readonly config?: string;
   /** Folder of the databases. */
   readonly data: string;
+  /** Address of the PostgreSQL that keeps all rows in place of the data folder. */
+  readonly store?: string;
+  /** Where other replicas reach this one; absent: its host name and port. */
+  readonly replicaAddress?: string;
   /** 0: any free port. */
   readonly port: number;
   readonly host: string;
@@ -31,6 +37,12 @@ export interface DaemonOptions {
   /** Where vendors reach this daemon from outside, without a slash at the end. */
   readonly publicUrl?: string;
   readonly logLevel: (typeof LOG_LEVELS)[number];
+  /** The collector of OpenTelemetry that gets the traces; absent, as the next one: none are made. */
+  readonly otlpEndpoint?: string;
+  /** The same with the path for traces, which is taken as it is. */
+  readonly otlpTracesEndpoint?: string;
+  /** Requests to the workspace name their trace. */
+  readonly otlpTraceparent?: boolean;
 }
 
 /** One option of the whole daemon. Flags, help, environment, checks and the reference page are made from these. */
@@ -39,7 +51,17 @@ export interface DaemonOption {
   /** As commander takes it. */
   readonly flag: string;
   readonly env: string;
-  readonly type: 'path' | 'host' | 'hosts' | 'ranges' | 'switch' | 'address' | 'port' | 'log level';
+  readonly type:
+    | 'path'
+    | 'data folder'
+    | 'store'
+    | 'host'
+    | 'hosts'
+    | 'ranges'
+    | 'switch'
+    | 'address'
+    | 'port'
+    | 'log level';
   /** As it would be typed; absent: not set. */
   readonly default?: string;
   readonly description: string;
@@ -57,9 +79,25 @@ export const DAEMON_OPTIONS: readonly DaemonOption[] = [
     key: 'data',
     flag: '--data <folder>',
     env: 'WORKSYNC_DATA',
-    type: 'path',
+    type: 'data folder',
     default: 'data',
-    description: 'Folder of the databases',
+    description: 'Folder of the databases; :memory: keeps them in memory until the daemon ends',
+  },
+  {
+    key: 'store',
+    flag: '--store <address>',
+    env: 'WORKSYNC_STORE',
+    type: 'store',
+    description:
+      'PostgreSQL in place of the databases in the data folder, for one or several replicas: postgres://user@host/database. Give an address with a password by WORKSYNC_STORE or WORKSYNC_STORE_FILE only: others on the machine can read flags',
+  },
+  {
+    key: 'replicaAddress',
+    flag: '--replica-address <address>',
+    env: 'WORKSYNC_REPLICA_ADDRESS',
+    type: 'address',
+    description:
+      'Address under which the other replicas over one PostgreSQL reach this one (http://<host name>:<port>)',
   },
   {
     key: 'port',
@@ -130,10 +168,39 @@ export const DAEMON_OPTIONS: readonly DaemonOption[] = [
     default: 'info',
     description: `Lowest level that is logged: ${LOG_LEVELS.join(', ')}`,
   },
+  {
+    key: 'otlpEndpoint',
+    flag: '--otlp-endpoint <address>',
+    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    type: 'address',
+    description: 'Export traces to this OpenTelemetry collector, as OTLP over HTTP with JSON; /v1/traces is added',
+  },
+  {
+    key: 'otlpTracesEndpoint',
+    flag: '--otlp-traces-endpoint <address>',
+    env: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+    type: 'address',
+    description: 'The same with the whole path; it comes before --otlp-endpoint',
+  },
+  {
+    key: 'otlpTraceparent',
+    flag: '--otlp-traceparent',
+    env: 'WORKSYNC_OTLP_TRACEPARENT',
+    type: 'switch',
+    description: 'While traces are exported, send a traceparent header with each request to the workspace',
+  },
 ];
 
 /** Flags as commander gives them: text by option key, `true` for a switch; absent where the flag was not given. */
 export type Flags = Readonly<Partial<Record<keyof DaemonOptions, string | true>>>;
+
+/** The variable that holds the configuration itself in place of files. */
+export const CONFIG_TEXT = 'WORKSYNC_CONFIG_YAML';
+
+/** The text of the configuration. The flag `--config` comes before it; it comes before the variable of a path, which an image sets. */
+export function configText(flags: Pick<Flags, 'config'>, env: Environment): string | undefined {
+  return flags.config === undefined ? env[CONFIG_TEXT] || undefined : undefined;
+}
 
 type Read = { readonly key: string; readonly value: unknown } | { readonly problem: string; readonly isFlag: boolean };
 
@@ -155,11 +222,27 @@ export function daemonOptions(flags: Flags, env: Environment): DaemonOptions {
 
 function readOption(option: DaemonOption, flags: Flags, env: Environment): Read {
   const flag = flags[option.key];
-  const text = flag?.toString() ?? (env[option.env] || undefined) ?? option.default;
+  const variable = option.type === 'store' ? secretIn(option.env, env) : { value: env[option.env] || undefined };
+  if ('problem' in variable) return { problem: variable.problem, isFlag: false };
+  const text = flag?.toString() ?? variable.value ?? option.default;
   const value = text === undefined ? undefined : PARSERS[option.type](text);
   if (text === undefined || value !== undefined) return { key: option.key, value };
   const origin = flag === undefined ? option.env : option.flag.split(' ')[0];
-  return { problem: `${origin}: expected ${EXPECTED[option.type]}, got "${text}"`, isFlag: flag !== undefined };
+  // An address may hold a password.
+  const got = option.type === 'store' ? '' : `, got "${text}"`;
+  return { problem: `${origin}: expected ${EXPECTED[option.type]}${got}`, isFlag: flag !== undefined };
+}
+
+/** Of a variable, or of the file that the variable with `_FILE` names. */
+function secretIn(name: string, env: Environment): { readonly value?: string } | { readonly problem: string } {
+  return createVariables(env).get(name) ?? {};
+}
+
+/** The password in the address of a store, which nothing may show. */
+export function secretsOfStore({ store }: Pick<DaemonOptions, 'store'>): readonly string[] {
+  const url = store === undefined ? null : URL.parse(store);
+  const given = [url?.password ?? '', url?.searchParams.get('password') ?? ''].filter((text) => text !== '');
+  return given.flatMap((text) => [text, decodeURIComponent(text)]);
 }
 
 /** What a text means as the value of an option, for commands that are told the same in another place. */
@@ -174,6 +257,8 @@ export function optionValue<Key extends keyof DaemonOptions>(
 
 const EXPECTED = {
   path: 'a path',
+  'data folder': 'a path or :memory:, with or without a name of a-z, 0-9 and -',
+  store: 'postgres://user:password@host:port/database?schema=name, where schema and connections may be left out',
   host: 'an address without a port',
   hosts: 'host names, each with or without a port, separated by commas',
   ranges: 'IP addresses or CIDR ranges separated by commas',
@@ -186,6 +271,8 @@ const EXPECTED = {
 /** Undefined where the text is not of the type. */
 const PARSERS: Readonly<Record<DaemonOption['type'], (text: string) => unknown>> = {
   path: (text) => text || undefined,
+  'data folder': (text) => memoryFolder(text) ?? (text.startsWith(':memory:') ? undefined : text || undefined),
+  store: storeAddress,
   host: (text) => (/^[\w.:%-]+$/.test(text) && !/^[^:]+:\d+$/.test(text) ? text : undefined),
   hosts: (text) => (text.split(',').every((host) => HOST.test(host)) ? text.split(',') : undefined),
   ranges: (text) => (text.split(',').every(isRange) ? text.split(',') : undefined),
@@ -203,6 +290,16 @@ function isRange(text: string): boolean {
   const family = isIP(address);
   if (family === 0 || rest.length > 0) return false;
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+}
+
+function storeAddress(text: string): string | undefined {
+  if (!isPostgres(text)) return undefined;
+  try {
+    readAddress(text);
+    return text;
+  } catch {
+    return undefined;
+  }
 }
 
 function publicAddress(text: string): string | undefined {

@@ -16,6 +16,17 @@ export interface Variables {
   /** Files that were read. */
   readonly files: ReadonlySet<string>;
   readonly warnings: ReadonlySet<string>;
+  /** Stands for whatever is not set and has no default; absent: that is a problem. */
+  readonly unset?: string;
+}
+
+/**
+ * Of a text that is only tried: the environment stays unread, so that no message about the text can contain something of it.
+ * What stands for a value is an address too, since some keys take nothing else.
+ */
+export function noVariables(): Variables {
+  const none: ReadonlySet<string> = new Set();
+  return { get: () => undefined, secrets: none, files: none, warnings: none, unset: 'https://not-set.invalid/' };
 }
 
 /** A variable that is set: its value, or why it cannot be used. An empty variable counts as not set. */
@@ -106,6 +117,7 @@ function expand(inner: string, variables: Variables): Found {
   const found = variables.get(name);
   if (found) return found;
   if (match[2] === '-') return { value: match[3] ?? '' };
+  if (variables.unset !== undefined) return { value: variables.unset };
   const remedy = match[3] || `set it, or ${name}_FILE to the path of a file`;
   return { problem: `variable ${name} is not set: ${remedy}` };
 }

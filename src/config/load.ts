@@ -1,26 +1,30 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { basename, extname, isAbsolute, join, relative } from 'node:path';
+import { basename, extname, isAbsolute, join, relative, resolve } from 'node:path';
 import type { ZodType } from 'zod';
 import { SyncError } from '../errors/sync-error.ts';
 import { nearest } from '../lib/nearest.ts';
 import { createGlob } from '../lib/pattern.ts';
+import { PROGRAM } from '../lib/program-folder.ts';
 import { connectionConfig } from './connection.ts';
-import { createVariables, type Environment, type Variables } from './interpolate.ts';
+import { CONFIG_TEXT } from './daemon-options.ts';
+import { createVariables, type Environment, noVariables, type Variables } from './interpolate.ts';
 import { literalSecrets } from './literal-secrets.ts';
 import { type Problem, problemLines } from './problems.ts';
 import { type ConnectorOptions, type WorkspaceConfig, workspaceFile } from './schema.ts';
 import { validate } from './validate.ts';
 import { name as workspaceName } from './values.ts';
-import { type ConfigDocument, readDocument } from './yaml-document.ts';
+import { type ConfigDocument, readDocument, readDocuments } from './yaml-document.ts';
 
 export interface LoadInput {
   /** A file, or a folder of `*.yaml` and `*.yml`. Absent: `workspaces/` of the config folder, else its default. */
   readonly path?: string;
+  /** One workspace or several, as YAML documents: comes before `path`. */
+  readonly text?: string;
   readonly env: Environment;
   readonly connectors: readonly ConnectorOptions[];
   /** Schema of `workspace.api`. */
   readonly apiOverrides: ZodType;
-  /** The project's own config folder, unless another is given. */
+  /** Absent: `config/` of the working folder, then that of the installation. */
   readonly configFolder?: string;
 }
 
@@ -44,20 +48,27 @@ export interface BrokenConfig {
 }
 
 /** The project's `config/`. */
-export const CONFIG_FOLDER = join(import.meta.dirname, '../../config');
+export const CONFIG_FOLDER = join(PROGRAM, 'config');
 const LARGEST_FILE = 1_048_576;
 
 /**
- * Reads and checks every workspace file: each line of a problem is `file:line:column: message (did you mean "x"?)`.
+ * Reads and checks every workspace, from files or from the text of the variable: each line of a problem is `file:line:column: message (did you mean "x"?)`.
  * Throws `config_invalid` where none is right, with the problems of all; `config_unreadable` where the path cannot be
  * read or holds no file.
  */
 export function loadConfig(input: LoadInput): LoadedConfig {
   const variables = createVariables(input.env);
   const schema = workspaceFile(input.apiOverrides);
-  const read = configFiles(input).map((file) => readFile(file, variables, input.connectors, schema));
+  const given = { variables, connectors: input.connectors, schema };
+  const read =
+    input.text === undefined
+      ? configFiles(input).map((file) => readFile(file, given))
+      : readVariable(input.text, given);
   const problems = [...read.flatMap((workspace) => workspace.problems), ...reservedNames(read), ...repeatedNames(read)];
-  const broken = read.flatMap((workspace) => brokenBy(workspace, problems));
+  // Of a text with several workspaces one fault breaks all: nobody can correct it while the daemon runs.
+  const broken = [...Map.groupBy(read, ({ file }) => file).values()].flatMap((own) => {
+    return brokenBy(own, problems, variables);
+  });
   const isBroken = new Set(broken.map(({ file }) => file));
   const workspaces = read.flatMap(({ file, config }) => (isBroken.has(file) ? [] : (config ?? [])));
   if (workspaces.length === 0) throw together(broken);
@@ -70,6 +81,24 @@ export function loadConfig(input: LoadInput): LoadedConfig {
   };
 }
 
+/** One workspace from the text of a file that is only tried: no variable is read. Throws `config_invalid`. */
+export function readConfigText(
+  text: string,
+  { connectors, apiOverrides }: Pick<LoadInput, 'connectors' | 'apiOverrides'>,
+  file: string,
+): WorkspaceConfig {
+  if (text.length > LARGEST_FILE) throw new SyncError('config_invalid', `${file}: larger than 1 MiB`);
+  const given = { variables: noVariables(), connectors, schema: workspaceFile(apiOverrides) };
+  const { config, problems } = readWorkspace(readDocument(file, text, given.variables), given);
+  if (config === undefined) throw new SyncError('config_invalid', problemLines(problems).join('\n'));
+  return config;
+}
+
+/** The text that a workspace was read from, as it is now. */
+export function configSourceOf({ file }: Pick<WorkspaceConfig, 'file'>, env: Environment): string {
+  return file === CONFIG_TEXT ? (env[CONFIG_TEXT] ?? '') : readFileSync(file, 'utf8');
+}
+
 /** All that is wrong with several files, as one error. */
 function together(broken: readonly BrokenConfig[]): SyncError {
   const errors = broken.map(({ error }) => error);
@@ -77,18 +106,40 @@ function together(broken: readonly BrokenConfig[]): SyncError {
   return new SyncError(code, errors.map(({ message }) => message).join('\n'));
 }
 
-function brokenBy({ file, name, error }: ReadWorkspace, problems: readonly Problem[]): BrokenConfig[] {
+/** @param read what one file holds */
+function brokenBy(
+  [first]: readonly ReadWorkspace[],
+  problems: readonly Problem[],
+  variables: Variables,
+): BrokenConfig[] {
+  if (first === undefined) return [];
+  const { file, name, error } = first;
   const own = problems.filter((problem) => problem.file === file);
-  const found = error ?? (own.length > 0 ? new SyncError('config_invalid', problemLines(own).join('\n')) : undefined);
+  const found =
+    error ??
+    (own.length > 0
+      ? new SyncError('config_invalid', problemLines(own).map(without(variables)).join('\n'))
+      : undefined);
   return found ? [{ name: name ?? basename(file, extname(file)), file, error: found }] : [];
+}
+
+/** Messages show names that are written wrongly. One that a variable brought in may be a secret in the wrong place. */
+function without({ secrets }: Variables): (line: string) => string {
+  const longestFirst = [...secrets].toSorted((a, b) => b.length - a.length);
+  return (line) => longestFirst.reduce((shown, secret) => shown.replaceAll(secret, '[secret]'), line);
 }
 
 export function configFiles(input: Pick<LoadInput, 'path' | 'configFolder'>): readonly string[] {
   if (input.path !== undefined) return filesAt(input.path);
   const folder = input.configFolder ?? CONFIG_FOLDER;
+  // Of a package, nobody edits the folder it is installed in: files of one's own are where one works.
+  const own = (input.configFolder ? [folder] : [resolve('config'), folder]).map(workspacesOf);
+  return own.find((files) => files.length > 0) ?? [join(folder, 'default.yaml')];
+}
+
+function workspacesOf(folder: string): readonly string[] {
   const workspaces = join(folder, 'workspaces');
-  const files = existsSync(workspaces) ? yamlFiles(workspaces) : [];
-  return files.length > 0 ? files : [join(folder, 'default.yaml')];
+  return existsSync(workspaces) ? yamlFiles(workspaces) : [];
 }
 
 function filesAt(path: string): readonly string[] {
@@ -97,7 +148,7 @@ function filesAt(path: string): readonly string[] {
   if (!stat.isDirectory()) return [path];
   const files = yamlFiles(path);
   if (files.length === 0) {
-    const hint = 'Put a workspace file there, or mount it: config/examples/ has some to start from.';
+    const hint = `Put a workspace file there, or mount it, or set ${CONFIG_TEXT}: config/examples/ has some to start from.`;
     throw new SyncError('config_unreadable', `${path}: the folder contains no *.yaml file`, { hint });
   }
   return files;
@@ -136,25 +187,37 @@ interface ReadWorkspace {
   readonly problems: readonly Problem[];
 }
 
-type Connectors = LoadInput['connectors'];
-/** Made once for all files. */
-type FileSchema = ReturnType<typeof workspaceFile>;
+/** What all files are read with. */
+interface Given {
+  readonly variables: Variables;
+  readonly connectors: LoadInput['connectors'];
+  /** Made once for all files. */
+  readonly schema: ReturnType<typeof workspaceFile>;
+}
 
-function readFile(path: string, variables: Variables, connectors: Connectors, schema: FileSchema): ReadWorkspace {
+function readFile(path: string, given: Given): ReadWorkspace {
   const file = displayName(path);
   const source = readSource(path);
   if (source instanceof SyncError) return { file, problems: [], error: source };
-  return { file, ...readWorkspace(readDocument(file, source, variables), connectors, schema) };
+  return { file, ...readWorkspace(readDocument(file, source, given.variables), given) };
 }
 
-function readWorkspace(
-  document: ConfigDocument,
-  connectors: Connectors,
-  schema: FileSchema,
-): Omit<ReadWorkspace, 'file'> {
+/** Lines of problems count from the first of the text. */
+function readVariable(text: string, given: Given): readonly ReadWorkspace[] {
+  if (text.length > LARGEST_FILE) throw new SyncError('config_unreadable', `${CONFIG_TEXT}: larger than 1 MiB`);
+  return readDocuments(CONFIG_TEXT, text, given.variables).map((document) => ({
+    file: CONFIG_TEXT,
+    ...readWorkspace(document, given),
+  }));
+}
+
+function readWorkspace(document: ConfigDocument, { connectors, schema }: Given): Omit<ReadWorkspace, 'file'> {
   if (document.data === undefined) return { document, problems: document.problems };
   if (document.data === null)
-    return { document, problems: [...document.problems, { ...document.place([]), message: 'the file is empty' }] };
+    return {
+      document,
+      problems: [...document.problems, { ...document.place([]), message: 'the configuration is empty' }],
+    };
   const whole = validate(schema, { document, path: [], value: document.data });
   const own = nameOf(document);
   const mirror = whole.data?.mirror ?? 'record';
@@ -243,10 +306,19 @@ function unknownConnections(document: ConfigDocument, rules: WorkspaceConfig['ru
   );
 }
 
-/** The key `name`, else the name of the file, which must be fit for it. */
+/** The key `name`, else the name of the file, which must be fit for it. A variable has no name of its own. */
 function nameOf(document: ConfigDocument): { readonly name?: string; readonly problems: readonly Problem[] } {
   const named = (document.data as { name?: unknown }).name;
   if (named !== undefined) return typeof named === 'string' ? { name: named, problems: [] } : { problems: [] };
+  if (document.file === CONFIG_TEXT)
+    return {
+      problems: [
+        {
+          ...document.place([]),
+          message: 'the key name is missing: a variable has no file name that could stand for it',
+        },
+      ],
+    };
   const name = basename(document.file, extname(document.file));
   const reason = workspaceName.safeParse(name).error?.issues[0]?.message;
   if (reason === undefined) return { name, problems: [] };

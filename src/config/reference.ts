@@ -16,7 +16,7 @@ export function workspaceReference({ file, common, connectors }: ReferenceInput)
   const sections = [
     INTRODUCTION,
     '## Options of the daemon',
-    'A flag overrides the environment, and the environment overrides the default.',
+    OPTIONS_NOTE,
     optionTable(),
     '## Workspace file',
     FILE_NOTE,
@@ -40,6 +40,9 @@ export function workspaceReference({ file, common, connectors }: ReferenceInput)
 const INTRODUCTION = `# Reference
 
 Generated from the schemas by \`npm run generate\`; do not edit. Durations are a number and a unit: \`ms\`, \`s\`, \`m\`, \`h\`, \`d\`.`;
+
+const OPTIONS_NOTE = `A flag overrides the environment, and the environment overrides the default. \`WORKSYNC_CONFIG_YAML\` holds the configuration itself, as one
+YAML document for each workspace; it overrides \`WORKSYNC_CONFIG\`, and \`--config\` overrides it.`;
 
 const FILE_NOTE = `One YAML file per workspace. An unknown key is an error. All files are checked before anything starts, and every
 problem is reported with its file, line and column.`;

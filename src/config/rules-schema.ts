@@ -148,6 +148,14 @@ export const writeBack = z
       .default(false)
       .describe('Write one comment on the item that names its tasks, and keep it up to date.'),
     close: z.boolean().default(false).describe('Close a work item when all its tasks are finished.'),
+    status: z
+      .union([z.boolean(), z.literal('require')], { error: 'expected true, false or require' })
+      .default(false)
+      .meta({
+        title: '`true`, `false` or `require`',
+        description:
+          'Keep the commit status `worksync/tasks` on the head of each open pull request: it names its tasks. With `require` it fails where there is none.',
+      }),
   })
   .prefault({})
   .describe('What worksync writes to the vendor, with the credentials of the connection.');

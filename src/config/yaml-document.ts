@@ -3,9 +3,11 @@ import {
   isAlias,
   isCollection,
   isMap,
+  isNode,
   isScalar,
   LineCounter,
   type Node,
+  parseAllDocuments,
   parseDocument,
   visit,
   type YAMLError,
@@ -15,7 +17,7 @@ import type { Place, Problem } from './problems.ts';
 
 export type Path = readonly PropertyKey[];
 
-/** One YAML file, with variables put in, that knows where everything stands. */
+/** One YAML document, with variables put in, that knows where everything stands. */
 export interface ConfigDocument {
   readonly file: string;
   /** Plain data, as far as the file can be read as YAML; undefined where nothing of it can. */
@@ -46,6 +48,25 @@ interface Fault {
 export function readDocument(file: string, source: string, variables: Variables): ConfigDocument {
   const lines = new LineCounter();
   const document = parseDocument(source, { lineCounter: lines, prettyErrors: false });
+  return filledDocument(document, { file, source, lines, variables });
+}
+
+/** The same of a text that may hold several documents, with `---` between them. */
+export function readDocuments(file: string, source: string, variables: Variables): readonly ConfigDocument[] {
+  const lines = new LineCounter();
+  const documents: readonly Document[] = parseAllDocuments(source, { lineCounter: lines, prettyErrors: false });
+  if (documents.length === 0) return [readDocument(file, source, variables)];
+  return documents.map((document) => filledDocument(document, { file, source, lines, variables }));
+}
+
+interface Origin {
+  readonly file: string;
+  readonly source: string;
+  readonly lines: LineCounter;
+  readonly variables: Variables;
+}
+
+function filledDocument(document: Document, { file, source, lines, variables }: Origin): ConfigDocument {
   const filled = fillVariables(document, variables);
   const syntax = syntaxFaults(document, source);
   const refused = forbidden(document);
@@ -107,6 +128,10 @@ function forbidden(document: Document): readonly Fault[] {
     },
     Scalar(key, scalar) {
       if (key === 'key' && scalar.value === '__proto__') refuse(scalar, 'unknown key "__proto__"');
+    },
+    // Such a key would be shown as a text made of values, and a value may be a secret.
+    Pair(_key, { key }) {
+      if (isNode(key) && !isScalar(key)) refuse(key, 'a key must be plain text');
     },
   });
   return faults;

@@ -4,19 +4,20 @@ import type { HttpClient } from '../http/http-client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { StandingComment } from '../model/comment.ts';
+import type { CommitStatus } from '../model/commit-status.ts';
 import type { Delivery } from '../model/delivery.ts';
 import type { Grammar } from '../model/grammar.ts';
 import type { Item, ItemKey, ItemReference, PullRequest, PullRequestState } from '../model/item.ts';
-import type { Seen } from '../model/names.ts';
+import type { Binding, Seen } from '../model/names.ts';
 
 /**
  * What a vendor can do. Every flag is false unless the connector says otherwise. The core asks the flag, never the
  * connector's name.
  */
 export interface Capabilities {
-  /** Deliveries carry an id that is the same on every repetition. Otherwise the SHA-256 of the bytes stands in. */
+  /** Deliveries carry an id that is the same on every repetition. Otherwise intake takes the SHA-256 of the bytes. */
   readonly namesDeliveries?: boolean;
-  /** The vendor can list what changed since a time; otherwise the newest-first list is walked. */
+  /** The vendor can list what changed since a time; otherwise polls walk its list, newest first. */
   readonly pollsSince?: boolean;
   /** The vendor reports deletions; otherwise a sweep finds them. */
   readonly reportsDeletions?: boolean;
@@ -50,7 +51,7 @@ export const CAPABILITY_DEFAULTS: Required<Capabilities> = {
 export interface HookState {
   /** What the hook belongs to, for people: a repository, a group, a project. */
   readonly subject: string;
-  /** `disabled`: the vendor switched it off, or somebody did. `unknown`: it may not be looked at with these rights. */
+  /** `disabled`: the vendor switched it off, or somebody did. `unknown`: this credential may not read it. */
   readonly state: 'active' | 'disabled' | 'absent' | 'unknown';
   readonly message: string;
   readonly hint?: string;
@@ -81,7 +82,7 @@ export interface VerifiedRequest {
   readonly event: string;
 }
 
-/** What a delivery becomes. References are fetched by intake; what is fetched is a delivery again. */
+/** What a delivery becomes. Intake fetches references; what it fetches is a delivery again. */
 export type Translation =
   | {
       readonly outcome: 'items';
@@ -92,11 +93,11 @@ export type Translation =
       readonly outcome: 'references';
       readonly references: readonly ItemReference[];
       /**
-       * What the delivery says of some of these, though it lacks parts: where worksync has such an item, reconcile takes this,
-       * and nothing is fetched.
+       * Partial items of some of the references. Where worksync has such an item already, reconcile applies the part, and
+       * intake does not fetch the item.
        */
       readonly told?: readonly Item[];
-      /** The comment that it tells of, on the only reference: one of ours is no news. Absent where one was taken away. */
+      /** The comment that the delivery reports, on the item of the only reference. Absent where a comment was removed. */
       readonly comment?: StandingComment;
     }
   | { readonly outcome: 'ignored'; readonly reason: string };
@@ -144,7 +145,7 @@ export interface HistoryPage {
   readonly event: string;
   readonly body: Buffer;
   readonly next?: string;
-  /** How many items the whole list holds, where the vendor tells; for a progress bar. */
+  /** How many items the whole list contains, where the vendor tells; for a progress bar. */
   readonly total?: number;
 }
 
@@ -153,24 +154,24 @@ export interface HistoryPage {
  */
 export interface SweepPage {
   readonly keys: readonly ItemKey[];
-  /** Repositories or projects (`repoId`, `containerId`) that the whole sweep of this unit speaks for. */
+  /** Repositories or projects (`repoId`, `containerId`) of which the sweep of this unit lists every item. */
   readonly containers: readonly string[];
   readonly next?: string;
 }
 
-/** One round of asking for what did not arrive. */
+/** One round of requests to send failed deliveries again. */
 export interface Redelivery {
-  /** How many deliveries were asked for. */
+  /** How many deliveries the vendor was asked to send again. */
   readonly asked: number;
   /** For the next round; opaque to the core, at most some 100 kB for each hook. */
   readonly cursor: string;
-  /** Why not every delivery was looked at, for people. */
+  /** Why the round did not check every delivery, for people. */
   readonly cut?: string;
   /** What ended the round early. */
   readonly failure?: SyncError;
 }
 
-/** What worksync has stored of an item that is fetched, and need not be read again. */
+/** What worksync has stored of the item, so that `fetch` need not read it again. */
 export interface Known {
   /** The head of the pull request whose commits were read. */
   readonly commitsSha?: string;
@@ -190,12 +191,12 @@ export interface Finding {
   readonly hint?: string;
 }
 
-/** A grant of OAuth 2.0 whose access tokens end soon and are renewed. */
+/** A grant of OAuth 2.0, whose access tokens expire soon; the daemon renews them. */
 export interface OAuthGrant {
   readonly tokenUrl: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** As somebody's consent brought it; what came after it is kept by the daemon. */
+  /** The one of a person's consent; the daemon stores those that replaced it. */
   readonly refreshToken: string;
   /** How the token endpoint takes its parameters. */
   readonly encoding: 'json' | 'form';
@@ -203,9 +204,9 @@ export interface OAuthGrant {
 
 /** The access tokens of a grant. */
 export interface AccessTokens {
-  /** One that is good for some minutes. Throws `consent_needed`, `secret_key_wrong`, and what requests throw. */
+  /** One that stays valid for some minutes. Throws `consent_needed`, `secret_key_wrong`, and what requests throw. */
   get(signal: AbortSignal): Promise<string>;
-  /** The vendor refused this one, though it should be good. */
+  /** Reports that the vendor refused this token before it expired. */
   refused(token: string): void;
 }
 
@@ -245,19 +246,32 @@ export interface Connection {
   redeliver?(url: string, cursor: string | undefined, signal: AbortSignal): Promise<Redelivery>;
   readonly hooks?: Hooks;
   /**
-   * Posts the text once; where a comment of this credential with the marker stands already, that one is updated. The marker
-   * is an HTML comment: it goes into the text as it is, or, where that would be seen or lost, in the vendor's own way.
+   * Posts the text, or updates the comment of this credential that has the marker. The marker is an HTML comment: the
+   * connector writes it as it is, or, where people would see it or the vendor would drop it, in the vendor's own way.
    *
-   * @returns what stands there now, where its webhooks tell of comments and would cost a fetch
+   * @returns the comment as it is now, where the vendor's webhooks report comments: so that our own costs no fetch
    */
   comment?(
     reference: ItemReference,
     comment: { readonly marker: string; readonly text: string },
     signal: AbortSignal,
   ): Promise<StandingComment | undefined>;
+  /** Commit statuses of pull requests. */
+  readonly status?: {
+    /** What the credential needs for them, as the vendor calls it: `the right …`. */
+    readonly right: string;
+    /**
+     * Sets the status of that commit, under the one name of `model/commit-status.ts`; the same once more changes nothing that
+     * people see. Throws `refused` where the credential lacks the right.
+     */
+    write(reference: ItemReference, status: LinkedStatus, signal: AbortSignal): Promise<void>;
+  };
   /** Closes the item as done; one that is done already is left as it is. */
   close?(reference: ItemReference, signal: AbortSignal): Promise<void>;
 }
+
+/** A commit status, and the address that it leads to. */
+export type LinkedStatus = CommitStatus & { readonly url?: string | undefined };
 
 /** A member's own access to a git provider: what they may do there is what the token may do. */
 export interface MemberAccess {
@@ -316,6 +330,34 @@ export interface GitProvider {
   editPullRequest(access: MemberAccess, edit: PullRequestEdit, signal: AbortSignal): Promise<WrittenPullRequest>;
 }
 
+/** When and under which id a sample is sent. */
+export interface SampleMoment {
+  /** Epoch milliseconds. */
+  readonly at: number;
+  /** Of the delivery. */
+  readonly id: string;
+  /** What the names in the connection's configuration lead to. */
+  readonly bindings: readonly Binding[];
+}
+
+/** A made-up event of a vendor, about something that no vendor has. */
+export interface SampleEvent<Options> {
+  /** For people. */
+  readonly about: string;
+  /** Those that name the event. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** About something in the scope of the connection. Throws `refused` where nothing in it has a known id. */
+  payload(options: Options, moment: SampleMoment): object;
+}
+
+/** For trying a connection without its vendor. */
+export interface Samples<Options> {
+  /** By name. */
+  readonly events: Readonly<Record<string, SampleEvent<Options>>>;
+  /** Headers of the signature and of the delivery's id, by the vendor's own scheme. */
+  sign(body: Buffer, secret: string, moment: Pick<SampleMoment, 'at' | 'id'>): Readonly<Record<string, string>>;
+}
+
 /**
  * One vendor. `verify` and `translate` are pure; `connect` builds what talks to the vendor.
  * Options are the connector's own part of a connection's configuration.
@@ -346,23 +388,25 @@ export interface Connector<Options = never> {
   /**
    * Checks the signature over the raw bytes against every live secret, in constant time. Throws `SyncError`.
    *
-   * @param now wall clock, epoch milliseconds, for signatures that hold for some minutes only
+   * @param now wall clock, epoch milliseconds, for signatures that are valid for some minutes only
    */
   verify(request: WebhookRequest, secrets: readonly string[], now: number): Promise<VerifiedRequest>;
   /** Pure: the same delivery always becomes the same items. Throws `delivery_malformed`. */
   translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation;
   /**
-   * Pure: what one connection alone should have, for people to read, as `GitHub App 4711`: a second one with the same would
-   * take its webhook or its limit away.
+   * Pure: what only one connection should use, for people to read, as `GitHub App 4711`: a second connection would take over
+   * its webhook and use up its limit.
    */
   exclusive?(options: Options): string | undefined;
   /** Pure: options without credentials whose scope takes in everything on this host; for looking at payloads. */
   unrestricted?(host?: string): Options;
+  /** Loads the sample events: nothing but `worksync trigger` needs them. */
+  samples?(): Promise<Samples<Options>>;
   /** Pure: the webhook event that a payload of this shape belongs to, where its headers are not at hand. */
   eventOf?(payload: unknown): string | undefined;
   /** Pure: the names of single repositories, projects or teams in these options, as they are configured. */
   namesIn?(options: Options): readonly string[];
-  /** Pure: how a unit is called that is asked for by its id; the id itself unless told. */
+  /** Pure: the unit by which polls ask for something by its id; the id itself unless the connector says otherwise. */
   unitOf?(seen: Seen): string;
   /** Pure: what `fetch` needs to get this item, when its deliveries cannot be ordered. Equal for equal items. */
   reference(item: Item): ItemReference;

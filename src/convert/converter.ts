@@ -1,6 +1,7 @@
 import type { Connector } from '../connectors/connector.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { systemClock } from '../lib/clock.ts';
+import { MEBIBYTE } from '../lib/quantities.ts';
 import type { Shape } from '../lib/shape.ts';
 import { createWorkerHost, OverBudget, type WorkBudget } from '../lib/worker-host.ts';
 import type { StoredBody } from '../store/bodies.ts';
@@ -36,8 +37,6 @@ export interface Converter {
   answer(route: RouteName, bytes: Buffer): Promise<unknown>;
   close(): Promise<void>;
 }
-
-const MEBIBYTE = 1024 * 1024;
 
 /** Heap of the thread, MiB: a body of 25 MB takes about ten times that while it is read. */
 const MEMORY = 384;

@@ -1,41 +1,62 @@
-import type { DaemonOptions } from '../config/daemon-options.ts';
+import type { DaemonOptions, Flags } from '../config/daemon-options.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
+import type { TraceExport } from '../config/trace-export.ts';
 import { createConverter } from '../convert/converter.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { createTokenBook } from '../gateway/token-book.ts';
+import { createServerClocks, type ServerClocks } from '../http/server-clocks.ts';
 import { createGrants } from '../intake/grants.ts';
 import { createGroupCommit } from '../intake/group-commit.ts';
 import { type Retained, retentionJob } from '../intake/retention.ts';
-import { soleHolder } from '../lease/holder.ts';
+import type { Lease } from '../lease/holder.ts';
 import { throwAll } from '../lib/failures.ts';
 import { createScheduler } from '../lib/scheduler.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
+import { createReplicas } from '../replicas/replicas.ts';
+import { createSignatures } from '../replicas/signature.ts';
 import { type DataFolder, ownDataFolder } from '../store/data-folder.ts';
-import { type Installation, openInstallation } from '../store/installation.ts';
+import type { Installation } from '../store/installation.ts';
 import { installationRuns } from '../store/job-runs.ts';
 import type { Token } from '../web/token-callers.ts';
+import { createBellsElsewhere } from './bells-elsewhere.ts';
 import { type Daemon, startDaemon } from './daemon.ts';
 import type { Embedded } from './embedded.ts';
+import type { Opened } from './held-workspaces.ts';
+import { createIntakeElsewhere } from './intake-elsewhere.ts';
 import { integrityJob } from './integrity-job.ts';
 import { takeOverOldFiles } from './old-files.ts';
+import { type OpenStore, openStore } from './open-store.ts';
 import { openPartition } from './partition.ts';
+import type { PartitionBells, PartitionOptions } from './partition-parts.ts';
 import type { Parts } from './parts.ts';
 import { type ConfigSource, createReload, type Reload } from './reload.ts';
 import { secretBoxBeside } from './secret-box-key.ts';
 import { createStoreWatch } from './store-watch.ts';
+import { switchTriageElsewhere } from './triage-elsewhere.ts';
 import type { WorkspaceAddress } from './workspace-api.ts';
 import { createWorkspaces, type Workspaces } from './workspaces.ts';
+
+/**
+ * Of a workspace that another process worked on until it died. What that one was sending may still be on its way for as long as
+ * requests live, 30 s. That it died says nothing of this process: it need not be careful for long. Milliseconds.
+ */
+export const SUCCESSION = { careful: 60_000, untouched: 40_000 };
+
+const NONE: ReadonlyMap<string, SyncError> = new Map();
 
 /** Everything open and wired, nothing running yet. */
 export interface Composition {
   readonly folder: DataFolder;
   /** The database. */
   readonly installation: Installation;
+  readonly serverClocks: ServerClocks;
   readonly workspaces: Workspaces;
   readonly reload: Reload;
   /** Opens the server and starts the stages. */
   serve(): Promise<Daemon>;
+  /** Where the process answers that owns a workspace; undefined where nobody does. */
+  ownerAddress(workspace: string): Promise<string | undefined>;
   /** Undoes everything in reverse order, and tells before each step what is closed next. Idempotent. */
   close(tell?: (step: string) => void): Promise<void>;
 }
@@ -43,6 +64,8 @@ export interface Composition {
 export interface ComposeInput {
   readonly config: LoadedConfig;
   readonly options: DaemonOptions;
+  /** Where the options come from, as far as flags say them. */
+  readonly flags?: Flags;
   readonly scrubber: Scrubber;
   readonly version: string;
   /** Where the configuration is read again; absent: it never is. */
@@ -51,6 +74,8 @@ export interface ComposeInput {
   readonly tokens?: readonly Token[];
   /** For what is stored encrypted; absent: each database has a key of its own beside it. */
   readonly secretKey?: Buffer;
+  /** Where traces go; absent: none are made. */
+  readonly traces?: TraceExport;
   readonly onLag?: (milliseconds: number) => void;
   /** Sees every statement of the database; for tests that count independently. */
   readonly onStatement?: (sql: string) => void;
@@ -60,20 +85,32 @@ export interface ComposeInput {
  * Takes the data folder and opens every configured workspace. One that cannot be opened keeps no other from starting.
  * Throws where none can, with the reason of the first; what is open then is closed again.
  */
-export async function compose(input: ComposeInput, parts: Parts): Promise<Composition> {
+export async function compose(input: ComposeInput, given: Parts): Promise<Composition> {
+  const serverClocks = createServerClocks(given.http, given.clock);
+  const { http } = serverClocks;
   const folder = ownDataFolder(input.options.data);
   const undo: Undo[] = [
     ['the data folder', () => folder.release()],
-    ['the HTTP client', () => parts.http.close()],
+    ['the HTTP client', () => http.close()],
   ];
   const unwind = (tell?: (step: string) => void) => undoAll(undo.splice(0).toReversed(), tell);
   try {
-    const { http, clock, logger, random, steps, checkFile } = parts;
-    const watch = createStoreWatch({ ...parts, meter: parts.metrics.meter });
+    const { logger, random, steps, checkFile } = given;
+    const watch = createStoreWatch({ ...given, meter: given.metrics.meter });
     const opening = { random, steps, checkFile, onFault: watch.tell, onStatement: input.onStatement };
-    const installation = await openInstallation(folder.path, opening);
-    undo.push(['the database', () => installation.close()]);
-    const leftOut = await takeOverOldFiles({ folder: folder.path, installation, checkFile, logger });
+    const store = await openStore(
+      { ...input, folder: folder.path, workspaces: (): readonly WorkspaceConfig[] => workspaces.configured(), opening },
+      given,
+    );
+    const { installation, holder, clock } = store;
+    const parts = { ...given, http, clock };
+    undo.push(['the database', () => store.close()]);
+    const tracing = await tracingOf(input, parts, installation);
+    if (tracing) undo.push(['the traces', () => tracing.stop()]);
+    // What lies in a data folder goes to a server by a command.
+    const leftOut = store.isShared
+      ? NONE
+      : await takeOverOldFiles({ folder: folder.path, installation, checkFile, logger });
     const scheduler = createScheduler(parts);
     const integrity = integrityJob({ database: installation, checkFile, logger });
     const retention = retentionJob({
@@ -87,52 +124,50 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
     const box = secretBoxBeside(installation.file, input.secretKey, random);
     const converter = parts.converter ?? createConverter();
     undo.push(['the converter', () => converter.close()]);
-    const grants = createGrants({ installation, http, clock, logger, box, keepSecret: input.scrubber.addForNow });
+    const { isShared } = store;
+    const keepSecret = input.scrubber.addForNow;
+    const grants = createGrants({ installation, isShared, http, clock, logger, box, keepSecret });
     const { version } = input;
     const { publicUrl } = input.options;
     const groupCommit = createGroupCommit({ sql: installation.query, look: installation.look, clock });
-    const tokenBook = createTokenBook(installation.query);
+    const tokenBook = createTokenBook(installation.query, async () => elsewhere?.bells.tellTokens());
     const common = {
       ...{ installation, groupCommit, tokenBook, version, converter, grants, scheduler },
-      ...{ publicUrl, onLag: input.onLag },
+      ...{ publicUrl, onLag: input.onLag, tracer: tracing?.tracer },
+      ledgerClock: store.ledgerClock,
+      ...(store.isShared && { succession: SUCCESSION }),
     };
-    const holder = parts.hold?.(installation) ?? soleHolder;
     undo.push(['the leases', () => holder.stop()]);
-    const workspaces = createWorkspaces({
-      logger,
-      holder,
-      async open(config, bells, lease) {
-        const reason = leftOut.get(config.name);
-        if (reason) throw reason;
-        const service = await embeddedOf({ config, folder: folder.path, secretKey: input.secretKey }, parts);
-        try {
-          const address = addressOf(config, service);
-          return { service, partition: await openPartition({ ...common, config, address, bells, lease }, parts) };
-        } catch (error) {
-          await service?.close();
-          throw error;
-        }
-      },
-    });
+    const opener = openerOf({ ...common, ...input, folder: folder.path, leftOut, isShared: store.isShared }, parts);
+    const onConfigured = (configured: readonly WorkspaceConfig[]) =>
+      switchTriageElsewhere(configured, { installation, clock, logger });
+    const workspaces = createWorkspaces({ logger, holder, open: opener, ...(isShared && { onConfigured }) });
     undo.push(['the workspaces', () => workspaces.stop()]);
     holder.onChange(() => workspaces.followHolder());
     await workspaces.apply(input.config);
-    const broken = workspaces.broken();
-    const isElsewhere = [...broken.values()].some(({ code }) => code === 'held_elsewhere');
-    if (workspaces.partitions().length === 0 && !isElsewhere) throw noneStarted(broken);
-    const { options, scrubber, tokens = [], source = unchanging(input.config) } = input;
+    refuseNone(workspaces);
+    const elsewhere = store.isShared ? elsewhereOf({ ...common, workspaces }, parts) : undefined;
+    const { options, flags, scrubber, tokens = [], source = unchanging(input.config) } = input;
     const reload = createReload({ source, workspaces, clock, logger, scrubber });
     return {
       folder,
       installation,
+      serverClocks,
       workspaces,
       reload,
       async serve() {
-        const whole = { version, options, tokens, tokenBook, folder, installation, workspaces, reload, scrubber };
+        const whole = {
+          ...{ version, options, flags, tokens, tokenBook, folder },
+          ...{ installation, serverClocks, workspaces, reload, scrubber, holder },
+          receiverElsewhere: elsewhere?.receiver,
+          ...(store.isShared && { sharing: sharingOf(input, store, parts) }),
+        };
         const daemon = await startDaemon(whole, parts);
-        watch.start();
-        upkeep.start();
+        const [port, adminPort] = [daemon.address, daemon.adminAddress].map((each) => Number(new URL(each).port));
+        store.listensAt(port as number, adminPort === port ? undefined : adminPort);
+        for (const stage of [watch, upkeep, elsewhere?.bells]) stage?.start();
         undo.push(
+          ['the bells of other processes', async () => elsewhere?.bells.stop()],
           ['the watch over the database', () => watch.stop()],
           ['the upkeep of the database', () => upkeep.stop()],
           ['the reload of the configuration', () => reload.stop()],
@@ -140,12 +175,78 @@ export async function compose(input: ComposeInput, parts: Parts): Promise<Compos
         );
         return daemon;
       },
+      ownerAddress: async (workspace) => (await holder.ownerOf(workspace))?.address,
       close: unwind,
     };
   } catch (error) {
     await unwind();
     throw error;
   }
+}
+
+interface OpenerInput extends Omit<PartitionOptions, 'config' | 'address' | 'bells' | 'lease'> {
+  readonly folder: string;
+  readonly secretKey?: Buffer;
+  /** Workspaces whose old files could not be taken over, and why. */
+  readonly leftOut: ReadonlyMap<string, SyncError>;
+  readonly isShared: boolean;
+}
+
+/** Opens a workspace, with its own service where it is nowhere else. */
+function openerOf({ folder, secretKey, leftOut, isShared, ...common }: OpenerInput, parts: Parts) {
+  return async (config: WorkspaceConfig, bells: PartitionBells, lease: Lease): Promise<Opened> => {
+    const reason = leftOut.get(config.name);
+    if (reason) throw reason;
+    if (isShared && config.workspace.url === undefined) throw ownServiceMissing(config);
+    const service = await embeddedOf({ config, folder, secretKey }, parts);
+    try {
+      const address = addressOf(config, service);
+      return { service, partition: await openPartition({ ...common, config, address, bells, lease }, parts) };
+    } catch (error) {
+      await service?.close();
+      throw error;
+    }
+  };
+}
+
+/** What this process does for workspaces that another one owns, and what others do for its own. */
+function elsewhereOf(
+  {
+    workspaces,
+    ...deps
+  }: Pick<OpenerInput, 'installation' | 'groupCommit' | 'tokenBook' | 'tracer'> & { workspaces: Workspaces },
+  parts: Parts,
+) {
+  const { clock, logger } = parts;
+  const wake = (name: string) => workspaces.find(name)?.wakeReconcile();
+  const bells = createBellsElsewhere({ ...deps, clock, logger, wake, rereadTokens: deps.tokenBook.reread });
+  const intake = createIntakeElsewhere({ ...deps, tell: bells.tell }, parts);
+  const receiver = (name: string, connection: string) => {
+    const config = workspaces.configured().find((each) => each.name === name);
+    return config && intake.receiver(config, connection);
+  };
+  return { bells, receiver };
+}
+
+/** How this process and others over the same database ask each other. */
+function sharingOf({ secretKey }: ComposeInput, { installation, holder, clock }: OpenStore, { random }: Parts) {
+  if (!secretKey) throw new SyncError('internal', 'a shared store was opened without a key');
+  const signatures = createSignatures({ secretKey, installation: installation.id, now: () => clock.now(), random });
+  return { holder, replicas: createReplicas(holder, signatures) };
+}
+
+/** Nothing of it is loaded where no traces are made. */
+async function tracingOf({ traces, version, scrubber }: ComposeInput, parts: Parts, installation: Installation) {
+  if (!traces) return undefined;
+  const { openTracing } = await import('./tracing.ts');
+  return openTracing({
+    ...parts,
+    traces,
+    version,
+    scrubber,
+    installation: installation.id,
+    meter: parts.metrics.meter,
+  });
 }
 
 function retainedOf(workspaces: Workspaces): readonly Retained[] {
@@ -174,6 +275,13 @@ async function undoAll(steps: readonly Undo[], tell: (step: string) => void = ()
   throwAll(failures);
 }
 
+/** Throws where none runs, here or elsewhere. */
+function refuseNone(workspaces: Workspaces): void {
+  const broken = workspaces.broken();
+  const isElsewhere = [...broken.values()].some(({ code }) => code === 'held_elsewhere');
+  if (workspaces.partitions().length === 0 && !isElsewhere) throw noneStarted(broken);
+}
+
 /** Each workspace has its reason; the code, and with it the exit code, is that of the first. */
 function noneStarted(broken: ReadonlyMap<string, SyncError>): SyncError {
   const [first] = broken.values();
@@ -192,6 +300,13 @@ async function embeddedOf(
   // A whole server, which a daemon with workspaces elsewhere never needs.
   const { startEmbedded } = await import('./embedded.ts');
   return startEmbedded(place, parts);
+}
+
+/** One in a data folder would be another one on each machine. */
+function ownServiceMissing({ file }: WorkspaceConfig): SyncError {
+  return new SyncError('config_invalid', `${file}: workspace.url is needed where PostgreSQL keeps the rows`, {
+    hint: 'The service that worksync brings along lives in one data folder: start it by itself with "worksync workspace serve", and name its address.',
+  });
 }
 
 function addressOf(

@@ -1,22 +1,32 @@
-import type { DaemonOptions } from '../config/daemon-options.ts';
+import { type DaemonOptions, environment, type Flags } from '../config/daemon-options.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
 import type { TokenBook } from '../gateway/token-book.ts';
 import { createOrigins } from '../http/origin.ts';
 import { createServer, listen, type Server } from '../http/server.ts';
-import { webhookRoutes } from '../intake/webhook-routes.ts';
+import type { ServerClocks } from '../http/server-clocks.ts';
+import { type Receiver, webhookRoutes } from '../intake/webhook-routes.ts';
+import type { Holder } from '../lease/holder.ts';
 import type { Cancel } from '../lib/clock.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
+import { daemonConfiguration } from '../operator/effective-config.ts';
+import { readShared, type Sharing } from '../operator/replica-status.ts';
 import type { Status } from '../operator/status.ts';
-import { readWholeStatus } from '../operator/whole-status.ts';
+import { readOwnStatus, readProcessStatus, readWholeStatus, readWorkspaceList } from '../operator/whole-status.ts';
 import type { DataFolder } from '../store/data-folder.ts';
 import type { Installation } from '../store/installation.ts';
 import { type GuardedRoute, guardDoors } from '../web/access-control.ts';
 import { adminRoutes } from '../web/admin-routes.ts';
+import { ciRoutes } from '../web/ci-routes.ts';
 import { helpRoutes } from '../web/help.ts';
 import { linkPath, loginRoutes } from '../web/login-routes.ts';
+import { assetRoutes } from '../web/page-assets.ts';
 import { probeRoutes, webRoutes } from '../web/page-routes.ts';
+import { workspaceRoutes } from '../web/pages/workspace-routes.ts';
+import { createRefusalLog } from '../web/refusal-log.ts';
+import { replicaRoutes } from '../web/replica-routes.ts';
 import { createSessions } from '../web/sessions.ts';
 import { createCallers, type Token } from '../web/token-callers.ts';
+import { doorsElsewhere } from './doors-elsewhere.ts';
 import type { Parts } from './parts.ts';
 import type { Reload } from './reload.ts';
 import type { Workspaces } from './workspaces.ts';
@@ -39,11 +49,19 @@ export interface Daemon {
 export interface DaemonInput {
   readonly version: string;
   readonly options: DaemonOptions;
+  /** Where the options come from; absent: from the environment, or from nowhere. */
+  readonly flags?: Flags | undefined;
   readonly folder: DataFolder;
   readonly installation: Installation;
+  readonly serverClocks: ServerClocks;
   readonly workspaces: Workspaces;
   readonly reload: Reload;
   readonly scrubber: Scrubber;
+  readonly holder: Holder;
+  /** Takes the webhooks of a workspace that another process owns; absent: there is no other process. */
+  readonly receiverElsewhere?: (workspace: string, connection: string) => Receiver | undefined;
+  /** How this process shares the workspaces with others; absent: it is the only one. */
+  readonly sharing?: Sharing | undefined;
   /** For pages, metrics and admin actions. */
   readonly tokens: readonly Token[];
   /** Those of the gateway. */
@@ -58,51 +76,87 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   const ownToken = random.bytes(32).toString('base64url');
   scrubber.add(ownToken);
 
-  const { version, installation } = input;
-  const told = { version, startedAt, clock, installation, workspaces, health, configFault: () => reload.fault() };
+  const { version, installation, sharing } = input;
+  const configFault = () => reload.fault();
+  const told = { version, startedAt, clock, installation, workspaces, health, configFault, sharing };
   const status = (): Promise<Status> => readWholeStatus(told);
-  const web = { health, metrics, status, scrub: (text: string) => scrubber.scrub(text) };
+  const ownStatus = () => readOwnStatus(told);
+  const web = { health, metrics, status, ownStatus, scrub: (text: string) => scrubber.scrub(text) };
   const { trustedProxies, openMetrics, insecurePages, allowedHosts, publicUrl, host } = options;
-  const callers = createCallers([...input.tokens, { secret: ownToken, role: 'admin', workspaces: null }], clock);
+  const callers = createCallers(
+    [...input.tokens, { secret: ownToken, role: 'admin', workspaces: null, isOwn: true }],
+    clock,
+  );
   const sessions = createSessions({ installation, clock, random, callers });
   const addressed = createOrigins({ allowedHosts, publicUrl, listens: host });
-  const doors = { callers, sessions, addressed, openMetrics, insecurePages, logger };
+  const gatewayToken = (secret: string) => input.tokenBook.find(secret);
+  const doors = { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger };
+  const others = sharing && doorsElsewhere({ ...input, sharing, sessions });
   const server = createServer({ failureBody: errorOfApi, trustedProxies });
   const admin = options.adminPort === undefined ? server : createServer({ trustedProxies });
-  const routes = [...new Set([server, admin])].map((each) => guardDoors(each, doors));
+  const refusals = createRefusalLog({
+    ...{ installation, clock, logger, scrub: web.scrub },
+    known: (workspace, connection) => ({
+      workspace: workspaces.find(workspace) !== undefined || workspaces.broken().has(workspace),
+      connection: connection !== undefined && workspaces.find(workspace)?.receiver(connection) !== undefined,
+    }),
+  });
+  refusals.watch(server);
+  const routes = [...new Set([server, admin])].map((each) =>
+    guardDoors(each, { ...doors, elsewhere: others?.forServer(each === admin && admin !== server) }),
+  );
   webhookRoutes(server, {
-    find: (workspace, connection) => workspaces.find(workspace)?.receiver(connection),
-    isBroken: (workspace) => workspaces.broken().has(workspace),
+    find(workspace, connection) {
+      const partition = workspaces.find(workspace);
+      return partition ? partition.receiver(connection) : input.receiverElsewhere?.(workspace, connection);
+    },
+    // One that only others know may be theirs: its sender repeats.
+    isBroken: (workspace) => workspaces.broken().has(workspace) || differsFromOthers(input.holder),
     clock,
     largestDelivery: Math.max(...connectors.map(({ largestDelivery }) => largestDelivery)),
   });
   const gateway = gatewayRoutes(server, {
     passages: () => workspaces.partitions().map(({ passage }) => passage),
     passage: (name) => workspaces.find(name)?.passage,
+    elsewhere: others?.forGateway,
     tokens: input.tokenBook,
     clock,
     random,
     meter: metrics.meter,
   });
   workspaces.onOpen((partition) => partition.onWrite(() => gateway.changed(partition.name)));
-  webRoutes(admin, web);
+  ciRoutes(server, { workspaces, clock });
+  webRoutes(admin, { ...web, renewedAgo: () => sharing?.holder.renewedAgo() });
+  if (sharing) replicaRoutes(admin, { ...told, sharing, scrub: web.scrub });
+  assetRoutes(admin);
+  workspaceRoutes(admin, {
+    ...{ workspaces, clock, scrub: web.scrub },
+    process: () => readProcessStatus(told),
+    daemonOptions: () => daemonConfiguration({ flags: input.flags ?? {}, env: environment(), scrub: web.scrub }),
+    list: () => readWorkspaceList(told),
+    ...(sharing && { shared: () => readShared(sharing, clock) }),
+  });
   loginRoutes(admin, doors);
   helpRoutes(admin);
-  adminRoutes(admin, { workspaces, installation, sessions, clock });
+  const { serverClocks } = input;
+  const { replicas } = sharing ?? {};
+  adminRoutes(admin, { workspaces, installation, sessions, clock, version, serverClocks, replicas });
   if (admin !== server) probeRoutes(server, web);
 
-  const address = await listen(server, { host: options.host, port: options.port });
+  const open = parts.listen ?? listen;
+  const address = await open(server, { host: options.host, port: options.port });
   const adminAddress =
-    admin === server ? address : await listen(admin, { host: options.host, port: options.adminPort ?? 0 });
+    admin === server ? address : await open(admin, { host: options.host, port: options.adminPort ?? 0 });
   workspaces.start();
   reload.start();
   health.set('server', true);
-  folder.announce({ address: adminAddress, token: ownToken });
+  folder.announce({ address: adminAddress, token: ownToken, ...(admin !== server && { webhooks: address }) });
 
   let stopped: Promise<void> | undefined;
   async function stop(): Promise<void> {
     health.set('server', false, 'stopping');
     await Promise.all([...new Set([server, admin])].map((each) => closeServer(each, clock)));
+    await refusals.stop();
   }
   return {
     address,
@@ -112,6 +166,12 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
     loginLink: async () => `${adminAddress}${linkPath(await sessions.makeLink({ role: 'admin', workspaces: null }))}`,
     stop: () => (stopped ??= stop()),
   };
+}
+
+/** Whether another process has other workspaces, or others of the same names. */
+function differsFromOthers(holder: Holder): boolean {
+  const [first, ...others] = holder.replicas();
+  return others.some(({ config }) => config !== first?.config);
 }
 
 /**

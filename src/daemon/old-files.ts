@@ -1,10 +1,9 @@
-import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { CheckFile } from '../lib/integrity.ts';
 import type { Logger } from '../lib/logger.ts';
-import { INSTALLATION_FILE, type Installation } from '../store/installation.ts';
-import { takeOver } from '../store/takeover/take-over.ts';
+import type { Installation } from '../store/installation.ts';
+import { oldWorkspaces, takeOver } from '../store/takeover/take-over.ts';
 
 interface Takeover {
   /** The data folder. */
@@ -13,9 +12,6 @@ interface Takeover {
   readonly checkFile: CheckFile;
   readonly logger: Logger;
 }
-
-/** Beside a workspace's database stood that of its reference service, which stays where it is. */
-const OLD_FILE = /^([^.]+)\.db(?:\.taken-over)?$/;
 
 /**
  * Earlier versions kept a file for each workspace: those that are left are taken over into `worksync.db`, of workspaces
@@ -37,11 +33,4 @@ export async function takeOverOldFiles({ folder, ...rest }: Takeover): Promise<R
     }
   }
   return left;
-}
-
-function oldWorkspaces(folder: string): readonly string[] {
-  const names = readdirSync(folder)
-    .filter((name) => name !== INSTALLATION_FILE)
-    .flatMap((name) => OLD_FILE.exec(name)?.[1] ?? []);
-  return [...new Set(names)].sort();
 }

@@ -34,7 +34,7 @@ export async function openIntake(
   parts: Parts,
   shared: PartitionParts,
 ): Promise<PartitionIntake> {
-  const { store, clock, random, logger, meter } = shared;
+  const { store, clock, random, logger, meter, tracer } = shared;
   const books = await openNameBooks(config.connections, parts, { store, logger, meter });
   const given = { logger, books, grants, converter };
   const connections = activeConnections(config.connections, parts, given, (connection) =>
@@ -42,11 +42,11 @@ export async function openIntake(
   );
   const collector = createCollector({ store, clock, bell: bells.inbox, groupCommit });
   const pauses = createPauses(clock);
-  const deps = { store, clock, random, logger, meter, connections, pauses, inbox: bells.inbox };
+  const deps = { store, clock, random, logger, meter, tracer, connections, pauses, inbox: bells.inbox };
   const polls = createPolls(deps);
   const fetches = createFetches(deps);
   const hooks = createHookWatch(deps);
-  const received = { collector, meter, logger };
+  const received = { collector, meter, logger, tracer };
   const { webhook } = config.workspace;
   const ofWorkspace = webhook && workspaceReceiver(webhook, { ...received, onEvent: () => shared.written.tell() });
   return {

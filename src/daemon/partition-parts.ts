@@ -10,6 +10,7 @@ import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Random } from '../lib/random.ts';
 import type { Scheduler } from '../lib/scheduler.ts';
+import type { Tracer } from '../lib/tracer.ts';
 import type { Store } from '../store/database.ts';
 import type { Installation } from '../store/installation.ts';
 import type { Throttle } from '../throttle/throttle.ts';
@@ -27,6 +28,10 @@ export interface PartitionOptions {
   /** The lease by which the process owns it. */
   readonly lease: Lease;
   readonly installation: Installation;
+  /** By which its ledger is kept from now on. */
+  readonly ledgerClock: () => Promise<Clock>;
+  /** What differs where another process may have worked on it until it died; milliseconds. */
+  readonly succession?: Succession;
   /** Of the program. */
   readonly version: string;
   /** The process's. */
@@ -41,8 +46,18 @@ export interface PartitionOptions {
   readonly tokenBook: TokenBook;
   /** The public address of the daemon, if configured. */
   readonly publicUrl?: string;
+  /** The process's; absent: no traces are made. */
+  readonly tracer?: Tracer;
   /** Told of each delivery's lag, milliseconds. */
   readonly onLag?: (milliseconds: number) => void;
+}
+
+/** How a workspace is taken over whose owner died, milliseconds. */
+export interface Succession {
+  /** How long few requests are in flight. */
+  readonly careful: number;
+  /** How long nothing is sent about what the other one was sending: it may still be on its way. */
+  readonly untouched: number;
 }
 
 /** What all stages of a partition work with. */
@@ -52,6 +67,7 @@ export interface PartitionParts {
   readonly random: Random;
   readonly logger: Logger;
   readonly meter: Meter;
+  readonly tracer?: Tracer;
   readonly throttle: Throttle;
   readonly written: Written;
 }

@@ -64,6 +64,7 @@ export async function openStages(
   });
   const outbox = createOutbox({
     ...{ ...shared, ...bells, client, visibility, onLag: options.onLag },
+    untouched: options.succession?.untouched,
     onWrite: () => written.tell(),
     onTrouble(next) {
       trouble = next;

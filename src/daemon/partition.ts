@@ -6,8 +6,11 @@ import type { Polls } from '../intake/polls.ts';
 import type { Receiver } from '../intake/webhook-routes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Timetable } from '../lib/scheduler.ts';
-import { describeOpenWorkspace } from '../operator/describe-open-workspace.ts';
+import { createCauseTimes } from '../operator/cause-times.ts';
+import { describeOpenWorkspace, listOpenWorkspace } from '../operator/describe-open-workspace.ts';
+import { createLagWatch } from '../operator/lag.ts';
 import type { OpenWorkspace } from '../operator/open-workspace.ts';
+import { createPostponed } from '../operator/postponed.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { Reconcile } from '../reconcile/reconcile.ts';
 import { holdsTask } from '../store/cached-tasks.ts';
@@ -20,6 +23,7 @@ import { createWritten, type PartitionOptions, type PartitionParts } from './par
 import { openStages, workspaceIdOf } from './partition-stages.ts';
 import type { Parts } from './parts.ts';
 import { rulesOf, sourcesOf } from './sources.ts';
+import { tryConfig } from './tried-config.ts';
 import { openWorkspaceApi, type WorkspaceApi } from './workspace-api.ts';
 
 /** One workspace: its rows, its throttle, its stages. Partitions share nothing but the process. */
@@ -59,26 +63,41 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
   const { config, address, bells, lease, converter } = options;
   const { clock, random, http } = parts;
   const meter = parts.metrics.forWorkspace(config.name);
-  const throttle = await createThrottle({ store, clock, random, logger, meter, quota: config.quota });
+  const throttle = await createThrottle({
+    ...{ store, random, logger, meter, quota: config.quota },
+    clock: await options.ledgerClock(),
+    ...options.succession,
+  });
   await noteKey(store, throttle, address.apiKey());
-  const shared: PartitionParts = { store, clock, random, logger, meter, throttle, written: createWritten() };
+  const tracer = options.tracer?.child({ 'worksync.workspace': config.name });
+  const written = createWritten();
+  const shared: PartitionParts = { store, clock, random, logger, meter, tracer, throttle, written };
   const onWrite = () => shared.written.tell();
   const api = openWorkspaceApi({ ...shared, ...bells, config, address, lease, http, converter, onWrite });
   const intake = await openIntake(options, parts, shared);
-  const stages = await openStages(options, shared, intake, {
+  const lag = createLagWatch(clock);
+  const onLag = (milliseconds: number): void => {
+    lag.note(milliseconds);
+    options.onLag?.(milliseconds);
+  };
+  const stages = await openStages({ ...options, onLag }, shared, intake, {
     client: api.outboxClient,
     sources: sourcesOf(config.connections, parts.connectors, intake.books, converter),
     rules: rulesOf(config, address.baseUrl, parts.connectors),
   });
   const described = {
     ...{ config, address: address.baseUrl, store, throttle, clock },
-    ...{ hooks: intake.hooks, books: intake.books, trouble: stages.trouble },
+    ...{ hooks: intake.hooks, books: intake.books, times: createCauseTimes(), trouble: stages.trouble },
   };
   const describe: Partition['describe'] = (stored, rejected) => describeOpenWorkspace(described, stored, rejected);
 
+  const list: Partition['list'] = (stored, rejected) => listOpenWorkspace(described, stored, rejected);
+
+  const postponed = createPostponed(clock);
   let stopped: Promise<void> | undefined;
   async function stop(): Promise<void> {
     const cancel = clock.after(GRACE, () => api.cut());
+    await postponed.stop();
     await stages.stop();
     await throttle.stop();
     for (const book of intake.books.values()) await book.settled();
@@ -86,7 +105,8 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
   }
 
   return {
-    ...{ name: config.name, config, store, throttle, random, publicUrl: options.publicUrl, describe },
+    ...{ name: config.name, config, store, throttle, random, publicUrl: options.publicUrl, describe, list },
+    lag: () => lag.report(),
     ...{
       send: api.send,
       client: api.client,
@@ -96,6 +116,12 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
     },
     ...{ sources: stages.sources, rules: stages.rules, reconcile: stages.reconcile, outbox: stages.outbox },
     timetable: stages.timetable,
+    postponed,
+    compile: (text) =>
+      tryConfig(text, {
+        ...{ inUse: config, connectors: parts.connectors },
+        ...{ converter, books: intake.books, baseUrl: address.baseUrl },
+      }),
     passage: passageOf(options, shared, api),
     wakeOutbox: () => bells.outbox.ring(),
     wakeReconcile: () => bells.inbox.ring(),
@@ -106,6 +132,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
     start() {
       stages.start();
       stages.timetable.start();
+      postponed.start();
     },
     startUnscheduled: stages.start,
     startWrites: () => stages.outbox.startWrites(),

@@ -1,6 +1,7 @@
 import type { Connector } from '../connectors/connector.ts';
 import type { Converter } from '../convert/converter.ts';
 import type { HttpClient } from '../http/http-client.ts';
+import type { Listen } from '../http/server.ts';
 import type { Holder } from '../lease/holder.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { CheckFile } from '../lib/integrity.ts';
@@ -10,6 +11,7 @@ import type { Steps } from '../lib/steps.ts';
 import type { Health } from '../observe/health.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Installation } from '../store/installation.ts';
+import type { StoreTime } from '../store/leases.ts';
 
 /** What every part of the daemon is built from; a test passes its own clock, chance or steps. */
 export interface Parts {
@@ -28,4 +30,16 @@ export interface Parts {
   readonly converter?: Converter;
   /** Knows which workspaces this process owns; absent: all. */
   readonly hold?: (installation: Installation) => Holder;
+  /** Absent: on sockets. */
+  readonly listen?: Listen;
+  /** A database that several processes share; absent: what the options name. */
+  readonly shared?: () => Promise<SharedDatabase>;
+}
+
+/** A database that several processes work on, each of them in its share of the workspaces. */
+export interface SharedDatabase {
+  readonly installation: Installation;
+  /** For the leases, which must not wait for what else is asked. */
+  readonly apart: Pick<Installation, 'query' | 'commit' | 'close'>;
+  readonly time: StoreTime;
 }

@@ -35,7 +35,10 @@ export async function openNameBooks(
 
 /** The options as connectors get them: with what is known of the names in them. */
 function namedOptions({ name, options }: ConnectionConfig, books: NameBooks): unknown {
-  const names = books.get(name);
+  return withNames(options, books.get(name));
+}
+
+function withNames(options: unknown, names: NameBook | undefined): unknown {
   return names === undefined ? options : { ...(options as object), names };
 }
 
@@ -90,6 +93,7 @@ function sourceOf(
   const { name, connector: id, mirror, writeBack } = config;
   const options = namedOptions(config, books);
   const connector = connectorOf(id, connectors);
+  const quiet = quietly(books.get(name));
   return {
     connection: name,
     vendor: connector,
@@ -100,7 +104,16 @@ function sourceOf(
     translate: (delivery) => connector.translate(delivery, options),
     reference: (item) => connector.reference(item),
     aside: asideOf(config, books.get(name), converter),
+    quiet: {
+      translate: (delivery) => connector.translate(delivery, withNames(config.options, quiet)),
+      aside: asideOf(config, quiet, converter),
+    },
   };
+}
+
+/** Looking at an old delivery is no news of what names lead to. */
+function quietly(book: NameBook | undefined): NameBook | undefined {
+  return book && { ...book, told: () => undefined };
 }
 
 /** The thread has a copy of the names; what it saw of them is reported here. */
@@ -154,7 +167,10 @@ export function writableOf(
   active: readonly ActiveConnection[],
 ): WritableConnection[] {
   const isOn = (name: string) =>
-    configs.some(({ name: own, writeBack }) => own === name && (writeBack.comment || writeBack.close));
+    configs.some(
+      ({ name: own, writeBack }) =>
+        own === name && (writeBack.comment || writeBack.close || writeBack.status !== false),
+    );
   return active
     .filter(({ name }) => isOn(name))
     .map(({ name, connection, connector }) => ({ name, connection, reference: (item) => connector.reference(item) }));

@@ -1,13 +1,13 @@
 import type { Cancel, Clock } from '../lib/clock.ts';
-import type { DatabaseFault } from '../lib/database-fault.ts';
+import type { DatabaseFault } from '../lib/database/database-fault.ts';
+import type { Database } from '../lib/database/database-types.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
-import type { Database } from '../lib/sqlite.ts';
 import type { Stage } from '../lib/stage.ts';
 import type { Health } from '../observe/health.ts';
 
 /** The parts of a database that are watched. */
-type Watched = Pick<Database<never>, 'fault' | 'look' | 'probe'>;
+type Watched = Pick<Database<never>, 'fault' | 'look' | 'probe' | 'keptLog' | 'asFile'>;
 
 /** Knows whether this process can store webhooks: whether the database can be used, and whether the volume has space. */
 export interface StoreWatch extends Stage {
@@ -26,7 +26,7 @@ interface StoreWatchDeps {
 
 /** How often the file is looked at while nothing comes in (else intake looks), milliseconds. */
 const LOOK_EVERY = 60_000;
-/** How often a fault that may have passed is tested, milliseconds. */
+/** How often a fault that may have passed is tested, and a log that could not be emptied, milliseconds. */
 const PROBE_EVERY = 2_000;
 
 export function createStoreWatch({ clock, health, meter, logger }: StoreWatchDeps): StoreWatch {
@@ -46,12 +46,29 @@ export function createStoreWatch({ clock, health, meter, logger }: StoreWatchDep
   function look(): void {
     database?.look();
     database?.probe();
+    if (database) emptyLog(database);
     lookLater();
+  }
+
+  function emptyLog({ asFile, keptLog }: Watched): void {
+    const before = keptLog();
+    try {
+      asFile?.emptyLog();
+    } catch {
+      // The fault is known, and was reported.
+    }
+    const kept = keptLog();
+    meter.gauge('database_log_kept_bytes', kept ?? 0);
+    if ((kept === undefined) === (before === undefined)) return;
+    if (kept === undefined) logger.info({}, 'the write-ahead log of the database is empty again');
+    else
+      logger.warn({ bytes: kept }, 'another program reads the database on and on: its write-ahead log grows meanwhile');
   }
 
   function lookLater(): void {
     cancel?.();
-    cancel = clock.after(database?.fault()?.mayPass ? PROBE_EVERY : LOOK_EVERY, look);
+    const isTrying = database?.fault()?.mayPass || database?.keptLog() !== undefined;
+    cancel = clock.after(isTrying ? PROBE_EVERY : LOOK_EVERY, look);
   }
 
   return {

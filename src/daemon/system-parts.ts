@@ -7,13 +7,15 @@ import type { Logger } from '../lib/logger.ts';
 import { systemRandom } from '../lib/random.ts';
 import { noSteps } from '../lib/steps.ts';
 import { createHealth } from '../observe/health.ts';
+import { mergingRepeats } from '../observe/merged-repeats.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import type { Parts } from './parts.ts';
 
 /** The real clock, chance, network and vendors. */
-export function systemParts(logger: Logger, version: string, scrubber: Scrubber): Parts {
+export function systemParts(own: Logger, version: string, scrubber: Scrubber): Parts {
   const clock = systemClock();
+  const logger = mergingRepeats(own, clock);
   const metrics = createMetrics({
     version,
     onMisuse: (error) => logger.error({ error: new SyncError('internal', error.message) }, 'metric misused'),

@@ -7,6 +7,7 @@ import type { Lease } from '../lease/holder.ts';
 import type { Clock } from '../lib/clock.ts';
 import { duration } from '../lib/quantities.ts';
 import { withoutEnd } from '../lib/text.ts';
+import { CALLERS } from '../model/caller.ts';
 import type { DirectContext } from '../operator/open-workspace.ts';
 import type { SendContext } from '../outbox/send-context.ts';
 import type { Slot, SlotAnswer } from '../throttle/slot.ts';
@@ -48,7 +49,10 @@ export function outboxClient(options: DoorOptions): WorkspaceClient<SendContext>
   const { workspaceId, api, readLarge } = options;
   return createWorkspaceClient<SendContext>({
     ...{ workspaceId, api: apiOverrides.parse(api ?? {}), readLarge },
-    send: (request) => send(request, { signal: options.cut }),
+    send({ headers, ...request }, { traceparent }) {
+      const traced = traceparent === undefined ? headers : { ...headers, traceparent };
+      return send({ ...request, headers: traced }, { signal: options.cut });
+    },
   });
 }
 
@@ -92,16 +96,16 @@ export function throughThrottle(throttle: Throttle, clock: Clock, commit: Commit
 async function slotWithin(
   throttle: Throttle,
   clock: Clock,
-  { patience = Number.POSITIVE_INFINITY, lane, signal }: DirectContext,
+  { patience = Number.POSITIVE_INFINITY, lane, caller = CALLERS.command, signal }: DirectContext,
 ): Promise<Slot> {
   const due = clock.now();
-  if (patience === Number.POSITIVE_INFINITY) return throttle.acquire({ lane, due, signal });
+  if (patience === Number.POSITIVE_INFINITY) return throttle.acquire({ lane, caller, due, signal });
   if (throttle.snapshot().nextForPeopleAt - due > patience) throw notNow(throttle, clock);
   const over = new AbortController();
   const cancel = clock.after(patience, () => over.abort());
   const gone = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
   try {
-    return await throttle.acquire({ lane, due, signal: gone });
+    return await throttle.acquire({ lane, caller, due, signal: gone });
   } catch (error) {
     throw over.signal.aborted && !signal?.aborted ? notNow(throttle, clock) : error;
   } finally {
@@ -151,24 +155,27 @@ export function directSend(options: DoorOptions, through: Through, clock: Clock,
 export function passOn(options: DoorOptions, clock: Clock, through: Through): Passage['pass'] {
   const { http, baseUrl, apiKey, cut } = options;
   const version = apiOverrides.parse(options.api ?? {}).versionHeader ?? VERSION_HEADER;
-  return ({ method, path, query, headers, body, authorization }, waiting) =>
-    through({ lane: 'interactive', signal: waiting, credential: authorization ? 'theirs' : 'ours' }, async () => {
-      const sentAt = clock.now();
-      const answer = await http.request({
-        method,
-        url: `${withoutEnd(baseUrl, '/')}${path}${query}`,
-        headers: {
-          [version.toLowerCase()]: API_VERSION,
-          ...headers,
-          authorization: authorization ?? `Bearer ${apiKey()}`,
-        },
-        body,
-        signal: cut,
-        largestAnswer: LARGEST_PASSED,
-        target: 'workspace',
-      });
-      return { ...answer, sentAt };
-    });
+  return ({ method, path, query, headers, body, authorization, caller }, waiting) =>
+    through(
+      { lane: 'interactive', caller, signal: waiting, credential: authorization ? 'theirs' : 'ours' },
+      async () => {
+        const sentAt = clock.now();
+        const answer = await http.request({
+          method,
+          url: `${withoutEnd(baseUrl, '/')}${path}${query}`,
+          headers: {
+            [version.toLowerCase()]: API_VERSION,
+            ...headers,
+            authorization: authorization ?? `Bearer ${apiKey()}`,
+          },
+          body,
+          signal: cut,
+          largestAnswer: LARGEST_PASSED,
+          target: 'workspace',
+        });
+        return { ...answer, sentAt };
+      },
+    );
 }
 
 /** The largest file that the workspace holds, bytes (W51). */

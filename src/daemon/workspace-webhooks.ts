@@ -4,6 +4,7 @@ import type { Collector } from '../intake/collector.ts';
 import type { Receiver } from '../intake/webhook-routes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
+import type { Tracer } from '../lib/tracer.ts';
 import { WORKSPACE } from '../store/workspace-answers.ts';
 import { verifyWorkspaceWebhook, WEBHOOK_HEADERS } from '../workspace/contract.ts';
 
@@ -17,6 +18,7 @@ export interface ReceiverParts {
   readonly collector: Collector;
   readonly meter: Meter;
   readonly logger: Logger;
+  readonly tracer?: Tracer;
   /** Called when something was appended: somebody changed the workspace. */
   readonly onEvent: () => void;
 }
@@ -27,7 +29,7 @@ const NAME = /^[A-Za-z0-9._:-]{1,200}$/;
 
 /** Where the workspace's own webhooks go: `POST /webhooks/<workspace>/workspace` (W65). */
 export function workspaceReceiver(subscription: Subscription, parts: ReceiverParts): Receiver {
-  const { collector, meter, logger, onEvent } = parts;
+  const { collector, meter, logger, tracer, onEvent } = parts;
   const verify = async (request: WebhookRequest) => {
     verifyAny(subscription, request);
     return {
@@ -48,6 +50,7 @@ export function workspaceReceiver(subscription: Subscription, parts: ReceiverPar
     },
     meter,
     logger,
+    tracer,
   };
 }
 

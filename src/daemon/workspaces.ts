@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { LoadedConfig } from '../config/load.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import { piecesOf } from '../lib/pieces.ts';
 import type { OpenWorkspaces } from '../operator/open-workspace.ts';
 import type { Embedded } from './embedded.ts';
 import { createHeldWorkspaces, type HeldWorkspacesDeps } from './held-workspaces.ts';
@@ -16,6 +17,8 @@ export interface Workspaces extends OpenWorkspaces {
   find(name: string): Partition | undefined;
   /** The reference service that this process runs for a workspace. */
   service(name: string): Embedded | undefined;
+  /** The configuration that was applied last. */
+  configured(): readonly WorkspaceConfig[];
   /** Opens, changes and closes what differs from now on. Never throws; what failed is in `broken` or `rejected`. */
   apply(config: Wanted): Promise<Applied>;
   /** The same with the configuration that was applied last, after a change of the workspaces that this process owns. */
@@ -40,7 +43,15 @@ export interface Applied {
   readonly closed: readonly string[];
 }
 
-export function createWorkspaces(deps: HeldWorkspacesDeps): Workspaces {
+/** To open one is dozens of questions to a database far away: those of a process that died must not wait for each other. */
+const OPENED_AT_ONCE = 8;
+
+interface WorkspacesDeps extends HeldWorkspacesDeps {
+  /** Before a configuration is applied, whether its workspaces open here or elsewhere. */
+  readonly onConfigured?: (workspaces: readonly WorkspaceConfig[]) => Promise<void>;
+}
+
+export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
   const { holder } = deps;
   const all = createHeldWorkspaces(deps);
   const { held, broken, rejected } = all;
@@ -49,6 +60,7 @@ export function createWorkspaces(deps: HeldWorkspacesDeps): Workspaces {
 
   async function apply(wanted: Wanted): Promise<Applied> {
     const applied: Record<keyof Applied, string[]> = { opened: [], changed: [], closed: [] };
+    await deps.onConfigured?.(wanted.workspaces);
     last = wanted;
     const kept = all.rejectWrong(wanted.broken);
     const configured = new Set([...wanted.workspaces.map(({ name }) => name), ...(wanted.spared ?? []), ...kept]);
@@ -83,19 +95,22 @@ export function createWorkspaces(deps: HeldWorkspacesDeps): Workspaces {
 
   /** Closes workspaces that this process no longer owns, and those that it lost meanwhile and has again: these open anew. */
   async function followLeases(): Promise<void> {
-    for (const [name, one] of held) {
-      if (one.lease === holder.leaseOf(name)) continue;
+    const lost = [...held].filter(([name, one]) => one.lease !== holder.leaseOf(name));
+    // At once: each waits for its requests, or for a database that does not answer.
+    const closed = await Promise.allSettled(lost.map(([, one]) => all.close(one)));
+    for (const [index, [name, one]] of lost.entries())
       await attempt(name, [], async () => {
-        await all.close(one);
+        const end = closed[index] as PromiseSettledResult<void>;
+        if (end.status === 'rejected') throw end.reason;
         await all.open(one.partition.config, one.bells);
       });
-    }
   }
 
   async function followHolder(): Promise<void> {
     await followLeases();
-    for (const config of last?.workspaces ?? [])
-      if (!held.has(config.name) && holder.leaseOf(config.name)) await attempt(config.name, [], () => all.open(config));
+    const taken = last?.workspaces.filter(({ name }) => !held.has(name) && holder.leaseOf(name)) ?? [];
+    for (const some of piecesOf(taken, OPENED_AT_ONCE))
+      await Promise.all(some.map((config) => attempt(config.name, [], () => all.open(config))));
   }
 
   /** One at a time. */
@@ -109,6 +124,7 @@ export function createWorkspaces(deps: HeldWorkspacesDeps): Workspaces {
     partitions: () => [...held.values()].map(({ partition }) => partition),
     find: (name) => held.get(name)?.partition,
     service: (name) => held.get(name)?.service,
+    configured: () => last?.workspaces ?? [],
     broken: () => broken,
     rejected: () => rejected,
     apply: (wanted) => inTurn(() => apply(wanted)),

@@ -114,6 +114,16 @@ export const CODES = {
     hint: 'Another process has locked the file, or memory or file handles are short: see the cause, then try again.',
     exit: 75,
   },
+  copy_unfinished: {
+    verdict: 'wait-until',
+    hint: 'Repeat the same "worksync store copy" until it has ended, or delete what it has copied: the same command with --give-up.',
+    exit: 78,
+  },
+  database_away: {
+    verdict: 'retry',
+    hint: 'See whether PostgreSQL runs and takes writes: webhooks are answered 503 meanwhile, and work resumes by itself.',
+    exit: 75,
+  },
   lease_lost: {
     verdict: 'retry',
     hint: 'Another process of the installation has taken over the workspace. You need not do anything.',
@@ -121,7 +131,7 @@ export const CODES = {
   },
   held_elsewhere: {
     verdict: 'wait-until',
-    hint: 'Another process of the installation serves the workspace, or will in a moment: send the request to that one.',
+    hint: 'Another replica works on the workspace, or will in a moment: try again.',
     exit: 75,
   },
   // intake
@@ -156,6 +166,17 @@ export const CODES = {
   scope_rebound: {
     verdict: 'wait-until',
     hint: 'If you mean the new one, run "worksync connections rebind" with the connection; else correct the name in the configuration.',
+  },
+  // what a job of a CI service asks
+  not_received: {
+    verdict: 'wait-until',
+    hint: 'Its webhook may be on its way: give "worksync ci" a time with --wait. If that does not help, look at the connection with "worksync check".',
+    exit: 75,
+  },
+  not_linked: {
+    verdict: 'never',
+    hint: 'Put the key of a task into the title, the description or the branch of the pull request.',
+    exit: 1,
   },
   // changes to be sent
   guard_held: {
@@ -232,3 +253,8 @@ export const CODES = {
 } as const satisfies Record<string, Entry>;
 
 export type ErrorCode = keyof typeof CODES;
+
+/** The remedy for a code as it was stored or sent; undefined where it is none of ours. */
+export function hintOf(code: string): string | undefined {
+  return Object.hasOwn(CODES, code) ? CODES[code as ErrorCode].hint : undefined;
+}

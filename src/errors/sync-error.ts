@@ -35,12 +35,13 @@ export class SyncError extends Error {
     this.hint = details.hint === undefined ? CODES[code].hint : withoutSecrets(details.hint);
     this.status = details.status;
     this.errorCode = details.errorCode === undefined ? undefined : withoutSecrets(details.errorCode);
-    this.retryAfter = details.retryAfter;
+    // Whole: what becomes of it is stored as a time.
+    this.retryAfter = details.retryAfter === undefined ? undefined : Math.ceil(details.retryAfter);
   }
 }
 
 /**
- * Anything thrown, as a SyncError. What lies below this registry names its code itself (`lib/database-fault.ts`), or is
+ * Anything thrown, as a SyncError. What lies below this registry names its code itself (`lib/database/database-fault.ts`), or is
  * what the file system says of a file. Everything else is a fault of ours.
  */
 export function asSyncError(thrown: unknown): SyncError {

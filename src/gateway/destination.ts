@@ -1,6 +1,6 @@
 import type { ServerRequest } from '../http/server.ts';
 import { BASE_PATH } from '../workspace/contract.ts';
-import type { Caller, Known, Stranger } from './known-callers.ts';
+import { type Known, quotaCallerOf, type Stranger } from './known-callers.ts';
 import { type Outgoing, refuse } from './outgoing.ts';
 import type { Passage, PassedRequest } from './passage.ts';
 import { taskOf, workspaceOf } from './request-path.ts';
@@ -17,6 +17,9 @@ export interface Destination {
   readonly isProof: boolean;
 }
 
+/** A workspace that is configured: open here, or not. */
+export type Place = Pick<Passage, 'name' | 'workspaceId'>;
+
 /** Characters of RFC 3986, section 3.3. Excludes everything that a proxy could read as another path. */
 const PATH = /^(?:\/(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-Fa-f]{2})+)+\/?$/;
 const AMBIGUOUS = /\/\.{1,2}(?:\/|$)|%(?:2e|2f|5c|25|00)/i;
@@ -31,16 +34,20 @@ export function pathOf(url: string): string | undefined {
 /**
  * The workspace that a request is for. The caller's known workspace decides; then the path; a stranger that names none gets the
  * only workspace, if there is one only. Otherwise the result is an error answer.
+ *
+ * @param elsewhere workspaces that are configured, and not open here: the result is the one among them that is meant
  */
 export async function destinationOf(
-  passages: readonly Passage[],
+  { passages, elsewhere }: { readonly passages: readonly Passage[]; readonly elsewhere: readonly Place[] },
   caller: Known | Stranger,
   path: string,
-): Promise<Destination | Outgoing> {
+): Promise<Destination | { readonly elsewhere: Place } | Outgoing> {
   const named = workspaceOf(path);
   if (caller.kind !== 'stranger') return knownDestination(caller, path, named);
-  const passage = await strangersPassage(passages, named);
+  const place = await strangersPlace([...passages, ...elsewhere], named);
+  const passage = place && passages.find(({ name }) => name === place.name);
   if (passage) return strangersDestination(passage, path, named);
+  if (place) return { elsewhere: place };
   if (named !== undefined && named !== 'current') return FOREIGN;
   const message = 'several workspaces are configured: name one in the path, or use a gateway token';
   return refuse(400, 'bad_request', message);
@@ -61,11 +68,11 @@ async function knownDestination(
 }
 
 /** By the workspace's id, or by the name it has here; the only one where the path leaves it open or nobody knows the id. */
-async function strangersPassage(passages: readonly Passage[], named = 'current'): Promise<Passage | undefined> {
-  const [only] = passages.length === 1 ? passages : [];
+async function strangersPlace(places: readonly Place[], named = 'current'): Promise<Place | undefined> {
+  const [only] = places.length === 1 ? places : [];
   if (named === 'current') return only;
-  for (const passage of passages) if ((await passage.workspaceId()) === named) return passage;
-  const byName = passages.find(({ name }) => name === named);
+  for (const place of places) if ((await place.workspaceId()) === named) return place;
+  const byName = places.find(({ name }) => name === named);
   if (byName) return byName;
   return only && (await only.workspaceId()) === undefined ? only : undefined;
 }
@@ -87,19 +94,24 @@ function renamed(path: string, id: string): string {
 /** The headers of a request that the gateway passes on to the workspace. */
 const PASSED_ON = ['accept', 'content-type', 'if-none-match', 'if-match', 'range', 'x-service-api-version'];
 
-export function passedRequest(request: ServerRequest, path: string, caller: Caller): PassedRequest {
+export function passedRequest(request: ServerRequest, path: string, caller: Known | Stranger): PassedRequest {
   const at = request.url.indexOf('?');
+  return {
+    method: request.method as PassedRequest['method'],
+    path,
+    query: at === -1 ? '' : request.url.slice(at),
+    headers: passedHeaders(request),
+    ...(Buffer.isBuffer(request.body) && request.body.length > 0 ? { body: request.body } : {}),
+    ...(caller.kind === 'token' ? {} : { authorization: request.headers.authorization ?? '' }),
+    caller: quotaCallerOf(caller, request.headers.authorization ?? ''),
+  };
+}
+
+export function passedHeaders(request: ServerRequest): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const name of PASSED_ON) {
     const value = request.headers[name];
     if (typeof value === 'string') headers[name] = value;
   }
-  return {
-    method: request.method as PassedRequest['method'],
-    path,
-    query: at === -1 ? '' : request.url.slice(at),
-    headers,
-    ...(Buffer.isBuffer(request.body) && request.body.length > 0 ? { body: request.body } : {}),
-    ...(caller.kind === 'token' ? {} : { authorization: request.headers.authorization ?? '' }),
-  };
+  return headers;
 }

@@ -9,6 +9,7 @@ import { wishReads } from '../store/list-reads.ts';
 import { BASE_PATH } from '../workspace/contract.ts';
 import { type Cache, createCache } from './cache.ts';
 import { type Destination, destinationOf, passedRequest, pathOf } from './destination.ts';
+import type { GatewayElsewhere } from './gateway-elsewhere.ts';
 import {
   type Caller,
   type Callers,
@@ -24,6 +25,8 @@ import { createProbation, type Probation } from './probation.ts';
 export interface GatewayOptions extends CallersOptions {
   /** Of the workspaces that are open. */
   readonly passages: () => readonly Passage[];
+  /** What other processes of the installation do; absent: there are none. */
+  readonly elsewhere?: GatewayElsewhere | undefined;
   readonly meter: Meter;
 }
 
@@ -65,7 +68,8 @@ export function gatewayRoutes(server: Server, options: GatewayOptions): Gateway 
   return { changed: (workspace) => desk.cache.forget(workspace) };
 }
 
-function give(reply: ServerReply, { status, headers, body }: Outgoing): ServerReply {
+function give(reply: ServerReply, { status, headers, body, isTheirs }: Outgoing): ServerReply {
+  if (isTheirs && reply.request.passage) reply.request.passage.isAnswered = true;
   return reply.code(status).headers(headers).send(body);
 }
 
@@ -113,26 +117,40 @@ class Desk {
   async serve(request: ServerRequest): Promise<Outgoing> {
     const path = pathOf(request.url);
     if (path === undefined) return refuse(400, 'bad_request', 'the path is not acceptable');
-    const caller = await this.#callers.identify(request.headers.authorization);
+    const signed = this.#options.elsewhere?.signedBy(request);
+    const caller = await this.#identify(request, signed?.gatewayToken);
     const isDoubtful = caller.kind === 'stranger' && !caller.credible;
     if (!isDoubtful) return this.#serveCaller(caller, request, path);
-    if (!(await this.#probation.enter(request.ip))) return tooMany(NEXT_TRIAL);
+    const address = signed?.ip ?? request.ip;
+    if (!(await this.#probation.enter(address))) return tooMany(NEXT_TRIAL);
     let answered: Outgoing | undefined;
     try {
       // Meanwhile another request may have shown who it is.
       answered = await this.#serveCaller(await this.#callers.identify(request.headers.authorization), request, path);
       return answered;
     } finally {
-      this.#probation.leave(request.ip, answered?.status === 401);
+      this.#probation.leave(address, answered?.status === 401);
     }
   }
 
+  #identify({ headers }: ServerRequest, gatewayToken: string | undefined): Promise<Caller> {
+    return gatewayToken === undefined
+      ? this.#callers.identify(headers.authorization)
+      : this.#callers.withToken(gatewayToken);
+  }
+
   async #serveCaller(caller: Caller, request: ServerRequest, path: string): Promise<Outgoing> {
-    const { authorization } = request.headers;
-    if (caller.kind === 'nobody' || authorization === undefined) return unauthorized();
-    const { passages, clock } = this.#options;
-    const destination = await destinationOf(passages(), caller, path);
+    const { passages, clock, elsewhere } = this.#options;
+    const { authorization = '' } = request.headers;
+    if (caller.kind === 'nobody') return unauthorized();
+    if (caller.kind === 'elsewhere')
+      return elsewhere ? elsewhere.pass(caller.workspace, request, caller.id) : unauthorized();
+    if (caller.kind !== 'stranger') request.passage = { workspace: caller.passage.name };
+    const places = { passages: passages(), elsewhere: elsewhere?.places() ?? [] };
+    const destination = await destinationOf(places, caller, path);
     if ('status' in destination) return destination;
+    if ('elsewhere' in destination) return elsewhere?.pass(destination.elsewhere.name, request) ?? unauthorized();
+    request.passage = { workspace: destination.passage.name };
     const passed = passedRequest(request, destination.path, caller);
     const inHand: Case = { caller, authorization, destination, passed, since: clock.monotonic() };
     try {

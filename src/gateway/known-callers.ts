@@ -1,24 +1,32 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
 import type { Random } from '../lib/random.ts';
+import { keyCaller, tokenCaller } from '../model/caller.ts';
+import type { LiveToken } from '../store/gateway-tokens.ts';
 import type { Passage } from './passage.ts';
 import { TOKEN_PREFIX, type TokenBook } from './token-book.ts';
 
 /**
  * Who asks.
  *
- *   token     a gateway token: bound to its workspace; the daemon's key is used in its place. May have cached answers.
+ *   token     a gateway token, by its id: bound to its workspace; the daemon's key is used in its place. May have cached answers.
  *   key       an API key that the workspace accepted within the last minute. May have cached answers.
  *   stranger  anyone else, OAuth tokens among them: passed through, and `learn/` takes the answer. `name` stands
  *             for the credential; `credible` where it was accepted within the last minute.
+ *   elsewhere a gateway token of a workspace that is not open here, by its id.
  *   nobody    no bearer, or a gateway token that does not exist or was revoked: nothing is passed through for it.
  */
-export type Caller = Known | Stranger | { readonly kind: 'nobody' };
-export type Known = { readonly kind: 'token' | 'key'; readonly passage: Passage };
+export type Caller = Known | Stranger | Elsewhere | { readonly kind: 'nobody' };
+export type Elsewhere = { readonly kind: 'elsewhere'; readonly id: string; readonly workspace: string };
+export type Known =
+  | { readonly kind: 'token'; readonly passage: Passage; readonly id: string }
+  | { readonly kind: 'key'; readonly passage: Passage };
 export type Stranger = { readonly kind: 'stranger'; readonly name: string; readonly credible: boolean };
 
 export interface Callers {
   identify(authorization: string | undefined): Promise<Caller>;
+  /** Whom another process of the installation has identified by a gateway token. */
+  withToken(id: string): Promise<Caller>;
   /** A caller who may have cached answers, as far as memory tells. */
   recall(authorization: string | undefined): Known | undefined;
   /** Whether the credential has the form of an API key of this workspace. */
@@ -74,21 +82,27 @@ export function createCallers({ passage: passageOf, tokens, clock, random }: Cal
   const isKey = (authorization: string, passage: Passage) =>
     secretOf(authorization)?.startsWith(passage.settings.keyPrefix) ?? false;
 
-  const owner = (workspace: string | undefined): Known | undefined => {
-    const passage = workspace === undefined ? undefined : passageOf(workspace);
-    return passage && { kind: 'token', passage };
+  const owner = (token: LiveToken | undefined): Known | undefined => {
+    const passage = token && passageOf(token.workspace);
+    return passage && { kind: 'token', passage, id: token.id };
+  };
+
+  const bearerOf = (token: LiveToken | undefined): Caller => {
+    if (!token) return { kind: 'nobody' };
+    return owner(token) ?? { kind: 'elsewhere', id: token.id, workspace: token.workspace };
   };
 
   return {
     async identify(authorization) {
       const secret = secretOf(authorization);
       if (secret === undefined) return { kind: 'nobody' };
-      if (secret.startsWith(TOKEN_PREFIX)) return owner(await tokens.workspaceOf(secret)) ?? { kind: 'nobody' };
+      if (secret.startsWith(TOKEN_PREFIX)) return bearerOf(await tokens.find(secret));
       const name = nameOf(secret);
       const memory = believed(name);
       if (memory?.passage) return { kind: 'key', passage: memory.passage };
       return { kind: 'stranger', name, credible: memory !== undefined };
     },
+    withToken: async (id) => bearerOf(await tokens.withId(id)),
     recall(authorization) {
       const secret = secretOf(authorization);
       if (secret === undefined) return undefined;
@@ -112,6 +126,11 @@ export function createCallers({ passage: passageOf, tokens, clock, random }: Cal
       remember(name, { until: Number.NEGATIVE_INFINITY, refusedAt: clock.monotonic() });
     },
   };
+}
+
+/** Whom a request is counted for. The hash is the same in every process, so that people can find their key by it. */
+export function quotaCallerOf(caller: Known | Stranger, authorization: string): string {
+  return caller.kind === 'token' ? tokenCaller(caller.id) : keyCaller(hash('sha256', secretOf(authorization) ?? ''));
 }
 
 function secretOf(authorization: string | undefined): string | undefined {

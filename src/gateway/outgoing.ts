@@ -6,6 +6,8 @@ export interface Outgoing {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | string | undefined;
+  /** The workspace itself answered so. */
+  readonly isTheirs?: true;
 }
 
 /** The headers of an answer that go back to the caller. */
@@ -31,7 +33,7 @@ export function outgoing({ status, headers: given, body }: HttpAnswer): Outgoing
     const value = given[name];
     if (value !== undefined) headers[name] = value;
   }
-  return { status, headers, body: status === 204 || status === 304 ? undefined : sendable(body) };
+  return { status, headers, body: status === 204 || status === 304 ? undefined : sendable(body), isTheirs: true };
 }
 
 /** Text leaves in one piece with its head, which takes the system half the time that bytes beside a head take. */
@@ -47,10 +49,10 @@ const LONGEST_TEXT = 65_536;
  * @param age whole seconds
  * @param condition the caller's If-None-Match
  */
-export function aged({ status, headers: given, body }: Outgoing, age: number, condition?: string): Outgoing {
+export function aged({ status, headers: given, body, isTheirs }: Outgoing, age: number, condition?: string): Outgoing {
   const headers = { ...given, age: String(age), 'cache-control': KEPT_BY_CALLER };
   const isKnown = status === 200 && names(condition, given['etag']);
-  return isKnown ? { status: 304, headers, body: undefined } : { status, headers, body };
+  return isKnown ? { status: 304, headers, body: undefined, isTheirs } : { status, headers, body, isTheirs };
 }
 
 /** If-None-Match compares weakly (RFC 9110, section 13.1.2). */

@@ -16,6 +16,8 @@ export interface PassedRequest {
   readonly body?: Buffer;
   /** The caller's own credential; absent where a gateway token stands for the daemon's key. */
   readonly authorization?: string;
+  /** Whom the request is counted for; see `model/caller.ts`. */
+  readonly caller: string;
 }
 
 export interface PassedAnswer extends HttpAnswer {

@@ -5,6 +5,7 @@ import type { Store } from '../store/database.ts';
 import {
   addGatewayToken,
   type GatewayToken,
+  type LiveToken,
   listGatewayTokens,
   liveTokens,
   revokeGatewayToken,
@@ -17,29 +18,42 @@ export const TOKEN_PREFIX = 'wsg_';
 const SECRET_BYTES = 32;
 const ID_BYTES = 9;
 
-/** The live tokens of all workspaces. The process that owns the database is its only writer, so they are cached. */
+/** The live tokens of all workspaces. They are cached: whoever writes them tells all processes over the database. */
 export interface TokenBook {
-  /** The name of the workspace whose live token this secret is. */
-  workspaceOf(secret: string): Promise<string | undefined>;
+  /** The live token that has this secret. */
+  find(secret: string): Promise<LiveToken | undefined>;
   /** The same from memory; undefined also where that must be read first. */
-  recall(secret: string): string | undefined;
-  /** A token was made or revoked. Resolves when everybody knows. */
+  recall(secret: string): LiveToken | undefined;
+  /** The live token that has this id. */
+  withId(id: string): Promise<LiveToken | undefined>;
+  /** A token was made or revoked, by another process too. */
   reread(): Promise<void>;
+  /** This process made or revoked a token. Resolves when it knows, and others have been told. */
+  changed(): Promise<void>;
 }
 
-export function createTokenBook(query: Sql): TokenBook {
-  let live: ReadonlyMap<string, string> | undefined;
+/** @param tellOthers tells the other processes over the database; absent: there is none */
+export function createTokenBook(query: Sql, tellOthers?: () => Promise<void>): TokenBook {
+  let live: ReadonlyMap<string, LiveToken> | undefined;
   const recall = (secret: string) => live?.get(digestOf(secret));
   const reread = async () => {
     live = await liveTokens(query);
   };
   return {
-    async workspaceOf(secret) {
+    async find(secret) {
       if (!live) await reread();
       return recall(secret);
     },
     recall,
+    async withId(id) {
+      if (!live) await reread();
+      return live?.values().find((token) => token.id === id);
+    },
     reread,
+    async changed() {
+      await reread();
+      await tellOthers?.();
+    },
   };
 }
 
@@ -66,13 +80,13 @@ export function createTokens({ store, book, clock, random }: TokensOptions): Tok
       const secret = TOKEN_PREFIX + random.bytes(SECRET_BYTES).toString('base64url');
       const id = `gwt_${random.bytes(ID_BYTES).toString('hex')}`;
       await addGatewayToken(store.query, { id, digest: digestOf(secret), description, now: clock.now() });
-      await book.reread();
+      await book.changed();
       return { id, secret };
     },
     list: () => listGatewayTokens(store.query),
     async revoke(id) {
       const isRevoked = await revokeGatewayToken(store.query, id, clock.now());
-      await book.reread();
+      await book.changed();
       return isRevoked;
     },
   };

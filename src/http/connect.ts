@@ -1,5 +1,6 @@
 import { buildConnector } from 'undici';
 import { blockListOf } from './private-ranges.ts';
+import { createSharedLookup } from './shared-lookup.ts';
 
 /**
  * Always refused: link-local addresses and the metadata services of clouds, which hand out credentials.
@@ -22,7 +23,8 @@ const METADATA_RANGES = [
  */
 export function createConnector(blockedRanges: readonly string[], timeout: number): buildConnector.connector {
   const blockList = blockListOf([...METADATA_RANGES, ...blockedRanges]);
-  const plain = buildConnector({ timeout, blockList } as buildConnector.BuildOptions);
+  const lookup = createSharedLookup();
+  const plain = buildConnector({ timeout, blockList, lookup } as buildConnector.BuildOptions);
   const secure = buildConnector({ timeout, allowH2: false });
   return (target, callback) => {
     if (target.protocol !== 'https:') return plain(target, callback);

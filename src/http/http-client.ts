@@ -6,6 +6,7 @@ import type { Shape } from '../lib/shape.ts';
 import type { Steps } from '../lib/steps.ts';
 import { createConnector } from './connect.ts';
 import { isSafe } from './semantics.ts';
+import { unreachableHint } from './unreachable-hint.ts';
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD';
@@ -263,8 +264,10 @@ class Receiver implements Dispatcher.DispatchHandler {
 }
 
 function notSent(request: HttpRequest, cause: Error): SyncError {
-  const code = isBlocked(cause) ? 'address_blocked' : 'unreachable';
-  return new SyncError(code, `${describe(request)} was not sent: ${reason(cause)}`, { cause });
+  const message = `${describe(request)} was not sent: ${reason(cause)}`;
+  if (isBlocked(cause)) return new SyncError('address_blocked', message, { cause });
+  const hint = unreachableHint(cause);
+  return new SyncError('unreachable', message, hint === undefined ? { cause } : { cause, hint });
 }
 
 /** With several addresses behind one name Node wraps the failures of all of them; one that is only down may come back. */

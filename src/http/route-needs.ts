@@ -8,9 +8,11 @@
  * metrics  as `read`, or everybody where metrics are open.
  * read     the read token, the admin token, or any session. Changes nothing.
  * session  who is logged in, whatever their role.
+ * gateway  a gateway token, for the one workspace that it was made for. Changes nothing.
+ * replica  another process of the installation, which signs what it asks. Changes nothing.
  * admin    the admin token, or a session of an administrator.
  */
-export type Door = 'public' | 'webhook' | 'login' | 'metrics' | 'read' | 'session' | 'admin';
+export type Door = 'public' | 'webhook' | 'login' | 'metrics' | 'read' | 'session' | 'gateway' | 'replica' | 'admin';
 
 /** The `config` of a route: who may use it. A route without one is for administrators of all workspaces. */
 export interface RouteNeeds {

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { SyncError } from '../errors/sync-error.ts';
 import { systemClock } from '../lib/clock.ts';
+import { MEBIBYTE } from '../lib/quantities.ts';
 import { groupOfAddress } from './address-group.ts';
 import type { BodyHolder } from './body-budget.ts';
 import { readBody } from './read-body.ts';
@@ -20,6 +21,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** What its body takes of the budget. */
     heldBody: BodyHolder | undefined;
+    /** Of a request to the gateway: the workspace it is for, and whether that itself gave the answer. */
+    passage: { readonly workspace: string; isAnswered?: boolean } | undefined;
   }
 }
 
@@ -38,8 +41,6 @@ export interface ServerOptions {
   /** Body of an answer to what never reaches a route or hook: malformed HTTP, an address that cannot be decoded. */
   readonly failureBody?: (status: number, message: string) => object;
 }
-
-const MEBIBYTE = 1024 * 1024;
 
 /**
  * The only maker of HTTP servers. Bodies reach the handlers as raw bytes (`Buffer`): signatures are checked over them,
@@ -74,6 +75,7 @@ export function createServer(options: ServerOptions = {}): Server {
   const traffic = createTraffic(server.server, systemClock(), options.limits);
   server.decorate('traffic', traffic);
   server.decorateRequest('heldBody', undefined);
+  server.decorateRequest('passage', undefined);
   server.addContentTypeParser('*', (request, payload, done) => {
     const limit = request.routeOptions.bodyLimit ?? bodyLimit;
     request.heldBody = readBody({ payload, limit, budget: traffic.bodies, group: groupOfAddress(request.ip) }, done);
@@ -148,8 +150,11 @@ class UnsupportedEncoding extends Error {
   override readonly message = 'compressed bodies are not accepted';
 }
 
-/** Resolves with the address that callers use. Throws `address_in_use` where the port cannot be had. */
-export async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<string> {
+/** Opens a server to its callers. Resolves with the address that they use. */
+export type Listen = (server: Server, place: { host: string; port: number }) => Promise<string>;
+
+/** On a socket. Resolves with the address that callers use. Throws `address_in_use` where the port cannot be had. */
+export const listen: Listen = async (server, { host, port }) => {
   try {
     return await server.listen({ host, port });
   } catch (error) {
@@ -158,4 +163,4 @@ export async function listen(server: Server, { host, port }: { host: string; por
     if (!known) throw error;
     throw new SyncError('address_in_use', `cannot listen on ${host}:${port}: ${message}`, { cause: error });
   }
-}
+};

@@ -21,6 +21,7 @@ import {
 import { packAside, type StoredBody } from '../store/bodies.ts';
 import { ALL_UNITS } from '../store/poll-states.ts';
 import type { ActiveConnection } from './active-connection.ts';
+import { readSpan } from './intake-spans.ts';
 import type { Pauses } from './pauses.ts';
 import type { WalkDeps } from './walk-unit.ts';
 
@@ -142,25 +143,26 @@ async function list(
 
 /** The page and the position after it are one transaction, so a process that dies in between stores none twice. */
 async function readPage(deps: BackfillDeps, active: ActiveConnection, unit: BackfillRow, signal: AbortSignal) {
-  const { store, clock, random, inbox, meter, logger } = deps;
+  const { store, clock, random, inbox, meter, logger, tracer } = deps;
   const { since, page } = unit;
   const position = { unit: unit.unit, ...(since === null ? {} : { since }), ...(page === null ? {} : { page }) };
+  const from = clock.now();
   const read = (await active.connection.history?.(position, signal)) as HistoryPage;
   if (read.next !== undefined && read.next === page)
     throw new SyncError('answer_malformed', 'a page names itself as its next page');
   const { event, body, total, next } = read;
   const packed = await packAside(body);
   const items = await countItems(active, read, packed);
-  const kept = await store.commit(async (transaction) => {
+  const row = await store.commit(async (transaction) => {
     const now = clock.now();
-    if (!(await moveBackfill(transaction, unit, { items, total, next }, now))) return false;
+    if (!(await moveBackfill(transaction, unit, { items, total, next }, now))) return undefined;
     const key = `backfill:${random.uuid()}`;
     const delivery = { connection: active.name, key, source: 'backfill' as const, event, body, packed };
-    await appendDeliveries(transaction, [delivery], now);
-    return true;
+    return (await appendDeliveries(transaction, [delivery], now))[0];
   });
-  if (!kept) return;
+  if (!row) return;
   inbox.ring();
+  tracer?.record(readSpan('backfill', row, { connection: active.name, event, from, to: clock.now() }));
   meter.count('backfill_pages_total', { connection: active.name, outcome: 'read' });
   logger.debug({ connection: active.name, unit: unit.unit, pages: unit.pages + 1, items }, 'page of a backfill read');
 }

@@ -1,7 +1,7 @@
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Bell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
-import { type Appended, countPending, type NewDelivery } from '../store/append-deliveries.ts';
+import { type AppendedRow, countPending, type NewDelivery } from '../store/append-deliveries.ts';
 import type { Store } from '../store/database.ts';
 import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 
@@ -10,7 +10,7 @@ export interface Collector {
    * Resolves when the delivery is durable, and only then. Throws what kept it from being so: `disk_full`,
    * `database_failed`, `inbox_full`. The sender is then asked to repeat it; if it was stored after all, the repeat is recognised.
    */
-  append(delivery: NewDelivery): Promise<Appended>;
+  append(delivery: NewDelivery): Promise<AppendedRow>;
   /** Whether deliveries come faster than the disk writes, so that whatever else can wait should wait for them. */
   isCrowded(): boolean;
 }
@@ -34,12 +34,12 @@ export function createCollector(deps: CollectorDeps): Collector {
   return {
     async append(delivery) {
       await gate.open();
-      const appended = await groupCommit.append(store.query.workspace, delivery);
-      if (appended !== 'repeated') {
+      const row = await groupCommit.append(store.query.workspace, delivery);
+      if (row.appended !== 'repeated') {
         gate.entered(1);
         bell.ring();
       }
-      return appended;
+      return row;
     },
     isCrowded: groupCommit.isCrowded,
   };

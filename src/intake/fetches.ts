@@ -5,6 +5,7 @@ import type { Cancel, Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
+import type { Tracer } from '../lib/tracer.ts';
 import { appendDeliveries } from '../store/append-deliveries.ts';
 import { packAside } from '../store/bodies.ts';
 import type { Store } from '../store/database.ts';
@@ -19,6 +20,7 @@ import {
 } from '../store/wanted-fetches.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { ActiveConnection } from './active-connection.ts';
+import { readSpan } from './intake-spans.ts';
 import type { Pauses } from './pauses.ts';
 
 export interface FetchDeps {
@@ -30,6 +32,7 @@ export interface FetchDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
+  readonly tracer?: Tracer;
 }
 
 export interface Fetches extends Stage {
@@ -133,7 +136,8 @@ function createLine(deps: FetchDeps, active: ActiveConnection, signal: AbortSign
   async function run(wanted: WantedFetch): Promise<void> {
     try {
       const known = await knownOf(deps, active, wanted);
-      await keep(deps, wanted, await active.connection.fetch(wanted.reference, signal, known));
+      const from = deps.clock.now();
+      await keep(deps, wanted, { from, ...(await active.connection.fetch(wanted.reference, signal, known)) });
       outages = 0;
     } catch (thrown) {
       if (!signal.aborted) await onFailure(wanted, asSyncError(thrown));
@@ -155,10 +159,13 @@ function createLine(deps: FetchDeps, active: ActiveConnection, signal: AbortSign
   return {
     async fill() {
       if (signal.aborted || deps.pauses.left(active.name, 'fetch') > 0) return;
+      // Of one that ends meanwhile the answer may still tell: it was under way when the store was asked.
+      const before = new Set(underWay.keys());
       const due = await dueFetches(deps.store.query, active.name, deps.clock.now(), LONGEST_WAIT, 2 * MOST_AT_ONCE);
       for (const wanted of due) {
         if (underWay.size >= MOST_AT_ONCE) return;
-        if (!underWay.has(wanted.key)) underWay.set(wanted.key, Promise.resolve(wanted).then(run));
+        if (!underWay.has(wanted.key) && !before.has(wanted.key))
+          underWay.set(wanted.key, Promise.resolve(wanted).then(run));
       }
     },
     isIdle: () => underWay.size === 0,
@@ -175,21 +182,27 @@ async function knownOf({ store }: FetchDeps, active: ActiveConnection, { referen
 }
 
 /** One transaction appends the object to the inbox and deletes the request, unless the object was requested again. */
-async function keep({ store, clock, random, inbox, logger }: FetchDeps, wanted: WantedFetch, got: Fetched) {
+async function keep(deps: FetchDeps, wanted: WantedFetch, got: Fetched & { readonly from: number }) {
+  const { store, clock, random, inbox, logger, tracer } = deps;
   const key = `fetch:${random.uuid()}`;
   const packed = await packAside(got.body);
   const { connection } = wanted;
-  await store.commit(async (transaction) => {
+  const row = await store.commit(async (transaction) => {
     const delivery = { connection, key, source: 'fetch' as const, event: got.event, body: got.body, packed };
-    await appendDeliveries(transaction, [delivery], clock.now());
+    const [appended] = await appendDeliveries(transaction, [delivery], clock.now());
     await settleFetch(transaction, wanted);
+    return appended;
   });
   inbox.ring();
-  logger.debug({ ...about(wanted), delivery: key, bytes: got.body.length }, 'object fetched');
+  const came = { connection, event: got.event, from: got.from, to: clock.now(), wantedBy: wanted.deliveryId };
+  if (row) tracer?.record(readSpan('fetch', row, came));
+  // Under a number of its own: `delivery` is the one that asked.
+  logger.debug({ ...about(wanted), fetched: row?.id, key, bytes: got.body.length }, 'object fetched');
 }
 
-/** A limit is the connection's matter, so the row keeps its place; a disk that is full takes no note. */
-async function postpone({ store, clock, random, logger }: FetchDeps, wanted: WantedFetch, error: SyncError) {
+/** A limit is the connection's matter, so the row keeps its place. A disk that is full takes no note. */
+async function postpone(deps: FetchDeps, wanted: WantedFetch, error: SyncError) {
+  const { store, clock, random, logger, pauses } = deps;
   const longest = error.verdict === 'retry' ? LONGEST_RETRY : LONGEST_WAIT;
   const pause = error.code === 'rate_limited' ? 0 : backoff(random, wanted.attempts + 1, undefined, longest);
   try {
@@ -197,6 +210,8 @@ async function postpone({ store, clock, random, logger }: FetchDeps, wanted: Wan
     else await postponeFetch(store.query, wanted.key, `${error.code}: ${error.message}`, clock.now() + pause);
   } catch (failure) {
     logger.error({ ...about(wanted), error: failure }, 'fetch failure not recorded');
+    // Its row is still due: without a pause it would be fetched again and again for as long as nothing can be written.
+    pauses.pause(wanted.connection, STORE_PAUSE);
   }
 }
 
@@ -210,5 +225,5 @@ function isOutage({ code }: SyncError): boolean {
 }
 
 function about({ connection, reference, deliveryId }: WantedFetch) {
-  return { connection, item: reference.key, askedBy: deliveryId };
+  return { connection, item: reference.key, delivery: deliveryId };
 }

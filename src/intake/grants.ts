@@ -4,14 +4,22 @@ import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { HttpAnswer, HttpClient } from '../http/http-client.ts';
 import { parseJson } from '../http/parse-json.ts';
 import { errorOfStatus } from '../http/provider-errors.ts';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, sleep } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { SealError, type SecretBox } from '../lib/secret-box.ts';
 import type { Installation } from '../store/installation.ts';
-import { loadCredential, type StoredCredential, saveCredential } from '../store/oauth-credentials.ts';
+import {
+  claimRenewal,
+  giveBackRenewal,
+  loadCredential,
+  type StoredCredential,
+  saveCredential,
+} from '../store/oauth-credentials.ts';
 
 export interface GrantDeps {
   readonly installation: Installation;
+  /** Whether other processes over the same database may renew the same grants. */
+  readonly isShared?: boolean;
   readonly http: HttpClient;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -36,6 +44,10 @@ const LONGEST_LIFE = 48 * 60 * MINUTE;
 const USUAL_LIFE = 60 * MINUTE;
 /** How seldom a grant that the vendor no longer accepts is tried again: only a new consent helps. */
 const DEAD_FOR = 60 * MINUTE;
+
+/** How long one process may take to renew what others wait for, and how often these look, milliseconds. */
+const CLAIMED_FOR = 35_000;
+const LOOKED_EVERY = 250;
 
 /**
  * Renews access tokens, one request at a time for each grant.
@@ -81,6 +93,7 @@ function createTokens(deps: GrantDeps, { id, grant, target }: Identified): Acces
   let held: Held | undefined;
   let renewing: Promise<string> | undefined;
   let dead: { readonly error: SyncError; readonly until: number } | undefined;
+  let refusedToken: string | undefined;
 
   async function load(): Promise<Held> {
     if (held) return held;
@@ -128,10 +141,34 @@ function createTokens(deps: GrantDeps, { id, grant, target }: Identified): Acces
     throw error;
   }
 
+  function fresh({ access, accessEnds }: Held): string | undefined {
+    const isFresh = access !== refusedToken && clock.monotonic() < accessEnds - MARGIN;
+    return isFresh ? access : undefined;
+  }
+
+  /** What another process has renewed meanwhile is as good as what this one would get; a second request would spend a token twice. */
+  async function renewInTurn(): Promise<string> {
+    const { query } = installation;
+    for (;;) {
+      held = undefined;
+      const known = fresh(await load());
+      if (known !== undefined) return known;
+      if (await claimRenewal(query, id, clock.now(), clock.now() + CLAIMED_FOR)) break;
+      await sleep(clock, LOOKED_EVERY);
+    }
+    try {
+      // Whoever had the claim may have renewed it between the two statements.
+      held = undefined;
+      return fresh(await load()) ?? (await renew());
+    } finally {
+      await giveBackRenewal(query, id);
+    }
+  }
+
   /** While a vendor cannot be asked, a token is good until its very end. */
   async function renewOrUse(): Promise<string> {
     try {
-      return await renew();
+      return await (deps.isShared ? renewInTurn() : renew());
     } catch (error) {
       const { access, accessEnds = 0 } = held ?? {};
       const isPassing = error instanceof SyncError && (error.verdict === 'retry' || error.code === 'rate_limited');
@@ -143,13 +180,14 @@ function createTokens(deps: GrantDeps, { id, grant, target }: Identified): Acces
   return {
     async get(signal) {
       if (signal.aborted) throw new SyncError('aborted', 'the process is stopping');
-      const { access, accessEnds } = await load();
-      if (access !== undefined && clock.monotonic() < accessEnds - MARGIN) return access;
+      const known = fresh(await load());
+      if (known !== undefined) return known;
       // Callers that come meanwhile wait for the same answer: a second request would spend the same token twice.
       renewing ??= renewOrUse().finally(() => (renewing = undefined));
       return renewing;
     },
     refused(token) {
+      refusedToken = token;
       if (held?.access === token) held = { ...held, access: undefined, accessEnds: 0 };
     },
   };
@@ -182,7 +220,8 @@ function sealed(
     refresh: box.seal(next.refresh, `${id} refresh`),
     previous: next.previous === undefined ? null : box.seal(next.previous, `${id} previous`),
     access: box.seal(next.access, `${id} access`),
-    accessExpiresAt: now + next.accessEnds - clock.monotonic(),
+    // The monotonic clock counts parts of milliseconds, and rows hold whole ones.
+    accessExpiresAt: Math.floor(now + next.accessEnds - clock.monotonic()),
     renewedAt: now,
   };
 }

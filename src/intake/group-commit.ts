@@ -1,14 +1,14 @@
 import { asSyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
 import { nextTurn } from '../lib/turn.ts';
-import { type Appended, appendForAll, type NewDelivery } from '../store/append-deliveries.ts';
+import { type AppendedRow, appendForAll, type NewDelivery } from '../store/append-deliveries.ts';
 import type { Store } from '../store/database.ts';
 import type { Sql } from '../store/workspace-scope.ts';
 
 /** Makes deliveries durable: those of all workspaces that come together, with one write to the disk. */
 export interface GroupCommit {
   /** Resolves when the delivery is durable, and only then. Throws what kept it from being so. */
-  append(workspace: number, delivery: NewDelivery): Promise<Appended>;
+  append(workspace: number, delivery: NewDelivery): Promise<AppendedRow>;
   /** Whether deliveries come faster than the disk writes, so that whatever else can wait should wait for them. */
   isCrowded(): boolean;
 }
@@ -30,7 +30,7 @@ const CROWD = 250;
 interface Waiting {
   readonly workspace: number;
   readonly delivery: NewDelivery;
-  readonly resolve: (appended: Appended) => void;
+  readonly resolve: (appended: AppendedRow) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -69,7 +69,7 @@ export function createGroupCommit({ sql, look, clock }: GroupCommitDeps): GroupC
       const deliveries = batch.map(({ workspace, delivery }) => ({ ...delivery, workspace }));
       const appended = await appendForAll(sql, deliveries, clock.now());
       checkPlace();
-      for (const [index, { resolve }] of batch.entries()) resolve(appended[index] as Appended);
+      for (const [index, { resolve }] of batch.entries()) resolve(appended[index] as AppendedRow);
     } catch (error) {
       for (const { reject } of batch) reject(asSyncError(error));
     }

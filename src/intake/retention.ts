@@ -5,13 +5,16 @@ import { piecesOf } from '../lib/pieces.ts';
 import { createPortion, type Portion } from '../lib/portion.ts';
 import type { Job } from '../lib/scheduler.ts';
 import { letOthersIn } from '../lib/turn.ts';
+import { deleteAudit } from '../store/audit-rows.ts';
 import type { Store } from '../store/database.ts';
 import { deleteDeliveries, purgeBodies, withOldBodies, withOldDeliveries } from '../store/deletions.ts';
+import { deleteQuotaUse, withOldQuotaUse } from '../store/quota-use.ts';
+import { deleteRequests, withOldRequests } from '../store/requests.ts';
 import type { Scope, Sql } from '../store/workspace-scope.ts';
 
 /**
- * A workspace, and milliseconds that the bodies of its settled deliveries are kept, and the deliveries themselves with their
- * ids.
+ * A workspace, and milliseconds that the bodies of its settled deliveries are kept, as is the history of its requests, and the
+ * deliveries themselves with their ids.
  */
 export interface Retained {
   readonly name: string;
@@ -35,7 +38,9 @@ const LOOKED_AT = 2_000;
 
 /** A kind of rows that is deleted after a time. */
 interface Kind {
-  readonly what: keyof Retained['retention'];
+  readonly what: 'bodies' | 'deliveries' | 'requests' | 'quotaUse';
+  /** Milliseconds. */
+  keptFor(retention: Retained['retention']): number;
   /** Which of these workspaces have some of it. */
   find(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]>;
   /** @returns how many, 0 where none is left */
@@ -44,9 +49,15 @@ interface Kind {
 
 /** In this order: most bodies are gone when their deliveries are deleted. */
 const KINDS: readonly Kind[] = [
-  { what: 'bodies', find: withOldBodies, remove: purgeBodies },
-  { what: 'deliveries', find: withOldDeliveries, remove: deleteDeliveries },
+  { what: 'bodies', keptFor: ({ bodies }) => bodies, find: withOldBodies, remove: purgeBodies },
+  { what: 'deliveries', keptFor: ({ deliveries }) => deliveries, find: withOldDeliveries, remove: deleteDeliveries },
+  { what: 'requests', keptFor: ({ bodies }) => bodies, find: withOldRequests, remove: deleteRequests },
+  // A week is shown, and the day in which it began.
+  { what: 'quotaUse', keptFor: () => 8 * 24 * HOUR, find: withOldQuotaUse, remove: deleteQuotaUse },
 ];
+
+/** What people did is of more than one year. */
+const AUDIT_KEPT = 400 * 24 * HOUR;
 
 /** Deletes old rows: of all workspaces in one job. Those that have nothing old cost no statement of their own. */
 export function retentionJob(deps: RetentionDeps): Job {
@@ -55,6 +66,7 @@ export function retentionJob(deps: RetentionDeps): Job {
     when: { everyMs: HOUR },
     async run(signal) {
       for (const kind of KINDS) await purge(deps, kind, signal);
+      await purgeAudit(deps, signal);
     },
   };
 }
@@ -75,10 +87,25 @@ async function purge(deps: RetentionDeps, kind: Kind, signal: AbortSignal): Prom
       turn = next;
     }
   } catch (error) {
-    deps.logger.error({ error: asSyncError(error) }, 'old deliveries could not be searched for');
+    deps.logger.error({ error: asSyncError(error) }, 'old rows could not be searched for');
   }
   for (const [{ name }, count] of totals)
-    if (count > 0) deps.logger.info({ workspace: name, [kind.what]: count }, 'old deliveries purged');
+    if (count > 0) deps.logger.info({ workspace: name, [kind.what]: count }, 'old rows purged');
+}
+
+/** Never rejects. Of no workspace: in pieces of its own. */
+async function purgeAudit({ query, clock, logger }: RetentionDeps, signal: AbortSignal): Promise<void> {
+  const portion = createPortion(clock, ROWS);
+  const before = clock.now() - AUDIT_KEPT;
+  try {
+    for (let count = 1; count > 0 && !signal.aborted; ) {
+      const most = portion.size();
+      count = await portion.work(most, () => deleteAudit(query, before, most));
+      await letOthersIn();
+    }
+  } catch (error) {
+    logger.error({ error: asSyncError(error) }, 'the audit could not be purged');
+  }
 }
 
 /**
@@ -92,7 +119,7 @@ async function purgePiece(
   portion: Portion,
 ): Promise<number> {
   const most = portion.size();
-  const before = clock.now() - retention[kind.what];
+  const before = clock.now() - kind.keptFor(retention);
   try {
     return await store.commitRelaxed((query) => portion.work(most, () => kind.remove(query, before, most)));
   } catch (error) {
@@ -104,9 +131,13 @@ async function purgePiece(
 }
 
 /** By a few statements, whatever the number of workspaces: one for each retention time that is configured. */
-async function findOld(deps: RetentionDeps, { what, find }: Kind, signal: AbortSignal): Promise<readonly Retained[]> {
+async function findOld(
+  deps: RetentionDeps,
+  { keptFor, find }: Kind,
+  signal: AbortSignal,
+): Promise<readonly Retained[]> {
   const old: Retained[] = [];
-  const byTime = Map.groupBy(deps.workspaces(), ({ retention }) => retention[what]);
+  const byTime = Map.groupBy(deps.workspaces(), ({ retention }) => keptFor(retention));
   for (const [time, workspaces] of byTime) {
     const byNumber = new Map(workspaces.map((each) => [each.store.query.workspace, each]));
     for (const some of piecesOf([...byNumber.keys()], LOOKED_AT)) {

@@ -3,11 +3,13 @@ import type { Bell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
 import { sha256Of } from '../lib/digest.ts';
 import type { Random } from '../lib/random.ts';
-import { appendDeliveries } from '../store/append-deliveries.ts';
+import type { Tracer } from '../lib/tracer.ts';
+import { type AppendedRow, appendDeliveries } from '../store/append-deliveries.ts';
 import { packAside, type StoredBody } from '../store/bodies.ts';
 import type { Store } from '../store/database.ts';
 import { loadPollState, type PollState, savePollState, type Walk } from '../store/poll-states.ts';
 import type { ActiveConnection } from './active-connection.ts';
+import { readSpan } from './intake-spans.ts';
 import { afterPage, afterUnchanged, isSamePage, positionOf, walkOf } from './position.ts';
 
 export interface WalkDeps {
@@ -16,6 +18,7 @@ export interface WalkDeps {
   readonly random: Random;
   /** Rung when a page is in the inbox. */
   readonly inbox: Bell;
+  readonly tracer?: Tracer;
 }
 
 export type WalkOutcome = 'complete' | 'unchanged';
@@ -34,11 +37,12 @@ export async function walkUnit(
     const state = await loadPollState(deps.store.query, active.name, unit);
     const walk = walkOf(state, deps.clock.now());
     const version = active.names?.version();
+    const from = deps.clock.now();
     const page = await active.connection.poll(positionOf(unit, state, walk), signal);
     const next = await take(state, walk, page, deps.clock);
     // If a name was bound again meanwhile, what was read under it belongs to another thing.
     const isStill = () => active.names?.version() === version;
-    if (!(await save(deps, active.name, { unit, taken: next, isStill }))) continue;
+    if (!(await save(deps, active.name, { unit, taken: next, from, isStill }))) continue;
     if (next.isLast) return next.page ? 'complete' : 'unchanged';
     signal.throwIfAborted();
   }
@@ -65,6 +69,8 @@ async function take(state: PollState, walk: Walk, page: PollPage, clock: Clock):
 interface Saved {
   readonly unit: string;
   readonly taken: Taken;
+  /** When the page was asked for, epoch milliseconds. */
+  readonly from: number;
   isStill(): boolean;
 }
 
@@ -72,19 +78,24 @@ interface Saved {
 async function save(
   deps: WalkDeps,
   connection: string,
-  { unit, taken: { state, isLast, page, packed }, isStill }: Saved,
+  { unit, taken: { state, isLast, page, packed }, from, isStill }: Saved,
 ): Promise<boolean> {
   const now = deps.clock.now();
-  const isKept = await deps.store.commit(async (transaction) => {
-    if (!isStill()) return false;
+  const saved = await deps.store.commit(async (transaction) => {
+    if (!isStill()) return undefined;
+    const rows: AppendedRow[] = [];
     if (page) {
       const key = `poll:${deps.random.uuid()}`;
       const delivery = { connection, key, source: 'poll' as const, event: page.event, body: page.body, packed };
-      await appendDeliveries(transaction, [delivery], now);
+      rows.push(...(await appendDeliveries(transaction, [delivery], now)));
     }
     await savePollState(transaction, connection, unit, state, isLast ? now : undefined);
-    return true;
+    return rows;
   });
-  if (page && isKept) deps.inbox.ring();
-  return isKept;
+  if (!saved) return false;
+  if (page) deps.inbox.ring();
+  const [row] = saved;
+  if (page && row)
+    deps.tracer?.record(readSpan('poll', row, { connection, event: page.event, from, to: deps.clock.now() }));
+  return true;
 }

@@ -1,17 +1,18 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { VerifiedRequest } from '../connectors/connector.ts';
-import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Server } from '../http/server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { sha256Of } from '../lib/digest.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
+import type { Tracer } from '../lib/tracer.ts';
 import type { DeliverySource } from '../model/delivery.ts';
-import type { Appended } from '../store/append-deliveries.ts';
+import type { Appended, AppendedRow } from '../store/append-deliveries.ts';
 import { packAside } from '../store/bodies.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Collector } from './collector.ts';
-import { createQuietWarnings } from './quiet-warnings.ts';
+import { receiveSpan } from './intake-spans.ts';
 
 /** Where the webhooks of one connection go. */
 export interface Receiver {
@@ -23,6 +24,7 @@ export interface Receiver {
   readonly collector: Collector;
   readonly meter: Meter;
   readonly logger: Logger;
+  readonly tracer?: Tracer;
 }
 
 export interface WebhookDeps {
@@ -65,13 +67,12 @@ const RETRY_AFTER = 30;
  * that keeps failing, else 503.
  */
 export function webhookRoutes(server: Server, deps: WebhookDeps): void {
-  const warn = createQuietWarnings(deps.clock);
   const receiverOf = ({ workspace, connection }: Path['Params']) => deps.find(workspace, connection);
   const refuse = (receiver: Receiver, address: string, error: string) => {
     server.traffic.failed(address);
     const connection = receiver.active.name;
     receiver.meter.count('deliveries_total', { connection, outcome: 'refused' });
-    warn(receiver.logger, `${connection} ${error}`, { connection, code: error, address });
+    receiver.logger.warn({ connection, code: error, address }, 'delivery refused');
   };
 
   const refusalOfHead = ({ params, headers }: Head): readonly [status: number, error: string] | undefined => {
@@ -106,6 +107,7 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
     handler: async (request, reply) => {
       const receiver = receiverOf(request.params);
       if (!receiver) return reply.code(404).send(errorBody('not_found'));
+      const from = deps.clock.now();
       const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
       // Known only here where the sender named no length.
       if (body.length > receiver.active.connector.largestDelivery)
@@ -117,10 +119,13 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
         refuse(receiver, request.ip, verified.error.code);
         return reply.code(statusOf(verified.error)).send(errorBody(verified.error.code));
       }
-      const appended = await append(receiver, verified, body);
+      const row = await append(receiver, verified, body);
+      if (row instanceof SyncError)
+        return reply.code(503).header('retry-after', retryAfter(row)).send(errorBody(row.code));
       const { accepted = 202 } = receiver.active.connector;
-      if (typeof appended === 'string') return reply.code(accepted).send(ACCEPTED[appended]);
-      return reply.code(503).header('retry-after', retryAfter(appended)).send(errorBody(appended.code));
+      const came = { connection: receiver.active.name, event: verified.event, status: accepted, from };
+      receiver.tracer?.record(receiveSpan(row, { ...came, to: deps.clock.now() }));
+      return reply.code(accepted).send(ACCEPTED[row.appended]);
     },
   });
   server.route({
@@ -172,19 +177,23 @@ async function append(
   { active, source = 'webhook', collector, meter, logger }: Receiver,
   verified: VerifiedRequest,
   body: Buffer,
-): Promise<Appended | SyncError> {
+): Promise<AppendedRow | SyncError> {
   const key = verified.deliveryId ?? (await sha256Of(body));
   const connection = active.name;
   try {
     const packed = await packAside(body);
-    const appended = await collector.append({ connection, key, source, event: verified.event, body, packed });
-    meter.count('deliveries_total', { connection, outcome: appended });
-    logger.debug({ delivery: key, connection, event: verified.event, bytes: body.length }, 'delivery accepted');
-    return appended;
+    const row = await collector.append({ connection, key, source, event: verified.event, body, packed });
+    const { appended: outcome, id: delivery } = row;
+    meter.count('deliveries_total', { connection, outcome });
+    logger.debug(
+      { delivery, key, connection, event: verified.event, bytes: body.length, outcome },
+      'delivery accepted',
+    );
+    return row;
   } catch (thrown) {
     const error = asSyncError(thrown);
     meter.count('deliveries_total', { connection, outcome: 'failed' });
-    logger.error({ delivery: key, connection, code: error.code, error }, 'delivery not stored');
+    logger.error({ key, connection, code: error.code, error }, 'delivery not stored');
     return error;
   }
 }

@@ -1,22 +1,31 @@
-import type { Cancel, Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Random } from '../lib/random.ts';
 import type { Installation } from '../store/installation.ts';
 import {
   freeOf,
   giveBack,
+  lockLeases,
+  ownerOf,
+  ownersOf,
   removeLapsed,
   renew,
-  replicasOf,
   type StoreTime,
   takeLeases,
+  tellAbout,
   unregister,
 } from '../store/leases.ts';
 import { numbersOf } from '../store/workspace-numbers.ts';
-import type { Holder } from './holder.ts';
+import type { Sql } from '../store/workspace-scope.ts';
+import type { Holder, Kept } from './holder.ts';
 import { createLapseWatch } from './lapse-watch.ts';
+import { createNeighbours, type Neighbours } from './neighbours.ts';
+import { createRenewals } from './renewals.ts';
+import type { ReplicaFacts } from './replica-facts.ts';
 import { shareOf } from './replica-share.ts';
-import { createTerms, type HeldLease, type Term, TTL } from './term.ts';
+import type { StoreClock } from './store-clock.ts';
+import { createTerms, type HeldLease, type Term, type Terms, TTL } from './term.ts';
+import { createUnheldWatch, type UnheldWatch } from './unheld-watch.ts';
 
 interface SharedHolderDeps {
   readonly database: Pick<Installation, 'query' | 'commit'>;
@@ -24,28 +33,40 @@ interface SharedHolderDeps {
   readonly passed: () => number;
   readonly after: Clock['after'];
   readonly storeTime: StoreTime;
+  /** Told of that time with each renewal. */
+  readonly storeClock: StoreClock;
   readonly random: Random;
   readonly logger: Logger;
   /** Where the others reach this process. */
-  readonly address: string;
+  readonly address: () => string;
+  /** What it tells them of itself. */
+  readonly facts: () => ReplicaFacts;
+  /** The clock of the store was set, so that nobody knows how much time has passed by it. */
+  readonly onClockSet?: () => Promise<void>;
+  /** Took this many workspaces that were not given back: from a process that fell silent, also from itself. */
+  readonly onTakeover?: (workspaces: number) => void;
 }
 
-/** How often leases are renewed, milliseconds. */
-const RENEW_EVERY = 1_000;
+/** How often leases are renewed, milliseconds: what dies is detected one TTL after its last renewal was seen. */
+const RENEW_EVERY = 500;
 
 /**
  * One of several processes over one database, each of which owns its share of the workspaces: takes those that nobody owns, also
- * of those that have died, and gives back what is beyond its share when another one comes. At rest it costs two statements for
+ * of those that have died, and gives back what is beyond its share when another one comes. At rest it costs one statement for
  * each renewal, however many workspaces there are.
  */
 export function createSharedHolder(deps: SharedHolderDeps): Holder {
-  const { database, passed, storeTime, random, logger, address } = deps;
+  const { database, passed, storeTime, random, logger } = deps;
   const { query } = database;
   const id = random.uuid();
   const watch = createLapseWatch(TTL);
+  const lacks = createUnheldWatch(passed);
   const calls: (() => Promise<void>)[] = [];
+  const neighbours = createNeighbours({ ...deps, id });
+  let settingsTold = 0;
   const terms = createTerms({
-    ...{ query, passed, storeTime, random, after: deps.after, replica: { id, address } },
+    ...{ query, passed, storeTime, random, after: deps.after, replica: neighbours.own },
+    onTime: deps.storeClock.heard,
     onLapse(workspaces) {
       if (isStopped) return;
       logger.warn({ workspaces }, 'the leases of this process have expired');
@@ -55,47 +76,35 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
   let wanted: ReadonlyMap<string, number> = new Map();
   let names: readonly string[] = [];
   let isStopped = false;
-  let cancelBeat: Cancel = () => undefined;
-  let queue: Promise<void> = Promise.resolve();
-
-  /** Runs one after the other; never rejects. The next renewal repeats a failed step, while the lease is trusted. */
-  function inTurn(): Promise<void> {
-    queue = queue.then(async () => {
-      if (isStopped) return;
-      cancelBeat();
-      try {
-        await beat();
-      } catch (error) {
-        logger.error({ error }, 'leases could not be renewed');
-      }
-      const pause = Math.max(1, Math.min(RENEW_EVERY, Math.ceil(watch.next() - passed())));
-      if (!isStopped) cancelBeat = deps.after(pause, () => void inTurn());
-    });
-    return queue;
-  }
+  const renewals = createRenewals({
+    ...{ renew: beat, after: deps.after, logger },
+    pause: () => Math.min(RENEW_EVERY, Math.ceil(watch.next() - passed())),
+  });
 
   async function beat(): Promise<void> {
-    const own = await terms.renewed();
     const began = passed();
-    const replicas = await replicasOf(query);
+    const { term: own, replicas } = await terms.renewed();
+    const ended = passed();
+    const timesSet = deps.storeClock.timesSet();
+    if (timesSet > settingsTold) await deps.onClockSet?.();
+    settingsTold = timesSet;
+    if (neighbours.isOutdated(replicas)) await tellAbout(query, { ...own, ...neighbours.own() });
     const others = replicas.filter(({ incarnation }) => incarnation !== own.incarnation);
-    const lapsed = watch.lapsed({ replicas: others, began, ended: passed() });
+    const lapsed = watch.lapsed({ replicas: others, began, ended });
     await removeLapsed(query, lapsed);
     await release(query, own);
     wanted = await numbered(query, names, wanted);
-    const living = replicas.filter((each) => !lapsed.includes(each)).map((each) => each.id);
-    const share = shareOf(wanted.size, living, id);
+    const living = replicas.filter((each) => !lapsed.includes(each));
+    neighbours.saw(living);
+    const ids = living.map((each) => each.id);
+    const share = shareOf(wanted.size, ids, id);
     leave(own, share);
     const mayTake = share - own.held.size;
     if (mayTake > 0) await take(own, mayTake);
+    if (lacks.isDue()) lacks.saw(await freeFor(query, own, wanted));
   }
 
-  /** Never rejects. */
-  async function tell(): Promise<void> {
-    for (const call of calls) {
-      await call().catch((error: unknown) => logger.error({ error }, 'leased workspaces could not be opened'));
-    }
-  }
+  const tell = (): Promise<void> => tellAll(calls, logger);
 
   /** What is beyond the share, or not wanted any more, is given back as soon as nobody works on it. */
   function leave(own: Term, share: number): void {
@@ -104,28 +113,32 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
     const leases = leaving.map((number) => moveOut(own, number));
     void tell().then(() => {
       for (const lease of leases) lease.isClosed = true;
-      return inTurn();
+      return renewals.now();
     });
   }
 
   async function take(own: Term, most: number): Promise<void> {
-    const free = await freeFor(query, own, wanted, most);
-    if (free.length === 0) return;
+    // Nearly always there is none: no transaction finds that out.
+    if ((await freeFor(query, own, wanted)).length === 0) return;
     const began = passed();
-    const epochs = await takeRenewed(database, own, free, storeTime);
-    if (epochs === undefined || !terms.isTrusted(own)) {
+    const taken = await takeRenewed(database, own, storeTime, async (transaction) =>
+      (await freeFor(transaction, own, wanted)).slice(0, most),
+    );
+    if (taken === undefined || !terms.isTrusted(own)) {
       terms.end(own);
       return;
     }
     terms.trust(own, began);
-    for (const [workspace, epoch] of epochs) own.held.set(workspace, terms.lease(own, workspace, epoch));
-    if (epochs.size > 0) void tell();
+    for (const [workspace, { epoch }] of taken) own.held.set(workspace, terms.lease(own, workspace, epoch));
+    const takenOver = [...taken.values()].filter(({ isTakeover }) => isTakeover).length;
+    if (takenOver > 0) deps.onTakeover?.(takenOver);
+    if (taken.size > 0) void tell();
   }
 
   return {
     want(workspaces) {
       names = workspaces;
-      return inTurn();
+      return renewals.now();
     },
     leaseOf(workspace) {
       const number = wanted.get(workspace);
@@ -133,16 +146,24 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
       return number === undefined || !term || !terms.isTrusted(term) ? undefined : term.held.get(number);
     },
     onChange: (call) => void calls.push(call),
+    replicas: neighbours.all,
+    ...sightsOf({ query, passed, neighbours, terms, lacks, wanted: () => wanted }),
     async stop() {
       isStopped = true;
-      cancelBeat();
-      await queue;
+      await renewals.stop();
       const term = terms.present;
       if (!term || term.over.signal.aborted) return;
       terms.end(term);
       await unregister(query, term.incarnation);
     },
   };
+}
+
+/** Never rejects. */
+async function tellAll(calls: readonly (() => Promise<void>)[], logger: Logger): Promise<void> {
+  for (const call of calls) {
+    await call().catch((error: unknown) => logger.error({ error }, 'leased workspaces could not be opened'));
+  }
 }
 
 /** The numbers of the wanted workspaces, by their names. */
@@ -160,13 +181,17 @@ async function numbered(
 function takeRenewed(
   database: SharedHolderDeps['database'],
   { incarnation }: Term,
-  free: readonly number[],
   storeTime: StoreTime,
+  choose: (transaction: Sql) => Promise<readonly number[]>,
 ): Promise<Awaited<ReturnType<typeof takeLeases>> | undefined> {
   return database.commit(async (transaction) => {
     // A process that expired meanwhile would take workspaces that another one may take from it at once.
     const lives = await renew(transaction, incarnation, storeTime, TTL);
-    return lives ? takeLeases(transaction, incarnation, free) : undefined;
+    if (lives === undefined) return undefined;
+    await lockLeases(transaction);
+    // Another survivor may just have taken those that were free before.
+    const free = await choose(transaction);
+    return free.length === 0 ? new Map() : takeLeases(transaction, incarnation, free);
   });
 }
 
@@ -176,6 +201,40 @@ function beyond({ held }: Term, wanted: ReadonlyMap<string, number>, share: numb
   const unwanted = [...held.keys()].filter((number) => !numbers.has(number));
   const rest = [...held.keys()].filter((number) => numbers.has(number));
   return [...unwanted, ...rest.slice(share)];
+}
+
+/** What a holder tells of leases, its own and others. */
+function sightsOf(seen: {
+  readonly query: Installation['query'];
+  readonly passed: () => number;
+  readonly neighbours: Neighbours;
+  readonly terms: Terms;
+  readonly lacks: UnheldWatch;
+  readonly wanted: () => ReadonlyMap<string, number>;
+}): Pick<Holder, 'ownerOf' | 'owners' | 'held' | 'unheld' | 'renewedAgo'> {
+  const { query, passed, neighbours, terms, lacks, wanted } = seen;
+  const ageOf = (since: number | undefined) => (since === undefined ? undefined : Math.max(0, passed() - since));
+  return {
+    async ownerOf(workspace) {
+      const owner = await ownerOf(query, workspace);
+      return owner && neighbours.seen(owner);
+    },
+    owners: async () => new Map((await ownersOf(query)).map((each) => [each.workspace, neighbours.seen(each)])),
+    held: () => keptOf(wanted(), (number) => ageOf(terms.present?.held.get(number)?.since)),
+    unheld() {
+      const found = lacks.unheld();
+      return keptOf(wanted(), (number) => found.get(number));
+    },
+    renewedAgo: () => ageOf(terms.present && terms.present.trustedUntil - TTL),
+  };
+}
+
+/** Those of which an age is known. */
+function keptOf(wanted: ReadonlyMap<string, number>, since: (number: number) => number | undefined): readonly Kept[] {
+  return [...wanted].flatMap(([workspace, number]) => {
+    const age = since(number);
+    return age === undefined ? [] : [{ workspace, since: age }];
+  });
 }
 
 /** Gives back what nobody works on any more. */
@@ -188,13 +247,12 @@ async function release(query: Installation['query'], own: Term): Promise<void> {
 
 /** Wanted workspaces that nobody holds. */
 async function freeFor(
-  query: Installation['query'],
+  query: Sql,
   { held, leaving }: Term,
   wanted: ReadonlyMap<string, number>,
-  most: number,
 ): Promise<readonly number[]> {
   const lacking = [...wanted.values()].filter((number) => !held.has(number) && !leaving.has(number));
-  return (await freeOf(query, lacking)).slice(0, most);
+  return freeOf(query, lacking);
 }
 
 /** From what is held to what others are to take over. */

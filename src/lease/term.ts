@@ -1,7 +1,7 @@
 import type { Cancel, Clock } from '../lib/clock.ts';
 import type { Random } from '../lib/random.ts';
 import type { Installation } from '../store/installation.ts';
-import { fenceOf, register, renew, type StoreTime } from '../store/leases.ts';
+import { fenceOf, type RenewedReplica, register, renewAmongAll, replicasOf, type StoreTime } from '../store/leases.ts';
 import type { Lease } from './holder.ts';
 
 /** How long leases are trusted after the begin of a renewal, milliseconds. */
@@ -18,6 +18,8 @@ export interface Term {
 }
 
 export interface HeldLease extends Lease {
+  /** When it was taken, by `passed`. */
+  readonly since: number;
   isClosed: boolean;
 }
 
@@ -29,7 +31,9 @@ interface TermsDeps {
   readonly storeTime: StoreTime;
   readonly random: Random;
   /** Of this process, and where the others reach it. */
-  readonly replica: { readonly id: string; readonly address: string };
+  readonly replica: () => { readonly id: string; readonly address: string; readonly about: string };
+  /** What the store's clock said to a renewal that began and ended at these moments of `passed`. */
+  readonly onTime: (now: number, asked: { readonly began: number; readonly ended: number }) => void;
   /** A term that held workspaces is over. */
   readonly onLapse: (workspaces: number) => void;
 }
@@ -38,8 +42,8 @@ interface TermsDeps {
 export interface Terms {
   /** The one that was begun last. */
   readonly present: Term | undefined;
-  /** The present term, or another one where it is over. */
-  renewed(): Promise<Term>;
+  /** The present term, or another one where it is over; with all processes that have one. */
+  renewed(): Promise<{ readonly term: Term; readonly replicas: readonly RenewedReplica[] }>;
   /** @param began when the renewal began that succeeded */
   trust(term: Term, began: number): Term;
   isTrusted(term: Term): boolean;
@@ -52,18 +56,24 @@ export function createTerms(deps: TermsDeps): Terms {
   let term: Term | undefined;
   let cancelEnd: Cancel = () => undefined;
 
-  /** The present term, or another one where it is over. */
-  async function renewed(): Promise<Term> {
+  async function renewed(): ReturnType<Terms['renewed']> {
     const began = passed();
     const present = term;
     if (present && isTrusted(present)) {
-      const lives = await renew(query, present.incarnation, storeTime, TTL);
-      if (lives && isTrusted(present)) return trust(present, began);
+      const { now, replicas } = await renewAmongAll(query, present.incarnation, storeTime, TTL);
+      if (now !== undefined) deps.onTime(now, { began, ended: passed() });
+      if (now !== undefined && isTrusted(present)) return { term: trust(present, began), replicas };
     }
     if (present) end(present);
+    const next = await begin();
+    return { term: next, replicas: await replicasOf(query) };
+  }
+
+  async function begin(): Promise<Term> {
+    const began = passed();
     const incarnation = random.uuid();
     const next = { incarnation, over: new AbortController(), trustedUntil: 0, held: new Map(), leaving: new Map() };
-    await register(query, { ...deps.replica, incarnation }, storeTime, TTL);
+    await register(query, { ...deps.replica(), incarnation }, storeTime, TTL);
     term = next;
     return trust(next, began);
   }
@@ -97,6 +107,7 @@ export function createTerms(deps: TermsDeps): Terms {
 
   function lease(present: Term, workspace: number, epoch: number): HeldLease {
     const own: HeldLease = {
+      since: passed(),
       isClosed: false,
       isTrusted: () => !own.isClosed && isTrusted(present),
       lost: present.over.signal,

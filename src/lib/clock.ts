@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
 /** Cancels a timer; harmless when it has fired. */
@@ -57,6 +56,6 @@ function readBootId(): string {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
   } catch {
     // Without a kernel boot id every process counts as a boot of its own, which costs at most one quota window.
-    return `process-${randomUUID()}`;
+    return `process-${crypto.randomUUID()}`;
   }
 }

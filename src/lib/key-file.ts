@@ -1,4 +1,6 @@
 import { closeSync, constants, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { syncNames } from './database/sqlite.ts';
 import type { Random } from './random.ts';
 import { parseSecretKey, SECRET_KEY_BYTES } from './secret-box.ts';
 
@@ -30,7 +32,7 @@ function readText(file: string): string | undefined {
   }
 }
 
-/** Makes a key and its file: readable by this user only, and whole or not there at all. */
+/** Makes a key and its file: readable by this user only, whole, and there before anything is encrypted with it. */
 export function makeKeyFile(file: string, random: Random): Buffer {
   const key = random.bytes(SECRET_KEY_BYTES);
   // Written through to the disk: a later sync is forbidden under Node's permission model.
@@ -39,5 +41,6 @@ export function makeKeyFile(file: string, random: Random): Buffer {
   writeSync(draft, `${key.toString('base64')}\n`);
   closeSync(draft);
   renameSync(`${file}.new`, file);
+  syncNames(dirname(file));
   return key;
 }

@@ -44,6 +44,25 @@ export function effectOf(
 
 export type EntityKind = 'pull_request' | 'link' | 'task' | 'document' | 'read';
 
+/** What the outbox asks of the workspace. */
+export type Action =
+  | 'read-tasks'
+  | 'read-pull-requests'
+  | 'read-records'
+  | 'read-links'
+  | 'read-document'
+  | 'record-pull-request'
+  | 'add-link'
+  | 'remove-link'
+  | 'create-task'
+  | 'attach-document';
+
+/**
+ * What became of a request: `answered`, and its change is settled; `settled`: refused, which settles it too; `again`: it is sent
+ * again; `unknown`: nobody knows whether it was carried out; `held`: its change needs approval.
+ */
+export type RequestOutcome = 'answered' | 'settled' | 'again' | 'unknown' | 'held';
+
 /**
  * What is done with a write whose outcome is unknown.
  *
@@ -83,4 +102,10 @@ export function recordsWanted(name: string): { provider: string; repoId: string;
   if (!name.startsWith(prefix)) return undefined;
   const [provider, repoId, headBranch] = JSON.parse(name.slice(prefix.length)) as [string, string, string];
   return { provider, repoId, headBranch };
+}
+
+/** The id of the task whose links `entity.readLinks` reads; undefined for every other name. */
+export function taskOfLinkRead(name: string): string | undefined {
+  const prefix = entity.readLinks('');
+  return name.startsWith(prefix) ? name.slice(prefix.length) : undefined;
 }

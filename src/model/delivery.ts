@@ -8,13 +8,15 @@
  *   `quarantined`  could not be read or applied; kept, visible in `status`, pending again when it is repeated.
  * Every delivery answered with 2xx reaches one of the four. Only reconcile moves a delivery out of `pending`.
  */
-export type DeliveryState = 'pending' | 'applied' | 'superseded' | 'ignored' | 'quarantined';
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
+export const DELIVERY_STATES = ['pending', 'applied', 'superseded', 'ignored', 'quarantined'] as const;
 
 /**
  * Where it came from: a webhook request, a poll page, a page of a backfill that somebody asked for, a fetched object,
  * an answer of the workspace, a webhook of the workspace.
  */
-export type DeliverySource = 'webhook' | 'poll' | 'backfill' | 'fetch' | 'answer' | 'workspace';
+export type DeliverySource = (typeof DELIVERY_SOURCES)[number];
+export const DELIVERY_SOURCES = ['webhook', 'poll', 'backfill', 'fetch', 'answer', 'workspace'] as const;
 
 export interface Delivery {
   readonly id: number;

@@ -19,6 +19,8 @@ interface ItemBase {
   readonly host: string;
   /** The provider's own time of this state, epoch milliseconds. Newest wins. */
   readonly updatedAt: number;
+  /** The provider's own time where `updatedAt` is another one, since that was too far ahead of our clock to be believed. */
+  readonly toldAt?: number;
   /** Orders states that share a time, where the vendor has such a number. */
   readonly version?: number;
   /**

@@ -1,4 +1,4 @@
-/** A lane is a class of urgency. Order here is only for display: one number, `due`, orders the work. */
+/** A lane is a class of urgency. Their order here is for display: `due` says which change goes first (`store/next-change.ts`). */
 export const LANES = ['interactive', 'triage', 'link', 'mirror', 'read', 'backfill'] as const;
 export type Lane = (typeof LANES)[number];
 
@@ -32,7 +32,7 @@ export function patience(lane: Lane, usedShare: number, visibility?: number): Pa
   if (lane === 'read') return always(60 * SECOND);
   if (visibility !== undefined) return always(Math.max(0, visibility - TO_SEND));
   const u = Math.min(1, Math.max(0, usedShare));
-  return { quiet: (2.4 + 6 * u * u) * SECOND, longest: (6 + 9 * u * u) * SECOND };
+  return { quiet: Math.round((2.4 + 6 * u * u) * SECOND), longest: Math.round((6 + 9 * u * u) * SECOND) };
 }
 
 function always(wait: number): Patience {

@@ -36,6 +36,12 @@ export interface Names {
   told(seen: Seen): void;
 }
 
+/** What is known of the names, as it is now: nothing that a sample tells changes it. */
+export function boundNames(bindings: readonly Binding[]): Names {
+  const idOf = (entry: string) => bindings.find((each) => each.entry === entry.toLowerCase())?.id;
+  return { idOf, addressOf: (unit) => idOf(unit) ?? unit, told: () => undefined };
+}
+
 function bindingOf(entry: string, { id, name }: Seen): Binding {
   return { entry, id, called: name };
 }

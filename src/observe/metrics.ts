@@ -28,7 +28,7 @@ const WINDOWS = ['long', 'burst'];
  * Every metric there is, without its prefix. Base units. Labels take few values: no item, task or delivery ids. The help text
  * lists the values given here, and no others are accepted.
  */
-const METRICS: Readonly<Record<string, Declaration>> = {
+export const METRICS: Readonly<Record<string, Declaration>> = {
   up: { kind: 'gauge', help: '1 while webhooks are stored and no workspace is blocked, else 0.' },
   workspace_up: {
     kind: 'gauge',
@@ -40,8 +40,27 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     kind: 'gauge',
     perWorkspace: true,
     isFresh: true,
-    help: 'Current problems by the code that worksync status shows; an error code where it blocks the workspace.',
+    help: 'Current problems by the code that "worksync status" shows; an error code where it blocks the workspace.',
     labels: { code: null },
+  },
+  leases: {
+    kind: 'gauge',
+    isFresh: true,
+    help: 'Workspaces that this replica works on; absent where no other process shares them.',
+  },
+  replicas: {
+    kind: 'gauge',
+    isFresh: true,
+    help: 'Replicas that live, as this one sees them; absent where there is no other.',
+  },
+  lease_takeovers_total: {
+    kind: 'counter',
+    help: 'Workspaces that this replica took over from one that fell silent, also from itself; not those that were given back.',
+  },
+  lease_renewal_age_seconds: {
+    kind: 'gauge',
+    isFresh: true,
+    help: 'Since this replica last renewed its leases: they lapse after 3 seconds.',
   },
   build_info: { kind: 'gauge', help: 'Always 1; the labels tell the versions.', labels: { version: null, node: null } },
 
@@ -68,6 +87,21 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     perWorkspace: true,
     help: 'Swept units by outcome.',
     labels: { connection: null, outcome: ['complete', 'failed'] },
+  },
+  provider_up: {
+    kind: 'gauge',
+    perWorkspace: true,
+    isFresh: true,
+    help: '0 after a poll or a fetch failed that no success has followed, else 1.',
+    labels: { connection: null },
+  },
+  last_success_timestamp_seconds: {
+    kind: 'gauge',
+    perWorkspace: true,
+    isFresh: true,
+    help: 'When a poll or sweep last reached its end; absent until one has. The sweep of the workspace is of no connection.',
+    // Prometheus takes the label `job` for itself.
+    labels: { activity: ['poll', 'sweep', 'workspace_sweep'], connection: null },
   },
   missing_units: {
     kind: 'gauge',
@@ -177,6 +211,13 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     help: 'Requests that count in the window now.',
     labels: { window: WINDOWS },
   },
+  quota_remaining: {
+    kind: 'gauge',
+    perWorkspace: true,
+    isFresh: true,
+    help: 'Requests that are left in the window now.',
+    labels: { window: WINDOWS },
+  },
   quota_share: { kind: 'gauge', perWorkspace: true, isFresh: true, help: 'Our share of the workspace quota, 0 to 1.' },
   quota_paused_seconds: {
     kind: 'gauge',
@@ -191,6 +232,11 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     labels: { outcome: ['cached', 'passed', 'refused', 'failed'] },
   },
 
+  spans_dropped_total: {
+    kind: 'counter',
+    help: 'Spans of traces that were not exported, by reason.',
+    labels: { reason: ['queue_full', 'not_exported', 'refused'] },
+  },
   http_requests_total: {
     kind: 'counter',
     help: 'Outgoing HTTP requests by status, or by error code where no answer came.',
@@ -208,6 +254,10 @@ const METRICS: Readonly<Record<string, Declaration>> = {
     help: '1 while the configuration cannot be reloaded and the last good one stays in use; else 0.',
   },
   database_bytes: { kind: 'gauge', help: 'Size of the database.' },
+  database_log_kept_bytes: {
+    kind: 'gauge',
+    help: 'Size of the write-ahead log while another program keeps it from being emptied, else 0.',
+  },
   disk_full: { kind: 'gauge', help: '1 while the data volume is full, else 0.' },
 };
 

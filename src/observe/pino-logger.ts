@@ -1,6 +1,7 @@
 import { type DestinationStream, destination, pino, stdTimeFunctions } from 'pino';
 import type { Logger } from '../lib/logger.ts';
 import { describeError } from './describe-error.ts';
+import { prettyLine } from './pretty-line.ts';
 import type { Scrubber } from './scrubber.ts';
 
 export interface LoggerOptions {
@@ -8,17 +9,24 @@ export interface LoggerOptions {
   readonly scrubber: Scrubber;
   /** Standard error unless given: data goes to standard output. */
   readonly destination?: DestinationStream;
+  /** For a person at a terminal: the standard error is one, unless a destination is given. */
+  readonly isPretty?: boolean;
 }
 
 /** Fields that hold credentials wherever they turn up near the top; the scrubber is the net below. */
 const REDACTED = ['authorization', 'cookie', 'token', 'apiKey', 'secret', 'secrets', 'password', 'privateKey'];
 
 /**
- * Newline-delimited JSON. Three guards keep a line harmless: credential fields are removed, the values of all loaded
- * secrets are replaced in the finished line, and characters that steer a terminal or reorder text are escaped (JSON
+ * Newline-delimited JSON, or lines for people. Three guards keep a line harmless: credential fields are removed, the values of
+ * all loaded secrets are replaced in the finished line, and characters that steer a terminal or reorder text are escaped (JSON
  * itself escapes only those below U+0020).
  */
 export function createLogger(options: LoggerOptions): Logger {
+  const { isPretty = options.destination === undefined && process.stderr.isTTY } = options;
+  const finished = (line: string) => {
+    const harmless = escapeUnseen(options.scrubber.scrub(line));
+    return isPretty ? prettyLine(harmless) : harmless;
+  };
   return pino(
     {
       level: options.level,
@@ -27,7 +35,7 @@ export function createLogger(options: LoggerOptions): Logger {
       formatters: { level: (label) => ({ level: label }) },
       serializers: { error: describeError, err: describeError },
       redact: { paths: REDACTED.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]), censor: '[secret]' },
-      hooks: { streamWrite: (line) => escapeUnseen(options.scrubber.scrub(line)) },
+      hooks: { streamWrite: finished },
     },
     options.destination ?? destination({ fd: 2, sync: true }),
   );

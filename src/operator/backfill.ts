@@ -1,6 +1,13 @@
 import { SyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
-import { askBackfill, type BackfillStatus, readBackfills, stopBackfill } from '../store/backfills.ts';
+import {
+  askBackfill,
+  type BackfillStatus,
+  pauseBackfill as pause,
+  readBackfills,
+  resumeBackfill as resume,
+  stopBackfill,
+} from '../store/backfills.ts';
 import { countBackfilled } from '../store/outbox-rows.ts';
 import { connectionNamed } from './named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -8,10 +15,11 @@ import { type Admission, admissionOf } from './quota.ts';
 
 /**
  * reading  pages are read; nothing may have been sent yet
+ * paused   somebody paused it: no page is read until it is resumed
  * sending  all pages are read; their items are being processed and sent
  * done     nothing is left, except what needs approval
  */
-export type BackfillState = 'reading' | 'sending' | 'done';
+export type BackfillState = 'reading' | 'paused' | 'sending' | 'done';
 
 export interface BackfillProgress extends BackfillStatus {
   readonly state: BackfillState;
@@ -30,13 +38,14 @@ export interface BackfillProgress extends BackfillStatus {
 /** `running`: there was one already, which goes on as it was asked for. */
 export type AskedBackfill = { readonly outcome: 'started' | 'running'; readonly progress: BackfillProgress };
 
-/** Throws `usage` where there is no such connection, or its vendor has no backfill. */
+/** Throws `usage` where there is no such connection, its vendor has no backfill, or `since` is no time. */
 export async function startBackfill(
   partition: OpenWorkspace,
   { connection, since }: { readonly connection: string; readonly since: string | null },
   clock: Clock,
 ): Promise<AskedBackfill> {
   checkConnection(partition, connection);
+  if (since !== null && Number.isNaN(Date.parse(since))) throw new SyncError('usage', `"${since}" is no time`);
   const now = clock.now();
   const started = await partition.store.commit((transaction) => askBackfill(transaction, { connection, since, now }));
   partition.wakeBackfills();
@@ -54,6 +63,20 @@ function checkConnection(partition: OpenWorkspace, name: string): void {
 export async function endBackfill(partition: OpenWorkspace, connection: string): Promise<boolean> {
   checkConnection(partition, connection);
   return partition.store.commit((transaction) => stopBackfill(transaction, connection));
+}
+
+/** No page is read until it is resumed; what was read is sent. @returns whether one was running */
+export async function pauseBackfill(partition: OpenWorkspace, connection: string): Promise<boolean> {
+  checkConnection(partition, connection);
+  return partition.store.commit((transaction) => pause(transaction, connection));
+}
+
+/** @returns whether there is one that is not finished */
+export async function resumeBackfill(partition: OpenWorkspace, connection: string): Promise<boolean> {
+  checkConnection(partition, connection);
+  const isResumed = await partition.store.commit((transaction) => resume(transaction, connection));
+  partition.wakeBackfills();
+  return isResumed;
 }
 
 /** The one that runs, else the last one; null where there never was one, or it was stopped. */
@@ -74,7 +97,8 @@ export async function backfillProgress(
   return { ...status, state: stateOf(status, pending + changes), at: clock.now(), pending, changes, forecast };
 }
 
-function stateOf({ finishedAt }: BackfillStatus, left: number): BackfillState {
+function stateOf({ finishedAt, isPaused }: BackfillStatus, left: number): BackfillState {
+  if (isPaused) return 'paused';
   if (finishedAt === null) return 'reading';
   return left > 0 ? 'sending' : 'done';
 }

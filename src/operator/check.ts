@@ -1,5 +1,22 @@
+import { statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { Finding } from '../connectors/connector.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Skew } from '../lib/skew.ts';
+import type { Installation } from '../store/installation.ts';
+import { refusalOfNotices } from '../store/notices.ts';
+import type { Scope } from '../store/workspace-scope.ts';
+import {
+  judgeArrivals,
+  judgeClock,
+  judgeDatabase,
+  judgeDisk,
+  judgeOthers,
+  judgeQuota,
+  judgeVersion,
+} from './check-facts.ts';
+import { judgeServer } from './check-server.ts';
 import { checkHooks } from './hooks.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -9,15 +26,94 @@ const LONGEST_WAIT = 10_000;
 const LONGEST_CHECK = 30_000;
 
 /** All workspaces and their providers, each with its remedy. Costs one request of each workspace's quota. */
-export async function checkAll({ partitions, wrong }: Checked): Promise<Finding[]> {
+export async function checkAll({ partitions, wrong, clock }: Checked): Promise<Finding[]> {
   const lost = [...wrong].map(([name, error]) => failed(name, error));
-  return [...lost, ...(await Promise.all(partitions.map(checkPartition))).flat(), ...shared(partitions)];
+  const found = await Promise.all(partitions.map((each) => checkPartition(each, clock)));
+  return [...lost, ...found.flat(), ...shared(partitions)];
+}
+
+/** The same, and the process, its data folder, and its clock by what all answered. */
+export async function checkWhole(checked: Checked & Ground): Promise<Finding[]> {
+  const { clock, version, installation, serverClocks } = checked;
+  const since = clock.monotonic();
+  const folder = installation.asServer ? undefined : dirname(installation.file);
+  const size = installation.size();
+  const fault = installation.look() ?? installation.fault();
+  const database = judgeDatabase({ file: installation.file, size, fault, keptLog: installation.keptLog() });
+  const server = await checkServer(installation);
+  return [
+    ...(await checkAll(checked)),
+    ...judgeClock([...serverClocks.since(since), ...server.skews]),
+    database,
+    ...server.findings,
+    ...(await checkMachine({ version, folder, database: size })),
+  ];
+}
+
+/** What a process that did not answer works on is not checked. @param replica what people call it */
+export function unchecked(replica: string): Finding {
+  return {
+    level: 'error',
+    subject: 'replicas',
+    message: `${replica} did not answer: the workspaces that it works on were not checked`,
+    hint: 'See whether it runs, and whether the other replicas reach it at its address ("worksync status" lists them).',
+  };
+}
+
+/** The server of the database, and how far its clock is from ours. Nothing of either where the database is a file. */
+async function checkServer({ asServer, file }: Ground['installation']): Promise<{
+  readonly findings: readonly Finding[];
+  readonly skews: readonly Skew[];
+}> {
+  if (!asServer) return { findings: [], skews: [] };
+  try {
+    const facts = await asServer.facts();
+    return { findings: judgeServer(file, facts), skews: [{ server: file, ahead: facts.ahead }] };
+  } catch (error) {
+    return { findings: [failed('postgres', error)], skews: [] };
+  }
+}
+
+/** What needs no database that can be opened. */
+export async function checkMachine({ version, folder, database = 0 }: Machine): Promise<Finding[]> {
+  const disk = folder === undefined ? [] : await checkDisk(folder, database);
+  return [...disk, judgeVersion(version, process.versions.node)];
+}
+
+async function checkDisk(folder: string, database: number): Promise<Finding[]> {
+  const free = await freeSpace(folder);
+  return free === undefined ? [] : [judgeDisk({ folder, free, database })];
+}
+
+interface Machine {
+  readonly version: string;
+  /** The data folder, where the rows are there. */
+  readonly folder?: string | undefined;
+  /** Bytes of the database; absent where it is not open. */
+  readonly database?: number;
+}
+
+/** Undefined where there is no such folder. */
+async function freeSpace(folder: string): Promise<number | undefined> {
+  try {
+    const { bavail, bsize } = await statfs(folder);
+    return bavail * bsize;
+  } catch {
+    return undefined;
+  }
 }
 
 interface Checked {
   readonly partitions: readonly OpenWorkspace[];
   /** Workspaces that are not open, or whose changed configuration is not taken, and why. */
   readonly wrong: ReadonlyMap<string, SyncError>;
+  readonly clock: Clock;
+}
+
+interface Ground {
+  readonly version: string;
+  readonly installation: Pick<Installation, 'file' | 'size' | 'fault' | 'look' | 'keptLog' | 'asServer'>;
+  readonly serverClocks: { since(monotonic: number): readonly Skew[] };
 }
 
 /** Connections, of one workspace or of several, that have what only one should have. */
@@ -46,8 +142,31 @@ function sharing(subject: string, what: string, other: string): Finding {
   };
 }
 
-async function checkPartition(partition: OpenWorkspace): Promise<Finding[]> {
-  return [await checkWorkspace(partition), ...(await overlaps(partition)), ...(await checkConnections(partition))];
+async function checkPartition(partition: OpenWorkspace, clock: Clock): Promise<Finding[]> {
+  return [
+    await checkWorkspace(partition),
+    ...checkQuota(partition, clock),
+    ...(await overlaps(partition)),
+    ...(await checkConnections(partition)),
+    ...(await checkArrivals(partition, clock)),
+  ];
+}
+
+/** As it is after the request of this check. */
+function checkQuota({ name, throttle }: OpenWorkspace, clock: Clock): Finding[] {
+  const subject = `${name}: workspace`;
+  const snapshot = throttle.snapshot();
+  const now = clock.now();
+  return [judgeQuota(subject, snapshot, now), ...judgeOthers(subject, snapshot.lastRefusal, now)];
+}
+
+async function checkArrivals(partition: OpenWorkspace, clock: Clock): Promise<Finding[]> {
+  const { connections } = await partition.status();
+  return partition.connections.map(({ name, secrets, schedule }) => {
+    const { lastDeliveryAt = null, lastRefused = null } = connections.find((each) => each.name === name) ?? {};
+    const arrivals = { takesWebhooks: secrets.length > 0, polls: schedule !== 'off', lastDeliveryAt, lastRefused };
+    return { ...judgeArrivals(arrivals, clock.now()), subject: `${partition.name}: ${name}` };
+  });
 }
 
 async function checkWorkspace({ name, client, config }: OpenWorkspace): Promise<Finding> {
@@ -67,7 +186,7 @@ async function checkWorkspace({ name, client, config }: OpenWorkspace): Promise<
 }
 
 /** A connection that only takes webhooks works without the provider's API, if less well: then nothing there is an error. */
-async function checkConnections({ name, connections, config }: OpenWorkspace): Promise<Finding[]> {
+async function checkConnections({ name, connections, config, store }: OpenWorkspace): Promise<Finding[]> {
   const found = await Promise.all(
     connections.map(async (active) => {
       const { name: connection, connection: provider, schedule } = active;
@@ -80,7 +199,8 @@ async function checkConnections({ name, connections, config }: OpenWorkspace): P
       }));
       const own = config.connections.find((each) => each.name === connection);
       const names = await checkNames(active);
-      return [...softened, ...names, ...(await checkHooks(active)), ...checkWriteBack(active, own)].map((each) => ({
+      const written = [...checkWriteBack(active, own), ...(await checkStatus(store.query, active, own))];
+      return [...softened, ...names, ...(await checkHooks(active)), ...written].map((each) => ({
         ...each,
         subject: each.subject === '' ? subject : `${subject}: ${each.subject}`,
       }));
@@ -108,7 +228,7 @@ function checkWriteBack(
   { connection, connector }: OpenWorkspace['connections'][number],
   config: OpenWorkspace['config']['connections'][number] | undefined,
 ): Finding[] {
-  return (['comment', 'close'] as const)
+  return (['comment', 'close', 'status'] as const)
     .filter((kind) => config?.writeBack[kind] && !connection[kind])
     .map((kind) => ({
       level: 'warning',
@@ -116,6 +236,20 @@ function checkWriteBack(
       message: `writeBack.${kind} is on, but worksync cannot write that to ${connector.title}`,
       hint: 'Switch it off: it has no effect.',
     }));
+}
+
+/** No vendor tells beforehand whether a token may write statuses, so what came of those that were written decides. */
+async function checkStatus(
+  query: Scope,
+  { name, connection }: OpenWorkspace['connections'][number],
+  config: OpenWorkspace['config']['connections'][number] | undefined,
+): Promise<Finding[]> {
+  if (!config?.writeBack.status || !connection.status) return [];
+  const { right } = connection.status;
+  const refusal = await refusalOfNotices(query, name, 'status');
+  if (refusal === undefined) return [{ level: 'ok', subject: '', message: `writeBack.status: needs ${right}` }];
+  const hint = `The credential needs ${right}. worksync tries again at its next start.`;
+  return [{ level: 'error', subject: '', message: `writeBack.status: ${refusal}`, hint }];
 }
 
 /** Two connections that follow the same unit do the same work twice. */

@@ -5,13 +5,17 @@ import type { HookWatch } from '../intake/hook-watch.ts';
 import type { NameBook } from '../intake/name-book.ts';
 import { webhookPathOf } from '../intake/webhook-routes.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { DatabaseFault } from '../lib/database-fault.ts';
+import type { DatabaseFault } from '../lib/database/database-fault.ts';
 import type { Binding } from '../model/names.ts';
 import type { Store } from '../store/database.ts';
+import type { StoredStanding } from '../store/stored-standing.ts';
 import type { StoredStatus } from '../store/stored-status.ts';
 import type { KeyRefusal } from '../throttle/slot.ts';
 import type { Throttle } from '../throttle/throttle.ts';
+import type { CauseTimes } from './cause-times.ts';
 import { type ConfiguredConnection, describeWorkspace, type WorkspaceParts, type WorkspaceStatus } from './status.ts';
+import { type Backlog, judge } from './verdict.ts';
+import type { ListedWorkspace } from './workspace-list.ts';
 
 export interface DescribedWorkspace {
   readonly config: WorkspaceConfig;
@@ -23,13 +27,14 @@ export interface DescribedWorkspace {
   readonly hooks: Pick<HookWatch, 'report'>;
   /** What the names in each connection's configuration lead to, by the name of the connection. */
   readonly books: ReadonlyMap<string, NameBook>;
+  readonly times: CauseTimes;
   /** Why the workspace cannot be written to at present. */
   readonly trouble: () => SyncError | undefined;
 }
 
 /** The status of a workspace from what was read of its rows, and what only this process knows. */
 export function describeOpenWorkspace(
-  { config, address, store, throttle, clock, hooks, books, trouble }: DescribedWorkspace,
+  { config, address, store, throttle, clock, hooks, books, times, trouble }: DescribedWorkspace,
   stored: StoredStatus,
   rejected: SyncError | undefined,
 ): WorkspaceStatus {
@@ -39,15 +44,57 @@ export function describeOpenWorkspace(
     address,
     connections: config.connections.map((connection) => ({
       ...describeConnection(config.name, connection),
-      hooks: hooks.report(connection.name) ?? null,
-      names: describeNames(books.get(connection.name)?.bindings() ?? []),
+      ...knownHere(connection, hooks, books),
     })),
     stored,
     quota,
+    backlog: backlogOf(throttle, stored),
+    times,
     rejected: rejected?.message ?? null,
+    keptLog: store.keptLog(),
     halt: haltOf(store.fault(), trouble(), quota.halt),
     now: clock.now(),
   });
+}
+
+/** The same verdict for a list of many, without what only a page of its own shows. */
+export function listOpenWorkspace(
+  { config, store, throttle, clock, hooks, books, trouble }: DescribedWorkspace,
+  stored: StoredStanding,
+  rejected: SyncError | undefined,
+): ListedWorkspace {
+  const { byState } = stored.changes;
+  const wrong = new Map(stored.connections.map((each) => [each.connection, each]));
+  const facts = {
+    ...{ backlog: backlogOf(throttle, stored), backfills: stored.backfills, rejected: rejected?.message ?? null },
+    ...{ pullRequests: stored.pullRequests, links: stored.links, keptLog: store.keptLog() ?? null },
+    changes: { byState, heldSeen: null },
+    deliveries: { ...stored.deliveries, quarantinedSeen: null },
+    connections: config.connections.map((connection) => ({
+      ...{ name: connection.name, failure: null, missingUnits: [], ...wrong.get(connection.name) },
+      ...knownHere(connection, hooks, books),
+    })),
+    halt: haltOf(store.fault(), trouble(), throttle.isHalted() ? throttle.snapshot().halt : null) ?? null,
+  };
+  const { verdict, summary } = judge(facts, clock.now());
+  const counts = { waiting: byState.pending + byState.sending, held: byState.held };
+  return { name: config.name, verdict, summary, ...counts, quota: throttle.used() };
+}
+
+/** What only this process knows of a connection. */
+function knownHere(
+  { name }: ConnectionConfig,
+  hooks: DescribedWorkspace['hooks'],
+  books: DescribedWorkspace['books'],
+): Pick<ConfiguredConnection, 'hooks' | 'names'> {
+  return { hooks: hooks.report(name) ?? null, names: describeNames(books.get(name)?.bindings() ?? []) };
+}
+
+function backlogOf(throttle: Throttle, { changes }: Pick<StoredStanding, 'changes'>): Backlog {
+  const { byState, waitingBackfills: backfill } = changes;
+  const requests = byState.pending + byState.sending;
+  const doneAt = requests === 0 ? null : throttle.drainedAt(requests, Math.min(backfill, requests));
+  return { requests, backfill, doneAt, held: byState.held };
 }
 
 /** Names that lead elsewhere than they are written, or than before. */

@@ -1,19 +1,16 @@
 import type { Clock } from '../lib/clock.ts';
+import { letOthersIn } from '../lib/turn.ts';
 import { entity } from '../model/change.ts';
 import type { ItemKey } from '../model/item.ts';
 import { isAutomatic } from '../model/link.ts';
 import type { KnownLink } from '../reconcile/evaluate-links.ts';
 import { type ExplainedItem, explainItem } from '../reconcile/explain.ts';
-import { nameOf, normalUrl } from '../reconcile/link-rules/item-names-of.ts';
-import { existingTasks, tasksByKeys } from '../store/cached-tasks.ts';
 import { blankEntity, type EntityRow, findEntity, json, linksOfTask, saveEntity } from '../store/entities.ts';
-import { itemsAtUrl, itemsCalled } from '../store/find-items.ts';
-import { itemsNamed } from '../store/item-names.ts';
-import { existingItems, findItem, readFields } from '../store/items.ts';
-import { itemsNaming } from '../store/mentions.ts';
+import { findItem, readFields } from '../store/items.ts';
 import { dropDifference, findChange } from '../store/outbox-rows.ts';
 import { appendAnswer } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
+import { type FoundTask, findItems, findTask, itemsAbout, MOST_ABOUT } from './find-named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
 /** A thing that people name by its address, its key, or what they call it. */
@@ -23,7 +20,7 @@ interface Named {
 
 /** The items of that name, or the task. */
 export interface LinkTarget {
-  readonly task: { readonly taskId: string; readonly key: string } | null;
+  readonly task: FoundTask | null;
   readonly items: readonly {
     readonly key: ItemKey;
     readonly url: string | null;
@@ -44,43 +41,26 @@ export async function linkTarget({ store: { query } }: OpenWorkspace, { target }
   return { task: task ?? null, items };
 }
 
-async function findTask(query: Scope, target: string): Promise<LinkTarget['task'] | undefined> {
-  const key = target.toUpperCase();
-  const byKey = (await tasksByKeys(query, [key])).get(key);
-  if (byKey) return { taskId: byKey.taskId, key };
-  const isTask = (await existingTasks(query, [target])).has(target);
-  return isTask ? { taskId: target, key: target } : undefined;
-}
-
-async function findItems(query: Scope, target: string): Promise<ItemKey[]> {
-  const exact = await existingItems(query, [target]);
-  if (exact.length > 0) return exact;
-  const url = normalUrl(target);
-  const name = url === undefined ? target.toUpperCase() : nameOf.url(url);
-  const named = (await itemsNamed(query, [name])).map(({ itemKey }) => itemKey);
-  if (named.length > 0) return [...new Set(named)];
-  return url === undefined ? itemsCalled(query, target) : itemsAtUrl(query, target);
-}
-
 /** Why links of an item, or of a task, exist or do not. */
 export async function explainLinks(
   { store: { query }, sources, rules }: OpenWorkspace,
   { target }: Named,
   clock: Clock,
-): Promise<{ readonly task: LinkTarget['task']; readonly items: readonly ExplainedItem[] }> {
+): Promise<{
+  readonly task: LinkTarget['task'];
+  readonly items: readonly ExplainedItem[];
+  /** There may be more items of the task than these. */
+  readonly isCut: boolean;
+}> {
   const task = (await findTask(query, target)) ?? null;
   const keys = task ? await itemsAbout(query, task) : await findItems(query, target);
   const items: ExplainedItem[] = [];
   for (const key of keys) {
     const explained = await explainItem(query, key, { sources, rules, now: clock.now() });
     if (explained) items.push(task ? onlyOf(explained, task.taskId) : explained);
+    await letOthersIn();
   }
-  return { task, items };
-}
-
-async function itemsAbout(query: Scope, { taskId, key }: { taskId: string; key: string }): Promise<ItemKey[]> {
-  const linked = (await linksOfTask(query, taskId)).flatMap(({ item_key }) => item_key ?? []);
-  return [...new Set([...linked, ...(await itemsNaming(query, [key, nameOf.taskId(taskId)]))])];
+  return { task, items, isCut: task !== null && keys.length === MOST_ABOUT };
 }
 
 function onlyOf(explained: ExplainedItem, taskId: string): ExplainedItem {

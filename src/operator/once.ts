@@ -29,3 +29,8 @@ export async function pollOnce(partition: OpenWorkspace, clock: Clock, patience:
   const failures = [...halt, ...polls];
   return { workspace: partition.name, pullRequests: pullRequests.total, links: links.total, left, failures };
 }
+
+/** Of a workspace whose replica did not answer. */
+export function notPolled(workspace: string): OnceResult {
+  return { workspace, pullRequests: 0, links: 0, left: 0, failures: ['the replica that works on it did not answer'] };
+}

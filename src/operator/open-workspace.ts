@@ -11,18 +11,31 @@ import type { Outbox } from '../outbox/outbox.ts';
 import type { Sources } from '../reconcile/context.ts';
 import type { Rules } from '../reconcile/item-rules.ts';
 import type { Store } from '../store/database.ts';
+import type { StoredStanding } from '../store/stored-standing.ts';
 import type { StoredStatus } from '../store/stored-status.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { Send } from '../workspace/exchange.ts';
 import type { WorkspaceClient } from '../workspace/typed-client.ts';
+import type { LagReport } from './lag.ts';
+import type { Postponed } from './postponed.ts';
 import type { WorkspaceStatus } from './status.ts';
+import type { ListedWorkspace } from './workspace-list.ts';
 
 /** How a request without a row in the outbox asks for its slot. */
 export interface DirectContext {
   readonly lane: Lane;
+  /** Whom it is counted for, as in `model/caller.ts`; a command where absent. */
+  readonly caller?: string;
   readonly signal?: AbortSignal;
   /** How long it waits for a slot at most, milliseconds; without end where absent. */
   readonly patience?: number;
+}
+
+/** A configuration that is not in use, compiled. */
+export interface TriedConfig {
+  readonly config: WorkspaceConfig;
+  readonly rules: Rules;
+  readonly sources: Sources;
 }
 
 /** A workspace as the use cases behind commands and pages see it, whether its stages run or not. */
@@ -45,8 +58,14 @@ export interface OpenWorkspace {
   readonly hooks: Pick<HookWatch, 'look'>;
   /** What runs on a schedule. */
   readonly timetable: Pick<Timetable, 'runNow'>;
+  /** How long deliveries took until their writes were answered. */
+  lag(): LagReport | null;
+  /** What people asked for and can undo still. */
+  readonly postponed: Postponed;
   /** The public address of the daemon, if configured. */
   readonly publicUrl?: string;
+  /** Another configuration of this workspace from the text of a file. Throws `config_invalid`. */
+  compile(config: string): TriedConfig;
   /** Tells the outbox that changes became due without reconcile's doing. */
   wakeOutbox(): void;
   /** Tells reconcile that something came into the inbox. */
@@ -57,6 +76,8 @@ export interface OpenWorkspace {
   status(rejected?: SyncError): Promise<WorkspaceStatus>;
   /** The same from what was read of its rows. */
   describe(stored: StoredStatus, rejected?: SyncError): WorkspaceStatus;
+  /** What of it a list of many shows. */
+  list(stored: StoredStanding, rejected?: SyncError): ListedWorkspace;
   /** Sends the writes that wait, and does nothing else. */
   startWrites(): void;
 }
@@ -72,4 +93,9 @@ export interface OpenWorkspaces {
   rejected(): ReadonlyMap<string, SyncError>;
   /** The rows of a closed one were deleted. */
   forget(name: string): void;
+}
+
+/** Whether another process works on it. */
+export function isElsewhere(workspaces: Pick<OpenWorkspaces, 'broken'>, name: string): boolean {
+  return workspaces.broken().get(name)?.code === 'held_elsewhere';
 }

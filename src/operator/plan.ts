@@ -1,7 +1,5 @@
-import { createHash } from 'node:crypto';
-import type { WorkspaceConfig } from '../config/schema.ts';
-import { SyncError } from '../errors/sync-error.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
+import type { Action } from '../model/change.ts';
 import {
   differenceOf,
   digestOf,
@@ -10,11 +8,9 @@ import {
   type PlanDigest,
   readPlan,
 } from '../outbox/planned-writes.ts';
-import { rulesLookedBy } from '../reconcile/look-again.ts';
 import { firstReadsDone } from '../store/list-reads.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
 import { countWaiting, hurry, waitingByLane } from '../store/outbox-rows.ts';
-import type { Action } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { isStuck } from './drain.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -34,32 +30,11 @@ export interface ShownPlan {
 /** Name of the fact that holds the plan that was shown last, so that a difference to it can be named. */
 const SHOWN = 'plan.shown';
 
-/** Names a configuration, without telling anything of it. */
-export function digestOfConfig({ file: _file, ...config }: WorkspaceConfig): string {
-  return createHash('sha256').update(JSON.stringify(config)).digest('hex');
-}
-
-/**
- * The waiting changes come from reads with the configuration of that time: what another one would write is unknown before it is
- * in use. Throws `usage`.
- */
-async function refuseOther({ store, rules, config }: OpenWorkspace, wanted: string): Promise<void> {
-  const lookedBy = await rulesLookedBy(store.query);
-  if (wanted === digestOfConfig(config) && (lookedBy === undefined || lookedBy === rules.digest)) return;
-  throw new SyncError('usage', 'the daemon does not use this configuration, so nobody knows what it would write', {
-    hint: 'Leave out --config to see the plan of the one in use. Changes of a new one that exceed the limits of "guard" are held.',
-  });
-}
-
-/**
- * @param config what `digestOfConfig` says of the configuration that the plan is wanted for; absent: the one in use
- */
+/** What waits, by the configuration in use. */
 export async function showPlan(
-  partition: OpenWorkspace,
-  { limit, config }: { readonly limit: number; readonly config?: string },
+  { store, throttle }: OpenWorkspace,
+  { limit }: { readonly limit: number },
 ): Promise<ShownPlan> {
-  const { store, throttle } = partition;
-  if (config !== undefined) await refuseOther(partition, config);
   const { plan, digest, reads, backfills } = await store.commit(async (transaction) => {
     const present = await readPresent(transaction);
     await writeMeta(transaction, SHOWN, JSON.stringify(present.digest));

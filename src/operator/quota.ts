@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import { LANES, type Lane } from '../model/lane.ts';
+import { readCounts, sumOf } from '../store/counts.ts';
 import { waitingByLane } from '../store/outbox-rows.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -9,8 +10,15 @@ export interface QuotaReport extends Omit<ReturnType<Throttle['snapshot']>, 'wai
   readonly at: number;
   /** Changes that wait in each lane; commands and callers of the gateway are `interactive`. */
   readonly lanes: Readonly<Record<Lane, number>>;
-  /** When the last of the requests that wait can be sent, if nothing more comes and the share stays as it is. */
-  readonly forecast: { readonly requests: number; readonly drainedAt: number };
+  /** When the last of the requests that wait can be sent, if nothing more comes and nothing is refused. */
+  readonly forecast: {
+    readonly requests: number;
+    /** Of these, requests of backfills. */
+    readonly backfill: number;
+    readonly drainedAt: number;
+    /** Changes that need approval: they are not among the requests. */
+    readonly held: number;
+  };
 }
 
 export async function describeQuota({ store, throttle }: OpenWorkspace, clock: Clock): Promise<QuotaReport> {
@@ -19,7 +27,10 @@ export async function describeQuota({ store, throttle }: OpenWorkspace, clock: C
   for (const { lane, count } of await waitingByLane(store.query)) lanes[lane] = count;
   lanes.interactive += waiting.interactive;
   const requests = Object.values(lanes).reduce((sum, count) => sum + count, 0);
-  const forecast = { requests, drainedAt: throttle.drainedAt(requests, lanes.backfill) };
+  const { changes } = await readCounts(store.query);
+  const held = sumOf(changes, ({ state }) => state === 'held');
+  const drainedAt = throttle.drainedAt(requests, lanes.backfill);
+  const forecast = { requests, backfill: lanes.backfill, drainedAt, held };
   return { ...snapshot, at: clock.now(), lanes, forecast };
 }
 

@@ -1,11 +1,30 @@
 import type { ConnectionActivity, StoredStatus } from '../store/stored-status.ts';
-import { type Judgement, judge, type Verdict, worst } from './verdict.ts';
+import type { CauseTimes } from './cause-times.ts';
+import type { SharedStatus } from './replica-status.ts';
+import { type Backlog, type Judgement, judge, type Verdict, worst } from './verdict.ts';
 
 /**
  * What the daemon says about itself: plain JSON, served at `/status.json` and shown by the status page and by
  * `worksync status`. All times are epoch milliseconds.
  */
-export interface Status {
+export interface Status extends ProcessStatus {
+  /** The worst of all workspaces; blocked while the process is not ready. */
+  readonly verdict: Verdict;
+  readonly workspaces: readonly WorkspaceStatus[];
+  /** Workspaces without a status: they did not open, or their rows cannot be read. */
+  readonly broken: readonly BrokenWorkspace[];
+  /** Workspaces that another replica works on, of which it has told nothing; absent: there are none. */
+  readonly elsewhere?: readonly ElsewhereWorkspace[];
+}
+
+export interface ElsewhereWorkspace {
+  readonly name: string;
+  /** Where that replica answers; null where the workspace has no owner at this moment. */
+  readonly address: string | null;
+}
+
+/** What it says without its workspaces. */
+export interface ProcessStatus {
   readonly version: string;
   readonly startedAt: number;
   /** When this was put together. */
@@ -13,15 +32,12 @@ export interface Status {
   /** Whether this process can store webhooks, and if not, why: component → `ok`, or a reason code. */
   readonly ready: boolean;
   readonly components: Readonly<Record<string, string>>;
-  /** The worst of all workspaces; blocked while the process is not ready. */
-  readonly verdict: Verdict;
   /** Why the configuration could not be reloaded: the last good one stays in use. */
   readonly configFault: Failure | null;
   /** Size of the database. */
   readonly databaseBytes: number;
-  readonly workspaces: readonly WorkspaceStatus[];
-  /** Workspaces without a status: they did not open, or their rows cannot be read. */
-  readonly broken: readonly BrokenWorkspace[];
+  /** Of several processes that share the workspaces; absent: this is the only one. */
+  readonly shared?: SharedStatus;
 }
 
 export interface BrokenWorkspace extends Failure {
@@ -121,6 +137,7 @@ export interface WorkspaceStatus extends Omit<StoredStatus, 'connections'>, Judg
   readonly address: string;
   readonly state: WorkspaceState;
   readonly quota: QuotaStatus;
+  readonly backlog: Backlog;
   readonly connections: readonly ConnectionStatus[];
 }
 
@@ -130,10 +147,15 @@ export interface WorkspaceParts {
   readonly connections: readonly ConfiguredConnection[];
   readonly stored: StoredStatus;
   readonly quota: QuotaStatus;
+  readonly backlog: Backlog;
+  /** When each cause was first seen. */
+  readonly times?: CauseTimes;
   /** What is wrong with its present configuration, if it runs with an earlier one. */
   readonly rejected?: string | null;
   /** Why nothing is sent or stored, where that is so. */
   readonly halt?: Failure;
+  /** Bytes of a log that another program keeps from being emptied, where one does. */
+  readonly keptLog?: number | undefined;
   readonly now: number;
 }
 
@@ -146,29 +168,34 @@ const IDLE: Omit<ConnectionActivity, 'connection'> = {
   failure: null,
   fetches: 0,
   lastSweepAt: null,
+  lastRefused: null,
   missingUnits: [],
 };
 
 /** Puts the parts of one workspace together. What the database knows of connections no longer configured is left out. */
 export function describeWorkspace(parts: WorkspaceParts): WorkspaceStatus {
-  const { name, address, quota, stored } = parts;
+  const { name, address, quota, backlog, stored, times, now } = parts;
   const activity = new Map(stored.connections.map(({ connection, ...rest }) => [connection, rest]));
   const connections = parts.connections.map((each) => ({ ...each, ...(activity.get(each.name) ?? IDLE) }));
+  const { halt = null, rejected = null, keptLog = null } = parts;
+  const { causes, ...judgement } = judge({ ...stored, connections, backlog, halt, rejected, keptLog }, now);
   return {
     ...stored,
     name,
     address,
     quota,
+    backlog,
     state: stateOf(parts),
     connections,
-    ...judge({ ...stored, connections, halt: parts.halt ?? null, rejected: parts.rejected ?? null }),
+    ...judgement,
+    causes: times?.date(causes, now) ?? causes,
   };
 }
 
 /** Of all workspaces together. A process that cannot store webhooks blocks them all. */
-export function verdictOf({ ready, configFault, workspaces, broken }: Omit<Status, 'verdict'>): Verdict {
+export function verdictOf({ ready, configFault, shared, workspaces, broken }: Omit<Status, 'verdict'>): Verdict {
   return worst([
-    ...workspaces.map(({ verdict }) => verdict),
+    ...[...workspaces, ...(shared?.causes ?? [])].map(({ verdict }) => verdict),
     ...(ready && broken.length === 0 ? [] : ['blocked' as const]),
     ...(configFault === null ? [] : ['degraded' as const]),
   ]);

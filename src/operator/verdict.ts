@@ -1,5 +1,5 @@
 import { CODES } from '../errors/codes.ts';
-import { counted } from '../lib/quantities.ts';
+import { bytes, counted } from '../lib/quantities.ts';
 
 /**
  * ok        everything goes on by itself.
@@ -15,10 +15,23 @@ export interface Cause {
   readonly verdict: Exclude<Verdict, 'ok'>;
   /** How many things it concerns. */
   readonly count: number;
-  /** For people: `94 changes held`. */
+  /** When it began, and when it was last seen, epoch milliseconds; null where nobody knows. */
+  readonly since: number | null;
+  readonly seenAt: number | null;
+  /** For people: `94 changes need approval`. */
   readonly message: string;
+  /** What does not happen because of it, and what goes on. */
+  readonly stops: string;
   /** What to do. */
   readonly hint: string;
+  /** The command that shows or solves it; null where only people elsewhere can. */
+  readonly command: string | null;
+}
+
+/** When something began, and when it was last seen, epoch milliseconds. */
+export interface Seen {
+  readonly since: number;
+  readonly seenAt: number;
 }
 
 export interface Judgement {
@@ -31,16 +44,31 @@ export interface Judgement {
 
 /** The parts of a workspace's status that the verdict depends on. */
 export interface Facts {
+  /** Requests that wait, without those that need approval, and how long they take as things are, milliseconds. */
+  readonly backlog: Backlog;
   readonly pullRequests: Tally;
   readonly links: Tally;
-  readonly changes: { readonly byState: { readonly held: number } };
-  readonly deliveries: { readonly quarantined: number };
+  readonly changes: { readonly byState: { readonly held: number }; readonly heldSeen: Seen | null };
+  readonly deliveries: { readonly quarantined: number; readonly quarantinedSeen: Seen | null };
   readonly connections: readonly ConnectionFacts[];
   readonly backfills: readonly { readonly connection: string; readonly failures: readonly unknown[] }[];
   /** Why nothing is sent or stored until someone acts. */
   readonly halt: Failure | null;
   /** What is wrong with the present configuration, where an earlier one stays in use. */
   readonly rejected: string | null;
+  /** Bytes of the database's log that another program keeps from being emptied; null: none does. */
+  readonly keptLog: number | null;
+}
+
+/** What waits for the quota. */
+export interface Backlog {
+  readonly requests: number;
+  /** Of these, requests of backfills. */
+  readonly backfill: number;
+  /** When the last of them can be sent, epoch milliseconds, if nothing more comes; null where none waits. */
+  readonly doneAt: number | null;
+  /** Changes that need approval, which are not among the requests. */
+  readonly held: number;
 }
 
 interface Tally {
@@ -56,7 +84,7 @@ interface Failure {
 
 interface ConnectionFacts {
   readonly name: string;
-  readonly failure: { readonly code: string } | null;
+  readonly failure: { readonly code: string; readonly at: number } | null;
   readonly missingUnits: readonly string[];
   readonly hooks: {
     readonly silent: readonly unknown[];
@@ -67,13 +95,13 @@ interface ConnectionFacts {
 }
 
 /** The one place that judges the state of a workspace: pages, commands, metrics and the log show its result. */
-export function judge(facts: Facts): Judgement {
+export function judge(facts: Facts, now: number): Judgement {
   const causes = [...blocking(facts), ...WARNINGS.flatMap((warning) => warn(warning, facts))];
   const verdict = worst(causes.map((cause) => cause.verdict));
   const messages = causes.map(({ code, message, verdict: weight }) =>
     weight === 'blocked' ? `${code}: ${message}` : message,
   );
-  return { verdict, summary: [synced(facts), ...messages].join('; '), causes };
+  return { verdict, summary: [synced(facts), ...messages, ...done(facts, now)].join('; '), causes };
 }
 
 /** Of no verdicts at all: ok. */
@@ -86,6 +114,18 @@ function synced({ pullRequests, links }: Facts): string {
   return `${partOf(pullRequests, 'pull request')} synced, ${partOf(links, 'link')}`;
 }
 
+/** Sooner than this nobody asks, milliseconds. */
+const WORTH_SAYING = 60_000;
+
+/** When what waits is done; nothing is promised while everything stands still. */
+function done({ backlog, halt }: Facts, now: number): string[] {
+  const { doneAt, held } = backlog;
+  if (doneAt === null || halt || doneAt - now < WORTH_SAYING) return [];
+  const minutes = Math.round((doneAt - now) / 60_000);
+  const time = minutes < 120 ? counted(minutes, 'minute') : counted(Math.round(minutes / 60), 'hour');
+  return [`the rest done in about ${time}${held > 0 ? ', without what needs approval' : ''}`];
+}
+
 /** `24 of 260 pull requests`, or `260 pull requests` where none waits. */
 export function partOf({ total, waiting }: Tally, noun: string): string {
   const done = Math.max(0, total - waiting);
@@ -95,12 +135,20 @@ export function partOf({ total, waiting }: Tally, noun: string): string {
 function blocking({ halt }: Facts): Cause[] {
   if (!halt) return [];
   const { code, message, hint } = halt;
-  return [{ code, message, hint, verdict: 'blocked', count: 1 }];
+  const stops = 'Nothing is sent to the workspace until this is solved. worksync goes on storing what it can.';
+  return [
+    { code, message, hint, stops, verdict: 'blocked', count: 1, since: null, seenAt: null, command: 'worksync check' },
+  ];
 }
 
 interface Warning {
   readonly code: string;
+  /** What does not happen, and what goes on. */
+  readonly stops: string;
   readonly hint: string;
+  readonly command: string | null;
+  /** When it began and was last seen, where the facts tell. */
+  readonly seen?: (facts: Facts) => Partial<Seen> | null;
   /** Names of what it concerns, or how many there are. */
   find(facts: Facts): readonly string[] | number;
   describe(count: number): string;
@@ -110,31 +158,53 @@ interface Warning {
 export const WARNINGS: readonly Warning[] = [
   {
     code: 'config_rejected',
+    stops: 'The changes in the file have no effect. The last good configuration goes on.',
+    command: 'worksync check --offline',
     hint: 'Correct the file: the daemon reloads it by itself. Until then the last good configuration stays in use.',
     find: ({ rejected }) => (rejected === null ? [] : [rejected]),
     describe: () => 'the changed configuration was rejected',
   },
   {
+    code: 'database_log_kept',
+    stops:
+      'Nothing for now. The log grows with each change until that program ends; when it has filled the disk, webhooks are refused.',
+    command: 'worksync check',
+    hint: 'End the program that reads the database: "fuser worksync.db" in the data folder names it. For a copy use "worksync backup".',
+    find: ({ keptLog }) => (keptLog === null ? [] : [bytes(keptLog)]),
+    describe: () => 'another program reads the database on and on, and its log cannot be emptied',
+  },
+  {
     code: 'connections_failing',
-    hint: 'See the errors below; "worksync check" asks each provider and names the remedy.',
+    stops: 'Polls and fetches of these connections do not work. Webhooks are stored, and everything else goes on.',
+    command: 'worksync check',
+    seen: ({ connections }) => ({ seenAt: Math.max(...connections.flatMap(({ failure }) => failure?.at ?? [])) }),
+    hint: 'Run "worksync check": it asks each provider and names the remedy.',
     find: ({ connections }) =>
       connections.flatMap(({ name, failure }) => (failure ? [`${name}: ${failure.code}`] : [])),
     describe: (count) => `${counted(count, 'connection')} failing`,
   },
   {
     code: 'changes_held',
+    stops: 'These changes are not written to the workspace. All other changes go on.',
+    command: 'worksync held',
+    seen: ({ changes }) => changes.heldSeen,
     hint: 'List them with "worksync held"; release them with "worksync held release".',
     find: ({ changes }) => changes.byState.held,
-    describe: (count) => `${counted(count, 'change')} held`,
+    describe: (count) => (count === 1 ? '1 change needs approval' : `${count} changes need approval`),
   },
   {
     code: 'deliveries_quarantined',
-    hint: 'The reasons are shown below. When the sender repeats a delivery, worksync tries it again.',
+    stops: 'What these deliveries say is not applied. All other deliveries go on.',
+    command: 'worksync quarantine list',
+    seen: ({ deliveries }) => deliveries.quarantinedSeen,
+    hint: 'List the reasons with "worksync quarantine list". When the sender repeats a delivery, worksync tries it again.',
     find: ({ deliveries }) => deliveries.quarantined,
     describe: (count) => (count === 1 ? '1 delivery quarantined' : `${count} deliveries quarantined`),
   },
   {
     code: 'names_rebound',
+    stops: 'worksync takes nothing from the new target. What it knows of the earlier one stays.',
+    command: 'worksync connections rebind',
     hint: CODES.scope_rebound.hint,
     find: ({ connections }) =>
       connections.filter(({ names }) => names.some(({ elsewhere }) => elsewhere !== null)).map(({ name }) => name),
@@ -142,24 +212,32 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'webhooks_silent',
+    stops: 'Changes there arrive with the next poll or sweep, and not at once.',
+    command: 'worksync hooks status',
     hint: 'Run "worksync hooks status" to see which, and "worksync hooks install" to repair them.',
     find: ({ connections }) => connections.filter(({ hooks }) => hooks?.silent.length).map(({ name }) => name),
     describe: (count) => `webhooks of ${counted(count, 'connection')} send nothing`,
   },
   {
     code: 'webhooks_unknown',
+    stops: 'Nobody knows whether these webhooks work. Polls go on.',
+    command: 'worksync hooks status',
     hint: 'Run "worksync hooks status" to see why the vendor does not show them.',
     find: ({ connections }) => connections.filter(({ hooks }) => hooks?.failure).map(({ name }) => name),
     describe: (count) => `webhooks of ${counted(count, 'connection')} could not be checked`,
   },
   {
     code: 'redeliveries_failing',
-    hint: 'Polls bring what the vendor could not deliver. The error is shown below.',
+    stops: 'Deliveries that failed are not sent again. Polls bring what they said, later.',
+    command: 'worksync hooks status',
+    hint: 'Polls bring what the vendor could not deliver. "worksync status" shows the error.',
     find: ({ connections }) => connections.filter(({ hooks }) => hooks?.redeliveryFailure).map(({ name }) => name),
     describe: (count) => `redelivery could not be requested for ${counted(count, 'connection')}`,
   },
   {
     code: 'units_missing',
+    stops: 'Nothing new arrives from them. Their records and links stay.',
+    command: 'worksync check',
     hint: 'They are gone, renamed, or not visible to the credential: correct the scope, or the rights. Their records and links stay.',
     find: ({ connections }) => connections.flatMap(({ missingUnits }) => missingUnits),
     describe: (count) =>
@@ -167,7 +245,9 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'backfill_failing',
-    hint: 'See the errors below. A backfill retries by itself what it has not given up.',
+    stops: 'Some older items are not read. Live changes go on.',
+    command: 'worksync backfill',
+    hint: 'A backfill retries by itself what it has not given up. "worksync status" shows the errors.',
     find: ({ backfills }) =>
       backfills.filter(({ failures }) => failures.length > 0).map(({ connection }) => connection),
     describe: (count) => `${counted(count, 'backfill')} failing`,
@@ -177,12 +257,13 @@ export const WARNINGS: readonly Warning[] = [
 /** Nobody reads more names than these in one sentence. */
 const NAMED = 3;
 
-function warn({ code, hint, find, describe }: Warning, facts: Facts): Cause[] {
+function warn({ code, stops, hint, command, find, seen, describe }: Warning, facts: Facts): Cause[] {
   const found = find(facts);
   const names = typeof found === 'number' ? [] : found;
   const count = typeof found === 'number' ? found : found.length;
   if (count === 0) return [];
   const shown = [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(', ');
   const message = shown === '' ? describe(count) : `${describe(count)} (${shown})`;
-  return [{ code, verdict: 'degraded', count, message, hint }];
+  const { since = null, seenAt = null } = seen?.(facts) ?? {};
+  return [{ code, verdict: 'degraded', count, since, seenAt, message, stops, hint, command }];
 }

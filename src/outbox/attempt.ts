@@ -3,12 +3,14 @@ import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
+import type { Tracer } from '../lib/tracer.ts';
 import type { Store } from '../store/database.ts';
 import type { Breaker } from './breaker.ts';
 import type { Prepared } from './prepare.ts';
+import { type Ended, requestSpans, sendName } from './request-spans.ts';
 import { send } from './send.ts';
 import type { Client, Slot, Slots } from './send-context.ts';
-import { isTheirWord, type SettleContext, settle, settleFailure } from './settle.ts';
+import { type Failure, isTheirWord, type SettleContext, settle, settleFailure } from './settle.ts';
 
 export interface AttemptDeps {
   readonly store: Store;
@@ -17,6 +19,7 @@ export interface AttemptDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly meter: Meter;
+  readonly tracer?: Tracer;
   readonly breaker: Breaker;
   readonly settleContext: () => SettleContext;
   /** The workspace was read once. */
@@ -31,28 +34,39 @@ export interface AttemptDeps {
 export type Attempt = (prepared: Prepared, slot: Slot) => Promise<void>;
 
 export function createAttempt(deps: AttemptDeps): Attempt {
-  const { store, throttle, clock, logger, meter, breaker } = deps;
+  const { store, throttle, clock, logger, meter, breaker, tracer } = deps;
+  const { workspace } = store.query;
 
   async function attempt(prepared: Prepared, slot: Slot): Promise<void> {
     const { action, entity } = prepared;
     try {
-      const answer = await send(deps.client, prepared, { slot });
+      const traceparent = tracer?.traceparent(sendName(prepared, workspace));
+      const answer = await send(deps.client, prepared, { slot, traceparent });
+      const answeredAt = clock.now();
       breaker.passed(entity);
-      logger.info({ action, entity, status: answer.status, deliveries: prepared.waiting }, 'request answered');
+      logger.info({ action, entity, status: answer.status, deliveries: deliveriesOf(prepared) }, 'request answered');
       await deps.untilStored(() => succeed(prepared, slot, answer.status, answer.body));
+      tellSpans(prepared, { answeredAt, outcome: 'answered', status: answer.status });
       tellEnd();
     } catch (thrown) {
       const error = asSyncError(thrown);
+      const answeredAt = clock.now();
       const gotThrough = note(prepared, error);
-      await deps.untilStored(() => fail(prepared, slot, error));
+      await deps.untilStored(async () => {
+        const outcome = await fail(prepared, slot, error);
+        tellSpans(prepared, { answeredAt, outcome, status: error.status, error: error.code });
+      });
       if (gotThrough) tellEnd();
+    } finally {
+      // It may have been given up before the database took the end of it: the throttle must not wait for that at its own end.
+      slot.leave();
     }
   }
 
   async function succeed(prepared: Prepared, slot: Slot, status: number, body: unknown): Promise<void> {
     const received = await store.commit(async (transaction) => {
       await slot.complete({ status, key: null }, transaction);
-      return settle(transaction, prepared, body, deps.settleContext());
+      return settle(transaction, prepared, body, { ...deps.settleContext(), status });
     });
     meter.count('workspace_requests_total', { route: prepared.action, status: String(status) });
     for (const at of received) {
@@ -62,7 +76,12 @@ export function createAttempt(deps: AttemptDeps): Attempt {
     }
   }
 
-  async function fail(prepared: Prepared, slot: Slot, error: SyncError): Promise<void> {
+  function tellSpans(prepared: Prepared, end: Omit<Ended, 'settledAt'>): void {
+    if (!tracer) return;
+    for (const span of requestSpans(prepared, workspace, { ...end, settledAt: clock.now() })) tracer.record(span);
+  }
+
+  async function fail(prepared: Prepared, slot: Slot, error: SyncError): Promise<Failure> {
     const { action, entity } = prepared;
     const { status, retryAfter } = error;
     const answer = status === undefined ? undefined : { status, retryAfter, key: keyOf(error) };
@@ -72,7 +91,9 @@ export function createAttempt(deps: AttemptDeps): Attempt {
       return settleFailure(transaction, prepared, error, { ...deps.settleContext(), ...judgement });
     });
     meter.count('workspace_requests_total', { route: action, status: String(status ?? error.code) });
-    logger[failure === 'held' ? 'error' : 'warn']({ action, entity, error, outcome: failure }, 'request failed');
+    const about = { action, entity, deliveries: deliveriesOf(prepared) };
+    logger[failure === 'held' ? 'error' : 'warn']({ ...about, error, outcome: failure }, 'request failed');
+    return failure;
   }
 
   /** An answer to a request that started before our key was refused says nothing of the key. */
@@ -96,6 +117,11 @@ export function createAttempt(deps: AttemptDeps): Attempt {
   }
 
   return attempt;
+}
+
+/** Their numbers, so that the log tells what became of each. */
+function deliveriesOf({ trace }: Prepared): readonly number[] {
+  return trace?.deliveries ?? [];
 }
 
 /** What a failed request says about our key. A proxy in front of the workspace answers without checking it. */

@@ -26,7 +26,7 @@ export function expectedDues(dues: readonly number[], latest: number): number[] 
 
 /**
  * By how much the first of these must go ahead of its due time, so that all of them can go in time: where more are due
- * within a window than it takes, the slot of the first must be free again when the last is due. Milliseconds.
+ * within a window than it takes, the slot of the first must be free again when the last is due. Whole milliseconds.
  *
  * @param dues when each is due, ascending
  */
@@ -39,5 +39,6 @@ export function headStart(dues: readonly number[], paces: readonly Pace[]): numb
     }
   }
   const [due] = dues;
-  return due === undefined ? 0 : due - (latest[0] as number);
+  // Expected times lie between milliseconds, and those of rows do not.
+  return due === undefined ? 0 : Math.ceil(due - (latest[0] as number));
 }

@@ -5,14 +5,17 @@ import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
+import type { Tracer } from '../lib/tracer.ts';
 import { nextTurn } from '../lib/turn.ts';
+import { doubtTasks } from '../store/creates.ts';
 import type { Store } from '../store/database.ts';
-import { wishFirstReads } from '../store/list-reads.ts';
+import { wishFirstReads, wishTaskList } from '../store/list-reads.ts';
 import { redateFuture } from '../store/next-change.ts';
 import { createAttempt } from './attempt.ts';
 import { createBreaker } from './breaker.ts';
 import { createChoice } from './choice.ts';
 import type { Prepared } from './prepare.ts';
+import { requestSpans } from './request-spans.ts';
 import type { Client, Slot, Slots } from './send-context.ts';
 import { recover, type SettleContext } from './settle.ts';
 import { slotFor, takeChange, waitFor } from './take-change.ts';
@@ -26,8 +29,11 @@ export interface OutboxOptions {
   readonly random: Random;
   readonly logger: Logger;
   readonly meter: Meter;
+  readonly tracer?: Tracer;
   /** Within which every change is to be seen, milliseconds; absent: as soon as the quota makes sensible. */
   readonly visibility?: number;
+  /** How long nothing is sent about what a process that died was sending, milliseconds; absent: it cannot be on its way any more. */
+  readonly untouched?: number;
   /** Rung when a change may have become due. */
   readonly outbox: Bell;
   /** Rung when an answer was appended to the inbox. */
@@ -99,13 +105,18 @@ export function createOutbox(options: OutboxOptions): Outbox {
       await Promise.all(working);
       await sleep(clock, breaker.pause(), signal);
     }
+    const askedAt = clock.now();
     const slot = await slotFor(taking, next, news, signal);
     if (slot === undefined) return;
     // Others failed while this one waited for its slot: now one probes, after those that are on their way.
     if (choice.isProbing() && working.size > 0) return slot.release();
     const isStillNext = !hasNews && clock.monotonic() - lookedAt < AT_ONCE;
-    const prepared = await takeChange(taking, slot, isStillNext ? next.entity : undefined);
-    if (prepared) track(deliver(prepared, slot));
+    const prepared = await takeChange(taking, slot, { entity: isStillNext ? next.entity : undefined, askedAt });
+    if (!prepared) return;
+    const { action, entity, lane, trace } = prepared;
+    const waited = Math.max(0, clock.now() - askedAt);
+    logger.debug({ action, entity, lane, waited, deliveries: trace?.deliveries ?? [] }, 'request is sent');
+    track(deliver(prepared, slot));
   }
 
   /** Nobody awaits it: its error is logged here, and ends neither the stage nor the process. */
@@ -150,13 +161,26 @@ export function createOutbox(options: OutboxOptions): Outbox {
 
 /** What was in flight when the process died is found, and the workspace is read once. */
 async function prepareStart(options: OutboxOptions): Promise<void> {
-  const { store, clock, logger } = options;
+  const { store, clock, logger, tracer } = options;
   const recovered = await store.commit(async (transaction) => {
     await redateFuture(transaction, clock.now());
     await wishFirstReads(transaction, clock.now());
-    return recover(transaction, settleContextOf(options));
+    if (await doubtTasks(transaction, clock.now())) {
+      const usedShare = options.throttle.usedShare();
+      await wishTaskList(transaction, { now: clock.now(), usedShare, lane: 'triage', notBefore: 0 });
+    }
+    return recover(transaction, settleContextOf(options), options.untouched);
   });
-  if (recovered > 0) logger.info({ requests: recovered }, 'requests with unknown outcome found at the start');
+  const now = clock.now();
+  for (const { action, entity, trace } of recovered)
+    logger.info(
+      { action, entity, deliveries: trace?.deliveries ?? [] },
+      'request with unknown outcome found at the start',
+    );
+  if (!tracer) return;
+  const ended = { answeredAt: now, settledAt: now, outcome: 'unknown', error: 'outcome_unknown' } as const;
+  for (const prepared of recovered)
+    for (const span of requestSpans(prepared, store.query.workspace, ended)) tracer.record(span);
 }
 
 function settleContextOf({ clock, random, throttle, visibility }: OutboxOptions): SettleContext {

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { nextTurn } from '../lib/turn.ts';
-import type { EntityKind } from '../model/change.ts';
+import type { Action, EntityKind } from '../model/change.ts';
 import { writesAfter } from '../store/outbox-rows.ts';
-import type { Action } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { type Prepared, writeOf } from './prepare.ts';
 

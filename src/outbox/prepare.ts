@@ -1,9 +1,8 @@
-import { entity as entityName, recordsWanted } from '../model/change.ts';
+import { type Action, entity as entityName, recordsWanted } from '../model/change.ts';
 import { taskOfSource } from '../store/cached-tasks.ts';
 import { type EntityRow, findEntity, forgetEntity, json, saveEntity } from '../store/entities.ts';
 import { type Eligible, nextChange } from '../store/next-change.ts';
-import { findChange, type OutboxRow, removeChange, updateChange } from '../store/outbox-rows.ts';
-import type { Action } from '../store/workspace-answers.ts';
+import { findChange, type OutboxRow, readWaiting, removeChange, updateChange } from '../store/outbox-rows.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 
 /** A request that is about to be sent, as it stands in the outbox row while it is in flight. */
@@ -23,6 +22,23 @@ export interface Prepared {
   /** An earlier attempt may have been carried out: nobody knows. */
   readonly open: boolean;
   readonly sentAt: number;
+  /** For the history of requests; absent where an older version prepared it. */
+  readonly trace?: Trace;
+}
+
+/** What led to a request. Epoch milliseconds. */
+export interface Trace extends SlotTimes {
+  readonly itemKey: string | null;
+  readonly since: number;
+  readonly due: number;
+  /** The ids of the deliveries that it settles. */
+  readonly deliveries: readonly number[];
+}
+
+export interface SlotTimes {
+  /** When it asked for a slot, and when it got one. */
+  readonly askedAt: number;
+  readonly slotAt: number;
 }
 
 /**
@@ -33,7 +49,12 @@ export interface Prepared {
  * @param chosen the change that was found to be next a moment ago, and nothing has happened since
  * @returns undefined when nothing is to be sent
  */
-export async function prepareNext(query: Scope, eligible: Eligible, chosen?: string): Promise<Prepared | undefined> {
+export async function prepareNext(
+  query: Scope,
+  eligible: Eligible,
+  chosen?: string,
+  slot: SlotTimes = { askedAt: eligible.now, slotAt: eligible.now },
+): Promise<Prepared | undefined> {
   let known = chosen === undefined ? undefined : await waitingChange(query, chosen);
   for (;;) {
     const row = known ?? (await nextChange(query, eligible));
@@ -47,10 +68,11 @@ export async function prepareNext(query: Scope, eligible: Eligible, chosen?: str
       if (left && isNothing(left)) await forgetEntity(query, row.entity);
       continue;
     }
-    const waiting = (JSON.parse(row.waiting) as unknown[]).length;
-    const { entity, kind, lane, attempts } = row;
-    const open = isOpen(row);
-    const prepared = { ...request, entity, kind, lane, attempts, open, waiting, sentAt: eligible.now };
+    const deliveries = readWaiting(row).map(({ id }) => id);
+    const { entity, kind, lane, attempts, since, due } = row;
+    const trace = { itemKey: held?.item_key ?? null, since, due, deliveries, ...slot };
+    const own = { entity, kind, lane, attempts, open: isOpen(row), waiting: deliveries.length, trace };
+    const prepared = { ...request, ...own, sentAt: eligible.now };
     await updateChange(query, entity, { state: 'sending', sent: JSON.stringify(prepared), sent_at: eligible.now });
     return prepared;
   }

@@ -8,6 +8,8 @@ import type { Pace } from './deadlines.ts';
 export interface Slot {
   record(query: Scope): Promise<void>;
   release(): void;
+  /** Nobody here can write down how it ended. */
+  leave(): void;
   complete(answer: SlotAnswer | undefined, query?: Scope): Promise<void>;
 }
 
@@ -31,6 +33,8 @@ export interface Slots {
 /** A request sent by the outbox uses the slot that its own transaction recorded. */
 export interface SendContext {
   readonly slot: Slot;
+  /** Header of W3C Trace Context; absent: none is sent. */
+  readonly traceparent?: string;
 }
 
 export type Client = WorkspaceClient<SendContext>;

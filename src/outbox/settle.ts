@@ -1,6 +1,6 @@
 import type { SyncError } from '../errors/sync-error.ts';
 import { backoff, type Random } from '../lib/random.ts';
-import { effectOf, entity as entityName, SETTLE_AFTER, settlement } from '../model/change.ts';
+import { effectOf, entity as entityName, type RequestOutcome, SETTLE_AFTER, settlement } from '../model/change.ts';
 import { patience } from '../model/lane.ts';
 import { type EntityRow, findEntity, json, saveEntity } from '../store/entities.ts';
 import { wishTaskList } from '../store/list-reads.ts';
@@ -13,10 +13,12 @@ import {
   removeChange,
   updateChange,
 } from '../store/outbox-rows.ts';
+import { addRequest } from '../store/requests.ts';
 import { appendAnswer } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { PROBE_EVERY } from './breaker.ts';
 import type { Prepared } from './prepare.ts';
+import { ended } from './request-history.ts';
 
 /** A change refused for good, or failing this often while others get through, is held. */
 const MOST_ATTEMPTS = 5;
@@ -29,6 +31,8 @@ export interface SettleContext {
   readonly usedShare: number;
   /** Promised, milliseconds; absent where none is. */
   readonly visibility?: number;
+  /** Of the answer. */
+  readonly status?: number;
 }
 
 /**
@@ -43,8 +47,19 @@ export async function settle(
   body: unknown,
   context: SettleContext,
 ): Promise<readonly number[]> {
-  const { action, entity, sentAt } = prepared;
   const id = context.random.uuid();
+  const { now, status } = context;
+  await addRequest(query, ended(prepared, { now, status, outcome: 'answered', answer: id }));
+  return settleAnswer(query, prepared, { id, body }, context);
+}
+
+async function settleAnswer(
+  query: Scope,
+  prepared: Prepared,
+  { id, body }: { readonly id: string; readonly body: unknown },
+  context: SettleContext,
+): Promise<readonly number[]> {
+  const { action, entity, sentAt } = prepared;
   const { cursor } = prepared.body;
   const page = action === 'read-pull-requests' && typeof cursor === 'string' ? { cursor } : {};
   await appendAnswer(query, { action, entity, sentAt, body, ...page }, id, context.now);
@@ -124,7 +139,7 @@ export interface FailureContext extends SettleContext {
 }
 
 /** What became of a failed attempt, for the log and the pump. */
-export type Failure = 'again' | 'unknown' | 'held' | 'settled';
+export type Failure = Exclude<RequestOutcome, 'answered'>;
 
 /** The attempt failed. Nothing is lost: the change waits, or its outcome is unknown, or it needs approval. */
 export async function settleFailure(
@@ -134,6 +149,9 @@ export async function settleFailure(
   context: FailureContext,
 ): Promise<Failure> {
   const failure = await fail(query, prepared, error, context);
+  const { status } = error;
+  const end = { now: context.now, status, outcome: failure, error: textOf(error) };
+  await addRequest(query, ended(prepared, end));
   if (failure === 'held') await lookAgain(query, prepared.entity, context);
   return failure;
 }
@@ -151,11 +169,11 @@ async function lookAgain(query: Scope, entity: string, { now, random }: SettleCo
 }
 
 async function fail(query: Scope, prepared: Prepared, error: SyncError, context: FailureContext): Promise<Failure> {
-  const text = `${error.code}: ${error.message}`.slice(0, 500);
+  const text = textOf(error);
   if (isTheirWord(error) && error.status === 404) {
     const answer = answerOfAbsence(prepared);
     if (answer) {
-      await settle(query, prepared, answer.body, context);
+      await settleAnswer(query, prepared, { id: context.random.uuid(), body: answer.body }, context);
       return 'settled';
     }
   }
@@ -171,6 +189,10 @@ async function fail(query: Scope, prepared: Prepared, error: SyncError, context:
         ...context,
         isRefusedPlace: isPlaceRefused(prepared, error),
       });
+}
+
+function textOf({ code, message }: SyncError): string {
+  return `${code}: ${message}`.slice(0, 500);
 }
 
 /** A server that has forgotten where a list stood refuses its next page for ever: the list begins anew. */
@@ -254,14 +276,25 @@ async function awaitList(query: Scope, prepared: Prepared, error: string, contex
 /**
  * At the start: the process died with these in flight, so their outcome is unknown. What the server takes twice without
  * harm is sent again; creates wait for the list.
+ *
+ * @param untouched how long requests of that process may still be on their way, milliseconds
  */
-export async function recover(query: Scope, context: SettleContext): Promise<number> {
+export async function recover(query: Scope, context: SettleContext, untouched = 0): Promise<readonly Prepared[]> {
   const rows = await changesSent(query);
+  const recovered: Prepared[] = [];
   for (const row of rows) {
     const prepared = JSON.parse(row.sent as string) as Prepared;
-    if (settlement(row.kind) === 'list')
-      await awaitList(query, prepared, 'outcome_unknown: the process ended', context);
-    else await updateChange(query, row.entity, back(prepared, true));
+    recovered.push(prepared);
+    const error = 'outcome_unknown: the process ended';
+    await addRequest(query, ended(prepared, { now: context.now, outcome: 'unknown', error }));
+    const later = { ...context, now: context.now + untouched };
+    if (settlement(row.kind) === 'list') await awaitList(query, prepared, error, later);
+    else
+      await updateChange(query, row.entity, {
+        ...back(prepared, true),
+        // A read that comes twice harms nothing, and all of a new workspace waits for the first ones.
+        ...(untouched > 0 && row.kind !== 'read' && { not_before: later.now }),
+      });
   }
-  return rows.length;
+  return recovered;
 }

@@ -37,14 +37,15 @@ export async function slotFor(
 
 /** One transaction takes the change that goes next, stores its request and writes the ledger row. */
 export async function takeChange(
-  { store, choice }: TakeDeps,
+  { store, clock, choice }: TakeDeps,
   slot: Slot,
-  chosen: string | undefined,
+  { entity, askedAt }: { readonly entity: string | undefined; readonly askedAt: number },
 ): Promise<Prepared | undefined> {
+  const slotAt = clock.now();
   try {
     const taken = await choice.eligible();
     const prepared = await store.commit(async (transaction) => {
-      const next = await prepareNext(transaction, taken, chosen);
+      const next = await prepareNext(transaction, taken, entity, { askedAt, slotAt });
       if (next) await slot.record(transaction);
       return next;
     });

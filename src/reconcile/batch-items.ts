@@ -51,8 +51,9 @@ export class BatchItems {
     const { source, translation } = translated;
     if (!source) return [];
     const said = saidIn(translation).flatMap((raw) => this.#said.get(raw) ?? []);
+    const isWanted = completes(translated) || translated.delivery.isReplayed === true;
     return said
-      .filter((each) => !this.#saysNothingNew(each) || completes(translated))
+      .filter((each) => !this.#saysNothingNew(each) || isWanted)
       .map(({ item }) => ({ item, reference: source.reference(item) }));
   }
 
@@ -65,20 +66,23 @@ export class BatchItems {
   async take(translated: Translated, source: Source, raw: Item): Promise<boolean> {
     const { delivery } = translated;
     const said = this.#said.get(raw) as Said;
-    const { item, hash } = said;
     const isCompleted = completes(translated);
-    if (this.#saysNothingNew(said) && !isCompleted) return true;
-    const held = await this.#heldItem(item.key, this.#marks.get(item.key));
+    const { isReplayed = false } = delivery;
+    if (this.#saysNothingNew(said) && !isCompleted && !isReplayed) return true;
+    const held = await this.#heldItem(raw.key, this.#marks.get(raw.key));
+    const item = clampTime(raw, delivery.receivedAt, held?.item);
     // After an event an older one may come; other sources that call an unknown item gone would only fill rows.
     if (!held && item.gone && delivery.source !== 'webhook') return true;
-    const judgement = judge(held, item, delivery.source);
+    // What was fetched some time ago is no authority on what exists now: where it tells something else, a fetch decides.
+    const judgement = judge(held, item, isReplayed ? 'webhook' : delivery.source);
     const applied = judgement.outcome === 'applied' ? judgement : undefined;
     const looked = applied?.held ?? (isCompleted ? held : undefined);
     const wanted = fetchWanted({ translated, source, said: item, before: held, looked, judgement });
     if (wanted) await this.#fetches.ask(delivery, source.reference(item), wanted.isCovered);
+    if (!applied && isReplayed && held) this.#note(delivery, source, held.item);
     if (!applied) return judgement.outcome !== 'superseded';
     // A guess may contain less than the delivery said: the fetched object must be judged, also if it says the same.
-    await this.#hold(delivery, source, applied.held, applied.doubtful ? '' : hash);
+    await this.#hold(delivery, source, applied.held, applied.doubtful ? '' : said.hash);
     return true;
   }
 
@@ -93,7 +97,7 @@ export class BatchItems {
     const { item } = held;
     this.#held.set(item.key, held);
     this.#marks.set(item.key, { key: item.key, provider_time: item.updatedAt, hash });
-    await saveItem(this.#query, {
+    const row = {
       key: item.key,
       kind: item.kind,
       connector: item.connector,
@@ -104,11 +108,18 @@ export class BatchItems {
       gone: item.gone ? 1 : 0,
       seen_at: this.#moment.now,
       fields: JSON.stringify(held),
-    });
+    } as const;
+    await saveItem(this.#query, row, delivery.id);
+    this.#note(delivery, source, item);
+  }
+
+  /** The item is to be looked at because of this delivery. */
+  #note(delivery: PendingDelivery, source: Source, item: Item): void {
     const before = this.changed.get(item.key)?.cause;
     const isBackfill = delivery.source === 'backfill' && before?.isBackfill !== false;
     // Where the clock was set back meanwhile: dated ahead, the change would wait until that time has come again.
-    const at = Math.min(delivery.receivedAt, this.#moment.now);
+    // Nobody has waited for a replay since it came first.
+    const at = delivery.isReplayed ? this.#moment.now : Math.min(delivery.receivedAt, this.#moment.now);
     // Nobody waits for a backfill's changes: they go when there is nothing else to send.
     const own = delivery.source === 'backfill' ? [] : [{ id: delivery.id, at }];
     const waiting = [...(before?.waiting ?? []), ...own];

@@ -24,6 +24,8 @@ type Unknown = Pick<Evaluated, 'unknownKeys' | 'unknownIds'>;
 /** Which items a batch looks at, and in which order: those that it changed, those that answers concern, those that these tell. */
 export class BatchLooks {
   evaluated = 0;
+  /** Those that may become tasks. */
+  readonly workItems: ItemKey[] = [];
   readonly #query: Scope;
   readonly #by: { readonly moment: Moment; readonly rules: Rules; readonly sources: Sources };
   /** The items that name what is no cached task. */
@@ -83,6 +85,7 @@ export class BatchLooks {
 
   async #evaluate(looks: readonly Changed[]): Promise<void> {
     this.evaluated += looks.length;
+    for (const { item } of looks) if (item.kind === 'work_item') this.workItems.push(item.key);
     const works = looks.map((look) => async (query: Scope) => ({
       key: look.item.key,
       ...(await evaluate({ query, ...look, ...this.#by })),

@@ -3,7 +3,7 @@ import { SyncError } from '../errors/sync-error.ts';
 import type { Logger } from '../lib/logger.ts';
 import { isEcho } from '../model/comment.ts';
 import type { ItemKey, ItemReference } from '../model/item.ts';
-import { holdCreates } from '../store/creates.ts';
+import { holdCreates, tasksAreUnsure } from '../store/creates.ts';
 import {
   type CostlyPage,
   type PendingDelivery,
@@ -21,7 +21,7 @@ import type { Scope } from '../store/workspace-scope.ts';
 import { applyAnswer } from './answers/apply.ts';
 import { BatchFetches } from './batch-fetches.ts';
 import { BatchItems, saidIn } from './batch-items.ts';
-import { BatchLooks } from './batch-looks.ts';
+import { BatchLooks, type Changed } from './batch-looks.ts';
 import type { Moment, Source, Sources } from './context.ts';
 import { PLAIN_RULES, type Rules } from './item-rules.ts';
 import type { KeyHorizon } from './key-horizon.ts';
@@ -36,6 +36,8 @@ export interface BatchResult {
   readonly tasksChanged: boolean;
   readonly evaluated: number;
   readonly fetchesAsked: number;
+  /** The items that deliveries have changed. */
+  readonly changed: ReadonlyMap<ItemKey, Pick<Changed, 'cause'>>;
 }
 
 /** What processing a batch needs, besides the database. */
@@ -69,12 +71,12 @@ export async function applyBatch(
   await rowsWritten(rows);
   await quarantineParts(query, work.costly, moment.now);
   const naming = work.naming(horizon);
-  if (naming.length > 0) {
-    const waits = await holdCreates(query, naming, moment.now);
+  const unsure = rules.triage.isOn && work.workItems.length > 0 && (await tasksAreUnsure(query)) ? work.workItems : [];
+  const waits = await holdCreates(query, [...new Set([...naming, ...unsure])], moment.now);
+  if (naming.length > 0 || waits)
     await wishTaskList(query, { ...moment, lane: waits ? 'triage' : 'read', notBefore: 0 });
-  }
   const held = guard === undefined ? [] : await guardChanges(query, guard);
-  for (const reason of held) logger.warn({ reason }, 'changes are held: they need approval');
+  for (const passed of held) logger.warn({ ...passed }, 'changes are held: they need approval');
   await settleDeliveries(query, work.verdicts, moment.now);
   return work;
 }
@@ -106,8 +108,16 @@ class Batch implements BatchResult {
     this.#looks = new BatchLooks(query, { moment, rules, sources });
   }
 
+  get workItems(): readonly ItemKey[] {
+    return this.#looks.workItems;
+  }
+
   get evaluated(): number {
     return this.#looks.evaluated;
+  }
+
+  get changed(): ReadonlyMap<ItemKey, Changed> {
+    return this.#items.changed;
   }
 
   get fetchesAsked(): number {
@@ -206,8 +216,8 @@ class Batch implements BatchResult {
     this.verdicts.push({ id: delivery.id, state: 'quarantined', reason: reasonOf(failure) });
   }
 
-  #warn({ id, connection, event }: PendingDelivery, error: SyncError): void {
-    this.#logger.warn({ delivery: id, connection, event, error }, 'delivery quarantined');
+  #warn({ id, key, connection, event }: PendingDelivery, error: SyncError): void {
+    this.#logger.warn({ delivery: id, key, connection, event, error }, 'delivery quarantined');
   }
 
   async #takeAnswer(delivery: PendingDelivery, answer: Answer): Promise<void> {

@@ -14,13 +14,19 @@ export interface Source {
   /** How people name its items. */
   readonly grammar?: Grammar;
   /** What is written to the vendor; absent: nothing. */
-  readonly writeBack?: { readonly comment: boolean; readonly close: boolean };
+  readonly writeBack?: {
+    readonly comment: boolean;
+    readonly close: boolean;
+    readonly status: boolean | 'require';
+  };
   /** Whether its fetches bring messages of commits, which no delivery carries. */
   readonly fetchesCommits?: boolean;
   translate(delivery: Delivery): Translation;
   /** For what is large or suspected; absent: all is read at once. */
   readonly aside?: Aside;
   reference(item: Item): ItemReference;
+  /** The same, and tells nobody what it saw of names: for people who look at old deliveries. */
+  readonly quiet?: Pick<Source, 'translate' | 'aside'>;
 }
 
 /** Reads bodies off the main thread, within a budget of time and memory. Throws what reading throws, and `over_budget`. */

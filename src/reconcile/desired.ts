@@ -1,7 +1,7 @@
 import type { Capabilities } from '../connectors/connector.ts';
 import type { PullRequest } from '../model/item.ts';
 import { externalIdOf } from '../model/link.ts';
-import { cut, LONGEST_TEXT, LONGEST_TITLE } from '../model/text-limits.ts';
+import { cut, LONGEST_NAME, LONGEST_TEXT, LONGEST_TITLE, MOST_NAMES } from '../model/text-limits.ts';
 
 /** The record that the workspace should hold for a pull request (W58, W59). Absent: we have no opinion. */
 export interface PullRequestRecord {
@@ -61,7 +61,7 @@ export function desiredRecord(item: PullRequest, vendor: Vendor): PullRequestRec
     state: item.state,
     draft: can.supportsDraft ? item.draft : undefined,
     url: item.url,
-    author: item.author,
+    author: item.author && item.author.length > LONGEST_NAME ? undefined : item.author,
     reviewers: can.supportsReviewers ? asSet(item.reviewers) : undefined,
     labels: can.supportsLabels ? asSet(item.labels) : undefined,
     assignees: can.supportsAssignees ? asSet(item.assignees) : undefined,
@@ -85,9 +85,13 @@ export function desiredLink(item: {
   });
 }
 
-/** Vendors give lists of names in changing order; the order means nothing. */
+/**
+ * Vendors give lists of names in changing order; the order means nothing. A name that is longer than any vendor lets people
+ * write would have the whole record refused.
+ */
 function asSet(values: readonly string[] | undefined): readonly string[] | undefined {
-  return values === undefined ? undefined : [...new Set(values)].sort();
+  const names = values?.filter((name) => name.length <= LONGEST_NAME);
+  return names && [...new Set(names)].sort().slice(0, MOST_NAMES);
 }
 
 function withoutAbsent<Value extends object>(value: Value): Value {

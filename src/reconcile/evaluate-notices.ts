@@ -1,8 +1,10 @@
 import { entity } from '../model/change.ts';
+import { statusOf, writtenStatus } from '../model/commit-status.ts';
 import type { Item } from '../model/item.ts';
+import type { Task } from '../model/task.ts';
 import { tasksByIds } from '../store/cached-tasks.ts';
 import { linksOfItem } from '../store/entities.ts';
-import { deferComment, forgetNotice, wantNotice } from '../store/notices.ts';
+import { deferNotice, forgetNotice, wantNotice } from '../store/notices.ts';
 import { areUnderWay } from '../store/outbox-rows.ts';
 import type { Work } from './changes.ts';
 
@@ -10,13 +12,16 @@ import type { Work } from './changes.ts';
 const FINISHED: ReadonlySet<string> = new Set(['completed', 'merged', 'cancelled']);
 const CARRIED_OUT: ReadonlySet<string> = new Set(['completed', 'merged']);
 
+/** A text may name a task that is being read: the status would fail meanwhile. Milliseconds. */
+const QUIET = 3_000;
+
 /**
- * What worksync writes to the vendor about an item: the tasks that it is known to be linked to; and its closing, once they are
- * all finished. Only existing links count, so that no comment names a link that never came.
+ * What worksync writes to the vendor about an item: the tasks that it is known to be linked to, in a comment and as
+ * the commit status of its head; and its closing, once they are all finished. Only existing links count, so that no comment names a link that never came.
  */
-export async function evaluateNotices({ query, item, source }: Work): Promise<void> {
-  const { comment = false, close = false } = source.writeBack ?? {};
-  if (!comment && !close) return;
+export async function evaluateNotices({ query, item, source, moment: { now } }: Work): Promise<void> {
+  const { comment = false, close = false, status = false } = source.writeBack ?? {};
+  if (!comment && !close && !status) return;
   const all = await linksOfItem(query, item.key);
   const links = all.filter(({ known, hand }) => known !== null && hand !== 'removed');
   const tasks = await tasksByIds(
@@ -26,8 +31,15 @@ export async function evaluateNotices({ query, item, source }: Work): Promise<vo
   const about = { itemKey: item.key, connection: source.connection };
   // Each writing costs its readers a mail and the vendor two requests: it waits until all links have come.
   const isIncomplete = await areUnderWay(query, [entity.task(item.key), ...all.map((link) => link.entity)]);
-  if (comment && isIncomplete) await deferComment(query, item.key);
-  else if (comment) await wantNotice(query, { ...about, kind: 'comment', wanted: textOf(tasks.map(({ key }) => key)) });
+  const keys = shownKeys(tasks);
+  if (comment && isIncomplete) await deferNotice(query, item.key, 'comment');
+  else if (comment) await wantNotice(query, { ...about, kind: 'comment', wanted: textOf(keys) });
+  if (status && item.kind === 'pull_request') {
+    const wanted = item.state === 'open' ? statusOf(item.headSha, keys, status === 'require') : undefined;
+    if (!wanted) await forgetNotice(query, item.key, 'status');
+    else if (isIncomplete) await deferNotice(query, item.key, 'status');
+    else await wantNotice(query, { ...about, kind: 'status', wanted: writtenStatus(wanted), notBefore: now + QUIET });
+  }
   if (!close || item.kind !== 'work_item') return;
   const statuses = tasks.map(({ status }) => status);
   const isOver = statuses.every((status) => FINISHED.has(status)) && statuses.some((status) => CARRIED_OUT.has(status));
@@ -41,8 +53,13 @@ function isDone({ state }: Item): boolean {
 }
 
 /** Keys of tasks only: whatever else a task holds may be written by strangers, and would be read by other strangers there. */
+function shownKeys(tasks: readonly Pick<Task, 'key'>[]): readonly string[] {
+  return tasks
+    .map(({ key }) => key)
+    .filter((key) => /^[A-Za-z0-9-]{1,40}$/.test(key))
+    .sort();
+}
+
 function textOf(keys: readonly string[]): string | null {
-  const named = keys.filter((key) => /^[A-Za-z0-9-]{1,40}$/.test(key)).sort();
-  if (named.length === 0) return null;
-  return `Linked to ${new Intl.ListFormat('en').format(named)}.`;
+  return keys.length === 0 ? null : `Linked to ${new Intl.ListFormat('en').format(keys)}.`;
 }

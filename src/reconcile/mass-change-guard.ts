@@ -23,15 +23,22 @@ const WORDS: Readonly<Record<Effect, readonly [what: string, key: keyof GuardLim
   repair: ['repairs', 'repairs'],
 };
 
+/** A limit that holds changes back. */
+interface Passed {
+  readonly effect: Effect;
+  readonly held: number;
+  readonly reason: string;
+}
+
 /**
  * Holds the changes above the limits, the latest first. Counted over the changes that wait together, in the transaction that
  * adds to them, so that none of the surplus can be sent before.
  *
- * @returns one reason for each limit that was passed just now
+ * @returns each limit that was passed just now
  */
-export async function guardChanges(query: Scope, limits: GuardLimits): Promise<string[]> {
+export async function guardChanges(query: Scope, limits: GuardLimits): Promise<Passed[]> {
   const tallies = await guardTally(query);
-  const reasons: string[] = [];
+  const passed: Passed[] = [];
   for (const effect of EFFECTS) {
     const { fresh, ahead } = tallies[effect];
     if (fresh === 0) continue;
@@ -39,7 +46,7 @@ export async function guardChanges(query: Scope, limits: GuardLimits): Promise<s
     const surplus = surplusOf(limits[key], tallies[effect]);
     const reason = `${fresh + ahead} ${what} wait together, and guard.${key} allows ${limits[key]}`;
     await decideFresh(query, effect, surplus, `guard_held: ${reason}`);
-    if (surplus > 0) reasons.push(`${surplus} held: ${reason}`);
+    if (surplus > 0) passed.push({ effect, held: surplus, reason });
   }
-  return reasons;
+  return passed;
 }

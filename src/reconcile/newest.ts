@@ -34,15 +34,32 @@ export type Judgement =
 const BELIEVED_AHEAD = 5 * 60_000;
 
 /** Fields that name the item, order its states, or go by no time: not content. */
-const NOT_CONTENT: ReadonlySet<string> = new Set(['key', 'kind', 'connector', 'host', 'updatedAt', 'version', 'gone']);
+const NOT_CONTENT: ReadonlySet<string> = new Set([
+  ...['key', 'kind', 'connector', 'host'],
+  ...['updatedAt', 'toldAt', 'version', 'gone'],
+]);
 
 const NEVER: Stamp = { updatedAt: Number.NEGATIVE_INFINITY };
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A time from the future would block all later states until then: it is read as the time of receipt. */
-export function clampTime<Any extends Item>(item: Any, receivedAt: number): Any {
-  return item.updatedAt > receivedAt + BELIEVED_AHEAD ? { ...item, updatedAt: receivedAt } : item;
+/**
+ * A time from the future would block all later states until then: it is read as the time of receipt. Our own clock may have been
+ * set back: so what the provider dates behind the stored state never becomes older than that. It ties with it, and is fetched.
+ *
+ * While our clock is behind, receipts say nothing of the order: what the provider dates before the stored state ties with it too.
+ *
+ * @param held the stored state
+ */
+export function clampTime<Any extends Item>(
+  item: Any,
+  receivedAt: number,
+  held: Pick<Item, 'updatedAt' | 'toldAt'> = { updatedAt: receivedAt },
+): Any {
+  const toldAt = item.updatedAt;
+  if (toldAt <= receivedAt + BELIEVED_AHEAD) return item;
+  if (held.toldAt !== undefined && toldAt < held.toldAt) return { ...item, updatedAt: held.updatedAt, toldAt };
+  return { ...item, updatedAt: Math.max(receivedAt, Math.min(held.updatedAt, toldAt)), toldAt };
 }
 
 export function judge(held: Held | undefined, incoming: Item, source: DeliverySource): Judgement {
@@ -88,8 +105,9 @@ function compare(left: Stamp, right: Stamp): number {
 /** Takes these fields over, each with its time; the item's time is the newest of all. */
 function merge(held: Held, said: Item, fields: readonly string[]): Held {
   const newest = compare(said, held.item) > 0 ? said : held.item;
-  const { version: _, ...content } = held.item;
-  const item: Record<string, unknown> = { ...content, ...stampOf(newest) };
+  const { version: _, toldAt: __, ...content } = held.item;
+  const toldAt = said.toldAt ?? newest.toldAt;
+  const item: Record<string, unknown> = { ...content, ...stampOf(newest), ...(toldAt !== undefined && { toldAt }) };
   for (const field of fields) item[field] = fieldOf(said, field);
   const older: Record<string, Stamp> = {};
   for (const field of contentFields(item as unknown as Item)) {

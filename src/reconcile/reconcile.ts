@@ -5,6 +5,7 @@ import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
+import type { Tracer } from '../lib/tracer.ts';
 import { letOthersIn } from '../lib/turn.ts';
 import type { Store } from '../store/database.ts';
 import { pendingDeliveries } from '../store/inbox.ts';
@@ -25,6 +26,7 @@ export interface ReconcileOptions {
   readonly random: Random;
   readonly logger: Logger;
   readonly meter: Meter;
+  readonly tracer?: Tracer;
   /** u of the long quota window, 0..1. */
   readonly usedShare: () => number;
   /** Within which every change is to be seen, milliseconds; absent: as soon as the quota makes sensible. */

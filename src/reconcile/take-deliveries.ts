@@ -1,16 +1,19 @@
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Bell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
-import { DatabaseFault } from '../lib/database-fault.ts';
+import { DatabaseFault } from '../lib/database/database-fault.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { createPortion } from '../lib/portion.ts';
+import type { Tracer } from '../lib/tracer.ts';
 import { letOthersIn, nextTurn } from '../lib/turn.ts';
+import type { ItemKey } from '../model/item.ts';
 import type { Store } from '../store/database.ts';
-import { countAttempt, type PendingDelivery, settleDeliveries } from '../store/inbox.ts';
+import { countAttempt, type PendingDelivery, settleDeliveries, type Verdict } from '../store/inbox.ts';
 import { applyBatch, type BatchResult } from './batch.ts';
 import type { BatchInputs } from './batch-inputs.ts';
 import type { Sources } from './context.ts';
+import { decisionSpan } from './decision-spans.ts';
 import type { Suspects } from './suspects.ts';
 import { partsOf, reasonOf, type Translated, translateAll, weightOf } from './translate-deliveries.ts';
 
@@ -20,6 +23,7 @@ export interface TakeOverDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly meter: Meter;
+  readonly tracer?: Tracer;
   readonly inputs: BatchInputs;
   readonly suspects: Suspects;
   /** Rung when the outbox may have something new. */
@@ -61,7 +65,7 @@ export function createTakeOver(deps: TakeOverDeps): TakeOver {
       const message = `the process ended ${MOST_ENDS} times while it processed this delivery`;
       return quarantine(delivery, new SyncError('over_budget', message));
     }
-    await countAttempt(store.query, [delivery.id]);
+    await store.commit((transaction) => countAttempt(transaction, [delivery.id]));
     await takeOver([delivery]);
   }
 
@@ -86,8 +90,9 @@ export function createTakeOver(deps: TakeOverDeps): TakeOver {
     const portion = parts.filter(({ delivery }) => !failed.has(delivery.id));
     if (portion.length === 0) return;
     const deliveries = portion.map(({ delivery }) => delivery);
+    const from = clock.now();
     try {
-      report(deliveries, await apply(portion));
+      report(deliveries, await apply(portion), from);
     } catch (error) {
       if (!isFaultOfDelivery(error)) throw error;
       if (portion.length > 1) for (const each of portion) await takeOverPortion([each], failed);
@@ -110,21 +115,32 @@ export function createTakeOver(deps: TakeOverDeps): TakeOver {
     logger.error({ delivery: delivery.id, error: asSyncError(error) }, 'delivery could not be applied');
     if (delivery.attempts + 1 >= MOST_ATTEMPTS) return quarantine(delivery, asSyncError(error));
     // The attempt of a suspect is counted already.
-    if (!suspects.has(delivery)) await countAttempt(store.query, [delivery.id]);
+    if (!suspects.has(delivery)) await store.commit((transaction) => countAttempt(transaction, [delivery.id]));
   }
 
   async function quarantine(delivery: PendingDelivery, error: SyncError): Promise<void> {
     const verdict = { id: delivery.id, state: 'quarantined', reason: reasonOf(error) } as const;
-    await settleDeliveries(store.query, [verdict], clock.now());
-    meter.count('deliveries_total', { connection: delivery.connection, outcome: 'quarantined' });
+    const from = clock.now();
+    await store.commit((transaction) => settleDeliveries(transaction, [verdict], from));
+    tell(delivery, verdict, [], from);
   }
 
-  function report(pending: readonly PendingDelivery[], result: BatchResult): void {
-    const connections = new Map(pending.map(({ id, connection }) => [id, connection]));
-    for (const { id, state, reason } of result.verdicts) {
-      const connection = connections.get(id) ?? '';
-      meter.count('deliveries_total', { connection, outcome: state });
-      logger.debug({ delivery: id, connection, outcome: state, reason }, 'delivery taken over');
+  /** One line, one count and one span for each delivery that has come to its end. */
+  function tell(delivery: PendingDelivery, verdict: Verdict, items: readonly ItemKey[], from: number): void {
+    const { id, key, connection, source } = delivery;
+    const { state: outcome, reason } = verdict;
+    meter.count('deliveries_total', { connection, outcome });
+    logger.debug({ delivery: id, key, connection, outcome, reason, items }, 'delivery taken over');
+    // The request that brought an answer of the workspace tells all of it.
+    if (source !== 'answer') deps.tracer?.record(decisionSpan({ delivery, verdict, items, from, to: clock.now() }));
+  }
+
+  function report(pending: readonly PendingDelivery[], result: BatchResult, from: number): void {
+    const deliveries = new Map(pending.map((each) => [each.id, each]));
+    const changed = changedBy(result);
+    for (const verdict of result.verdicts) {
+      const delivery = deliveries.get(verdict.id);
+      if (delivery) tell(delivery, verdict, changed.get(verdict.id) ?? [], from);
     }
     if (result.tasksChanged) inputs.tasksChanged();
     if (result.evaluated > 0 || result.answersTaken) deps.outbox.ring();
@@ -133,6 +149,21 @@ export function createTakeOver(deps: TakeOverDeps): TakeOver {
   }
 
   return { suspect: takeOverSuspect, all: takeOver };
+}
+
+/** The items that each delivery has changed. A page of a backfill is no cause that waits, and is told of all the same. */
+function changedBy({ changed }: BatchResult): ReadonlyMap<number, readonly ItemKey[]> {
+  const keys = new Map<number, ItemKey[]>();
+  for (const [key, { cause }] of changed) {
+    const ids = new Set(cause.waiting.map(({ id }) => id));
+    if (cause.delivery !== undefined) ids.add(cause.delivery);
+    for (const id of ids) {
+      const known = keys.get(id);
+      if (known) known.push(key);
+      else keys.set(id, [key]);
+    }
+  }
+  return keys;
 }
 
 /** The first of them, with no more than so many items together, but always at least one. */
@@ -145,7 +176,7 @@ function nextPortion(translated: readonly Translated[], items: number): readonly
   return end < 0 ? translated : translated.slice(0, end);
 }
 
-/** A database that cannot write fails every delivery alike: then none of them is at fault. */
+/** A database that cannot write, or a workspace that others own by now, fails every delivery alike: none of them is at fault. */
 export function isFaultOfDelivery(error: unknown): boolean {
-  return !(error instanceof DatabaseFault);
+  return !(error instanceof DatabaseFault) && asSyncError(error).code !== 'lease_lost';
 }

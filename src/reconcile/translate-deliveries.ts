@@ -1,6 +1,7 @@
 import type { Translation } from '../connectors/connector.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { LARGE } from '../lib/large.ts';
+import { withStorableTexts } from '../lib/text.ts';
 import type { Item, ItemReference } from '../model/item.ts';
 import { type CostlyPart, costlyParts, type PendingDelivery } from '../store/inbox.ts';
 import { type Answer, readAnswer, WORKSPACE } from '../store/workspace-answers.ts';
@@ -43,7 +44,7 @@ export async function translateAll(
   translating: Translating,
 ): Promise<Translated[]> {
   const translated: Translated[] = [];
-  for (const delivery of deliveries) translated.push(await translateOne(delivery, translating));
+  for (const delivery of deliveries) translated.push(withStored(await translateOne(delivery, translating)));
   return translated;
 }
 
@@ -75,6 +76,12 @@ export function weightOf({ translation, answer }: Translated): number {
 
 export function reasonOf({ code, message }: SyncError): string {
   return `${code}: ${message}`.slice(0, 500);
+}
+
+/** Names, keys and texts of a vendor are what they will be in the store from here on: what is compared with them later comes from there. */
+function withStored(translated: Translated): Translated {
+  const { translation } = translated;
+  return translation ? { ...translated, translation: withStorableTexts(translation) } : translated;
 }
 
 async function translateOne(delivery: PendingDelivery, translating: Translating): Promise<Translated> {

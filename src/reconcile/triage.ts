@@ -69,7 +69,7 @@ export function createTriage({ triage, users }: TriageInput): Triage {
         if (failed) why.push(`rule ${index + 1}: ${failed.name} does not fit`);
         else if (rule.create === 'nothing')
           return { outcome: 'nothing', rule: index + 1, why: `rule ${index + 1} says that no task is created` };
-        else if (item.updatedAt < (rule.since ?? since))
+        else if ((item.toldAt ?? item.updatedAt) < (rule.since ?? since))
           return { outcome: 'nothing', rule: index + 1, why: `rule ${index + 1}: last changed before its \`since\`` };
         else return { outcome: 'create', rule: index + 1, task: taskOf(item, connection, rule, users) };
       }

@@ -1,4 +1,5 @@
 import type { CompiledQuery, Selectable } from 'kysely';
+import { dialectOf } from '../lib/database/dialect.ts';
 import type { DeliverySource } from '../model/delivery.ts';
 import { packBody, type StoredBody } from './bodies.ts';
 import { COSTLY } from './inbox.ts';
@@ -24,6 +25,12 @@ export interface NewDelivery {
  */
 export type Appended = 'new' | 'repeated' | 'revived';
 
+/** With the number of the row, which a repeat does not tell. */
+export interface AppendedRow {
+  readonly appended: Appended;
+  readonly id?: number;
+}
+
 /**
  * Appends deliveries, in their order. Repeats are found by key alone, so they are recognised as long as the row stands,
  * also when its body was purged. Within one call the first of equal keys counts.
@@ -33,7 +40,7 @@ export async function appendDeliveries(
   query: Scope,
   deliveries: readonly NewDelivery[],
   now: number,
-): Promise<Appended[]> {
+): Promise<AppendedRow[]> {
   const { workspace, whole } = query;
   return appendForAll(
     whole,
@@ -45,16 +52,17 @@ export async function appendDeliveries(
 type Addressed = NewDelivery & { readonly workspace: number };
 
 /** The same for deliveries of any workspaces. */
-export async function appendForAll(sql: Sql, deliveries: readonly Addressed[], now: number): Promise<Appended[]> {
+export async function appendForAll(sql: Sql, deliveries: readonly Addressed[], now: number): Promise<AppendedRow[]> {
   if (deliveries.length === 0) return [];
   const rows = await insertUnknown(sql, deliveries, now);
-  if (rows.length === deliveries.length) return deliveries.map(() => 'new');
-  const inserted = new Set(rows.map(({ delivery_key: key, ...row }) => nameOf({ ...row, key })));
-  const appended: Appended[] = [];
+  const inserted = new Map(rows.map(({ id, delivery_key: key, ...row }) => [nameOf({ ...row, key }), id]));
+  const appended: AppendedRow[] = [];
   for (const delivery of deliveries) {
+    const name = nameOf(delivery);
+    const id = inserted.get(name);
     // `delete` is true once: a second delivery with the same key in this batch is a repeat.
-    if (inserted.delete(nameOf(delivery))) appended.push('new');
-    else appended.push((await revive(sql, delivery, now)) ? 'revived' : 'repeated');
+    if (inserted.delete(name)) appended.push({ appended: 'new', id });
+    else appended.push(await revive(sql, delivery, now));
   }
   return appended;
 }
@@ -66,7 +74,7 @@ async function insertUnknown(sql: Sql, deliveries: readonly Addressed[], now: nu
   return rows;
 }
 
-type InsertedRow = Pick<Selectable<Schema['inbox']>, 'workspace' | 'connection' | 'delivery_key'>;
+type InsertedRow = Pick<Selectable<Schema['inbox']>, 'id' | 'workspace' | 'connection' | 'delivery_key'>;
 
 /** Always with the same columns in the same order: the statement is built of one row, and executed with others. */
 function rowOf({ workspace, connection, key, source, event, body, packed }: Addressed, now: number) {
@@ -96,25 +104,29 @@ const BLANK: Addressed = {
 /**
  * By the number of rows, of which there are as many as fit into a commit. To build it takes a seventh of a delivery in a burst.
  */
-const inserts = new Map<number, CompiledQuery<InsertedRow>>();
+const inserts = {
+  sqlite: new Map<number, CompiledQuery<InsertedRow>>(),
+  postgres: new Map<number, CompiledQuery<InsertedRow>>(),
+};
 
 function insertOf(sql: Sql, count: number): CompiledQuery<InsertedRow> {
-  const built = inserts.get(count);
+  const known = inserts[dialectOf(sql)];
+  const built = known.get(count);
   if (built) return built;
   const insert = sql
     .insertInto('inbox')
     .values(Array.from({ length: count }, () => rowOf(BLANK, 0)))
     .onConflict((conflict) => conflict.columns(['workspace', 'connection', 'delivery_key']).doNothing())
-    .returning(['workspace', 'connection', 'delivery_key'])
+    .returning(['id', 'workspace', 'connection', 'delivery_key'])
     .compile();
-  inserts.set(count, insert);
+  known.set(count, insert);
   return insert;
 }
 
-/** True when the row was in quarantine. */
-async function revive(sql: Sql, delivery: Addressed, now: number): Promise<boolean> {
+/** Only a row in quarantine is revived. */
+async function revive(sql: Sql, delivery: Addressed, now: number): Promise<AppendedRow> {
   const packed = delivery.packed ?? packBody(delivery.body);
-  const { numUpdatedRows } = await sql
+  const revived = await sql
     .updateTable('inbox')
     .set({
       state: 'pending',
@@ -132,8 +144,9 @@ async function revive(sql: Sql, delivery: Addressed, now: number): Promise<boole
     .where((eb) =>
       eb.or([eb('reason', 'is', null), eb('reason', 'not like', `${COSTLY}%`), eb('body', '!=', packed.body)]),
     )
+    .returning('id')
     .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  return revived ? { appended: 'revived', id: revived.id } : { appended: 'repeated' };
 }
 
 /** Header values and names of connections hold no line break. */

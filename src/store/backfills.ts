@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import { ALL_UNITS } from './poll-states.ts';
 import type { Tables } from './tables.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
@@ -9,9 +9,14 @@ import type { Scope, Sql } from './workspace-scope.ts';
  *
  *   asked (`*`) → one row for each unit, first page → next page … → finished, with an error where it had to be given up
  *
+ * Somebody may pause it: then its units wait for no time (`PAUSED`), also one whose page is being read.
+ *
  * A connection has one backfill at a time; the rows of a finished one stay until the next is asked for.
  */
 export type BackfillRow = Selectable<Tables['backfills']>;
+
+/** The time before which a unit of a paused backfill is not tried: none that a clock shows. */
+const PAUSED = Number.MAX_SAFE_INTEGER;
 
 /** Where a unit stood when its page was asked for. */
 export type BackfillMark = Pick<BackfillRow, 'connection' | 'unit' | 'page' | 'pages' | 'items' | 'started_at'>;
@@ -48,6 +53,31 @@ export async function stopBackfill(query: Scope, connection: string): Promise<bo
   return running !== undefined;
 }
 
+/** Reads no further page until it is resumed. @returns whether one was running */
+export async function pauseBackfill(query: Scope, connection: string): Promise<boolean> {
+  return setUnfinished(query, connection, PAUSED);
+}
+
+/** @returns whether there is one that is not finished */
+export async function resumeBackfill(query: Scope, connection: string): Promise<boolean> {
+  return setUnfinished(query, connection, 0);
+}
+
+async function setUnfinished(query: Scope, connection: string, notBefore: number): Promise<boolean> {
+  const { numUpdatedRows } = await query
+    .updateTable('backfills')
+    .set({ not_before: notBefore })
+    .where('connection', '=', connection)
+    .where('finished_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return numUpdatedRows > 0n;
+}
+
+/** A unit that was paused while its page was read stays so. */
+function unlessPaused(notBefore: number) {
+  return sql<number>`case when not_before = ${PAUSED} then not_before else ${notBefore} end`;
+}
+
 async function dropBackfill(query: Scope, connection: string): Promise<void> {
   await query.deleteFrom('backfills').where('connection', '=', connection).execute();
 }
@@ -56,9 +86,13 @@ function unfinished(query: Scope, connection: string) {
   return query.selectFrom('backfills').where('connection', '=', connection).where('finished_at', 'is', null);
 }
 
+function going(query: Scope, connection: string) {
+  return unfinished(query, connection).where('not_before', '!=', PAUSED);
+}
+
 /**
  * The unit to go on with: the one of which least was read, so that what is newest everywhere comes first.
- * Of those that wait after a failure, the one that may be tried first.
+ * Of those that wait after a failure, the one that may be tried first. None of a paused backfill.
  *
  * @param furthest a time further ahead can only come from a clock that has since been set back, and counts as reached
  */
@@ -67,23 +101,29 @@ export async function nextOfBackfill(
   connection: string,
   { now, furthest }: { readonly now: number; readonly furthest: number },
 ): Promise<BackfillRow | undefined> {
-  const due = await unfinished(query, connection)
+  const due = await going(query, connection)
     .selectAll()
     .where(({ or, eb }) => or([eb('not_before', '<=', now), eb('not_before', '>', now + furthest)]))
     .orderBy('pages')
     .orderBy('unit')
     .limit(1)
     .executeTakeFirst();
-  return due ?? unfinished(query, connection).selectAll().orderBy('not_before').limit(1).executeTakeFirst();
+  return due ?? going(query, connection).selectAll().orderBy('not_before').limit(1).executeTakeFirst();
 }
 
 /** The units are known: the backfill goes on with each of them. */
 export async function spreadBackfill(query: Scope, asked: BackfillRow, units: readonly string[]): Promise<void> {
   if (units.length === 0) return endUnit(query, asked, asked.started_at);
-  if (!(await stands(query, asked))) return;
+  const present = await unfinished(query, asked.connection)
+    .select('not_before')
+    .where('unit', '=', asked.unit)
+    .where('started_at', '=', asked.started_at)
+    .executeTakeFirst();
+  if (present === undefined) return;
   await dropBackfill(query, asked.connection);
   for (const unit of units) {
-    const row = { ...asked, unit, error: null, attempts: 0, not_before: 0 };
+    const not_before = present.not_before === PAUSED ? PAUSED : 0;
+    const row = { ...asked, unit, error: null, attempts: 0, not_before };
     await query.insertInto('backfills').values(row).execute();
   }
 }
@@ -109,7 +149,10 @@ export async function moveBackfill(
 ): Promise<boolean> {
   const moved = { page: next ?? null, pages: mark.pages + 1, items: mark.items + items };
   const { numUpdatedRows } = await rowOf(query, mark)
-    .set({ ...moved, error: null, attempts: 0, not_before: 0, finished_at: next === undefined ? now : null })
+    .set({
+      ...{ ...moved, error: null, attempts: 0, not_before: unlessPaused(0) },
+      finished_at: next === undefined ? now : null,
+    })
     .$if(total !== undefined, (update) => update.set({ total: total as number }))
     .executeTakeFirstOrThrow();
   return numUpdatedRows > 0n;
@@ -122,7 +165,7 @@ export async function postponeBackfill(
   { error, notBefore }: { readonly error: string; readonly notBefore: number },
 ): Promise<void> {
   await rowOf(query, mark)
-    .set(({ eb }) => ({ error, not_before: notBefore, attempts: eb('attempts', '+', 1) }))
+    .set(({ eb }) => ({ error, not_before: unlessPaused(notBefore), attempts: eb('attempts', '+', 1) }))
     .execute();
 }
 
@@ -144,15 +187,6 @@ function rowOf(query: Scope, { connection, unit, page, started_at }: BackfillMar
     .where('started_at', '=', started_at)
     .where('page', 'is', page)
     .where('finished_at', 'is', null);
-}
-
-async function stands(query: Scope, { connection, unit, started_at }: BackfillMark): Promise<boolean> {
-  const row = await unfinished(query, connection)
-    .select('unit')
-    .where('unit', '=', unit)
-    .where('started_at', '=', started_at)
-    .executeTakeFirst();
-  return row !== undefined;
 }
 
 /** How much may wait of what a backfill brought before it reads on. */
@@ -193,6 +227,8 @@ export interface BackfillStatus {
   readonly startedAt: number;
   /** When the last page was read; null while it runs. */
   readonly finishedAt: number | null;
+  /** Somebody paused it. */
+  readonly isPaused: boolean;
   /** Units that it waits for, or that had to be given up: `code: message`. */
   readonly failures: readonly { readonly unit: string | null; readonly error: string; readonly givenUp: boolean }[];
 }
@@ -251,6 +287,7 @@ function sumUp(rows: readonly BackfillRow[]): BackfillStatus {
     total: sizes.every((size) => size !== null) ? sizes.reduce((all, size) => all + size, 0) : null,
     startedAt: first.started_at,
     finishedAt: done.length < rows.length ? null : Math.max(...done.map((row) => row.finished_at as number)),
+    isPaused: rows.some((row) => row.finished_at === null && row.not_before === PAUSED),
     failures: rows.flatMap(failureOf).slice(0, NAMED),
   };
 }

@@ -22,7 +22,9 @@ export const WORKSPACE_TABLES = {
   entities: ['entity'],
   outbox: ['entity'],
   notices: ['item_key', 'kind'],
+  requests: ['id'],
   ledger: ['id'],
+  quota_use: ['since', 'caller'],
   workspace_sweeps: ['id'],
   workspace_listed: ['entity'],
   workspace_findings: ['sweep', 'entity', 'what'],
@@ -82,6 +84,8 @@ function renumbered(table: WorkspaceTable, column: string, offset: number) {
     const moved = sql`json_set(value, '$.id', json_extract(value, '$.id') + ${offset})`;
     return sql`(select json_group_array(json(${moved})) from json_each(waiting))`;
   }
+  if (place === 'requests.deliveries' || place === 'items.deliveries')
+    return sql`(select json_group_array(value + ${offset}) from json_each(${sql.ref(column)}))`;
   if (place === 'mentions.reason') {
     const delivery = sql`json_extract(reason, '$.delivery')`;
     return sql`iif(${delivery} is null, reason, json_set(reason, '$.delivery', ${delivery} + ${offset}))`;

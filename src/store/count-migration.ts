@@ -1,4 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type Dialect, dialectOf } from '../lib/database/dialect.ts';
 
 /** A table whose rows are counted, and the columns by whose values they are told apart. */
 interface Counted {
@@ -31,33 +32,69 @@ export async function createCounts(db: Kysely<unknown>): Promise<void> {
 }
 
 async function count(db: Kysely<unknown>, { table, by }: Counted): Promise<void> {
+  const dialect = dialectOf(db);
   const rows = sql.table(table);
   await sql`insert into counts (workspace, counted, class, count)
-    select workspace, ${sql.lit(table)}, ${classOf(by)}, count(*) from ${rows} group by 1, 3`.execute(db);
-  await sql`create trigger ${sql.id(`${table}_counted_in`)} after insert on ${rows}
-    begin ${add(table, by)}; end`.execute(db);
-  await sql`create trigger ${sql.id(`${table}_counted_out`)} after delete on ${rows}
-    begin ${take(table, by)}; end`.execute(db);
+    select workspace, ${sql.lit(table)}, ${classOf(dialect, by)}, count(*) from ${rows} group by 1, 3`.execute(db);
+  const add = adding(dialect, table, by);
+  const take = taking(dialect, table, by);
+  await createTrigger(db, { name: 'counted_in', table, when: sql`after insert`, work: add });
+  await createTrigger(db, { name: 'counted_out', table, when: sql`after delete`, work: take });
   if (by.length === 0) return;
-  const isOther = by.map((column) => sql`${sql.ref(`old.${column}`)} is not ${sql.ref(`new.${column}`)}`);
-  await sql`create trigger ${sql.id(`${table}_counted_anew`)}
-    after update of ${sql.join(by.map((column) => sql.ref(column)))} on ${rows} when ${sql.join(isOther, sql` or `)}
-    begin ${take(table, by)}; ${add(table, by)}; end`.execute(db);
+  const isOther = by.map((column) => sql`${sql.ref(`old.${column}`)} ${differs(dialect)} ${sql.ref(`new.${column}`)}`);
+  await createTrigger(db, {
+    name: 'counted_anew',
+    table,
+    when: sql`after update of ${sql.join(by.map((column) => sql.ref(column)))}`,
+    condition: sql`when (${sql.join(isOther, sql` or `)})`,
+    work: sql`${take}; ${add}`,
+  });
 }
 
-function add(table: string, by: readonly string[]): RawBuilder<unknown> {
+interface Trigger {
+  readonly name: string;
+  readonly table: string;
+  readonly when: RawBuilder<unknown>;
+  readonly condition?: RawBuilder<unknown>;
+  /** Statements, of which the last has no semicolon. */
+  readonly work: RawBuilder<unknown>;
+}
+
+async function createTrigger(db: Kysely<unknown>, trigger: Trigger): Promise<void> {
+  const { name, table, when, condition = sql``, work } = trigger;
+  const id = sql.id(`${table}_${name}`);
+  if (dialectOf(db) === 'sqlite') {
+    await sql`create trigger ${id} ${when} on ${sql.table(table)} ${condition} begin ${work}; end`.execute(db);
+    return;
+  }
+  await sql`create function ${id}() returns trigger language plpgsql as $$ begin ${work}; return null; end $$`.execute(
+    db,
+  );
+  await sql`create trigger ${id} ${when} on ${sql.table(table)} for each row ${condition} execute function ${id}()`.execute(
+    db,
+  );
+}
+
+function differs(dialect: Dialect): RawBuilder<unknown> {
+  return dialect === 'sqlite' ? sql`is not` : sql`is distinct from`;
+}
+
+function adding(dialect: Dialect, table: string, by: readonly string[]): RawBuilder<unknown> {
+  const known = dialect === 'sqlite' ? sql`count` : sql`counts.count`;
   return sql`insert into counts (workspace, counted, class, count)
-    values (new.workspace, ${sql.lit(table)}, ${classOf(by, 'new')}, 1)
-    on conflict (workspace, counted, class) do update set count = count + 1`;
+    values (new.workspace, ${sql.lit(table)}, ${classOf(dialect, by, 'new')}, 1)
+    on conflict (workspace, counted, class) do update set count = ${known} + 1`;
 }
 
-function take(table: string, by: readonly string[]): RawBuilder<unknown> {
+function taking(dialect: Dialect, table: string, by: readonly string[]): RawBuilder<unknown> {
   return sql`update counts set count = count - 1
-    where workspace = old.workspace and counted = ${sql.lit(table)} and class = ${classOf(by, 'old')}`;
+    where workspace = old.workspace and counted = ${sql.lit(table)} and class = ${classOf(dialect, by, 'old')}`;
 }
 
 /** As `counts.ts` reads it. */
-function classOf(by: readonly string[], row?: 'new' | 'old'): RawBuilder<string> {
+function classOf(dialect: Dialect, by: readonly string[], row?: 'new' | 'old'): RawBuilder<string> {
   const values = by.map((column) => sql`${sql.lit(column)}, ${sql.ref(row ? `${row}.${column}` : column)}`);
-  return sql`json_object(${sql.join(values)})`;
+  return dialect === 'sqlite'
+    ? sql`json_object(${sql.join(values)})`
+    : sql`json_build_object(${sql.join(values)})::text`;
 }

@@ -1,5 +1,6 @@
 import { entity } from '../model/change.ts';
 import type { ItemKey } from '../model/item.ts';
+import { forgetMeta, readMeta, writeMeta } from './meta.ts';
 import { findChanges, type OutboxRow } from './outbox-rows.ts';
 import type { Scope } from './workspace-scope.ts';
 
@@ -7,17 +8,43 @@ import type { Scope } from './workspace-scope.ts';
 const LONGEST_HOLD = 900_000;
 
 /**
- * Tasks that are to be made of these items wait for the next list of tasks: they name one that may have been made by
- * hand, and then need none. They are due no earlier, so that they delay nobody meanwhile.
+ * Tasks that are to be made of these items wait for the next list of tasks: one that they name may have been made by
+ * hand, or theirs by somebody else, and then they need none. They are due no earlier, so that they delay nobody meanwhile.
  *
  * @returns whether there are any
  */
 export async function holdCreates(query: Scope, items: readonly ItemKey[], now: number): Promise<boolean> {
+  if (items.length === 0) return false;
   const { numUpdatedRows } = await waitingCreates(query)
     .set({ not_before: now + LONGEST_HOLD, due: now + LONGEST_HOLD })
     .where('entity', 'in', items.map(entity.task))
     .executeTakeFirst();
   return numUpdatedRows > 0n;
+}
+
+/** Name of a fact: since when nobody has read which tasks there are, epoch milliseconds. */
+const UNSURE_SINCE = 'tasks_unsure_since';
+
+/**
+ * The process begins to work on the workspace: what it knows of tasks may be old, however it came to its rows, and others may have made
+ * some. Until a list was read that was requested since then, tasks to be made wait for it.
+ *
+ * @returns whether there are any
+ */
+export async function doubtTasks(query: Scope, now: number): Promise<boolean> {
+  await writeMeta(query, UNSURE_SINCE, String(now));
+  const held = waitingCreates(query).set({ not_before: now + LONGEST_HOLD, due: now + LONGEST_HOLD });
+  return (await held.executeTakeFirst()).numUpdatedRows > 0n;
+}
+
+export async function tasksAreUnsure(query: Scope): Promise<boolean> {
+  return (await readMeta(query, UNSURE_SINCE)) !== undefined;
+}
+
+/** A list has come. @param sentAt when it was requested */
+export async function trustTasks(query: Scope, sentAt: number): Promise<void> {
+  const since = await readMeta(query, UNSURE_SINCE);
+  if (since !== undefined && sentAt >= Number(since)) await forgetMeta(query, UNSURE_SINCE);
 }
 
 /** A list has come: tasks that waited since before it was requested wait no longer. */

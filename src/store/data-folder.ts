@@ -1,15 +1,9 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { lstatSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import { type Lock, takeLock } from '../lib/sqlite.ts';
-
-/** How a command finds the daemon that owns a data folder. */
-export interface Owner {
-  /** Where pages and admin actions are served, for example `http://127.0.0.1:8080`. */
-  readonly address: string;
-  /** For the commands: works for as long as the process lives. */
-  readonly token: string;
-}
+import { type Lock, syncNames, takeLock } from '../lib/database/sqlite.ts';
+import { isMemoryFolder } from '../lib/memory-folder.ts';
+import { daemonFile, type Owner } from './daemon-file.ts';
 
 /** The data folder as its only owner holds it. */
 export interface DataFolder {
@@ -19,13 +13,13 @@ export interface DataFolder {
   release(): void;
 }
 
-const OWNER_FILE = 'daemon.json';
-
-/** Takes the folder for this process. Throws `locked` when another process holds it. */
+/** Takes the folder for this process; one in memory begins empty and ends with it. Throws `locked` when another process holds it. */
 export function ownDataFolder(folder: string): DataFolder {
   const path = resolve(folder);
+  const inMemory = isMemoryFolder(path);
   const lock = lockFolder(path);
-  const ownerFile = join(path, OWNER_FILE);
+  if (inMemory) removeLeftovers(path);
+  const ownerFile = daemonFile(path);
   // A file that a killed daemon left would send commands to nobody.
   rmSync(ownerFile, { force: true });
   return {
@@ -36,16 +30,39 @@ export function ownDataFolder(folder: string): DataFolder {
     },
     release() {
       rmSync(ownerFile, { force: true });
+      if (inMemory) rmSync(path, { recursive: true, force: true });
       lock.release();
     },
   };
 }
 
+const LOCK = 'worksync.lock';
+
+/** What a process left that was killed. */
+function removeLeftovers(path: string): void {
+  for (const name of readdirSync(path)) if (name !== LOCK) rmSync(join(path, name), { recursive: true });
+}
+
+/** Everybody may make folders where this one lies: one that another user made, or may read, must not hold our data. */
+function refuseForeign(path: string): void {
+  const found = lstatSync(path);
+  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0)
+    throw new Error('it is not a folder of this user alone (mode 0700)');
+}
+
+/** Durable before anything is stored in it, with all folders around it that are new. */
+function makeFolder(path: string): void {
+  const first = mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  for (let made = path; made.length >= first.length; made = dirname(made)) syncNames(dirname(made));
+}
+
 function lockFolder(path: string): Lock {
   let lock: Lock | undefined;
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-    lock = takeLock(join(path, 'worksync.lock'));
+    makeFolder(path);
+    if (isMemoryFolder(path)) refuseForeign(path);
+    lock = takeLock(join(path, LOCK));
   } catch (error) {
     const known = asSyncError(error);
     if (known.code !== 'internal') throw known;
@@ -53,20 +70,4 @@ function lockFolder(path: string): Lock {
   }
   if (!lock) throw new SyncError('locked', `the data folder ${path} is in use by another worksync process`);
   return lock;
-}
-
-/**
- * The daemon that owns the folder; undefined when none has announced itself.
- * Throws `unauthorized` where one may have, and this user may not read what it left for commands.
- */
-export function findOwner(folder: string): Owner | undefined {
-  const file = join(resolve(folder), OWNER_FILE);
-  try {
-    return JSON.parse(readFileSync(file, 'utf8')) as Owner;
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'EACCES' && code !== 'EPERM') return undefined;
-    const hint = 'Run the command as the user of the daemon.';
-    throw new SyncError('unauthorized', `this user may not read ${file}`, { cause: error, hint });
-  }
 }

@@ -1,9 +1,9 @@
-import type { Database } from '../lib/sqlite.ts';
+import type { Database } from '../lib/database/database-types.ts';
 import type { Schema } from './tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** The rows of one workspace, in the database that all workspaces share. */
-export interface Store extends Pick<Database<Schema>, 'file' | 'fault' | 'look'> {
+export interface Store extends Pick<Database<Schema>, 'file' | 'fault' | 'look' | 'keptLog'> {
   /** For single statements outside of a transaction. */
   readonly query: Scope;
   /** Runs `work` in one durable transaction; rolls back when it throws. */

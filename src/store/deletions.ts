@@ -1,6 +1,6 @@
-import { type SelectQueryBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import { prefixWithin } from './inbox.ts';
-import type { Schema } from './tables.ts';
+import { workspacesWith } from './workspace-numbers.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /** Bytes of bodies that are freed in one statement: SQLite goes through all their pages. */
@@ -12,8 +12,15 @@ const SETTLED = ['applied', 'superseded', 'ignored'] as const;
 
 /** Of these workspaces, those of which `purgeBodies` would purge some. */
 export function withOldBodies(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
-  return having(query, workspaces, (inbox) =>
-    inbox.where(BODY_IS_KEPT).where('settled_at', '<', before).where('state', 'in', SETTLED),
+  return workspacesWith(query, workspaces, ({ exists, selectFrom }) =>
+    exists(
+      selectFrom('inbox')
+        .whereRef('inbox.workspace', '=', 'workspaces.id')
+        .where(BODY_IS_KEPT)
+        .where('settled_at', '<', before)
+        .where('state', 'in', SETTLED)
+        .select('inbox.id'),
+    ),
   );
 }
 
@@ -23,25 +30,15 @@ export function withOldDeliveries(
   workspaces: readonly number[],
   before: number,
 ): Promise<readonly number[]> {
-  return having(query, workspaces, (inbox) => inbox.where('received_at', '<', before).where('state', '!=', 'pending'));
-}
-
-type Inbox = SelectQueryBuilder<Schema, 'inbox' | 'workspaces', object>;
-
-async function having(
-  query: Sql,
-  workspaces: readonly number[],
-  old: (inbox: Inbox) => Inbox,
-): Promise<readonly number[]> {
-  const rows = await query
-    .selectFrom('workspaces')
-    .select('id')
-    .where('id', 'in', workspaces)
-    .where(({ exists, selectFrom }) =>
-      exists(old(selectFrom('inbox').whereRef('inbox.workspace', '=', 'workspaces.id')).select('inbox.id')),
-    )
-    .execute();
-  return rows.map(({ id }) => id);
+  return workspacesWith(query, workspaces, ({ exists, selectFrom }) =>
+    exists(
+      selectFrom('inbox')
+        .whereRef('inbox.workspace', '=', 'workspaces.id')
+        .where('received_at', '<', before)
+        .where('state', '!=', 'pending')
+        .select('inbox.id'),
+    ),
+  );
 }
 
 /**

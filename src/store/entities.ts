@@ -14,6 +14,11 @@ export async function findEntities(query: Scope, names: readonly string[]): Prom
   return rowsWhere(query, 'entities', 'entity', names);
 }
 
+/** Everything that the workspace holds, or should, of these items. */
+export async function entitiesOf(query: Scope, itemKeys: readonly string[]): Promise<readonly EntityRow[]> {
+  return rowsWhere(query, 'entities', 'item_key', itemKeys);
+}
+
 export async function linksOfItem(query: Scope, itemKey: string): Promise<EntityRow[]> {
   return ofKind('link', await rowsWhere(query, 'entities', 'item_key', [itemKey]));
 }

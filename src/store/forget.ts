@@ -3,6 +3,7 @@ import { letOthersIn } from '../lib/turn.ts';
 import { WORKSPACE_TABLES, type WorkspaceTable } from './copy-rows.ts';
 import { deleteAnyDeliveries } from './deletions.ts';
 import type { Installation } from './installation.ts';
+import { forgetRefused } from './refused-requests.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 /** The number of a workspace that has rows; undefined where there is none of this name. */
@@ -25,6 +26,12 @@ export async function forgetWorkspace({ query, commitRelaxed }: Installation, wo
   });
   await scopeOf(query, workspace).deleteFrom('counts').execute();
   await query.deleteFrom('leases').where('workspace', '=', workspace).execute();
+  const { name } = await query
+    .selectFrom('workspaces')
+    .select('name')
+    .where('id', '=', workspace)
+    .executeTakeFirstOrThrow();
+  await forgetRefused(query, name);
   await query.deleteFrom('workspaces').where('id', '=', workspace).execute();
   return rows;
 }

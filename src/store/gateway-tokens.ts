@@ -19,15 +19,22 @@ export async function addGatewayToken(
     .execute();
 }
 
-/** Of all tokens that are not revoked, by their digests: the names of their workspaces. */
-export async function liveTokens(query: Sql): Promise<Map<string, string>> {
+/** A token that is not revoked. */
+export interface LiveToken {
+  readonly id: string;
+  /** The name of its workspace. */
+  readonly workspace: string;
+}
+
+/** All of them by their digests. */
+export async function liveTokens(query: Sql): Promise<Map<string, LiveToken>> {
   const rows = await query
     .selectFrom('gateway_tokens')
     .innerJoin('workspaces', 'workspaces.id', 'gateway_tokens.workspace')
-    .select(['gateway_tokens.digest', 'workspaces.name'])
+    .select(['gateway_tokens.digest', 'gateway_tokens.id', 'workspaces.name'])
     .where('gateway_tokens.revoked_at', 'is', null)
     .execute();
-  return new Map(rows.map(({ digest, name }) => [digest, name]));
+  return new Map(rows.map(({ digest, id, name }) => [digest, { id, workspace: name }]));
 }
 
 export async function listGatewayTokens(query: Scope): Promise<GatewayToken[]> {

@@ -1,37 +1,54 @@
+import { sql } from 'kysely';
+import { piecesOf } from '../lib/pieces.ts';
 import type { Delivery, DeliveryState } from '../model/delivery.ts';
 import { packBody, type StoredBody, unpackBody } from './bodies.ts';
 import type { Store } from './database.ts';
 import { changeInPieces, changeNamed } from './in-pieces.ts';
-import type { Scope } from './workspace-scope.ts';
+import { standing } from './standing-statement.ts';
+import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 export interface PendingDelivery extends Delivery {
   readonly attempts: number;
   /** The body as it stands in its row, and its length once it is unpacked. */
   readonly stored: StoredBody;
   readonly bytes: number;
+  /** The vendor's delivery id, or the hash of its bytes. */
+  readonly key?: string;
+  /** A person wants it judged again, by the present rules. */
+  readonly isReplayed?: boolean;
 }
+
+/** The reason of a pending delivery that was settled before. */
+export const REPLAYED = 'replayed';
 
 /** Oldest first, at most `most` rows and about `mostBytes` of bodies, but always at least one. */
 export async function pendingDeliveries(query: Scope, most: number, mostBytes: number): Promise<PendingDelivery[]> {
-  const sizes = await query
-    .selectFrom('inbox')
-    .select(({ fn }) => ['id', fn.coalesce('unpacked_length', fn<number>('length', ['body'])).as('bytes')])
-    .where('state', '=', 'pending')
-    .orderBy('id')
-    .limit(most)
-    .execute();
+  const sizes = await pendingSizes(query.whole, { workspace: query.workspace, most });
   const ids = prefixWithin(sizes, mostBytes);
   if (ids.length === 0) return [];
   const rows = await query
     .selectFrom('inbox')
-    .select(['id', 'connection', 'source', 'event', 'body', 'unpacked_length', 'received_at', 'attempts'])
+    .select([
+      'id',
+      'connection',
+      'source',
+      'event',
+      'body',
+      'unpacked_length',
+      'received_at',
+      'attempts',
+      'reason',
+      'delivery_key',
+    ])
     .where('id', 'in', ids)
     .orderBy('id')
     .execute();
-  return rows.map(({ received_at, body, unpacked_length, ...row }) => {
+  return rows.map(({ received_at, body, unpacked_length, reason, delivery_key: key, ...row }) => {
     const stored = { body: body ?? EMPTY, unpacked_length };
     return {
       ...row,
+      key,
+      isReplayed: reason === REPLAYED,
       receivedAt: received_at,
       stored,
       bytes: unpacked_length ?? stored.body.length,
@@ -42,6 +59,15 @@ export async function pendingDeliveries(query: Scope, most: number, mostBytes: n
     };
   });
 }
+
+const pendingSizes = standing((query, { workspace, most }: { workspace: number; most: number }) =>
+  scopeOf(query, workspace)
+    .selectFrom('inbox')
+    .select(({ fn }) => ['id', fn.coalesce('unpacked_length', fn<number>('length', ['body'])).as('bytes')])
+    .where('state', '=', 'pending')
+    .orderBy('id')
+    .limit(most),
+);
 
 /** The highest id among the oldest pending deliveries; undefined where none is pending. */
 export async function lastOfOldest(query: Scope, most: number): Promise<number | undefined> {
@@ -235,3 +261,35 @@ export async function findDelivery(query: Scope, id: number): Promise<ToldDelive
     .where('id', '=', id)
     .executeTakeFirst();
 }
+
+/** Deliveries in quarantine: of these, or all. */
+export async function countQuarantined(query: Scope, ids?: readonly number[]): Promise<number> {
+  const inQuarantine = query
+    .selectFrom('inbox')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('state', '=', 'quarantined');
+  if (ids === undefined) return Number((await inQuarantine.executeTakeFirstOrThrow()).count);
+  let count = 0;
+  for (const some of piecesOf(ids, 500))
+    count += Number((await inQuarantine.where('id', 'in', some).executeTakeFirstOrThrow()).count);
+  return count;
+}
+
+/** Names of the workspaces that have deliveries waiting: one look at an index for each workspace. */
+export async function pendingWorkspaces(query: Sql): Promise<readonly string[]> {
+  return (await withPending(query, {})).map(({ name }) => name);
+}
+
+const withPending = standing<object, { readonly name: string }>((query) =>
+  query
+    .selectFrom('workspaces')
+    .select('name')
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('inbox')
+          .select('inbox.id')
+          .whereRef('inbox.workspace', '=', 'workspaces.id')
+          .where('inbox.state', '=', sql.lit('pending')),
+      ),
+    ),
+);

@@ -1,8 +1,17 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
+import { type Dialect, dialectOf, textIn } from '../lib/database/dialect.ts';
 import { createCounts } from './count-migration.ts';
 import { COUNT_SHAPES, createStatistics, describeIndexes } from './statistics.ts';
+import { createTrace } from './trace-migration.ts';
+import { createUsage } from './usage-migration.ts';
 import { createWorkspaceTables } from './workspace-tables.ts';
+
+/**
+ * A program that knows this migration can work with all tables below, so that two versions run side by side while replicas are
+ * upgraded one after the other. A migration that breaks that comes one version after the one that stops using what it removes.
+ */
+export const READABLE_SINCE = '009_trace';
 
 /** Names sort by age. A migration that has been released is never changed. */
 export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -58,9 +67,10 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
   '004_item_addresses': {
     async up(db) {
       // What people name items by: found by an index, and not by reading all of them.
+      const dialect = dialectOf(db);
       for (const [name, expression] of [
-        ['url', URL_OF_ITEM],
-        ['called', NAME_OF_ITEM],
+        ['url', inItem(dialect, 'url')],
+        ['called', nameOfItem(dialect)],
       ] as const) {
         await db.schema
           .alterTable('items')
@@ -83,7 +93,7 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
         .where(sql.ref('gone'), '=', 0)
         .execute();
       // The highest key of each prefix tells which unknown keys may be those of new tasks.
-      for (const [name, type, expression] of TASK_KEY_PARTS) {
+      for (const [name, type, expression] of taskKeyParts(dialectOf(db))) {
         await db.schema
           .alterTable('tasks')
           .addColumn(name, type, (column) => column.generatedAlwaysAs(expression))
@@ -112,22 +122,44 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
       await sql`delete from job_runs where job = 'retention'`.execute(db);
     },
   },
+  '008_usage': { up: createUsage },
+  '009_trace': { up: createTrace },
+  '010_replicas': {
+    async up(db) {
+      await db.schema
+        .alterTable('replicas')
+        .addColumn('about', 'text', (column) => column.notNull().defaultTo('{}'))
+        .execute();
+    },
+  },
 };
 
 const PREFIX = sql`rtrim(key, '0123456789')`;
+const DIGITS = sql`substr(key, length(${PREFIX}) + 1)`;
 
-/** Of `BUG-12`: `BUG-` and 12. */
-const TASK_KEY_PARTS = [
-  ['prefix', 'text', PREFIX],
-  ['number', 'integer', sql`cast(substr(key, length(${PREFIX}) + 1) as integer)`],
-] as const;
+/** Of `BUG-12`: `BUG-` and 12. SQLite reads no digits as 0, and too many of them as the highest number. */
+function taskKeyParts(dialect: Dialect) {
+  const number =
+    dialect === 'sqlite'
+      ? sql`cast(${DIGITS} as integer)`
+      : sql`least(('0' || ${DIGITS})::numeric, 9223372036854775807)::bigint`;
+  return [
+    ['prefix', 'text', PREFIX],
+    ['number', 'integer', number],
+  ] as const;
+}
 
-const inItem = (field: string) => sql`json_extract(fields, ${sql.lit(`$.item.${field}`)})`;
-
-const URL_OF_ITEM = inItem('url');
+function inItem(dialect: Dialect, field: string): RawBuilder<string | null> {
+  return textIn(dialect, 'fields', ['item', field]);
+}
 
 /** `acme/api#12` for a pull request, and for an issue whose identifier is a bare number; else the identifier: `ENG-123`. */
-const NAME_OF_ITEM = sql`case
-  when kind = 'pull_request' then ${inItem('repoName')} || '#' || ${inItem('identifier')}
-  when ${inItem('identifier')} like '#%' then ${inItem('containerName')} || ${inItem('identifier')}
-  else ${inItem('identifier')} end`;
+function nameOfItem(dialect: Dialect): RawBuilder<string | null> {
+  const [identifier, repository, container] = ['identifier', 'repoName', 'containerName'].map((field) =>
+    inItem(dialect, field),
+  );
+  return sql`case
+  when kind = 'pull_request' then ${repository} || '#' || ${identifier}
+  when ${identifier} like '#%' then ${container} || ${identifier}
+  else ${identifier} end`;
+}

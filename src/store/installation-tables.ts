@@ -48,6 +48,43 @@ export interface InstallationTables {
     renewed_at: number;
   };
 
+  /** Requests that a webhook address or the gateway refused: like ones in one row. See `refused-requests.ts`. */
+  refused_requests: {
+    /** SHA-256 of what makes two of them alike, in hex. */
+    key: string;
+    /** Names, as far as the address leads to one that is configured. */
+    workspace: string | null;
+    connection: string | null;
+    method: string;
+    /** Without its query. */
+    path: string;
+    status: number;
+    code: string;
+    /** Of the sender. */
+    address: string;
+    /** Of the latest of them, without secrets: an array of pairs as JSON. */
+    headers: string;
+    count: number;
+    first_at: number;
+    last_at: number;
+  };
+
+  /** What people changed by commands and pages; see `audit-rows.ts`. */
+  audit: {
+    id: Generated<number>;
+    at: number;
+    /** Its name, which outlives its rows; null: concerns none, or all. */
+    workspace: string | null;
+    actor: string;
+    action: string;
+    subject: string | null;
+    /** How many things were changed. */
+    count: number | null;
+    /** `begun`: the process ended before it was known. */
+    outcome: 'begun' | 'done' | 'failed' | 'asked' | 'undone';
+    details: string | null;
+  };
+
   /** The processes that share this database; see `leases.ts`. Empty where there is one, which holds everything. */
   replicas: {
     /** Of the process. */
@@ -58,6 +95,8 @@ export interface InstallationTables {
     address: string;
     /** By the database's clock; moves with each renewal, and never back. */
     expires_at: number;
+    /** What it tells of itself, as JSON; see `lease/replica-facts.ts`. */
+    about: string;
   };
 
   /** Who may work on which workspace. One without a row never had an owner. */

@@ -1,14 +1,17 @@
 import { join } from 'node:path';
 import type { Transaction } from 'kysely';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import type { Database, OpenOptions } from '../lib/database/database-types.ts';
+import { openDatabase } from '../lib/database/open.ts';
 import type { Random } from '../lib/random.ts';
-import { type Database, type OpenOptions, openDatabase } from '../lib/sqlite.ts';
 import type { Store } from './database.ts';
-import { INSTALLATION_MIGRATIONS } from './installation-migrations.ts';
+import { doubtCopy } from './doubt.ts';
+import { readId } from './installation-facts.ts';
+import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from './installation-migrations.ts';
 import type { Fence } from './leases.ts';
 import type { Schema } from './tables.ts';
 import { numbersOf } from './workspace-numbers.ts';
-import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
+import { type Scope, scopeOf } from './workspace-scope.ts';
 
 /** The database of the data folder, `worksync.db`: one for all workspaces, and for what belongs to none of them. */
 export interface Installation extends Database<Schema> {
@@ -22,9 +25,6 @@ export interface Installation extends Database<Schema> {
 }
 
 export const INSTALLATION_FILE = 'worksync.db';
-
-const ID = 'id';
-const ID_BYTES = 6;
 
 export interface InstallationOptions extends Omit<OpenOptions, 'migrations'> {
   readonly random: Random;
@@ -43,26 +43,49 @@ export async function openInstallation(
   }
 }
 
-export async function openInstallationFile({ random, ...options }: InstallationOptions): Promise<Installation> {
-  const database = await openDatabase<Schema>({ ...options, migrations: INSTALLATION_MIGRATIONS });
+/** Opens those of a PostgreSQL. Throws `database_newer`, `database_away`, `data_folder_unusable`, `database_failed`. */
+export async function openSharedInstallation(
+  address: string,
+  options: Omit<InstallationOptions, 'file'>,
+): Promise<Installation> {
   try {
-    const id = await readId(database.query, random);
-    return {
-      ...database,
-      id,
-      async store(name, fence) {
-        const [number] = await numbersOf(database.query, [name]);
-        return storeOf(database, number as number, fence);
-      },
-    };
+    return await openInstallationFile({ ...options, file: address });
+  } catch (error) {
+    throw asSyncError(error);
+  }
+}
+
+export async function openInstallationFile({ random, ...options }: InstallationOptions): Promise<Installation> {
+  const database = await openTables(options);
+  try {
+    const id = await readId(database.query, random, database.file);
+    await doubtCopy(database);
+    return installationOver(database, id);
   } catch (error) {
     await database.close();
     throw error;
   }
 }
 
+export function installationOver(database: Database<Schema>, id: string): Installation {
+  return {
+    ...database,
+    id,
+    async store(name, fence) {
+      const [number] = await numbersOf(database.query, [name]);
+      return storeOf(database, number as number, fence);
+    },
+  };
+}
+
+/** The tables alone, of whatever installation their rows are, also where only a part of them is there. */
+export function openTables(options: Omit<OpenOptions, 'migrations' | 'readableSince'>): Promise<Database<Schema>> {
+  const tables = { migrations: INSTALLATION_MIGRATIONS, readableSince: READABLE_SINCE };
+  return openDatabase<Schema>({ ...tables, ...options });
+}
+
 function storeOf(database: Database<Schema>, workspace: number, fence: Fence | undefined): Store {
-  const { query, commit, commitRelaxed, file, fault, look } = database;
+  const { query, commit, commitRelaxed, file, fault, look, keptLog } = database;
   const fenced =
     <Result>(work: (scope: Scope) => Promise<Result>) =>
     async (transaction: Transaction<Schema>): Promise<Result> => {
@@ -73,18 +96,11 @@ function storeOf(database: Database<Schema>, workspace: number, fence: Fence | u
     file,
     fault,
     look,
+    keptLog,
     query: scopeOf(query, workspace),
     commit: (work) => commit(fenced(work)),
     commitRelaxed: (work) => commitRelaxed(fenced(work)),
   };
-}
-
-async function readId(query: Sql, random: Random): Promise<string> {
-  const known = await query.selectFrom('installation').select('value').where('name', '=', ID).executeTakeFirst();
-  if (known) return known.value;
-  const value = random.bytes(ID_BYTES).toString('hex');
-  await query.insertInto('installation').values({ name: ID, value }).execute();
-  return value;
 }
 
 /** The hints of the registry fit a workspace's database, so this one has its own. */

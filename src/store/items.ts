@@ -46,6 +46,24 @@ export async function openItemsAfter(query: Scope, after: ItemKey, most: number)
   return rows.map(({ key }) => key);
 }
 
+/** Items that are not gone, by their keys: the open ones, or the finished ones. */
+export async function itemsAfter(
+  query: Scope,
+  after: ItemKey,
+  { finished, most }: { readonly finished: boolean; readonly most: number },
+): Promise<ItemKey[]> {
+  const rows = await query
+    .selectFrom('items')
+    .select('key')
+    .where('key', '>', after)
+    .where('finished', '=', sql.lit(finished ? 1 : 0))
+    .where('gone', '=', sql.lit(0))
+    .orderBy('key')
+    .limit(most)
+    .execute();
+  return rows.map(({ key }) => key);
+}
+
 export async function findItem(query: Scope, key: ItemKey): Promise<ItemRow | undefined> {
   const [row] = await findItems(query, [key]);
   return row;
@@ -55,10 +73,24 @@ export async function findItems(query: Scope, keys: readonly ItemKey[]): Promise
   return rowsWhere(query, 'items', 'key', keys);
 }
 
-/** Its tasks stay as they were. */
-export async function saveItem(query: Scope, row: Omit<ItemRow, 'standing'>): Promise<void> {
-  const standing = (await findItem(query, row.key))?.standing ?? null;
-  await saveRows(query, 'items', [{ ...row, standing }]);
+/** Deliveries that an item remembers. */
+export const MOST_DELIVERIES = 20;
+
+/** Its tasks stay as they were. @param delivery what changed it */
+export async function saveItem(
+  query: Scope,
+  row: Omit<ItemRow, 'standing' | 'deliveries'>,
+  delivery: number,
+): Promise<void> {
+  const before = await findItem(query, row.key);
+  const others = readDeliveries(before).filter((id) => id !== delivery);
+  const deliveries = JSON.stringify([...others.slice(1 - MOST_DELIVERIES), delivery]);
+  await saveRows(query, 'items', [{ ...row, standing: before?.standing ?? null, deliveries }]);
+}
+
+/** Ids of the last deliveries that changed an item, the newest last. */
+export function readDeliveries(row: Pick<ItemRow, 'deliveries'> | undefined): readonly number[] {
+  return row?.deliveries ? (JSON.parse(row.deliveries) as number[]) : [];
 }
 
 export interface StoredItem {

@@ -39,7 +39,15 @@ export function installationRuns({ query, commit }: Installation): RunMemory {
       commit(async (transaction) => {
         await transaction.deleteFrom('installation').where('name', 'like', `${RUN}%`).execute();
         const rows = [...next].map(([job, at]) => ({ name: RUN + job, value: String(at) }));
-        if (rows.length > 0) await transaction.insertInto('installation').values(rows).execute();
+        if (rows.length === 0) return;
+        await transaction
+          .insertInto('installation')
+          .values(rows)
+          // Another process may write the same at the same time.
+          .onConflict((conflict) =>
+            conflict.column('name').doUpdateSet((row) => ({ value: row.ref('excluded.value') })),
+          )
+          .execute();
       }),
     async note(job, at) {
       await query

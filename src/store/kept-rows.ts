@@ -1,8 +1,9 @@
 import { KEPT, type KeptRow, type KeptTable, type KeyOf, type LookedBy } from './kept-tables.ts';
+import { allOf } from './row-statements.ts';
 import type { AnyRow, KeptRows, Value } from './rows-seen.ts';
 import { StoredRows } from './stored-rows.ts';
 import type { Scope } from './workspace-scope.ts';
-import { flush, WrittenRows } from './written-rows.ts';
+import { type ChangedRow, flush, WrittenRows } from './written-rows.ts';
 
 /** The rows whose column is one of these values: any number. */
 export async function rowsWhere<T extends KeptTable>(
@@ -38,7 +39,7 @@ export async function removeRows<T extends KeptTable>(
 }
 
 async function write(query: Scope, change: (kept: KeptRows) => void): Promise<void> {
-  const kept = query.kept ?? createUnit(query);
+  const kept = query.kept ?? keptUnit(query);
   change(kept);
   if (!query.kept) await kept.flush();
 }
@@ -50,7 +51,11 @@ export async function rowsWritten(query: Scope): Promise<void> {
 
 /** A scope whose rows are kept until they are flushed. Only within one transaction. */
 export function keepRows(query: Scope): Scope {
-  const unit = createUnit(query);
+  return scopeOver(query, keptUnit(query));
+}
+
+/** The rows of the scope are those of the unit. */
+export function scopeOver(query: Scope, unit: KeptUnit): Scope {
   return guarded(query, unit, (table) => {
     if (unit.holds(table)) throw new Error(`rows of ${table} are written that have not reached the database`);
   });
@@ -80,23 +85,25 @@ export async function foresee(query: Scope, works: readonly ((query: Scope) => P
   await Promise.allSettled(works.map((work) => work(aheadOf(query, kept))));
 }
 
-/** Nothing goes on when it answers, also where one failed. */
-async function allOf<Result>(running: readonly Promise<Result>[]): Promise<Result[]> {
-  await Promise.allSettled(running);
-  return Promise.all(running);
+export interface KeptUnit extends KeptRows {
+  /** Whether there are writes to this table that have not reached the database. */
+  holds(table: string): boolean;
+  /** The rows of a table that the writes make others. */
+  changed(table: KeptTable): readonly ChangedRow[];
 }
 
-type Layers = KeptRows & { holds(table: string): boolean };
-
-function createUnit(query: Scope): Layers {
+/** Over what the database has; nothing is read before it is asked for. */
+export function keptUnit(query: Scope): KeptUnit {
   let stored = new Map<KeptTable, StoredRows>();
   let written = new Map<KeptTable, WrittenRows>();
   const storedOf = (table: KeptTable) => present(stored, table, () => new StoredRows(query, table));
   return {
     of: (table) => present(written, table, () => new WrittenRows(table, storedOf(table))),
     holds: (table) => table in KEPT && written.get(table as KeptTable)?.isEmpty === false,
+    changed: (table) => written.get(table)?.changedFrom(storedOf(table)) ?? [],
     async flush() {
-      for (const [table, rows] of written) await flush(query, table, rows, storedOf(table));
+      // Together: over a network each alone would be a journey.
+      await allOf([...written].map(([table, rows]) => flush(query, table, rows, storedOf(table))));
       // What plain statements do now is not seen here: all is read anew.
       [stored, written] = [new Map(), new Map()];
     },

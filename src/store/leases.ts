@@ -1,5 +1,7 @@
 import { type Expression, sql } from 'kysely';
 import { SyncError } from '../errors/sync-error.ts';
+import { dialectOf } from '../lib/database/dialect.ts';
+import { standing } from './standing-statement.ts';
 import type { Sql } from './workspace-scope.ts';
 
 /**
@@ -10,17 +12,33 @@ import type { Sql } from './workspace-scope.ts';
  */
 
 /** The time by the clock that all processes share: that of the database. Epoch milliseconds. */
-export type StoreTime = () => Expression<number>;
+export interface StoreTime {
+  /** The time in the words of a statement. @param now what `now` says, or a blank for it */
+  readonly inWords: (now: number) => Expression<number>;
+  now(): number;
+}
 
 /** Of a process whose clock is the only one. */
 export function timeOf(clock: { now(): number }): StoreTime {
-  return () => sql<number>`${clock.now()}`;
+  return { inWords: given, now: () => clock.now() };
 }
+
+function given(now: number): Expression<number> {
+  return sql<number>`cast(${now} as bigint)`;
+}
+
+/** Of a server, which all processes ask. */
+export const timeOfServer: StoreTime = {
+  inWords: () => sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
+  now: () => 0,
+};
 
 export interface Replica {
   readonly id: string;
   readonly incarnation: string;
   readonly address: string;
+  /** What it tells of itself, as JSON; see `lease/replica-facts.ts`. */
+  readonly about: string;
 }
 
 export interface RenewedReplica extends Replica {
@@ -28,37 +46,99 @@ export interface RenewedReplica extends Replica {
 }
 
 /** The process takes this incarnation in the place of the one it had. @param ttl milliseconds */
-export async function register(query: Sql, replica: Replica, now: StoreTime, ttl: number): Promise<void> {
-  const { incarnation, address } = replica;
-  const renewed = { incarnation, address, expires_at: expiry(now, ttl) };
+export async function register(query: Sql, replica: Replica, time: StoreTime, ttl: number): Promise<void> {
+  const { incarnation, address, about } = replica;
+  const expiresAt = sql<number>`${time.inWords(time.now())} + ${ttl}`;
+  const renewed = { incarnation, address, about, expires_at: expiresAt };
   await query
     .insertInto('replicas')
-    .values({ ...replica, expires_at: expiry(now, ttl) })
+    .values({ ...replica, expires_at: expiresAt })
     .onConflict((conflict) => conflict.column('id').doUpdateSet(renewed))
     .execute();
 }
 
-/** @returns whether it had not expired yet */
-export async function renew(query: Sql, incarnation: string, now: StoreTime, ttl: number): Promise<boolean> {
-  const next = expiry(now, ttl);
+/** @returns the time by the clock of the store; undefined where it had expired */
+export async function renew(
+  query: Sql,
+  incarnation: string,
+  time: StoreTime,
+  ttl: number,
+): Promise<number | undefined> {
+  const [row] = await renewal(time)(query, { incarnation, ttl, now: time.now() });
+  return row?.now;
+}
+
+/** What a renewal found. */
+export interface Renewed {
+  /** The time by the clock of the store; undefined where the incarnation had expired. */
+  readonly now: number | undefined;
+  /** All processes, in the same order for everybody. */
+  readonly replicas: readonly RenewedReplica[];
+}
+
+/** Renews, and sees who else does: of a server in one statement, since this is what it is asked most often when nothing happens. */
+export async function renewAmongAll(query: Sql, incarnation: string, time: StoreTime, ttl: number): Promise<Renewed> {
+  if (dialectOf(query) === 'sqlite') {
+    const renewedAt = await renew(query, incarnation, time, ttl);
+    return { now: renewedAt, replicas: await replicasOf(query) };
+  }
+  const replicas = await renewalAmongAll(time)(query, { incarnation, ttl, now: time.now() });
+  return { now: replicas.find((row) => row.now !== null)?.now ?? undefined, replicas };
+}
+
+interface Renewal {
+  readonly incarnation: string;
+  readonly ttl: number;
+  readonly now: number;
+}
+
+const renewal = inTheWordsOf((time) => standing((query, values: Renewal) => renewalOf(query, time, values)));
+
+const renewalAmongAll = inTheWordsOf((time) =>
+  standing((query, values: Renewal) =>
+    query
+      .with('renewed', () => renewalOf(query, time, values))
+      .selectFrom('replicas')
+      .leftJoin('renewed', 'renewed.incarnation', 'replicas.incarnation')
+      .selectAll('replicas')
+      .select('renewed.now')
+      .orderBy('replicas.id'),
+  ),
+);
+
+function renewalOf(query: Sql, { inWords }: StoreTime, { incarnation, ttl, now }: Renewal) {
+  const time = inWords(now);
+  const next = sql<number>`${time} + ${ttl}`;
   // Another value each time, also where the clock is set back: by that the others see that it lives.
   const later = sql<number>`case when ${next} > expires_at then ${next} else expires_at + 1 end`;
-  const { numUpdatedRows } = await query
+  return query
     .updateTable('replicas')
     .set({ expires_at: later })
     .where('incarnation', '=', incarnation)
-    .executeTakeFirstOrThrow();
-  return numUpdatedRows > 0n;
+    .returning(['incarnation', sql<number>`${time}`.as('now')]);
 }
 
-function expiry(now: StoreTime, ttl: number) {
-  return sql<number>`${now()} + ${ttl}`;
+/** Made once for all clocks that statements ask in the same words. */
+function inTheWordsOf<Made>(make: (time: StoreTime) => Made): (time: StoreTime) => Made {
+  const known = new Map<StoreTime['inWords'], Made>();
+  return (time) => {
+    const made = known.get(time.inWords) ?? make(time);
+    known.set(time.inWords, made);
+    return made;
+  };
+}
+
+/** What the process tells of itself has changed. */
+export async function tellAbout(query: Sql, { incarnation, address, about }: Omit<Replica, 'id'>): Promise<void> {
+  await query.updateTable('replicas').set({ address, about }).where('incarnation', '=', incarnation).execute();
 }
 
 /** In the same order for everybody. */
 export function replicasOf(query: Sql): Promise<readonly RenewedReplica[]> {
-  return query.selectFrom('replicas').selectAll().orderBy('id').execute();
+  return allReplicas(query, {});
 }
+
+const allReplicas = standing<object, RenewedReplica>((query) => query.selectFrom('replicas').selectAll().orderBy('id'));
 
 /** Where they were not renewed meanwhile. Their workspaces are free then. */
 export async function removeLapsed(query: Sql, lapsed: readonly RenewedReplica[]): Promise<void> {
@@ -82,16 +162,69 @@ export async function freeOf(query: Sql, workspaces: readonly number[]): Promise
   return workspaces.filter((workspace) => !isHeld.has(workspace));
 }
 
+/** Any number: of the lock that one process of a schema holds while it takes leases. */
+const TAKING = 8_117_346_251_904_340n;
+
+/**
+ * Until the end of the transaction nobody else takes leases. Without it a statement that began before another process had
+ * registered would not know that it lives, and take from it what it has just got. A file has one writer anyway.
+ */
+export async function lockLeases(transaction: Sql): Promise<void> {
+  if (dialectOf(transaction) === 'postgres')
+    await sql`select pg_advisory_xact_lock(${sql.lit(TAKING)} # hashtext(current_schema()))`.execute(transaction);
+}
+
+/** A process, as it tells about itself. */
+export type Owner = Pick<Replica, 'id' | 'address' | 'about'>;
+
+/**
+ * The owner of a workspace; undefined where nobody owns it.
+ *
+ * @param livingAt time of the store: one that has expired by then counts for nobody; absent: until somebody removes it
+ */
+export function ownerOf(query: Sql, workspace: string, livingAt?: number): Promise<Owner | undefined> {
+  return owned(query)
+    .where('workspaces.name', '=', workspace)
+    .$if(livingAt !== undefined, (owners) => owners.where('replicas.expires_at', '>', livingAt ?? 0))
+    .executeTakeFirst();
+}
+
+/** The owners of all workspaces that have one. */
+export function ownersOf(query: Sql): Promise<readonly (Owner & { readonly workspace: string })[]> {
+  return owned(query).orderBy('workspaces.name').execute();
+}
+
+function owned(query: Sql) {
+  return query
+    .selectFrom('workspaces')
+    .innerJoin('leases', 'leases.workspace', 'workspaces.id')
+    .innerJoin('replicas', 'replicas.incarnation', 'leases.incarnation')
+    .select(['workspaces.name as workspace', 'replicas.id', 'replicas.address', 'replicas.about']);
+}
+
+export interface TakenLease {
+  readonly epoch: number;
+  /** Its last owner did not give it back: it was silent for a TTL. */
+  readonly isTakeover: boolean;
+}
+
 /**
  * Takes those of them that nobody owns. In one transaction with a renewal of the incarnation.
  *
- * @returns the epochs of those that were taken, by workspace
+ * @returns those that were taken, by workspace
  */
 export async function takeLeases(
   query: Sql,
   incarnation: string,
   workspaces: readonly number[],
-): Promise<ReadonlyMap<number, number>> {
+): Promise<ReadonlyMap<number, TakenLease>> {
+  const notGivenBack = await query
+    .selectFrom('leases')
+    .select('workspace')
+    .where('workspace', 'in', workspaces)
+    .where('incarnation', 'is not', null)
+    .execute();
+  const isTakeover = new Set(notGivenBack.map(({ workspace }) => workspace));
   const living = query.selectFrom('replicas').select('replicas.incarnation');
   const rows = await query
     .insertInto('leases')
@@ -104,7 +237,7 @@ export async function takeLeases(
     )
     .returning(['workspace', 'epoch'])
     .execute();
-  return new Map(rows.map(({ workspace, epoch }) => [workspace, epoch]));
+  return new Map(rows.map(({ workspace, epoch }) => [workspace, { epoch, isTakeover: isTakeover.has(workspace) }]));
 }
 
 /** Those of them that it still owns are free at once. */
@@ -117,8 +250,9 @@ export async function giveBack(query: Sql, incarnation: string, workspaces: read
     .execute();
 }
 
-/** The process ends: its workspaces are free at once. */
+/** The process ends: its workspaces are given back, and free at once. */
 export async function unregister(query: Sql, incarnation: string): Promise<void> {
+  await query.updateTable('leases').set({ incarnation: null }).where('incarnation', '=', incarnation).execute();
   await query.deleteFrom('replicas').where('incarnation', '=', incarnation).execute();
 }
 
@@ -139,6 +273,8 @@ export function fenceOf(lease: {
       .where('workspace', '=', workspace)
       .where('incarnation', '=', incarnation)
       .where('epoch', '=', epoch)
+      // Whoever takes it over waits for the end of this transaction. A file has one writer anyway.
+      .$if(dialectOf(transaction) === 'postgres', (locking) => locking.forShare())
       .executeTakeFirst();
     if (row === undefined)
       throw new SyncError('lease_lost', `workspace ${workspace} was taken over by another process`);

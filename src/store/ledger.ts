@@ -12,23 +12,25 @@ export async function readLedger(query: Scope): Promise<LedgerRow[]> {
 /** Adds a request that is about to be sent. The caller gives the id, so that a rolled-back one is never used again. */
 export async function addLedgerRow(
   query: Scope,
-  row: Pick<LedgerRow, 'id' | 'boot' | 'lane' | 'started'>,
+  row: Pick<LedgerRow, 'id' | 'boot' | 'lane' | 'caller' | 'started'>,
 ): Promise<void> {
   await query.insertInto('ledger').values(row).execute();
 }
 
-/** Says how a request ended. `completed` is in monotonic milliseconds of the row's boot. */
+/** Says how a request ended. `completed` is in monotonic milliseconds of the row's boot. False where the row says it already. */
 export async function endLedgerRow(
   query: Scope,
   id: number,
   completed: number,
   status: number | undefined,
-): Promise<void> {
-  await query
+): Promise<boolean> {
+  const { numUpdatedRows } = await query
     .updateTable('ledger')
     .set({ completed, status: status ?? null })
     .where('id', '=', id)
-    .execute();
+    .where('completed', 'is', null)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }
 
 /** Gives a row other times: of a new boot, or of a request whose end nobody saw. */

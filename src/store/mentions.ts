@@ -41,6 +41,26 @@ export async function saveMentions<Reason extends object>(
   return { reasons, added: new Set([...after.keys()].filter((name) => !before.has(name))) };
 }
 
+/** The items whose stored mentions are not these. */
+export async function itemsMentioningOther<Reason extends object>(
+  query: Scope,
+  mentions: ReadonlyMap<ItemKey, readonly StoredMention<Reason>[]>,
+): Promise<ItemKey[]> {
+  const stored = Map.groupBy(
+    await rowsWhere(query, 'mentions', 'item_key', [...mentions.keys()]),
+    (row) => row.item_key,
+  );
+  return [...mentions].flatMap(([key, wanted]) => {
+    const rows = new Map((stored.get(key) ?? []).map(({ name, reason }) => [name, reason.replace(DELIVERY, '}')]));
+    const isSame =
+      rows.size === wanted.length && wanted.every(({ name, reason }) => rows.get(name) === JSON.stringify(reason));
+    return isSame ? [] : [key];
+  });
+}
+
+/** Always the last part of a stored reason. */
+const DELIVERY = /,"delivery":\d+\}$/;
+
 /** What was kept of an item's mentions, by name. */
 export async function readMentions(query: Scope, itemKey: ItemKey): Promise<Map<string, Brought<object>>> {
   const rows = await rowsWhere(query, 'mentions', 'item_key', [itemKey]);

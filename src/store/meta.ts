@@ -1,5 +1,6 @@
+import { piecesOf } from '../lib/pieces.ts';
 import { rowsWhere, saveRows } from './kept-rows.ts';
-import type { Scope } from './workspace-scope.ts';
+import type { Scope, Sql } from './workspace-scope.ts';
 
 /** Name of a fact: the workspace's id, as it told the daemon's key. */
 export const WORKSPACE_ID = 'workspace_id';
@@ -41,3 +42,34 @@ export async function switchTriage(query: Scope, connections: readonly string[],
     .onConflict((conflict) => conflict.columns(['workspace', 'name']).doNothing())
     .execute();
 }
+
+/** The number of a workspace, and connections of it. */
+export interface TriagedConnections {
+  readonly workspace: number;
+  readonly connections: readonly string[];
+}
+
+/** Triage is on for these connections of any workspaces too; for those where it was not, from now. */
+export async function switchTriageOn(query: Sql, wanted: readonly TriagedConnections[], now: number): Promise<void> {
+  const known = await query
+    .selectFrom('meta')
+    .select(['workspace', 'name'])
+    .where('name', 'like', 'triage.since.%')
+    .execute();
+  const isKnown = new Set(known.map(({ workspace, name }) => `${workspace} ${name}`));
+  const rows = wanted
+    .flatMap(({ workspace, connections }) =>
+      connections.map((connection) => ({ workspace, name: `triage.since.${connection}`, value: String(now) })),
+    )
+    .filter(({ workspace, name }) => !isKnown.has(`${workspace} ${name}`));
+  for (const some of piecesOf(rows, ROWS_AT_ONCE)) {
+    await query
+      .insertInto('meta')
+      .values(some)
+      .onConflict((conflict) => conflict.columns(['workspace', 'name']).doNothing())
+      .execute();
+  }
+}
+
+/** Three values each, of the 32 766 that a statement may have. */
+const ROWS_AT_ONCE = 1_000;

@@ -1,7 +1,8 @@
-import { sql } from 'kysely';
+import { type Compilable, sql } from 'kysely';
 import { findChange, type OutboxRow } from './outbox-rows.ts';
+import { type StandingStatement, standing } from './standing-statement.ts';
 import type { Queue } from './tables.ts';
-import type { Scope } from './workspace-scope.ts';
+import { type Scope, scopeOf } from './workspace-scope.ts';
 
 /** What may go at present. */
 export interface Eligible {
@@ -52,19 +53,51 @@ function before(a: First, b: First, { now, inTurn }: Eligible): number {
   return (inTurn ? a.not_before - b.not_before : 0) || age(b) - age(a) || (a.entity < b.entity ? -1 : 1);
 }
 
-async function firstOfEach(query: Scope, eligible: Eligible, queues: readonly Queue[]): Promise<First[]> {
-  const { now, ahead = 0, inTurn = false } = eligible;
-  const first = (queue: Queue) => {
-    const ready = waitingIn(query, queue, eligible)
-      .where('due', '<=', now + ahead)
-      .where('not_before', '<=', now)
-      .$if(inTurn, (rows) => rows.orderBy('not_before'))
-      .orderBy('due')
-      .orderBy('entity')
-      .limit(1);
-    return query.selectOver(ready.as(queue)).selectAll();
-  };
-  return unionOf(queues.map(first)).execute();
+/** Values of a statement that asks what may go. */
+interface Moment {
+  readonly workspace: number;
+  readonly now: number;
+  /** Changes due by then go now. */
+  readonly until: number;
+}
+
+function momentOf({ workspace }: Scope, { now, ahead = 0 }: Eligible): Moment {
+  return { workspace, now, until: now + ahead };
+}
+
+function firstOfEach(query: Scope, eligible: Eligible, queues: readonly Queue[]): Promise<readonly First[]> {
+  const { inTurn = false } = eligible;
+  const statement = standingFor(`first ${inTurn}`, eligible, queues, (scope, { now, until }) => {
+    const first = (queue: Queue) => {
+      const ready = waitingIn(scope, queue, eligible)
+        .where('due', '<=', until)
+        .where('not_before', '<=', now)
+        .$if(inTurn, (rows) => rows.orderBy('not_before'))
+        .orderBy('due')
+        .orderBy('entity')
+        .limit(1);
+      return scope.selectOver(ready.as(queue)).selectAll();
+    };
+    return unionOf(queues.map(first));
+  });
+  return statement(query.whole, momentOf(query, eligible));
+}
+
+const statements = new Map<string, StandingStatement<Moment, First>>();
+
+/** The statement of this name for these queues: few different ones are ever asked. */
+function standingFor(
+  name: string,
+  { onlyWrites = false }: Eligible,
+  queues: readonly Queue[],
+  build: (scope: Scope, moment: Moment) => Compilable<First>,
+): StandingStatement<Moment, First> {
+  const key = [name, onlyWrites, ...queues].join(' ');
+  const known = statements.get(key);
+  if (known) return known;
+  const statement = standing<Moment, First>((query, moment) => build(scopeOf(query, moment.workspace), moment));
+  statements.set(key, statement);
+  return statement;
 }
 
 /** The whole row of the change that is to be sent now. */
@@ -81,9 +114,12 @@ export async function nextDue(query: Scope, eligible: Eligible): Promise<Due | u
 
 /** Most workspaces have nothing to send most of the time: that is told by one look at an index. */
 async function isAnyPending(query: Scope): Promise<boolean> {
-  const any = query.selectFrom('outbox').select('entity').where('state', '=', 'pending').limit(1);
-  return (await any.executeTakeFirst()) !== undefined;
+  return (await anyPending(query.whole, { workspace: query.workspace })).length > 0;
 }
+
+const anyPending = standing<Pick<Scope, 'workspace'>, { readonly entity: string }>((query, { workspace }) =>
+  scopeOf(query, workspace).selectFrom('outbox').select('entity').where('state', '=', 'pending').limit(1),
+);
 
 /** When the first change that goes before all backfills may be sent. */
 export async function nextLive(query: Scope, eligible: Eligible): Promise<Due | undefined> {
@@ -93,19 +129,20 @@ export async function nextLive(query: Scope, eligible: Eligible): Promise<Due | 
 
 /** Where nothing is ready: of those that are not yet due the first, and of those that failed the first whose pause ends. */
 async function earliest(query: Scope, eligible: Eligible, queues: readonly Queue[]): Promise<Due | undefined> {
-  const { now, ahead = 0 } = eligible;
-  const soonest = (queue: Queue) => {
-    const later = waitingIn(query, queue, eligible)
-      .where('due', '>', now + ahead)
-      .where('not_before', '<=', now);
-    const rows = later.orderBy('due').orderBy('entity').limit(1);
-    return query.selectOver(rows.as(queue)).selectAll();
-  };
-  const resumed = (queue: Queue) => {
-    const rows = waitingIn(query, queue, eligible).where('not_before', '>', now).orderBy('not_before').limit(1);
-    return query.selectOver(rows.as(queue)).selectAll();
-  };
-  const rows = await unionOf([...queues.map(soonest), ...queues.map(resumed)]).execute();
+  const { ahead = 0 } = eligible;
+  const statement = standingFor('earliest', eligible, queues, (scope, { now, until }) => {
+    const soonest = (queue: Queue) => {
+      const later = waitingIn(scope, queue, eligible).where('due', '>', until).where('not_before', '<=', now);
+      const first = later.orderBy('due').orderBy('entity').limit(1);
+      return scope.selectOver(first.as(queue)).selectAll();
+    };
+    const resumed = (queue: Queue) => {
+      const first = waitingIn(scope, queue, eligible).where('not_before', '>', now).orderBy('not_before').limit(1);
+      return scope.selectOver(first.as(queue)).selectAll();
+    };
+    return unionOf([...queues.map(soonest), ...queues.map(resumed)]);
+  });
+  const rows = await statement(query.whole, momentOf(query, eligible));
   const times = rows.map(({ entity, due, lane, not_before }) => {
     return { entity, due, lane, at: Math.max(due - ahead, not_before) };
   });
@@ -114,17 +151,18 @@ async function earliest(query: Scope, eligible: Eligible, queues: readonly Queue
 
 /** When the first so many live changes are due, ascending. */
 export async function firstDues(query: Scope, count: number): Promise<number[]> {
-  const rows = await unionOf(
-    LIVE.map((queue) => {
-      const first = waitingIn(query, queue).orderBy('due').orderBy('entity').limit(count);
-      return query.selectOver(first.as(queue)).selectAll();
-    }),
-  ).execute();
+  const rows = await firstLive(query.whole, { workspace: query.workspace, count });
   return rows
     .map(({ due }) => due)
     .toSorted((a, b) => a - b)
     .slice(0, count);
 }
+
+const firstLive = standing((query, { workspace, count }: { workspace: number; count: number }) => {
+  const scope = scopeOf(query, workspace);
+  const first = (queue: Queue) => waitingIn(scope, queue).orderBy('due').orderBy('entity').limit(count);
+  return unionOf(LIVE.map((queue) => scope.selectOver(first(queue).as(queue)).selectAll()));
+});
 
 /** No change is made to wait longer than this, milliseconds: `creates.ts` makes them wait longest. */
 const LONGEST_PAUSE = 1_000_000;

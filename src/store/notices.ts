@@ -8,7 +8,7 @@ import { areUnderWay } from './outbox-rows.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**
- * What is to be written to a vendor about one item: a comment that names its tasks, or its closing. Level-triggered: one row
+ * What is to be written to a vendor about one item: a comment that names its tasks, its closing, or a commit status. Level-triggered: one row
  * for each, however often reconcile requests it.
  *
  *   waiting → done      it was written, and nothing else is wanted since
@@ -25,16 +25,19 @@ interface Wish {
   readonly wanted: string | null;
   /** The desired state exists already, whoever made it. */
   readonly isDone?: boolean;
+  /** Epoch milliseconds; absent: at once. */
+  readonly notBefore?: number;
 }
 
 /** Says what is wanted. Unchanged means no write. */
-export async function wantNotice(query: Scope, { itemKey, kind, connection, wanted, isDone }: Wish): Promise<void> {
+export async function wantNotice(query: Scope, wish: Wish): Promise<void> {
+  const { itemKey, kind, connection, wanted, isDone, notBefore = 0 } = wish;
   const row = await findNotice(query, itemKey, kind);
   if (!row && wanted === null) return;
   const done = isDone ? wanted : (row?.done ?? null);
   const state = wanted === done ? 'done' : 'waiting';
   if (row?.wanted === wanted && row.done === done) return;
-  const set = { connection, wanted, done, state, not_before: 0, attempts: 0, error: null } as const;
+  const set = { connection, wanted, done, state, not_before: notBefore, attempts: 0, error: null } as const;
   await saveRows(query, 'notices', [{ item_key: itemKey, kind, ...set, standing: row?.standing ?? null }]);
 }
 
@@ -43,10 +46,12 @@ export async function forgetNotice(query: Scope, itemKey: ItemKey, kind: NoticeR
   if (await findNotice(query, itemKey, kind)) await removeRows(query, 'notices', [{ item_key: itemKey, kind }]);
 }
 
-/** A notice that was never written waits until all links are known. */
-export async function deferComment(query: Scope, itemKey: ItemKey): Promise<void> {
-  const row = await findNotice(query, itemKey, 'comment');
-  if (row?.done === null && row.attempts === 0) await removeRows(query, 'notices', [row]);
+/** Until all links are known nothing new is wanted. What was tried may have been carried out, and goes on. */
+export async function deferNotice(query: Scope, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<void> {
+  const row = await findNotice(query, itemKey, kind);
+  if (!row || row.attempts > 0 || row.wanted === row.done) return;
+  if (row.done === null) await removeRows(query, 'notices', [row]);
+  else await saveRows(query, 'notices', [{ ...row, wanted: row.done, state: 'done', not_before: 0 }]);
 }
 
 async function findNotice(query: Scope, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<NoticeRow | undefined> {
@@ -65,7 +70,7 @@ export async function noticesOf(query: Scope, itemKey: ItemKey): Promise<NoticeR
 }
 
 /**
- * Those that may be tried, of these connections. While the list of tasks is read, a first comment waits: an item may name a
+ * Those that may be tried, of these connections. While the list of tasks is read, a first comment waits, and a status: an item may name a
  * task that only this list brings. A time over an hour ahead can only come from a clock that was set back.
  */
 export async function dueNotices(query: Scope, connections: readonly string[], now: number): Promise<NoticeRow[]> {
@@ -95,7 +100,10 @@ function waiting(query: Scope, connections: readonly string[], isReading: boolea
     .selectAll()
     .where('state', '=', 'waiting')
     .where('connection', 'in', ['', ...connections]);
-  return isReading ? open.where(({ or, eb }) => or([eb('kind', '!=', 'comment'), eb('done', 'is not', null)])) : open;
+  if (!isReading) return open;
+  return open.where(({ or, and, eb }) =>
+    or([eb('kind', '=', 'close'), and([eb('kind', '=', 'comment'), eb('done', 'is not', null)])]),
+  );
 }
 
 /** It was written as it was wanted then. A comment that was put off meanwhile stands all the same. */
@@ -127,6 +135,23 @@ export async function updateNotice(
   set: Partial<NoticeRow>,
 ): Promise<void> {
   await query.updateTable('notices').set(set).where('item_key', '=', item_key).where('kind', '=', kind).execute();
+}
+
+/** Why the vendor refused such a notice of this connection for good, if it refused one. */
+export async function refusalOfNotices(
+  query: Scope,
+  connection: string,
+  kind: NoticeRow['kind'],
+): Promise<string | undefined> {
+  const row = await query
+    .selectFrom('notices')
+    .select('error')
+    .where('state', '=', 'refused')
+    .where('connection', '=', connection)
+    .where('kind', '=', kind)
+    .limit(1)
+    .executeTakeFirst();
+  return row?.error ?? undefined;
 }
 
 /** At the start: rights may have been given since. */

@@ -36,3 +36,27 @@ export async function saveCredential(query: Sql, id: string, held: StoredCredent
     .where('renewed_at', '<', renewedAt - FORGOTTEN_AFTER)
     .execute();
 }
+
+/** Name of the fact that says until when somebody renews a grant, epoch milliseconds. */
+const claimOf = (id: string) => `renewal.${id}`;
+
+/** Of several processes one may renew a grant: until it gives the claim back, or dies. @returns whether this one may */
+export async function claimRenewal(query: Sql, id: string, now: number, until: number): Promise<boolean> {
+  const value = String(until);
+  const claimed = await query
+    .insertInto('installation')
+    .values({ name: claimOf(id), value })
+    .onConflict((conflict) =>
+      conflict
+        .column('name')
+        .doUpdateSet({ value })
+        .where(({ eb, cast }) => eb(cast<number>('installation.value', 'bigint'), '<', now)),
+    )
+    .returning('name')
+    .executeTakeFirst();
+  return claimed !== undefined;
+}
+
+export async function giveBackRenewal(query: Sql, id: string): Promise<void> {
+  await query.deleteFrom('installation').where('name', '=', claimOf(id)).execute();
+}

@@ -1,12 +1,14 @@
-import { copyFileSync, existsSync, renameSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, linkSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { sql } from 'kysely';
 import { SyncError } from '../errors/sync-error.ts';
+import { foldLog, syncNames } from '../lib/database/sqlite.ts';
 import type { CheckFile } from '../lib/integrity.ts';
 import type { Random } from '../lib/random.ts';
 import { ATTACHED, copyRows } from './copy-rows.ts';
+import { doubtEverything, doubtWhatWasSent } from './doubt.ts';
 import { deleteRows, findWorkspace } from './forget.ts';
 import { type Installation, openInstallationFile } from './installation.ts';
-import { endAllSessions } from './session-rows.ts';
 import { type Sql, scopeOf } from './workspace-scope.ts';
 
 interface Restore {
@@ -25,25 +27,45 @@ export function keptBeforeRestore(file: string): string {
 
 /**
  * Replaces the database with a backup, and keeps the old file beside it. Browsers have to log in again. Nobody knows what was
- * sent since the backup, so a full window of every workspace's quota counts as used. Throws `database_corrupt` where the backup
- * is damaged, and changes nothing then.
+ * sent since the backup: so a full window of every workspace's quota counts as used, and the daemon writes nothing before it has
+ * read what the workspace holds. Throws `database_corrupt` where the backup is damaged, and changes nothing then.
  */
 export async function restoreAll(restore: Restore): Promise<void> {
   const { file } = restore;
   const draft = await draftOf(restore);
   const installation = await openInstallationFile({ file: draft, random: restore.random });
   try {
-    await installation.commit(async (transaction) => {
-      await endAllSessions(transaction);
-      const workspaces = await transaction.selectFrom('workspaces').select('id').execute();
-      for (const { id } of workspaces) await countWindow(transaction, id);
-    });
+    await installation.commit((transaction) => doubtEverything(transaction));
   } finally {
     await installation.close();
   }
-  if (existsSync(file)) renameSync(file, keptBeforeRestore(file));
-  for (const log of LOGS) rmSync(file + log, { force: true });
+  replace(file, draft);
+}
+
+/**
+ * At each moment the previous database is there or the new one, also after a power failure: without any, the next start would
+ * begin with an empty one. A log of the previous one would be taken for one of the new one's, so it is gone for good before.
+ */
+function replace(file: string, draft: string): void {
+  const folder = dirname(file);
+  if (existsSync(file)) {
+    foldLog(file);
+    for (const log of LOGS) rmSync(file + log, { force: true });
+    keepAs(file, keptBeforeRestore(file));
+    syncNames(folder);
+  }
   renameSync(draft, file);
+  syncNames(folder);
+}
+
+function keepAs(file: string, kept: string): void {
+  rmSync(kept, { force: true });
+  try {
+    linkSync(file, kept);
+  } catch {
+    // A file system without links.
+    renameSync(file, kept);
+  }
 }
 
 /**
@@ -66,7 +88,7 @@ export async function restoreWorkspace(
           const from = await numberInBackup(transaction, workspace, restore);
           const to = await emptied(transaction, workspace);
           const rows = await copyRows(transaction, { from, to });
-          await countWindow(transaction, to);
+          await doubtWhatWasSent(transaction, to);
           return rows;
         });
       } finally {
@@ -115,20 +137,6 @@ async function numberInBackup(
   const { rows } = await sql<{ id: number }>`select id from ${table} where name = ${workspace}`.execute(transaction);
   if (rows[0]) return rows[0].id;
   throw new SyncError('not_found', `${backup} contains no workspace "${workspace}"`);
-}
-
-/** Requests of a full window, as the specification of the workspace has it. */
-const WINDOW = 200;
-
-/** A boot that never was: its times count from the moment at which the ledger is read. */
-const BOOT = 'restored';
-
-async function countWindow(transaction: Sql, workspace: number): Promise<void> {
-  const scope = scopeOf(transaction, workspace);
-  await scope.deleteFrom('ledger').execute();
-  const sent = { boot: BOOT, lane: 'read', started: 0, completed: 0, status: 200 } as const;
-  const rows = Array.from({ length: WINDOW }, (_, index) => ({ id: index + 1, ...sent }));
-  await scope.insertInto('ledger').values(rows).execute();
 }
 
 function removeDatabase(file: string): void {

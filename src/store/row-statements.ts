@@ -1,4 +1,5 @@
 import { type CompiledQuery, sql } from 'kysely';
+import { dialectOf } from '../lib/database/dialect.ts';
 import { piecesOf } from '../lib/pieces.ts';
 import { KEPT, type KeptTable } from './kept-tables.ts';
 import type { AnyRow, Value } from './rows-seen.ts';
@@ -23,7 +24,7 @@ export async function readRows(
   const rows: AnyRow[] = [];
   const wanted = column === 'workspace' ? [query.workspace] : values;
   for (const some of piecesOf(wanted, MOST)) {
-    const statement = built(`select ${table} ${column} ${sizeOf(some)}`, () =>
+    const statement = built(query, `select ${table} ${column} ${sizeOf(some)}`, () =>
       selectOf(query, table, column, sizeOf(some)),
     );
     const found = await run(query, statement, [query.workspace, ...filled(some)]);
@@ -35,26 +36,30 @@ export async function readRows(
 /** Adds these rows, or writes them over those with their keys. */
 export async function writeRows(query: Scope, table: KeptTable, rows: readonly AnyRow[]): Promise<void> {
   const { columns } = KEPT[table];
-  let at = 0;
-  while (at < rows.length) {
+  const running: Promise<unknown>[] = [];
+  for (let at = 0; at < rows.length; ) {
     // Twice the same row is nothing that a statement could be filled with: it is split instead.
     const size = powerWithin(Math.min(rows.length - at, MOST_WRITTEN));
-    const statement = built(`insert ${table} ${size}`, () => upsertOf(query, table, size));
+    const statement = built(query, `insert ${table} ${size}`, () => upsertOf(query, table, size));
     const some = rows.slice(at, at + size);
-    await run(
-      query,
-      statement,
-      some.flatMap((row) => [...columns.map((column) => row[column] as Value), query.workspace]),
-    );
+    const values = some.flatMap((row) => [...columns.map((column) => row[column] as Value), query.workspace]);
+    running.push(run(query, statement, values));
     at += size;
   }
+  await allOf(running);
+}
+
+/** Statements that go to the database together, in their order. Nothing goes on when it answers, also where one failed. */
+export async function allOf<Result>(running: readonly Promise<Result>[]): Promise<Result[]> {
+  await Promise.allSettled(running);
+  return Promise.all(running);
 }
 
 /** @param keys rows, of which the columns of the key are read */
 export async function deleteRows(query: Scope, table: KeptTable, keys: readonly AnyRow[]): Promise<void> {
   const { key } = KEPT[table];
   for (const some of piecesOf(keys, MOST)) {
-    const statement = built(`delete ${table} ${sizeOf(some)}`, () => deleteOf(query, table, sizeOf(some)));
+    const statement = built(query, `delete ${table} ${sizeOf(some)}`, () => deleteOf(query, table, sizeOf(some)));
     const values = filled(some).flatMap((row) => key.map((column) => row[column] as Value));
     await run(query, statement, [query.workspace, ...values]);
   }
@@ -96,10 +101,10 @@ function deleteOf(query: Scope, table: KeptTable, size: number): CompiledQuery<A
   if (more.length === 0)
     return rows.where(only as 'entity', 'in', blanks(size)).compile() as unknown as CompiledQuery<AnyRow>;
   const columns = sql.join(key.map((column) => sql.ref(column)));
-  const values = blanks(size).map(() => sql`(${sql.join(key)})`);
-  return rows
-    .where(sql<boolean>`(${columns}) in (values ${sql.join(values)})`)
-    .compile() as unknown as CompiledQuery<AnyRow>;
+  const values = sql.join(blanks(size).map(() => sql`(${sql.join(key)})`));
+  // SQLite takes rows from `values` only, of which PostgreSQL could not tell the types.
+  const rowsOf = dialectOf(query.whole) === 'sqlite' ? sql`values ${values}` : values;
+  return rows.where(sql<boolean>`(${columns}) in (${rowsOf})`).compile() as unknown as CompiledQuery<AnyRow>;
 }
 
 function blanks(size: number): string[] {
@@ -108,7 +113,8 @@ function blanks(size: number): string[] {
 
 const statements = new Map<string, CompiledQuery<AnyRow>>();
 
-function built(name: string, build: () => CompiledQuery<AnyRow>): CompiledQuery<AnyRow> {
+function built({ whole }: Scope, what: string, build: () => CompiledQuery<AnyRow>): CompiledQuery<AnyRow> {
+  const name = `${dialectOf(whole)} ${what}`;
   const found = statements.get(name);
   if (found) return found;
   const statement = build();

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { dialectOf } from '../lib/database/dialect.ts';
 
 /** Rows of the table, and how many of them share the index's first column, its first two, and so on. */
 type Shape = readonly number[];
@@ -75,15 +76,27 @@ export const COUNT_SHAPES: Shapes = {
   tasks: { tasks_by_number: [1_000_000, 100_000, 50_000, 1] },
 };
 
+/** Of the indexes that `008_usage` adds. */
+export const USAGE_SHAPES: Shapes = {
+  quota_use: { sqlite_autoindex_quota_use_1: [1_000_000, 10_000, 10, 1] },
+  refused_requests: {
+    sqlite_autoindex_refused_requests_1: [500, 1],
+    refused_last: [500, 1],
+    refused_workspace: [500, 20, 1],
+  },
+  audit: { audit_at: [100_000, 1], audit_workspace: [100_000, 1_000, 1] },
+};
+
 /** Makes SQLite's own tables for it. */
 export async function createStatistics(db: Kysely<unknown>): Promise<void> {
   // This one is small, so that nothing is read.
-  await sql`analyze workspaces`.execute(db);
+  if (dialectOf(db) === 'sqlite') await sql`analyze workspaces`.execute(db);
   await describeIndexes(db, FIRST_SHAPES);
 }
 
-/** For statements prepared from now on. */
+/** For statements prepared from now on. PostgreSQL counts for itself, and plans by what a statement asks for. */
 export async function describeIndexes(db: Kysely<unknown>, shapes: Shapes): Promise<void> {
+  if (dialectOf(db) !== 'sqlite') return;
   const rows = Object.entries(shapes).flatMap(([table, indexes]) =>
     Object.entries(indexes).map(([index, shape]) => ({ tbl: table, idx: index, stat: shape.join(' ') })),
   );

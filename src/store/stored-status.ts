@@ -6,6 +6,7 @@ import { LANES, type Lane } from '../model/lane.ts';
 import { type BackfillStatus, backfillsOf } from './backfills.ts';
 import { type Counts, countsOf, sumOf } from './counts.ts';
 import { ALL_UNITS } from './poll-states.ts';
+import { lastRefusedWebhooks, type RefusedWebhook } from './refused-requests.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 import { type SweepReports, sweepsOf } from './workspace-sweeps.ts';
 import { type Turn, turnsOf } from './workspace-turn.ts';
@@ -65,6 +66,8 @@ export interface ConnectionActivity {
   readonly fetches: number;
   /** The last sweep of a unit that reached its end. */
   readonly lastSweepAt: number | null;
+  /** The last webhook that was refused; null where none is stored. */
+  readonly lastRefused: RefusedWebhook | null;
   /** Units that the provider no longer has, or no longer shows to the credential: their records and links stay. */
   readonly missingUnits: readonly string[];
 }
@@ -74,6 +77,12 @@ export interface GoneItem {
   readonly connection: string;
   /** When worksync detected it. */
   readonly at: number;
+}
+
+/** When something was first and last seen. */
+interface Seen {
+  readonly since: number;
+  readonly seenAt: number;
 }
 
 /** How many the workspace should hold, and how many of them wait for a request: the others are synced. */
@@ -90,11 +99,17 @@ export interface StoredStatus {
     readonly lastDay: number;
     readonly pending: number;
     readonly quarantined: number;
+    /** When the first and the last of these were received; null where there are none. */
+    readonly quarantinedSeen: Seen | null;
     readonly quarantine: readonly DeliveryRow[];
     readonly latest: readonly DeliveryRow[];
   };
   readonly changes: {
     readonly byState: Readonly<Record<ChangeState, number>>;
+    /** Of the pending ones, those that only a backfill brought. */
+    readonly waitingBackfills: number;
+    /** When the difference of the oldest and of the newest held change appeared; null where none is held. */
+    readonly heldSeen: Seen | null;
     /** When the oldest unsent difference of each lane appeared; lanes where none waits are left out. */
     readonly oldest: Readonly<Partial<Record<Lane, number>>>;
     /** Changes that need approval, or whose outcome is unknown. */
@@ -149,7 +164,7 @@ export async function readStatuses(
         deliveries: deliveries(workspace),
         changes: changes(workspace),
         connections: connections(workspace),
-        backfills: backfills(workspace).filter(({ finishedAt }) => finishedAt === null || finishedAt > now - DAY),
+        backfills: backfills(workspace).filter(isOfLate(now)),
         items: counts(workspace).items,
         sweep: { ...sweeps(workspace), turn: describeTurn(turns(workspace)) },
         gone: gone(workspace).map(withoutOwner),
@@ -161,6 +176,11 @@ export async function readStatuses(
   );
 }
 
+/** One that runs, or that ended in the last 24 hours. */
+export function isOfLate(now: number): (backfill: BackfillStatus) => boolean {
+  return ({ finishedAt }) => finishedAt === null || finishedAt > now - DAY;
+}
+
 /** What belongs to one of the workspaces. */
 type Of<Part> = (workspace: number) => Part;
 
@@ -168,7 +188,7 @@ interface Owned {
   readonly workspace: number;
 }
 
-function rowsOf<Row extends Owned>(rows: readonly Row[]): Of<readonly Row[]> {
+export function rowsOf<Row extends Owned>(rows: readonly Row[]): Of<readonly Row[]> {
   const byWorkspace = Map.groupBy(rows, (row) => row.workspace);
   return (workspace) => byWorkspace.get(workspace) ?? [];
 }
@@ -200,6 +220,10 @@ async function readDeliveries(
   const pending = await countDeliveries(query, workspaces, 'pending');
   const quarantined = await countDeliveries(query, workspaces, 'quarantined');
   const quarantine = rowsOf(await deliveryRows(query, workspaces, 'quarantined'));
+  const quarantinedSeen = await quarantinedSeenOf(
+    query,
+    workspaces.filter((each) => quarantined(each) > 0),
+  );
   return (workspace) => {
     const shown = latest(workspace).toSorted((a, b) => b.receivedAt - a.receivedAt || b.id - a.id);
     return {
@@ -207,6 +231,7 @@ async function readDeliveries(
       lastDay: lastDay(workspace),
       pending: pending(workspace),
       quarantined: quarantined(workspace),
+      quarantinedSeen: quarantinedSeen(workspace),
       quarantine: quarantine(workspace)
         .toSorted((a, b) => b.id - a.id)
         .map(withoutOwner),
@@ -243,7 +268,11 @@ function deliveryRows(query: Sql, workspaces: readonly number[], own: 'latest' |
     .execute();
 }
 
-async function countDeliveries(query: Sql, workspaces: readonly number[], state: DeliveryState): Promise<Of<number>> {
+export async function countDeliveries(
+  query: Sql,
+  workspaces: readonly number[],
+  state: DeliveryState,
+): Promise<Of<number>> {
   const rows = await query
     .selectFrom('inbox')
     .select((build) => ['workspace', build.fn.countAll<number>().as('count')])
@@ -259,28 +288,39 @@ async function readChanges(
   workspaces: readonly number[],
   counts: Of<Counts>,
 ): Promise<Of<StoredStatus['changes']>> {
-  const oldest = await oldestOfLanes(query, workspaces);
+  const oldest = await agesOfLanes(query, workspaces, { state: 'pending', first: 'oldest' });
+  const heldSeen = await heldSeenOf(query, workspaces, counts);
   const pending = rowsOf(await changeRows(query, workspaces, 'pending'));
   const held = rowsOf(await changeRows(query, workspaces, 'held'));
   const unknown = rowsOf(await changeRows(query, workspaces, 'unknown'));
   return (workspace) => ({
     byState: byState(counts(workspace)),
+    waitingBackfills: waitingBackfills(counts(workspace)),
+    heldSeen: heldSeen(workspace),
     oldest: oldest(workspace),
     stuck: [...toChanges(held(workspace)), ...toChanges(unknown(workspace))],
     next: toChanges(pending(workspace)),
   });
 }
 
-function byState({ changes }: Counts): StoredStatus['changes']['byState'] {
+export function waitingBackfills({ changes }: Counts): number {
+  return sumOf(changes, ({ state, lane }) => state === 'pending' && lane === 'backfill');
+}
+
+export function byState({ changes }: Counts): StoredStatus['changes']['byState'] {
   const of = (state: ChangeState) => sumOf(changes, (each) => each.state === state);
   return { pending: of('pending'), sending: of('sending'), unknown: of('unknown'), held: of('held') };
 }
 
+type Ages = Readonly<Partial<Record<Lane, number>>>;
+
 /** Over all rows, not those due first: what waits longest may be due last. One look at an index for each lane. */
-async function oldestOfLanes(
+async function agesOfLanes(
   query: Sql,
   workspaces: readonly number[],
-): Promise<Of<Readonly<Partial<Record<Lane, number>>>>> {
+  { state, first }: { readonly state: ChangeState; readonly first: 'oldest' | 'newest' },
+): Promise<Of<Ages>> {
+  if (workspaces.length === 0) return () => ({});
   const rows = await query
     .selectFrom('workspaces')
     .select('id as workspace')
@@ -289,17 +329,53 @@ async function oldestOfLanes(
         selectFrom('outbox')
           .select('since')
           .whereRef('outbox.workspace', '=', 'workspaces.id')
-          .where('state', '=', 'pending')
+          .where('state', '=', state)
           .where('lane', '=', lane)
-          .orderBy('since')
+          .orderBy('since', first === 'oldest' ? 'asc' : 'desc')
           .limit(1)
           .as(lane),
       ),
     )
     .where('id', 'in', workspaces)
     .execute();
-  const found = new Map(rows.map(({ workspace, ...oldest }) => [workspace, Object.entries(oldest)]));
+  const found = new Map(rows.map(({ workspace, ...ages }) => [workspace, Object.entries(ages)]));
   return (workspace) => Object.fromEntries((found.get(workspace) ?? []).filter(([, since]) => since !== null));
+}
+
+/** Asks only where anything is held at all. */
+async function heldSeenOf(query: Sql, workspaces: readonly number[], counts: Of<Counts>): Promise<Of<Seen | null>> {
+  const some = workspaces.filter((each) => byState(counts(each)).held > 0);
+  const oldest = await agesOfLanes(query, some, { state: 'held', first: 'oldest' });
+  const newest = await agesOfLanes(query, some, { state: 'held', first: 'newest' });
+  return (workspace) => {
+    const since = Object.values(oldest(workspace));
+    return since.length === 0
+      ? null
+      : { since: Math.min(...since), seenAt: Math.max(...Object.values(newest(workspace))) };
+  };
+}
+
+/** Asks only where there is any. The order of their numbers is that of their coming. */
+async function quarantinedSeenOf(query: Sql, workspaces: readonly number[]): Promise<Of<Seen | null>> {
+  if (workspaces.length === 0) return () => null;
+  const rows = await query
+    .selectFrom('workspaces')
+    .select('id as workspace')
+    .select(({ selectFrom }) => {
+      const times = selectFrom('inbox')
+        .select('received_at')
+        .whereRef('inbox.workspace', '=', 'workspaces.id')
+        .where('state', '=', sql.lit('quarantined'))
+        .limit(1);
+      return [times.orderBy('id').as('since'), times.orderBy('id', 'desc').as('seenAt')];
+    })
+    .where('id', 'in', workspaces)
+    .execute();
+  const seen = new Map(rows.map((row) => [row.workspace, row]));
+  return (workspace) => {
+    const { since = null, seenAt = null } = seen.get(workspace) ?? {};
+    return since === null || seenAt === null ? null : { since, seenAt };
+  };
 }
 
 /** One state at a time: then the index is in due order already, however many there are. */
@@ -355,19 +431,28 @@ async function readConnections(
       .where('workspace', 'in', workspaces)
       .execute(),
   );
+  const ofRefused = rowsOf(await lastRefusedWebhooks(query, workspaces));
   return (workspace) => {
     const [recent, polls, sweeps] = [ofRecent(workspace), ofPolls(workspace), ofSweeps(workspace)];
+    const refused = ofRefused(workspace);
     const { fetches } = counts(workspace);
-    const names = new Set([...recent, ...polls, ...sweeps, ...fetches].map((row) => row.connection));
+    const names = new Set([...recent, ...polls, ...sweeps, ...refused, ...fetches].map((row) => row.connection));
     return [...names].sort().map((connection) => ({
       connection,
       lastDeliveryAt: recent.find((row) => row.connection === connection)?.at ?? null,
       ...pollActivity(polls.filter((row) => row.connection === connection)),
       fetches: fetches.find((row) => row.connection === connection)?.count ?? 0,
       lastSweepAt: latest(sweeps.filter((row) => row.connection === connection)),
+      lastRefused: refusedWebhook(refused.find((row) => row.connection === connection)),
       missingUnits: missingOf([...polls, ...sweeps].filter((row) => row.connection === connection)),
     }));
   };
+}
+
+function refusedWebhook(row: RefusedWebhook | undefined): RefusedWebhook | null {
+  if (!row) return null;
+  const { at, status, code, count } = row;
+  return { at, status, code, count };
 }
 
 /** Among the last deliveries of each workspace. */
@@ -394,7 +479,7 @@ function latest(rows: readonly { readonly completed_at: number | null }[]): numb
   return rows.reduce<number | null>((last, row) => Math.max(last ?? 0, row.completed_at ?? 0) || last, null);
 }
 
-function missingOf(rows: readonly { readonly unit: string; readonly error: string | null }[]): string[] {
+export function missingOf(rows: readonly { readonly unit: string; readonly error: string | null }[]): string[] {
   const missing = rows.filter(({ unit, error }) => unit !== ALL_UNITS && error?.startsWith('not_found:'));
   return [...new Set(missing.map(({ unit }) => unit))].sort();
 }
@@ -407,7 +492,7 @@ interface PollRow {
   readonly failed_at: number | null;
 }
 
-function pollActivity(rows: readonly PollRow[]) {
+export function pollActivity(rows: readonly PollRow[]) {
   const failing = rows.filter((row) => row.error !== null).sort((a, b) => (b.failed_at ?? 0) - (a.failed_at ?? 0));
   const lastFailure = failing[0];
   const units = rows.filter((row) => row.unit !== ALL_UNITS);
@@ -452,7 +537,7 @@ async function goneItems(query: Sql, workspaces: readonly number[]): Promise<Of<
 }
 
 /** Without the links that a person removed: their item desires them, and nobody adds them. */
-function tally({ entities, changes }: Counts, kind: EntityKind): Tally {
+export function tally({ entities, changes }: Counts, kind: EntityKind): Tally {
   return {
     total: sumOf(entities, (each) => each.kind === kind && each.hand !== 'removed'),
     waiting: sumOf(changes, (each) => each.kind === kind),

@@ -1,5 +1,5 @@
 import type { Generated, GeneratedAlways } from 'kysely';
-import type { ChangeState, Effect, EntityKind } from '../model/change.ts';
+import type { Action, ChangeState, Effect, EntityKind, RequestOutcome } from '../model/change.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
 import type { Finding } from '../model/foreign-edits.ts';
 import type { Item } from '../model/item.ts';
@@ -65,6 +65,8 @@ export interface Tables {
     called: GeneratedAlways<string | null>;
     /** Ids of the tasks of a work item, as JSON, as they were when the items that name it were last evaluated. */
     standing: Generated<string | null>;
+    /** Ids of the last deliveries that changed it, as JSON, the newest last. */
+    deliveries: Generated<string | null>;
   };
 
   /** What an item's text names, known or not yet: a new task, or an item that gets its task, finds its items here. */
@@ -125,9 +127,9 @@ export interface Tables {
   /** What worksync writes to vendors about items; states in `store/notices.ts`. */
   notices: {
     item_key: string;
-    kind: 'comment' | 'close';
+    kind: 'comment' | 'close' | 'status';
     connection: string;
-    /** The text, or `closed`; null where nothing is wanted. */
+    /** The text, `closed`, or the line of a commit status; null where nothing is wanted. */
     wanted: string | null;
     /** What was written last. */
     done: string | null;
@@ -168,6 +170,38 @@ export interface Tables {
     guard: Generated<'passed' | 'held' | 'confirmed' | null>;
     /** The deliveries that wait for this change: `[{id, at}]` as JSON, for lag and correlation. */
     waiting: string;
+  };
+
+  /** What was sent for the outbox, one row for each attempt; see `outbox/request-history.ts`. */
+  requests: {
+    /** In the order of their ends, within the workspace. */
+    id: number;
+    entity: string;
+    kind: EntityKind;
+    /** Null for a read. */
+    item_key: string | null;
+    task_id: string | null;
+    action: Action;
+    lane: Lane;
+    /** When the difference came, when it was due, and when it asked for a slot and got it. Null: an older version sent it. */
+    since: number | null;
+    due: number | null;
+    asked_at: number | null;
+    slot_at: number | null;
+    sent_at: number;
+    /** When its answer was stored, or its failure. */
+    completed_at: number;
+    /** Of the answer; null where none came. */
+    status: number | null;
+    /** Code and message of the failure. */
+    error: string | null;
+    outcome: RequestOutcome;
+    /** 1 for the first. */
+    attempt: number;
+    /** Ids of the deliveries that waited for it, as JSON. */
+    deliveries: string;
+    /** The answer is in the inbox as `answer:<this>`. */
+    answer: string | null;
   };
 
   /** Objects to fetch from a provider. */
@@ -281,10 +315,23 @@ export interface Tables {
     id: number;
     boot: string;
     lane: Lane;
+    /** Whom it is counted for; see `model/caller.ts`. Null: its lane. */
+    caller: Generated<string | null>;
     started: number;
     /** Null while in flight. The slot is freed one window after this. */
     completed: number | null;
     /** HTTP status; null while in flight or when no answer came. */
     status: number | null;
+  };
+
+  /** Requests of each caller in each quarter of an hour. */
+  quota_use: {
+    /** When the quarter began. */
+    since: number;
+    /** See `model/caller.ts`. */
+    caller: string;
+    requests: number;
+    /** Those of them that were answered 429. */
+    refused: number;
   };
 }

@@ -1,18 +1,6 @@
+import type { Action } from '../model/change.ts';
 import { appendDeliveries } from './append-deliveries.ts';
 import type { Scope } from './workspace-scope.ts';
-
-/** What the outbox asks of the workspace. */
-export type Action =
-  | 'read-tasks'
-  | 'read-pull-requests'
-  | 'read-records'
-  | 'read-links'
-  | 'read-document'
-  | 'record-pull-request'
-  | 'add-link'
-  | 'remove-link'
-  | 'create-task'
-  | 'attach-document';
 
 /**
  * Requests of others through commands or the gateway, and reports of the workspace itself. `saw-record-edit` may have gone to

@@ -49,13 +49,19 @@ export class WrittenRows implements RowsSeen {
     return this.#rows.size === 0;
   }
 
-  /** In the order in which they were written first. */
-  get saved(): readonly AnyRow[] {
-    return [...this.#rows.values()].filter((row) => row !== null);
-  }
-
   get removed(): readonly AnyRow[] {
     return [...this.#removed.values()];
+  }
+
+  /** The rows that would be others than those of the database, in the order in which they were written first. */
+  changedFrom(stored: StoredRows): ChangedRow[] {
+    const { columns } = KEPT[this.#table];
+    const isOther = ({ before, after }: ChangedRow) =>
+      after === null
+        ? before !== undefined
+        : before === undefined || columns.some((column) => before[column] !== after[column]);
+    const all = [...this.#rows].map(([name, after]): ChangedRow => ({ before: stored.get(name), after }));
+    return all.filter(isOther);
   }
 
   #note(column: string, value: Value, name: string): void {
@@ -66,17 +72,19 @@ export class WrittenRows implements RowsSeen {
   }
 }
 
+/** A row that is to be another. */
+export interface ChangedRow {
+  /** Undefined: there is none, or nobody has looked. */
+  readonly before: AnyRow | undefined;
+  /** Null: removed. */
+  readonly after: AnyRow | null;
+}
+
 /** Flushes the writes to the database. Skips rows that have not changed. */
 export async function flush(query: Scope, table: KeptTable, written: WrittenRows, stored: StoredRows): Promise<void> {
-  const { columns } = KEPT[table];
-  const isOther = (row: AnyRow) => {
-    const before = stored.get(nameOf(table, row));
-    return before === undefined || columns.some((column) => before[column] !== row[column]);
-  };
-  await deleteRows(
-    query,
-    table,
-    written.removed.filter((key) => !stored.isAbsent(key)),
-  );
-  await writeRows(query, table, written.saved.filter(isOther));
+  // A row that nobody looked for is removed all the same: it may be there.
+  const removed = written.removed.filter((key) => !stored.isAbsent(key));
+  await deleteRows(query, table, removed);
+  const saved = written.changedFrom(stored).flatMap(({ after }) => (after === null ? [] : [after]));
+  await writeRows(query, table, saved);
 }

@@ -10,12 +10,15 @@ import {
 } from '../store/ledger.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import { addCompletion, forgetBefore, type Use, type Window } from './windows.ts';
+import { createUseCount, type UseCount } from './use-count.ts';
+import { addCompletion, forgetBefore, UNKNOWN_GRACE, type Use, type Window } from './windows.ts';
 
 /** One request, from the moment its slot is reserved. */
 export interface Entry {
   readonly id: number;
   readonly lane: Lane;
+  /** Whom it is counted for; see `model/caller.ts`. */
+  readonly caller: string;
   /** Monotonic milliseconds. */
   readonly started: number;
   recorded: boolean;
@@ -43,42 +46,43 @@ export interface Book {
   /** When the latest request of each lane started, as far as it still counts. */
   readonly latest: ReadonlyMap<Lane, number>;
   /** Takes a slot, in memory. */
-  open(lane: Lane): Entry;
+  open(lane: Lane, caller?: string): Entry;
   /** Writes the entry's row. */
   record(entry: Entry, query: Scope): Promise<void>;
   /** Nothing was sent: the slot is free. */
   release(entry: Entry): void;
   /** The request ended now; no status where no answer came. */
   complete(entry: Entry, status: number | undefined): void;
-  /** Writes how the entry ended. */
+  /** Writes how the entry ended, and counts it for its caller: once, however often it is written. */
   recordEnd(entry: Entry, query: Scope): Promise<void>;
+  /** Who used the quota. */
+  readonly uses: UseCount;
   /** Stores the present moment: another boot then knows how much time has passed for the rows. */
   beat(query: Scope): Promise<void>;
 }
-
-/**
- * A request whose answer nobody saw may still be on its way: it stands in a socket's buffer or in a proxy. It counts
- * as if it ended this much later, milliseconds.
- */
-export const UNKNOWN_GRACE = 10_000;
 
 /**
  * A row as it stands, in times of the present boot. Times of another boot cannot be compared with ours, but with each
  * other: what happened in that boot until `lastSeen`, the latest moment known of it, has passed for certain, and more
  * is not counted. The same goes for rows from the future, which a restored machine image can hold. A row without an end
  * was in flight when the process died. Answers the same object where nothing changes.
+ *
+ * @param grace how long requests without an answer may still be on their way, milliseconds
  */
-export function redated(row: LedgerRow, boot: string, now: number, lastSeen: number): LedgerRow {
+export function redated(
+  row: LedgerRow,
+  { boot, now, lastSeen, grace = UNKNOWN_GRACE }: { boot: string; now: number; lastSeen: number; grace?: number },
+): LedgerRow {
   const foreign = row.boot !== boot || row.started > now;
   if (!foreign && row.completed !== null) return row;
   const shift = foreign ? now - lastSeen : 0;
   // Without a status no answer came, so the request may still be on its way, whether its end was written or not.
-  const completed = row.status === null || row.completed === null ? now + UNKNOWN_GRACE : row.completed + shift;
+  const completed = row.status === null || row.completed === null ? now + grace : row.completed + shift;
   return { ...row, boot, started: row.started + shift, completed };
 }
 
 /** Name of the fact that holds the latest moment that was written beside the rows. */
-const BEAT = 'throttle.beat';
+export const BEAT = 'throttle.beat';
 
 interface Beat {
   readonly boot: string;
@@ -108,16 +112,30 @@ function lastSeenOf(rows: readonly LedgerRow[], beat: Beat | undefined): Readonl
   return moments;
 }
 
-/** Reads the ledger inside `query`, and writes back the rows that had to be re-dated: once for each boot. */
-export async function openBook(query: Scope, clock: Clock, windows: readonly Window[]): Promise<Book> {
+/**
+ * Reads the ledger inside `query`, and writes back the rows that had to be re-dated: once for each boot.
+ *
+ * @param grace of requests of the process before that have no answer, milliseconds
+ */
+export async function openBook(
+  query: Scope,
+  clock: Clock,
+  windows: readonly Window[],
+  grace = UNKNOWN_GRACE,
+): Promise<Book> {
   const now = clock.monotonic();
   const rows = await readLedger(query);
   const lastSeen = lastSeenOf(rows, await readBeat(query));
-  const present = rows.map((row) => redated(row, clock.bootId, now, lastSeen.get(row.boot) ?? now));
+  const present = rows.map((row) =>
+    redated(row, { boot: clock.bootId, now, lastSeen: lastSeen.get(row.boot) ?? now, grace }),
+  );
   const since = Math.min(now, ...present.map(({ started }) => started));
   const book = emptyBook(clock, windows, { firstId: (rows.at(-1)?.id ?? 0) + 1, since });
   for (const [index, row] of present.entries()) {
     if (row !== rows[index]) await redateLedgerRow(query, row);
+    // The process that sent it ended before its answer came.
+    if (rows[index]?.completed === null)
+      await book.uses.add(query, { caller: row.caller ?? row.lane, status: undefined });
     for (const use of usesOf(book, row.lane)) addCompletion(use.completed, row.completed ?? now);
   }
   if (rows.length > 0) await book.beat(query);
@@ -135,21 +153,23 @@ function emptyBook(
   // until the next start and cost a slot there: harmless.
   let neverSent: number[] = [];
   const latest = new Map<Lane, number>();
+  const uses = createUseCount(clock);
 
   const book: ReturnType<typeof emptyBook> = {
     since,
     latest,
+    uses,
     all: { inFlight: 0, completed: [] },
     background: { inFlight: 0, completed: [] },
     backfill: { inFlight: 0, completed: [] },
 
-    open(lane) {
+    open(lane, caller = lane) {
       for (const use of usesOf(book, lane)) use.inFlight += 1;
       // Ids are given here and never twice: the database would give that of a rolled-back row again.
       const id = nextId++;
       const started = clock.monotonic();
       latest.set(lane, started);
-      return { id, lane, started, recorded: false, state: 'open', completed: 0, status: undefined };
+      return { id, lane, caller, started, recorded: false, state: 'open', completed: 0, status: undefined };
     },
 
     async record(entry, query) {
@@ -157,8 +177,8 @@ function emptyBook(
       const dropped = neverSent;
       neverSent = [];
       await forgetLedgerRows(query, clock.monotonic() - longestHold, dropped);
-      const { id, lane, started } = entry;
-      await addLedgerRow(query, { id, boot: clock.bootId, lane, started });
+      const { id, lane, caller, started } = entry;
+      await addLedgerRow(query, { id, boot: clock.bootId, lane, caller, started });
     },
 
     release(entry) {
@@ -179,7 +199,10 @@ function emptyBook(
       }
     },
 
-    recordEnd: (entry, query) => endLedgerRow(query, entry.id, entry.completed, entry.status),
+    async recordEnd(entry, query) {
+      const isFirst = await endLedgerRow(query, entry.id, entry.completed, entry.status);
+      if (isFirst) await uses.add(query, entry);
+    },
 
     beat: (query) =>
       writeMeta(query, BEAT, JSON.stringify({ boot: clock.bootId, at: clock.monotonic() } satisfies Beat)),

@@ -3,14 +3,15 @@ import { readMeta, writeMeta } from '../store/meta.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { type Brake, OPEN, restored, type SavedBrake } from './brake.ts';
 
-const NAME = 'throttle.brake';
+/** Name of the fact that holds the brake. */
+export const BRAKE = 'throttle.brake';
 
 /**
  * The kept brake. One of another boot is written back in times of this one: it is re-dated once only. Where none was kept,
  * or by a version that did not note since when no other use was detected, it counts from now.
  */
 export async function readBrake(query: Scope, clock: Clock): Promise<Brake> {
-  const text = await readMeta(query, NAME);
+  const text = await readMeta(query, BRAKE);
   const first = { ...OPEN, quietSince: clock.monotonic() };
   if (text === undefined) {
     await writeBrake(query, clock, first);
@@ -24,7 +25,7 @@ export async function readBrake(query: Scope, clock: Clock): Promise<Brake> {
 
 export async function writeBrake(query: Scope, clock: Clock, brake: Brake): Promise<void> {
   const saved: SavedBrake = { boot: clock.bootId, at: clock.monotonic(), wall: clock.now(), brake };
-  await writeMeta(query, NAME, JSON.stringify(saved));
+  await writeMeta(query, BRAKE, JSON.stringify(saved));
 }
 
 function dated(saved: SavedBrake): SavedBrake {

@@ -1,7 +1,7 @@
 import type { Book } from './book.ts';
 import type { Brake } from './brake.ts';
 import { burstCeilingOf, type ConfiguredShare, ceilingOf } from './ceiling.ts';
-import { constraintsOf, lastStart } from './forecast.ts';
+import { anybody, constraintsOf, lastStart } from './forecast.ts';
 import { type Ceiling, effectiveShare, nextSlotAt, slotsOf } from './share.ts';
 import { leavesRoom, roomAt, usedAt, type Window, type WindowSnapshot, windowOf } from './windows.ts';
 
@@ -46,6 +46,8 @@ const FOR_LIVE = 0.03;
 
 /** Where a backfill may not go for the sake of live work, it looks again after this, milliseconds. */
 const LOOK_AGAIN = 5_000;
+/** For so long after a refusal a forecast reckons with others, milliseconds. */
+const LATELY = 3_600_000;
 /** The rate of live work is not judged by less, milliseconds. */
 const LEAST_OBSERVED = 60_000;
 
@@ -82,11 +84,14 @@ export interface Limits {
   /** Requests of the background that each window takes at the present share; `hold` in milliseconds. */
   paces(facts: Facts): { slots: number; hold: number }[];
   /**
-   * When the last of so many background requests can start, at the present share and if nothing else comes; not before `from`.
+   * When the last of so many background requests can start, if nothing else comes. The share grows as it would,
+   * and beside others less. Not before `from`.
    */
   drainedAt(facts: Facts, from: number, waiting: Waiting): number;
   /** Whether nothing is in flight and nothing counts any more. */
   isIdle(facts: Facts): boolean;
+  /** Of the long window. */
+  used(facts: Facts): Pick<WindowSnapshot, 'used' | 'cap'>;
   snapshot(facts: Facts): { long: WindowSnapshot; burst: WindowSnapshot };
 }
 
@@ -133,16 +138,16 @@ export function createLimits(quota: QuotaOptions): Limits {
   };
   const roomForBackfill = (facts: Facts) =>
     Math.max(roomForAll(facts), roomInShare(facts, backfillSlots), evenly(facts), besideLive(facts));
-  const nextGrowth = (facts: Facts) =>
-    earliest(windows.map((window) => nextSlotAt(facts.brake, ceiling(window, facts), window.cap, facts.now)));
-  const nextRelief = (facts: Facts) => {
+  /** When this window has more slots for the background: the share has grown, or people have gone. */
+  const growth = (window: SharedWindow, facts: Facts) => {
     const gone = peopleGone(facts);
-    return Math.min(nextGrowth(facts), gone > facts.now ? gone : Number.POSITIVE_INFINITY);
+    const grown = nextSlotAt(facts.brake, ceiling(window, facts), window.cap, facts.now);
+    return Math.min(grown, gone > facts.now ? gone : Number.POSITIVE_INFINITY);
   };
+  const nextRelief = (facts: Facts) => earliest(windows.map((window) => growth(window, facts)));
   const describe = (window: SharedWindow, length: number, facts: Facts): WindowSnapshot => ({
     window: length,
-    cap: window.cap || null,
-    used: usedAt(facts.book.all, window.hold, facts.now),
+    ...useOf(window, facts),
     usedByBackground: usedAt(facts.book.background, window.hold, facts.now),
     usedByBackfill: usedAt(facts.book.backfill, window.hold, facts.now),
     backgroundLimit: window.cap > 0 ? backgroundSlots(window, facts) : null,
@@ -164,12 +169,7 @@ export function createLimits(quota: QuotaOptions): Limits {
         roomForBackfill(facts),
         Math.max(roomForAll(facts), evenly(facts), besideLive(facts), nextRelief(facts)),
       ),
-    peopleServedAt: ({ book }, from, requests) =>
-      lastStart(
-        windows.map(({ cap, hold }) => ({ limit: cap, hold, use: book.all })),
-        from,
-        requests,
-      ),
+    peopleServedAt: ({ book }, from, requests) => lastStart(anybody(windows, book.all), from, requests),
     usedShare(facts) {
       if (long.cap === 0) return 0;
       const { used, usedByBackground, usedByBackfill, backgroundLimit } = describe(long, quota.window, facts);
@@ -178,12 +178,17 @@ export function createLimits(quota: QuotaOptions): Limits {
     },
     paces: (facts) => windows.map((window) => ({ slots: backgroundSlots(window, facts), hold: window.hold })),
     drainedAt(facts, from, { requests, backfills }) {
-      const last = (slots: typeof backgroundSlots, count: number) =>
-        lastStart(
-          constraintsOf(windows, facts.book, (window) => slots(window, facts)),
-          from,
-          count,
-        );
+      const last = (slots: typeof backgroundSlots, count: number) => {
+        const later = (window: SharedWindow, now: number) => {
+          const expected = expectedShare(facts.brake, ceiling(window, facts).at(facts.now), facts.now);
+          return Math.min(
+            Math.max(slots(window, facts), slotsOf(window.cap, expected)),
+            slots(window, { ...facts, now }),
+          );
+        };
+        const grows = (window: SharedWindow, now: number) => growth(window, { ...facts, now });
+        return lastStart(constraintsOf(windows, facts.book, later, grows), from, count);
+      };
       const live = last(backgroundSlots, requests - backfills);
       if (backfills === 0) return live;
       const first = Math.max(
@@ -193,11 +198,27 @@ export function createLimits(quota: QuotaOptions): Limits {
       return Math.max(live, last(backfillSlots, requests), first + (backfills - 1) * pace(facts));
     },
     isIdle: ({ book, now }) => windows.every(({ hold }) => usedAt(book.all, hold, now) === 0),
+    used: (facts) => useOf(long, facts),
     snapshot: (facts) => ({
       long: describe(long, quota.window, facts),
       burst: describe(burst, quota.burstWindow, facts),
     }),
   };
+}
+
+function useOf({ cap, hold }: SharedWindow, { book, now }: Facts): Pick<WindowSnapshot, 'used' | 'cap'> {
+  return { cap: cap || null, used: usedAt(book.all, hold, now) };
+}
+
+/**
+ * The share that the background is expected to reach on average. Beside others it is refused again where it was refused last, or
+ * they stop: nobody knows, so it is taken to be half way. Tuned on the tuning days of `quota.forecast`.
+ *
+ * @param most what it may grow to
+ */
+function expectedShare({ observed, refusedShare }: Brake, most: number, now: number): number {
+  const isBeside = observed !== undefined && now - observed.at < LATELY && refusedShare !== undefined;
+  return isBeside ? (Math.min(refusedShare, most) + most) / 2 : 1;
 }
 
 /** The first moment at which it is free, looked for within one window: if nothing more comes, the rate of live lanes falls. */

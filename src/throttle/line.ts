@@ -3,6 +3,8 @@ import { LANES, type Lane } from '../model/lane.ts';
 
 export interface Wish {
   readonly lane: Lane;
+  /** Whom the request is counted for, as in `model/caller.ts`; the lane where absent. Decides nothing. */
+  readonly caller?: string;
   /** Epoch milliseconds; smaller is more urgent. */
   readonly due: number;
   /** Cancels the request for a slot while it waits. A slot that was given stays. */

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../errors/codes.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 
-/** Exactly one of `release` and `complete` must end every slot. */
+/** Exactly one of `release`, `complete` and `leave` must end every slot. */
 export interface Slot {
   /** Writes the ledger row in the caller's transaction, which must be committed before the request is sent. */
   record(query: Scope): Promise<void>;
@@ -12,6 +12,11 @@ export interface Slot {
    * inside the given transaction where there is one; called again, after that was rolled back, it only writes again.
    */
   complete(answer: SlotAnswer | undefined, query?: Scope): Promise<void>;
+  /**
+   * Nobody here can write down how it ended: its row stays as it was recorded, and whoever opens the ledger next counts it as
+   * a request that is on its way. Does nothing to one that has ended.
+   */
+  leave(): void;
 }
 
 export interface SlotAnswer {

@@ -5,6 +5,7 @@ import type { Store } from '../store/database.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { createAlarm } from './alarm.ts';
 import type { Book, Entry } from './book.ts';
+import type { Observed } from './brake.ts';
 import type { BrakeControl } from './brake-control.ts';
 import { beginRun, endRun } from './clean-end.ts';
 import { writeBrake } from './kept-brake.ts';
@@ -57,9 +58,11 @@ export function createSlots({ store, clock, logger, book, control, died, isIdle 
 
   const create = (entry: Entry, ended: () => void): Slot => {
     let brakeChanged = false;
+    let observed: Observed | undefined;
     const write = async (query: Scope) => {
       pulseLater();
       await book.recordEnd(entry, query);
+      if (observed) await book.uses.addOthers(query, observed);
       if (brakeChanged) await writeBrake(query, clock, control.brake);
     };
     return {
@@ -78,9 +81,14 @@ export function createSlots({ store, clock, logger, book, control, died, isIdle 
         if (entry.state === 'released') return;
         // What was sent was recorded, in a transaction that was not rolled back.
         isKept ||= entry.recorded;
-        if (entry.state === 'open') brakeChanged = control.end(entry, answer);
+        if (entry.state === 'open') {
+          const before = control.brake.observed;
+          brakeChanged = control.end(entry, answer);
+          if (control.brake.observed !== before) observed = control.brake.observed;
+        }
         await (query === undefined ? durably(store, write) : write(query)).finally(ended);
       },
+      leave: ended,
     };
   };
 

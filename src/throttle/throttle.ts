@@ -43,6 +43,8 @@ export interface Throttle {
   /** How many requests of the background each window takes at the present share. */
   paces(): readonly { readonly slots: number; readonly hold: number }[];
   snapshot(): QuotaSnapshot;
+  /** The long window alone, for lists of many workspaces: requests that count now, and the limit; null where it is lifted. */
+  used(): { readonly used: number; readonly cap: number | null };
   /**
    * When the last of so many more background requests can start, of which some are of backfills: epoch milliseconds. At the
    * present share, and if nothing more comes.
@@ -63,6 +65,10 @@ export interface ThrottleOptions {
   readonly logger: Logger;
   readonly meter: Meter;
   readonly quota: QuotaOptions;
+  /** How long few requests are in flight after a process that died, milliseconds; absent: one long window. */
+  readonly careful?: number;
+  /** How long requests of that process without an answer may still be on their way, milliseconds; absent: `UNKNOWN_GRACE`. */
+  readonly untouched?: number;
 }
 
 /** Most answers have come by then, milliseconds. */
@@ -73,7 +79,7 @@ export async function createThrottle(options: ThrottleOptions): Promise<Throttle
   const limits = createLimits(quota);
   const kept = await durably(store, async (query) => ({
     shareBefore: await noteShare(query, quota.share),
-    book: await openBook(query, clock, limits.windows),
+    book: await openBook(query, clock, limits.windows, options.untouched),
     brake: await readBrake(query, clock),
     diedBefore: await diedBefore(query),
   }));
@@ -106,7 +112,7 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
    * A process that died may soon die again, and what it then has on its way counts longer than it must: so for one long
    * window after such an end there is little on its way at once.
    */
-  const carefulUntil = died ? clock.monotonic() + limits.longestHold : Number.NEGATIVE_INFINITY;
+  const carefulUntil = died ? clock.monotonic() + (options.careful ?? limits.longestHold) : Number.NEGATIVE_INFINITY;
   let peopleAt = book.latest.get('interactive') ?? Number.NEGATIVE_INFINITY;
   let stopped = false;
 
@@ -148,7 +154,7 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
 
   /** A slot's time in the line: reserved at once, over when the slot has ended. */
   const serve = (wish: Wish, since: number, give: (slot: Slot) => void): Promise<void> => {
-    const entry = book.open(wish.lane);
+    const entry = book.open(wish.lane, wish.caller);
     meter.observe('quota_wait_seconds', (entry.started - since) / 1_000, { lane: wish.lane });
     const becameSlow = clock.after(SLOW, () => {
       slow.add(entry);
@@ -185,6 +191,8 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
     isHalted: () => control.brake.halt !== null,
 
     snapshot: () => snapshotOf({ facts: facts(), limits, line, book, clock, share: quota.share }),
+
+    used: () => limits.used(facts()),
 
     drainedAt(requests, backfills = 0) {
       const known = facts();

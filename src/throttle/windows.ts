@@ -33,6 +33,12 @@ export interface WindowSnapshot {
   readonly backfillLimit: number | null;
 }
 
+/**
+ * A request whose answer nobody saw may still be on its way: it stands in a socket's buffer or in a proxy. It counts
+ * as if it ended this much later, milliseconds.
+ */
+export const UNKNOWN_GRACE = 10_000;
+
 /** Two clocks may run apart by this much: the usual tolerance of a quartz. */
 const CLOCK_RATE = 500e-6;
 /** The server may round its times to whole milliseconds. */

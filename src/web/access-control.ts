@@ -1,31 +1,38 @@
-import { hash, timingSafeEqual } from 'node:crypto';
 import { SyncError } from '../errors/sync-error.ts';
+import { USER_HEADER } from '../http/ask-daemon.ts';
 import type { Addressed } from '../http/origin.ts';
 import type { Door, RouteNeeds } from '../http/route-needs.ts';
 import { isSafe } from '../http/semantics.ts';
 import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
 import type { Logger } from '../lib/logger.ts';
-import { type Access, reaches } from '../model/access.ts';
+import { isSameSecret } from '../lib/same-secret.ts';
+import { reaches } from '../model/access.ts';
+import { type Actor, NOBODY } from '../operator/audit.ts';
+import type { Identity } from '../replicas/admitted-caller.ts';
+import { isSignedBody, type Signed } from '../replicas/signature.ts';
 import { REFUSALS, type Refusal } from './access-refusals.ts';
+import type { Caller } from './door-caller.ts';
 import { sendPage } from './html-document.ts';
 import { loginPage, refusalPage } from './login-page.ts';
+import { type Elsewhere, passOn } from './passing-on.ts';
 import type { LoggedIn, Sessions } from './sessions.ts';
 import type { Callers } from './token-callers.ts';
 
 export interface DoorOptions {
   readonly callers: Callers;
   readonly sessions: Sessions;
+  /** The workspace that a gateway token is for; undefined where there is no such token. */
+  readonly gatewayToken: (secret: string) => Promise<{ readonly id: string; readonly workspace: string } | undefined>;
   /** How a request was addressed, and how it came. */
   readonly addressed: (request: ServerRequest) => Addressed;
   /** Metrics answer to everybody. */
   readonly openMetrics?: boolean;
   /** Sessions are taken over connections too that others can read. */
   readonly insecurePages?: boolean;
+  /** Absent: no other process works on these workspaces. */
+  readonly elsewhere?: Elsewhere | undefined;
   readonly logger: Logger;
 }
-
-/** The authenticated caller. */
-export type Caller = Access & { readonly session?: LoggedIn };
 
 /** A route of the server, and its needs. */
 export interface GuardedRoute {
@@ -35,6 +42,10 @@ export interface GuardedRoute {
 }
 
 const CALLER = 'caller';
+/** Decides anew on a request that was let in. */
+const AGAIN = 'admittedAgain';
+/** What another process of the installation says of the caller. */
+const SIGNED = 'signed';
 
 /** On every answer that a browser may get. Forms of our own pages say where they come from: hence the referrer policy. */
 const HEADERS = {
@@ -54,6 +65,44 @@ export function callerOf(request: ServerRequest): Caller {
   return caller;
 }
 
+/** Who asked another process of the installation, which passed the request on to this one; undefined where none did. */
+export function signedBy(request: ServerRequest): Identity | undefined {
+  return request.getDecorator<Signed | null>(SIGNED)?.identity;
+}
+
+/**
+ * Whether the caller of a request that takes long may still have its answer: the session may have ended meanwhile, or the token.
+ * Its rights are those of now then.
+ */
+export async function isStillIn(request: ServerRequest): Promise<boolean> {
+  const again = request.getDecorator<(() => Promise<Refusal | undefined>) | null>(AGAIN);
+  return again !== null && (await again()) === undefined;
+}
+
+/** Whom the audit names for what a request changes. A command says itself who runs it. */
+export function actorOf(request: ServerRequest): Actor {
+  const { session, token, role } = callerOf(request);
+  if (session) return `session ${shortOf(session)} (${role})`;
+  if (!token) return NOBODY;
+  const user = request.headers[USER_HEADER];
+  if (token.isOwn)
+    return `command ${typeof user === 'string' && USER.test(user) ? decodeURIComponent(user) : ''}`.trim();
+  return `token ${shortOf(token)} (${role})`;
+}
+
+/** What `encodeURIComponent` makes of a name. */
+const USER = /^(?:[\w.!~*'()-]|%[2-7][0-9A-E]){1,100}$/;
+
+/** The digest of the credential that a request shows: one for all requests of a browser that is logged in, or of a token. */
+export function credentialOf(request: ServerRequest): string {
+  const { session, token } = callerOf(request);
+  return (session ?? token)?.digest ?? '';
+}
+
+function shortOf({ digest }: { readonly digest: string }): string {
+  return digest.slice(0, 8);
+}
+
 /**
  * The one place that decides who may do what. Each route says what it needs (`RouteNeeds`); one that says nothing, or
  * that does not exist, is for administrators. The origin of a connection proves nothing.
@@ -70,6 +119,8 @@ export function callerOf(request: ServerRequest): Caller {
 export function guardDoors(server: Server, options: DoorOptions): readonly GuardedRoute[] {
   const routes: GuardedRoute[] = [];
   server.decorateRequest(CALLER, null);
+  server.decorateRequest(AGAIN, null);
+  server.decorateRequest(SIGNED, null);
   server.addHook('onRoute', ({ method: methods, config, url }) => {
     for (const method of [methods].flat()) routes.push(guarded({ method, url, needs: config ?? {} }));
   });
@@ -79,18 +130,31 @@ export function guardDoors(server: Server, options: DoorOptions): readonly Guard
     // No browser asks here, and each delivery pays for what its answer carries.
     if (door === 'webhook') return goOn();
     reply.headers(HEADERS);
+    const signed = options.elsewhere?.replicas.open(request);
+    if (signed === 'wrong') return void refuse(request, reply, 'no_replica');
+    if (signed) request.setDecorator(SIGNED, signed);
     if (door === 'public') return goOn();
-    admit(request, { door, ...needs }, options).then(
+    const decide = () =>
+      signed
+        ? admitPassedOn(request, { door, ...needs }, signed.identity, options)
+        : admit(request, { door, ...needs }, options);
+    request.setDecorator(AGAIN, decide);
+    decide().then(
       (refusal) => (refusal === undefined ? goOn() : refuse(request, reply, refusal)),
       (error: Error) => goOn(error),
     );
   });
-  server.addHook('preHandler', (request, reply, done) => {
-    if (!isChange(request) || !needsOf(request).form) return done();
+  server.addHook('preHandler', (request, reply, goOn) => {
+    const refusal = refusalOfBody(request);
+    if (refusal) return void refuse(request, reply, refusal);
+    const { elsewhere } = options;
     const caller = request.getDecorator<Caller | null>(CALLER);
-    if (!caller?.session) return done();
-    if (isPageToken(caller.session, formOf(request).get('page'))) return done();
-    refuse(request, reply, 'stale_page');
+    // One hop: what another process has passed on is answered here.
+    if (!elsewhere || !caller || request.getDecorator(SIGNED) !== null) return goOn();
+    passOn(request, reply, caller, elsewhere).then(
+      (isPassed) => (isPassed ? undefined : goOn()),
+      (error: Error) => goOn(error),
+    );
   });
   answerErrors(server, options.logger);
   return routes;
@@ -99,10 +163,18 @@ export function guardDoors(server: Server, options: DoorOptions): readonly Guard
 /** A route that gives too much access is our own error; the start finds it. */
 function guarded(route: GuardedRoute): GuardedRoute {
   const { method, url, needs } = route;
-  const isForReading = needs.door === 'read' || needs.door === 'metrics';
+  const isForReading = needs.door === 'read' || needs.door === 'metrics' || needs.door === 'gateway';
   if (isForReading && isChange(route))
     throw new SyncError('internal', `${method} ${url}: a route for readers must not change anything`);
   return route;
+}
+
+function refusalOfBody(request: ServerRequest): Refusal | undefined {
+  const signed = request.getDecorator<Signed | null>(SIGNED);
+  if (signed && !isSignedBody(signed, request.body)) return 'no_replica';
+  if (!isChange(request) || !needsOf(request).form) return undefined;
+  const session = request.getDecorator<Caller | null>(CALLER)?.session;
+  return !session || isPageToken(session, formOf(request).get('page')) ? undefined : 'stale_page';
 }
 
 /** By the route that was matched, not by the text of the address: there are many spellings of a path. */
@@ -110,6 +182,11 @@ function needsOf(request: ServerRequest): RouteNeeds {
   if (!request.is404) return request.routeOptions.config;
   // Where no route was matched, nothing but 404 stands behind the address.
   return request.url.startsWith('/api/v1/') ? { door: 'public' } : {};
+}
+
+/** Whether another process has passed it on: it is answered for this one alone. */
+export function isPassedOn(request: ServerRequest): boolean {
+  return request.getDecorator(SIGNED) !== null;
 }
 
 type Needs = RouteNeeds & { readonly door: Door };
@@ -121,11 +198,36 @@ const EVERYBODY: Caller = { role: 'read', workspaces: null };
 async function admit(request: ServerRequest, needs: Needs, options: DoorOptions): Promise<Refusal | undefined> {
   const addressed = options.addressed(request);
   if (needs.door === 'login') return admitStranger(request, addressed);
+  if (needs.door === 'gateway') return admitJob(request, options);
+  if (needs.door === 'replica') return 'no_replica';
   const isOpen = needs.door === 'metrics' && options.openMetrics;
   const caller = isOpen ? EVERYBODY : await identify(request, addressed, options);
   if (typeof caller === 'string') return caller;
   request.setDecorator(CALLER, caller);
   return refusalOfRights(request, needs, caller) ?? refusalOfChange(request, needs, caller, addressed);
+}
+
+/**
+ * What another process has admitted is believed, and its rights are judged again. What a browser must show of itself it has shown
+ * there.
+ */
+async function admitPassedOn(
+  request: ServerRequest,
+  needs: Needs,
+  identity: Identity,
+  { elsewhere }: DoorOptions,
+): Promise<Refusal | undefined> {
+  const { role, workspaces, session, token, gatewayToken } = identity;
+  if (!(await elsewhere?.isStillKnown(identity))) return 'unauthorized';
+  if (needs.door === 'login' || (needs.door === 'gateway') !== (gatewayToken !== undefined)) return 'unauthorized';
+  const access = { role, workspaces };
+  const caller: Caller = {
+    ...{ ...access, gatewayToken },
+    session: session && { ...access, ...session },
+    token: token && { ...access, ...token },
+  };
+  request.setDecorator(CALLER, caller);
+  return needs.door === 'gateway' ? undefined : refusalOfRights(request, needs, caller);
 }
 
 /** A login must come from a page of ours. */
@@ -136,6 +238,23 @@ function admitStranger(request: ServerRequest, { origin }: Addressed): Refusal |
   return isForm(request) ? undefined : 'unsupported_type';
 }
 
+/** A job shows a gateway token and nothing else. Such tokens cannot be guessed, so no wrong one locks an address out. */
+async function admitJob(request: ServerRequest, { gatewayToken }: DoorOptions): Promise<Refusal | undefined> {
+  const secret = bearerOf(request);
+  const token = secret === undefined ? undefined : await gatewayToken(secret);
+  if (!token) return 'no_gateway_token';
+  request.setDecorator(CALLER, {
+    role: 'read',
+    workspaces: [token.workspace],
+    gatewayToken: token.id,
+  } satisfies Caller);
+  return undefined;
+}
+
+function bearerOf({ headers }: ServerRequest): string | undefined {
+  return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1];
+}
+
 async function identify(
   request: ServerRequest,
   { origin, isTls, isPrivate }: Addressed,
@@ -143,10 +262,11 @@ async function identify(
 ): Promise<Caller | Refusal> {
   const { authorization, cookie } = request.headers;
   if (authorization !== undefined) {
-    const secret = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+    const secret = bearerOf(request);
     const found = secret === undefined ? 'wrong' : callers.bearer(secret, request.ip);
     if (found === 'wrong') return 'unauthorized';
-    return found === 'limited' ? 'too_many' : found;
+    if (found === 'limited') return 'too_many';
+    return { role: found.role, workspaces: found.workspaces, token: found };
   }
   if (origin === undefined) return 'foreign_host';
   const session = await sessions.find(cookie, isTls);
@@ -198,10 +318,8 @@ export function formOf({ body }: ServerRequest): URLSearchParams {
   return new URLSearchParams(Buffer.isBuffer(body) ? body.toString() : '');
 }
 
-/** Over digests, which have one length. */
 function isPageToken({ pageToken }: LoggedIn, given: unknown): boolean {
-  if (typeof given !== 'string') return false;
-  return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', pageToken, 'buffer'));
+  return typeof given === 'string' && isSameSecret(given, pageToken);
 }
 
 /** Programs get JSON, people who open an address a page. */

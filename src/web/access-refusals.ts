@@ -5,6 +5,15 @@ export const REFUSALS = {
     message:
       'This needs a credential: send "Authorization: Bearer <token>" with the admin token or a read token. To log a browser in, open the link that "worksync login" prints.',
   },
+  no_gateway_token: {
+    status: 401,
+    message:
+      'This needs a gateway token: send "Authorization: Bearer <token>". "worksync gateway token create" makes one.',
+  },
+  no_replica: {
+    status: 401,
+    message: 'Only another replica of this installation may ask this, and its signature must be right.',
+  },
   too_many: {
     status: 429,
     message:

@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { SyncError } from '../errors/sync-error.ts';
 import { JsonError, parseJson } from '../http/parse-json.ts';
 import type { ServerRequest } from '../http/server.ts';
+import { CHANGE_STATES } from '../model/change.ts';
+import { DELIVERY_SOURCES, DELIVERY_STATES } from '../model/delivery.ts';
 import type { Asked, Question } from '../operator/questions.ts';
 import { HELD_CLASSES } from '../store/held-changes.ts';
 import { ROUTES, type RouteName } from '../workspace/contract.ts';
@@ -42,25 +44,75 @@ export const newGatewayToken = z.strictObject({ description: text });
 export const gatewayTokenId = z.strictObject({ id: text });
 
 const count = z.int().min(0).max(1_000_000);
+const changesNamed = z.strictObject({ targets: z.array(text).min(1).max(1_000) });
 const wishOfHooks = { publicUrl: text.optional() };
+
+const releaseWish = z.strictObject({
+  classes: z.array(z.enum(HELD_CLASSES)).optional(),
+  entities: z.array(text).max(100_000).optional(),
+});
+
+const retryWish = z.strictObject({ ids: z.array(z.int().positive()).min(1).max(10_000).optional() });
+
+export const refusedWish = z.strictObject({ limit: count });
+
+export const auditWish = z.strictObject({
+  since: z.int().min(0).nullable(),
+  before: z.int().positive().nullable(),
+  limit: z.int().min(1).max(1_000),
+});
+
+const wantedDeliveries = {
+  about: text.optional(),
+  state: z.enum(DELIVERY_STATES).optional(),
+  connection: text.optional(),
+  source: z.enum(DELIVERY_SOURCES).optional(),
+  own: z.boolean().optional(),
+};
+const numberOfDelivery = z.int().positive();
+
+const ciText = z.string().min(1).max(1_000);
+
+/** Of a job of a CI service: `?target=…` up to three times, the surest first, and `&provider=…`. */
+export const pullRequestWish = z.strictObject({
+  target: z.union([ciText.transform((one) => [one]), z.array(ciText).max(3)]),
+  provider: z.string().max(64).optional(),
+});
 
 /** What each question takes. */
 export const QUESTION_BODIES: { readonly [Name in Question]: z.ZodType<Asked<Name>> } = {
   held: z.strictObject({ samples: count }),
-  release: z.strictObject({
-    classes: z.array(z.enum(HELD_CLASSES)).optional(),
-    entities: z.array(text).max(100_000).optional(),
-  }),
+  release: releaseWish,
+  changes: z.strictObject({ states: z.array(z.enum(CHANGE_STATES)).optional(), limit: count }),
+  'changes-show': changesNamed,
+  'changes-retry': changesNamed,
+  'changes-drop': changesNamed,
   quarantine: z.strictObject({ limit: count }),
-  retry: z.strictObject({ ids: z.array(z.int().positive()).min(1).max(10_000).optional() }),
-  plan: z.strictObject({ limit: count, config: text.optional() }),
+  retry: retryWish,
+  plan: z.strictObject({ limit: count }),
+  lab: z.strictObject({ config: z.string().max(524_288), limit: count }),
   apply: z.strictObject({ id: text }),
   backfill: z.strictObject({ connection: text, since: text.nullable() }),
   'backfill-progress': z.strictObject({ connection: text }),
+  'backfill-pause': z.strictObject({ connection: text }),
+  'backfill-resume': z.strictObject({ connection: text }),
   'backfill-stop': z.strictObject({ connection: text }),
   hooks: z.strictObject({ connection: text.optional(), ...wishOfHooks }),
   'hooks-install': z.strictObject({ connection: text, ...wishOfHooks }),
   rebind: z.strictObject({ connection: text }),
+  'scope-names': z.strictObject({ connection: text }),
+  deliveries: z.strictObject({
+    ...wantedDeliveries,
+    limit: z.int().min(1).max(200),
+    before: numberOfDelivery.optional(),
+  }),
+  delivery: z.strictObject({ delivery: text }),
+  replay: z.strictObject({
+    ...wantedDeliveries,
+    ids: z.array(numberOfDelivery).min(1).max(10_000).optional(),
+    preview: z.boolean(),
+  }),
+  items: z.strictObject({ name: text }),
   explain: z.strictObject({ target: text }),
   'link-target': z.strictObject({ target: text }),
   'link-added': z.strictObject({
@@ -73,6 +125,17 @@ export const QUESTION_BODIES: { readonly [Name in Question]: z.ZodType<Asked<Nam
   sweep: nothing,
   'sweep-progress': nothing,
   quota: nothing,
+  'quota-by-caller': nothing,
+  refused: refusedWish,
+  postpone: z.discriminatedUnion('question', [
+    z.strictObject({ question: z.literal('release'), asked: releaseWish }),
+    z.strictObject({ question: z.literal('retry'), asked: retryWish }),
+    z.strictObject({ question: z.literal('changes-retry'), asked: changesNamed }),
+    z.strictObject({ question: z.literal('changes-drop'), asked: changesNamed }),
+  ]),
+  postponed: nothing,
+  undo: z.strictObject({ id: text }),
+  audit: auditWish,
 };
 
 /** Below the base address of the workspace, and nowhere else: no host, no step upwards, however it is spelled. */
@@ -97,3 +160,9 @@ export const apiRequest: z.ZodType<ApiRequest> = z.strictObject({
   body: z.unknown().optional(),
   route: z.custom<RouteName>((name) => typeof name === 'string' && Object.hasOwn(ROUTES, name), 'expected a route'),
 });
+
+/** How long a caller waits for the quota, milliseconds: `?patience=`. */
+export function patienceOf({ query }: ServerRequest): number {
+  const { patience } = query as { readonly patience?: unknown };
+  return typeof patience === 'string' && /^\d{1,9}$/.test(patience) ? Number(patience) : 0;
+}

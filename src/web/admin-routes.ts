@@ -1,26 +1,28 @@
-import type { ErrorCode } from '../errors/codes.ts';
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import { SyncError } from '../errors/sync-error.ts';
 import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { reaches } from '../model/access.ts';
-import { checkAll } from '../operator/check.ts';
-import { forget } from '../operator/data.ts';
-import { pollOnce } from '../operator/once.ts';
-import type { OpenWorkspace, OpenWorkspaces } from '../operator/open-workspace.ts';
+import { type Actor, audited, auditedTokens, auditLog, sendAudited } from '../operator/audit.ts';
+import { endSessions, forget } from '../operator/data.ts';
+import { isElsewhere, type OpenWorkspace } from '../operator/open-workspace.ts';
 import { answerQuestion, isQuestion } from '../operator/questions.ts';
-import type { Installation } from '../store/installation.ts';
-import type { ApiRequest, ApiResponse } from '../workspace/exchange.ts';
-import { callerOf } from './access-control.ts';
+import { refusedRequests } from '../operator/refused.ts';
+import { actorOf, callerOf } from './access-control.ts';
+import { type Forwarded, failureOf, REFUSED } from './admin-answers.ts';
 import {
   apiRequest,
+  auditWish,
   bodyOf,
   forgottenWorkspace,
   gatewayTokenId,
   loginWish,
   newGatewayToken,
   nothing,
+  patienceOf,
   QUESTION_BODIES,
+  refusedWish,
 } from './admin-bodies.ts';
+import { type AllWorkspacesOptions, allWorkspacesRoutes } from './all-workspaces-routes.ts';
 import { linkPath } from './login-routes.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -36,6 +38,9 @@ import type { Sessions } from './sessions.ts';
  * `GET` and `POST /admin/workspaces/<name>/gateway-tokens` list and create gateway tokens, `POST …/revoke` revokes one;
  * `POST /admin/login-links` answers `{"path"}`, which logs one browser in, with no more rights than the caller has;
  * `POST /admin/forget` deletes the rows of a workspace that is not open, and answers how many there were;
+ * `POST /admin/refused` answers the refused requests of all workspaces that the caller reaches, and to who reaches all also
+ * those that lead to none;
+ * `POST /admin/audit` answers a page of what people changed, in the workspaces that the caller reaches;
  * `POST /admin/sessions/end` logs all browsers out, and answers how many there were.
  */
 export function adminRoutes(server: Server, options: AdminOptions): void {
@@ -49,23 +54,14 @@ export function adminRoutes(server: Server, options: AdminOptions): void {
   });
 }
 
-interface AdminOptions {
-  readonly workspaces: OpenWorkspaces;
-  readonly installation: Installation;
+interface AdminOptions extends AllWorkspacesOptions {
   readonly sessions: Sessions;
-  readonly clock: Clock;
 }
 
-function addRoutes(server: Server, { workspaces, installation, sessions, clock }: AdminOptions): void {
-  const reached = (request: ServerRequest) =>
-    workspaces.partitions().filter(({ name }) => reaches(callerOf(request), name));
-  server.post('/admin/check', { config: { filters: true } }, async (request) => {
-    bodyOf(request, nothing);
-    const lost = [...workspaces.broken(), ...workspaces.rejected()].filter(([name]) =>
-      reaches(callerOf(request), name),
-    );
-    return checkAll({ partitions: reached(request), wrong: new Map(lost) });
-  });
+function addRoutes(server: Server, options: AdminOptions): void {
+  allWorkspacesRoutes(server, options);
+  const { workspaces, installation, sessions, clock } = options;
+  const isKnown = (name: string) => workspaces.find(name) !== undefined || isElsewhere(workspaces, name);
   const named = (request: ServerRequest, reply: ServerReply) => {
     const { workspace } = request.params as { workspace: string };
     const partition = workspaces.find(workspace);
@@ -76,7 +72,7 @@ function addRoutes(server: Server, { workspaces, installation, sessions, clock }
   };
   server.post('/admin/workspaces/:workspace/requests', async (request, reply) => {
     const partition = named(request, reply);
-    return partition ? forward(partition, bodyOf(request, apiRequest), patienceOf(request)) : reply;
+    return partition ? forward(partition, request, clock) : reply;
   });
   server.post('/admin/workspaces/:workspace/questions/:question', async (request, reply) => {
     const partition = named(request, reply);
@@ -84,79 +80,76 @@ function addRoutes(server: Server, { workspaces, installation, sessions, clock }
     const { question } = request.params as { question: string };
     if (!isQuestion(question)) return reply.code(404).send({ error: 'not_found' });
     const asked = bodyOf(request, QUESTION_BODIES[question]);
-    return answerQuestion(question, partition, asked, clock).catch((error: unknown) =>
+    return answerQuestion(question, partition, asked, clock, actorOf(request)).catch((error: unknown) =>
       reply.code(REFUSED).send(failureOf(error)),
     );
   });
   const tokens = '/admin/workspaces/:workspace/gateway-tokens';
-  server.get(tokens, async (request, reply) => named(request, reply)?.passage.tokens.list() ?? reply);
+  const tokensOf = (request: ServerRequest, reply: ServerReply) => {
+    const partition = named(request, reply);
+    return partition && auditedTokens(partition, { actor: actorOf(request), clock });
+  };
+  server.get(tokens, async (request, reply) => tokensOf(request, reply)?.list() ?? reply);
   server.post(tokens, async (request, reply) => {
     const { description } = bodyOf(request, newGatewayToken);
-    return named(request, reply)?.passage.tokens.create(description) ?? reply;
+    return tokensOf(request, reply)?.create(description) ?? reply;
   });
   server.post(`${tokens}/revoke`, async (request, reply) => {
-    const partition = named(request, reply);
+    const found = tokensOf(request, reply);
     const { id } = bodyOf(request, gatewayTokenId);
-    return partition ? { revoked: await partition.passage.tokens.revoke(id) } : reply;
-  });
-  server.post('/admin/once', { config: { filters: true } }, async (request) => {
-    bodyOf(request, nothing);
-    return Promise.all(reached(request).map((partition) => pollOnce(partition, clock, patienceOf(request))));
+    return found ? { revoked: await found.revoke(id) } : reply;
   });
   server.post('/admin/login-links', { config: { filters: true } }, async (request) => {
     const { role, workspaces: limited } = bodyOf(request, loginWish);
     const caller = callerOf(request);
-    const beyond = limited?.find((name) => !reaches(caller, name) || !workspaces.find(name));
+    const beyond = limited?.find((name) => !reaches(caller, name) || !isKnown(name));
     if (beyond !== undefined) throw new SyncError('body_invalid', `workspaces: there is no workspace "${beyond}"`);
-    return { path: linkPath(await sessions.makeLink({ role, workspaces: limited ?? caller.workspaces })) };
+    const access = { role, workspaces: limited ?? caller.workspaces };
+    const subject = `${role}${access.workspaces === null ? '' : `: ${access.workspaces.join(', ')}`}`;
+    const act = { actor: actorOf(request), action: 'login-link', workspace: null, subject };
+    const books = { query: installation.query, clock };
+    return {
+      path: linkPath(
+        await audited(
+          books,
+          act,
+          () => sessions.makeLink(access),
+          () => ({ count: 1 }),
+        ),
+      ),
+    };
   });
   server.post('/admin/forget', async (request, reply) => {
     const { workspace } = bodyOf(request, forgottenWorkspace);
-    return forgetClosed(workspace).catch((error: unknown) => reply.code(REFUSED).send(failureOf(error)));
+    return forgetClosed(workspace, actorOf(request)).catch((error: unknown) =>
+      reply.code(REFUSED).send(failureOf(error)),
+    );
   });
-  async function forgetClosed(workspace: string): Promise<{ rows: number }> {
-    if (workspaces.find(workspace))
+  async function forgetClosed(workspace: string, actor: Actor): Promise<{ rows: number }> {
+    if (workspaces.find(workspace) || isElsewhere(workspaces, workspace))
       throw new SyncError('conflict', `${workspace} has a configuration: remove its file first`);
-    const rows = await forget(installation, workspace);
+    const rows = await forget(installation, workspace, { actor, clock });
     workspaces.forget(workspace);
     return { rows };
   }
+  server.post('/admin/refused', { config: { filters: true } }, async (request) => {
+    const { limit } = bodyOf(request, refusedWish);
+    return refusedRequests(installation.query, { workspaces: callerOf(request).workspaces, limit });
+  });
+  server.post('/admin/audit', { config: { filters: true } }, async (request) =>
+    auditLog(installation.query, { ...bodyOf(request, auditWish), workspaces: callerOf(request).workspaces }),
+  );
   server.post('/admin/sessions/end', async (request) => {
     bodyOf(request, nothing);
-    return { ended: await sessions.endAll() };
+    return { ended: await endSessions(installation, { actor: actorOf(request), clock }, () => sessions.endAll()) };
   });
 }
 
-/** An answer of the workspace, or why there is none, on its way between two processes of one machine. */
-export type Forwarded = { readonly answer: Omit<ApiResponse, 'body'> & { readonly body: string } } | Failure;
-
-/** A question that is answered with an error of the registry, which the command then shows as its own. */
-export const REFUSED = 422;
-
-export interface Failure {
-  readonly failure: {
-    readonly code: ErrorCode;
-    readonly message: string;
-    readonly hint: string;
-    /** How long to wait until it may succeed, milliseconds, where that is known. */
-    readonly retryAfter?: number;
-  };
-}
-
-function failureOf(error: unknown): Failure {
-  const { code, message, hint, retryAfter } = asSyncError(error);
-  return { failure: { code, message, hint, retryAfter } };
-}
-
-/** How long the command waits for the quota, milliseconds. */
-function patienceOf({ query }: ServerRequest): number {
-  const { patience } = query as { patience?: unknown };
-  return typeof patience === 'string' && /^\d{1,9}$/.test(patience) ? Number(patience) : 0;
-}
-
-async function forward({ send }: OpenWorkspace, request: ApiRequest, patience: number): Promise<Forwarded> {
+async function forward(partition: OpenWorkspace, request: ServerRequest, clock: Clock): Promise<Forwarded> {
+  const wanted = bodyOf(request, apiRequest);
+  const context = { lane: 'interactive', patience: patienceOf(request) } as const;
   try {
-    const { body, ...answer } = await send(request, { lane: 'interactive', patience });
+    const { body, ...answer } = await sendAudited(partition, wanted, context, { actor: actorOf(request), clock });
     return { answer: { ...answer, body: body.toString('base64') } };
   } catch (error) {
     return failureOf(error);

@@ -1,5 +1,6 @@
-import type { Meter } from '../lib/meter.ts';
+import type { Labels, Meter } from '../lib/meter.ts';
 import { LANES } from '../model/lane.ts';
+import type { SharedStatus } from '../operator/replica-status.ts';
 import type { QuotaStatus, WorkspaceStatus } from '../operator/status.ts';
 
 /** Sets the gauges of one workspace from its status, so that a scrape shows the same as the page. */
@@ -14,10 +15,16 @@ export function setGauges(meter: Meter, workspace: WorkspaceStatus, now: number)
     const since = workspace.changes.oldest[lane] ?? now;
     meter.gauge('oldest_pending_seconds', Math.max(0, (now - since) / 1_000), { lane });
   }
-  for (const { name, missingUnits } of workspace.connections)
-    meter.gauge('missing_units', missingUnits.length, { connection: name });
+  for (const connection of workspace.connections) setConnectionGauges(meter, connection);
   setSweepGauges(meter, workspace.sweep, now);
   setQuotaGauges(meter, workspace.quota, now);
+}
+
+/** Of a process that shares the workspaces with others. @param renewedAgo milliseconds */
+export function setSharedGauges(meter: Meter, { replicas }: SharedStatus, renewedAgo: number | undefined): void {
+  meter.gauge('replicas', replicas.length);
+  meter.gauge('leases', replicas.find(({ isOwn }) => isOwn)?.holds?.length ?? 0);
+  if (renewedAgo !== undefined) meter.gauge('lease_renewal_age_seconds', renewedAgo / 1_000);
 }
 
 /** The gauges of a workspace whose state is unknown. */
@@ -26,7 +33,22 @@ export function setBroken(meter: Meter, code: string): void {
   meter.gauge('problems', 1, { code });
 }
 
+function setConnectionGauges(
+  meter: Meter,
+  { name: connection, failure, missingUnits, lastPollAt, lastSweepAt }: WorkspaceStatus['connections'][number],
+): void {
+  meter.gauge('provider_up', failure ? 0 : 1, { connection });
+  meter.gauge('missing_units', missingUnits.length, { connection });
+  setLastSuccess(meter, lastPollAt, { activity: 'poll', connection });
+  setLastSuccess(meter, lastSweepAt, { activity: 'sweep', connection });
+}
+
+function setLastSuccess(meter: Meter, at: number | null, labels: Labels): void {
+  if (at !== null) meter.gauge('last_success_timestamp_seconds', at / 1_000, labels);
+}
+
 function setSweepGauges(meter: Meter, { running, last }: WorkspaceStatus['sweep'], now: number): void {
+  setLastSuccess(meter, last?.finishedAt ?? null, { activity: 'workspace_sweep', connection: '' });
   const report = last ?? running;
   if (!report) return;
   if (last?.finishedAt != null)
@@ -37,8 +59,11 @@ function setSweepGauges(meter: Meter, { running, last }: WorkspaceStatus['sweep'
 
 function setQuotaGauges(meter: Meter, quota: QuotaStatus, now: number): void {
   for (const window of ['long', 'burst'] as const) {
-    meter.gauge('quota_limit', quota[window].cap ?? Number.POSITIVE_INFINITY, { window });
-    meter.gauge('quota_used', quota[window].used, { window });
+    const { cap, used } = quota[window];
+    const limit = cap ?? Number.POSITIVE_INFINITY;
+    meter.gauge('quota_limit', limit, { window });
+    meter.gauge('quota_used', used, { window });
+    meter.gauge('quota_remaining', Math.max(0, limit - used), { window });
   }
   meter.gauge('quota_share', quota.effectiveShare);
   meter.gauge('quota_paused_seconds', quota.paused ? Math.max(0, (quota.paused.until - now) / 1_000) : 0);

@@ -2,18 +2,17 @@ import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { Server } from '../http/server.ts';
+import { PROGRAM } from '../lib/program-folder.ts';
 import { html, type Markup } from './html.ts';
 import { documentOf, sendPage } from './html-document.ts';
 
-/** The folder of the program: `config/` and `src/` are in every installation, the image too. */
-const PROGRAM = join(import.meta.dirname, '../..');
-
-/** Address below `/help/` and file, relative to the program. */
+/** Address below `/help/` and file, relative to the program. They are in every installation: the package, the image. */
 const PAGES: ReadonlyMap<string, string> = new Map([
   ['configuration', 'config/README.md'],
   ['operating', 'config/operating.md'],
   ['reference', 'config/reference.md'],
   ['workspace-api', 'src/workspace/contract.md'],
+  ['client', 'src/client/README.md'],
   ...readdirSync(join(PROGRAM, 'src/connectors'), { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && entry.name !== 'kit')
     .map(({ name }) => [`connector-${name}`, `src/connectors/${name}/README.md`] as const),
@@ -41,18 +40,27 @@ export function helpRoutes(server: Server): void {
   });
 }
 
-const CONTENTS = documentOf(
-  'worksync: help',
+const CONTENTS = helpDocument(
+  'Help – worksync',
   html`<h1>Help</h1>
 <ul>${[...PAGES.keys()].map((name) => html`<li><a href="/help/${name}">${name.replaceAll('-', ' ')}</a></li>\n`)}</ul>`,
 );
+
+function helpDocument(title: string, body: Markup): Markup {
+  return documentOf(
+    title,
+    html`<a class="skip" href="#main">Skip to content</a>
+<header class="top"><a class="brand" href="/">worksync</a><a class="where" href="/help/">Help</a></header>
+<main class="prose" id="main" tabindex="-1">${body}</main>`,
+  );
+}
 
 async function pageOf(file: string): Promise<Markup> {
   const text = await readFile(join(PROGRAM, file), 'utf8');
   // Few people open it: the renderer is loaded when somebody does.
   const { renderMarkdown } = await import('./markdown.ts');
   const body = renderMarkdown(text, { linkOf: (href) => addressOf(file, href) });
-  return documentOf(`worksync: ${file}`, html`<p><a href="/help/">Help</a></p>\n${body}`);
+  return helpDocument(`${file} – Help – worksync`, body);
 }
 
 /** A link of a page, as it leads from `/help/`; undefined where the target comes with the sources only. */

@@ -1,3 +1,5 @@
+import { asTyped } from '../lib/own-command.ts';
+
 /** Text that is HTML already: made by `html`, or a constant. Never built from data. */
 export class Markup {
   readonly text: string;
@@ -35,5 +37,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 const UNSEEN = /(?![\t\n])[\p{Cc}\p{Bidi_Control}\u200b\u2028\u2029\u2060\ufeff]/gu;
 
 function escapeText(text: string): string {
-  return text.replace(UNSEEN, '\ufffd').replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+  return asTyped(text)
+    .replace(UNSEEN, '\ufffd')
+    .replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }

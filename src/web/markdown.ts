@@ -35,7 +35,8 @@ export function renderMarkdown(text: string, { linkOf }: MarkdownOptions): Marku
         const id = under === CODES_HEADING ? html` id="${row[0]?.text.replaceAll('`', '') ?? ''}"` : null;
         return html`<tr${id}>${cells(row, new Markup('td'))}</tr>\n`;
       });
-      return html`<div class="card wide"><table><thead><tr>${cells(header, new Markup('th'))}</tr></thead>
+      // It scrolls where it is wider than the window: then people must get there with the keyboard too.
+      return html`<div class="card wide" role="group" aria-label="Table" tabindex="0"><table><thead><tr>${cells(header, new Markup('th'))}</tr></thead>
 <tbody>${body}</tbody></table></div>\n`.text;
     },
   };

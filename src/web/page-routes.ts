@@ -4,11 +4,9 @@ import { piecesOf } from '../lib/pieces.ts';
 import { createQueue } from '../lib/queue.ts';
 import { nextTurn } from '../lib/turn.ts';
 import { type Access, reaches } from '../model/access.ts';
-import { type Status, verdictOf, type WorkspaceStatus } from '../operator/status.ts';
+import { type Status, verdictOf } from '../operator/status.ts';
 import { callerOf } from './access-control.ts';
-import { setBroken, setGauges } from './gauges.ts';
-import { sendPage } from './html-document.ts';
-import { statusPage } from './status-page.ts';
+import { setBroken, setGauges, setSharedGauges } from './gauges.ts';
 
 export interface WebDeps {
   /** Names of components and reason codes: the whole answer of `/readyz`. */
@@ -21,28 +19,24 @@ export interface WebDeps {
     expose(workspaces: readonly string[] | null): Promise<string>;
     readonly contentType: string;
   };
+  /** Of all workspaces. */
   readonly status: () => Promise<Status>;
+  /** Of those that are open in this process: the metrics of others are theirs. */
+  readonly ownStatus: () => Promise<Status>;
+  /** Milliseconds since the leases of this process were renewed; undefined where they never are. */
+  readonly renewedAgo: () => number | undefined;
   /** Replaces the values of secrets: stored error texts may hold what others sent. */
   readonly scrub: (text: string) => string;
 }
 
 /**
  * `/livez` answers 200 as long as the event loop turns; `/readyz` 200 or 503 with reasons; `/metrics` for Prometheus;
- * `/status.json`; and the status page at `/`. Who may see them: `access-control.ts`.
+ * and `/status.json`. Who may see them: `access-control.ts`.
  */
 export function webRoutes(server: Server, deps: WebDeps): void {
-  const cleanPart = <Part>(part: Part): Part => JSON.parse(deps.scrub(JSON.stringify(part))) as Part;
   const scrapes = createQueue();
 
   /** The status of the workspaces that the caller may see, without secrets. */
-  async function statusFor(caller: Access): Promise<Status> {
-    const { workspaces, ...rest } = visibleTo(caller, await deps.status());
-    const seen: WorkspaceStatus[] = [];
-    await inPieces(workspaces, (piece) => seen.push(...cleanPart(piece)));
-    return { ...cleanPart(rest), workspaces: seen };
-  }
-
-  /** The same as JSON. */
   async function statusTextFor(caller: Access): Promise<string> {
     const { workspaces, ...rest } = visibleTo(caller, await deps.status());
     const texts: string[] = [];
@@ -52,11 +46,12 @@ export function webRoutes(server: Server, deps: WebDeps): void {
 
   async function scrape(of: readonly string[] | null): Promise<string> {
     const { metrics } = deps;
-    const status = await deps.status();
+    const status = await deps.ownStatus();
     metrics.freshen();
     metrics.meter.gauge('up', status.verdict === 'blocked' ? 0 : 1);
     metrics.meter.gauge('database_bytes', status.databaseBytes);
     metrics.meter.gauge('config_fault', status.configFault ? 1 : 0);
+    if (status.shared) setSharedGauges(metrics.meter, status.shared, deps.renewedAgo());
     await inPieces(status.workspaces, (piece) => {
       for (const each of piece) setGauges(metrics.forWorkspace(each.name), each, status.at);
     });
@@ -78,11 +73,6 @@ export function webRoutes(server: Server, deps: WebDeps): void {
   server.get('/status.json', { config: READ }, async (request, reply) =>
     reply.type(JSON_TYPE).send(await statusTextFor(callerOf(request))),
   );
-  server.get<{ Querystring: { refresh?: string } }>('/', { config: READ }, async (request, reply) => {
-    const caller = callerOf(request);
-    const status = await statusFor(caller);
-    return sendPage(reply, statusPage(status, request.query.refresh !== 'off', caller.session?.pageToken));
-  });
 }
 
 /** Workspaces worked on at a time: some milliseconds. */
@@ -103,7 +93,13 @@ const READ = { door: 'read', filters: true } as const;
 /** The workspaces that the caller may see. */
 function visibleTo(caller: Access, status: Status): Status {
   const isVisible = ({ name }: { readonly name: string }) => reaches(caller, name);
-  const seen = { workspaces: status.workspaces.filter(isVisible), broken: status.broken.filter(isVisible) };
+  const { workspaces, broken, elsewhere, shared } = status;
+  const seen = {
+    ...{ workspaces: workspaces.filter(isVisible), broken: broken.filter(isVisible) },
+    ...(elsewhere && { elsewhere: elsewhere.filter(isVisible) }),
+    // What the processes do is no business of who may know of some workspaces only.
+    ...(shared && { shared: caller.workspaces === null ? shared : { replicas: [], causes: [] } }),
+  };
   return { ...status, ...seen, verdict: verdictOf({ ...status, ...seen }) };
 }
 

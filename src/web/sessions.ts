@@ -47,6 +47,8 @@ export interface Sessions {
   /** The session ends with the token, and has its rights. */
   byToken(token: KnownToken, isTls: boolean): Promise<Cookie>;
   find(cookies: string | undefined, isTls: boolean): Promise<LoggedIn | undefined>;
+  /** Whether there still is one of this digest. */
+  isOpen(digest: string): Promise<boolean>;
   end(session: Pick<LoggedIn, 'digest'>): Promise<void>;
   /** All of them, and the links that were not used. Returns how many sessions there were. */
   endAll(): Promise<number>;
@@ -112,6 +114,7 @@ export function createSessions({ installation, clock, random, callers }: Session
       const { role, workspaces } = access;
       return { digest: session.digest, role, workspaces, pageToken: pageTokenOf(secret) };
     },
+    isOpen: async (digest) => (await findSession(query, digest, clock.now())) !== undefined,
     end: ({ digest }) => endSession(query, digest),
     endAll: () => installation.commit((transaction) => endAllSessions(transaction)),
   };

@@ -1,15 +1,16 @@
 import type { AddressInfo } from 'node:net';
 import { SyncError } from '../errors/sync-error.ts';
-import { createHttpClient } from '../http/http-client.ts';
+import { createHttpClient, type HttpClient } from '../http/http-client.ts';
 import { createOrigins } from '../http/origin.ts';
 import { PRIVATE_RANGES } from '../http/private-ranges.ts';
-import { listen, type ServerRequest } from '../http/server.ts';
+import { type Listen, listen, type ServerRequest } from '../http/server.ts';
 import { createBell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Database } from '../lib/database/database-types.ts';
+import { takeLock } from '../lib/database/sqlite.ts';
 import type { Logger } from '../lib/logger.ts';
 import { type Meter, silentMeter } from '../lib/meter.ts';
 import type { Random } from '../lib/random.ts';
-import { type Database, takeLock } from '../lib/sqlite.ts';
 import { noSteps, type Steps } from '../lib/steps.ts';
 import { BASE_PATH } from '../workspace/contract.ts';
 import { type Administration, createAdministration } from './access/administration.ts';
@@ -46,8 +47,12 @@ export interface WorkspaceServiceOptions {
   /** How clients reach it, where they do not under the address it listens on. */
   readonly reached?: Reached;
   readonly meter?: Meter;
+  /** Absent: on a socket. */
+  readonly listen?: Listen;
   /** Tests only: the network between client and service. */
   readonly faults?: Faults;
+  /** Sends webhooks; absent: a client of its own. */
+  readonly http?: HttpClient;
   readonly steps?: Steps;
 }
 
@@ -129,7 +134,7 @@ async function assemble(
     logger,
     ending: ending.signal,
   };
-  const http = webhookClient(options);
+  const http = options.http ?? webhookClient(options);
   const delivery = createWebhookDelivery({ database, commits, secrets, clock, logger, http, bell });
   const quotaLog = await openQuotaLog({ database, commits, clock, quota });
   const statistics = createStatistics();
@@ -153,6 +158,7 @@ async function assemble(
   return {
     ...createAdministration(service),
     async listen({ host, port }) {
+      if (options.listen) return (await options.listen(server, { host, port })) + BASE_PATH;
       await listen(server, { host, port });
       return originOf(server.server.address() as AddressInfo) + BASE_PATH;
     },

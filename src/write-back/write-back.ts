@@ -7,6 +7,7 @@ import { backoff, type Random } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
 import type { Stage } from '../lib/stage.ts';
 import type { StandingComment } from '../model/comment.ts';
+import { readStatus } from '../model/commit-status.ts';
 import type { Item, ItemReference } from '../model/item.ts';
 import type { Store } from '../store/database.ts';
 import { findItem, readFields } from '../store/items.ts';
@@ -16,7 +17,7 @@ import { dueNotices, type NoticeRow, nextNotice, retryRefused, settleNotice, upd
 /** A connection to which something may be written. */
 export interface WritableConnection {
   readonly name: string;
-  readonly connection: Pick<Connection, 'comment' | 'close'>;
+  readonly connection: Pick<Connection, 'comment' | 'close' | 'status'>;
   reference(item: Item): ItemReference;
 }
 
@@ -52,13 +53,14 @@ const ID_PAUSE = 30_000;
 const NOTHING_LINKED = 'Not linked to a task any more.';
 
 /**
- * The stage that writes notices of reconcile to vendors. A comment carries a marker and is updated in place,
- * and what is closed is left closed: so a write with unknown outcome is simply written again.
+ * The stage that writes notices of reconcile to vendors. A comment carries a marker and is updated in place, what is
+ * closed is left closed, and a status replaces the one of its name: so a write with unknown outcome is simply written again.
  */
 export function createWriteBack(deps: WriteBackDeps): WriteBack {
   const { store, clock, logger } = deps;
   const bell = createBell();
   const names = deps.connections.map(({ name }) => name);
+  const refusals = new Set<string>();
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
 
@@ -83,11 +85,13 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
   async function look(signal: AbortSignal): Promise<number> {
     const due = await dueNotices(store.query, names, clock.now());
     const workspace = due.length === 0 ? undefined : await deps.workspaceId();
-    if (due.length > 0 && workspace === undefined) return ID_PAUSE;
-    for (const notice of due) {
+    // The marker of a comment has the id in it; a commit status has none.
+    const isReady = ({ kind }: NoticeRow) => kind === 'status' || workspace !== undefined;
+    for (const notice of due.filter(isReady)) {
       if (signal.aborted) return 0;
-      await write(notice, workspace as string, signal);
+      await write(notice, workspace ?? '', signal);
     }
+    if (!due.every(isReady)) return ID_PAUSE;
     const next = await nextNotice(store.query, names);
     return next === undefined ? Number.POSITIVE_INFINITY : Math.min(LONGEST_PAUSE, Math.max(0, next - clock.now()));
   }
@@ -110,7 +114,11 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     const pause = Math.max(error.retryAfter ?? 0, backoff(deps.random, attempts, FIRST_PAUSE, LONGEST_PAUSE));
     const state = error.verdict === 'never' ? 'refused' : 'waiting';
     const text = `${error.code}: ${error.message}`.slice(0, 500);
-    logger.warn({ item, kind, connection, error, attempts, outcome: state }, 'could not be written to the vendor');
+    const told = `${connection} ${kind} ${error.code}`;
+    // A right that is missing is missing for all items: it is told once.
+    const level = state === 'refused' && kind === 'status' && refusals.has(told) ? 'debug' : 'warn';
+    refusals.add(told);
+    logger[level]({ item, kind, connection, error, attempts, outcome: state }, 'could not be written to the vendor');
     await updateNotice(store.query, notice, { state, attempts, error: text, not_before: clock.now() + pause });
   }
 
@@ -138,7 +146,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
   };
 }
 
-/** One comment or one closing. @returns what stands there now, where it is a comment */
+/** One comment, one closing, or one commit status. @returns what stands there now, where it is a comment */
 async function send(
   deps: Pick<WriteBackDeps, 'store' | 'connections'>,
   notice: NoticeRow,
@@ -152,6 +160,15 @@ async function send(
   const target = deps.connections.find(({ name }) => name === notice.connection);
   if (!row || !target || row.gone === 1) return undefined;
   const reference = target.reference(readFields(row).item);
+  if (kind === 'status') {
+    const { item } = readFields(row);
+    const status = readStatus(wanted);
+    // Only the head of an open pull request counts: people have gone on.
+    if (!status || item.kind !== 'pull_request' || item.state !== 'open' || item.headSha !== status.sha)
+      return undefined;
+    await target.connection.status?.write(reference, { ...status, url: item.url }, signal);
+    return undefined;
+  }
   if (kind === 'close') {
     await target.connection.close?.(reference, signal);
     return undefined;

@@ -10,8 +10,10 @@ import { REPOSITORY, SECRET } from './deliveries.ts';
 const PROJECT = join(import.meta.dirname, '../..');
 /** What `npm start` runs: variables, `node`, its options, the program, and `run`. */
 const START = manifest.scripts.start.split(' ');
-const PROGRAM = START.slice(START.indexOf('node') + 1);
-const VARIABLES = Object.fromEntries(START.slice(0, START.indexOf('node')).map((word) => word.split('=')));
+export const PROGRAM = START.slice(START.indexOf('node') + 1);
+export const VARIABLES: Readonly<Record<string, string>> = Object.fromEntries(
+  START.slice(0, START.indexOf('node')).map((word) => word.split('=')),
+);
 
 /** Name of the workspace of every bench. */
 export const WORKSPACE = 'bench';
@@ -25,6 +27,8 @@ export interface Setup {
   readonly url: string;
   readonly apiKey: string;
   readonly port?: number;
+  /** An address of PostgreSQL, which several share, in place of a file in the folder. */
+  readonly store?: string;
   /** A configuration that was written already, in place of the one that every bench has. */
   readonly config?: string;
   /** Options of `node` beside those of `npm start`, and variables. */
@@ -38,19 +42,32 @@ interface Configuration {
   readonly retention?: object;
 }
 
+/** The same for all that share a database. */
+const SECRET_KEY = Buffer.alloc(32, 'bench').toString('base64');
+
 export function databaseFile(folder: string): string {
   return join(folder, 'data', INSTALLATION_FILE);
 }
 
 /** `npm start` in a process of its own, as in production: nothing is replaced. */
-export function spawnDaemon({ folder, url, apiKey, port = 0, preload = [], env, ...given }: Setup): ChildProcess {
+export function spawnDaemon({
+  folder,
+  url,
+  apiKey,
+  port = 0,
+  store,
+  preload = [],
+  env,
+  ...given
+}: Setup): ChildProcess {
   const config = given.config ?? writeConfiguration(folder, url, apiKey);
   mkdirSync(join(folder, 'data'), { recursive: true });
   const log = openSync(join(folder, 'daemon.log'), 'a');
   const options = ['--config', config, '--data', join(folder, 'data'), '--port', String(port)];
+  if (store) options.push('--store', store);
   const daemon = spawn(process.execPath, [...preload, ...PROGRAM, ...options], {
     cwd: PROJECT,
-    env: { ...process.env, ...VARIABLES, ...env },
+    env: { ...process.env, ...VARIABLES, ...(store && { WORKSYNC_SECRET_KEY: SECRET_KEY }), ...env },
     stdio: ['ignore', 'pipe', log],
   });
   closeSync(log);

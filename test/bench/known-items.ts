@@ -10,13 +10,14 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import type { Action } from '../../src/model/change.ts';
 import { entity } from '../../src/model/change.ts';
 import type { PullRequest } from '../../src/model/item.ts';
 import type { Source } from '../../src/reconcile/context.ts';
 import { desiredRecord } from '../../src/reconcile/desired.ts';
 import { createReconcile, type Reconcile } from '../../src/reconcile/reconcile.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
-import { type Action, appendAnswer } from '../../src/store/workspace-answers.ts';
+import { appendAnswer } from '../../src/store/workspace-answers.ts';
 import { apiOverrides } from '../../src/workspace/contract.ts';
 import { type OpenedStore, openStore } from '../support/store.ts';
 import { databaseFile, WORKSPACE, writeConfiguration } from './daemon.ts';
@@ -35,15 +36,19 @@ const AT_ONCE = 500;
 /** Where no workspace answers: nothing is to be sent. */
 const NOWHERE = { url: 'http://127.0.0.1:9/api/v1', apiKey: 'a key for the bench only' };
 
-/** The store and the stage as the daemon composes them. */
-export async function openReconcile(
-  folder: string,
-): Promise<{ store: OpenedStore; source: Source; reconcile: Reconcile }> {
+export interface Opened {
+  readonly store: OpenedStore;
+  readonly source: Source;
+  readonly reconcile: Reconcile;
+}
+
+/** The store and the stage as the daemon composes them. @param place of the rows: a file, or an address of PostgreSQL */
+export async function openReconcile(folder: string, place = databaseFile(folder)): Promise<Opened> {
   const path = writeConfiguration(folder, NOWHERE.url, NOWHERE.apiKey);
   const [config] = loadConfig({ path, env: {}, connectors, apiOverrides }).workspaces;
   if (!config) throw new Error('no workspace is configured');
   const sources = sourcesOf(config.connections, connectors, new Map(), createInlineConverter(connectors));
-  const store = await openStore({ file: databaseFile(folder) }, WORKSPACE);
+  const store = await openStore({ file: place }, WORKSPACE);
   const outside = { clock: systemClock(), random: systemRandom(), logger: silentLogger, meter: silentMeter };
   const bells = { inbox: createBell(), outbox: createBell(), fetches: createBell() };
   const reconcile = createReconcile({
@@ -58,27 +63,31 @@ export async function openReconcile(
   return { store, source: sources.get('github') as Source, reconcile };
 }
 
-/** Fills a database through the pipeline itself: what the workspace says first, then one webhook for each pull request. */
 export async function createKnownItems(): Promise<KnownItems> {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-bench-known-'));
   mkdirSync(join(folder, 'data'));
-  const { store, source, reconcile } = await openReconcile(folder);
+  const opened = await openReconcile(folder);
+  await makeKnown(opened, ITEMS);
+  await opened.store.close();
+  return { folder, file: databaseFile(folder), remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** Fills a database through the pipeline itself: what the workspace says first, then one webhook for each pull request. */
+export async function makeKnown({ store, source, reconcile }: Opened, items: number): Promise<void> {
   await appendRead(store, 'read-tasks', entity.readTasks, { tasks: [] });
-  for (let first = 1; first <= ITEMS; first += AT_ONCE) {
+  for (let first = 1; first <= items; first += AT_ONCE) {
     const deliveries = numbers(first).map((number) => webhook(number));
     const pullRequests = deliveries.map((delivery) => {
       const translation = source.translate(delivery);
       if (translation.outcome !== 'items') throw new Error('a pull request of the bench is none');
       return desiredRecord(translation.items[0] as PullRequest, source.vendor);
     });
-    const nextCursor = first + AT_ONCE > ITEMS ? null : String(first);
+    const nextCursor = first + AT_ONCE > items ? null : String(first);
     await appendRead(store, 'read-pull-requests', entity.readPullRequests, { pullRequests, nextCursor }, first);
     await appendDeliveries(store.query, deliveries, Date.now());
     await reconcile.drain();
   }
-  await expectSettled(store);
-  await store.close();
-  return { folder, file: databaseFile(folder), remove: () => rmSync(folder, { recursive: true, force: true }) };
+  await expectSettled(store, items);
 }
 
 function numbers(first: number): number[] {
@@ -96,7 +105,7 @@ async function appendRead(store: OpenedStore, action: Action, name: string, body
 }
 
 /** Throws unless every item is known and nothing is left to do. */
-export async function expectSettled(store: OpenedStore): Promise<void> {
+export async function expectSettled(store: OpenedStore, items = ITEMS): Promise<void> {
   const count = async (table: 'items' | 'outbox' | 'fetches') => {
     const { count: rows } = await store.query
       .selectFrom(table)
@@ -111,6 +120,6 @@ export async function expectSettled(store: OpenedStore): Promise<void> {
     .limit(1)
     .execute();
   const found = { items: await count('items'), outbox: await count('outbox'), fetches: await count('fetches') };
-  if (found.items === ITEMS && found.outbox + found.fetches === 0 && unsettled.length === 0) return;
+  if (found.items === items && found.outbox + found.fetches === 0 && unsettled.length === 0) return;
   throw new Error(`not settled: ${JSON.stringify({ ...found, unsettled })}`);
 }

@@ -2,15 +2,23 @@ import { cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { answers } from './answers.ts';
 import { type Bench, isAskedFor, type Shared } from './bench.ts';
+import { commands } from './commands.ts';
 import { bigStart } from './deep/big-start.ts';
 import { loopBlock } from './deep/loop-block.ts';
 import { neighbour } from './deep/neighbour.ts';
+import { pages } from './deep/pages.ts';
+import { ruleLab } from './deep/rule-lab.ts';
 import { flood } from './flood.ts';
 import { gateway } from './gateway.ts';
 import { ingest } from './ingest.ts';
 import { createKnownItems, type KnownItems } from './known-items.ts';
 import { manyIngest } from './many/ingest.ts';
 import { manyAtRest } from './many/rest.ts';
+import { pgIngest } from './postgres/ingest.ts';
+import { pgQuota } from './postgres/quota.ts';
+import { pgReconcile } from './postgres/reconcile.ts';
+import { pgAtRest } from './postgres/rest.ts';
+import { pgTakeover } from './postgres/takeover.ts';
 import { providerCalls } from './provider-calls.ts';
 import { automatic } from './quota/automatic.ts';
 import { backfill } from './quota/backfill.ts';
@@ -18,6 +26,7 @@ import { calls } from './quota/calls.ts';
 import { clock } from './quota/clock.ts';
 import { REPORT, TUNING } from './quota/days.ts';
 import { drain } from './quota/drain.ts';
+import { forecast } from './quota/forecast.ts';
 import { fresh } from './quota/fresh.ts';
 import { restart } from './quota/restart.ts';
 import { tenant } from './quota/tenant.ts';
@@ -26,6 +35,7 @@ import { reconcile } from './reconcile.ts';
 import { jsonLine, type Measured, table } from './report.ts';
 import { service } from './service.ts';
 import { start } from './start.ts';
+import { startService } from './start-service.ts';
 
 /**
  * `npm run bench`, with `-- --json` for JSON lines, and with names for some of the figures only
@@ -37,6 +47,8 @@ const BENCHES: readonly Bench[] = [
   ingest,
   reconcile,
   start,
+  startService,
+  commands,
   service,
   gateway,
   flood,
@@ -44,6 +56,7 @@ const BENCHES: readonly Bench[] = [
   drain,
   calls,
   fresh,
+  forecast,
   restart,
   clock,
   tenant,
@@ -52,8 +65,13 @@ const BENCHES: readonly Bench[] = [
   providerCalls,
   manyAtRest,
   manyIngest,
+  pgIngest,
+  pgReconcile,
+  pgQuota,
+  pgAtRest,
+  pgTakeover,
 ];
-const DEEP: readonly Bench[] = [bigStart, loopBlock, neighbour];
+const DEEP: readonly Bench[] = [bigStart, loopBlock, neighbour, ruleLab, pages];
 
 const { positionals: names, values } = parseArgs({
   allowPositionals: true,

@@ -64,7 +64,7 @@ async function measure(folder: string): Promise<{ seconds: number; megabytes: nu
 }
 
 /** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
@@ -72,7 +72,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-function isReady(port: number): Promise<boolean> {
+export function isReady(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     get({ host: '127.0.0.1', port, path: '/readyz', agent: false }, (answer) => {
       answer.resume();

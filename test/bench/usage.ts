@@ -15,11 +15,32 @@ const TICKS = 100;
 
 export function usageOf(pid: number): Usage {
   const read = (name: string) => readFileSync(`/proc/${pid}/${name}`, 'utf8');
-  // Behind the name of the program, which may hold spaces: utime and stime are the 12th and 13th from there.
-  const fields = read('stat').split(') ')[1]?.split(' ') ?? [];
   return {
-    cpu: (Number(fields[11]) + Number(fields[12])) / TICKS,
+    cpu: timesOf(pid).own,
     written: Number(/^write_bytes: (\d+)/m.exec(read('io'))?.[1]),
     resident: Number(/VmRSS:\s+(\d+) kB/.exec(read('status'))?.[1]) * 1_024,
   };
+}
+
+/** Seconds of CPU of a process, of its children, and of those of them that have ended. */
+export function familyCpu(pid: number): number {
+  const { own, ended } = timesOf(pid);
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean);
+  return own + ended + children.reduce((sum, child) => sum + livingCpu(Number(child)), 0);
+}
+
+/** Of one that may have ended since it was listed. */
+function livingCpu(pid: number): number {
+  try {
+    return timesOf(pid).own;
+  } catch {
+    return 0;
+  }
+}
+
+function timesOf(pid: number): { readonly own: number; readonly ended: number } {
+  // Behind the name of the program, which may hold spaces: utime is the 12th from there, then stime, and both of ended children.
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  const at = (place: number) => Number(fields[place]) / TICKS;
+  return { own: at(11) + at(12), ended: at(13) + at(14) };
 }

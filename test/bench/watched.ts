@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { findOwner } from '../../src/store/data-folder.ts';
+import { findOwner } from '../../src/store/daemon-file.ts';
 import { announcedPort, logOf, type Setup, spawnDaemon, stopDaemon } from './daemon.ts';
 import { usageOf } from './usage.ts';
 

@@ -105,7 +105,8 @@ const bitbucket: Answers = (method, path) => {
   if (path.endsWith('/refs/branches')) return { values: [{ name: 'feature' }] };
   if (path.endsWith('/effective-default-reviewers')) return { values: [{ user: { uuid: `{${UUID}}` } }] };
   if (path.endsWith('/comments')) return method === 'GET' ? { values: [] } : {};
-  if (path.endsWith('/hooks')) return method === 'GET' ? { values: [] } : {};
+  if (path.endsWith('/hooks'))
+    return method === 'GET' ? { values: [] } : { uuid: `{${UUID}}`, url: HERE, active: true, events: [] };
   if (path.endsWith('/pullrequests') && method === 'GET') return { values: [] };
   return path.includes('/pullrequests') ? BITBUCKET_PULL : BITBUCKET_REPOSITORY;
 };

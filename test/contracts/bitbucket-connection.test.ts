@@ -258,9 +258,9 @@ describe('webhooks', () => {
     cloud().get(path).query({ pagelen: '100' }).reply(200, { values });
 
   it.each([
-    ['active', hook(), 'is active'],
+    ['active', hook(), 'is registered'],
     ['disabled', hook({ active: false }), 'switched off'],
-    ['active', hook({ events: EVENTS.slice(1) }), 'is not told of pullrequest:created'],
+    ['active', hook({ events: EVENTS.slice(1) }), 'does not send pullrequest:created'],
     ['active', hook({ secret_set: false }), 'no secret'],
     ['absent', hook({ url: 'https://elsewhere.example.com/' }), 'no webhook'],
   ])('%s', async (state, present, message) => {
@@ -269,7 +269,7 @@ describe('webhooks', () => {
     expect(states).toEqual([
       expect.objectContaining({ subject: 'acme/api', state, message: expect.stringContaining(message) }),
     ]);
-    expect(states[0]?.hint === undefined).toBe(message === 'is active');
+    expect(states[0]?.hint === undefined).toBe(message === 'is registered');
   });
 
   it.each([401, 403, 404])('%i: it is not known', async (status) => {
@@ -294,7 +294,9 @@ describe('webhooks', () => {
       .reply(200, { values: [hook({ url: 'https://elsewhere.example.com/' })], next })
       .get(PATH)
       .query({ pagelen: '100', page: '2' })
-      .reply(200, { values: [hook()] });
+      .reply(200, { values: [hook()] })
+      .put(`${PATH}/${encodeURIComponent(HOOK)}`, (body: { secret?: string }) => body.secret === 'a-secret')
+      .reply(200, hook());
     expect(await named().install(URL_HERE, 'a-secret', signal)).toMatchObject([{ outcome: 'unchanged' }]);
   });
 
@@ -314,8 +316,12 @@ describe('webhooks', () => {
     expect(await named().install(URL_HERE, 'a-secret', signal)).toMatchObject([{ outcome: 'updated' }]);
   });
 
-  it('writes nothing where nothing is wrong', async () => {
+  it('sends the secret where nothing is wrong: it cannot be read back, and may have been rotated', async () => {
     list([hook()]);
+    const { uuid: _, secret_set: __, ...same } = hook();
+    cloud()
+      .put(`${PATH}/${encodeURIComponent(HOOK)}`, { ...same, secret: 'a-secret' })
+      .reply(200, hook());
     expect(await named().install(URL_HERE, 'a-secret', signal)).toMatchObject([{ outcome: 'unchanged' }]);
   });
 
@@ -394,5 +400,37 @@ describe('writing back', () => {
   it('closes nothing', async () => {
     const { connection } = connectionOf({ repositories: ['acme/api'] });
     await expect(connection.close!(reference, signal)).rejects.toEqual(failing('refused'));
+  });
+});
+
+describe('a commit status', () => {
+  const AT = `/repositories/acme/${encodeURIComponent(API)}/commit/0123456789ab/statuses/build`;
+  const locator = { repoId: API, repository: 'acme/api', number: '12' };
+  const reference = { kind: 'pull_request', key: 'k', locator } as const;
+  const write = (state: 'success' | 'failure', url?: string) =>
+    connectionOf({ repositories: ['acme/api'] }).connection.status!.write(
+      reference,
+      { sha: '0123456789ab', state, text: 'linked to BUG-1', url },
+      signal,
+    );
+  const body = { key: 'worksync/tasks', name: 'worksync/tasks', description: 'linked to BUG-1' };
+  const ADDRESS = 'https://bitbucket.org/acme/api/pull-requests/12';
+
+  it.each([
+    ['success', 'SUCCESSFUL', undefined],
+    ['failure', 'FAILED', ADDRESS],
+  ] as const)('%s; Bitbucket insists on an address', async (state, word, url) => {
+    cloud()
+      .post(AT, { ...body, state: word, url: ADDRESS })
+      .reply(201, {});
+    await expect(write(state, url)).resolves.toBeUndefined();
+  });
+
+  it.each([403, 404])('%i is told with the right that is needed', async (status) => {
+    cloud().post(AT).reply(status, said('no'));
+    await expect(write('success')).rejects.toMatchObject({
+      code: 'refused',
+      hint: expect.stringContaining('the scope repository'),
+    });
   });
 });

@@ -275,7 +275,7 @@ describe('openPullRequest', () => {
     await expect(open({ reviewers: [] })).rejects.toEqual(failing(code));
   });
 
-  it('a creation without an answer is looked for, never sent again: what is there is taken', async () => {
+  it('after a creation without an answer, takes the pull request that exists, and sends nothing again', async () => {
     toBeOpened()
       .post(PULLS)
       .replyWithError(reset)
@@ -363,7 +363,7 @@ describe('editPullRequest', () => {
     expect((await edit({ state })).pullRequest).toMatchObject({ state: 'declined' });
   });
 
-  it('what was written before a refusal is answered, read anew', async () => {
+  it('after a refusal reads again what was written before it', async () => {
     atPull()
       .put(`${PULLS}/12`)
       .reply(200, { ...PULL, title: 'New' })
@@ -412,7 +412,7 @@ describe('editPullRequest', () => {
     expect(await edit({ title: 'New', reviewers: [CY] })).not.toHaveProperty('refused');
   });
 
-  it('a base that is missing is said', async () => {
+  it('says that a base branch is missing', async () => {
     atPull()
       .put(`${PULLS}/12`)
       .reply(400, said('Bad request', { destination: ['branch not found: gone'] }));
@@ -423,7 +423,7 @@ describe('editPullRequest', () => {
     await expect(edit(fields)).rejects.toEqual(failing('refused', 'unsupported_field'));
   });
 
-  it('an unknown one is not found', async () => {
+  it('an unknown pull request is not found', async () => {
     atRepository().get(`${PULLS}/12`).query(true).reply(404, said('Not found'));
     await expect(edit({ title: 'x' })).rejects.toEqual(failing('not_found'));
   });

@@ -7,6 +7,7 @@ import nock from 'nock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Connection, Connector, PollPage, PollPosition } from '../../src/connectors/connector.ts';
+import { TRIAL } from '../../src/connectors/kit/sample.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { createInlineConverter } from '../../src/convert/converter.ts';
 import { readingAside } from '../../src/convert/reading-aside.ts';
@@ -15,6 +16,7 @@ import { createHttpClient, type HttpClient } from '../../src/http/http-client.ts
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
+import { boundNames } from '../../src/model/names.ts';
 import { drawn } from '../support/depth.ts';
 import { modelProviders } from '../support/model-providers/index.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
@@ -190,6 +192,31 @@ describe.each(PROFILES)('$id', (profile) => {
         expect(await codeOf(verify({ ...good, [signatureHeader]: repeated }))).toBe('signature_mismatch');
     });
 
+    it.each(Object.entries(OTHERWISE))('refuses a right signature %s', async (_, spell) => {
+      const good = sign(body, present);
+      const right = good[signatureHeader] as string;
+      const made = spell(right);
+      // A password may be written in base64 with or without its padding.
+      if (!coversBody && isSamePassword(made, right)) return;
+      expect(made).not.toBe(right);
+      expect(await codeOf(verify({ ...good, [signatureHeader]: made }))).toMatch(/^signature_(missing|mismatch)$/);
+    });
+
+    it('refuses a right signature in the header of any other vendor', async () => {
+      const { [signatureHeader]: right, ...others } = sign(body, present);
+      const headers = new Set([
+        ...PROFILES.map(({ webhook }) => webhook.signatureHeader),
+        'x-hub-signature',
+        'signature',
+      ]);
+      headers.delete(signatureHeader);
+      for (const name of headers)
+        expect([name, await codeOf(verify({ ...others, [name]: right }))]).toEqual([
+          name,
+          expect.stringMatching(/^signature_(missing|mismatch)$/),
+        ]);
+    });
+
     it.each(Object.entries(forgeries(body, present)))('refuses %s', async (_, headers) => {
       expect(await codeOf(verify(headers))).toMatch(/^signature_(missing|mismatch)$/);
     });
@@ -216,6 +243,37 @@ describe.each(PROFILES)('$id', (profile) => {
       await fc.assert(
         fc.asyncProperty(value, async (made) => {
           const code = await codeOf(verify({ ...good, [signatureHeader]: made }));
+          expect(code).toMatch(/^signature_(missing|mismatch)$/);
+        }),
+        { numRuns: drawn(100_000) },
+      );
+    });
+
+    it('accepts no spelling of a right signature but that one', async () => {
+      const good = sign(body, present);
+      const right = good[signatureHeader] as string;
+      const edit = fc.record({
+        at: fc.nat(right.length),
+        cut: fc.nat(2),
+        put: fc.string({ unit: 'binary', maxLength: 3 }),
+      });
+      const edited = fc.array(edit, { minLength: 1, maxLength: 3 }).map((edits) => {
+        return edits.reduce((made, { at, cut, put }) => made.slice(0, at) + put + made.slice(at + cut), right);
+      });
+      const flipped = fc.nat(right.length - 1).chain((at) => {
+        const sign = fc.nat(SPELLINGS.length - 1).map((index) => SPELLINGS.charAt(index));
+        return sign.map((put) => right.slice(0, at) + put + right.slice(at + 1));
+      });
+      const other = fc.constantFrom(
+        ...Object.keys(good).concat('x-hub-signature-256', 'x-gitlab-token', 'authorization'),
+      );
+      await fc.assert(
+        fc.asyncProperty(fc.oneof(edited, flipped), other, async (made, beside) => {
+          // The user of HTTP Basic authentication is not looked at, and one text has several forms in base64.
+          fc.pre(made !== right && !isSamePassword(made, right));
+          const extra = beside === signatureHeader || required.includes(beside) ? {} : { [beside]: right };
+          const decided = Object.hasOwn(extra, 'authorization') || beside in good ? {} : extra;
+          const code = await codeOf(verify({ ...good, ...decided, [signatureHeader]: made }));
           expect(code).toMatch(/^signature_(missing|mismatch)$/);
         }),
         { numRuns: drawn(100_000) },
@@ -312,6 +370,42 @@ describe.each(PROFILES)('$id', (profile) => {
         }),
         { numRuns: drawn(1_000) },
       );
+    });
+  });
+
+  describe('samples', async () => {
+    const samples = await connector.samples?.();
+    const bindings = (connector.namesIn?.(options) ?? []).map((called) => {
+      return { entry: called.toLowerCase(), id: profile.containerId ?? called, called };
+    });
+    const moment = { at: clock.now(), id: '0b9e0a5c-6a0e-4d55-9d0e-5a4f3c2b1a00', bindings };
+    const secret = profile.webhook.secrets?.[0] ?? 'the-present-secret';
+    const events = Object.entries(samples?.events ?? {});
+
+    it('tell of at least two events', () => expect(events.length).toBeGreaterThan(1));
+
+    it.each(events)('%s is signed as the vendor signs, and in scope', async (_, sample) => {
+      const body = Buffer.from(JSON.stringify(sample.payload(options, moment)));
+      const headers = { ...sample.headers, ...samples!.sign(body, secret, moment) };
+      const { event, deliveryId } = await connector.verify({ headers, body }, [secret], moment.at);
+      expect(deliveryId).toBe(connector.capabilities.namesDeliveries ? moment.id : undefined);
+      const others = profile.webhook.secrets?.slice(1) ?? ['another-secret'];
+      expect(await codeOf(connector.verify({ headers, body }, others, moment.at))).toBe('signature_mismatch');
+      const known = { ...(options as object), names: boundNames(bindings) };
+      const translation = connector.translate({ source: 'webhook', event, body }, known);
+      expect(translation.outcome).toMatch(/^(items|references)$/);
+      const items = translation.outcome === 'items' ? translation.items : [];
+      for (const item of items.filter(({ gone }) => !gone)) expect(item.title).toBe(TRIAL);
+      expect(connector.eventOf?.(JSON.parse(body.toString('utf8')))).toBe(event);
+      expect(body.toString('utf8')).not.toContain(secret);
+    });
+
+    it('use no name whose id nobody knows', () => {
+      for (const [, sample] of events) {
+        const make = () => sample.payload(options, { ...moment, bindings: [] });
+        if (profile.containerId === undefined) expect(make).not.toThrow();
+        else expect(make).toThrow(/does not know yet which id/);
+      }
     });
   });
 
@@ -509,6 +603,34 @@ describe.each(PROFILES)('$id', (profile) => {
     });
   });
 });
+
+/** A signature that says the same to whoever reads it loosely. */
+const OTHERWISE: Readonly<Record<string, (right: string) => string>> = {
+  'cut by a sign': (right) => right.slice(0, -1),
+  'with a sign more': (right) => `${right}0`,
+  'twice in one text': (right) => right + right,
+  'with another value before it': (right) => `sha256=${'0'.repeat(64)}, ${right}`,
+  'of SHA-1 by its name': (right) => right.replace(/^(?:sha256=)?/, 'sha1='),
+  'of no algorithm by its name': (right) => right.replace(/^(?:sha256=|v1,)?/, 'none='),
+  'in signs of double width': (right) =>
+    right.replaceAll(/[0-9A-Za-z]/g, (sign) => String.fromCharCode(sign.charCodeAt(0) + 0xfee0)),
+  'in the other case': (right) =>
+    right.replaceAll(/[a-z]/gi, (sign) => (/[a-z]/.test(sign) ? sign.toUpperCase() : sign.toLowerCase())),
+  'behind a byte order mark': (right) => `\ufeff${right}`,
+  'before a NUL': (right) => `${right}\0`,
+  'encoded as in an address': (right) => right.replaceAll(/[a-f0-9]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`),
+};
+
+/** Signs that a header may have in the place of another. */
+const SPELLINGS = '0123456789abcdefABCDEFxyzXYZ+/=-_., \0\t\u00e9\uff41';
+
+function isSamePassword(made: string, right: string): boolean {
+  const [one, other] = [made, right].map((value) => {
+    const text = Buffer.from(/^Basic ([A-Za-z0-9+/]*={0,2})$/.exec(value)?.[1] ?? '', 'base64').toString('utf8');
+    return text.includes(':') ? text.slice(text.indexOf(':') + 1) : undefined;
+  });
+  return one !== undefined && one === other;
+}
 
 function holds(body: unknown, wanted: Readonly<Record<string, unknown>>): boolean {
   return Object.entries(wanted).every(([key, value]) => isDeepStrictEqual((body as never)[key], value));

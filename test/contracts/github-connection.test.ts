@@ -57,7 +57,7 @@ function itemsOf(page: { event: string; body: Buffer }, source: 'poll' | 'fetch'
 }
 
 describe('the scope', () => {
-  it('costs nothing where every repository is named', async () => {
+  it('sends no request where every repository is named', async () => {
     const { connection } = connect({ repositories: ['acme/api', 'acme/web', 7], exclude: ['acme/w*'] });
     expect(await connection.units(signal)).toEqual(['acme/api', '7']);
   });
@@ -94,7 +94,7 @@ describe('the scope', () => {
     expect(await connection.units(signal)).toEqual(['tools/cli', '100', '103', '104']);
   });
 
-  it('takes archived repositories and forks where it is told to', async () => {
+  it('takes in archived repositories and forks where the options say so', async () => {
     const { connection } = connect({ repositories: ['acme/*'], archived: true, forks: true, issues: true });
     script([
       {
@@ -108,7 +108,7 @@ describe('the scope', () => {
     expect(await connection.units(signal)).toEqual(['1', 'issues:1', '2', 'issues:2']);
   });
 
-  it('looks among users where there is no such organisation', async () => {
+  it('asks for a user where no organisation has the name', async () => {
     const { connection } = connect({ organizations: ['ada'], repositories: undefined });
     script([
       { request: 'GET /orgs/ada/repos?type=all&per_page=100', status: 404, answer: said('Not Found') },
@@ -125,7 +125,7 @@ describe('the scope', () => {
     expect(await connection.units(signal)).toEqual(['1', '2']);
   });
 
-  it('of an App is its installation', async () => {
+  it('of an App is what its installation contains', async () => {
     const { connection } = connect({ token: undefined, app, repositories: undefined });
     script([
       MINT,
@@ -148,13 +148,13 @@ describe('the scope', () => {
     expect((await failure(connection.units(signal))).code).toBe(code);
   });
 
-  it('cannot be told from what is no list', async () => {
+  it('fails where an answer is no list', async () => {
     const { connection } = connect({ repositories: ['*/api'] });
     script([{ request: 'GET /user/repos?per_page=100', answer: '<html></html>' }]);
     expect((await failure(connection.units(signal))).code).toBe('answer_malformed');
   });
 
-  it('polls what a pattern took in by its id', async () => {
+  it('polls by its id what a pattern took in', async () => {
     const { connection } = connect({ organizations: ['acme'], repositories: undefined });
     script([
       {
@@ -169,16 +169,19 @@ describe('the scope', () => {
   });
 
   it('of webhooks is decided by what they carry: name, id, archived, fork', () => {
-    const event = fixture('pull_request.opened') as { repository: object };
-    const outcome = (given: object, repository: object = {}) =>
-      github.translate(
-        {
-          source: 'webhook',
-          event: 'pull_request',
-          body: Buffer.from(JSON.stringify({ ...event, repository: { ...event.repository, ...repository } })),
-        },
+    const event = fixture('pull_request.opened') as { repository: object; pull_request: { base: { repo: object } } };
+    const outcome = (given: object, change: object = {}) => {
+      const { base } = event.pull_request;
+      const payload = {
+        ...event,
+        repository: { ...event.repository, ...change },
+        pull_request: { ...event.pull_request, base: { ...base, repo: { ...base.repo, ...change } } },
+      };
+      return github.translate(
+        { source: 'webhook', event: 'pull_request', body: Buffer.from(JSON.stringify(payload)) },
         github.options.parse({ token: 'x', ...given }),
       ).outcome;
+    };
     expect(outcome({ repositories: ['acme/*'] })).toBe('items');
     expect(outcome({ organizations: ['acme'] })).toBe('items');
     expect(outcome({ organizations: ['acme'], exclude: ['acme/api'] })).toBe('ignored');
@@ -209,7 +212,7 @@ describe('the rate budget', () => {
   };
   const fetched: Exchange = { request: 'GET /repos/acme/api/pulls/12', answer: pull };
 
-  it('stops polls before it is used up, and lets fetches go on', async () => {
+  it('stops polls before the limit is used up, and lets fetches go on', async () => {
     const { connection, clock } = connect();
     script([{ request: LIST, answer: [], answerHeaders: left(500) }, fetched]);
     await connection.poll(position, signal);
@@ -221,7 +224,7 @@ describe('the rate budget', () => {
     await connection.poll(position, signal);
   });
 
-  it('stops what nobody waits for at the half', async () => {
+  it('stops background work at half of the limit', async () => {
     const { connection } = connect();
     script([
       { request: LIST, answer: [], answerHeaders: left(2_400) },
@@ -233,7 +236,7 @@ describe('the rate budget', () => {
     await connection.poll(position, signal);
   });
 
-  it('is the one of the REST API', async () => {
+  it('counts only the limit of the REST API', async () => {
     const { connection } = connect();
     script([{ request: LIST, answer: [], answerHeaders: left(0, 'search') }, fetched]);
     await connection.poll(position, signal);
@@ -254,7 +257,7 @@ describe('issues', () => {
     expect(await connection.units(signal)).toEqual(['acme/api', 'issues:acme/api']);
   });
 
-  it('are walked along the links, cursors included, without the pull requests among them', async () => {
+  it('are walked along the links and their cursors, without the pull requests in the list', async () => {
     const { connection } = connect({ issues: true });
     const cursor = (count: number) => `${CHANGED}&after=Y3Vyc29y${count}&page=${count}`;
     const page = (count: number): Exchange => ({
@@ -289,7 +292,7 @@ describe('issues', () => {
       expect(await connection.poll({ ...position, etag: '"e"' }, signal)).toEqual({ outcome: 'unchanged' });
   });
 
-  it('are read the first time by when they changed, so that one that is closed hides no other', async () => {
+  it('are first walked by the time of their change, so that closing one hides no other', async () => {
     const { connection } = connect({ issues: true });
     const at = (minute: number) => ({ updated_at: `2026-01-05T08:${String(minute).padStart(2, '0')}:00Z` });
     const next = linkTo('/repositories/70100/issues?state=open&sort=updated&direction=asc&per_page=100&page=2');
@@ -312,7 +315,7 @@ describe('issues', () => {
     expect(third).not.toHaveProperty('next', expect.anything());
   });
 
-  it('that are switched off in a repository are none', async () => {
+  it('count as none where a repository has them switched off', async () => {
     const { connection } = connect({ issues: true });
     script([{ ...FIND, answer: { ...REPOSITORY, has_issues: false } }]);
     expect(await connection.poll(position, signal)).toEqual({ outcome: 'unchanged' });
@@ -343,7 +346,7 @@ describe('issues', () => {
     });
   });
 
-  it('lead to no other host', async () => {
+  it('follow no link to another host', async () => {
     const { connection } = connect({ issues: true });
     const link = '<https://api.github.com.evil.example/repos/acme/api/issues?page=2>; rel="next"';
     script([FIND, { request: `GET ${CHANGED}`, answer: [], answerHeaders: { link } }]);
@@ -359,7 +362,7 @@ describe('issues', () => {
     const NAMED = 'GET /repos/acme/api/issues/13';
     const BY_ID = 'GET /repositories/70100/issues/13';
 
-    it('are fetched with all that is known of them', async () => {
+    it('are fetched with all their fields', async () => {
       const { connection } = connect({ issues: true });
       const whole = issue(13, {
         state: 'closed',
@@ -405,7 +408,7 @@ describe('issues', () => {
       expect(itemsOf(plain, 'fetch')).toMatchObject([{ containerName: 'acme/gateway' }]);
     });
 
-    it('are found by the id where another repository has the name now', async () => {
+    it('are found by their own id where another repository took over the name', async () => {
       const { connection } = connect({ issues: true });
       script([
         { request: NAMED, answer: issue(13, { id: 5 }) },
@@ -453,7 +456,7 @@ describe('issues', () => {
       ]);
     });
 
-    it('are not gone where the repository cannot be read', async () => {
+    it('are not called gone where the repository cannot be read', async () => {
       const { connection } = connect({ issues: true });
       script([
         { request: NAMED, status: 404, answer: said('Not Found') },
@@ -482,7 +485,7 @@ describe('history', () => {
         : {},
   });
 
-  it('goes down to its time over many pages, newest first, and can go on anywhere', async () => {
+  it('goes back to its time over many pages, newest first, and can continue at any page', async () => {
     script([page(1, [12, 11]), page(2, [10, 9]), page(3, [8, 7]), page(4, [6, 5])]);
     const seen: string[] = [];
     let next: string | undefined;
@@ -497,7 +500,7 @@ describe('history', () => {
     expect(seen).toEqual(['88', '89', '90', '91', '92', '93', '94']);
   });
 
-  it('tells about how much there is', async () => {
+  it('tells roughly how many items there are', async () => {
     const { connection } = connect();
     script([page(1, [12]), page(1, [12, 11], 1)]);
     expect(await connection.history({ unit: 'acme/api' }, signal)).toMatchObject({ total: 900 });
@@ -603,7 +606,7 @@ describe('sweep', () => {
     expect((await failure(connection.sweep('acme/api', undefined, signal))).code).toBe(code);
   });
 
-  it('of a repository that is gone or hidden says nothing', async () => {
+  it('fails for a repository that is gone or hidden', async () => {
     const { connection } = connect();
     script([{ ...FIND, status: 404, answer: said('Not Found') }]);
     expect((await failure(connection.sweep('acme/api', undefined, signal))).code).toBe('not_found');
@@ -636,12 +639,12 @@ describe('hooks', () => {
   };
 
   it.each([
-    ['active', [hook({ last_response: { code: 202, message: 'OK', status: 'active' } })], 'webhook 31'],
-    ['active', [hook({ events: ['*'], last_response: { code: null } })], 'webhook 31'],
+    ['active', [hook({ last_response: { code: 202, message: 'OK', status: 'active' } })], 'webhook 31 is registered'],
+    ['active', [hook({ events: ['*'], last_response: { code: null } })], 'webhook 31 is registered'],
     [
       'active',
       [hook({ last_response: { code: 502, message: 'Invalid HTTP Response: 502' } })],
-      'webhook 31; its last delivery was answered with 502 Invalid HTTP Response: 502',
+      'webhook 31 is registered; its last delivery was answered with 502 Invalid HTTP Response: 502',
     ],
     ['active', [hook({ events: EVENTS.slice(1) })], 'webhook 31 does not send issue_comment'],
     [
@@ -650,24 +653,24 @@ describe('hooks', () => {
       'webhook 31 does not send application/json, has no secret, does not verify the certificate',
     ],
     ['disabled', [hook({ active: false })], 'webhook 31 is switched off'],
-    ['absent', [hook({ config: { url: 'https://elsewhere.example' } })], 'no webhook delivers to this address'],
-    ['absent', [], 'no webhook delivers to this address'],
+    ['absent', [hook({ config: { url: 'https://elsewhere.example' } })], 'no webhook sends to this address'],
+    ['absent', [], 'no webhook sends to this address'],
   ])('are %s: %#', async (state, answer, message) => {
     expect(await states(answer)).toEqual([expect.objectContaining({ subject: 'acme/api', state, message })]);
   });
 
-  it.each([403, 404])('are unknown where they may not be looked at, %i', async (status) => {
+  it.each([403, 404])('are unknown where the credential may not read them, %i', async (status) => {
     expect(await states(said('no'), status)).toMatchObject([
       { state: 'unknown', hint: expect.stringContaining('Webhooks') },
     ]);
   });
 
-  it('fail where GitHub fails', async () => {
+  it('fail where the request to GitHub fails', async () => {
     expect((await failure(states(said('no'), 502))).code).toBe('server_failed');
     expect((await failure(states({ hooks: [] }))).code).toBe('answer_malformed');
   });
 
-  it('are looked for on all pages', async () => {
+  it('are searched for on all pages', async () => {
     const { connection } = connect();
     const pages = [1, 2, 3, 4].map((count) => ({
       request: count === 1 ? LIST : `${LIST}&page=${count}`,
@@ -711,7 +714,7 @@ describe('hooks', () => {
     expect(await connection.hooks.install(URL_OF_HOOK, 's3cret', signal)).toMatchObject([{ outcome, state: 'active' }]);
   });
 
-  it('of an organisation stand for its repositories', async () => {
+  it('of an organisation cover its repositories', async () => {
     const { connection } = connect({ organizations: ['acme'], repositories: ['acme/api', 'tools/cli', 'acme/x*'] });
     script([
       { request: 'GET /orgs/acme/repos?type=all&per_page=100', answer: [REPOSITORY] },
@@ -725,7 +728,7 @@ describe('hooks', () => {
     ]);
   });
 
-  it('that are refused say why', async () => {
+  it('say why GitHub refused one', async () => {
     const { connection } = connect();
     const answer = { ...said('Validation Failed'), errors: [{ message: 'url is not supported' }] };
     script([
@@ -768,7 +771,7 @@ describe('hooks', () => {
       expect(await connection.hooks.states(URL_OF_HOOK, signal)).toMatchObject([{ state: 'absent' }]);
     });
 
-    it('are one, which is pointed here', async () => {
+    it('are a single one, whose address install sets', async () => {
       const { connection } = connect(own);
       script([
         { request: CONFIG, answer: { ...hook().config, url: 'https://elsewhere.example' } },
@@ -808,7 +811,7 @@ describe('redelivery', () => {
     answer: status === 202 ? {} : said('no'),
   });
 
-  it('asks for what never arrived, and for nothing else', async () => {
+  it('requests again what never arrived, and nothing else', async () => {
     const { connection } = connect();
     const lost = attempt('lost', 'failed to connect to host', 5);
     const twice = [attempt('twice', 'Invalid HTTP Response: 503', 1), attempt('twice', 'timed out', 6)];
@@ -869,7 +872,7 @@ describe('redelivery', () => {
     expect(await asked(connection)).toBe(2);
   });
 
-  it('takes ids that are larger than a number holds exactly', async () => {
+  it('accepts ids that are too large for an exact number', async () => {
     const { connection } = connect();
     const id = '3804004623172239366';
     const [lost] = [JSON.stringify([attempt('lost', 'timed out', 2, { id: 7 })]).replace('"id":7', `"id":${id}`)];
@@ -877,7 +880,7 @@ describe('redelivery', () => {
     expect(await asked(connection)).toBe(1);
   });
 
-  it('goes on where it ended, and not to what it asked for already', async () => {
+  it('continues where the last round ended, and requests nothing a second time', async () => {
     const { connection } = connect();
     const [lost, later] = [attempt('lost', 'timed out', 2), attempt('later', 'timed out', 1)];
     script([HOOKS, { request: `GET ${LIST}`, answer: [lost] }, again(lost.id)]);
@@ -886,7 +889,7 @@ describe('redelivery', () => {
     expect(await asked(connection, cursor)).toBe(1);
   });
 
-  it('goes back seven days on a server of one’s own', async () => {
+  it('goes back seven days on a self-hosted server', async () => {
     const { connection } = connect({ host: 'ghe.example.com', apiUrl: 'https://api.github.com' });
     const lost = attempt('lost', 'timed out', 6 * 24);
     script([
@@ -897,14 +900,14 @@ describe('redelivery', () => {
     expect(await asked(connection)).toBe(1);
   });
 
-  it.each([400, 404, 422])('leaves what GitHub will not send again, %i', async (status) => {
+  it.each([400, 404, 422])('gives up what GitHub will not send again, %i', async (status) => {
     const { connection } = connect();
     const [old, lost] = [attempt('old', 'timed out', 5), attempt('lost', 'timed out', 4)];
     script([HOOKS, { request: `GET ${LIST}`, answer: [lost, old] }, again(old.id, status), again(lost.id)]);
     expect(await asked(connection)).toBe(1);
   });
 
-  it('ends with a limit', async () => {
+  it('ends at a limit', async () => {
     const { connection } = connect();
     const lost = attempt('lost', 'timed out', 5);
     const limited = { ...again(lost.id, 403), answer: said('You have exceeded a secondary rate limit.') };
@@ -915,7 +918,7 @@ describe('redelivery', () => {
     });
   });
 
-  it('asks for a bounded number at a time, oldest first', async () => {
+  it('requests a bounded number in a round, oldest first', async () => {
     const { connection } = connect();
     const many = Array.from({ length: 70 }, (_, at) => attempt(`lost ${at}`, 'timed out', 1 + at / 100));
     script([
@@ -938,7 +941,7 @@ describe('redelivery', () => {
     expect(await asked(connection)).toBe(0);
   });
 
-  it('of an App speaks as the App', async () => {
+  it('of an App authenticates as the App', async () => {
     const { connection } = connect({ token: undefined, app });
     const lost = attempt('lost', 'timed out', 5);
     const headers = { authorization: /^Bearer ey/ as unknown as string };
@@ -950,7 +953,7 @@ describe('redelivery', () => {
     expect(await asked(connection)).toBe(1);
   });
 
-  it('of an App leaves its other installations alone', async () => {
+  it('of an App ignores deliveries of its other installations', async () => {
     const { connection } = connect({ token: undefined, app });
     const ours = attempt('ours', 'timed out', 5, { installation_id: 66 });
     script([
@@ -964,7 +967,7 @@ describe('redelivery', () => {
     expect(await asked(connection)).toBe(1);
   });
 
-  it('costs nothing while nothing is delivered', async () => {
+  it('uses up nothing of the limit while nothing is delivered', async () => {
     const { connection } = connect();
     const list: Exchange = { request: `GET ${LIST}`, answer: [attempt('fine', 'OK', 1)] };
     script([
@@ -976,7 +979,7 @@ describe('redelivery', () => {
     expect(await asked(connection)).toBe(0);
   });
 
-  it('of an App whose webhook goes elsewhere is not ours', async () => {
+  it('does nothing for an App whose webhook sends elsewhere', async () => {
     const { connection } = connect({ token: undefined, app });
     script([{ request: 'GET /app/hook/config', answer: { ...hook().config, url: 'https://elsewhere.example' } }]);
     expect(await asked(connection)).toBe(0);
@@ -1009,7 +1012,7 @@ describe('write-back', () => {
     await expect(connection.comment(reference, { marker, text }, signal)).resolves.toBeUndefined();
   });
 
-  it('updates the one that is there, and leaves it alone when it says the same', async () => {
+  it('updates its own comment, and writes nothing when it says the same', async () => {
     const { connection } = connect();
     const list: Exchange = {
       request: `GET ${COMMENTS}?per_page=100`,
@@ -1054,7 +1057,7 @@ describe('write-back', () => {
     await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
   });
 
-  it('always carries the marker', async () => {
+  it('always contains the marker', async () => {
     const { connection } = connect();
     script([
       FIND,
@@ -1080,7 +1083,7 @@ describe('write-back', () => {
     await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
   });
 
-  it('goes by the marker alone with a token that has no user', async () => {
+  it('recognises its comment by the marker alone with a token that has no user', async () => {
     const { connection } = connect();
     script([
       FIND,
@@ -1106,6 +1109,28 @@ describe('write-back', () => {
     expect((await failure(connection.comment(ofPull, { marker, text }, signal))).code).toBe(code);
   });
 
+  it('sets the status of a commit, at the present name of the repository', async () => {
+    const sha = 'a'.repeat(40);
+    const status = { sha, state: 'failure', text: 'linked to no task' } as const;
+    const sent = { state: 'failure', context: 'worksync/tasks', description: 'linked to no task' };
+    const { connection } = connect();
+    script([FIND, { request: `POST /repos/acme/api/statuses/${sha}`, sent, status: 201, answer: {} }]);
+    await expect(connection.status!.write(ofPull, status, signal)).resolves.toBeUndefined();
+  });
+
+  it.each([
+    [403, 'refused', 'Commit statuses: write'],
+    [404, 'refused', 'repo:status'],
+    [422, 'refused', ''],
+    [502, 'server_failed', ''],
+  ])('a status that is refused with %i is %s', async (status, code, hint) => {
+    const { connection } = connect();
+    const sha = 'a'.repeat(40);
+    script([FIND, { request: `POST /repos/acme/api/statuses/${sha}`, status, answer: said('no') }]);
+    const error = await failure(connection.status!.write(ofPull, { sha, state: 'success', text: 'x' }, signal));
+    expect([error.code, error.hint]).toEqual([code, expect.stringContaining(hint)]);
+  });
+
   const ISSUE = '/repos/acme/api/issues/13';
 
   it('closes an issue as completed', async () => {
@@ -1118,13 +1143,13 @@ describe('write-back', () => {
     await expect(connection.close(ofIssue, signal)).resolves.toBeUndefined();
   });
 
-  it('leaves one that is closed as it is', async () => {
+  it('leaves a closed issue as it is', async () => {
     const { connection } = connect();
     script([FIND, { request: `GET ${ISSUE}`, answer: issue(13, { state: 'closed', state_reason: 'not_planned' }) }]);
     await expect(connection.close(ofIssue, signal)).resolves.toBeUndefined();
   });
 
-  it('closes no other issue that has the number now', async () => {
+  it('does not close another issue that has the number now', async () => {
     const { connection } = connect();
     script([FIND, { request: `GET ${ISSUE}`, answer: issue(13, { id: 5 }) }]);
     expect((await failure(connection.close(ofIssue, signal))).code).toBe('not_found');
@@ -1165,7 +1190,7 @@ describe('check', () => {
     ]);
   });
 
-  it('warns about patterns that take nothing in', async () => {
+  it('warns about patterns that match nothing', async () => {
     const { connection } = connect({ token: undefined, app, repositories: ['acme/*'], exclude: ['acme/api'] });
     script([
       ...proof({ installations_count: 1 }),
@@ -1173,7 +1198,7 @@ describe('check', () => {
     ]);
     expect(await connection.check(signal)).toMatchObject([
       { level: 'ok' },
-      { level: 'warning', message: 'takes in no repository' },
+      { level: 'warning', message: 'matches no repository' },
     ]);
   });
 

@@ -127,7 +127,7 @@ describe('openPullRequest', () => {
     expect(pullRequest).toMatchObject({ labels: ['bug'], assignees: ['cy'], reviewers: ['acme/core', 'bob'] });
   });
 
-  it('a bad reviewer is told, with what was opened all the same', async () => {
+  it('reports a refused reviewer, together with the pull request that was opened', async () => {
     atRepository()
       .post('/repos/acme/api/pulls')
       .reply(201, PULL)
@@ -139,7 +139,7 @@ describe('openPullRequest', () => {
     expect(refused?.message).toContain('eve');
   });
 
-  it('labels that GitHub drops without a word are told', async () => {
+  it('reports labels that GitHub silently ignores', async () => {
     atRepository()
       .post('/repos/acme/api/pulls')
       .reply(201, PULL)
@@ -149,7 +149,7 @@ describe('openPullRequest', () => {
     expect(refused).toEqual(failing('forbidden'));
   });
 
-  it('one that exists already is named', async () => {
+  it('names an open pull request that exists already', async () => {
     atRepository()
       .post('/repos/acme/api/pulls')
       .reply(
@@ -189,7 +189,7 @@ describe('openPullRequest', () => {
     await expect(git.openPullRequest(access, WANTED, signal)).rejects.toEqual(failing(code));
   });
 
-  it('a creation without an answer is looked for, never sent again: what is there is taken', async () => {
+  it('after a creation without an answer, takes the pull request that exists, and sends nothing again', async () => {
     atRepository()
       .post('/repos/acme/api/pulls')
       .replyWithError(Object.assign(new Error('reset'), { code: 'ECONNRESET' }))
@@ -201,12 +201,12 @@ describe('openPullRequest', () => {
     expect((await git.openPullRequest(access, WANTED, signal)).pullRequest.identifier).toBe('12');
   });
 
-  it('where nothing is there, its fate stays open: it is not sent again', async () => {
+  it('after a creation without an answer, where none exists, leaves the outcome unknown and sends nothing again', async () => {
     atRepository().post('/repos/acme/api/pulls').reply(502).get('/repos/acme/api/pulls').query(true).reply(200, []);
     await expect(git.openPullRequest(access, WANTED, signal)).rejects.toEqual(failing('server_failed'));
   });
 
-  it('on an own server, ids are qualified by its host', async () => {
+  it('qualifies ids by the host of a self-hosted server', async () => {
     const own = { token: 'ghp_member', host: 'ghe.example.com' };
     nock('https://ghe.example.com')
       .get('/api/v3/repositories/70100')
@@ -234,7 +234,7 @@ describe('editPullRequest', () => {
     expect(written.pullRequest).toMatchObject({ title: 'New', state: 'closed' });
   });
 
-  it('an edit that gives nothing writes nothing', async () => {
+  it('an edit without fields writes nothing', async () => {
     atPull();
     expect((await edit({})).pullRequest).toMatchObject({ title: 'A change' });
   });
@@ -265,7 +265,7 @@ describe('editPullRequest', () => {
     expect((await edit({ draft })).pullRequest).toMatchObject({ draft });
   });
 
-  it('a draft that is one already is not sent', async () => {
+  it('sends no draft state that the pull request has already', async () => {
     atPull({ ...PULL, draft: true });
     expect((await edit({ draft: true })).pullRequest).toMatchObject({ draft: true });
   });
@@ -282,7 +282,7 @@ describe('editPullRequest', () => {
     await expect(edit({ draft: true })).rejects.toEqual(failing(code));
   });
 
-  it('what was written before a refusal is answered, read anew', async () => {
+  it('after a refusal reads again what was written before it', async () => {
     atPull()
       .patch('/repos/acme/api/pulls/12')
       .reply(200, PULL)
@@ -295,18 +295,18 @@ describe('editPullRequest', () => {
     expect(refused).toEqual(failing('forbidden'));
   });
 
-  it('a base that is missing is said', async () => {
+  it('says that a base branch is missing', async () => {
     atPull()
       .patch('/repos/acme/api/pulls/12')
       .reply(422, invalid({ field: 'base', code: 'invalid' }));
     await expect(edit({ baseBranch: 'gone' })).rejects.toEqual(failing('refused', 'branch_not_found'));
   });
 
-  it('merging is left to GitHub', async () => {
+  it('refuses to merge', async () => {
     await expect(edit({ state: 'merged' })).rejects.toEqual(failing('refused', 'unsupported_field'));
   });
 
-  it('an unknown one is not found', async () => {
+  it('an unknown pull request is not found', async () => {
     atRepository().get('/repos/acme/api/pulls/12').reply(404, { message: 'Not Found' });
     await expect(edit({ title: 'x' })).rejects.toEqual(failing('not_found'));
   });

@@ -126,7 +126,7 @@ describe('a group', () => {
     inProject(9, 'acme/platform/new-one', 4),
   ];
 
-  it('that is idle costs one conditional request a cycle', async () => {
+  it('that is idle takes one conditional request a cycle', async () => {
     const { connection } = connectionOf({ groups: ['acme/platform'] });
     nock('https://gitlab.com', { reqheaders: { 'if-none-match': 'W/"seen"' } })
       .get(`${GROUP}/merge_requests`)
@@ -175,7 +175,7 @@ describe('a group', () => {
     expect(read.outcome === 'page' && identifiersOf(read)).toEqual(['acme/platform/api 1', 'acme/platform/new-one 4']);
   });
 
-  it('keeps what does not say where it lies, and what cannot be read, for translate to judge', async () => {
+  it('keeps elements that do not tell their project, or cannot be read, for translate to judge', async () => {
     const { connection } = connectionOf({ groups: ['acme/platform'] });
     gitLab()
       .get(`${GROUP}/projects`)
@@ -272,7 +272,7 @@ describe('history', () => {
     expect(seen).toEqual([1, 2, 3, 4, 5].map((iid) => `acme/web ${iid}`));
   });
 
-  it('without a beginning is everything; above 10,000 GitLab tells no total', async () => {
+  it('without a start reads everything; above 10,000 GitLab tells no total', async () => {
     const { connection } = connectionOf({ projects: ['acme/web'], issues: true });
     gitLab().get(`${PROJECT}/issues`).query(query).reply(200, [issue], { 'x-total': '' });
     const read = await connection.history!({ unit: 'issues:acme/web' }, signal);
@@ -328,7 +328,7 @@ describe('sweep', () => {
     });
   });
 
-  it('of a group speaks for its projects that are followed', async () => {
+  it('of a group covers its projects in scope', async () => {
     const { connection } = connectionOf({ groups: ['acme/platform'], issues: true });
     gitLab()
       .get(`${GROUP}/issues`)
@@ -346,7 +346,7 @@ describe('sweep', () => {
     });
   });
 
-  it('is given up where an element does not say which it is: it would look gone', async () => {
+  it('fails where an element has no readable id, since its item would look gone', async () => {
     const { connection } = connectionOf({ projects: [5] });
     gitLab()
       .get(`${API}/projects/5/merge_requests`)
@@ -374,7 +374,7 @@ describe('an issue', () => {
     expect(await fetched()).toMatchObject({ outcome: 'items', items: [{ key: reference.key, author: 'ada' }] });
   });
 
-  it('is gone where the list can be read without it, and only then', async () => {
+  it('is called gone only where the list can be read and lacks it', async () => {
     const list = { state: 'all', scope: 'all', 'iids[]': '4' };
     gitLab().get(ONE).reply(404).get(`${API}/projects/80200/issues`).query(list).reply(200, []);
     expect(await fetched()).toMatchObject({ outcome: 'items', items: [{ key: reference.key, gone: true }] });
@@ -388,7 +388,7 @@ describe('an issue', () => {
     expect(await codeOf(connection.fetch({ ...reference, locator }, signal))).toBe('internal');
   });
 
-  it('is closed once; closed already it is left', async () => {
+  it('is closed once, and left alone where it is closed already', async () => {
     const { connection } = connectionOf({ projects: [80200] });
     gitLab().get(ONE).reply(200, issue).put(ONE, { state_event: 'close' }).reply(200, issue);
     expect(await codeOf(connection.close!(reference, signal))).toBe(DONE);
@@ -398,7 +398,7 @@ describe('an issue', () => {
     expect(await codeOf(connection.close!(reference, signal))).toBe(DONE);
   });
 
-  it('a closing without an answer is looked after, not repeated', async () => {
+  it('is read, and not closed again, after a closing without an answer', async () => {
     const { connection } = connectionOf({ projects: [80200] });
     const reset = Object.assign(new Error('reset'), { code: 'ECONNRESET' });
     gitLab()
@@ -413,7 +413,7 @@ describe('an issue', () => {
     expect(await codeOf(connection.close!(reference, signal))).toBe('outcome_unknown');
   });
 
-  it('a merge request is closed by nobody here', async () => {
+  it('worksync never closes a merge request', async () => {
     const { connection } = connectionOf({ projects: [80200] });
     const merge: ItemReference = { kind: 'pull_request', key: 'k', locator: { projectId: '80200', iid: '4' } };
     await expect(connection.close!(merge, signal)).rejects.toEqual(failing('refused', 'unsupported_field'));
@@ -433,7 +433,7 @@ describe('a comment', () => {
   });
   const write = () => connectionOf({ projects: [80200] }).connection.comment!(reference, comment, signal);
 
-  it('is written where none stands', async () => {
+  it('is written where there is none', async () => {
     gitLab()
       .get(NOTES)
       .query(query)
@@ -443,7 +443,7 @@ describe('a comment', () => {
     expect(await codeOf(write())).toBe(DONE);
   });
 
-  it('is updated in place, however far back it stands; the marker in words of others counts for nothing', async () => {
+  it("is updated in place on whatever page it is; the marker in somebody else's comment does not count", async () => {
     gitLab()
       .get(NOTES)
       .query(query)
@@ -458,7 +458,7 @@ describe('a comment', () => {
     expect(await codeOf(write())).toBe(DONE);
   });
 
-  it('that says it already is left as it is', async () => {
+  it('that already says the same is left as it is', async () => {
     gitLab()
       .get(NOTES)
       .query(query)
@@ -529,7 +529,7 @@ describe('hooks', () => {
       'active',
       /^it is on$/,
     ],
-    [[{ ...HOOK, merge_requests_events: false }], 'active', /lacks merge_requests_events/],
+    [[{ ...HOOK, merge_requests_events: false }], 'active', /does not send merge_requests_events/],
     [[{ ...HOOK, token_present: false }], 'active', /no secret/],
     [[{ ...HOOK, custom_webhook_template: '{}' }], 'active', /custom template/],
     [[{ id: 1, url: HERE, ...EVENTS }], 'active', /^it is on$/],
@@ -539,7 +539,7 @@ describe('hooks', () => {
     expect(told?.hint === undefined).toBe(/it is on/.test(told?.message ?? ''));
   });
 
-  it('what may not be seen is unknown, with the role that could; a limit ends it', async () => {
+  it('are unknown where the credential may not read them, with the role that may; a limit ends the look', async () => {
     atProject().reply(403);
     expect(await hooks().states(HERE, signal)).toMatchObject([
       { state: 'unknown', hint: expect.stringContaining('Maintainer') },
@@ -548,7 +548,7 @@ describe('hooks', () => {
     expect(await codeOf(hooks().states(HERE, signal))).toBe('rate_limited');
   });
 
-  it('of a group stands for all below it; where groups have none, those of its projects are looked at', async () => {
+  it('of a group cover all below it; where groups have none, reads those of its projects', async () => {
     const given = { groups: ['acme/platform'], projects: ['acme/platform/api', 'acme/web'] };
     atProject().reply(200, [HOOK]).get(`${GROUP}/hooks`).query(FIRST).reply(200, [HOOK]);
     expect((await hooks(given).states(HERE, signal)).map(({ subject }) => subject)).toEqual([
@@ -598,7 +598,7 @@ describe('hooks', () => {
     ]);
   });
 
-  it('with a signing token are proved to have taken it: older servers pass over it', async () => {
+  it('with a signing token are checked for it, since older servers ignore it', async () => {
     const signed = { ...HOOK, token_present: false, signing_token_present: true };
     const body = { name: 'worksync', ...FIELDS, signing_token: 'whsec_AAAA' };
     atProject().reply(200, []).post(`${PROJECT}/hooks`, body).reply(201, signed);
@@ -610,11 +610,15 @@ describe('hooks', () => {
       .post(`${PROJECT}/hooks`, body)
       .reply(201, { ...HOOK, token_present: false });
     expect(await hooks().install(HERE, 'whsec_AAAA', signal)).toMatchObject([
-      { outcome: 'created', message: expect.stringContaining('took no signing token'), hint: expect.any(String) },
+      {
+        outcome: 'created',
+        message: expect.stringContaining('did not accept a signing token'),
+        hint: expect.any(String),
+      },
     ]);
   });
 
-  it('that are right stay so; the secret is sent again, since it cannot be read', async () => {
+  it('that are right stay so; the secret is sent again, since nobody can read it', async () => {
     const body = { ...FIELDS, token: 'a-secret' };
     for (let time = 0; time < 2; time++) {
       atProject().reply(200, [HOOK]).put(`${PROJECT}/hooks/31`, body).reply(200, HOOK);
@@ -624,7 +628,7 @@ describe('hooks', () => {
     }
   });
 
-  it('that lack events are mended', async () => {
+  it('that lack events are repaired', async () => {
     atProject()
       .reply(200, [{ ...HOOK, note_events: false }])
       .put(`${PROJECT}/hooks/31`)
@@ -634,7 +638,7 @@ describe('hooks', () => {
     ]);
   });
 
-  it('that were switched off are switched on by a test that is taken', async () => {
+  it('that were switched off are switched on by a test that succeeds', async () => {
     const off = { ...HOOK, alert_status: 'disabled' };
     atProject()
       .reply(200, [off])
@@ -666,7 +670,7 @@ describe('hooks', () => {
     ]);
   });
 
-  it('that may not be registered are told, and the others go on', async () => {
+  it('that may not be registered are reported, and the others go on', async () => {
     atProject()
       .reply(403)
       .get(`${API}/projects/7/hooks`)
@@ -697,7 +701,7 @@ describe('redelivery', () => {
   };
   const atHook = () => gitLab().get(`${PROJECT}/hooks`).query(FIRST).reply(200, [HOOK]);
 
-  it('asks for what no attempt was taken of, time-outs too, and for the newest attempt of each', async () => {
+  it('requests the newest attempt of each delivery that never arrived, time-outs too', async () => {
     atHook()
       .get(EVENTS_OF)
       .query(pageOf(1))
@@ -720,7 +724,7 @@ describe('redelivery', () => {
     expect(await redeliver()).toMatchObject({ asked: 2 });
   });
 
-  it('leaves what was asked for often enough', async () => {
+  it('gives up what was requested often enough', async () => {
     atHook()
       .get(EVENTS_OF)
       .query(pageOf(1))
@@ -788,7 +792,7 @@ describe('redelivery', () => {
     expect(await redeliver()).toMatchObject({ asked: 2 });
   });
 
-  it('passes over what cannot be sent again', async () => {
+  it('goes on past what cannot be sent again', async () => {
     atHook()
       .get(EVENTS_OF)
       .query(pageOf(1))
@@ -829,5 +833,29 @@ describe('check', () => {
       'error acme/platform',
       'ok rate limit',
     ]);
+  });
+});
+
+describe('a commit status', () => {
+  const reference: ItemReference = { kind: 'pull_request', key: 'k', locator: { projectId: '80200', iid: '12' } };
+  const sha = 'b'.repeat(40);
+  const AT = `${API}/projects/80200/statuses/${sha}`;
+  const write = (state: 'success' | 'failure') =>
+    connectionOf({ projects: [80200] }).connection.status!.write(reference, { sha, state, text: 'told' }, signal);
+
+  it.each([
+    ['success', 'success'],
+    ['failure', 'failed'],
+  ] as const)('%s is %s there', async (state, word) => {
+    gitLab().post(AT, { state: word, name: 'worksync/tasks', description: 'told' }).reply(201, {});
+    expect(await codeOf(write(state))).toBe(DONE);
+  });
+
+  it.each([403, 404])('%i is told with the right that is needed', async (status) => {
+    gitLab().post(AT).reply(status, { message: 'no' });
+    await expect(write('success')).rejects.toMatchObject({
+      code: 'refused',
+      hint: expect.stringContaining('Developer'),
+    });
   });
 });

@@ -74,7 +74,7 @@ const nobody = Object.assign(new Error('reset'), { code: 'ECONNRESET' });
 const failing = (code: string, errorCode?: string) => expect.objectContaining({ code, errorCode });
 
 describe('hasBranch', () => {
-  it('a slash stays within its segment', async () => {
+  it('encodes a slash in a branch name', async () => {
     gitLab().get(`${PROJECT}/repository/branches/fix%2Fone`).reply(200, {});
     expect(await git.hasBranch(access, { repoId: '80200', branch: 'fix/one' }, signal)).toBe(true);
   });
@@ -147,14 +147,14 @@ describe('openPullRequest', () => {
     expect(pullRequest).toMatchObject({ labels: ['api', 'bug'], assignees: ['ben'], reviewers: ['ben', 'cho'] });
   });
 
-  it('a reviewer that nobody is refuses the whole before anything is written', async () => {
+  it('an unknown reviewer refuses everything before anything is written', async () => {
     beforeOpening().get(`${API}/users`).query({ username: 'eve' }).reply(200, []);
     const opened = git.openPullRequest(access, { ...WANTED, reviewers: ['eve'] }, signal);
     await expect(opened).rejects.toEqual(failing('refused', 'validation_failed'));
     await expect(opened).rejects.toThrow('"eve"');
   });
 
-  it('a reviewer that GitLab drops without a word is told, with what was opened all the same', async () => {
+  it('reports a reviewer that GitLab silently ignores, together with what was opened', async () => {
     beforeOpening()
       .get(`${API}/users`)
       .query({ username: 'eve' })
@@ -167,7 +167,7 @@ describe('openPullRequest', () => {
     expect(refused?.message).toContain('eve');
   });
 
-  it('a label with a comma would become two: refused', async () => {
+  it('refuses a label with a comma, which would become two', async () => {
     beforeOpening();
     await expect(git.openPullRequest(access, { ...WANTED, labels: ['a,b'] }, signal)).rejects.toEqual(
       failing('refused', 'validation_failed'),
@@ -241,7 +241,7 @@ describe('openPullRequest', () => {
     await expect(git.openPullRequest(access, WANTED, signal)).rejects.toEqual(failing('answer_malformed'));
   });
 
-  it('a creation without an answer is looked for, never sent again: what is there is taken', async () => {
+  it('after a creation without an answer, takes the pull request that exists, and sends nothing again', async () => {
     beforeOpening()
       .post(LIST)
       .replyWithError(nobody)
@@ -272,7 +272,7 @@ describe('openPullRequest', () => {
     expect((await git.openPullRequest(access, wanted, signal)).repoId).toBe('80200');
   });
 
-  it('on an own server, ids are qualified by its host', async () => {
+  it('qualifies ids by the host of a self-hosted server', async () => {
     const own = { ...access, host: 'git.example.com' };
     beforeOpening(gitLab('https://git.example.com')).post(LIST).reply(201, MERGE_REQUEST);
     const wanted = { ...WANTED, repoId: 'git.example.com:80200' };
@@ -398,7 +398,7 @@ describe('editPullRequest', () => {
     await expect(edit({ identifier })).rejects.toEqual(failing('refused', 'validation_failed'));
   });
 
-  it('an unknown one is not found', async () => {
+  it('an unknown pull request is not found', async () => {
     gitLab().get(ONE).reply(404, { message: '404 Not found' });
     await expect(edit({ title: 'x' })).rejects.toEqual(failing('not_found'));
   });

@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { complaintsOf } from '../support/complaints.ts';
 import { type Ended, type Running, startWorksync, worksync } from '../support/processes.ts';
 import { githubVendor } from '../support/provider-servers/github.ts';
 import { openProvider, type Provider } from '../support/provider-servers/provider.ts';
@@ -26,13 +27,7 @@ beforeEach(async () => {
     asked: () => gate,
   });
   // One a day was merged, the last of them yesterday.
-  const begin = Date.now() - (COUNT + 0.9) * DAY * 1_000;
-  for (let number = 1; number <= COUNT; number++) {
-    const none = { reviewers: [], labels: [], assignees: [], head: '1', draft: false };
-    const fields = { title: `Pull ${number}`, description: '', state: 'merged' as const, ...none };
-    const at = number * DAY;
-    github.happen({ at, connection: 'github', event: 'closed', item: `0/${number}`, fields, updated: at }, begin);
-  }
+  for (let number = 1; number <= COUNT; number++) merge(number, number * DAY);
   const connection = { connector: 'github', ...github.vendor.options(github.url), webhookSecrets: SECRET, poll: 'off' };
   // Backfills are paced over the window: of the usual 200 requests one goes out in five seconds.
   const quota = { requests: 100_000, burst: 10_000 };
@@ -47,6 +42,14 @@ afterEach(async () => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
+/** @param at seconds after the first day began */
+function merge(number: number, at: number): void {
+  const begin = Date.now() - (COUNT + 0.9) * DAY * 1_000;
+  const none = { reviewers: [], labels: [], assignees: [], head: '1', draft: false };
+  const fields = { title: `Pull ${number}`, description: '', state: 'merged' as const, ...none };
+  github.happen({ at, connection: 'github', event: 'closed', item: `0/${number}`, fields, updated: at }, begin);
+}
+
 const flags = () => ['--config', join(scratch, 'work.yaml'), '--data', join(scratch, 'data')];
 const lines = (text: string) =>
   text
@@ -57,7 +60,7 @@ const lines = (text: string) =>
 describe('worksync backfill', () => {
   it('works by itself where no daemon runs, until all is sent', async () => {
     const some = await worksync(['backfill', 'github', '--since', '5d', '--json', ...flags()]);
-    expect([some.code, some.stderr]).toEqual([0, '']);
+    expect([some.code, complaintsOf(some)]).toEqual([0, '']);
     const last = lines(some.stdout).at(-1);
     expect(last).toMatchObject({ type: 'result', state: 'done', connection: 'github', units: 1, items: 5, changes: 0 });
     const listed = await worksync(['prs', 'list', '--json', ...flags()]);
@@ -94,6 +97,36 @@ describe('worksync backfill', () => {
     expect(status.stdout).toMatch(/backfill {4}github read \d+ s ago: 12 of 12 items, 1 of 1 unit/);
     const stopped = await worksync(['backfill', 'github', '--stop', ...flags()]);
     expect(stopped.stdout).toBe('no backfill is running\n');
+  });
+
+  it('pauses, says so to everybody who follows it, and goes on when it is resumed', async () => {
+    // More than a page.
+    for (let number = 101; number <= 200; number++) merge(number, DAY / 2);
+    daemon = startWorksync(['run', '--port', '0', '--log-level', 'silent', ...flags()]);
+    await daemon.says('worksync runs');
+    const none = await worksync(['backfill', 'github', '--pause', ...flags()]);
+    expect([none.code, none.stdout]).toEqual([0, 'no backfill is running\n']);
+    let open: () => void = () => undefined;
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const follower = startWorksync(['backfill', 'github', ...flags()]);
+    await vi.waitFor(
+      async () => {
+        const paused = await worksync(['backfill', 'github', '--pause', ...flags()]);
+        expect(paused.stdout).toBe('the backfill of github is paused; --resume resumes it\n');
+      },
+      { timeout: 30_000 },
+    );
+    open();
+    const { code, stderr } = await follower.ended;
+    expect([code, stderr]).toEqual([3, expect.stringContaining('the backfill of github is paused')]);
+    const resumed = await worksync(['backfill', 'github', '--resume', ...flags()]);
+    expect(resumed.stdout).toBe('the backfill of github goes on\n');
+    const all = await worksync(['backfill', 'github', '--json', ...flags()]);
+    expect(lines(all.stdout).at(-1)).toMatchObject({ type: 'result', state: 'done', items: COUNT + 100 });
+    const both = await worksync(['backfill', 'github', '--pause', '--resume', ...flags()]);
+    expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('exclude each other')]);
   });
 
   it('says which wish cannot be met, with a remedy', async () => {

@@ -10,7 +10,9 @@ import { stringify } from 'yaml';
 import { connectors } from '../../src/connectors/registry.ts';
 import type { Status } from '../../src/operator/status.ts';
 import { piecesOf } from '../support/canaries.ts';
+import { keptByPostgres } from '../support/postgres-bytes.ts';
 import { type Running, startWorksync } from '../support/processes.ts';
+import { ON_POSTGRES, storePlace } from '../support/store-place.ts';
 
 /**
  * Every vendor, and the workspace itself, repeats what it was sent: all headers and the body, in clear and encoded, in
@@ -221,7 +223,14 @@ let server: Server;
 let names: string[];
 let daemon: Running | undefined;
 
-const env = () => ({ ...canaries, ...doors, GITHUB_KEY_FILE: join(folder, 'key') });
+/** Where the rows are, if not in the data folder: with a password, which this server does not ask for. */
+const storePassword = random();
+let store: string | undefined;
+
+const env = () => ({
+  ...{ ...canaries, ...doors, GITHUB_KEY_FILE: join(folder, 'key') },
+  ...(store !== undefined && { WORKSYNC_STORE: store }),
+});
 const adminToken = random();
 const readToken = random();
 const limitedToken = random();
@@ -310,8 +319,17 @@ async function sendWebhooks(address: string): Promise<void> {
   expect(await send(`${encodeURIComponent(hook)}/gitlab`, gitlab, '{}')).toBe(404);
 }
 
-/** Every file of the data folder as it is now. */
-function keepFiles(when: string): void {
+async function findStore(): Promise<void> {
+  if (!ON_POSTGRES) return;
+  const place = new URL(await storePlace(join(folder, 'store')));
+  place.password = encodeURIComponent(storePassword);
+  store = place.href;
+}
+
+/** Every file of the data folder as it is now, and all that PostgreSQL keeps for us. */
+async function keepFiles(when: string): Promise<void> {
+  if (store !== undefined)
+    for (const [what, bytes] of await keptByPostgres(store)) outputs.set(`${when} ${what}`, bytes);
   for (const file of readdirSync(data, { recursive: true, encoding: 'utf8' }))
     if (statSync(join(data, file)).isFile()) outputs.set(`${when} file ${file}`, readFileSync(join(data, file)));
 }
@@ -352,6 +370,7 @@ function writeWrongConfiguration(): void {
 }
 
 beforeAll(async () => {
+  await findStore();
   server = createServer(answer);
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
@@ -410,8 +429,8 @@ beforeAll(async () => {
   made['token of daemon.json'] = (
     JSON.parse(readFileSync(join(data, 'daemon.json'), 'utf8')) as { token: string }
   ).token;
-  keepFiles('running');
-  await backUp('worksync.db');
+  await keepFiles('running');
+  if (store === undefined) await backUp('worksync.db');
   const { stdout, stderr } = await daemon.end();
   outputs.set('output of the daemon', Buffer.from(`${stdout}\n${stderr}`));
   // And without a daemon, where a command asks the vendors itself.
@@ -421,7 +440,7 @@ beforeAll(async () => {
   await run('check', '--config', wrong);
   await run('run', '--config', wrong, '--port', '0');
   await run('once', '--timeout', '5s');
-  keepFiles('last');
+  await keepFiles('last');
 });
 
 afterAll(async () => {
@@ -447,31 +466,39 @@ describe('what vendors repeat', () => {
 
   it('was found in what they said, and replaced', () => {
     const marked = [...outputs].filter(([, bytes]) => bytes.includes('[secret]')).map(([where]) => where);
-    expect(marked).toEqual(
-      expect.arrayContaining(['output of the daemon', 'last file worksync.db', 'backup of worksync.db']),
-    );
+    const places = ON_POSTGRES
+      ? ['last rows of requests', 'last pages of requests']
+      : ['last file worksync.db', 'backup of worksync.db'];
+    expect(marked).toEqual(expect.arrayContaining(['output of the daemon', ...places]));
     const cut = [...outputs].filter(([, bytes]) => bytes.includes(PADDING)).map(([where]) => where);
     expect(cut.length).toBeGreaterThan(0);
   });
 
-  it('is nowhere: no file, no output, no page, no metric holds a piece of one', () => {
-    const lines = PRIVATE_KEY.split('\n').filter((line) => line.length > 20 && !line.startsWith('-----'));
-    const { WORKSYNC_TOKENS: _, ...single } = doors;
-    const own = { ...single, ...made, 'token of WORKSYNC_TOKENS': limitedToken, INSTALLATION_TOKEN: INSTALLATION_PART };
-    const all = { ...parts, ...own, ...Object.fromEntries(given) };
-    const secrets = [...Object.entries(all), ...lines.map((line, at) => [`GITHUB_KEY, line ${at + 1}`, line] as const)];
-    const look = piecesOf(secrets);
-    const found = [...outputs].flatMap(([where, bytes]) =>
-      [...look(bytes)]
-        .filter(([name]) => !mayStand(name, where))
-        .map(([name, piece]) => `${name} in ${where}, such as ${piece}`),
-    );
-    expect(outputs.size).toBeGreaterThan(60);
-    expect(secrets.length).toBeGreaterThan(50);
-    expect([...outputs.keys()]).toEqual(
-      expect.arrayContaining(['running file daemon.json', 'running file worksync.db-wal']),
-    );
-    expect(Object.keys(made).length).toBe(5);
-    expect(found).toEqual([]);
-  });
+  it.runIf(!ON_POSTGRES)('is nowhere: no file, no output, no page, no metric holds a piece of one', findNothing);
+
+  it.runIf(ON_POSTGRES)(
+    'is nowhere over PostgreSQL either: no row, no page of its files, no output holds a piece of one',
+    findNothing,
+  );
 });
+
+function findNothing(): void {
+  const lines = PRIVATE_KEY.split('\n').filter((line) => line.length > 20 && !line.startsWith('-----'));
+  const { WORKSYNC_TOKENS: _, ...single } = doors;
+  const tokens = { 'token of WORKSYNC_TOKENS': limitedToken, INSTALLATION_TOKEN: INSTALLATION_PART };
+  const own = { ...single, ...made, ...tokens, ...(ON_POSTGRES && { 'password of the store': storePassword }) };
+  const all = { ...parts, ...own, ...Object.fromEntries(given) };
+  const secrets = [...Object.entries(all), ...lines.map((line, at) => [`GITHUB_KEY, line ${at + 1}`, line] as const)];
+  const look = piecesOf(secrets);
+  const found = [...outputs].flatMap(([where, bytes]) =>
+    [...look(bytes)]
+      .filter(([name]) => !mayStand(name, where))
+      .map(([name, piece]) => `${name} in ${where}, such as ${piece}`),
+  );
+  expect(outputs.size).toBeGreaterThan(60);
+  expect(secrets.length).toBeGreaterThan(50);
+  const database = ON_POSTGRES ? ['running rows of inbox', 'running pages of inbox'] : ['running file worksync.db-wal'];
+  expect([...outputs.keys()]).toEqual(expect.arrayContaining(['running file daemon.json', ...database]));
+  expect(Object.keys(made).length).toBe(5);
+  expect(found).toEqual([]);
+}

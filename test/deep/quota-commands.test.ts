@@ -1,13 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Webhooks } from '@octokit/webhooks';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { fullest } from '../bench/quota/references/windows.ts';
 import { pullEvent } from '../support/github-payloads.ts';
-import { type Running, startWorksync, worksync } from '../support/processes.ts';
+import { worksync } from '../support/processes.ts';
+import { useScratch } from '../support/scratch.ts';
 
 /** Command lines as real processes beside a loaded daemon, and every request that reaches the workspace counted. */
 
@@ -18,26 +18,14 @@ const CHANGES = 14;
 const LONG = { cap: 16, seconds: 10 };
 const SHORT = { cap: 5, seconds: 2 };
 
-let scratch = '';
+const scratch = useScratch('quota');
+const { start } = scratch;
 let counter: Server | undefined;
-const running: Running[] = [];
-
-beforeEach(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'worksync-quota-'));
-});
 
 afterEach(async () => {
-  await Promise.all(running.splice(0).map((process) => process.end('SIGKILL')));
   counter?.closeAllConnections();
   counter?.close();
-  rmSync(scratch, { recursive: true, force: true });
 });
-
-function start(args: readonly string[]): Running {
-  const process = startWorksync(args);
-  running.push(process);
-  return process;
-}
 
 /** Stands before the workspace, and notes in seconds when each request arrives. */
 async function countBefore(origin: string, arrivals: number[]): Promise<string> {
@@ -77,16 +65,16 @@ async function deliver(address: string, number: number): Promise<number> {
 }
 
 it('twenty command lines beside a loaded daemon all get their answer, and no window holds more than its cap', async () => {
-  const serve = start(['workspace', 'serve', '--port', '0', '--db', join(scratch, 'service.db'), '--json']);
+  const serve = start(['workspace', 'serve', '--port', '0', '--db', join(scratch.folder, 'service.db'), '--json']);
   const { url, apiKey } = JSON.parse(await serve.says('\n')) as { url: string; apiKey: string };
   const arrivals: number[] = [];
   const counted = url.replace(new URL(url).origin, await countBefore(new URL(url).origin, arrivals));
-  const config = join(scratch, 'own.yaml');
+  const config = join(scratch.folder, 'own.yaml');
   const quota = `{ requests: ${LONG.cap}, window: ${LONG.seconds}s, burst: ${SHORT.cap}, burstWindow: ${SHORT.seconds}s, share: 1 }`;
   const connection = `{ connector: github, repositories: [acme/app], webhookSecrets: ${SECRET}, poll: off }`;
   const workspace = `workspace: { url: "${counted}", apiKey: ${apiKey} }`;
   writeFileSync(config, `${workspace}\nquota: ${quota}\nconnections:\n  hooks: ${connection}\n`);
-  const flags = ['--config', config, '--data', join(scratch, 'data')];
+  const flags = ['--config', config, '--data', join(scratch.folder, 'data')];
   const daemon = start(['run', ...flags, '--port', '0']);
   const address = /Status page: (\S+)\//.exec(await daemon.says('Status page'))?.[1] ?? '';
   const commands = Array.from({ length: COMMANDS }, () => worksync(['docs', 'list', '--json', ...flags]));

@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -21,7 +22,6 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { createWorkspaceService, type WorkspaceService } from '../../src/workspace-service/service.ts';
 import { createWorld } from '../support/daemon.ts';
-import { readDockerfile } from '../support/dockerfile.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { type Ended, type Running, startNode, startProgram, startWorksync, TOP } from '../support/processes.ts';
 
@@ -35,11 +35,14 @@ let folder: string;
 let service: WorkspaceService;
 let config: string;
 let hold: () => Promise<void> | undefined;
+/** Requests that wrote something in the workspace. */
+let written: number;
 const started: Running[] = [];
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'worksync-processes-'));
   hold = () => undefined;
+  written = 0;
   service = await createWorkspaceService({
     file: join(folder, 'service.db'),
     clock: systemClock(),
@@ -47,7 +50,8 @@ beforeEach(async () => {
     logger: silentLogger,
     quota: { requests: 0, window: 900_000, burst: 0, burstWindow: 60_000 },
     faults: {
-      async before() {
+      async before({ method }) {
+        if (method !== 'GET') written++;
         await hold();
         return undefined;
       },
@@ -303,8 +307,8 @@ describe('SIGUSR1', () => {
 
   it('cannot open one before the program has begun where npm or an image starts it', () => {
     const { scripts } = JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as { scripts: { start: string } };
-    const command = readDockerfile(join(TOP, 'Dockerfile')).findLast(({ keyword }) => keyword === 'CMD')?.text;
-    for (const text of [scripts.start, command]) expect(text).toContain('--disable-sigusr1');
+    const image = readFileSync(join(TOP, 'config/deploy/worksync'), 'utf8');
+    for (const text of [scripts.start, image]) expect(text).toContain('--disable-sigusr1');
   });
 });
 
@@ -366,6 +370,40 @@ describe('a start that cannot be', () => {
     expect(stderr).toContain('Move the file away: the daemon rebuilds it');
     expect(stderr).toContain('test.db');
   });
+
+  it.each([
+    ['from its first byte', (size: number) => [0, size] as const],
+    ['behind its first pages', (size: number) => [16_384, size] as const],
+  ])(
+    'for a database that is damaged %s ends with 78 and the remedy each time; moved away, it is rebuilt',
+    async (_name, damaged) => {
+      const first = await startDaemon();
+      for (let number = 1; number <= 10; number++) expect(await post(first.address, number)).toBe(202);
+      await until(async () => (await service.statistics()).pullRequests === 10);
+      expect((await first.running.end()).code).toBe(0);
+      const file = join(data(), 'worksync.db');
+      const [from, to] = damaged(statSync(file).size);
+      const bytes = readFileSync(file);
+      writeFileSync(file, bytes.fill(0xa5, from, to));
+      for (let start = 0; start < 2; start++) {
+        const { code, stderr } = await command('run', ...flags());
+        expect(code).toBe(78);
+        expect(stderr).toContain('code:   database_corrupt');
+        expect(stderr).toContain(`Restore ${file} from a backup, or move it away`);
+      }
+      // What starts the daemon takes 78 for what it is.
+      expect(readFileSync(join(TOP, 'config/deploy/worksync.service'), 'utf8')).toMatch(
+        /^RestartPreventExitStatus=.*\b78\b/m,
+      );
+      renameSync(file, `${file}.damaged`);
+      const before = written;
+      const second = await startDaemon();
+      for (const number of [1, 10, 11]) expect(await post(second.address, number)).toBe(202);
+      await until(async () => (await service.statistics()).pullRequests === 11);
+      // What it had recorded before is there, and is not written again.
+      expect(written).toBe(before + 1);
+    },
+  );
 
   it('of status, without a daemon, ends with 75 and says how to start one', async () => {
     const { code, stderr } = await command('status', '--data', data());

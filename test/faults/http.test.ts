@@ -1,5 +1,7 @@
+import dns from 'node:dns';
 import { once } from 'node:events';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { syncBuiltinESMExports } from 'node:module';
 import { type AddressInfo, connect, createServer as createNetServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { SyncError } from '../../src/errors/sync-error.ts';
@@ -12,6 +14,7 @@ import {
 import { createServer } from '../../src/http/server.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
+import { createTravellingClock } from '../support/travelling-clock.ts';
 
 const closing: (() => unknown)[] = [];
 
@@ -75,6 +78,8 @@ async function failure(promise: Promise<unknown>): Promise<SyncError> {
   );
 }
 
+const nothingYet = () => new Promise<string>((resolve) => void setImmediate(() => resolve('nothing yet')));
+
 describe('many requests to one host', () => {
   it('share its connections, and all are answered', async () => {
     const held: ServerResponse[] = [];
@@ -107,6 +112,7 @@ describe('certainly not sent', () => {
     const error = await failure(client().request(post(`http://127.0.0.1:${port}/secret?token=abc`)));
     expect(error.code).toBe('unreachable');
     expect(error.message).toBe(`POST http://127.0.0.1:${port}/secret was not sent: ECONNREFUSED`);
+    expect(error.hint).toContain('Nothing listens');
   });
 
   it('an unknown name', async () => {
@@ -178,6 +184,40 @@ describe('of unknown outcome', () => {
     });
     const error = await failure(client({ timeouts: { total: 400 } }).request(get(peer.url)));
     expect(error.code).toBe('outcome_unknown');
+  });
+
+  it.each([
+    ['a name or a handshake that never ends', () => undefined, 'https:'],
+    ['an answer that never begins', () => undefined, 'http:'],
+    [
+      'a head that never ends',
+      (socket: Socket) => void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n'),
+      'http:',
+    ],
+    [
+      'a body that never ends',
+      (socket: Socket) => void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{'),
+      'http:',
+    ],
+  ])('is open for 30 seconds at most, whatever it waits for: %s', async (_name, onRequest, protocol) => {
+    const clock = createTravellingClock();
+    const asked = Promise.withResolvers<void>();
+    const port = await listen(
+      createNetServer((socket) => {
+        socket.once('data', () => {
+          onRequest(socket);
+          asked.resolve();
+        });
+      }),
+    );
+    // With the limits as they are. That of the whole is kept by the clock that is given; the others would be sooner.
+    const pending = failure(client({ clock }).request(post(`${protocol}//127.0.0.1:${port}/`)));
+    await asked.promise;
+    await clock.advance(29_999);
+    const early = await Promise.race([pending, nothingYet()]);
+    expect(early).toBe('nothing yet');
+    await clock.advance(1);
+    expect((await pending).message).toMatch(/in time|out of time/);
   });
 
   it.each([
@@ -310,6 +350,52 @@ describe('blocked addresses', () => {
   ])('always: %s', async (url) => {
     expect((await failure(client().request(get(url)))).code).toBe('address_blocked');
   });
+});
+
+describe('a name that leads elsewhere after it was looked at', () => {
+  /** What the system's resolver says from now on, one answer for each question; the last one stays. */
+  function resolveTo(...answers: readonly (readonly string[])[]): void {
+    const left = [...answers];
+    const own = dns.lookup;
+    const fake = ((_name: string, { all }: { all?: boolean }, tell: (...said: unknown[]) => void) => {
+      const found = ((left.length > 1 ? left.shift() : left[0]) ?? []).map((address) => ({ address, family: 4 }));
+      setImmediate(() => (all ? tell(null, found) : tell(null, found[0]?.address, 4)));
+    }) as unknown as typeof dns.lookup;
+    dns.lookup = fake;
+    syncBuiltinESMExports();
+    closing.push(() => {
+      dns.lookup = own;
+      syncBuiltinESMExports();
+    });
+  }
+
+  const METADATA = '169.254.169.254';
+
+  it.each(['http:', 'https:'])('is looked at again for each connection (DNS rebinding) over %s', async (protocol) => {
+    const peer = await httpPeer((_request, response) => response.setHeader('connection', 'close').end('ok'));
+    const { port } = new URL(peer.url);
+    resolveTo(['127.0.0.1'], [METADATA]);
+    const http = client();
+    expect((await http.request(get(`http://rebound.example:${port}/`))).status).toBe(200);
+    expect((await failure(http.request(get(`${protocol}//rebound.example:${port}/`)))).code).toBe('address_blocked');
+    expect(peer.connections.count).toBe(1);
+  });
+
+  it.each(['http:', 'https:'])(
+    'is not followed to one of several addresses that is blocked over %s',
+    async (protocol) => {
+      const peer = await httpPeer((_request, response) => response.end('ok'));
+      const { port } = new URL(peer.url);
+      for (const addresses of [['127.0.0.1', METADATA], [METADATA, '127.0.0.1'], ['127.0.0.1']]) {
+        resolveTo(addresses);
+        const http = client({ blockedRanges: ['127.0.0.0/8'] });
+        expect((await failure(http.request(get(`${protocol}//several.example:${port}/`)))).code).toBe(
+          'address_blocked',
+        );
+      }
+      expect(peer.connections.count).toBe(0);
+    },
+  );
 });
 
 describe('the server', () => {

@@ -1,12 +1,7 @@
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { sql } from 'kysely';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { PollPage } from '../../src/connectors/connector.ts';
 import { createPauses } from '../../src/intake/pauses.ts';
 import { createPolls } from '../../src/intake/polls.ts';
@@ -14,10 +9,9 @@ import { createBell } from '../../src/lib/bell.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { askBackfill, readBackfills } from '../../src/store/backfills.ts';
 import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/intake.ts';
 import { signed } from '../support/notes.ts';
-import { type OpenedStore, openStore } from '../support/store.ts';
+import type { OpenedStore } from '../support/store.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 
 const PATH = '/webhooks/main/notes';
@@ -96,68 +90,6 @@ describe('a full disk', () => {
       { watermark: '2026-01-05T08:00:00Z', walk: null, error: null },
     ]);
     expect((await inboxOf(store)).map((row) => row.body?.length)).toEqual([5, 400_000]);
-  });
-});
-
-describe('a process that is killed', () => {
-  const run = promisify(execFile);
-  const support = join(import.meta.dirname, '../support');
-  const work = (child: string, file: string, step: number) =>
-    run(process.execPath, [join(support, child), file, String(step)]).then(
-      ({ stdout }) => JSON.parse(stdout) as { steps: number; asked: string[] },
-      (error: { signal?: string }) => error.signal,
-    );
-
-  test('at any step of a walk goes on where it stopped: each page once, the watermark with the last', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'worksync-poll-'));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    // The schema is there already, so that the steps counted are those of the walk.
-    const poll = async (name: string, step: number) => {
-      const file = join(folder, name);
-      await (await openStore({ file })).close();
-      return await work('poll-child.ts', file, step);
-    };
-    const whole = await poll('whole.db', 0);
-    expect(whole).toEqual({ steps: 6, asked: ['1', '2', '3'] });
-    // Killed before the nth commit, or after it: the page of that commit is asked for again, or not.
-    const expected = [['1', '2', '3'], ['2', '3'], ['2', '3'], ['3'], ['3']];
-    for (const [index, asked] of expected.entries()) {
-      const name = `${index}.db`;
-      expect(await poll(name, index + 1)).toBe('SIGKILL');
-      expect(await poll(name, 0)).toMatchObject({ asked });
-      const store = await openStore({ file: join(folder, name) });
-      expect((await inboxOf(store)).map((row) => row.body)).toEqual(['page 1', 'page 2', 'page 3']);
-      expect(await store.query.selectFrom('polls').selectAll().execute()).toMatchObject([
-        { watermark: '2026-01-04T00:00:00Z', etag: '"1"', walk: null },
-      ]);
-      await store.close();
-    }
-  });
-
-  test('at any step of a backfill goes on where it stopped: each page once', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'worksync-backfill-'));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    const begin = async (name: string, step: number) => {
-      const file = join(folder, name);
-      const store = await openStore({ file });
-      await askBackfill(store.query, { connection: 'notes', since: null, now: 1 });
-      await store.close();
-      return await work('backfill-child.ts', file, step);
-    };
-    const all = ['units', '1', '2', '3'];
-    expect(await begin('whole.db', 0)).toEqual({ steps: 8, asked: all });
-    for (let step = 1; step <= 7; step++) {
-      const name = `${step}.db`;
-      expect(await begin(name, step)).toBe('SIGKILL');
-      // Odd steps are before a commit, even ones after it.
-      expect(await work('backfill-child.ts', join(folder, name), 0)).toMatchObject({
-        asked: all.slice(Math.floor(step / 2)),
-      });
-      const store = await openStore({ file: join(folder, name) });
-      expect((await inboxOf(store)).map((row) => row.body)).toEqual(['page 1', 'page 2', 'page 3']);
-      expect(await readBackfills(store.query)).toMatchObject([{ units: 1, unitsDone: 1, pages: 3 }]);
-      await store.close();
-    }
   });
 });
 

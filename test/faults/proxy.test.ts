@@ -185,8 +185,9 @@ describe('behind nginx that says how it was asked', () => {
     const cookie = answer.headers['set-cookie']?.[0] ?? '';
     expect(cookie).toMatch(/^__Host-worksync-[0-9a-f]{12}=.*; HttpOnly; SameSite=Strict; Secure$/);
     const session = { ...host, cookie: cookie.split(';')[0] ?? '' };
-    const page = await ask(tls, '/', { headers: session });
-    expect([page.status, page.body.includes('<h2>test</h2>')]).toEqual([200, true]);
+    expect((await ask(tls, '/', { headers: session })).headers.location).toBe('/workspaces/test');
+    const page = await ask(tls, '/workspaces/test', { headers: session });
+    expect([page.status, page.body.includes('<h1>Overview</h1>')]).toEqual([200, true]);
     // Under a name that is none of ours the same cookie is worth nothing.
     expect((await ask(tls, '/', { headers: { ...session, host: 'evil.example.org' } })).status).toBe(403);
     const token = /name="page" type="hidden" value="([^"]+)"/.exec(page.body)?.[1];

@@ -1,8 +1,10 @@
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Webhooks } from '@octokit/webhooks';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { memoryFolder } from '../../src/lib/memory-folder.ts';
+import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { type Running, startWorksync, worksync } from '../support/processes.ts';
 import { CAN_MOUNT, mountSmallVolume } from '../support/small-volume.ts';
@@ -162,5 +164,28 @@ describe.runIf(process.getuid?.() === 0)('files that the daemon may not write', 
     const { code, stderr } = await asNobody(workspaces({ 'one.yaml': GOOD }));
     expect([code, stderr]).toEqual([78, expect.stringContaining('code:   data_folder_unusable')]);
     expect(stderr).toContain(data);
+  });
+});
+
+describe('a daemon of variables alone, with its data in memory', () => {
+  it('is found by commands of the same variables, stores deliveries, and leaves nothing', async () => {
+    const name = `:memory:start-${process.pid}`;
+    const env = { WORKSYNC_CONFIG_YAML: `name: ci\n${GOOD}`, WORKSYNC_CONFIG: '/absent', WORKSYNC_DATA: name };
+    const daemon = startWorksync(['run', '--port', '0'], { env });
+    running.push(daemon);
+    const address = /Status page: (\S+)\//.exec(await daemon.says('Status page'))?.[1] ?? '';
+    expect(existsSync(join(memoryFolder(name) ?? '', INSTALLATION_FILE))).toBe(true);
+    expect(await post(address, 'ci')).toBe(202);
+    expect((await worksync(['healthcheck'], { env })).code).toBe(0);
+    expect((await worksync(['wait', '--for', 'workspace=ci'], { env })).code).toBe(0);
+    expect((await daemon.end()).code).toBe(0);
+    expect(existsSync(memoryFolder(name) ?? '')).toBe(false);
+  });
+
+  it('says where the variable is wrong', async () => {
+    const env = { WORKSYNC_CONFIG_YAML: `name: ci\n${GOOD}qouta: {}\n` };
+    const { code, stderr } = await worksync(['run', '--data', data, '--port', '0'], { env });
+    expect(code).toBe(78);
+    expect(stderr).toContain('WORKSYNC_CONFIG_YAML:4:1: unknown key "qouta" (did you mean "quota"?)');
   });
 });

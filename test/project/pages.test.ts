@@ -1,11 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
 import { DAEMON_OPTIONS } from '../../src/config/daemon-options.ts';
 import { CODES } from '../../src/errors/codes.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
-import { environmentOf, execForm, readDockerfile } from '../support/dockerfile.ts';
 import { worksync } from '../support/processes.ts';
 
 const TOP = join(import.meta.dirname, '../..');
@@ -13,7 +11,7 @@ const MOST_WORDS = 1_800;
 const README = read('README.md');
 const CONFIG = read('config/README.md');
 const OPERATING = read('config/operating.md');
-const FOLDERS = ['.', '.github', 'config', 'src'];
+const FOLDERS = ['.', '.github', 'config', 'config/deploy', 'src'];
 const PAGES = FOLDERS.flatMap((folder) =>
   readdirSync(join(TOP, folder), { recursive: folder === 'src', encoding: 'utf8' })
     .filter((path) => path.endsWith('.md') && !path.endsWith('TEMPLATE.md'))
@@ -115,7 +113,9 @@ describe('the pages', () => {
     const expected = DAEMON_OPTIONS.map(({ flag, env }) => [`\`${flag.split(' ')[0]}\``, `\`${env}\``]);
     expect(table.map((cells) => cells.slice(0, 2))).toEqual(expected);
     const examples = readdirSync(join(TOP, 'config/examples')).map((name) => read(`config/examples/${name}`));
-    const readers = readdirSync(join(TOP, 'src/config')).map((name) => read(`src/config/${name}`));
+    const readers = ['src/config', 'src/cli'].flatMap((room) =>
+      readdirSync(join(TOP, room)).map((name) => read(`${room}/${name}`)),
+    );
     const variables = new Set([
       ...readers.flatMap((text) => found(text, /'(WORKSYNC_[A-Z_]+)'/g)),
       ...examples.flatMap((text) => found(text, /\$\{(\w+)\}/g)),
@@ -129,30 +129,6 @@ describe('the pages', () => {
     const named = found(ALL, /`(worksync_[a-z_]+)`/g);
     expect(named.length).toBeGreaterThan(5);
     expect(named.filter((name) => !exposed.includes(name))).toEqual([]);
-  });
-
-  it('show a compose service that fits the image', () => {
-    const yaml = found(OPERATING, /```yaml\n(services:[\s\S]*?)```/g)[0] ?? '';
-    const { services, secrets, volumes } = parse(yaml) as {
-      services: { worksync: Record<string, unknown> };
-      secrets: Record<string, unknown>;
-      volumes: Record<string, unknown>;
-    };
-    const service = services.worksync;
-    const image = readDockerfile(join(TOP, 'Dockerfile'));
-    const healthcheck = image.find(({ keyword }) => keyword === 'HEALTHCHECK')?.text ?? '';
-    const env = environmentOf(image);
-    expect(service).toMatchObject({ read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] });
-    expect(service['ports']).toEqual([`8080:${env['WORKSYNC_PORT']}`]);
-    expect((service['healthcheck'] as { test: string[] }).test).toEqual(['CMD', ...execForm(healthcheck)]);
-    expect(service['volumes']).toEqual([
-      `./worksync:${env['WORKSYNC_CONFIG']}:ro`,
-      `worksync-data:${env['WORKSYNC_DATA']}`,
-    ]);
-    expect(Object.keys(volumes)).toEqual(['worksync-data']);
-    expect(Object.keys(secrets)).toEqual(service['secrets']);
-    const files = Object.values(service['environment'] as Record<string, string>);
-    expect(files).toEqual((service['secrets'] as string[]).map((name) => `/run/secrets/${name}`));
   });
 });
 

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { escapePattern } from '../../src/lib/text.ts';
 
 const TOP = join(import.meta.dirname, '../..');
 const LIST = 'src/words.md';
@@ -39,7 +40,7 @@ function rulesOf(page: string): Rule[] {
 
 /** A phrase as it may stand in a text or a comment, in any case, and broken over two lines; not a method of that name. */
 function patternOf(phrase: string): RegExp {
-  const words = phrase.split(' ').map((word) => RegExp.escape(word));
+  const words = phrase.split(' ').map((word) => escapePattern(word));
   return new RegExp(String.raw`(?<![\w.])${words.join(String.raw`\s+(?:(?:\*|//|#)\s*)?`)}(?!\w|(?:\?\.?)?\()`, 'gi');
 }
 

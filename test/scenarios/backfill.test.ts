@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import type { AskedBackfill, BackfillProgress } from '../../src/operator/backfill.ts';
 import { answerQuestion } from '../../src/operator/questions.ts';
+import { allRecords } from '../support/all-records.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { createForge, type Forge, forgeItem, pulls } from '../support/forge.ts';
 
@@ -33,18 +34,8 @@ async function finished(limit = DAY): Promise<void> {
   await world.until(async () => (await progress())?.state === 'done', limit);
 }
 
-/** Numbers of the records in the workspace, in the order of their arrival. */
-async function records(): Promise<string[]> {
-  const found: { identifier: string; createdAt: string }[] = [];
-  let cursor: string | undefined;
-  do {
-    const query = { limit: 100, ...(cursor === undefined ? {} : { cursor }) };
-    const { pullRequests, nextCursor } = (await world.people.listPullRequests({ query }, {})).body;
-    found.push(...(pullRequests as typeof found));
-    cursor = nextCursor ?? undefined;
-  } while (cursor !== undefined);
-  return found.map(({ identifier }) => identifier).sort((a, b) => Number(a) - Number(b));
-}
+/** Numbers of the records in the workspace, ascending. */
+const records = async () => (await allRecords(world.people)).map(({ identifier }) => identifier);
 
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => String(index + 1));
 
@@ -138,6 +129,37 @@ describe('a backfill', () => {
     expect((await ask()).outcome).toBe('started');
     await finished();
     expect(await records()).toEqual(numbers(30));
+  });
+
+  it('reads no page while somebody has paused it, not even after a restart, and goes on when it is resumed', async () => {
+    const forge = createForge({ app: pulls(12, THEN) });
+    await open(forge);
+    const tell = (question: 'backfill-pause' | 'backfill-resume') =>
+      answerQuestion(question, world.partition(), { connection: 'forge' }, world.clock);
+    expect([await tell('backfill-pause'), await tell('backfill-resume')]).toEqual([
+      { paused: false },
+      { resumed: false },
+    ]);
+    await ask();
+    let pausing: Promise<unknown> = Promise.resolve();
+    // While the second page is being read.
+    forge.onAsk = (what) => {
+      if (what === 'history app 2') pausing = tell('backfill-pause');
+    };
+    await world.until(async () => (await progress())?.state === 'paused' && (await records()).length === 6);
+    expect(await pausing).toEqual({ paused: true });
+    const asked = ['units', 'history app 1', 'history app 2'];
+    expect(forge.asked).toEqual(asked);
+    expect(await progress()).toMatchObject({ state: 'paused', items: 6, changes: 0, unitsDone: 0 });
+    await world.restart();
+    await world.clock.advance(DAY);
+    expect(forge.asked).toEqual(asked);
+    // Who asks for it again sees the one that is paused.
+    expect(await ask()).toMatchObject({ outcome: 'running', progress: { state: 'paused' } });
+    expect(await tell('backfill-resume')).toEqual({ resumed: true });
+    await finished();
+    expect(forge.asked).toEqual([...asked, 'history app 3', 'history app 4']);
+    expect(await records()).toEqual(numbers(12));
   });
 
   it('waits for what only time mends, shares the pause of a limit, and gives up a unit that is not there', async () => {

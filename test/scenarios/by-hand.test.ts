@@ -1,8 +1,7 @@
-import { readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
+import { loseDatabase } from '../support/lose-database.ts';
 
 const URL_OF_ONE = 'https://github.com/acme/app/pull/1';
 
@@ -148,11 +147,6 @@ function takeOnce(meanwhile: { work?: () => Promise<unknown> }): (() => Promise<
   const { work } = meanwhile;
   delete meanwhile.work;
   return work;
-}
-
-/** The daemon's own; the workspace keeps what it has. */
-function loseDatabase(data: string): void {
-  for (const file of readdirSync(data).filter((name) => name.startsWith('worksync.db'))) rmSync(join(data, file));
 }
 
 describe('a lost database', () => {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type CommandEnded, commandLine as run } from '../support/command-line.ts';
+import { complaintsOf } from '../support/complaints.ts';
 import { startWorksync, worksync } from '../support/processes.ts';
 import { NO_QUOTA, startWorkspaceService, type TestService } from '../support/workspace-service.ts';
 
@@ -46,7 +47,7 @@ function file(name: string, content: string | Buffer): string {
 
 async function good(...args: string[]): Promise<CommandEnded> {
   const ended = await run(...args);
-  expect(ended).toMatchObject({ code: 0, stderr: '' });
+  expect([ended.code, complaintsOf(ended)]).toEqual([0, '']);
   return ended;
 }
 
@@ -89,7 +90,7 @@ describe('tasks', () => {
     const unknown = await run('tasks', 'get', 'BUG-999');
     expect(unknown).toMatchObject({ code: 1, stdout: '' });
     expect(unknown.stderr).toBe(
-      'worksync: the workspace has no task BUG-999\n  remedy: See: worksync tasks list --all\n  code:   not_found\n',
+      'worksync: the workspace has no task BUG-999\n  remedy: "npm run -s worksync -- tasks list --all" lists them.\n  code:   not_found\n',
     );
     expect((await run('tasks', 'get', 'tsk_unknown')).stderr).toContain('404 task not found');
     expect((await run('tasks', 'get', '../keys')).stderr).toContain('taskId is not a valid id');
@@ -251,6 +252,24 @@ describe('keys', () => {
   });
 });
 
+describe('deliveries and items', () => {
+  it('are listed, shown, and replayed only where somebody says which', async () => {
+    expect((await good('deliveries', '--json')).json()).toEqual([{ deliveries: [], next: null, lookedBackTo: null }]);
+    expect((await good('deliveries', 'list', '--state', 'applied')).stdout).toBe('no deliveries\n');
+    expect((await good('deliveries', 'replay', '--source', 'webhook')).stdout).toBe(
+      'would be judged again: 0 deliveries. Add --yes to do it.\n',
+    );
+    for (const args of [['replay'], ['list', '--state', 'aplied'], ['list', '--connection', 'hook']])
+      expect((await run('deliveries', ...args)).code).toBe(2);
+    expect((await run('deliveries', 'list', '--connection', 'hook')).stderr).toContain('did you mean "hooks"?');
+    for (const args of [
+      ['deliveries', 'show', '4711'],
+      ['items', 'show', 'acme/app#1'],
+    ])
+      expect(await run(...args)).toMatchObject({ code: 1, stderr: expect.stringContaining('not_found') });
+  });
+});
+
 describe('help', () => {
   it.each([
     ...['list', 'get', 'bug', 'idea'].map((name) => ['tasks', name]),
@@ -262,7 +281,7 @@ describe('help', () => {
   ])('%s %s has an example and its exit codes', async (group, name) => {
     const { code, stdout } = await run(group!, name!, '--help');
     expect(code).toBe(0);
-    expect(stdout).toContain(`Example: worksync ${group} ${name}`);
+    expect(stdout).toContain(`Example: npm run -s worksync -- ${group} ${name}`);
     expect(stdout).toContain('Exit codes: 0 done');
     expect(stdout).toContain('--workspace <name>');
     expect(stdout).toContain('--json');

@@ -4,6 +4,7 @@ import { type Chance, createChance } from '../bench/quota/references/chance.ts';
 import { generateDay } from '../bench/quota/references/day.ts';
 import type { Event } from '../bench/quota/references/trace.ts';
 import { fewestWrites } from '../bench/quota/references/visibility.ts';
+import { allRecords } from '../support/all-records.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { bitbucketVendor } from '../support/provider-servers/bitbucket.ts';
 import { githubVendor } from '../support/provider-servers/github.ts';
@@ -121,17 +122,7 @@ function arrivals(chance: Chance): number[] {
   return chance.happens(0.08) ? [first, first + chance.lognormal(3 * MINUTE, 1)] : [first];
 }
 
-async function records(): Promise<ExpectedRecord[]> {
-  const found: ExpectedRecord[] = [];
-  let cursor: string | undefined;
-  do {
-    const query = { limit: 100, ...(cursor === undefined ? {} : { cursor }) };
-    const { pullRequests, nextCursor } = (await world.people.listPullRequests({ query }, {})).body;
-    found.push(...(pullRequests as unknown as ExpectedRecord[]));
-    cursor = nextCursor ?? undefined;
-  } while (cursor !== undefined);
-  return found;
-}
+const records = async () => (await allRecords(world.people)) as unknown as ExpectedRecord[];
 
 it('a day of all three providers, with lost, repeated and late webhooks, ends in their state at the fewest requests', async () => {
   const seen: Seen = new Map();

@@ -1,7 +1,9 @@
+import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { GuardedRoute } from '../../src/web/access-control.ts';
 import { QUESTION_BODIES } from '../../src/web/admin-bodies.ts';
 import { createWorld, type World } from '../support/daemon.ts';
+import { ON_POSTGRES } from '../support/store-place.ts';
 
 /**
  * Every route of the whole daemon, against every kind of credential. The routes are those that it has, so that one which
@@ -53,6 +55,10 @@ async function session(token: string, withPage = true): Promise<Credential> {
   return { headers: { cookie, origin, ...(withPage && { 'x-page-token': page }) }, ...(withPage && { page }) };
 }
 
+function elsewhere({ headers, ...rest }: Credential): Credential {
+  return { ...rest, headers: { ...headers, origin: 'https://evil.example' } };
+}
+
 const CREDENTIALS = {
   none: async (): Promise<Credential> => ({ headers: {} }),
   wrong: async () => bearer('a-token-that-there-is-not'),
@@ -64,12 +70,14 @@ const CREDENTIALS = {
   'read session': () => session(READ),
   'session of another workspace': () => session(OTHER),
   'admin session without the token of a page': () => session(ADMIN, false),
+  'admin session in a page of another origin': async () => elsewhere(await session(ADMIN)),
+  'admin in a page of another origin': async () => elsewhere(bearer(ADMIN)),
 } satisfies Record<string, () => Promise<Credential>>;
 
 type Name = keyof typeof CREDENTIALS;
 
 /** A body that nothing can be made of, so that nothing happens: who is let in hears 400 where a body is read. */
-async function knock({ method, url, needs }: GuardedRoute, { headers, page }: Credential): Promise<number> {
+function requestOf({ method, url, needs }: GuardedRoute, page?: string) {
   const path = url
     .replace(':workspace', 'test')
     .replace(':connection', 'github')
@@ -77,14 +85,27 @@ async function knock({ method, url, needs }: GuardedRoute, { headers, page }: Cr
     .replace('*', 'workspaces/current/tasks');
   const type = needs.form ? 'application/x-www-form-urlencoded' : 'application/json';
   const hasBody = method !== 'GET' && method !== 'HEAD';
+  return { method, path, type, body: hasBody ? (needs.form ? `page=${page ?? ''}` : '{') : undefined };
+}
+
+async function knock(route: GuardedRoute, { headers, page }: Credential): Promise<number> {
+  const { method, path, type, body } = requestOf(route, page);
   const answer = await fetch(origin + path, {
     method,
     redirect: 'manual',
-    headers: { ...headers, ...(hasBody && { 'content-type': type }) },
-    ...(hasBody && { body: needs.form ? `page=${page ?? ''}` : '{' }),
+    headers: { ...headers, ...(body !== undefined && { 'content-type': type }) },
+    ...(body !== undefined && { body }),
   });
   await answer.arrayBuffer();
   return answer.status;
+}
+
+function doorOf({ needs }: GuardedRoute): string {
+  return needs.door ?? 'admin';
+}
+
+function nameOf({ method, url }: GuardedRoute): string {
+  return `${method} ${url}`;
 }
 
 /** Statuses by credential; `in` for what is none of a refusal at the door. */
@@ -93,10 +114,16 @@ function expected({ method, url, needs }: GuardedRoute): Readonly<Partial<Record
   const changes = method !== 'GET' && method !== 'HEAD';
   const limited = { ours: filters || url.includes(':workspace') ? 'in' : 403, other: filters ? 'in' : 403 } as const;
   const sessions = { 'admin session': 'in', 'session of another workspace': limited.other } as const;
-  const all = { none: 401, wrong: 401, admin: 'in', ...limited, ...sessions } as const;
+  const foreign = {
+    'admin session in a page of another origin': 403,
+    'admin in a page of another origin': 403,
+  } as const;
+  const all = { none: 401, wrong: 401, admin: 'in', ...limited, ...sessions, ...foreign } as const;
   const pageless = { 'admin session without the token of a page': changes ? 403 : 'in' } as const;
   if (door === 'read' || door === 'metrics') return { ...all, ...pageless, read: 'in', 'read session': 'in' };
   if (door === 'admin') return { ...all, ...pageless, read: 403, 'read session': 403 };
+  // It takes gateway tokens, and nothing of those here.
+  if (door === 'gateway') return Object.fromEntries(Object.keys(CREDENTIALS).map((name) => [name, 401]));
   const inside = { 'admin session': 'in', 'read session': 'in', 'session of another workspace': 'in' } as const;
   if (door === 'session')
     return { none: 401, wrong: 401, admin: 401, read: 401, ours: 401, other: 401, ...inside, ...pageless };
@@ -105,19 +132,30 @@ function expected({ method, url, needs }: GuardedRoute): Readonly<Partial<Record
 
 const REFUSALS = [401, 403, 415, 429];
 
+const SHARED = [
+  ...['read GET /live/replicas', 'read GET /replicas'],
+  ...['replica GET /replica/leases', 'replica GET /replica/list', 'replica GET /replica/status'],
+];
+
 describe('every route', () => {
   it('is one of these: a new one is closed until it says for whom it is', () => {
     const open = world
       .daemon()
       .routes()
-      .filter(({ needs }) => (needs.door ?? 'admin') !== 'admin');
-    expect(open.map(({ method, url, needs }) => `${needs.door} ${method} ${url}`).toSorted()).toMatchInlineSnapshot(`
+      .filter(({ needs }) => (needs.door ?? 'admin') !== 'admin')
+      .map(({ method, url, needs }) => `${needs.door} ${method} ${url}`);
+    // Where several processes may share the workspaces there are some more.
+    const shared = SHARED.filter((route) => open.includes(route));
+    expect(shared).toEqual(ON_POSTGRES ? SHARED : []);
+    expect(open.filter((route) => !SHARED.includes(route)).toSorted()).toMatchInlineSnapshot(`
       [
+        "gateway GET /ci/pull-request",
         "login GET /login",
         "login POST /login",
         "metrics GET /metrics",
         "public DELETE /api/v1/*",
         "public GET /api/v1/*",
+        "public GET /assets/:digest/:name",
         "public GET /help",
         "public GET /help/",
         "public GET /help/:page",
@@ -130,7 +168,28 @@ describe('every route', () => {
         "public POST /api/v1/*",
         "public PUT /api/v1/*",
         "read GET /",
+        "read GET /live",
+        "read GET /live/workspaces/:workspace",
+        "read GET /live/workspaces/:workspace/audit",
+        "read GET /live/workspaces/:workspace/backfills",
+        "read GET /live/workspaces/:workspace/changes",
+        "read GET /live/workspaces/:workspace/configuration",
+        "read GET /live/workspaces/:workspace/deliveries",
+        "read GET /live/workspaces/:workspace/delivery",
+        "read GET /live/workspaces/:workspace/item",
+        "read GET /live/workspaces/:workspace/problems",
+        "read GET /live/workspaces/:workspace/rules",
         "read GET /status.json",
+        "read GET /workspaces/:workspace",
+        "read GET /workspaces/:workspace/audit",
+        "read GET /workspaces/:workspace/backfills",
+        "read GET /workspaces/:workspace/changes",
+        "read GET /workspaces/:workspace/configuration",
+        "read GET /workspaces/:workspace/deliveries",
+        "read GET /workspaces/:workspace/delivery",
+        "read GET /workspaces/:workspace/item",
+        "read GET /workspaces/:workspace/problems",
+        "read GET /workspaces/:workspace/rules",
         "session POST /logout",
         "webhook DELETE /webhooks/:workspace/:connection",
         "webhook GET /webhooks/:workspace/:connection",
@@ -151,6 +210,8 @@ describe('every route', () => {
     for (const route of routes) {
       const status = expected(route)[name];
       if (status === undefined) continue;
+      // As long as it takes until another wrong token of an address is checked.
+      await world.clock.advance(10_000);
       const answer = await knock(route, await CREDENTIALS[name]());
       const key = `${route.method} ${route.url}`;
       wanted[key] = status;
@@ -178,6 +239,105 @@ describe('every route', () => {
         expect([url, type, answer.status]).toEqual([url, type, 415]);
       }
     }
+  });
+});
+
+/**
+ * What a browser sends from a page that is none of ours: its own origin, or, where its name leads to this machine by now (DNS
+ * rebinding), that name as the host of the request too. Browsers set both themselves.
+ */
+const FOREIGN_HOSTS = [
+  'evil.example',
+  '127.0.0.1.evil.example',
+  'localhost.evil.example:8080',
+  'localhost.',
+  '0.0.0.0',
+];
+const FOREIGN_ORIGINS = ['https://evil.example', 'null', 'http://localhost:1', 'http://localhost.evil.example'];
+
+interface Page {
+  readonly host?: string;
+  readonly origin?: string;
+}
+
+const rebound = (host: string): Page => ({ host, origin: `http://${host}` });
+
+/** Status and names of the headers of an answer, of which no more is read: some never end. */
+function ask(route: GuardedRoute, { headers, page }: Credential, from: Page) {
+  const { method, path, type, body } = requestOf(route, page);
+  const { origin: own, ...shown } = headers as Record<string, string>;
+  const given = from.origin ?? own;
+  const sent = {
+    ...shown,
+    host: from.host ?? new URL(origin).host,
+    ...(given !== undefined && { origin: given }),
+    ...(body !== undefined && { 'content-type': type }),
+  };
+  return new Promise<{ readonly status: number; readonly names: readonly string[] }>((resolve, reject) => {
+    const asked = request(origin + path, { method, headers: sent }, (answer) => {
+      resolve({ status: answer.statusCode ?? 0, names: Object.keys(answer.headers) });
+      answer.destroy();
+    });
+    asked.on('error', reject).end(body);
+  });
+}
+
+describe('a page of somebody else', () => {
+  const judged = (route: GuardedRoute) => !['public', 'webhook', 'gateway', 'replica'].includes(doorOf(route));
+  const answersOf = async (routes: readonly GuardedRoute[], shown: Credential, from: Page) => {
+    const found: Record<string, unknown> = {};
+    for (const route of routes) found[nameOf(route)] = (await ask(route, shown, from)).status;
+    return found;
+  };
+  const all = (routes: readonly GuardedRoute[], status: (route: GuardedRoute) => number) =>
+    Object.fromEntries(routes.map((route) => [nameOf(route), status(route)]));
+  /** Nobody else than its caller knows a token: from a page of somebody else it must have been stolen. */
+  const takesTokens = (route: GuardedRoute) => judged(route) && !['login', 'session'].includes(doorOf(route));
+
+  it.each(FOREIGN_HOSTS)('under the name %s gets 403 at every route that is not for everybody', async (host) => {
+    const routes = world.daemon().routes();
+    const guarded = routes.filter(judged);
+    expect(guarded.length).toBeGreaterThan(30);
+    const wanted = all(guarded, () => 403);
+    for (const from of [{ host }, rebound(host)])
+      for (const shown of [{ headers: {} }, await session(ADMIN), await session(READ)])
+        expect(await answersOf(guarded, shown, from)).toEqual(wanted);
+    const withTokens = routes.filter(takesTokens);
+    expect(await answersOf(withTokens, bearer(ADMIN), rebound(host))).toEqual(all(withTokens, () => 403));
+  });
+
+  it.each(FOREIGN_ORIGINS)('of the origin %s gets 403 at every route that is not for everybody', async (from) => {
+    const routes = world.daemon().routes();
+    const guarded = routes.filter((route) => judged(route) && !(doorOf(route) === 'login' && route.method === 'GET'));
+    const wanted = all(guarded, () => 403);
+    for (const shown of [await session(ADMIN), await session(ADMIN, false)])
+      expect(await answersOf(guarded, shown, { origin: from })).toEqual(wanted);
+    const withTokens = routes.filter(takesTokens);
+    expect(await answersOf(withTokens, bearer(ADMIN), { origin: from })).toEqual(all(withTokens, () => 403));
+  });
+
+  it.each([...FOREIGN_HOSTS.map(rebound), ...FOREIGN_ORIGINS.map((from) => ({ origin: from }))])(
+    'learns at the others what everybody learns, and may read no answer of another origin: %j',
+    async (from) => {
+      const routes = world.daemon().routes();
+      const others = routes.filter((route) => !judged(route));
+      expect(await answersOf(others, { headers: {} }, from)).toEqual(await answersOf(others, { headers: {} }, {}));
+      // The cookie opens none of them.
+      expect(await answersOf(others, await session(ADMIN), from)).toEqual(await answersOf(others, { headers: {} }, {}));
+      for (const route of routes) {
+        const { names } = await ask(route, bearer(ADMIN), from);
+        expect([nameOf(route), names.filter((name) => name.startsWith('access-control-'))]).toEqual([
+          nameOf(route),
+          [],
+        ]);
+      }
+    },
+  );
+
+  it('is what is refused: programs show a token under any name, such as that of a service in a cluster', async () => {
+    const withTokens = world.daemon().routes().filter(takesTokens);
+    const found = await answersOf(withTokens, bearer(ADMIN), { host: 'worksync.monitoring.svc:8080' });
+    expect(Object.entries(found).filter(([, status]) => REFUSALS.includes(status as number))).toEqual([]);
   });
 });
 

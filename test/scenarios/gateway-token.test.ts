@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { osUser } from '../../src/lib/os-user.ts';
 import { type Running, startWorksync, worksync } from '../support/processes.ts';
 
 /** Gateway tokens by real commands, with and without a daemon; two embedded workspaces. */
@@ -70,6 +71,9 @@ describe('worksync gateway token', () => {
     expect((await ask(address, made.secret, '/workspaces/beta/tasks')).status).not.toBe(200);
     expect((await ask(address, made.secret, `/workspaces/${workspaceId}/tasks`)).status).toBe(403);
 
+    const uses = await worksync(['quota', '--by', 'caller', '--workspace', 'beta', ...flags]);
+    expect(uses.stdout).toMatch(new RegExp(`\\n3 +3 +3 +gateway token "CI" \\(${second.id}\\)\\n`));
+
     const listed = await gateway('list', '--workspace', 'alpha');
     expect(listed.stdout).toMatch(new RegExp(`^${made.id}  active  created \\S+Z  CI\\n$`));
     expect(await gateway('revoke', made.id, '--workspace', 'alpha')).toMatchObject({
@@ -83,6 +87,20 @@ describe('worksync gateway token', () => {
       code: 1,
       stderr: expect.stringContaining('not_found'),
     });
+
+    // The first was made without a daemon, the others by it; the command said who runs it.
+    const log = await worksync(['audit', '--json', '--data', join(scratch, 'data')]);
+    const told = log.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object);
+    const actor = `command ${osUser()}`;
+    expect(told).toMatchObject([
+      { action: 'gateway-token-revoke', workspace: 'alpha', subject: made.id, count: 0, actor },
+      { action: 'gateway-token-revoke', workspace: 'alpha', subject: made.id, count: 1, actor },
+      { action: 'gateway-token-create', workspace: 'beta', subject: 'CI', details: second.id, outcome: 'done', actor },
+      { action: 'gateway-token-create', workspace: 'alpha', subject: 'CI', details: made.id, outcome: 'done', actor },
+    ]);
 
     const ended = await daemon?.end();
     const data = join(scratch, 'data');

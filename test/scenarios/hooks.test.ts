@@ -63,8 +63,8 @@ describe('webhooks at the vendor', () => {
     await open();
     forge.hooks.set('app', { url: URL_OF_HOOKS, secret: SECRET, isOn: true });
     const findings = async () =>
-      (await checkAll({ partitions: [world.partition()], wrong: new Map() })).filter(({ subject }) =>
-        subject.includes('forge'),
+      (await checkAll({ partitions: [world.partition()], wrong: new Map(), clock: world.clock })).filter(
+        ({ subject }) => subject.includes('forge'),
       );
     expect(await findings()).toEqual([
       { level: 'ok', subject: 'test: forge', message: 'webhooks on: 1' },
@@ -74,6 +74,12 @@ describe('webhooks at the vendor', () => {
         message: 'webhook absent: there is none',
         hint: 'Run "worksync hooks install forge".',
       },
+      {
+        level: 'warning',
+        subject: 'test: forge',
+        message: 'no delivery yet',
+        hint: 'Let the vendor send one, and see "worksync deliveries refused" if it does not arrive.',
+      },
     ]);
   });
 
@@ -81,8 +87,8 @@ describe('webhooks at the vendor', () => {
     await open({}, { poll: '5m' });
     for (const name of ['app', 'web'])
       forge.hooks.set(name, { url: URL_OF_HOOKS, secret: SECRET, isOn: true, ...(name === 'web' && { flaw: 'deaf' }) });
-    const findings = (await checkAll({ partitions: [world.partition()], wrong: new Map() })).filter(({ message }) =>
-      message.includes('webhook'),
+    const findings = (await checkAll({ partitions: [world.partition()], wrong: new Map(), clock: world.clock })).filter(
+      ({ message }) => message.includes('webhook'),
     );
     expect(findings).toEqual([
       { level: 'ok', subject: 'test: forge', message: 'webhooks on: 2' },
@@ -173,7 +179,7 @@ describe('what only one connection should have', () => {
     world = await createWorld({ connectors: [forgeOf(exclusive)], config });
   };
   const findings = async () =>
-    (await checkAll({ partitions: [world.partition()], wrong: new Map() })).filter(({ message }) =>
+    (await checkAll({ partitions: [world.partition()], wrong: new Map(), clock: world.clock })).filter(({ message }) =>
       message.includes('serves'),
     );
 

@@ -122,7 +122,7 @@ describe('what is not signed', () => {
     expect([answer.status, answer.body]).toEqual([401, JSON.stringify({ error: code })]);
     expect(await inboxOf(store)).toEqual([]);
     expect(endpoint.counts).toEqual(new Map([['notes refused', 1]]));
-    expect(endpoint.warnings).toEqual([{ connection: 'notes', code, address: '127.0.0.1', alsoRefused: 0 }]);
+    expect(endpoint.warnings).toEqual([{ connection: 'notes', code, address: '127.0.0.1' }]);
   });
 
   test('never gets in, whatever bytes and signatures are tried', async () => {

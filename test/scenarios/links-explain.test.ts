@@ -112,8 +112,8 @@ describe('explain', () => {
 
   it('knows nothing of what is not there', async () => {
     await open();
-    expect(await ask('explain', { target: 'BUG-77' })).toEqual({ task: null, items: [] });
-    expect(await ask('explain', { target: '%' })).toEqual({ task: null, items: [] });
+    expect(await ask('explain', { target: 'BUG-77' })).toEqual({ task: null, items: [], isCut: false });
+    expect(await ask('explain', { target: '%' })).toEqual({ task: null, items: [], isCut: false });
   });
 });
 

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
+import { allRecords } from '../support/all-records.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { isDeep, sampleOf } from '../support/depth.ts';
 import { pullEvent, pullObject } from '../support/github-payloads.ts';
@@ -69,19 +70,7 @@ function permutations<Element>(elements: readonly Element[]): Element[][] {
   );
 }
 
-async function records() {
-  const all: Awaited<ReturnType<typeof page>>['pullRequests'] = [];
-  const page = async (cursor: string | undefined) =>
-    (await world.people.listPullRequests({ query: { limit: 100, ...(cursor === undefined ? {} : { cursor }) } }, {}))
-      .body;
-  let cursor: string | undefined;
-  do {
-    const { pullRequests, nextCursor } = await page(cursor);
-    all.push(...pullRequests);
-    cursor = nextCursor ?? undefined;
-  } while (cursor);
-  return all;
-}
+const records = () => allRecords(world.people);
 
 describe('six events of one pull request', () => {
   it('in every order, while nothing is sent, end in the provider’s state with one write each', async () => {

@@ -50,7 +50,7 @@ describe('plan', () => {
       entities: [{ entity: 'pull_request:github/5001/1', action: 'record-pull-request', held: false }, {}],
     });
     const { forecast, lanes } = await ask('quota', {});
-    expect(forecast).toEqual({ requests: 8, drainedAt: plan.drainedAt });
+    expect(forecast).toEqual({ requests: 8, backfill: 0, held: 0, drainedAt: plan.drainedAt });
     expect(lanes).toMatchObject({ mirror: 8, read: 0 });
     await world.settled();
     expect(await recorded()).toBe(8);

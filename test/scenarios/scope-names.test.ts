@@ -57,10 +57,11 @@ async function open(): Promise<void> {
   await polled();
 }
 
-/** The next whole cycle of polls, and all that follows from it. */
-async function polled(): Promise<void> {
+/** The next whole cycle of polls, and all that follows from it: what it finds may still be on its way when all else rests. */
+async function polled(finds?: string): Promise<void> {
   const before = asked.length;
   await world.until(() => asked.slice(before).some((path) => path.endsWith('/pulls')), DAY);
+  if (finds !== undefined) await world.until(async () => (await records()).includes(finds), DAY);
   await world.settled();
 }
 
@@ -96,14 +97,14 @@ it('a repository that is renamed is followed by its id, and shown under its new 
   await world.restart();
   await hook(1, 3);
   repositories.set(1, { name: 'acme/core', pulls: [1, 2, 3, 4] });
-  await polled();
-  await polled();
+  await polled('1#4');
   expect(await records()).toEqual(['1#1', '1#2', '1#3', '1#4']);
 });
 
 it('nothing is taken from a repository that was made under the same name, until somebody says that it is meant', async () => {
   repositories.set(1, { name: 'acme/api', pulls: [1] });
   await open();
+  await world.until(async () => (await records()).includes('1#1'), DAY);
   repositories.delete(1);
   repositories.set(2, { name: 'acme/api', pulls: [7] });
   await hook(2, 8);
@@ -113,7 +114,7 @@ it('nothing is taken from a repository that was made under the same name, until 
   expect(await records()).toEqual(['1#1']);
   expect(await names()).toEqual([{ name: 'acme/api', id: '1', called: 'acme/api', elsewhere: '2' }]);
   expect(asked.filter((path) => path.startsWith('/repositories/2'))).toEqual([]);
-  const found = await checkAll({ partitions: [world.partition()], wrong: new Map() });
+  const found = await checkAll({ partitions: [world.partition()], wrong: new Map(), clock: world.clock });
   expect(found).toContainEqual(
     expect.objectContaining({
       level: 'error',
@@ -125,7 +126,7 @@ it('nothing is taken from a repository that was made under the same name, until 
   const bound = await rebindNames(world.partition(), { connection: 'github' });
   expect(bound).toEqual([{ name: 'acme/api', id: '2', called: 'acme/api' }]);
   expect(await names()).toEqual([]);
-  await polled();
+  await polled('2#7');
   await hook(2, 9);
   // What happens in the one of before is not meant any more.
   await hook(1, 5, 'acme/api');

@@ -1,9 +1,8 @@
-import { readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { WorkItem } from '../../src/model/item.ts';
 import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
+import { loseDatabase } from '../support/lose-database.ts';
 import { createTracker, issue, type Tracker, tell } from '../support/tracker.ts';
 
 let world: World;
@@ -35,11 +34,6 @@ async function say(number: number, fields: Partial<WorkItem> = {}): Promise<void
 const tasks = async () => (await world.people.listTasks({ query: { all: true } }, {})).body.tasks.toReversed();
 const linksOf = async (taskId: string) =>
   (await world.people.listWorkItems({ taskId }, {})).body.workItems.map(({ url, externalId }) => ({ url, externalId }));
-
-/** The daemon's own; the workspace keeps what it has. */
-function loseDatabase(data: string): void {
-  for (const file of readdirSync(data).filter((name) => name.startsWith('worksync.db'))) rmSync(join(data, file));
-}
 
 describe('triage', () => {
   it('makes a bug of a work item, with what is known of it, and links it', async () => {

@@ -42,13 +42,7 @@ function asked(): string[] {
 }
 
 /** Real time, while the world's clock stands. */
-async function arrives(condition: () => Promise<boolean>): Promise<void> {
-  for (let turn = 0; turn < 5_000; turn++) {
-    if (await condition()) return;
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  throw new Error('did not arrive');
-}
+const arrives = (condition: () => Promise<boolean>) => expect.poll(condition).toBe(true);
 
 async function inbox() {
   return world

@@ -1,7 +1,7 @@
 /**
  * A process that works off the backfill of one unit of three pages and ends; for tests that kill it on the way.
  *
- *   node backfill-child.ts FILE STEP    STEP: the number of the step at which it kills itself; 0 for never
+ *   node backfill-child.ts PLACE STEP    PLACE: a file, or an address; STEP: the number of the step at which it kills itself; 0 for never
  *
  * Prints how many steps it took, and what it asked for, as one JSON line.
  */
@@ -12,20 +12,15 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { readBackfills } from '../../src/store/backfills.ts';
+import { openInstallationFile } from '../../src/store/installation.ts';
 import { fastClock } from './crash-clock.ts';
 import { connectionWith, notesConnector } from './notes.ts';
-import { openStore } from './store.ts';
+import { numberedSteps } from './numbered-steps.ts';
 
-const [file, step] = process.argv.slice(2);
-let steps = 0;
-const store = await openStore({
-  file: file as string,
-  steps: {
-    reached() {
-      if (++steps === Number(step)) process.kill(process.pid, 'SIGKILL');
-    },
-  },
-});
+const [place, step] = process.argv.slice(2);
+const steps = numberedSteps(Number(step));
+const installation = await openInstallationFile({ file: place as string, random: systemRandom(), steps });
+const store = await installation.store('test');
 const asked: string[] = [];
 const clock = fastClock();
 const connection = connectionWith({
@@ -55,5 +50,5 @@ backfills.start();
 while ((await readBackfills(store.query, 'notes'))[0]?.finishedAt === null)
   await new Promise((resolve) => setTimeout(resolve, 2));
 await backfills.stop();
-await store.close();
-process.stdout.write(`${JSON.stringify({ steps, asked })}\n`);
+await installation.close();
+process.stdout.write(`${JSON.stringify({ steps: steps.count(), asked })}\n`);

@@ -34,7 +34,7 @@ function sourceOf(connection: string, connector: string): Source {
     vendor: { id: connector, publicHost: 'github.com', capabilities: { pullRequests: true } },
     mirror: true,
     grammar: PLAIN,
-    writeBack: { comment: true, close: true },
+    writeBack: { comment: true, close: true, status: true },
     translate: () => ({ outcome: 'ignored', reason: 'translated already' }),
     reference: ({ kind, key }) => ({ kind, key, locator: {} }),
   };

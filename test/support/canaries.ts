@@ -54,6 +54,8 @@ function formsOf(secret: string): string[] {
   ];
 }
 
+/** Digits alone may be any number: in hexadecimal they are four characters of a secret, and its other pieces tell of it. */
 function windowsOf(form: string): string[] {
-  return Array.from({ length: Math.max(0, form.length - WINDOW + 1) }, (_, at) => form.slice(at, at + WINDOW));
+  const all = Array.from({ length: Math.max(0, form.length - WINDOW + 1) }, (_, at) => form.slice(at, at + WINDOW));
+  return all.filter((piece) => !/^\d+$/.test(piece));
 }

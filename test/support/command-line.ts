@@ -1,5 +1,6 @@
+import type { Command } from 'commander';
 import { vi } from 'vitest';
-import { main } from '../../src/cli/program.ts';
+import { main, programOf } from '../../src/cli/program.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
 
 /** What a command line printed, and how it ended. */
@@ -28,4 +29,19 @@ export async function commandLine(...args: string[]): Promise<CommandEnded> {
   } finally {
     for (const spy of spies) spy.mockRestore();
   }
+}
+
+/** A command that does something: no group. */
+export interface Leaf {
+  readonly path: readonly string[];
+  readonly command: Command;
+}
+
+export async function allCommands(): Promise<readonly Leaf[]> {
+  return leavesOf(await programOf(undefined, { version: 'test', scrubber: createScrubber() }, () => undefined), []);
+}
+
+function leavesOf(command: Command, path: readonly string[]): Leaf[] {
+  const below = command.commands.filter((each) => each.name() !== 'help');
+  return below.length === 0 ? [{ path, command }] : below.flatMap((each) => leavesOf(each, [...path, each.name()]));
 }

@@ -1,43 +1,40 @@
 /**
  * A daemon in a process of its own that kills itself at a step; for the tests of what a kill leaves behind.
  *
- *   fork('crash-child.ts', [JSON.stringify({ config, data, killAt })])    killAt 0: never
+ *   fork('crash-child.ts', [JSON.stringify({ config, data, store, killAt })])    killAt 0: never
  *
- * Says `ready` when it listens. Answers `settle` when nothing is left to do, and `end` by stopping in order.
+ * Says `ready` when it listens. Answers `settle` when nothing is left to do, `reload` when it works by the files as they are now, and
+ * `end` by stopping in order.
  */
 
 import { countCommits } from './crash-commits.ts';
 import { type FastDaemon, startFastDaemon } from './crash-daemon.ts';
+import { numberedSteps } from './numbered-steps.ts';
 
 export interface ChildInput {
   readonly config: string;
   readonly data: string;
+  /** Address of the PostgreSQL in whose schema the rows are; absent: they are in `data`. */
+  readonly store?: string;
   readonly killAt: number;
 }
 
 export type FromChild =
   | { readonly say: 'ready'; readonly address: string }
   | { readonly say: 'settled' }
+  | { readonly say: 'reloaded' }
   | { readonly say: 'ended'; readonly steps: number; readonly commits: number };
 
-export type ToChild = 'settle' | 'end';
+export type ToChild = 'settle' | 'reload' | 'end';
 
-const { config, data, killAt } = JSON.parse(process.argv[2] as string) as ChildInput;
+const { killAt, ...place } = JSON.parse(process.argv[2] as string) as ChildInput;
 const commits = countCommits();
-let steps = 0;
+const steps = numberedSteps(killAt);
 
-const daemon: FastDaemon = await startFastDaemon({
-  config,
-  data,
-  steps: {
-    reached() {
-      if (++steps === killAt) process.kill(process.pid, 'SIGKILL');
-    },
-  },
-  onStatement: commits.saw,
-});
+const daemon: FastDaemon = await startFastDaemon({ ...place, steps, onStatement: commits.saw });
 
-process.on('message', (order: ToChild) => void (order === 'settle' ? settle() : end()));
+const OBEY: Readonly<Record<ToChild, () => Promise<void>>> = { settle, reload, end };
+process.on('message', (order: ToChild) => void OBEY[order]());
 tell({ say: 'ready', address: daemon.address });
 
 async function settle(): Promise<void> {
@@ -45,9 +42,14 @@ async function settle(): Promise<void> {
   tell({ say: 'settled' });
 }
 
+async function reload(): Promise<void> {
+  await daemon.reload();
+  tell({ say: 'reloaded' });
+}
+
 async function end(): Promise<void> {
   await daemon.stop();
-  tell({ say: 'ended', steps, commits: commits.count() });
+  tell({ say: 'ended', steps: steps.count(), commits: commits.count() });
   process.disconnect?.();
 }
 

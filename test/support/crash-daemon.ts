@@ -1,9 +1,11 @@
 import { loadConfig } from '../../src/config/load.ts';
+import { stampOf } from '../../src/config/stamp.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { createInlineConverter } from '../../src/convert/converter.ts';
 import { compose } from '../../src/daemon/compose.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
 import { createHttpClient } from '../../src/http/http-client.ts';
+import { soleHolder } from '../../src/lease/holder.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import type { Steps } from '../../src/lib/steps.ts';
@@ -13,20 +15,28 @@ import { createScrubber } from '../../src/observe/scrubber.ts';
 import { apiOverrides } from '../../src/workspace/contract.ts';
 import { fastClock } from './crash-clock.ts';
 
-/** Real milliseconds: half an hour of the fast clock. */
-const LONGEST_WORK = 30_000;
+/** What is stored before a kill is read after it. */
+const SECRET_KEY = Buffer.alloc(32, 7);
+
+/** Real milliseconds, also on a busy machine: what takes longer hangs. */
+const LONGEST_WORK = 240_000;
 
 export interface FastDaemonOptions {
   /** Workspace file. */
   readonly config: string;
   readonly data: string;
+  /** Address of the PostgreSQL in whose schema the rows are; absent: they are in `data`. */
+  readonly store?: string;
   readonly steps: Steps;
   readonly onStatement?: (sql: string) => void;
 }
 
 export interface FastDaemon {
   readonly address: string;
-  readonly partition: Partition;
+  /** The present one: another takes its place where the configuration changes. */
+  partition(): Partition;
+  /** As SIGHUP does. */
+  reload(): Promise<void>;
   /** Resolves when all deliveries are taken over and all changes sent. */
   settled(): Promise<void>;
   stop(): Promise<void>;
@@ -34,12 +44,18 @@ export interface FastDaemon {
 
 /** The whole daemon, composed as in production, on the fast clock. */
 export async function startFastDaemon(options: FastDaemonOptions): Promise<FastDaemon> {
-  const { steps, onStatement } = options;
+  const { steps, onStatement, store } = options;
+  const load = () => loadConfig({ path: options.config, env: {}, connectors, apiOverrides });
   const metrics = createMetrics({ version: 'test' });
   const composition = await compose(
     {
-      config: loadConfig({ path: options.config, env: {}, connectors, apiOverrides }),
-      options: { data: options.data, host: '127.0.0.1', port: 0, logLevel: 'silent' },
+      config: load(),
+      source: { load, stamp: () => stampOf({ path: options.config }, []), watch: () => () => undefined },
+      options: {
+        ...{ data: options.data, host: '127.0.0.1', port: 0, logLevel: 'silent' },
+        ...(store !== undefined && { store }),
+      },
+      ...(store !== undefined && { secretKey: SECRET_KEY }),
       scrubber: createScrubber(),
       version: 'test',
       onStatement,
@@ -51,6 +67,8 @@ export async function startFastDaemon(options: FastDaemonOptions): Promise<FastD
       health: createHealth(),
       checkFile: async () => [],
       steps,
+      // The next process comes when the sessions of the dead one have ended; the leases of several: `test/replicas/`.
+      hold: () => soleHolder,
       metrics,
       connectors,
       // What it does is what matters here, not in which thread: one more thread for each kill takes a second.
@@ -59,13 +77,14 @@ export async function startFastDaemon(options: FastDaemonOptions): Promise<FastD
     },
   );
   const daemon = await composition.serve();
-  const partition = composition.workspaces.partitions()[0] as Partition;
+  const partition = () => composition.workspaces.partitions()[0] as Partition;
   return {
     address: daemon.address,
     partition,
+    reload: () => composition.reload.now(),
     async settled() {
       const end = performance.now() + LONGEST_WORK;
-      while (!(await isSettled(partition))) {
+      while (!(await isSettled(partition()))) {
         if (performance.now() > end) throw new Error('something is left to do and is not done');
         await new Promise((resolve) => setTimeout(resolve, 15));
       }

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { Webhooks } from '@octokit/webhooks';
 import { stringify } from 'yaml';
 import { createHttpClient } from '../../src/http/http-client.ts';
@@ -16,6 +16,9 @@ import type { ChildInput, FromChild, ToChild } from './crash-child.ts';
 import { fastClock } from './crash-clock.ts';
 import { type FastDaemon, startFastDaemon } from './crash-daemon.ts';
 import type { pullEvent } from './github-payloads.ts';
+import { COMPILE_CACHE } from './processes.ts';
+import { sessionsEnded } from './server-sessions.ts';
+import { ON_POSTGRES, storePlace } from './store-place.ts';
 
 /** A delivery of the story; sent again until it is acknowledged, and then never again. */
 interface StoryDelivery {
@@ -23,7 +26,7 @@ interface StoryDelivery {
   readonly payload: ReturnType<typeof pullEvent>;
 }
 
-/** Deliveries that come in one after another; before the next chapter everything is settled. */
+/** Deliveries that come in one after another; before the next chapter everything is settled, and the configuration changed. */
 export type Story = readonly (readonly StoryDelivery[])[];
 
 /** How a daemon in a process of its own came to its end. */
@@ -35,8 +38,24 @@ type ChildEnd =
 interface Seen {
   requests: number;
   refused: number;
+  /** When each came, by the fast clock. */
+  readonly arrivals: number[];
   /** Path → answers 201. */
   readonly created: Map<string, number>;
+}
+
+/** How a process with a daemon is started otherwise than usual. */
+export interface ChildStart {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Of Node. */
+  readonly flags?: readonly string[];
+}
+
+/** Told at once what must not be lost from then on. */
+export interface Witness {
+  acknowledged(id: string): void;
+  /** @param at by the fast clock */
+  requested(at: number): void;
 }
 
 /** A workspace service that outlives the daemons in front of it, and the sender of the deliveries. */
@@ -44,8 +63,10 @@ export interface Site {
   readonly people: WorkspaceClient<object>;
   readonly seen: Seen;
   readonly acknowledged: ReadonlySet<string>;
+  /** The data folder, which the first daemon makes. */
+  readonly data: string;
   /** Runs the story against a daemon that kills itself at a step; 0: never. */
-  runChild(story: Story, killAt: number): Promise<ChildEnd>;
+  runChild(story: Story, killAt: number, start?: ChildStart): Promise<ChildEnd>;
   /** Runs what is left of the story against a daemon in this process, which is then open for looking. */
   runHere(story: Story): Promise<FastDaemon>;
   close(): Promise<void>;
@@ -54,23 +75,28 @@ export interface Site {
 const SECRET = 'a webhook secret for tests only';
 
 /** Small enough that the daemon has to wait for both windows on its way. */
-const QUOTA = { requests: 14, window: 150_000, burst: 6, burstWindow: 60_000 };
+export const QUOTA = { requests: 14, window: 150_000, burst: 6, burstWindow: 60_000 };
 
-export async function openSite(compileCache: string): Promise<Site> {
+export async function openSite(witness?: Witness): Promise<Site> {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-crash-'));
-  const seen: Seen = { requests: 0, refused: 0, created: new Map() };
+  const seen: Seen = { requests: 0, refused: 0, arrivals: [], created: new Map() };
+  const clock = fastClock();
   const acknowledged = new Set<string>();
   let key = '';
   const isDaemon = (headers: Readonly<Record<string, unknown>>) => headers['authorization'] === `Bearer ${key}`;
   const service = await createWorkspaceService({
     file: join(folder, 'service.db'),
-    clock: fastClock(),
+    clock,
     random: systemRandom(),
     logger: silentLogger,
     quota: QUOTA,
     faults: {
       async before({ headers }) {
-        if (isDaemon(headers)) seen.requests++;
+        if (!isDaemon(headers)) return undefined;
+        seen.requests++;
+        const at = clock.monotonic();
+        seen.arrivals.push(at);
+        witness?.requested(at);
         return undefined;
       },
       async after({ headers, url }, { status }) {
@@ -86,8 +112,14 @@ export async function openSite(compileCache: string): Promise<Site> {
   key = credentials.apiKey;
   const http = createHttpClient({ steps: noSteps, meter: silentMeter });
   const send = createSend({ http, baseUrl: url, apiKey: () => credentials.oauthToken });
-  const config = writeConfig(folder, url, key);
-  const data = join(folder, 'data');
+  const configure = (chapter: number) => writeConfig(folder, { url, apiKey: key }, chapter);
+  const config = configure(0);
+  const name = `crash_${basename(folder)}`;
+  const place = ON_POSTGRES ? await storePlace(join(folder, 'store')) : undefined;
+  const places = {
+    ...{ config, data: join(folder, 'data') },
+    ...(place !== undefined && { store: `${place}&application_name=${name}` }),
+  };
 
   async function deliver(address: string, { id, payload }: StoryDelivery): Promise<void> {
     if (acknowledged.has(id)) return;
@@ -100,13 +132,19 @@ export async function openSite(compileCache: string): Promise<Site> {
     };
     const target = `${address}/webhooks/test/github`;
     const { status } = await http.request({ method: 'POST', url: target, headers, body, target: 'test' });
-    if (status === 202) acknowledged.add(id);
+    if (status !== 202) return;
+    acknowledged.add(id);
+    witness?.acknowledged(id);
   }
 
-  async function tell(story: Story, address: string, settled: () => Promise<void>): Promise<void> {
-    for (const chapter of story) {
+  async function tell(story: Story, address: string, daemon: Pick<FastDaemon, 'settled' | 'reload'>): Promise<void> {
+    for (const [index, chapter] of story.entries()) {
+      if (index > 0) {
+        configure(index);
+        await daemon.reload();
+      }
       for (const delivery of chapter) await deliver(address, delivery);
-      await settled();
+      await daemon.settled();
     }
   }
 
@@ -114,22 +152,26 @@ export async function openSite(compileCache: string): Promise<Site> {
     people: createWorkspaceClient<object>({ send, workspaceId: 'current' }),
     seen,
     acknowledged,
-    async runChild(story, killAt) {
-      const child = startChild({ config, data, killAt }, compileCache);
+    data: places.data,
+    async runChild(story, killAt, start) {
+      const child = startChild({ ...places, killAt }, start);
+      const settled = async () => void (await child.ask('settle', 'settled'));
+      const reload = async () => void (await child.ask('reload', 'reloaded'));
       try {
         const ready = await child.hear('ready');
-        await tell(story, ready.address, async () => void (await child.ask('settle', 'settled')));
+        await tell(story, ready.address, { settled, reload });
         const { steps, commits } = await child.ask('end', 'ended');
         await child.exited;
         return { killed: false, steps, commits };
       } catch (error) {
-        if ((await child.exited) === 'SIGKILL') return { killed: true };
-        throw error;
+        if ((await child.exited) !== 'SIGKILL') throw error;
+        if (place !== undefined) await sessionsEnded(place, 'application_name', [name]);
+        return { killed: true };
       }
     },
     async runHere(story) {
-      const daemon = await startFastDaemon({ config, data, steps: noSteps });
-      await tell(story, daemon.address, daemon.settled);
+      const daemon = await startFastDaemon({ ...places, steps: noSteps });
+      await tell(story, daemon.address, daemon);
       return daemon;
     },
     async close() {
@@ -140,15 +182,17 @@ export async function openSite(compileCache: string): Promise<Site> {
   };
 }
 
-function writeConfig(folder: string, url: string, apiKey: string): string {
+/** In each chapter one repository more. */
+function writeConfig(folder: string, workspace: { url: string; apiKey: string }, chapter: number): string {
   const path = join(folder, 'config');
-  mkdirSync(path);
+  mkdirSync(path, { recursive: true });
+  const repositories = Array.from({ length: chapter + 1 }, (_, index) => ['acme/app', 'acme/lib'][index] as string);
   const { requests, window, burst, burstWindow } = QUOTA;
   const content = {
-    workspace: { url, apiKey },
+    workspace,
     quota: { requests, window: `${window}ms`, burst, burstWindow: `${burstWindow}ms`, share: 1 },
     connections: {
-      github: { connector: 'github', repositories: ['acme/app'], webhookSecrets: SECRET, poll: 'off' },
+      github: { connector: 'github', repositories, webhookSecrets: SECRET, poll: 'off' },
     },
   };
   writeFileSync(join(path, 'test.yaml'), stringify(content));
@@ -165,10 +209,10 @@ interface Child {
   readonly exited: Promise<string | number | null>;
 }
 
-function startChild(input: ChildInput, compileCache: string): Child {
+function startChild(input: ChildInput, { env, flags = [] }: ChildStart = {}): Child {
   const process_: ChildProcess = fork(join(import.meta.dirname, 'crash-child.ts'), [JSON.stringify(input)], {
-    execArgv: [],
-    env: { TZ: 'UTC', NODE_COMPILE_CACHE: compileCache },
+    execArgv: [...flags],
+    env: { TZ: 'UTC', NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
   });
   const exited = new Promise<string | number | null>((resolve) => {
     process_.once('exit', (code, signal) => resolve(signal ?? code));

@@ -5,10 +5,11 @@ import { Webhooks } from '@octokit/webhooks';
 import { stringify } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
 import { stampOf } from '../../src/config/stamp.ts';
+import type { TraceExport } from '../../src/config/trace-export.ts';
 import type { Connector } from '../../src/connectors/connector.ts';
 import { connectors as realConnectors } from '../../src/connectors/registry.ts';
 import { type Converter, createInlineConverter } from '../../src/convert/converter.ts';
-import { type Composition, compose } from '../../src/daemon/compose.ts';
+import { compose } from '../../src/daemon/compose.ts';
 import type { Daemon } from '../../src/daemon/daemon.ts';
 import { gitProviders } from '../../src/daemon/git-providers.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
@@ -17,7 +18,7 @@ import { SyncError } from '../../src/errors/sync-error.ts';
 import { createHttpClient, type HttpClient } from '../../src/http/http-client.ts';
 import { type Holder, soleHolder } from '../../src/lease/holder.ts';
 import type { CheckFile } from '../../src/lib/integrity.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
+import { type Logger, silentLogger } from '../../src/lib/logger.ts';
 import { type Random, systemRandom } from '../../src/lib/random.ts';
 import { noSteps, type Steps } from '../../src/lib/steps.ts';
 import { createHealth } from '../../src/observe/health.ts';
@@ -28,10 +29,14 @@ import type { Token } from '../../src/web/token-callers.ts';
 import { apiOverrides } from '../../src/workspace/contract.ts';
 import { createSend } from '../../src/workspace/transport.ts';
 import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace/typed-client.ts';
+import type { StartCredentials } from '../../src/workspace-service/access/administration.ts';
 import type { Faults } from '../../src/workspace-service/http/faults.ts';
 import type { Quota } from '../../src/workspace-service/http/quota-windows.ts';
 import { createWorkspaceService, type WorkspaceService } from '../../src/workspace-service/service.ts';
 import { createQueryPlans } from './query-plans.ts';
+import { openGate } from './server-gate.ts';
+import { nextTurnOfLoop, statementsUnderWay, watchStatements } from './statements.ts';
+import { ON_POSTGRES, storePlace } from './store-place.ts';
 import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
 import { documentedOnly } from './vendor-requests/index.ts';
 
@@ -64,8 +69,16 @@ export interface WorldOptions {
   readonly connectors?: readonly Connector<unknown>[];
   /** In the place of the one that reads at once; given that one. */
   readonly converter?: (inline: Converter) => Converter;
+  /** Around the daemon's own client, to see what it sends. */
+  readonly http?: (own: HttpClient) => HttpClient;
+  /** Where traces go. */
+  readonly traces?: TraceExport;
+  /** Of the daemon; silent unless told. */
+  readonly logger?: Logger;
   /** Where others hold workspaces too. */
   readonly hold?: (installation: Installation, clock: TravellingClock) => Holder;
+  /** Another world, whose clock and workspace service this daemon uses too. Close this one first. */
+  readonly beside?: World;
 }
 
 /** A workspace service and a daemon in front of it, on one travelling clock, over real HTTP on loopback. */
@@ -81,6 +94,8 @@ export interface World {
   /** The content of a workspace's file from now on; undefined: there is none. Its `workspace` is the world's service. */
   configure(workspace: string, content: Readonly<Record<string, unknown>> | undefined): void;
   readonly configFolder: string;
+  /** Where commands find the daemon. */
+  readonly dataFolder: string;
   /** As SIGHUP does. */
   reload(): Promise<void>;
   /** A page, with the read token. */
@@ -90,7 +105,11 @@ export interface World {
   /** Requests that the daemon's key has had at the service, and how many of them were refused. */
   requests(): Promise<{ received: number; refused: number }>;
   /** Posts a signed GitHub webhook; resolves with the status. */
-  deliver(event: string, payload: object, options?: { id?: string; secret?: string }): Promise<number>;
+  deliver(
+    event: string,
+    payload: object,
+    options?: { id?: string; secret?: string; headers?: Readonly<Record<string, string>> },
+  ): Promise<number>;
   /** Posts a webhook of any vendor to a connection; resolves with the status, 0 where the daemon ended before it answered. */
   post(connection: string, request: { headers: Readonly<Record<string, string>>; body: string }): Promise<number>;
   /** Lets time pass until the condition holds; throws after `limit` milliseconds of travel. */
@@ -111,6 +130,11 @@ export interface World {
   close(): Promise<void>;
 }
 
+/** The file in whose place the rows are in PostgreSQL: in a folder that lives as long as the world. */
+export const STORE = 'store';
+/** Replicas have it from outside. */
+const SECRET_KEY = Buffer.alloc(32, 7);
+
 const STANDARD = {
   connections: {
     github: {
@@ -122,16 +146,31 @@ const STANDARD = {
   },
 };
 
-export async function createWorld(options: WorldOptions = {}): Promise<World> {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-world-'));
-  const configPath = join(folder, 'config');
+/** What the daemons of one workspace share: its service, and the time. */
+interface Site {
+  readonly clock: TravellingClock;
+  readonly quota: Quota;
+  /** Where the service listens. */
+  readonly url: string;
+  readonly credentials: StartCredentials;
+  /** Of the tests themselves. */
+  readonly outside: ReturnType<typeof countInFlight>;
+  readonly people: WorkspaceClient<object>;
+  /** Requests on their way, of all daemons. */
+  readonly traffic: Traffic;
+  service(): WorkspaceService;
+  unplug(): Promise<() => Promise<void>>;
+  close(): Promise<void>;
+}
+
+const sites = new WeakMap<World, Site>();
+
+async function openSite(options: WorldOptions, random: Random): Promise<Site> {
+  const folder = mkdtempSync(join(tmpdir(), 'worksync-site-'));
   const clock = createTravellingClock({ start: options.startAt });
-  const random = options.random ?? systemRandom();
-  const plans = createQueryPlans();
-  const given = options.connectors ?? [];
-  const connectors = [...realConnectors.filter((real) => !given.some(({ id }) => id === real.id)), ...given];
   const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, ...options.quota };
-  const outside = countInFlight(vendorClient(noSteps, createMetrics({ version: 'test' })));
+  const traffic: Traffic = { requests: 0 };
+  const outside = countInFlight(vendorClient(noSteps, createMetrics({ version: 'test' })), traffic);
   const providers = gitProviders({ http: outside.http, clock, logger: silentLogger });
   const openService = () =>
     createWorkspaceService({
@@ -153,7 +192,34 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     await service.connectProvider({ workspaceId, userId, provider, host, token });
   }
   const send = createSend({ http: outside.http, baseUrl: url, apiKey: () => credentials.oauthToken });
-  const people = createWorkspaceClient<object>({ send, workspaceId: 'current' });
+  return {
+    ...{ clock, quota, url, credentials, outside, traffic },
+    people: createWorkspaceClient<object>({ send, workspaceId: 'current' }),
+    service: () => service,
+    async unplug() {
+      await service.close();
+      return async () => {
+        service = await openService();
+        await service.listen({ host: '127.0.0.1', port: Number(new URL(url).port) });
+      };
+    },
+    async close() {
+      await outside.http.close();
+      await service.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export async function createWorld(options: WorldOptions = {}): Promise<World> {
+  const random = options.random ?? systemRandom();
+  const site = (options.beside && sites.get(options.beside)) ?? (await openSite(options, random));
+  const { clock, quota, url, credentials, outside, people, traffic } = site;
+  const folder = mkdtempSync(join(tmpdir(), 'worksync-world-'));
+  const configPath = join(folder, 'config');
+  const plans = createQueryPlans();
+  const given = options.connectors ?? [];
+  const connectors = [...realConnectors.filter((real) => !given.some(({ id }) => id === real.id)), ...given];
 
   const config = { ...STANDARD, quota: daemonQuota(quota), ...options.config };
   let running = await start(config);
@@ -181,15 +247,18 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
 
   async function start(wanted: Readonly<Record<string, unknown>>, port = 0) {
     const metrics = createMetrics({ version: 'test' });
-    const inside = countInFlight(vendorClient(options.steps ?? noSteps, metrics));
+    const inside = countInFlight(vendorClient(options.steps ?? noSteps, metrics), traffic);
     const parts = {
-      ...{ clock, random, metrics, connectors, logger: silentLogger, health: createHealth(), http: inside.http },
+      ...{ clock, random, metrics, connectors, health: createHealth() },
+      http: options.http?.(inside.http) ?? inside.http,
+      logger: options.logger ?? silentLogger,
       checkFile: options.checkFile ?? (async () => []),
       steps: options.steps ?? noSteps,
       // A thread's work is real time, which does not travel.
       converter: (options.converter ?? ((inline) => inline))(createInlineConverter(connectors)),
-      hold: options.hold && ((installation: Installation) => options.hold?.(installation, clock) ?? soleHolder),
+      hold: (installation: Installation) => options.hold?.(installation, clock) ?? soleHolder,
     };
+    const gate = ON_POSTGRES ? await openGate(await storePlace(join(folder, STORE))) : undefined;
     const composition = await compose(
       {
         config: readConfig(wanted),
@@ -200,8 +269,11 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
           port,
           logLevel: 'silent',
           publicUrl: options.publicUrl,
+          ...(gate && { store: gate.address }),
         },
+        ...(gate && { secretKey: SECRET_KEY }),
         scrubber: createScrubber(),
+        traces: options.traces,
         tokens: [{ secret: READ_TOKEN, role: 'read', workspaces: null }, ...(options.tokens ?? [])],
         version: 'test',
         onStatement(statement) {
@@ -211,11 +283,12 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       },
       parts,
     );
+    const endWatch = watchStatements(composition.installation);
     const daemon = await composition.serve();
-    return { wanted, composition, daemon, inside };
+    return { wanted, composition, daemon, inside, gate, endWatch };
   }
 
-  async function stopRunning({ composition, daemon }: { composition: Composition; daemon: Daemon }): Promise<void> {
+  async function stopRunning({ composition, daemon, gate, endWatch }: typeof running): Promise<void> {
     // An orderly end waits for timers of its own, which only travel.
     let ended = false;
     const end = (async () => {
@@ -223,10 +296,12 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       await composition.close();
     })().finally(() => {
       ended = true;
+      endWatch();
+      gate?.cut();
     });
     while (!ended) {
       await realTurns();
-      if (!ended && running.inside.inFlight() === 0) await clock.advance(1_000);
+      if (!ended && traffic.requests + statementsUnderWay() === 0) await clock.advance(1_000);
     }
     await end;
   }
@@ -234,7 +309,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   /** Real work goes on in turns of the event loop: time may pass only when there is none. */
   async function quiet(): Promise<void> {
     do await realTurns();
-    while (running.inside.inFlight() + outside.inFlight() > 0);
+    while (traffic.requests + statementsUnderWay() > 0);
   }
 
   async function until(condition: () => boolean | Promise<boolean>, limit = 3_600_000): Promise<void> {
@@ -257,7 +332,11 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     return deliveries.pending + pending + sending + unknown + fetches + partition().outbox.inFlight === 0;
   }
 
+  let isBegun = false;
   const post: World['post'] = async (connection, { headers, body }) => {
+    // What a world does at its start comes before all deliveries, however long its database takes.
+    if (!isBegun) await quiet();
+    isBegun = true;
     const { daemon, inside } = running;
     const target = `${daemon.address}/webhooks/test/${connection}`;
     const { status } = await outside.http.request({ method: 'POST', url: target, headers, body, target: 'test' });
@@ -275,9 +354,9 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     fetch(`${running.daemon.adminAddress}${path}`, { headers: { authorization: `Bearer ${READ_TOKEN}` } });
 
   let deliveries = 0;
-  return {
+  const world: World = {
     clock,
-    service: () => service,
+    service: site.service,
     people,
     daemon: () => running.daemon,
     partition,
@@ -285,16 +364,18 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     workspaces: () => running.composition.workspaces,
     configure,
     configFolder: configPath,
+    dataFolder: join(folder, 'data'),
     reload: () => running.composition.reload.now(),
     read,
     metrics: async () => (await read('/metrics')).text(),
     async requests() {
-      const { requests } = await service.statistics();
+      const { requests } = await site.service().statistics();
       return requests.get(credentials.apiKeyId) ?? { received: 0, refused: 0 };
     },
-    async deliver(event, payload, { id, secret } = {}) {
+    async deliver(event, payload, { id, secret, headers: others = {} } = {}) {
       const body = JSON.stringify(payload);
       const headers = {
+        ...others,
         'content-type': 'application/json',
         'x-github-event': event,
         'x-github-delivery': id ?? `delivery-${++deliveries}`,
@@ -314,29 +395,26 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     kill() {
       const left = copyData();
       running.inside.cut();
+      running.gate?.cut();
       return async () => {
         await stopRunning(running);
+        await running.gate?.gone();
         rmSync(join(folder, 'data'), { recursive: true });
         renameSync(left, join(folder, 'data'));
         running = await start(running.wanted);
       };
     },
-    async unplugService() {
-      await service.close();
-      return async () => {
-        service = await openService();
-        await service.listen({ host: '127.0.0.1', port: Number(new URL(url).port) });
-      };
-    },
+    unplugService: site.unplug,
     async close() {
       await stopRunning(running);
-      await outside.http.close();
-      await service.close();
+      if (!options.beside) await site.close();
       const costly = await plans.costly();
       rmSync(folder, { recursive: true, force: true });
       if (costly.length > 0) throw new Error(`statements that read more rows than they want:\n${costly.join('\n')}`);
     },
   };
+  sites.set(world, site);
+  return world;
 }
 
 function daemonQuota({ requests, window, burst, burstWindow }: Quota) {
@@ -348,11 +426,14 @@ function vendorClient(steps: Steps, { meter }: Pick<Metrics, 'meter'>): HttpClie
   return documentedOnly(createHttpClient({ steps, meter }));
 }
 
-function countInFlight(http: HttpClient) {
-  let inFlight = 0;
+/** Requests that were sent, and have no answer yet. */
+interface Traffic {
+  requests: number;
+}
+
+function countInFlight(http: HttpClient, traffic: Traffic) {
   let isCut = false;
   return {
-    inFlight: () => inFlight,
     isCut: () => isCut,
     /** From now on nothing is sent, and nothing that was asked is answered. */
     cut() {
@@ -361,13 +442,13 @@ function countInFlight(http: HttpClient) {
     http: {
       async request(request) {
         if (isCut) throw new SyncError('unreachable', 'the process is no more');
-        inFlight++;
+        traffic.requests++;
         try {
           const answer = await http.request(request);
           if (isCut) throw new SyncError('outcome_unknown', 'the process is no more');
           return answer;
         } finally {
-          inFlight--;
+          traffic.requests--;
         }
       },
       close: () => http.close(),
@@ -377,5 +458,5 @@ function countInFlight(http: HttpClient) {
 
 /** Turns that let what is ready run: rows being committed, sockets being read. */
 async function realTurns(): Promise<void> {
-  for (let turn = 0; turn < 6; turn++) await new Promise((resolve) => setImmediate(resolve));
+  for (let turn = 0; turn < 6; turn++) await nextTurnOfLoop();
 }

@@ -12,14 +12,30 @@ const PART = 10;
 /** Fewer show nothing. */
 const FEWEST = 10;
 
-/** How many cases of a law are drawn, of so many in a deep run. */
-export function drawn(deep: number): number {
-  return isDeep ? deep : Math.min(deep, Math.max(FEWEST, Math.ceil(deep / PART)));
+/** How many cases of a law are drawn, of so many in a deep run. @param part of the cases of a deep run, for a plain one */
+export function drawn(deep: number, part = PART): number {
+  return isDeep ? deep : Math.min(deep, Math.max(FEWEST, Math.ceil(deep / part)));
 }
+
+/** Broken texts are cheap to find by many cases, which the deep run has. */
+export const fuzzed = (deep: number): number => drawn(deep, 30);
 
 /** All of them in a deep run, otherwise one of so many. */
 export function sampleOf<Each>(all: readonly Each[], every: number): readonly Each[] {
   return isDeep ? all : all.filter((_, index) => index % every === 0);
+}
+
+/** `npm run test:crash` kills at each step so many times. */
+const KILLS = Number(process.env['TEST_KILLS'] ?? 0);
+/** A deep run kills at one of so many steps, beginning at one that its seed says. Whatever fails names its step. */
+const DEEP_EVERY = 3;
+const SEED = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 1_000));
+
+/** At which steps a process is killed, of all that it takes. */
+export function killsOf(all: readonly number[], every: number): number[] {
+  if (KILLS > 0) return Array.from({ length: KILLS }, () => all).flat();
+  const first = isDeep ? SEED % DEEP_EVERY : 0;
+  return all.filter((_, index) => index % (isDeep ? DEEP_EVERY : every) === first);
 }
 
 export function fixSeed(): void {

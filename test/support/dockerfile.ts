@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { escapePattern } from '../../src/lib/text.ts';
 
 /** One instruction of a Dockerfile, in the stage it belongs to; stages count from 0. */
 export interface Instruction {
@@ -36,15 +37,16 @@ export function environmentOf(instructions: readonly Instruction[]): Readonly<Re
 }
 
 /**
- * Whether a path of the build context is left out. As Docker reads `.dockerignore`, for patterns without wildcards but
- * `*`: the last one that names the path or a folder above it decides.
+ * Whether a path of the build context is left out. As Docker reads `.dockerignore`, for patterns without wildcards but `*`,
+ * which stands for anything within a name: the last one that names the path or a folder above it decides.
  */
 export function ignoredBy(file: string): (path: string) => boolean {
   const patterns = readFileSync(file, 'utf8')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'));
   return (path) => {
-    const names = (pattern: string) => pattern === '*' || path === pattern || path.startsWith(`${pattern}/`);
+    const names = (pattern: string) =>
+      new RegExp(`^${pattern.split('*').map(escapePattern).join('[^/]*')}(/|$)`).test(path);
     return patterns.findLast((pattern) => names(pattern.replace(/^!/, '')))?.startsWith('!') === false;
   };
 }

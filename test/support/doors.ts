@@ -16,6 +16,8 @@ import { createTravellingClock, type TravellingClock } from './travelling-clock.
 export const ADMIN = 'the-token-of-the-admin-nobody-can-guess';
 export const READ = 'the-token-of-a-reader-nobody-can-guess';
 export const ACME = 'the-token-of-acme-that-nobody-can-guess';
+/** A gateway token of acme. */
+export const JOB = 'wsg_the-token-of-a-job-that-nobody-can-guess';
 /** Short enough to be guessed. */
 export const SHORT = 'short-read-token';
 
@@ -57,7 +59,8 @@ export async function openDoors(options: DoorsOptions = {}): Promise<Doors> {
   const sessions = createSessions({ installation, clock, random, callers });
   const addressed = createOrigins(options);
   const server = createServer({ trustedProxies });
-  guardDoors(server, { callers, sessions, addressed, openMetrics, insecurePages, logger });
+  const gatewayToken = async (secret: string) => (secret === JOB ? { id: 'gwt_job', workspace: 'acme' } : undefined);
+  guardDoors(server, { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger });
   loginRoutes(server, { callers, sessions, addressed, insecurePages });
   addRoutes(server);
   await server.ready();
@@ -85,6 +88,7 @@ function addRoutes(server: Server): void {
   server.get('/api/v1/*', { config: { door: 'public' } }, everybody);
   server.post('/webhooks/:workspace/:connection', { config: { door: 'webhook' } }, everybody);
   server.get('/', { config: { door: 'read', filters: true } }, whoIsIn);
+  server.get('/job', { config: { door: 'gateway' } }, whoIsIn);
   server.get('/whole', { config: { door: 'read' } }, whoIsIn);
   server.get('/metrics', { config: { door: 'metrics', filters: true } }, whoIsIn);
   server.get('/undeclared', whoIsIn);

@@ -1,22 +1,18 @@
-import {
-  type CompiledQuery,
-  type DatabaseConnection,
-  type Dialect,
-  Kysely,
-  type QueryResult,
-  SqliteAdapter,
-  SqliteIntrospector,
-  SqliteQueryCompiler,
-} from 'kysely';
+import { type CompiledQuery, type DatabaseConnection, Kysely, type QueryResult } from 'kysely';
 import { onTestFinished } from 'vitest';
 import type { Holder } from '../../src/lease/holder.ts';
 import { createSharedHolder } from '../../src/lease/shared-holder.ts';
+import { createStoreClock } from '../../src/lease/store-clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
-import { type Installation, openInstallationFile } from '../../src/store/installation.ts';
+import type { Installation } from '../../src/store/installation.ts';
 import { timeOf } from '../../src/store/leases.ts';
 import type { Schema } from '../../src/store/tables.ts';
+import { dialectOver } from './dialect-over.ts';
+import { openTestInstallation } from './store.ts';
+import { ON_POSTGRES } from './store-place.ts';
 import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
+import { createWakefulness } from './wakefulness.ts';
 
 /** One process of several: its timers and its answers of the database reach it only while it lives and is awake. */
 export interface Member {
@@ -31,6 +27,8 @@ export interface Member {
   wake(): void;
   /** What it holds and trusts at this moment, also asleep or dead: what it would do if it went on now. */
   trusts(): readonly string[];
+  /** How many workspaces it took that nobody had given back. */
+  takeovers(): number;
 }
 
 /** Several processes over one database in this one, on one travelling clock. */
@@ -58,9 +56,8 @@ export async function openCluster(
   const clock = createTravellingClock();
   const statements: string[] = [];
   const calls: ((statement: string) => void)[] = [];
-  const installation = await openInstallationFile({
+  const installation = await openTestInstallation({
     file: ':memory:',
-    random: systemRandom(),
     onStatement(statement) {
       statements.push(statement);
       for (const call of calls) call(statement);
@@ -73,14 +70,19 @@ export async function openCluster(
 
   async function join(name: string): Promise<Member> {
     const { life, database, after } = createLife(clock, installation, (way) => latency(name, way));
+    let takeovers = 0;
     const holder = createSharedHolder({
-      ...{ database, after, storeTime, address: `http://${name}`, logger: silentLogger },
+      storeClock: createStoreClock(),
+      ...{ database, after, storeTime, address: () => `http://${name}`, logger: silentLogger },
+      facts: () => ({ version: 'test', config: '', startedAt: 0, host: name }),
+      onTakeover: (count) => void (takeovers += count),
       passed: () => clock.elapsed(),
       // Processes are listed by their ids: in these tests, by their names.
       random: namedFirst(name),
     });
     const member: Member = {
       ...{ name, holder, ...life },
+      takeovers: () => takeovers,
       trusts: () => workspaces.filter((workspace) => holder.leaseOf(workspace)?.isTrusted()),
     };
     members.push(member);
@@ -115,15 +117,8 @@ function namedFirst(name: string) {
  * its time to get there, and its answer to come back.
  */
 function createLife(clock: TravellingClock, installation: Installation, latency: (way: Way) => number) {
-  let isAlive = true;
-  let isAsleep = false;
-  let late: (() => void)[] = [];
-
-  const whenAwake = (call: () => void): void => {
-    if (!isAlive) return;
-    if (isAsleep) late.push(call);
-    else call();
-  };
+  const life = createWakefulness();
+  const { whenAwake } = life;
   const after = (ms: number, call: () => void) => clock.after(ms, () => whenAwake(call));
   const onTheWay = (way: Way) =>
     new Promise<void>((resolve) => {
@@ -145,40 +140,10 @@ function createLife(clock: TravellingClock, installation: Installation, latency:
     },
   };
   const database: Pick<Installation, 'query' | 'commit'> = {
-    query: new Kysely<Schema>({ dialect: dialectOver(connection) }),
+    query: new Kysely<Schema>({ dialect: dialectOver(connection, ON_POSTGRES ? 'postgres' : 'sqlite') }),
     commit: (work) => distantly(() => installation.commit(work)),
   };
-  return {
-    database,
-    after,
-    life: {
-      isAlive: () => isAlive,
-      isAwake: () => isAlive && !isAsleep,
-      kill: () => void (isAlive = false),
-      sleep: () => void (isAsleep = true),
-      wake() {
-        isAsleep = false;
-        const calls = late;
-        late = [];
-        for (const call of calls) whenAwake(call);
-      },
-    },
-  };
-}
-
-const nothing = async (): Promise<void> => undefined;
-
-function dialectOver(connection: DatabaseConnection): Dialect {
-  return {
-    createAdapter: () => new SqliteAdapter(),
-    createQueryCompiler: () => new SqliteQueryCompiler(),
-    createIntrospector: (query) => new SqliteIntrospector(query),
-    createDriver: () => ({
-      ...{ init: nothing, releaseConnection: nothing, destroy: nothing },
-      ...{ beginTransaction: nothing, commitTransaction: nothing, rollbackTransaction: nothing },
-      acquireConnection: async () => connection,
-    }),
-  };
+  return { database, after, life };
 }
 
 /** Commits as a stage does that began with the lease it has had since: throws where the fence keeps it out. */

@@ -8,10 +8,11 @@ import type { ActiveConnection } from '../../src/intake/active-connection.ts';
 import { createCollector } from '../../src/intake/collector.ts';
 import { type Receiver, webhookRoutes } from '../../src/intake/webhook-routes.ts';
 import { createBell } from '../../src/lib/bell.ts';
+import type { OpenOptions } from '../../src/lib/database/database-types.ts';
 import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
 import { type Meter, silentMeter } from '../../src/lib/meter.ts';
 import type { Schedule } from '../../src/lib/scheduler.ts';
-import type { OpenOptions } from '../../src/lib/sqlite.ts';
+import { mergingRepeats } from '../../src/observe/merged-repeats.ts';
 import { unpackBody } from '../../src/store/bodies.ts';
 import type { Store } from '../../src/store/database.ts';
 import { connectionWith, notesConnector, SECRET } from './notes.ts';
@@ -98,7 +99,8 @@ export async function openEndpoint(
       counts.set(key, (counts.get(key) ?? 0) + 1);
     },
   };
-  const logger = { ...silentLogger, warn: (fields: LogFields) => void warnings.push(fields) };
+  const recorder = { ...silentLogger, warn: (fields: LogFields) => void warnings.push(fields) };
+  const logger = mergingRepeats(recorder, clock);
   const receivers = new Map(
     connections.map((active): [string, Receiver] => [`main/${active.name}`, { active, collector, meter, logger }]),
   );

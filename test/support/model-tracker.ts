@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { gitConnector } from '../../src/connectors/kit/git.ts';
 import { goneBy } from '../../src/connectors/kit/git-translate.ts';
 import type { Kind, Unjudged } from '../../src/connectors/kit/git-vendor.ts';
+import { identityOf } from '../../src/connectors/kit/identity.ts';
 import { parseAnswer } from '../../src/connectors/kit/json.ts';
 import { trackerConnector } from '../../src/connectors/kit/tracker.ts';
-import { identityOf } from '../../src/connectors/kit/tracker-rows.ts';
 import type { Source } from '../../src/connectors/kit/tracker-vendor.ts';
 import type { Order, Wanted } from '../../src/connectors/kit/walk.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
@@ -126,7 +126,6 @@ export function modelConnector(model: ModelTracker, order: Order) {
     placeOf: ({ project }) => ({ id: String(project), name: model.names.get(project) ?? '' }),
     order,
     changedAt: (element) => (element as Held).updated,
-    idsOf: (elements, what) => parseAnswer(z.array(found), elements, what).map(({ id }) => String(id)),
     connect: () => sourceOf(model, order),
   });
 }
@@ -252,6 +251,7 @@ export function modelGitConnector(model: ModelTracker, order: Order, isCondition
         limit: () => ({ level: 'ok', subject: '', message: '' }),
         hooks: { states: async () => [], install: async () => [] },
         comment: async () => undefined,
+        status: { right: 'a right', write: async () => undefined },
       };
     },
   });

@@ -1,7 +1,7 @@
 /**
  * A process that polls one unit of three pages once and ends; for tests that kill it on the way.
  *
- *   node poll-child.ts FILE STEP    STEP: the number of the step at which it kills itself; 0 for never
+ *   node poll-child.ts PLACE STEP    PLACE: a file, or an address; STEP: the number of the step at which it kills itself; 0 for never
  *
  * Prints how many steps it took, and which pages it asked for, as one JSON line.
  */
@@ -12,19 +12,14 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { openInstallationFile } from '../../src/store/installation.ts';
 import { connectionWith, notesConnector } from './notes.ts';
-import { openStore } from './store.ts';
+import { numberedSteps } from './numbered-steps.ts';
 
-const [file, step] = process.argv.slice(2);
-let steps = 0;
-const store = await openStore({
-  file: file as string,
-  steps: {
-    reached() {
-      if (++steps === Number(step)) process.kill(process.pid, 'SIGKILL');
-    },
-  },
-});
+const [place, step] = process.argv.slice(2);
+const steps = numberedSteps(Number(step));
+const installation = await openInstallationFile({ file: place as string, random: systemRandom(), steps });
+const store = await installation.store('test');
 const asked: (string | undefined)[] = [];
 const polls = createPolls({
   store,
@@ -63,5 +58,5 @@ const polls = createPolls({
 });
 await polls.pollNow();
 await polls.stop();
-await store.close();
-process.stdout.write(`${JSON.stringify({ steps, asked })}\n`);
+await installation.close();
+process.stdout.write(`${JSON.stringify({ steps: steps.count(), asked })}\n`);

@@ -3,6 +3,9 @@ import { join } from 'node:path';
 
 export const TOP = join(import.meta.dirname, '../..');
 
+/** For NODE_COMPILE_CACHE, as `npm start` has it: a process that finds its code compiled never loads what strips types. */
+export const COMPILE_CACHE = join(TOP, 'node_modules/.cache/worksync');
+
 /** What a process said and how it ended. */
 export interface Ended {
   /** Null where a signal ended it. */
@@ -33,7 +36,7 @@ export interface StartOptions {
 /** The variables that a process may take from the tests; none that would configure worksync. */
 function baseEnvironment(): Record<string, string> {
   const { PATH = '', HOME = '', TMPDIR } = process.env;
-  return { PATH, HOME, ...(TMPDIR === undefined ? {} : { TMPDIR }) };
+  return { PATH, HOME, NODE_COMPILE_CACHE: COMPILE_CACHE, ...(TMPDIR === undefined ? {} : { TMPDIR }) };
 }
 
 /** Starts `node src/main.ts` with these arguments, as a user would. */

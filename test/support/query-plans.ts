@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { openStore } from './store.ts';
+import { ON_POSTGRES } from './store-place.ts';
 
 /** Collects the statements of a database, and tells which of them read far more rows than they want. */
 export interface QueryPlans {
@@ -22,6 +23,8 @@ export function createQueryPlans(): QueryPlans {
       if (!statements.has(shape) && /^(select|update|delete)\b/i.test(statement)) statements.set(shape, statement);
     },
     async costly() {
+      // Those of SQLite are looked at where the tests run over it; PostgreSQL plans by the rows that there are.
+      if (ON_POSTGRES) return [];
       // Plans depend on the schema alone, so any database of ours will do: that of the test may be damaged on purpose.
       const { database, close } = await openStore({ file: ':memory:' });
       const found: string[] = [];
@@ -37,6 +40,8 @@ export function createQueryPlans(): QueryPlans {
 }
 
 function isCostly(detail: string, statement: string): boolean {
+  // What names workspaces by their numbers names no row of the tables that it looks into for each of them.
+  if (/from "workspaces" where "id" in/.test(statement)) return false;
   const [, table] = /(?:from|update) "(\w+)"/.exec(statement) ?? [];
   const [, searched] = /^(?:SEARCH|SCAN) (\w+)(?: USING .*\(workspace=\?\)| USING (?!.*\().*)?$/.exec(detail) ?? [];
   return searched !== undefined && searched === table && NAMED.test(statement);

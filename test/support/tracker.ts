@@ -1,9 +1,16 @@
 import { z } from 'zod';
-import type { Connection, Connector } from '../../src/connectors/connector.ts';
+import type { Connection, Connector, LinkedStatus } from '../../src/connectors/connector.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { plainComment, type StandingComment } from '../../src/model/comment.ts';
 import type { Grammar } from '../../src/model/grammar.ts';
-import { type Item, type ItemReference, type WorkItem, workItemKey } from '../../src/model/item.ts';
+import {
+  type Item,
+  type ItemReference,
+  type PullRequest,
+  pullRequestKey,
+  type WorkItem,
+  workItemKey,
+} from '../../src/model/item.ts';
 
 /** What a made-up tracker holds beside its items: the comments and closings that were written to it. */
 export interface Tracker {
@@ -11,6 +18,8 @@ export interface Tracker {
   /** Item key → marker → text. */
   readonly comments: Map<string, Map<string, string>>;
   readonly closed: string[];
+  /** Statuses of commits that were written, in their order. */
+  readonly statuses: LinkedStatus[];
   /** Requests that wrote something, in their order. */
   readonly writes: string[];
   /** Items that were asked for, each time. */
@@ -32,6 +41,7 @@ const GRAMMAR: Grammar = {
 export function createTracker(id = 'tracker'): Tracker {
   const comments: Tracker['comments'] = new Map();
   const closed: string[] = [];
+  const statuses: LinkedStatus[] = [];
   const writes: string[] = [];
   const fetches: string[] = [];
   const failures: SyncError[] = [];
@@ -52,6 +62,13 @@ export function createTracker(id = 'tracker'): Tracker {
       write(`comment ${key}`);
       comments.set(key, (comments.get(key) ?? new Map<string, string>()).set(marker, text));
       return { id: '1', author: 'worksync', text: plainComment(`${text} ${marker}`) };
+    },
+    status: {
+      right: 'the right to write statuses',
+      async write({ key }, status) {
+        write(`status ${key}`);
+        statuses.push(status);
+      },
     },
     async close({ key }) {
       write(`close ${key}`);
@@ -80,7 +97,7 @@ export function createTracker(id = 'tracker'): Tracker {
     reference,
     connect: () => connection,
   };
-  return { connector, comments, closed, writes, fetches, failures };
+  return { connector, comments, closed, statuses, writes, fetches, failures };
 }
 
 function reference({ kind, key }: Item): ItemReference {
@@ -102,6 +119,27 @@ export function issue(number: number, fields: Partial<WorkItem> = {}): WorkItem 
     title: `Issue ${number}`,
     state: 'open',
     rawState: 'Todo',
+    ...fields,
+  };
+}
+
+/** A pull request that the tracker tells of, as a test wants it. */
+export function pullRequest(number: number, fields: Partial<PullRequest> = {}): PullRequest {
+  return {
+    kind: 'pull_request',
+    key: pullRequestKey('tracker', 'tracker.example', '7', String(number)),
+    connector: 'tracker',
+    host: 'tracker.example',
+    repoId: '7',
+    repoName: 'acme/app',
+    identifier: String(number),
+    updatedAt: Date.UTC(2026, 0, 6),
+    url: `https://tracker.example/acme/app/pull/${number}`,
+    title: `Change ${number}`,
+    state: 'open',
+    headBranch: 'feature',
+    baseBranch: 'main',
+    headSha: '1'.repeat(40),
     ...fields,
   };
 }

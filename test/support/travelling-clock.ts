@@ -1,4 +1,5 @@
 import type { Cancel, Clock } from '../../src/lib/clock.ts';
+import { nextTurnOfLoop, statementsUnderWay } from './statements.ts';
 
 /**
  * A clock that stands still until the test moves it. Timers fire in the order of their due times, those due at the
@@ -10,7 +11,7 @@ import type { Cancel, Clock } from '../../src/lib/clock.ts';
  *   await clock.advance(60_000);         // a minute passes
  *
  * Work that waits for a real socket or file needs real turns of the event loop, which a travelling clock cannot count:
- * await that work itself, then move on.
+ * await that work itself, then move on. Only statements to a database over a socket are known to it (`statements.ts`).
  */
 export interface TravellingClock extends Clock {
   /** Lets `ms` milliseconds pass on both clocks, firing what falls due. A timer that is set on the way counts too. */
@@ -35,6 +36,8 @@ export interface TravellingClock extends Clock {
 export interface TravellingClockOptions {
   /** What the wall clock shows at first, epoch milliseconds. */
   readonly start?: number;
+  /** Lets whatever is ready run, to its end; absent: some turns of the event loop. */
+  readonly settle?: () => Promise<void>;
 }
 
 interface Timer {
@@ -47,6 +50,7 @@ const START = Date.UTC(2026, 0, 5, 9);
 const FAR = 30 * 86_400_000;
 
 export function createTravellingClock(options: TravellingClockOptions = {}): TravellingClock {
+  const { settle = someTurns } = options;
   let elapsed = 0;
   let wallAtZero = options.start ?? START;
   let bootedAt = 0;
@@ -113,7 +117,13 @@ export function createTravellingClock(options: TravellingClockOptions = {}): Tra
 /** Turns of the event loop after which work that waits for no real input has come to rest. */
 const TURNS = 3;
 
-/** Lets promises and immediates run: each turn drains all microtasks, also those that the turn before added. */
-async function settle(): Promise<void> {
-  for (let turn = 0; turn < TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+/**
+ * Lets promises and immediates run: each turn drains all microtasks, also those that the turn before added. What a database
+ * answers over a socket is waited for.
+ */
+async function someTurns(): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn += 1) {
+    await nextTurnOfLoop();
+    if (statementsUnderWay() > 0) turn = -1;
+  }
 }

@@ -11,8 +11,23 @@ export const NOW = Date.UTC(2026, 10, 20, 12, 0, 0);
 const MINUTE = 60_000;
 
 export const EMPTY: StoredStatus = {
-  deliveries: { lastReceivedAt: null, lastDay: 0, pending: 0, quarantined: 0, quarantine: [], latest: [] },
-  changes: { byState: { pending: 0, sending: 0, unknown: 0, held: 0 }, oldest: {}, stuck: [], next: [] },
+  deliveries: {
+    lastReceivedAt: null,
+    lastDay: 0,
+    pending: 0,
+    quarantined: 0,
+    quarantinedSeen: null,
+    quarantine: [],
+    latest: [],
+  },
+  changes: {
+    byState: { pending: 0, sending: 0, unknown: 0, held: 0 },
+    waitingBackfills: 0,
+    heldSeen: null,
+    oldest: {},
+    stuck: [],
+    next: [],
+  },
   connections: [],
   items: 0,
   backfills: [],
@@ -34,6 +49,9 @@ export const QUOTA: QuotaStatus = {
   inFlight: 0,
   nextSlotAt: NOW,
 };
+
+/** Nothing waits. */
+const IDLE: WorkspaceParts['backlog'] = { requests: 0, backfill: 0, doneAt: null, held: 0 };
 
 /** A status with one workspace; `parts` says what is not idle. */
 export function statusWith(parts: Partial<WorkspaceParts> = {}, more: Partial<Status> = {}): Status {
@@ -61,6 +79,7 @@ export function statusWith(parts: Partial<WorkspaceParts> = {}, more: Partial<St
         ],
         stored: EMPTY,
         quota: QUOTA,
+        backlog: IDLE,
         now: NOW,
         ...parts,
       }),

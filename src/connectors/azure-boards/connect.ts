@@ -3,6 +3,7 @@ import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
+import { segmentOf } from '../kit/addresses.ts';
 import { onOneLine } from '../kit/answers.ts';
 import type { Budget } from '../kit/budget.ts';
 import { isNamed } from '../kit/fields.ts';
@@ -89,7 +90,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     const token = storedPage(page, TOKEN);
     const since = selection.items === 'changed' ? selection.since : undefined;
     const begin: Record<string, string> = since === undefined ? {} : { startDateTime: new Date(since).toISOString() };
-    const path = `/${encodeURIComponent(unit)}/_apis/wit/reporting/workitemrevisions`;
+    const path = `/${segmentOf(unit)}/_apis/wit/reporting/workitemrevisions`;
     const query = {
       includeDeleted: 'true',
       includeLatestOnly: 'true',
@@ -149,32 +150,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       await api.get(`/${id}/_apis/wit/workitemtypes`, {}, signal);
       return { level: 'ok', subject: unit, message: `${onOneLine(name, 100)} can be read` };
     },
-    /** Azure takes comments out of HTML, so the words of the marker are the comment's last line. */
-    async comment({ id, container }, given, signal) {
-      if (container === undefined) throw new SyncError('internal', `work item ${id} has no project to comment in`);
-      const path = `/${container}/_apis/wit/workItems/${id}/comments`;
-      return keepComment<schema.Comment>(given, {
-        write: (text, words) => htmlOfText(`${text}\n\n${words}`),
-        plain: textOfHtml,
-        async *pages() {
-          let token: string | undefined;
-          do {
-            const query = { ...PREVIEW, $top: '200', ...(token !== undefined && { continuationToken: token }) };
-            const { content } = await api.read(schema.comments, path, query, signal);
-            yield content.comments;
-            const { continuationToken: next } = content;
-            token = next === undefined ? undefined : nextPage(next, TOKEN, token, `GET ${path}`);
-          } while (token !== undefined);
-        },
-        textOf: ({ text }) => text,
-        authorOf: ({ createdBy }) => createdBy?.id,
-        me: async () => (await whoAmI(api, signal))?.authenticatedUser.id,
-        post: async (text) => standing(await api.send('POST', path, { text }, signal, PREVIEW), text),
-        edit: async (found, text) =>
-          standing(await api.send('PATCH', `${path}/${found.id}`, { text }, signal, PREVIEW), text),
-        keep: standing,
-      });
-    },
+    comment: (locator, given, signal) => writeComment(api, locator, given, signal),
     /**
      * Sets a state that counts as completed; a work item that is done is left as it is. The change is refused where
      * somebody else was faster, and then tried again on the new revision.
@@ -202,6 +178,38 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     },
     hooks: (followed) => hooksOf(api, followed),
   };
+}
+
+/** Azure takes comments out of HTML, so the words of the marker are the comment's last line. */
+async function writeComment(
+  api: Rest,
+  { id, container }: Locator,
+  given: { readonly marker: string; readonly text: string },
+  signal: AbortSignal,
+) {
+  if (container === undefined) throw new SyncError('internal', `work item ${id} has no project to comment in`);
+  const path = `/${container}/_apis/wit/workItems/${id}/comments`;
+  return keepComment<schema.Comment>(given, {
+    write: (text, words) => htmlOfText(`${text}\n\n${words}`),
+    plain: textOfHtml,
+    async *pages() {
+      let token: string | undefined;
+      do {
+        const query = { ...PREVIEW, $top: '200', ...(token !== undefined && { continuationToken: token }) };
+        const { content } = await api.read(schema.comments, path, query, signal);
+        yield content.comments;
+        const { continuationToken: next } = content;
+        token = next === undefined ? undefined : nextPage(next, TOKEN, token, `GET ${path}`);
+      } while (token !== undefined);
+    },
+    textOf: ({ text }) => text,
+    authorOf: ({ createdBy }) => createdBy?.id,
+    me: async () => (await whoAmI(api, signal))?.authenticatedUser.id,
+    post: async (text) => standing(await api.send('POST', path, { text }, signal, PREVIEW), text),
+    edit: async (found, text) =>
+      standing(await api.send('PATCH', `${path}/${found.id}`, { text }, signal, PREVIEW), text),
+    keep: standing,
+  });
 }
 
 function projectIn(content: unknown, path: string): string {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
+import { segmentOf } from '../kit/addresses.ts';
 import { createListing } from '../kit/listing.ts';
 import type { Rest } from '../kit/rest.ts';
 import * as schema from './schema.ts';
@@ -52,12 +53,12 @@ function keptAt<Kept>(kept: Map<string, Kept>, name: string, make: () => Kept): 
 
 /** A project by its name or id, as it is at this moment. */
 export async function readProject(api: Rest, unit: string, signal: AbortSignal): Promise<schema.Project> {
-  const path = `/_apis/projects/${encodeURIComponent(unit)}`;
+  const path = `/_apis/projects/${segmentOf(unit)}`;
   return (await api.read(schema.project, path, {}, signal)).content;
 }
 
 async function readStates(api: Rest, project: string, type: string, signal: AbortSignal): Promise<States> {
-  const path = `/${encodeURIComponent(project)}/_apis/wit/workitemtypes/${encodeURIComponent(type)}/states`;
+  const path = `/${segmentOf(project)}/_apis/wit/workitemtypes/${segmentOf(type)}/states`;
   return (await api.read(states, path, {}, signal)).content.value;
 }
 

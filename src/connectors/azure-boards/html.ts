@@ -1,5 +1,6 @@
-import { Parser } from 'htmlparser2';
+import { type DefaultTreeAdapterTypes, defaultTreeAdapter, parse, type Token } from 'parse5';
 import { cut, LONGEST_SOURCE } from '../../model/text-limits.ts';
+import { ADDRESS_IN_TEXT } from '../kit/addresses.ts';
 
 /**
  * HTML, which Azure Boards keeps descriptions and comments in, as Markdown-like plain text, and back.
@@ -11,8 +12,10 @@ import { cut, LONGEST_SOURCE } from '../../model/text-limits.ts';
 
 /** Deeper quotes and lists are written as if they stood at this depth. */
 const DEEPEST = 12;
-/** The document ends where it nests deeper: for each tag the parser looks through those that are open. */
+/** The document ends where it nests deeper. */
 const MOST_OPEN = 256;
+/** And where it holds more: a mark that is never closed is opened again in each paragraph after it. */
+const MOST_ELEMENTS = 65_536;
 
 const SILENT = new Set(['script', 'style', 'head', 'title', 'template', 'noscript', 'textarea', 'svg', 'math']);
 /** Stand apart from what is around them. */
@@ -47,29 +50,56 @@ export function textOfHtml(given: string): string {
   // What people type without any markup keeps its lines.
   if (!/<[a-z!/]/i.test(html)) return decoded(html).trim();
   const writer = new Writer();
-  const parser = new Parser(
-    {
-      onopentag: (name, attributes) => writer.open(name, attributes),
-      ontext: (text) => writer.text(text),
-      onclosetag: (name) => writer.close(name),
-    },
-    { decodeEntities: true },
-  );
-  try {
-    parser.end(html);
-  } catch (thrown) {
-    if (!(thrown instanceof TooDeep)) throw thrown;
-  }
+  for (const child of read(html).childNodes) tell(child, writer);
   return writer.finish();
 }
 
-class TooDeep extends Error {}
+type Document = DefaultTreeAdapterTypes.Document;
+type Node = DefaultTreeAdapterTypes.ChildNode;
+
+class TooMuch extends Error {}
+
+/** As a browser reads it, up to where it nests too deep, or makes too many elements of little text. */
+function read(html: string): Document {
+  const document = defaultTreeAdapter.createDocument();
+  let elements = 0;
+  let open = 0;
+  const treeAdapter: typeof defaultTreeAdapter = {
+    ...defaultTreeAdapter,
+    createDocument: () => document,
+    createElement: (...given) => {
+      if (++elements > MOST_ELEMENTS) throw new TooMuch();
+      return defaultTreeAdapter.createElement(...given);
+    },
+    onItemPush: () => {
+      if (++open > MOST_OPEN) throw new TooMuch();
+    },
+    onItemPop: () => open--,
+  };
+  try {
+    parse(html, { treeAdapter });
+  } catch (thrown) {
+    if (!(thrown instanceof TooMuch)) throw thrown;
+  }
+  return document;
+}
+
+/** No deeper than elements may be open. */
+function tell(node: Node, writer: Writer): void {
+  if ('value' in node) writer.text(node.value);
+  if (!('tagName' in node)) return;
+  writer.open(node.tagName, node.attrs);
+  for (const child of node.childNodes) tell(child, writer);
+  writer.close(node.tagName);
+}
 
 function decoded(text: string): string {
-  const parts: string[] = [];
-  const parser = new Parser({ ontext: (part) => parts.push(part) }, { decodeEntities: true });
-  parser.end(text);
-  return parts.join('');
+  return wordsOf(read(text));
+}
+
+function wordsOf(node: Document | Node): string {
+  if ('value' in node) return node.value;
+  return 'childNodes' in node ? node.childNodes.map(wordsOf).join('') : '';
 }
 
 interface List {
@@ -86,14 +116,12 @@ class Writer {
   #line: string[] = [];
   #quotes = 0;
   #silent = 0;
-  #open = 0;
   #code = 0;
   #apart = false;
   /** Before the line that is being written: the bullet, once. */
   #bullet = '';
 
-  open(name: string, attributes: Readonly<Record<string, string>>): void {
-    if (++this.#open > MOST_OPEN) throw new TooDeep();
+  open(name: string, attributes: readonly Token.Attribute[]): void {
     if (SILENT.has(name)) this.#silent++;
     if (this.#silent > 0) return;
     this.#begin(name);
@@ -102,13 +130,12 @@ class Writer {
     if (name === 'blockquote') this.#quotes++;
     if (name === 'pre') this.#fence(1);
     if (name === 'td' || name === 'th') this.#write(this.#line.length === 0 ? '| ' : ' | ');
-    if (name === 'img') this.#write(attributes['alt'] ?? '');
-    if (name === 'a') this.#beginLink(targetOf(attributes['href']));
+    if (name === 'img') this.#write(attributeOf(attributes, 'alt') ?? '');
+    if (name === 'a') this.#beginLink(targetOf(attributeOf(attributes, 'href')));
     this.#mark(name);
   }
 
   close(name: string): void {
-    this.#open--;
     if (this.#silent > 0) {
       if (SILENT.has(name)) this.#silent--;
       return;
@@ -214,13 +241,15 @@ function isList(name: string): boolean {
   return name === 'ul' || name === 'ol';
 }
 
+function attributeOf(attributes: readonly Token.Attribute[], name: string): string | undefined {
+  return attributes.find((each) => each.name === name)?.value;
+}
+
 /** Only what people can open. */
 function targetOf(href: string | undefined): string {
   const target = href?.trim() ?? '';
   return /^https?:\/\/\S+$/i.test(target) ? target : '';
 }
-
-const ADDRESS = /(https?:\/\/[^\s<>()[\]"'`]+[^\s<>()[\]"'`.,;:!?])/;
 
 /** Plain text as HTML: line breaks, and addresses as links. */
 export function htmlOfText(text: string): string {
@@ -228,7 +257,7 @@ export function htmlOfText(text: string): string {
     .split('\n')
     .map((line) =>
       line
-        .split(ADDRESS)
+        .split(ADDRESS_IN_TEXT)
         .map((part, at) => (at % 2 === 1 ? `<a href="${escaped(part)}">${escaped(part)}</a>` : escaped(part)))
         .join(''),
     )

@@ -1,5 +1,4 @@
-import { z } from 'zod';
-import { parseAnswer } from '../kit/json.ts';
+import { MEBIBYTE } from '../../lib/quantities.ts';
 import { readTenant } from '../kit/tenants.ts';
 import { trackerConnector } from '../kit/tracker.ts';
 import { connect } from './connect.ts';
@@ -8,10 +7,6 @@ import { eventOf, itemOf, told } from './items.ts';
 import { options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 import { EVENT, verify } from './verify.ts';
-
-const MEBIBYTE = 1024 * 1024;
-
-const swept = z.array(z.object({ id: schema.itemId }));
 
 /** Azure Boards of Azure DevOps Services. */
 export const azureBoards = trackerConnector({
@@ -31,6 +26,7 @@ export const azureBoards = trackerConnector({
   host: ({ organizationId }) => organizationId,
   verify,
   eventOf,
+  samples: async () => (await import('./sample.ts')).samples,
   unrestricted: (host) => {
     const organizationId = readTenant(host, "organisation's id");
     return options.parse({ organization: 'any', organizationId, projects: ['*'] });
@@ -55,6 +51,5 @@ export const azureBoards = trackerConnector({
   order: 'since',
   changedAt: schema.changedAt,
   isDone: schema.isDone,
-  idsOf: (found, what) => parseAnswer(swept, found, what).map(({ id }) => String(id)),
   connect,
 });

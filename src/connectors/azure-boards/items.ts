@@ -2,9 +2,10 @@ import { SyncError } from '../../errors/sync-error.ts';
 import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
+import { segmentOf } from '../kit/addresses.ts';
 import { emailsOf, present, sorted } from '../kit/fields.ts';
+import { identityOf } from '../kit/identity.ts';
 import { read, readable } from '../kit/json.ts';
-import { identityOf } from '../kit/tracker-rows.ts';
 import type { Told } from '../kit/tracker-vendor.ts';
 import { textOfHtml } from './html.ts';
 import { type Options, webBase } from './options.ts';
@@ -27,8 +28,7 @@ export function eventOf(payload: unknown): string | undefined {
 /**
  * No event tells enough: states have names that each process chooses, and only the API knows what they mean; a
  * subscription may send no fields at all. So each of them says which work item to look at, also the one that deletes it.
- * Where the project's name is not told, names and patterns are given the benefit of the doubt. Throws
- * `delivery_malformed`.
+ * Where the project's name is not told, what is fetched is judged. Throws `delivery_malformed`.
  */
 export function told(payload: unknown): Told | Translation | undefined {
   const { eventType } = read(schema.event, payload);
@@ -83,7 +83,7 @@ export function itemOf(found: schema.AzureWorkItem, options: Options): WorkItem 
     updatedAt: Date.parse(fields['System.ChangedDate']),
     version: found.rev,
     containerName: project.name,
-    url: `${webBase(options)}/${encodeURIComponent(project.name)}/_workitems/edit/${found.id}`,
+    url: `${webBase(options)}/${segmentOf(project.name)}/_workitems/edit/${found.id}`,
     ...(fields['System.IsDeleted'] === true ? { gone: true } : {}),
     ...present({
       title: fields['System.Title'],

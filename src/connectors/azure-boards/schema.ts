@@ -7,7 +7,7 @@ import { readable } from '../kit/json.ts';
  * The fields that are read, and no others (AZ2). Identity and time must be there; any other field that is missing, or
  * that has become something else, is absent: it is then neither compared nor cleared.
  */
-export const itemId = z.int().positive();
+const itemId = z.int().positive();
 /** The same in addresses. */
 export const number = z.string().regex(/^[1-9]\d{0,14}$/);
 export const projectId = z.string().regex(UUID);
@@ -20,7 +20,8 @@ const emptied = <Field extends z.ZodType>(field: Field) =>
 /** An identity; some payloads have a text in its place, which names nobody for sure. */
 const person = emptied(z.object({ id: text, uniqueName: absent(z.email()) }));
 
-export const project = z.object({ id: projectId, name: text });
+/** Names have 64 characters at most; a longer one would make an address that nobody takes. */
+export const project = z.object({ id: projectId, name: text.max(200) });
 
 export type Project = z.infer<typeof project>;
 

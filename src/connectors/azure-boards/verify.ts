@@ -1,5 +1,5 @@
-import { hash, timingSafeEqual } from 'node:crypto';
 import { SyncError } from '../../errors/sync-error.ts';
+import { isSameSecret } from '../../lib/same-secret.ts';
 import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
 import { mismatch, requireSecrets, requireText, single } from '../kit/hmac.ts';
 
@@ -20,7 +20,7 @@ export async function verify(request: WebhookRequest, secrets: readonly string[]
   requireSecrets(secrets);
   const given = passwordOf(request);
   let valid = false;
-  for (const secret of secrets) valid = isEqual(given, secret) || valid;
+  for (const secret of secrets) valid = isSameSecret(given, secret) || valid;
   if (!valid) throw new SyncError('signature_mismatch', 'the password does not match');
   requireText(request.body);
   return { event: EVENT };
@@ -40,9 +40,4 @@ function passwordOf(request: WebhookRequest): string {
   const colon = decoded.indexOf(':');
   if (colon === -1) throw mismatch('is not one of HTTP Basic authentication');
   return decoded.slice(colon + 1);
-}
-
-/** Over digests: neither the time nor an early end tells of length or content. */
-function isEqual(left: string, right: string): boolean {
-  return timingSafeEqual(hash('sha256', left, 'buffer'), hash('sha256', right, 'buffer'));
 }

@@ -10,12 +10,12 @@ const refusals: Refusals = {
     401: 'Set token (an access token), or email with apiToken. App passwords no longer work.',
     403: 'Give the token the scopes to read repositories and pull requests, and its owner access to the repository.',
   },
-  /** The limit is counted over any hour, so requests become free little by little: some are after this time. */
+  /** Bitbucket counts the requests of the last hour, so they become free little by little: some are after this time. */
   otherwise: 5 * MINUTE,
   shortest: MINUTE,
 };
 
-/** What an answer outside 2xx means, with what Bitbucket says about it. Its limits come as 429 (BB2). */
+/** The error for an answer outside 2xx, with what Bitbucket says about it. A limit is answered with 429 (BB2). */
 export function refusal(answer: HttpAnswer, what: string, now: number): SyncError {
   return refusalOf(refusals, answer, what, now);
 }

@@ -9,8 +9,8 @@ import { createHourlyBudget } from './hourly-budget.ts';
 import { apiBase, isAnonymous, type Options, PUBLIC_API } from './options.ts';
 
 /**
- * The REST API of one connection, or of one member. No validator is ever sent: that Bitbucket honours them is not documented,
- * and a wrong 304 would hide changes.
+ * The REST API of one connection, or of one member. It never sends a validator: Bitbucket does not document that it honours
+ * them, and a wrong 304 would hide changes.
  */
 export type Api = GitApi;
 
@@ -41,7 +41,7 @@ export function createApi(access: Access, deps: Pick<ConnectionDeps, 'http' | 'c
 interface Page {
   readonly values: readonly unknown[];
   readonly next?: unknown;
-  /** How many elements the whole list has, where it is told. */
+  /** How many elements the whole list has, where Bitbucket tells. */
   readonly size?: unknown;
 }
 
@@ -52,7 +52,7 @@ export function readPage(answer: HttpAnswer, path: string): Page {
   throw malformed(`GET ${path}: the answer is not a page`);
 }
 
-/** A list that links in circles would never end. A link without a page number cannot be compared with the present. */
+/** Whether a link leads in a circle, which would never end. One without a page number cannot be compared with the present page. */
 function leadsBack(next: string, present: string): boolean {
   return next === present || (pageNumber(next) ?? Number.POSITIVE_INFINITY) <= (pageNumber(present) ?? 1);
 }
@@ -66,7 +66,7 @@ function authorizationOf({ token, email, apiToken }: Access): Readonly<Record<st
   return email === undefined || apiToken === undefined ? bearer(token) : basic(email, apiToken);
 }
 
-/** A repository that was asked for by its id may be linked by its name. */
+/** Links may name a repository that the request named by its id. */
 function isSameList(linked: string, path: string): boolean {
   const byId = /^\/repositories\/[^/]+\/%7b[^/]+%7d(?=\/)/i;
   if (!byId.test(path)) return linked.toLowerCase() === path.toLowerCase();

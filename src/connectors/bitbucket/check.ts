@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Finding } from '../connector.ts';
-import { renamed } from '../kit/finding.ts';
+import { readFinding } from '../kit/finding.ts';
 import type { GitChecks } from '../kit/git-check.ts';
 import { readAnswer, readable } from '../kit/json.ts';
 import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
@@ -9,7 +9,7 @@ import type { Api } from './api.ts';
 import { isAnonymous, type Options, scopeOf, shortestPoll } from './options.ts';
 import { type Repositories, repositoryPath } from './repositories.ts';
 
-/** Who a token belongs to is not asked: that would need a right which nothing else needs. */
+/** Does not ask whose token it is: that would need a right which nothing else needs. */
 export function createChecks(api: Api, options: Options, repositories: Repositories): GitChecks {
   const scope = scopeOf(options);
   return {
@@ -34,11 +34,11 @@ function credential(options: Options): Finding {
     return {
       level: 'warning',
       subject: 'credential',
-      message: `none: Bitbucket allows 60 requests an hour from this address, so polls are ${Math.ceil(shortestPoll(options) / 60_000)} minutes apart at least, and private repositories are not seen`,
+      message: `none: Bitbucket allows 60 requests an hour from this address, so polls are ${Math.ceil(shortestPoll(options) / 60_000)} minutes apart or more, and worksync does not see private repositories`,
       hint: 'Set token (an access token of the repository, project or workspace).',
     };
   if (options.token !== undefined)
-    return { level: 'ok', subject: 'credential', message: 'an access token: it counts its requests for itself' };
+    return { level: 'ok', subject: 'credential', message: 'an access token: it has a limit of its own' };
   return {
     level: 'warning',
     subject: 'credential',
@@ -50,12 +50,10 @@ function credential(options: Options): Finding {
 const metadata = z.object({ full_name: z.string() });
 
 function describeRepository(name: string, answer: HttpAnswer): Finding {
-  const present = readable(metadata, readAnswer(answer, `GET /repositories/${name}`))?.full_name ?? name;
-  if (present.toLowerCase() === name.toLowerCase()) return { level: 'ok', subject: name, message: 'can be read' };
-  return renamed(name, present);
+  return readFinding(name, readable(metadata, readAnswer(answer, `GET /repositories/${name}`))?.full_name ?? name);
 }
 
-/** Bitbucket says when little is left, not how much; and that only to access tokens. */
+/** Bitbucket tells only access tokens that little is left, and nobody how much. */
 function limit(headers: HttpAnswer['headers'], options: Options): Finding {
   const subject = 'rate limit';
   const total = headers['x-ratelimit-limit'] ?? (isAnonymous(options) ? '60' : '1,000');

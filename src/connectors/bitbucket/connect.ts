@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
+import { STATUS_NAME } from '../../model/commit-status.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import { absent } from '../kit/fields.ts';
@@ -16,11 +17,11 @@ import { type Options, REPOSITORY } from './options.ts';
 import { createRepositories, repositoryPath } from './repositories.ts';
 import { FIELDS_OF_ONE, uuid } from './schema.ts';
 
-/** What talks to Bitbucket with one credential. */
+/** The API of Bitbucket, with one credential. */
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
   const api = createApi(options, deps);
   const repositories = createRepositories(api, options, deps.clock);
-  // Who a token belongs to is told to those with a further right only.
+  // Bitbucket tells whose token it is only where the token has a further right.
   const me = askedOnce((signal) =>
     unless(api.read(z.unknown(), '/user', { query: 'fields=uuid', signal }), 'forbidden', 'unauthorized', 'not_found'),
   );
@@ -28,7 +29,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   async function pull(workspace: string, wanted: Locator, commitsSha: string | undefined, signal: AbortSignal) {
     const path = pullPath(workspace, wanted);
     const found = await api.read(z.unknown(), path, { query: `fields=${FIELDS_OF_ONE}`, keep: true, signal });
-    // What was asked for by its id must say the same id.
+    // The answer must contain the id of the repository by which the request asked.
     if (readable(withRepository, found) !== wanted.repoId)
       throw malformed(`GET ${path}: the pull request belongs to another repository, or to none`);
     return withCommits(
@@ -43,7 +44,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     );
   }
 
-  /** What the repository is called now. The empty braces stand for the workspace, which a repository's id does not need. */
+  /** The present name of the repository. The empty braces stand in place of the workspace: the id of a repository is enough. */
   async function presentName({ repoId }: Locator, signal: AbortSignal): Promise<string | undefined> {
     const answer = await api.read(z.unknown(), repositoryPath(`{}/${repoId}`), {
       query: 'fields=uuid,full_name',
@@ -59,8 +60,8 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     ...createChecks(api, options, repositories),
     identify: repositories.present,
     /**
-     * By the repository's id: a new name does not hide it, and another repository under the old name is not taken for it. Where
-     * it is not found, the repository tells whether it went to another workspace.
+     * Asks by the repository's id: so a new name does not hide it, and another repository under the old name does not replace
+     * it. Where the item is not found, asks the repository whether it moved to another workspace.
      */
     async item(_, locator, { commitsSha }, signal) {
       const workspace = workspaceOf(locator.repository);
@@ -69,14 +70,30 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       } catch (thrown) {
         const name = asSyncError(thrown).code === 'not_found' ? await presentName(locator, signal) : undefined;
         if (name === undefined) throw thrown;
-        // The repository can be seen, and has no such pull request.
+        // This credential sees the repository, which has no such pull request.
         if (workspaceOf(name) === workspace) return { isGone: true };
         return { found: await pull(workspaceOf(name), locator, commitsSha, signal) };
       }
     },
-    /** Where the repository cannot be seen, `item` says so itself. */
+    /** `item` itself throws where this credential cannot see the repository. */
     async prove() {},
     hooks: createHooks(api, options, repositories),
+    // BB8
+    status: {
+      right: 'the scope repository; only who made a status may write it again',
+      write({ repository, repoId, number }, { sha, state, text, url }, signal) {
+        const path = `${repositoryPath(`${workspaceOf(repository)}/${repoId}`)}/commit/${sha}/statuses/build`;
+        const body = {
+          key: STATUS_NAME,
+          name: STATUS_NAME,
+          state: state === 'failure' ? 'FAILED' : 'SUCCESSFUL',
+          description: text,
+          // Bitbucket insists on an address.
+          url: url ?? `https://bitbucket.org/${repository}/pull-requests/${number}`,
+        };
+        return api.write('POST', path, { body, signal });
+      },
+    },
     async comment(_, locator, given, signal) {
       const path = `${pullPath(workspaceOf(locator.repository), locator)}/comments`;
       const us = readable(account, await me(signal));

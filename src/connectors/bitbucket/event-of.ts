@@ -14,8 +14,8 @@ const OF_STATE: ReadonlyMap<string | undefined, string> = new Map([
 ]);
 
 /**
- * The event key that a payload looks like; the key itself stands in a header only. What took something away looks like what
- * brought it: `approved` may be `unapproved`, which becomes the same.
+ * Guesses the event key of a payload; only a header tells the key itself. An event that removes something looks like the one
+ * that added it: for `unapproved` this answers `approved`, and both translate to the same.
  */
 export function eventOf(payload: unknown): string | undefined {
   const told = readable(pullRequestPayload, payload);

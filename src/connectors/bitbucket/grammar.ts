@@ -1,6 +1,6 @@
 import type { Grammar } from '../../model/grammar.ts';
 
-/** Issues of Bitbucket's own tracker are not read: only the words count, before what other trackers name. */
+/** The words that close an item of another tracker. worksync does not read the issues of Bitbucket's own tracker. */
 export const grammar: Grammar = {
   closing: [
     ...['close', 'closes', 'closed', 'closing'],

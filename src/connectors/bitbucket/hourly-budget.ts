@@ -3,12 +3,12 @@ import { providerTime } from '../kit/answers.ts';
 import { type Budget, createBudget } from '../kit/budget.ts';
 
 const HOUR = 3_600_000;
-/** What is left at most once Bitbucket says that the limit is near (BB3). */
+/** The share of the limit that is left at most once Bitbucket says that the limit is near (BB3). */
 const NEAR = 0.2;
 
 /**
- * Bitbucket counts the requests of any hour, and says how many are allowed and whether the limit is near, not how many
- * are left. So they are counted here; others who use the same credential are seen by that hint alone.
+ * Bitbucket counts the requests of the last hour. It says how many it allows and whether the limit is near, not how many are
+ * left. So worksync counts its own; only that hint shows other users of the same credential.
  */
 export function createHourlyBudget(clock: Clock, standard: number): Budget {
   const sent: number[] = [];

@@ -1,3 +1,4 @@
+import { MEBIBYTE } from '../../lib/quantities.ts';
 import { gitConnector } from '../kit/git.ts';
 import { connect } from './connect.ts';
 import { eventOf } from './event-of.ts';
@@ -8,8 +9,6 @@ import { unitOf } from './repositories.ts';
 import { verify } from './verify.ts';
 import { writes } from './writes.ts';
 
-const MEBIBYTE = 1024 * 1024;
-
 /** Bitbucket Cloud: bitbucket.org. Bitbucket Data Center is another product with another API. */
 export const bitbucket = gitConnector({
   id: 'bitbucket',
@@ -17,7 +16,7 @@ export const bitbucket = gitConnector({
   publicHost: HOST,
   capabilities: { pollsSince: true, pullRequests: true, supportsReviewers: true, supportsDraft: true },
   grammar,
-  /** Payloads above 256 KB are never sent; there is room for that to be raised. */
+  /** Bitbucket sends no payload above 256 KB; this leaves room in case it raises that. */
   largestDelivery: MEBIBYTE,
   options,
   host: () => HOST,
@@ -25,6 +24,7 @@ export const bitbucket = gitConnector({
   verify,
   unrestricted,
   eventOf,
+  samples: async () => (await import('./sample.ts')).samples,
   container: 'repository',
   scopeOf,
   unitOf,

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
-import { type ItemKey, type PullRequest, type PullRequestState, pullRequestKey } from '../../model/item.ts';
+import type { PullRequest, PullRequestState } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
 import { goneBy, referenceTo, taken } from '../kit/git-translate.ts';
 import type { GitVendor, Kind, Unjudged } from '../kit/git-vendor.ts';
+import { pullIdentityOf } from '../kit/identity.ts';
 import { read, readable } from '../kit/json.ts';
 import { outOfScope } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
@@ -37,16 +38,16 @@ const pulls: Kind<Options, Locator> = {
 
 export const kinds = [pulls] as const;
 
-/** What Bitbucket's button for a test sends, where an installation has one. */
+/** The event that Bitbucket's test button sends, where there is one. */
 const TEST_EVENT = 'diagnostics:ping';
 
-/** Keys of tomorrow carry the pull request like all others of today. */
+/** Future `pullrequest:` events will contain the pull request too, as all present ones do. */
 export const told: GitVendor<Options, Locator>['told'] = (event) => {
   if (event === TEST_EVENT) return () => ({ outcome: 'ignored', reason: 'test_delivery' });
   return event.startsWith('pullrequest:') ? pullRequestEvent : undefined;
 };
 
-/** The state that an event carries counts, not what the event is about. */
+/** Takes the pull request that the event contains, whatever the event is about. */
 function pullRequestEvent(payload: unknown, options: Options): Translation {
   const { pullrequest: named, repository } = read(schema.namedPull, payload);
   const destination = named.destination?.repository ?? repository;
@@ -56,7 +57,7 @@ function pullRequestEvent(payload: unknown, options: Options): Translation {
   if (!inScope({ id, name, fork: isFork }, scopeOf(options))) return outOfScope('repository');
   const event = readable(schema.pullRequestEvent, payload);
   if (event) return taken(pulls, [toItem(event.pullrequest, repository)]);
-  // It has drifted, and still says which pull request it is about.
+  // The payload has drifted, but still tells which pull request it is about.
   return { outcome: 'references', references: [referenceTo(pulls, identityOf(destination, named.id))] };
 }
 
@@ -68,14 +69,14 @@ const STATES: ReadonlyMap<string, PullRequestState> = new Map([
   ['SUPERSEDED', 'declined'],
 ]);
 
-/** What `fetch` writes, and what the API says. Throws `delivery_malformed`. */
+/** Reads what `fetch` writes, and what the API answers. Throws `delivery_malformed`. */
 export function pullOf(content: unknown): PullRequest {
   return toItem(read(schema.fetchedPullRequest, content));
 }
 
 /**
- * There are no labels, no assignees and no time of merging. `mergedAt` is absent in every state: were it null while
- * open, that null would outlive the merge, which cannot say the time.
+ * Bitbucket has no labels and no assignees, and does not tell the time of a merge. So `mergedAt` is absent in every state: a
+ * null of an open pull request would stay after the merge.
  */
 function toItem(pull: schema.BitbucketPullRequest, eventRepository?: schema.BitbucketRepository): PullRequest {
   const repository = pull.destination?.repository ?? eventRepository;
@@ -103,19 +104,6 @@ function toItem(pull: schema.BitbucketPullRequest, eventRepository?: schema.Bitb
   };
 }
 
-export function keyOf(repoId: string, number: number): ItemKey {
-  return pullRequestKey('bitbucket', HOST, repoId, String(number));
-}
-
-/** Numbers are unique within a repository only, so the repository's id is part of the key. */
-function identityOf(repository: schema.BitbucketRepository, number: number) {
-  return {
-    kind: 'pull_request' as const,
-    key: keyOf(repository.uuid, number),
-    connector: 'bitbucket',
-    host: HOST,
-    repoId: repository.uuid,
-    repoName: repository.full_name,
-    identifier: String(number),
-  };
+export function identityOf({ uuid: id, full_name: name }: { uuid: string; full_name?: string }, number: number) {
+  return pullIdentityOf('bitbucket', HOST, { id, name }, number);
 }

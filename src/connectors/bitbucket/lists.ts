@@ -1,22 +1,22 @@
 import { z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
 import type { GitSource, WantedOf } from '../kit/git-vendor.ts';
 import { parseAnswer } from '../kit/json.ts';
+import { invalidPage } from '../kit/pages.ts';
 import type { Selection } from '../kit/walk.ts';
 import { type Api, readPage } from './api.ts';
-import { keyOf, type Locator } from './items.ts';
+import { identityOf, type Locator } from './items.ts';
 import { repositoryPath } from './repositories.ts';
 import { FIELDS_OF_LIST, uuid } from './schema.ts';
 
 const EVERY_STATE = ['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED'];
 
 /**
- * Pages of a repository's pull requests (BB1), along the links to the next page as they are given, newest change first. What
- * changes meanwhile moves to the front, so it pushes others towards pages still to come: none is missed. (Oldest first would
- * lose the neighbour of each one that moves to the end.)
+ * Pages of a repository's pull requests (BB1), newest change first. worksync follows the links to the next page unchanged. What
+ * changes during the walk moves to the front and pushes others towards pages still to come, so the walk misses none. (Oldest
+ * first would lose the neighbour of each one that moves to the end.)
  *
- * The first walk counts no pages: one that is closed meanwhile leaves the list, and everything behind it moves forward, past
- * a page that is counted. So it goes by the oldest change first, and each page begins at the time at which the last one ended.
+ * The first walk does not count pages: what somebody closes during the walk leaves the list, and everything behind it moves
+ * forward, past a counted page. So it goes by the oldest change, and each page begins at the time at which the previous ended.
  */
 export function createLists(api: Api): Pick<GitSource<Locator>, 'list' | 'pageOf' | 'swept'> {
   return {
@@ -37,9 +37,8 @@ export function createLists(api: Api): Pick<GitSource<Locator>, 'list' | 'pageOf
     pageOf: async (values) => ({ values }),
     async swept(found, { unit }) {
       const all = parseAnswer(elements, found, `the list of ${unit}`);
-      const repositories = all.map(({ destination }) => destination.repository.uuid);
-      const keys = all.map(({ id }, at) => keyOf(repositories[at] as string, id));
-      return { keys, containers: [...new Set(repositories)] };
+      const keys = all.map(({ id, destination }) => identityOf(destination.repository, id).key);
+      return { keys, containers: [...new Set(all.map(({ destination }) => destination.repository.uuid))] };
     },
   };
 }
@@ -50,7 +49,7 @@ const elements = z.array(
 
 function firstQuery(selection: Selection): string {
   if (selection.items === 'open') return openSince();
-  // Oldest first: none can be deleted, so none moves towards a page that was read.
+  // Oldest first: nobody can delete a pull request, so none moves towards a page that was read.
   if (selection.items === 'ids')
     return listQuery(EVERY_STATE, { sort: 'id', fields: 'next,values.id,values.destination.repository.uuid' });
   const { since, way } = selection;
@@ -61,7 +60,7 @@ function firstQuery(selection: Selection): string {
   });
 }
 
-/** Beside `q`, Bitbucket does not look at `state`: what is wanted stands in both. */
+/** With `q`, Bitbucket ignores `state`: so both contain the state. */
 function openSince(time?: string): string {
   const condition = time === undefined ? undefined : { q: `state = "OPEN" AND updated_on >= ${time}` };
   return listQuery(['OPEN'], { ...condition, sort: 'updated_on' });
@@ -74,7 +73,7 @@ function listQuery(states: readonly string[], rest: Readonly<Record<string, stri
   return query.toString();
 }
 
-/** Bitbucket's query language refuses the `Z`, and takes no quotes around a time. */
+/** Bitbucket's query language refuses `Z` as an offset, and quotes around a time. */
 function changedSince(time: number): string {
   return `updated_on >= ${new Date(time).toISOString().replace('Z', '+00:00')}`;
 }
@@ -85,12 +84,12 @@ function queryOf(page: string): string {
   if (linked !== undefined) return linked;
   const time = /^since:(.{1,40})$/.exec(page)?.[1];
   if (isTime(time)) return openSince(time);
-  throw new SyncError('internal', `the stored page of a walk is not one of ours: ${page.slice(0, 40)}`);
+  throw invalidPage(page);
 }
 
 /**
- * Where the next page of the first walk begins: at the time of the last element, which is read twice. Undefined where
- * that would ask for the same page again, since the whole page shares one time, or where times cannot be read.
+ * Where the next page of the first walk begins: at the time of the last element, which the walk reads twice. Undefined where
+ * that would ask for the same page again, since all its elements have one time, or where a time cannot be read.
  */
 function continued(values: readonly unknown[]): string | undefined {
   const [first, last] = [updatedOn(values[0]), updatedOn(values.at(-1))];
@@ -99,7 +98,7 @@ function continued(values: readonly unknown[]): string | undefined {
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?\+00:00$/;
 
-/** A time of Bitbucket that may be sent back as it came: to the microsecond, and nothing but a time. */
+/** Whether a text is a time of Bitbucket and nothing else, so that worksync may send it back unchanged. */
 function isTime(text: unknown): text is string {
   return typeof text === 'string' && TIME.test(text) && !Number.isNaN(Date.parse(text));
 }

@@ -8,10 +8,10 @@ import type { Scope, WithNames } from '../kit/scope.ts';
 export const HOST = 'bitbucket.org';
 export const PUBLIC_API = 'https://api.bitbucket.org/2.0';
 
-/** `workspace/slug`; neither part may be `.` or `..`, so a path built from it stays where it belongs. */
+/** `workspace/slug`. Neither part may be `.` or `..`, so that a path made of it stays in its place. */
 export const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 
-/** The same, with stars in the repository's part: whose repositories are listed must be said. */
+/** The same, with stars in the repository's part only: the workspace says whose repositories to list. */
 const REPOSITORIES = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._*-]{1,100}$/;
 const WORKSPACE = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 
@@ -38,10 +38,10 @@ export const options = z
       .optional()
       .describe('API token of a person, with scopes for Bitbucket. Needs `email`. App passwords no longer work.'),
     repositories: repositories.describe(
-      'Repositories as workspace/slug, or patterns (`acme/api-*`). Deliveries of others are ignored.',
+      'Repositories as workspace/slug, or patterns (`acme/api-*`). worksync ignores deliveries of others.',
     ),
     workspaces: z
-      .array(z.string().regex(WORKSPACE, 'must be the id of one workspace, as it stands in its address'))
+      .array(z.string().regex(WORKSPACE, 'must be the id of one workspace, as its web address contains it'))
       .default([])
       .describe('Workspaces of Bitbucket; worksync follows all their repositories.'),
     exclude: repositories.describe('Repositories to leave out, as workspace/slug or patterns.'),
@@ -63,12 +63,12 @@ export const options = z
 
 export type Options = z.infer<typeof options>;
 
-/** For looking at payloads: no credential, and every repository in scope. */
+/** Options for inspecting payloads: no credential, and every repository in scope. */
 export function unrestricted(): Options {
   return { repositories: ['*/*'], workspaces: [], exclude: [], forks: true, commits: false };
 }
 
-/** Pure: the options as one scope. Bitbucket knows no archived repositories. */
+/** Pure: the options as one scope. Bitbucket has no archived repositories. */
 export function scopeOf({ repositories: named, workspaces, exclude, forks, names }: Options & WithNames): Scope {
   return {
     include: [...named, ...workspaces.map((workspace) => `${workspace}/*`)],
@@ -92,9 +92,9 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 /**
- * Shortest sensible poll interval, milliseconds. Bitbucket allows 1,000 requests in any hour, 60 without a credential,
- * and counts every one. A cycle costs one for each repository: polls take at most four fifths, the rest is for fetches.
- * How many a pattern takes in is not known here: the budget limits their cost.
+ * Shortest sensible poll interval, milliseconds. Bitbucket allows 1,000 requests in any hour, 60 without a credential, and
+ * counts every one. Polling all repositories once takes one for each: polls take at most four fifths, and leave the rest to
+ * fetches. This does not know how many repositories a pattern matches: the budget limits their cost.
  */
 export function shortestPoll(given: Options): number {
   const [allowed, floor] = isAnonymous(given) ? [60, 5 * MINUTE] : [1_000, MINUTE];

@@ -4,12 +4,12 @@ import { createFollowed } from '../kit/followed.ts';
 import { parseAnswer } from '../kit/json.ts';
 import { type Candidate, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
-import { type Options, scopeOf } from './options.ts';
+import { type Options, REPOSITORY, scopeOf } from './options.ts';
 import { repository, uuid } from './schema.ts';
 
 /**
- * What the scope of a connection takes in at the moment: `workspace/slug` where the configuration names a repository,
- * `workspace/{uuid}` where a pattern took it in, so what is known of it stays with it under a new name.
+ * The repositories in the scope of a connection now: `workspace/slug` where the configuration names a repository,
+ * `workspace/{uuid}` where a pattern matches it, so that what worksync knows of it survives a new name.
  */
 export interface Repositories extends ReturnType<typeof createFollowed> {
   /** What a name leads to at this moment. */
@@ -21,13 +21,13 @@ export function repositoryPath(unit: string): string {
   return `/repositories/${unit.split('/').map(encodeURIComponent).join('/')}`;
 }
 
-/** `workspace/{uuid}`: its id is enough, and its workspace makes it an address that is documented. */
+/** `workspace/{uuid}`. The id alone would do, but Bitbucket documents only addresses with a workspace. */
 export function unitOf({ id, name }: Pick<Candidate, 'id' | 'name'>): string {
   return `${name.split('/', 1)[0]}/${id}`;
 }
 
 const FIELDS = ['next', ...['uuid', 'full_name', 'parent.uuid'].map((field) => `values.${field}`)].join(',');
-const one = z.object({ uuid, full_name: z.string() });
+const one = z.object({ uuid, full_name: z.string().regex(REPOSITORY) });
 const asCandidate = (given: z.infer<typeof one> & { parent?: unknown }): Candidate => {
   return { id: given.uuid, name: given.full_name, fork: Boolean(given.parent) };
 };

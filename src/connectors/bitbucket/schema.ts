@@ -1,25 +1,28 @@
 import { z } from 'zod';
 import { commitMessages } from '../kit/commits.ts';
-import { absent, webAddress } from '../kit/fields.ts';
+import { absent, isInstant, webAddress } from '../kit/fields.ts';
 import { REPOSITORY } from './options.ts';
 
 /**
  * The fields that are read, and no others (BB7). Identity and time must be there; any other field that is missing, or
- * that has become something else, is absent: it is then neither compared nor cleared.
+ * that has become something else, is absent: worksync then neither compares nor clears it.
  */
 
 const number = z.int().positive();
 
-/** Ids of repositories and accounts, with the braces that Bitbucket writes around them. */
+/** An id of a repository or an account, with the braces that Bitbucket writes around it. */
 export const uuid = z.string().regex(/^\{[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\}$/i);
 
 const account = z.object({ uuid });
 
 /** RFC 3339 with microseconds, `2026-03-02T08:00:00.123456+00:00`: milliseconds, and the microseconds within. */
-const moment = z.iso.datetime({ offset: true }).transform((text) => ({
-  at: Date.parse(text),
-  micros: Number(/\.\d{3}(\d{1,3})/.exec(text)?.[1]?.padEnd(3, '0') ?? 0),
-}));
+const moment = z
+  .string()
+  .refine(isInstant, 'must be an instant of RFC 3339')
+  .transform((text) => ({
+    at: Date.parse(text),
+    micros: Number(/\.\d{3}(\d{1,3})/.exec(text)?.[1]?.padEnd(3, '0') ?? 0),
+  }));
 
 /** A fork names its parent. */
 export const repository = z.object({
@@ -41,7 +44,7 @@ export const pullRequest = z.object({
   links: absent(z.object({ html: z.object({ href: webAddress }) })),
   author: absent(account.nullable()),
   reviewers: absent(z.array(account)),
-  // Of a deleted fork the repository, and perhaps the commit, is null; neither is needed.
+  // For a deleted fork Bitbucket sends null as the repository, and may do so as the commit; worksync needs neither.
   source: absent(z.object({ branch, commit: absent(z.object({ hash: z.string().min(1) })) })),
   destination: absent(z.object({ branch, repository: absent(repository) })),
 });
@@ -52,19 +55,19 @@ export const fetchedPullRequest = pullRequest.extend({ commit_messages: commitMe
 export type BitbucketPullRequest = z.infer<typeof pullRequest> & Partial<z.infer<typeof fetchedPullRequest>>;
 export type BitbucketRepository = z.infer<typeof repository>;
 
-/** Which pull request a webhook is about, where the rest cannot be read. */
+/** The parts that tell which pull request a webhook is about, where the rest cannot be read. */
 export const namedPull = z.object({
   pullrequest: z.object({ id: number, destination: absent(z.object({ repository: absent(repository) })) }),
   repository: absent(repository),
 });
 
-/** Every `pullrequest:*` webhook carries the whole pull request, those about comments and approvals too. */
+/** Every `pullrequest:*` webhook contains the whole pull request, those about comments and approvals too. */
 export const pullRequestEvent = z.object({ pullrequest: pullRequest, repository: absent(repository) });
 
 /** A page of a list. */
 export const page = z.object({ values: z.array(pullRequest) });
 
-/** What `fetch` writes for a pull request that exists no more. */
+/** What `fetch` writes for a pull request that no longer exists. */
 export const gone = z.object({ repository, id: number, seen_at: z.iso.datetime() });
 
 const FIELDS = [
@@ -77,7 +80,7 @@ const FIELDS = [
   'updated_on',
   'links.html.href',
   'author.uuid',
-  // Whole: a list that is empty must come as empty, and its parts may be left out with it.
+  // Whole: asked only for parts of its elements, Bitbucket may leave out an empty list.
   'reviewers',
   'source.branch.name',
   'source.commit.hash',
@@ -87,8 +90,8 @@ const FIELDS = [
 ];
 
 /**
- * The fields read here, as the parameter `fields` asks for them: answers shrink to a tenth, and lists carry the
- * reviewers, which they lack otherwise.
+ * The fields read here, as the parameter `fields` asks for them: answers shrink to a tenth, and lists contain the reviewers,
+ * which they lack otherwise.
  */
 export const FIELDS_OF_ONE = FIELDS.join(',');
 export const FIELDS_OF_LIST = ['next', ...FIELDS.map((field) => `values.${field}`)].join(',');

@@ -56,13 +56,13 @@ const present = z.object({
 });
 type Present = z.infer<typeof present>;
 
-/** An account, by its id; what Bitbucket calls it when it refuses it. */
+/** An account: its id, and the name that Bitbucket uses in a refusal. */
 type Reviewer = z.infer<typeof account>;
 
 interface Repository {
-  /** `workspace/slug`, as it is called now. */
+  /** The present `workspace/slug`. */
   readonly name: string;
-  /** By its id within its workspace: a new name does not matter, and another one under the old name is not taken for it. */
+  /** Its path by id, so that a new name does not matter, and another repository under the old name does not replace it. */
   readonly path: string;
 }
 
@@ -79,9 +79,9 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
     api.read(expected, path, { query: new URLSearchParams(query).toString(), signal });
   const read = async (number: string) => get(anything, `${await pulls()}/${number}`, { fields: FIELDS_OF_ONE });
 
-  /** By its stable id, as the workspace names it; a person may also say `workspace/slug`. */
+  /** Finds the repository by its stable id, as the workspace names it, or by `workspace/slug`, as a person may. */
   async function find(): Promise<Repository> {
-    // The empty braces stand for the workspace, which a repository's id does not need.
+    // The empty braces stand in place of the workspace: the id of a repository is enough.
     const path = repositoryPath(id === undefined ? repoId : `{}/${id}`);
     const { uuid: own, full_name: name } = await get(repositoryAnswer, path, { fields: 'uuid,full_name' });
     if (id !== undefined && own.toLowerCase() !== id)
@@ -89,7 +89,7 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
     return { name, path: repositoryPath(`${name.split('/', 1)[0]}/${own}`) };
   }
 
-  /** The open request for these branches. Beside `q`, Bitbucket does not look at the parameter `state`. */
+  /** The open pull request for these branches. With `q`, Bitbucket ignores the parameter `state`. */
   async function findOpen({ headBranch, baseBranch }: Branches) {
     const { branch, fork = (await repository()).name } = headOf(headBranch);
     const terms = {
@@ -107,7 +107,7 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
   const send = (method: 'POST' | 'PUT', path: string, body: object) =>
     api.write(method, path, { body, explained: [400], signal });
 
-  /** Those that the web page would ask; the API leaves them out. */
+  /** The reviewers whom Bitbucket's web page would add; the API does not add them. */
   async function defaultReviewers(): Promise<readonly Reviewer[]> {
     const query = { pagelen: '100', fields: 'values.user.uuid,values.user.display_name' };
     const asked = get(defaultsAnswer, `${(await repository()).path}/effective-default-reviewers`, query);
@@ -115,7 +115,7 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
   }
 
   return {
-    /** Asked for by a query: whether a slash in the name of a branch may stand in a path is not documented. */
+    /** Asks by a query: Bitbucket does not document whether a path may contain a branch name with a slash. */
     async hasBranch(head) {
       const { branch, fork } = headOf(head);
       const { path } = await repository();
@@ -126,7 +126,7 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
     async opening(wanted) {
       const { title, description, draft, headBranch, baseBranch } = wanted;
       const standing = await findOpen(wanted);
-      // Asked to create it again, Bitbucket would answer with the one that is there, its title written over.
+      // If worksync created it again, Bitbucket would overwrite the title of the existing one and answer with that.
       if (standing !== undefined) throw existsAlready(wanted, '#', standing);
       const { branch, fork } = headOf(headBranch);
       const body = {
@@ -145,7 +145,7 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
     findOpen,
     read,
     async editing(edit, before) {
-      // Without the list of reviewers nothing can be written: what is not sent back is cleared.
+      // An edit must send the reviewers back, since Bitbucket removes them otherwise: without their list it cannot be made.
       const now = parseAnswer(present, before, `pull request ${edit.identifier}`);
       refuseFinal(now);
       const path = `${await pulls()}/${edit.identifier}`;
@@ -170,19 +170,19 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
   };
 }
 
-/** An API token of a person goes with their e-mail address, as `email:token`; an access token stands alone. */
+/** Reads a member's credential: an API token with the person's address, as `email:token`, or an access token alone. */
 function credentialOf({ token }: MemberAccess) {
   const [, email, apiToken] = /^([^\s:@]+@[^\s:@]+):(.+)$/.exec(token) ?? [];
   return email === undefined || apiToken === undefined ? { token } : { email, apiToken };
 }
 
-/** Braces may be left out, and letters have either case. */
+/** The UUID in a text, which may lack the braces, and may have upper-case letters. */
 function uuidOf(text: string): string | undefined {
   const braced = (text.startsWith('{') ? text : `{${text}}`).toLowerCase();
   return readable(uuid, braced);
 }
 
-/** A branch, in a fork where it is written `workspace/slug:branch`: no branch has a colon in its name. */
+/** Reads a branch, or a branch of a fork as `workspace/slug:branch`: the name of a branch never contains a colon. */
 function headOf(text: string): { readonly branch: string; readonly fork?: string } {
   const colon = text.indexOf(':');
   const fork = text.slice(0, Math.max(colon, 0));
@@ -206,7 +206,7 @@ const refusedAnswer = z.object({
   error: z.object({ message: z.string().catch(''), fields: z.record(z.string(), z.unknown()).catch({}) }),
 });
 
-/** What a 400 says, on one line, and which fields it is about. */
+/** The reason in an answer 400, on one line, and the fields that it is about. */
 interface Complaint {
   readonly text: string;
   readonly fields: readonly string[];
@@ -225,7 +225,7 @@ function isAboutReviewers({ text, fields }: Complaint): boolean {
   return fields.includes('reviewers') || /\breviewers?\b/i.test(text);
 }
 
-/** What Bitbucket holds after a write. Throws what it refused. */
+/** The pull request after a write. Throws what Bitbucket refused. */
 function taken(answer: HttpAnswer, branches: Branches): unknown {
   if (answer.status !== 400) return readAnswer(answer, 'a write');
   const complaint = readComplaint(answer);
@@ -239,9 +239,9 @@ function taken(answer: HttpAnswer, branches: Branches): unknown {
 }
 
 /**
- * Reviewers whom nobody asked for just now must not stop a write: the author among the default ones, one who has left
- * the workspace since. Those whom Bitbucket names are left out, and all of them where it names none. A refusal wrote
- * nothing, so it may be sent again.
+ * Reviewers whom this write did not ask for must not stop it: the author among the default reviewers, or one who has left the
+ * workspace. If Bitbucket refuses some, this sends the write again without those that it names, or without all where it names
+ * none. A refused write changed nothing, so it may be sent again.
  */
 async function sendToThoseTaken(
   send: (reviewers: readonly Reviewer[]) => Promise<HttpAnswer>,
@@ -255,7 +255,7 @@ async function sendToThoseTaken(
   return sendToThoseTaken(send, unnamed.length < reviewers.length ? unnamed : []);
 }
 
-/** Declined, superseded and merged requests take no change, and are not opened again. */
+/** Nobody can change or reopen a declined, superseded or merged pull request. */
 function refuseFinal({ state }: Present): void {
   if (state === 'OPEN') return;
   if (state === 'MERGED') throw new SyncError('conflict', 'the pull request is merged: it cannot be changed');
@@ -264,7 +264,7 @@ function refuseFinal({ state }: Present): void {
   });
 }
 
-/** What differs of all but the reviewers. */
+/** The fields that the edit changes, without the reviewers. */
 function changesOf({ title, baseBranch, draft, ...edit }: PullRequestEdit, now: Present): object {
   const description = edit.description === null ? '' : edit.description;
   return {

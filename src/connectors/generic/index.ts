@@ -1,3 +1,4 @@
+import { MEBIBYTE } from '../../lib/quantities.ts';
 import type { WorkItem } from '../../model/item.ts';
 import type { Connector } from '../connector.ts';
 import { namedIn } from '../kit/scope.ts';
@@ -10,8 +11,6 @@ import { type Options, options, scopeOf } from './options.ts';
 import { sweepItems, UNIT, walkOf } from './poll.ts';
 import { eventOf, PARTS, translate } from './translate.ts';
 import { verify } from './verify.ts';
-
-const MEBIBYTE = 1024 * 1024;
 
 /** Everything that has no connector of its own, in a shape that the README of this folder describes. */
 export const generic: Connector<Options> = {
@@ -32,6 +31,7 @@ export const generic: Connector<Options> = {
   verify,
   translate,
   eventOf,
+  samples: async () => (await import('./sample.ts')).samples,
   unrestricted: (host = 'generic') => options.parse({ system: host }),
   reference: (item) => referenceOf(PARTS, item as WorkItem),
   namesIn: (given) => namedIn(scopeOf(given)),

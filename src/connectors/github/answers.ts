@@ -8,7 +8,7 @@ const MINUTE = 60 * SECOND;
 /** The primary limit is counted by the hour: no honest answer asks for more. */
 const LONGEST_WAIT = 65 * MINUTE;
 
-/** What an answer outside 2xx means, with what GitHub says about it. 403 and 429 may both be a limit (GH5). */
+/** The error for an answer outside 2xx, with what GitHub says about it. 403 and 429 may both be a limit (GH5). */
 export function refusal(answer: HttpAnswer, what: string, now: number): SyncError {
   const said = saidBy(answer, (body) => (body as { message?: unknown }).message);
   const plain = errorOfStatus(answer, what, now);
@@ -18,7 +18,7 @@ export function refusal(answer: HttpAnswer, what: string, now: number): SyncErro
   return new SyncError('rate_limited', message, { status: answer.status, retryAfter: Math.min(wait, LONGEST_WAIT) });
 }
 
-/** Milliseconds to wait, or undefined when it is no limit. The secondary limits want a minute at least. */
+/** Milliseconds to wait, or undefined when it is no limit. A secondary limit asks for a minute at least. */
 function limitWait(answer: HttpAnswer, said: string, now: number): number | undefined {
   const { status, headers } = answer;
   if (status !== 403 && status !== 429) return undefined;

@@ -16,7 +16,7 @@ export interface Api extends GitApi {
    * Throws `answer_malformed` for a link that leaves the list which was asked for.
    */
   linkedPage(answer: HttpAnswer, rel: string, path: string): number | undefined;
-  /** The query of the link to the next page, as it was given: large lists go by cursors. Throws likewise. */
+  /** The query of the link to the next page, unchanged, since large lists use cursors. Throws likewise. */
   nextQuery(answer: HttpAnswer, path: string): string | undefined;
 }
 
@@ -53,7 +53,7 @@ export function createApi(access: Access, deps: ConnectionDeps, auth: Auth): Api
   };
 }
 
-/** The repositories of an installation come within an object. */
+/** A list, or the object in which GitHub sends the repositories of an installation. */
 function listIn(answer: HttpAnswer, path: string): readonly unknown[] {
   const content = readAnswer(answer, `GET ${path}`) as { readonly repositories?: unknown } | null;
   const list = Array.isArray(content) ? content : content?.repositories;
@@ -61,7 +61,7 @@ function listIn(answer: HttpAnswer, path: string): readonly unknown[] {
   throw malformed(`GET ${path}: the answer is not a list`);
 }
 
-/** Search, GraphQL and the like have limits of their own under the same names. */
+/** Other resources, such as search and GraphQL, report limits of their own in the same headers. */
 function rateOf(headers: HttpAnswer['headers']): Rate | undefined {
   return (headers['x-ratelimit-resource'] ?? 'core') === 'core' ? rateFrom(headers, 'x-ratelimit') : undefined;
 }
@@ -71,7 +71,7 @@ function withoutRepository(path: string): string {
   return path.replace(/^\/(repos\/[^/]+\/[^/]+|repositories\/\d+)/, '');
 }
 
-/** GitHub links to a repository, and to an organisation, by its id, whatever name it was asked by. */
+/** GitHub's links name a repository, or an organisation, by its id, whatever name the request used. */
 function isSameList(linked: string, path: string): boolean {
   if (/^\/repositories\/\d+\//.test(linked)) return withoutRepository(linked) === withoutRepository(path);
   const [owned, asked] = [linked, path].map((each) => /^\/(?:organizations|orgs|users?)\/[^/]+(\/.*)$/.exec(each)?.[1]);

@@ -9,7 +9,7 @@ import { bearer } from '../kit/rest.ts';
 import { refusal } from './answers.ts';
 import { type Access, apiBase } from './options.ts';
 
-/** Of every request. */
+/** Headers of every request. */
 export const HEADERS = {
   accept: 'application/vnd.github+json',
   'x-github-api-version': '2022-11-28',
@@ -21,9 +21,9 @@ type Headers = Readonly<Record<string, string>>;
 type App = NonNullable<Access['app']>;
 
 export interface Auth {
-  /** Headers that authenticate a request; an App's installation token is made when it is needed. */
+  /** Headers that authenticate a request; of an App, with an installation token that is created when needed. */
   headers(signal: AbortSignal): Promise<Headers>;
-  /** The credential was refused: an installation token is made anew next time. */
+  /** Reports that GitHub refused the credential: the next request gets a new installation token. */
   forget(): void;
 }
 
@@ -34,7 +34,7 @@ export function createAuth(access: Access, deps: Deps): Auth {
   return { headers: async () => bearer(access.token), forget() {} };
 }
 
-/** Authenticates as the App itself: for its webhook, and for what it is. */
+/** Authenticates as the App itself, to read about the App and its webhook. */
 export function createAppAuth(app: App, clock: Clock): Auth {
   return { headers: async () => bearer(await sign(app, clock)), forget() {} };
 }
@@ -43,8 +43,8 @@ const MINUTE = 60_000;
 const installationToken = z.object({ token: z.string().min(1), expires_at: z.iso.datetime({ offset: true }) });
 
 /**
- * Authenticates as an installation of a GitHub App. The token lives for an hour; it is replaced five minutes before
- * its end, by the clock that does not jump.
+ * Authenticates as an installation of a GitHub App. A token is valid for an hour; worksync replaces it five minutes before
+ * it expires, by the clock that does not jump.
  */
 function installationAuth(access: Access, app: App, deps: Deps): Auth {
   const { clock } = deps;
@@ -79,7 +79,7 @@ async function sign(app: App, clock: Clock): Promise<string> {
   } catch {
     // The cause is left out: it may quote the key.
     throw new SyncError('unauthorized', 'the private key of the GitHub App cannot be used', {
-      hint: 'Download a new private key from the settings of the App and give the whole file, as it is.',
+      hint: 'Download a new private key from the settings of the App, and give worksync the whole file, unchanged.',
     });
   }
 }

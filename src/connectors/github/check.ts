@@ -2,29 +2,22 @@ import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Finding } from '../connector.ts';
-import { failed, renamed } from '../kit/finding.ts';
+import { expiringSoon, failed, readFinding } from '../kit/finding.ts';
 import { type GitChecks, limitFinding } from '../kit/git-check.ts';
 import { readAnswer, readable } from '../kit/json.ts';
 import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf, shortestPoll } from './options.ts';
-import { type Repositories, repositoryPath } from './repositories.ts';
+import type { Parts } from './places.ts';
+import { repositoryPath } from './repositories.ts';
 
-interface CheckDeps {
-  readonly api: Api;
-  /** As the App itself, where there is one. */
-  readonly appApi: Api | undefined;
-  readonly options: Options;
-  readonly repositories: Repositories;
-}
-
-export function createChecks({ api, appApi, options, repositories }: CheckDeps): GitChecks {
+export function createChecks({ api, appApi, options, repositories, clock }: Parts): GitChecks {
   const scope = scopeOf(options);
   const lists = options.issues ? ['pulls', 'issues'] : ['pulls'];
   return {
     async credential(signal) {
       if (options.app && appApi) return asInstallation(api, appApi, options.app.installationId, signal);
-      return [options.token === undefined ? anonymous(options) : await asToken(api, signal)];
+      return options.token === undefined ? [anonymous(options)] : asToken(api, clock.now(), signal);
     },
     named: namedIn(scope).map((subject) => ({
       subject,
@@ -47,14 +40,14 @@ function anonymous(options: Options): Finding {
   return {
     level: 'warning',
     subject: 'credential',
-    message: `none: GitHub allows 60 requests an hour from this address, so polls are ${shortestPoll(options) / 60_000} minutes apart at least, and private repositories are not seen`,
+    message: `none: GitHub allows 60 requests an hour from this address, so polls are at least ${shortestPoll(options) / 60_000} minutes apart, and worksync does not see private repositories`,
     hint: 'Set app (one GitHub App per workspace), or a token.',
   };
 }
 
 const appAnswer = z.object({ installations_count: z.int().optional().catch(undefined) });
 
-/** Its webhook has one address and one secret: an App that is installed elsewhere too cannot be this workspace's own. */
+/** An App has one webhook: an App that is installed elsewhere too cannot serve this workspace alone. */
 async function asInstallation(api: Api, appApi: Api, installationId: string, signal: AbortSignal): Promise<Finding[]> {
   const subject = 'credential';
   try {
@@ -72,15 +65,27 @@ async function asInstallation(api: Api, appApi: Api, installationId: string, sig
 
 const account = z.object({ login: z.string() });
 
-async function asToken(api: Api, signal: AbortSignal): Promise<Finding> {
+async function asToken(api: Api, now: number, signal: AbortSignal): Promise<Finding[]> {
   try {
-    const user = readable(account, readAnswer(await api.get('/user', { signal }), 'GET /user'));
-    return tokenWorks(user ? `token of ${user.login}` : 'token');
+    const answer = await api.get('/user', { signal });
+    const user = readable(account, readAnswer(answer, 'GET /user'));
+    return [tokenWorks(user ? `token of ${user.login}` : 'token'), ...expiry(answer, now)];
   } catch (thrown) {
     const error = asSyncError(thrown);
-    // Tokens of workflows and of Apps are good, and yet have no user.
-    return error.code === 'forbidden' ? tokenWorks('token without a user') : failed('credential', error);
+    // Tokens of workflows and of Apps are valid, but have no user.
+    return [error.code === 'forbidden' ? tokenWorks('token without a user') : failed('credential', error)];
   }
+}
+
+/** GitHub names the end of a token, where it has one, as `2026-12-01 10:00:00 UTC`, or with `+0100`. */
+const EXPIRY = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) (?:UTC|([+-]\d\d):?(\d\d))$/;
+
+function expiry({ headers }: Pick<HttpAnswer, 'headers'>, now: number): Finding[] {
+  const [, day, time, hours, minutes] = EXPIRY.exec(headers['github-authentication-token-expiration'] ?? '') ?? [];
+  if (day === undefined) return [];
+  const at = Date.parse(`${day}T${time}${hours === undefined ? 'Z' : `${hours}:${minutes}`}`);
+  const soon = expiringSoon('the token', { at, shown: day }, now);
+  return [soon ?? { level: 'ok', subject: 'credential', message: `the token is valid until ${day}` }];
 }
 
 function tokenWorks(whose: string): Finding {
@@ -97,9 +102,5 @@ const metadata = z.object({ full_name: z.string(), archived: z.boolean().optiona
 function describeRepository(name: string, answer: HttpAnswer): Finding {
   const told = readable(metadata, readAnswer(answer, `GET /repos/${name}`));
   const { full_name, archived } = told ?? { full_name: name, archived: undefined };
-  const isId = /^\d+$/.test(name);
-  if (!isId && full_name.toLowerCase() !== name.toLowerCase())
-    return renamed(name, full_name, `${full_name}, or the repository's id,`);
-  if (archived) return { level: 'warning', subject: name, message: 'is archived: nothing changes there any more' };
-  return { level: 'ok', subject: name, message: isId ? `${full_name} can be read` : 'can be read' };
+  return readFinding(name, full_name, { archived, write: `${full_name}, or the repository's id,` });
 }

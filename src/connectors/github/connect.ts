@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Shape } from '../../lib/shape.ts';
+import { STATUS_NAME } from '../../model/commit-status.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import type { GitSource } from '../kit/git-vendor.ts';
@@ -21,13 +22,13 @@ import { createRedeliver } from './redeliver.ts';
 import { createRepositories } from './repositories.ts';
 import { KEPT, KEPT_OF_ISSUE, slim, slimIssue } from './schema.ts';
 
-/** What talks to one GitHub with one credential. */
+/** The API of one GitHub, with one credential. */
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
   const { clock } = deps;
   const api = createApi(options, deps, createAuth(options, deps));
   const appApi = options.app && createApi(options, deps, createAppAuth(options.app, clock));
   const repositories = createRepositories(api, options, clock);
-  const findHook = createFindHook(api);
+  const parts = { api, appApi, options, repositories, findHook: createFindHook(api), clock };
   // Tokens of workflows have no user.
   const me = askedOnce(async (signal) =>
     appApi ? appApi.read(account, '/app', { signal }) : unless(api.read(account, '/user', { signal }), 'forbidden'),
@@ -35,7 +36,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   const nameOf = createPresentNames(api, clock);
   const get = (path: string, keep: Shape, signal: AbortSignal) => api.read(z.unknown(), path, { signal, keep });
 
-  /** By name first, as documented; by the repository's id where another repository has that name now. */
+  /** Asks by the repository's name first, as documented; by its id where another repository has that name now. */
   async function pull({ repository, repoId, number }: Locator, commitsSha: string | undefined, signal: AbortSignal) {
     const [byName, byId] = [`/repos/${repository}/pulls/${number}`, `/repositories/${repoId}/pulls/${number}`];
     const named = await get(byName, KEPT, signal);
@@ -53,25 +54,25 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     );
   }
 
-  /** By the id that is its own: a number may belong to another one, where the repository's name went to another repository. */
+  /** Compares the issue's own id: if another repository took over the name, the number belongs to another issue there. */
   async function issue({ repository, repoId, number, id }: Locator, signal: AbortSignal) {
     for (const place of [`/repos/${repository}`, `/repositories/${repoId}`]) {
       const found = await get(`${place}/issues/${number}`, ONE_ISSUE, signal);
       if (readable(withId, found) !== id) continue;
-      // It names its repository by an address alone; the name in it is the present one.
+      // An issue names its repository only by an address, which contains the present name.
       const name = readable(withAddress, found) ?? repository;
       return { repository: { id: Number(repoId), full_name: name }, issue: slimIssue(found) };
     }
     return undefined;
   }
 
-  /** Does something at the repository's present address: what is written is not redirected. */
+  /** Does something at the repository's present address: GitHub does not redirect writes. */
   async function atPresent<Result>(wanted: Locator, signal: AbortSignal, work: (path: string) => Promise<Result>) {
     const path = `/repos/${await nameOf.at(wanted, signal)}`;
     try {
       return await work(path);
     } catch (thrown) {
-      // The name may be the reason: it is asked for anew.
+      // The name may be the reason, so the next call asks for it again.
       nameOf.forget(wanted);
       throw thrown;
     }
@@ -84,9 +85,9 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   return {
     places: repositories.units,
     ...createLists(api, repositories, options),
-    ...createChecks({ api, appApi, options, repositories }),
+    ...createChecks(parts),
     identify: repositories.present,
-    /** What was deleted answers 410, or 404; an issue that was transferred leads elsewhere, and is another one there. */
+    /** GitHub answers 410 or 404 for what was deleted. It redirects from a transferred issue, which is another issue there. */
     async item(noun, locator, { commitsSha }, signal): Promise<Looked> {
       try {
         const found = noun === ISSUES ? await issue(locator, signal) : await pull(locator, commitsSha, signal);
@@ -103,8 +104,8 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       if (readable(withId, found) === repoId) return;
       throw new SyncError('not_found', `${repository} is another repository now, and has no ${number}`);
     },
-    hooks: createHooks({ api, appApi, options, repositories, findHook }),
-    redeliver: createRedeliver({ api, appApi, options, repositories, findHook, clock }),
+    hooks: createHooks(parts),
+    redeliver: createRedeliver(parts),
     comment: (_, locator, given, signal) =>
       atPresent(locator, signal, async (repository) => {
         const path = `${repository}/issues/${locator.number}/comments`;
@@ -121,6 +122,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
           edit: ({ id }, body) => write('PATCH', `${repository}/issues/comments/${id}`, { body }, signal),
         });
       }),
+    status: createStatus(api, atPresent),
     closeIssue: (locator, key, signal) =>
       atPresent(locator, signal, async (repository) => {
         const path = `${repository}/issues/${locator.number}`;
@@ -132,7 +134,24 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   };
 }
 
-/** What is kept of a page of commits. */
+/** GitHub keeps every write, and shows the newest (GH9). */
+function createStatus(
+  api: Api,
+  atPresent: (wanted: Locator, signal: AbortSignal, work: (path: string) => Promise<unknown>) => Promise<unknown>,
+): GitSource<Locator>['status'] {
+  return {
+    right: '"Commit statuses: write" (a classic token: the scope repo:status)',
+    write: (locator, { sha, state, text }, signal) =>
+      atPresent(locator, signal, (repository) =>
+        api.write('POST', `${repository}/statuses/${sha}`, {
+          body: { state, context: STATUS_NAME, description: text },
+          signal,
+        }),
+      ),
+  };
+}
+
+/** The fields to keep of a page of commits. */
 const COMMITS: Shape = { commit: { message: true } };
 const messageOf = z.object({ commit: z.object({ message: messageText }) }).transform(({ commit }) => commit.message);
 
@@ -158,13 +177,13 @@ const comment = z.object({
 });
 type Comment = z.infer<typeof comment>;
 
-/** So long a name is believed to lead where it led. A repository that is renamed leaves its name to whoever wants it. */
+/** How long worksync trusts a name, milliseconds. After a rename anybody may take over the old name. */
 const BELIEVED = 5 * 60_000;
 const repositoryAnswer = z.object({ id: z.int().transform(String), full_name: z.string().regex(REPOSITORY) });
 
 /**
- * What repositories are called now: asked by the name that one had, as documented, which leads on to the present one; by its
- * id where another repository has that name.
+ * The present names of repositories. Asks by the last known name, as documented: GitHub leads on to the present one. Asks by
+ * the id where another repository has that name.
  */
 function createPresentNames(api: Api, clock: Clock) {
   const known = new Map<string, { readonly name: string; readonly until: number }>();
@@ -172,7 +191,7 @@ function createPresentNames(api: Api, clock: Clock) {
     async at({ repoId, repository }: Locator, signal: AbortSignal): Promise<string> {
       const held = known.get(repoId);
       if (held && held.until > clock.monotonic()) return held.name;
-      // A name that is gone may belong to somebody who shows it to nobody.
+      // Somebody else may have taken over the old name for a private repository.
       const named = await unless(api.read(repositoryAnswer, `/repos/${repository}`, { signal }), 'not_found');
       const found =
         named?.id === repoId ? named : await api.read(repositoryAnswer, `/repositories/${repoId}`, { signal });

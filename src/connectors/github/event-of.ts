@@ -1,4 +1,4 @@
-/** What tells the events that are followed from each other, most telling first. */
+/** The fields by which to tell the followed events apart, the most specific first. */
 const SIGNS: readonly (readonly [event: string, fields: readonly string[]])[] = [
   ['pull_request_review_thread', ['pull_request', 'thread']],
   ['pull_request_review_comment', ['pull_request', 'comment']],
@@ -9,10 +9,10 @@ const SIGNS: readonly (readonly [event: string, fields: readonly string[]])[] = 
   ['ping', ['zen', 'hook']],
 ];
 
-/** Fields of other events that carry an issue or a pull request beside what they are about. */
+/** Fields of other events, which contain an issue or a pull request beside their own subject. */
 const OTHERS = ['check_run', 'check_suite', 'deployment', 'deployment_status', 'workflow_run', 'workflow_job'];
 
-/** Pure: the event that a payload of this shape belongs to; undefined where it is none of those that are followed. */
+/** Pure: the event that a payload of this shape belongs to; undefined for an event that is not followed. */
 export function eventOf(payload: unknown): string | undefined {
   if (typeof payload !== 'object' || payload === null) return undefined;
   if (OTHERS.some((field) => field in payload)) return undefined;

@@ -1,17 +1,14 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
-import type { Connection } from '../connector.ts';
+import type { HookState, Hooks } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { hooksOfPlaces } from '../kit/hooks.ts';
 import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
-import { type FindHook, type Hook, hook, orUndefined, type Place, placesOf } from './places.ts';
-import type { Repositories } from './repositories.ts';
+import { type Hook, hook, orUndefined, type Parts, type Place, placesOf } from './places.ts';
 
-type Hooks = NonNullable<Connection['hooks']>;
-type State = Awaited<ReturnType<Hooks['states']>>[number];
 type Installed = Awaited<ReturnType<Hooks['install']>>[number];
 
 const PULL_REQUEST_EVENTS = [
@@ -27,54 +24,37 @@ export function eventsOf({ issues }: Pick<Options, 'issues'>): readonly string[]
   return issues ? [...PULL_REQUEST_EVENTS, 'issues'] : PULL_REQUEST_EVENTS;
 }
 
-interface HookDeps {
-  readonly api: Api;
-  /** As the App itself, where there is one. */
-  readonly appApi: Api | undefined;
-  readonly options: Options;
-  readonly repositories: Repositories;
-  readonly findHook: FindHook;
-}
-
 /** An App has one webhook for all of its installations; a token's webhooks are those of organisations and repositories. */
-export function createHooks(deps: HookDeps): Hooks {
-  const { appApi, options, repositories } = deps;
+export function createHooks({ api, appApi, options, repositories, findHook }: Parts): Hooks {
   if (appApi)
     return {
       states: async (url, signal) => [await appState(appApi, options, url, signal)],
       install: async (url, secret, signal) => [await installApp(appApi, options, url, secret, signal)],
     };
-  return hooksOfPlaces<Place>(
-    (signal) => placesOf(options, repositories, signal),
-    (place, url, signal) => stateAt(deps, place, url, signal),
-    (place, wanted, signal) => installAt(deps, place, wanted, signal),
-  );
-}
-
-const NO_RIGHT =
-  'Give the token the right to manage webhooks (Webhooks: read and write, or admin:org_hook), or look by hand.';
-
-async function stateAt(
-  { options, findHook }: HookDeps,
-  place: Place,
-  url: string,
-  signal: AbortSignal,
-): Promise<State> {
-  const { subject, path } = place;
-  const asked = await orUndefined(findHook(path, url, signal).then((found) => ({ found })));
-  if (!asked) return { subject, state: 'unknown', message: 'the credential may not read its webhooks', hint: NO_RIGHT };
-  if (!asked.found) return { subject, state: 'absent', message: 'no webhook delivers to this address' };
-  return stateOf(asked.found, options, subject);
-}
-
-function stateOf(found: Hook, options: Options, subject: string): State {
-  const name = `webhook ${found.id}`;
-  if (!found.active) return { subject, state: 'disabled', message: `${name} is switched off` };
-  const flaws = flawsOf(found, options);
-  const heard = lastAnswer(found);
-  if (flaws.length === 0) return { subject, state: 'active', message: `${name}${heard}` };
-  const hint = 'worksync hooks install repairs it.';
-  return { subject, state: 'active', message: `${name} ${flaws.join(', ')}${heard}`, hint };
+  return hooksOfPlaces<Place, Hook>({
+    placesOf: (signal) => placesOf(options, repositories, signal),
+    find: ({ path }, url, signal) => findHook(path, url, signal),
+    // Without the right GitHub answers 403 or 404.
+    hidden: ['not_found', 'forbidden'],
+    hints: {
+      hidden:
+        'Give the token the right to manage webhooks (Webhooks: read and write, or admin:org_hook), or check by hand.',
+      repair: 'Run "worksync hooks install", or repair it at GitHub.',
+    },
+    nameOf: ({ id }) => `webhook ${id}`,
+    isOn: ({ active }) => active,
+    flawsOf: (found) => flawsOf(found, options),
+    saidOf: lastAnswer,
+    /** Nobody can read the secret back: worksync sends it each time. */
+    async save({ path }, found, wanted, signal) {
+      const events = [...new Set([...(found?.events ?? []), ...eventsOf(options)])].sort();
+      const body = { active: true, events, config: configOf(wanted) };
+      const answer = found
+        ? await api.write('PATCH', `${path}/${found.id}`, { body, explained, signal })
+        : await api.write('POST', path, { body: { name: 'web', ...body }, explained, signal });
+      return readHook(answer, path);
+    },
+  });
 }
 
 function flawsOf({ events, config }: Hook, options: Options): string[] {
@@ -97,22 +77,8 @@ interface Target {
   readonly secret: string;
 }
 
-/** GitHub says so what is wrong with a webhook. */
+/** The status by which GitHub says what is wrong with a webhook. */
 const explained = [422];
-
-/** The secret cannot be read back: it is set each time, to the same. */
-async function installAt({ api, options, findHook }: HookDeps, place: Place, target: Target, signal: AbortSignal) {
-  const { subject, path } = place;
-  const found = await findHook(path, target.url, signal);
-  const events = [...new Set([...(found?.events ?? []), ...eventsOf(options)])].sort();
-  const body = { active: true, events, config: configOf(target) };
-  const answer = found
-    ? await api.write('PATCH', `${path}/${found.id}`, { body, explained, signal })
-    : await api.write('POST', path, { body: { name: 'web', ...body }, explained, signal });
-  const state = stateOf(readHook(answer, path), options, subject);
-  const wasRight = found?.active === true && flawsOf(found, options).length === 0;
-  return { ...state, outcome: found ? (wasRight ? 'unchanged' : 'updated') : 'created' } satisfies Installed;
-}
 
 function configOf({ url, secret }: Target) {
   return { url, content_type: 'json', insecure_ssl: '0', secret };
@@ -133,18 +99,23 @@ function readHook(answer: HttpAnswer, path: string): Hook {
 const CONFIG = '/app/hook/config';
 const appConfig = hook.shape.config;
 
-/** What the App says of its webhook; undefined where it has none. */
+/** The configuration of the App's webhook; undefined where the App has none. */
 export async function appHook(api: Api, signal: AbortSignal): Promise<Hook['config'] | undefined> {
   const asked = await orUndefined(api.get(CONFIG, { signal }));
   return asked && parseAnswer(appConfig, readAnswer(asked, `GET ${CONFIG}`), `GET ${CONFIG}`);
 }
 
-async function appState(api: Api, options: Options, url: string, signal: AbortSignal): Promise<State> {
+async function appState(api: Api, options: Options, url: string, signal: AbortSignal): Promise<HookState> {
   const config = await appHook(api, signal);
   const { subject, events } = await appOf(api, signal);
   if (config?.url !== url) {
     const message = config?.url ? 'the webhook of the App delivers to another address' : 'the App has no webhook';
-    return { subject, state: 'absent', message, hint: 'worksync hooks install points it here: one App per workspace.' };
+    return {
+      subject,
+      state: 'absent',
+      message,
+      hint: 'Run "worksync hooks install": it sets the address of the webhook. Use one App per workspace.',
+    };
   }
   const flaws = flawsOf({ id: 1, active: true, events, config }, options);
   if (flaws.length === 0) return { subject, state: 'active', message: 'the webhook of the App' };
@@ -152,7 +123,7 @@ async function appState(api: Api, options: Options, url: string, signal: AbortSi
 }
 
 const APP_EVENTS =
-  'worksync hooks install repairs all but the events: tick those in the settings of the App, "Permissions & events".';
+  'Run "worksync hooks install", which repairs all but the events. Tick those in the settings of the App, "Permissions & events".';
 
 async function installApp(api: Api, options: Options, url: string, secret: string, signal: AbortSignal) {
   const before = await appHook(api, signal);

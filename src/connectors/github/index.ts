@@ -1,3 +1,4 @@
+import { MEBIBYTE } from '../../lib/quantities.ts';
 import { gitConnector } from '../kit/git.ts';
 import { connect } from './connect.ts';
 import { eventOf } from './event-of.ts';
@@ -6,8 +7,6 @@ import { kinds, payloadOf, told } from './items.ts';
 import { options, PUBLIC_HOST, scopeOf, shortestPoll, unrestricted } from './options.ts';
 import { verify } from './verify.ts';
 import { writes } from './writes.ts';
-
-const MEBIBYTE = 1024 * 1024;
 
 /** GitHub: github.com, hosts under ghe.com, and GitHub Enterprise Server. */
 export const github = gitConnector({
@@ -33,6 +32,7 @@ export const github = gitConnector({
   verify,
   unrestricted,
   eventOf,
+  samples: async () => (await import('./sample.ts')).samples,
   container: 'repository',
   scopeOf,
   kinds,

@@ -1,17 +1,11 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
-import {
-  type ItemReference,
-  type PullRequest,
-  type PullRequestState,
-  pullRequestKey,
-  type WorkItem,
-  workItemKey,
-} from '../../model/item.ts';
+import type { ItemReference, PullRequest, PullRequestState, WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
 import { goneBy, referenceTo, taken } from '../kit/git-translate.ts';
 import type { GitVendor, Kind, Unjudged } from '../kit/git-vendor.ts';
+import { identityOf, pullIdentityOf } from '../kit/identity.ts';
 import { read, readable, readJson } from '../kit/json.ts';
 import { NOT_FOLLOWED, outOfScope } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
@@ -25,7 +19,7 @@ export const ISSUES = 'issues';
 const number = z.string().regex(/^\d{1,16}$/);
 const locator = z.object({ repoId: number, repository: z.string().regex(REPOSITORY), number });
 
-/** What an item is fetched by: the number of a pull request, and of an issue its own id too. */
+/** The parts by which to fetch an item: its number, and for an issue its own id too. */
 export type Locator = z.infer<typeof locator> & Unjudged & { readonly id?: string | undefined };
 
 const pulls: Kind<Options, Locator> = {
@@ -88,7 +82,7 @@ export const told: GitVendor<Options, Locator>['told'] = (event) => OF_WEBHOOK.g
 
 const FORM = Buffer.from('payload=');
 
-/** GitHub's dialog offers JSON, or a form with the same JSON in its one field; what is signed are the bytes of either. */
+/** A webhook of GitHub sends JSON, or a form with the same JSON in its one field. GitHub signs the bytes that it sends. */
 export function payloadOf(body: Uint8Array): unknown {
   if (!FORM.equals(body.subarray(0, FORM.length))) return readJson(body);
   return readJson(Buffer.from(new URLSearchParams(Buffer.from(body).toString('utf8')).get('payload') ?? ''));
@@ -97,19 +91,20 @@ export function payloadOf(body: Uint8Array): unknown {
 const NOT_IN_SCOPE = outOfScope('repository');
 
 /**
- * Every event that carries the pull request carries its state at that time, whatever its action. Reviews lack some
- * fields (`merged`, `draft` on older servers); those are absent.
+ * Every event that contains the pull request contains its state at that time, whatever the action. Reviews lack some fields
+ * (`merged`, `draft` on older servers); those are absent from the item.
  */
 function pullRequestEvent(payload: unknown, options: Options): Translation {
   const event = readable(schema.pullRequestEvent, payload);
   if (!event) return namedPull(payload, options);
   const item = toPull(event.pull_request, options.host, event.repository);
-  const repository = event.repository ?? event.pull_request.base?.repo;
+  // The one that the item is of: a payload may name two.
+  const repository = event.pull_request.base?.repo ?? event.repository;
   if (!repository || !isFollowed(repository, options)) return NOT_IN_SCOPE;
   return taken(pulls, [item]);
 }
 
-/** A payload that has drifted, and still says which pull request it is about. */
+/** Reads from a payload that has drifted at least which pull request it is about. */
 function namedPull(payload: unknown, options: Options): Translation {
   const { pull_request: pull, ...event } = read(schema.namedPull, payload);
   const repository = pull.base?.repo ?? event.repository;
@@ -121,8 +116,8 @@ function namedPull(payload: unknown, options: Options): Translation {
 }
 
 /**
- * An issue in this event has no branches: a pull request that is not known yet is fetched. Of one that is known this tells
- * all that a comment may have changed.
+ * The event describes a pull request as an issue, without branches: intake fetches one that worksync does not know. For one
+ * that it knows, the event tells all that a comment may have changed.
  */
 function issueComment(payload: unknown, options: Options): Translation {
   const { issue, repository } = read(schema.issueCommentEvent, payload);
@@ -135,7 +130,7 @@ function issueComment(payload: unknown, options: Options): Translation {
   return item?.state === undefined ? needed : { ...needed, told: [item] };
 }
 
-/** What left its place is asked for, there and where it went: the event says nothing that the place itself does not. */
+/** A transferred issue is fetched in both places, the old and the new one; a deleted one in its place. */
 function issueEvent(payload: unknown, options: Options): Translation {
   if (!options.issues) return NOT_FOLLOWED;
   const { action, issue, repository } = read(schema.namedIssue, payload);
@@ -146,7 +141,7 @@ function issueEvent(payload: unknown, options: Options): Translation {
   return issueAsCarried(payload, options);
 }
 
-/** The state that the event carries, whatever its action. */
+/** The issue as the event contains it, whatever the action. */
 function issueAsCarried(payload: unknown, { host }: Options): Translation {
   const event = readable(schema.issueEvent, payload);
   if (event) return taken(issues, [toIssue(event.issue, host, event.repository)]);
@@ -169,36 +164,16 @@ function issueReference(host: string, repository: schema.GithubRepository, issue
   return referenceTo(issues, issueIdentity(host, repository, issue));
 }
 
-export function pullKey(host: string, repoId: string, number: number) {
-  return pullRequestKey('github', host, repoId, String(number));
+type Named = Pick<schema.GithubRepository, 'id' | 'full_name'>;
+
+export function pullIdentity(host: string, { id, full_name: name }: Named, number: number) {
+  return pullIdentityOf('github', host, { id, name }, number);
 }
 
-/** By the issue's own id, which is unique on its host. A transfer gives it a new one. */
-export function issueKey(host: string, id: number) {
-  return workItemKey('github', host, String(id));
-}
-
-function pullIdentity(host: string, { id, full_name }: schema.GithubRepository, number: number) {
-  const repoId = String(id);
-  const key = pullKey(host, repoId, number);
-  const identifier = String(number);
-  return { kind: 'pull_request' as const, key, connector: 'github', host, repoId, repoName: full_name, identifier };
-}
-
-function issueIdentity(
-  host: string,
-  { id, full_name }: schema.GithubRepository,
-  issue: { id: number; number: number },
-) {
-  return {
-    kind: 'work_item' as const,
-    key: issueKey(host, issue.id),
-    connector: 'github',
-    host,
-    containerId: String(id),
-    containerName: full_name,
-    identifier: `#${issue.number}`,
-  };
+/** Identifies an issue by its own id, which is unique on its host. A transfer gives the issue a new id. */
+export function issueIdentity(host: string, repository: Named, { id, number }: { id: number; number: number }) {
+  const parts = { id: String(id), container: String(repository.id), identifier: `#${number}` };
+  return { ...identityOf('github', host, parts), containerName: repository.full_name };
 }
 
 /** Fields that pull requests and issues share. */
@@ -214,7 +189,7 @@ function common(thing: schema.GithubPullRequest | schema.GithubIssue) {
   };
 }
 
-/** What `fetch` writes, and what the API says. Throws `delivery_malformed`. */
+/** Reads what `fetch` writes, and what the API answers. Throws `delivery_malformed`. */
 export function pullOf(content: unknown, host: string): PullRequest {
   return toPull(read(schema.fetchedPullRequest, content), host);
 }
@@ -259,14 +234,14 @@ function pullOfConversation(issue: Conversation, host: string, repository: schem
   };
 }
 
-/** `merged` is missing in lists and reviews, `merged_at` is not: there is no other sign of a merge (GH3). */
+/** Lists and reviews lack `merged`; there `merged_at` is the only sign of a merge (GH3). */
 function stateOf(pull: Pick<schema.GithubPullRequest, 'state' | 'merged' | 'merged_at'>): PullRequestState | undefined {
   if (pull.merged === true || typeof pull.merged_at === 'string') return 'merged';
   if (pull.state !== 'closed') return pull.state;
   return pull.merged_at === undefined && pull.merged === undefined ? undefined : 'closed';
 }
 
-/** Logins, and teams as `owner/slug`. Half of the list is no list. */
+/** Logins, and teams as `owner/slug`. Undefined where the payload lacks one of the two lists. */
 function reviewers(pull: schema.GithubPullRequest, repository: schema.GithubRepository): string[] | undefined {
   if (!pull.requested_reviewers || !pull.requested_teams) return undefined;
   const owner = repository.full_name.split('/', 1)[0];
@@ -289,7 +264,7 @@ function toIssue(issue: schema.GithubIssue, host: string, repository: schema.Git
   };
 }
 
-/** `closed (not_planned)`: GitHub says why beside the state. */
+/** `closed (not_planned)`: the state, and the reason that GitHub gives for it. */
 function rawStateOf({ state, state_reason: reason }: schema.GithubIssue): string | undefined {
   return state === undefined || typeof reason !== 'string' ? state : `${state} (${reason})`;
 }

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Shape } from '../../lib/shape.ts';
 import type { GitSource, WantedOf } from '../kit/git-vendor.ts';
 import { parseAnswer } from '../kit/json.ts';
+import { invalidPage } from '../kit/pages.ts';
 import { malformed } from '../kit/refusal.ts';
 import { nextTurn, readTurn, timeOf } from '../kit/turns.ts';
 import type { Listed } from '../kit/walk.ts';
 import type { Api } from './api.ts';
-import { ISSUES, issueKey, type Locator, PULLS, pullKey } from './items.ts';
+import { ISSUES, issueIdentity, type Locator, PULLS, pullIdentity } from './items.ts';
 import type { Options } from './options.ts';
 import { type Repositories, repositoryPath } from './repositories.ts';
 import { KEPT, KEPT_OF_ISSUE, slim, slimIssue } from './schema.ts';
@@ -17,10 +17,10 @@ const PAGE = 100;
 const EVERYTHING = `state=all&sort=updated&direction=desc&per_page=${PAGE}`;
 const OPEN = `state=open&sort=created&direction=asc&per_page=${PAGE}`;
 const OPEN_ISSUES = `state=open&sort=updated&direction=asc&per_page=${PAGE}`;
-/** In this order nothing that is there moves: what is new is added at the end. */
+/** In this order no element moves: GitHub adds new ones at the end. */
 const IDS = `state=all&sort=created&direction=asc&per_page=${PAGE}`;
 
-/** What is looked at of an issue in a list, which holds pull requests too. */
+/** The fields to keep of an issue in a list. GitHub's list contains pull requests too. */
 const LISTED_ISSUE: Shape = { ...KEPT_OF_ISSUE, pull_request: { url: true } };
 
 const NOTHING: Listed = { found: [], next: undefined, answer: { headers: {} }, isUnchanged: true };
@@ -28,13 +28,13 @@ const NOTHING: Listed = { found: [], next: undefined, answer: { headers: {} }, i
 type Lists = Pick<GitSource<Locator>, 'list' | 'pageOf' | 'swept'>;
 
 /**
- * Pages of a repository's pull requests and issues (GH4), newest change first. What changes meanwhile moves to the front, so
- * it pushes others towards pages still to come: none is missed.
+ * Pages of a repository's pull requests and issues (GH4), newest change first. What changes during the walk moves to the front
+ * and pushes others towards pages still to come, so the walk misses none.
  *
- * The first walk over pull requests goes backwards: oldest first in order, entered at the front to learn the last page, then
- * from the last page down to the first again. One that is closed meanwhile leaves the list, and everything behind it moves
- * forward, to a page still to come. The first walk over issues counts no pages: oldest change first, and each page begins at
- * the time at which the last one ended.
+ * The first walk over pull requests goes backwards through a list that begins with the oldest: it reads the first page to
+ * learn the number of the last, and then goes from the last page down to the first. A pull request that somebody closes during
+ * the walk leaves the list, and everything behind it moves forward, to a page still to come. The first walk over issues does
+ * not count pages: it goes by the oldest change, and each page begins at the time at which the previous one ended.
  */
 export function createLists(api: Api, repositories: Repositories, { host, issues }: Options): Lists {
   async function byNumbers({ unit, selection, page, use, etag }: WantedOf, signal: AbortSignal): Promise<Listed> {
@@ -72,13 +72,13 @@ export function createLists(api: Api, repositories: Repositories, { host, issues
         total: page === undefined && selection.since === undefined ? totalOf(listed, path) : undefined,
       };
     }
-    // Where issues are followed, one list holds both: the unit of the pull requests speaks for the whole repository.
+    // Where issues are followed, one list contains both: the sweep of the pull requests covers the whole repository.
     const { hasIssues } = await repositories.find(unit, signal, 'background');
     const list = issues && hasIssues ? `${repositoryPath(unit)}/issues` : path;
     return byLinks(list, ELEMENT, readPlace(page, IDS), wanted, signal);
   }
 
-  /** Only pages are counted, and only of the whole list: the last one may be shorter than told here. */
+  /** GitHub tells only the number of pages, and only of the whole list: this counts the last page as full. */
   function totalOf({ found, answer }: Listed, path: string): number {
     const last = api.linkedPage(answer as HttpAnswer, 'last', path);
     return last === undefined ? found.length : last * PAGE;
@@ -107,26 +107,27 @@ export function createLists(api: Api, repositories: Repositories, { host, issues
     },
     async swept(found, { noun, unit }, signal) {
       if (noun === ISSUES) return { keys: [], containers: [] };
-      const { id, hasIssues } = await repositories.find(unit, signal, 'background');
-      const isPullList = !(issues && hasIssues);
-      const keys = parseAnswer(elements, found, `the list of ${unit}`).map((each) =>
-        isPullList || each.pull_request ? pullKey(host, id, each.number) : issueKey(host, each.id),
+      const { id, name, hasIssues } = await repositories.find(unit, signal, 'background');
+      const repository = { id: Number(id), full_name: name };
+      const isPullRequest = ({ pull_request }: Element) => !(issues && hasIssues) || Boolean(pull_request);
+      const all = parseAnswer(z.array(element), found, `the list of ${unit}`).map((each) =>
+        isPullRequest(each) ? pullIdentity(host, repository, each.number) : issueIdentity(host, repository, each),
       );
-      return { keys, containers: [id] };
+      return { keys: all.map(({ key }) => key), containers: [id] };
     },
   };
 }
 
 const ELEMENT: Shape = { id: true, number: true, pull_request: { url: true } };
-const elements = z.array(
-  z.object({ id: z.int().positive(), number: z.int().positive(), pull_request: z.unknown().optional() }),
-);
+const number = z.int().positive();
+const element = z.object({ id: number, number, pull_request: z.unknown().optional() });
+type Element = z.infer<typeof element>;
 
 function isPull(issue: unknown): boolean {
   return Boolean((issue as { pull_request?: unknown } | null)?.pull_request);
 }
 
-/** A place in a list that is read along its links: how many pages came before, and the query of this one. */
+/** A place in a list that worksync reads along its links: how many pages came before, and the query of this one. */
 interface Place {
   readonly count: number;
   readonly query: string;
@@ -140,7 +141,7 @@ function readPlace(page: string | undefined, first: string): Place {
   if (page === undefined) return { count: 0, query: first };
   const [, count, query] = /^link:(\d{1,6}):([\x21-\x7e]{1,4000})$/.exec(page) ?? [];
   if (query !== undefined) return { count: Number(count), query };
-  throw new SyncError('internal', `the stored page of a list is not one of ours: ${page.slice(0, 40)}`);
+  throw invalidPage(page);
 }
 
 /** A time as the list of issues takes it: in whole seconds. */
@@ -155,8 +156,8 @@ function sinceOf(page: string | undefined): number | undefined {
 }
 
 /**
- * Where the next page of that walk begins: a second before the last element, since it is not said whether "since" takes in
- * the time itself. Undefined where that would ask for the same page again.
+ * Where the next page of that walk begins: a second before the last element, since GitHub does not document whether "since"
+ * includes the time itself. Undefined where that would ask for the same page again.
  */
 function continued(found: readonly unknown[]): string | undefined {
   const [first, last] = [timeOf(found[0], 'updated_at'), timeOf(found.at(-1), 'updated_at') - 1_000];

@@ -12,16 +12,16 @@ import { apiBase } from './options.ts';
 
 /** The API with a member's own token. Throws `SyncError`. */
 export interface MemberApi extends Pick<Api, 'get' | 'read'> {
-  /** Sends a write once. Answers 2xx and 422, whose errors the caller understands. */
+  /** Sends a write once. Resolves with 2xx, and with 422, whose errors the caller explains. */
   write(method: Method, path: string, body: unknown): Promise<HttpAnswer>;
-  /** Runs a GraphQL mutation; its errors come with status 200. */
+  /** Runs a GraphQL mutation. GitHub sends errors of GraphQL with status 200; this throws them. */
   mutate(query: string, variables: Readonly<Record<string, string>>): Promise<unknown>;
 }
 
 export function createMemberApi(access: MemberAccess, deps: ConnectionDeps, signal: AbortSignal): MemberApi {
   const { http, clock } = deps;
   const api = createApi(access, deps, createAuth(access, deps));
-  // Another base: what GraphQL allows is counted apart, so nothing is learnt from it.
+  // GitHub counts GraphQL apart, so these answers tell nothing of the limit of REST.
   const url = graphqlUrl(apiBase(access));
   const headers = {
     accept: 'application/json',
@@ -49,7 +49,7 @@ interface GraphqlError {
   readonly message?: unknown;
 }
 
-/** `/api/v3` is the REST half of an own server (GH7). */
+/** A self-hosted server has REST at `/api/v3` and GraphQL at `/api/graphql` (GH7). */
 function graphqlUrl(base: string): string {
   return base.endsWith('/api/v3') ? base.replace(/\/v3$/, '/graphql') : `${base}/graphql`;
 }

@@ -7,7 +7,7 @@ import type { Scope, WithNames } from '../kit/scope.ts';
 
 export const PUBLIC_HOST = 'github.com';
 
-/** `owner/name`; neither part may be `.` or `..`, so a path built from it stays where it belongs. */
+/** `owner/name`. Neither part may be `.` or `..`, so that a path made of it stays in its place. */
 export const REPOSITORY = /^(?!\.{1,2}\/)[A-Za-z0-9._-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 /** The same with stars, or a repository's id. */
 const REPOSITORIES = /^(?:[1-9]\d{0,15}|(?!\.{1,2}\/)[A-Za-z0-9._*-]{1,100}\/(?!\.{1,2}$)[A-Za-z0-9._*-]{1,100})$/;
@@ -21,14 +21,14 @@ const app = z
       .describe('App id or client id of the GitHub App.'),
     privateKey: z
       .string()
-      .regex(/-----BEGIN (RSA )?PRIVATE KEY-----/, 'must be a private key in PEM form, as GitHub hands it out')
+      .regex(/-----BEGIN (RSA )?PRIVATE KEY-----/, 'must be a private key in PEM form, as GitHub gives it to you')
       .describe('Private key of the App in PEM form. Best given as a file.'),
     installationId: z
       .union([z.string().regex(/^\d+$/, 'must be a number'), z.int().positive()])
       .transform(String)
-      .describe('Id of the installation that holds the repositories; the last part of its settings address.'),
+      .describe('Id of the installation that has the repositories: the last part of the address of its settings.'),
   })
-  .describe('GitHub App that reads the repositories. The supported form: one App per workspace. Excludes `token`.');
+  .describe('GitHub App that reads the repositories. Recommended: one App for each workspace. Excludes `token`.');
 
 const repositories = z
   .array(
@@ -51,19 +51,21 @@ export const options = z
       .describe('Address of the API, where it is not the one that follows from `host`: a proxy, or a test.'),
     token: oneWord(/^[\x21-\x7e]{1,1000}$/)
       .optional()
-      .describe('Personal access token. Without one only public repositories are read, at 60 requests an hour.'),
+      .describe(
+        'Personal access token. Without token and App, worksync reads only public repositories, at 60 requests an hour.',
+      ),
     app: app.optional(),
     repositories: repositories.describe(
-      'Repositories as owner/name, patterns (`acme/*`, `acme/api-*`), or ids, which survive renaming. Deliveries of others are ignored. An App without repositories and organizations follows all of its installation.',
+      'Repositories as owner/name, patterns (`acme/*`, `acme/api-*`), or ids, which survive renaming. worksync ignores deliveries of others. With an App, and without repositories and organizations, it follows all repositories of the installation.',
     ),
     organizations: z
       .array(z.string().regex(OWNER, 'must be the login of one organisation or user'))
       .default([])
-      .describe('Organisations, or users, of which all repositories are followed.'),
+      .describe('Organisations or users, by login; worksync follows all their repositories.'),
     exclude: repositories.describe('Repositories to leave out, as names, patterns or ids.'),
     archived: z.boolean().default(false).describe('Whether patterns and organisations take in archived repositories.'),
     forks: z.boolean().default(false).describe('Whether patterns and organisations take in forks.'),
-    issues: z.boolean().default(false).describe('Whether issues are followed too, as work items.'),
+    issues: z.boolean().default(false).describe('Whether worksync follows issues too, as work items.'),
     commits: commitsOption,
   })
   .refine((given) => given.token === undefined || given.app === undefined, {
@@ -81,7 +83,7 @@ export const options = z
 
 export type Options = z.infer<typeof options>;
 
-/** What requests need. */
+/** The options that requests need. */
 export interface Access {
   readonly host: string;
   readonly apiUrl?: string | undefined;
@@ -89,7 +91,7 @@ export interface Access {
   readonly app?: Options['app'];
 }
 
-/** Options that take in everything on a host, for looking at payloads. */
+/** Options that take in everything on a host, for inspecting payloads. */
 export function unrestricted(host = PUBLIC_HOST): Options {
   const scope = { repositories: ['*/*'], organizations: [], exclude: [], archived: true, forks: true };
   return { host, ...scope, issues: false, commits: false };
@@ -120,7 +122,7 @@ export function apiBase(given: Pick<Access, 'host' | 'apiUrl'>): string {
   return given.apiUrl === undefined ? derivedBase(given.host) : asBase(given.apiUrl);
 }
 
-/** The base that links and redirects of this host name, also when requests go through another address. */
+/** The base that this host writes into its links and redirects, even when requests go through another address. */
 export function derivedBase(host: string): string {
   if (host === PUBLIC_HOST) return 'https://api.github.com';
   return host.endsWith('.ghe.com') ? `https://api.${host}` : `https://${host}/api/v3`;
@@ -129,8 +131,8 @@ export function derivedBase(host: string): string {
 const MINUTE = 60_000;
 
 /**
- * Shortest sensible poll interval, milliseconds. Without a token GitHub allows 60 requests an hour from one address
- * and counts the conditional ones too: polls take at most 48 of them, the rest is for fetches.
+ * Shortest sensible poll interval, milliseconds. Without a credential GitHub allows 60 requests an hour from one address
+ * and counts conditional ones too: polls take at most 48 of them and leave the rest to fetches.
  */
 export function shortestPoll(given: Options): number {
   if (hasCredential(given)) return MINUTE;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Clock } from '../../lib/clock.ts';
 import type { Page } from '../kit/git-api.ts';
 import { parseAnswer } from '../kit/json.ts';
 import { createMemory } from '../kit/listing.ts';
@@ -8,6 +9,17 @@ import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
 import { type Repositories, repositoryPath } from './repositories.ts';
+
+/** The parts of a connection that its checks, hooks and redelivery use. */
+export interface Parts {
+  readonly api: Api;
+  /** The API as the App itself, where there is one. */
+  readonly appApi: Api | undefined;
+  readonly options: Options;
+  readonly repositories: Repositories;
+  readonly findHook: FindHook;
+  readonly clock: Clock;
+}
 
 /** Where webhooks of this connection can be registered: whole organisations, and single repositories beside them. */
 export interface Place {
@@ -59,7 +71,7 @@ export type Hook = z.infer<typeof hook>;
 /** The hook of a place that delivers to this address; undefined where there is none. */
 export type FindHook = (path: string, url: string, signal: AbortSignal) => Promise<Hook | undefined>;
 
-/** Hooks are looked for again and again: what is unchanged costs nothing. */
+/** worksync looks for hooks again and again; an unchanged list uses up nothing of the limit. */
 export function createFindHook(api: Api): FindHook {
   const memory = createMemory<Page>();
   return async (path, url, signal) => {

@@ -17,8 +17,7 @@ import {
 import type { Api } from './api.ts';
 import { appHook, eventsOf } from './hooks.ts';
 import type { Options } from './options.ts';
-import { type FindHook, orUndefined, placesOf } from './places.ts';
-import type { Repositories } from './repositories.ts';
+import { orUndefined, type Parts, placesOf } from './places.ts';
 
 type Redeliver = NonNullable<Connection['redeliver']>;
 
@@ -27,22 +26,13 @@ const DAY = 24 * 60 * MINUTE;
 /** How long GitHub keeps deliveries (GH1). */
 const KEPT = { public: 3 * DAY, own: 7 * DAY };
 const LIMITS = { mostAttempts: 3, mostOfList: 60, mostAtOnce: 60 };
-/** A delivery may be listed some minutes after it was sent, behind others that are there already. */
+/** GitHub may list a delivery some minutes after it sent it, behind newer ones that are listed already. */
 const LATE = 10 * MINUTE;
-/** Pages of 100 that are read of one list in a round at most. */
+/** How many pages of 100 a round reads of one list at most. */
 const MOST_PAGES = 10;
 
-interface RedeliverDeps {
-  readonly api: Api;
-  readonly appApi: Api | undefined;
-  readonly options: Options;
-  readonly repositories: Repositories;
-  readonly findHook: FindHook;
-  readonly clock: Clock;
-}
-
-/** GitHub repeats nothing by itself. */
-export function createRedeliver(deps: RedeliverDeps): Redeliver {
+/** GitHub does not repeat a failed delivery by itself, so worksync asks for it. */
+export function createRedeliver(deps: Parts): Redeliver {
   const { options, clock } = deps;
   const isPublic = options.host === 'github.com' || options.host.endsWith('.ghe.com');
   const keptFor = isPublic ? KEPT.public : KEPT.own;
@@ -58,8 +48,8 @@ interface Deliveries {
   readonly path: string;
 }
 
-/** The deliveries of the hooks that go to this address, as far as they may be looked at. */
-async function listsOf(deps: RedeliverDeps, url: string, signal: AbortSignal): Promise<readonly Deliveries[]> {
+/** The lists of deliveries of the hooks that send to this address, as far as this credential may read them. */
+async function listsOf(deps: Parts, url: string, signal: AbortSignal): Promise<readonly Deliveries[]> {
   const { api, appApi, options, repositories, findHook } = deps;
   if (appApi) {
     const config = await appHook(appApi, signal);
@@ -74,7 +64,7 @@ async function listsOf(deps: RedeliverDeps, url: string, signal: AbortSignal): P
 }
 
 const attempt = z.object({
-  /** Of 64 bits: beyond what a number holds exactly, it comes as a text. */
+  /** Of 64 bits: an id that no number can represent exactly comes as a text. */
   id: z.union([z.int().positive(), z.string().regex(/^\d{16,20}$/)]).transform(String),
   guid: z.string().min(1),
   delivered_at: z.iso.datetime({ offset: true }).transform((text) => Date.parse(text)),
@@ -90,7 +80,7 @@ interface Page {
   readonly next: string | undefined;
 }
 
-/** What lies behind the first page, as far as it was read, and why that may not be all. */
+/** The attempts behind the first page, as far as they were read, and why some may be missing. */
 interface Found {
   readonly attempts: readonly Attempt[];
   readonly isWhole: boolean;
@@ -103,9 +93,9 @@ const NEWEST = 'per_page=100';
 const FAILED = 'status=failure&per_page=100';
 
 /**
- * The list of a hook, newest first, from where the last look ended. Where the first page reaches back so far, that is all;
- * else the vendor's own filter finds what failed among the rest. The filter goes by the code of the answer: a failure without
- * one, which the first page shows, makes the whole list be read; so does a server that knows no filter.
+ * Reads the list of a hook, newest first, back to where the last look ended. If the first page reaches back so far, it is
+ * enough; else GitHub's own filter finds what failed among the rest. The filter goes by the status of the answer. So if the
+ * first page shows a failure without a status, or the server does not know the filter, this reads the whole list.
  */
 function createLists({ app, issues }: Options, clock: Clock, keptFor: number): (of: Deliveries) => DeliveryList {
   const pages = createMemory<Page>();
@@ -114,14 +104,14 @@ function createLists({ app, issues }: Options, clock: Clock, keptFor: number): (
   const isOurs = ({ installation_id: id, event }: Attempt) =>
     events.includes(event) && (!app || id == null || String(id) === app.installationId);
 
-  /** What is unchanged costs nothing; cursors are new each time, so only first pages are worth remembering. */
+  /** Remembers only first pages, which cost nothing while unchanged: the cursors of other pages are new each time. */
   async function read({ api, path }: Deliveries, query: string, signal: AbortSignal): Promise<Page> {
     const ask = (etag?: string) => api.get(path, { query, etag, signal, use: 'poll' });
     const parse = (answer: HttpAnswer) => readAttempts(api, answer, path);
     return query === NEWEST || query === FAILED ? pages.read(`${path}?${query}`, ask, parse) : parse(await ask());
   }
 
-  /** Along the pages, as far back as that time and as there may be pages. */
+  /** Reads page after page, back to that time, but no more than the most pages. */
   async function walk(of: Deliveries, from: string | undefined, oldest: number, signal: AbortSignal) {
     const attempts: Attempt[] = [];
     let query = from;
@@ -134,7 +124,7 @@ function createLists({ app, issues }: Options, clock: Clock, keptFor: number): (
     return { attempts, isWhole: query === undefined };
   }
 
-  /** What a first page that does not reach back far enough leaves to be found. */
+  /** Finds the failed attempts behind a first page that does not reach back far enough. */
   async function findRest(of: Deliveries, first: Page, oldest: number, signal: AbortSignal): Promise<Found> {
     const failed = await walk(of, FAILED, oldest, signal);
     if (failed.attempts.some(hasArrived)) return { ...failed, cut: NO_FILTER };
@@ -170,7 +160,7 @@ function createLists({ app, issues }: Options, clock: Clock, keptFor: number): (
 }
 
 const CUT = onlyNewest(MOST_PAGES * 100);
-const NO_FILTER = `this server does not filter deliveries by status: only the newest ${MOST_PAGES * 100} of a round are looked at, and polls bring the rest`;
+const NO_FILTER = `this server does not filter deliveries by status: only the newest ${MOST_PAGES * 100} are checked in a round, and polls bring the rest`;
 
 function readAttempts(api: Api, answer: HttpAnswer, path: string): Page {
   const attempts = parseAnswer(z.array(attempt), readExactly(answer, `GET ${path}`), `GET ${path}`);
@@ -190,7 +180,7 @@ function listed(one: Attempt): ListedAttempt {
   return { delivery: one.guid, attempt: one.id, order: one.delivered_at, hasArrived: hasArrived(one) };
 }
 
-/** One that is too old by now, or was switched off, is none of ours any more. */
+/** `gone`: the delivery is too old by now, or its hook is switched off. */
 async function askAgain(api: Api, path: string, signal: AbortSignal): Promise<'asked' | 'gone'> {
   try {
     return (await api.write('POST', path, { explained: [422], signal })).status === 422 ? 'gone' : 'asked';

@@ -17,7 +17,7 @@ interface Repository extends Candidate {
   readonly hasIssues: boolean;
 }
 
-/** What the scope of a connection takes in at the moment: by name where the configuration has one, else by id. */
+/** The repositories in the scope of a connection now: by name where the configuration names them, else by id. */
 export interface Repositories extends ReturnType<typeof createFollowed> {
   /** The repository of a unit, as it was some minutes ago at the latest. */
   find(unit: string, signal: AbortSignal, use?: Use): Promise<Repository>;
@@ -83,11 +83,11 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
 interface List {
   readonly path: string;
   readonly query: string;
-  /** What is read instead where there is no such list, or it is not for this credential. */
+  /** The lists to read instead where this one does not exist, or this credential may not read it. */
   readonly otherwise?: readonly List[];
 }
 
-/** The lists that hold whatever the patterns mean: an installation's own, or those of the owners named. */
+/** The lists that contain everything the patterns can match: that of the installation, or those of the named owners. */
 function listsFor({ app }: Options, patterns: readonly string[]): readonly List[] {
   if (patterns.length === 0) return [];
   if (app) return [{ path: '/installation/repositories', query: 'per_page=100' }];
@@ -97,7 +97,7 @@ function listsFor({ app }: Options, patterns: readonly string[]): readonly List[
   return owners.map((owner) => ({
     path: `/orgs/${owner}/repos`,
     query: 'type=all&per_page=100',
-    // The owner is a user: their private repositories are seen in one's own list alone.
+    // The owner is a user, whose private repositories appear only in the list of the credential's own user.
     otherwise: [
       { path: `/users/${owner}/repos`, query: 'type=owner&per_page=100' },
       { path: mine, query: 'affiliation=owner,collaborator&per_page=100', otherwise: [] },

@@ -44,7 +44,7 @@ export const fetchedPullRequest = pullRequest.extend({ commit_messages: commitMe
 export type GithubPullRequest = z.infer<typeof pullRequest> & Partial<z.infer<typeof fetchedPullRequest>>;
 export type GithubRepository = z.infer<typeof repository>;
 
-/** Webhooks that carry a whole pull request. `action` does not matter: the state they carry does. */
+/** Webhooks that contain a whole pull request. Its state matters, and `action` does not. */
 export const pullRequestEvent = z.object({ pull_request: pullRequest, repository: absent(repository) });
 
 export const issue = z.object({
@@ -58,7 +58,7 @@ export const issue = z.object({
   created_at: absent(instant),
   html_url: absent(webAddress),
   user: absent(account.nullable()),
-  // Labels may be plain texts there.
+  // An issue may have labels as plain texts.
   labels: absent(z.array(z.union([z.string().min(1), named('name')]))),
   assignees: absent(z.array(account)),
   type: absent(named('name').nullable()),
@@ -66,13 +66,13 @@ export const issue = z.object({
 
 export type GithubIssue = z.infer<typeof issue>;
 
-/** Whether an issue of GitHub is a pull request: every pull request is an issue too. */
+/** An issue that has comments. To GitHub a pull request is an issue too, with `pull_request`. */
 const commented = z.object({ number, pull_request: z.object({}).nullish() });
 
-/** A comment in a conversation; of a pull request only if `issue.pull_request` is there. */
+/** A comment on an issue, or on a pull request where `issue.pull_request` is there. */
 export const issueCommentEvent = z.object({ issue: commented, repository });
 
-/** The pull request of a conversation, as the event tells of it: without branches, head and reviewers. */
+/** The pull request that a comment is on, as the event describes it: without branches, head and reviewers. */
 export const pullOfConversation = z.object({
   issue: issue.extend({
     draft: absent(z.boolean()),
@@ -80,16 +80,16 @@ export const pullOfConversation = z.object({
   }),
 });
 
-/** Which pull request, or which issue, an event is about, where the rest cannot be read. */
+/** The parts that tell which pull request, or which issue, an event is about, where the rest cannot be read. */
 export const namedPull = z
   .object({ pull_request: z.object({ number: absent(number), base: absent(z.object({ repo: absent(repository) })) }) })
   .and(z.object({ number: absent(number), repository: absent(repository) }));
 export const namedIssue = z.object({ action: absent(z.string()), issue: z.object({ id, number }), repository });
 
-/** Webhooks that carry a whole issue. */
+/** Webhooks that contain a whole issue. */
 export const issueEvent = z.object({ action: absent(z.string()), issue, repository });
 
-/** What a transfer says of the new place. */
+/** The new issue and its repository, as the event of a transfer tells them. */
 export const transfer = z.object({
   changes: z.object({ new_issue: z.object({ id, number }), new_repository: repository }),
 });
@@ -98,7 +98,7 @@ export const transfer = z.object({
 export const issueList = z.object({ repository, issues: z.array(issue) });
 export const oneIssue = z.object({ repository, issue });
 
-/** What `fetch` writes for a pull request, and for an issue, that exists no more. */
+/** What `fetch` writes for a pull request, and for an issue, that no longer exists. */
 export const gone = z.object({ repository, number, seen_at: instant });
 export const goneIssue = z.object({ repository, number, id, seen_at: instant });
 
@@ -107,8 +107,8 @@ export const KEPT = shapeOf(pullRequest);
 export const KEPT_OF_ISSUE = shapeOf(issue);
 
 /**
- * Pure: leaves out what no schema here reads. A page of 100 pull requests shrinks from 2 MB to its texts, and what
- * `translate` makes of it stays the same. A value of an unexpected kind is kept as it is, for `translate` to judge.
+ * Pure: leaves out what no schema here reads, so that a page of 100 pull requests shrinks from 2 MB to its texts.
+ * `translate` makes the same items of it. A value of an unexpected kind stays as it is, for `translate` to judge.
  */
 export function slim(pull: unknown): unknown {
   return keep(pull, KEPT);

@@ -4,8 +4,8 @@ import { checkHmac, hexDigest, readName, requireSecrets } from '../kit/hmac.ts';
 const SIGNATURE = /^sha256=([0-9a-f]{64})$/;
 
 /**
- * Checks `X-Hub-Signature-256` over the raw bytes (GitHub, "Validating webhook deliveries"). The older SHA-1 header is
- * never looked at. Every live secret is tried, whether or not one has matched, and each comparison takes constant time.
+ * Checks `X-Hub-Signature-256` over the raw bytes (GitHub, "Validating webhook deliveries"), and ignores the older SHA-1
+ * header. Every live secret is tried, whether or not one has matched, and each comparison takes constant time.
  *
  * Throws `signature_missing` (also when no secret is configured), `signature_mismatch`, and, for a good signature
  * without a usable event name or delivery id, `delivery_malformed`.

@@ -39,12 +39,12 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
   const api = createMemberApi(access, deps, signal);
   const address = addressOf(repoId);
   let found: Promise<string> | undefined;
-  /** Its present name: what is written is not redirected. */
+  /** The repository's present name: GitHub does not redirect writes. */
   const name = () => (found ??= api.read(repositoryAnswer, address, { signal }).then(({ full_name }) => full_name));
   const pathTo = async (rest: string) => `/repos/${await name()}/${rest}`;
   const read = async (number: string | number) => api.read(anything, await pathTo(`pulls/${number}`), { signal });
 
-  /** At most one exists. */
+  /** The open pull request between these branches; GitHub allows one at most. */
   async function findOpen({ headBranch, baseBranch }: Pick<NewPullRequest, 'headBranch' | 'baseBranch'>) {
     const [owner] = (await name()).split('/', 1);
     const head = headBranch.includes(':') ? headBranch : `${owner}:${headBranch}`;
@@ -53,7 +53,7 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
     return first && { number: first.number, url: first.html_url };
   }
 
-  /** GitHub says all of these with 422. */
+  /** GitHub answers 422 for each of these reasons. */
   async function explainRefusal(wanted: NewPullRequest, answer: HttpAnswer): Promise<SyncError> {
     const { text, fields } = readValidation(answer);
     if (/already exists/i.test(text)) return existsAlready(wanted, '#', await findOpen(wanted).catch(() => undefined));
@@ -74,7 +74,7 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
     throw refused('validation_failed', `GitHub refused the edit: ${text}`);
   }
 
-  /** Labels and assignees stand on the issue, and replace what is there. Without the right GitHub drops them silently. */
+  /** Labels and assignees are fields of the issue; a write replaces the list. Without the right GitHub ignores them silently. */
   async function setIssueFields(number: string, { labels, assignees }: Pick<PullRequestEdit, 'labels' | 'assignees'>) {
     if (isEmpty({ labels, assignees })) return undefined;
     const path = await pathTo(`issues/${number}`);
@@ -99,16 +99,16 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
     throw refused('validation_failed', `reviewers: GitHub refused ${names.join(', ')}: ${readValidation(answer).text}`);
   }
 
-  /** REST cannot change it. */
+  /** By GraphQL: REST cannot change the draft state. */
   async function setDraft(id: string, draft: boolean) {
     const told = readable(mutated, await api.mutate(draft ? MUTATIONS.draft : MUTATIONS.ready, { id }));
     if (told && Object.values(told)[0]?.pullRequest.isDraft === draft) return {};
-    throw new SyncError('answer_malformed', 'GitHub did not say that the draft state was changed');
+    throw new SyncError('answer_malformed', 'GitHub did not confirm the change of the draft state');
   }
 
   return {
     async hasBranch(branch) {
-      // A branch of a fork, `owner:branch`: the fork's name is not known, and GitHub checks it when the request is opened.
+      // A branch of a fork, `owner:branch`: nobody here knows the fork's name. GitHub checks it when the pull request is opened.
       if (branch.includes(':')) return true;
       const path = await pathTo(`branches/${encodeURIComponent(branch)}`);
       return (await unless(api.get(path, { signal }), 'not_found')) !== undefined;
@@ -146,7 +146,7 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
   };
 }
 
-/** By its stable id, as the workspace names it; a person may also say `owner/name`. */
+/** The path of a repository by its stable id, as the workspace names it, or by `owner/name`, as a person may. */
 function addressOf(repoId: string): string {
   if (/^\d{1,16}$/.test(repoId)) return `/repositories/${repoId}`;
   if (REPOSITORY.test(repoId)) return `/repos/${repoId}`;
@@ -173,7 +173,7 @@ const issueAnswer = z.object({ labels: names('name'), assignees: names('login') 
 function refuseDropped(what: string, wanted: readonly string[] | undefined, taken: readonly string[]): void {
   const [dropped] = without(wanted ?? [], taken);
   if (dropped === undefined) return;
-  throw new SyncError('forbidden', `${what}: GitHub dropped "${dropped}": there is no right to set it here`);
+  throw new SyncError('forbidden', `${what}: GitHub ignored "${dropped}": this token may not set it here`);
 }
 
 const MUTATIONS = {

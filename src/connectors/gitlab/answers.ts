@@ -5,17 +5,17 @@ import { refusalOf, untilReset } from '../kit/refusal.ts';
 
 const SECOND = 1_000;
 
-/** What an answer outside 2xx means, with what GitLab says about it. Only 429 is a limit, told in plain text (GL8). */
+/** The error for an answer outside 2xx, with what GitLab says about it. Only 429 is a limit; its body is plain text (GL8). */
 export function refusal(answer: HttpAnswer, what: string, now: number): SyncError {
   return refusalOf({ messageOf, waitOf }, answer, what, now);
 }
 
-/** Limits are counted by the minute, on self-managed servers by the hour. */
+/** gitlab.com counts limits by the minute, self-managed servers may count by the hour. */
 function waitOf(answer: HttpAnswer, now: number): number | undefined {
   return untilReset(answer, Number(answer.headers['ratelimit-reset']) * SECOND, now);
 }
 
-/** What GitLab says about a request that it did not take; empty where it says nothing. */
+/** What GitLab says about a request that it refused; empty where it says nothing. */
 export function saidOf(answer: HttpAnswer): string {
   return saidBy(answer, messageOf);
 }

@@ -33,7 +33,7 @@ export function createApi(access: Access, deps: ConnectionDeps): Api {
     if (number === undefined) throw malformed(`GET ${path}: the link to another page leads elsewhere`);
     return number;
   };
-  // `Bearer` is taken for tokens of every kind, OAuth's too (GL10).
+  // GitLab accepts `Bearer` for tokens of every kind, OAuth's too (GL10).
   const authorization = bearer(access.token);
   const speech: Speech = {
     ...links,
@@ -63,14 +63,14 @@ export function createApi(access: Access, deps: ConnectionDeps): Api {
 
 const PAGE = /&page=(\d+)$/;
 
-/** Plain numbers, empty where there is no such page; `Link` stands in where a proxy drops them. */
+/** Plain numbers, empty where there is no such page. Where a proxy drops these headers, `Link` tells the same. */
 const PAGE_HEADERS: Readonly<Record<Neighbour, string>> = {
   next: 'x-next-page',
   prev: 'x-prev-page',
   last: 'x-total-pages',
 };
 
-/** Whether both lead to the same below a project or a group, the first by its number. */
+/** Whether both paths mean the same part of a project or a group, which the first path names by number. */
 function isSameByNumber(numbered: string, path: string): boolean {
   const [, kind, rest] = /^\/(projects|groups)\/\d+((?:\/.*)?)$/.exec(numbered) ?? [];
   const [, wantedKind, wantedRest] = /^\/(projects|groups)\/[^/]+((?:\/.*)?)$/.exec(path) ?? [];

@@ -3,17 +3,13 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Finding } from '../connector.ts';
-import { failed, renamed } from '../kit/finding.ts';
+import { expiringSoon, failed, readFinding } from '../kit/finding.ts';
 import { type GitChecks, limitFinding } from '../kit/git-check.ts';
 import { readAnswer, readable } from '../kit/json.ts';
 import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
 import { type Place, pathOf, placesOf } from './units.ts';
-
-const DAY = 86_400_000;
-/** Long enough before its end to make a new token in peace. */
-const EXPIRES_SOON = 14 * DAY;
 
 export function createChecks(api: Api, options: Options, clock: Clock): GitChecks {
   const lists = options.issues ? ['merge_requests', 'issues'] : ['merge_requests'];
@@ -32,7 +28,7 @@ export function createChecks(api: Api, options: Options, clock: Clock): GitCheck
           note(undefined, await api.get(`${path}/${list}`, { query: 'state=all&scope=all&per_page=1', signal }));
       },
     })),
-    // Groups stand for all that is below them.
+    // A pattern makes a group in `named`, which contains all projects below it.
     patterns: [],
     counted: async () => 0,
     limit: (headers) => limitFinding(headers, 'ratelimit', '', 'Poll less often, or give worksync a token of its own.'),
@@ -42,7 +38,7 @@ export function createChecks(api: Api, options: Options, clock: Clock): GitCheck
 const anonymous: Finding = {
   level: 'warning',
   subject: 'credential',
-  message: 'none: only public projects are read',
+  message: 'none: worksync reads only public projects',
   hint: 'Set token: a project, group or personal access token with the scope read_api.',
 };
 
@@ -59,12 +55,16 @@ async function credential(api: Api, now: number, signal: AbortSignal): Promise<F
     return token ? describeToken(token, now) : unknownToken;
   } catch (thrown) {
     const error = asSyncError(thrown);
-    // Servers before 15.5 have no such address; the projects below then prove the token.
+    // Servers before 15.5 have no such address; there the projects, which `check` reads next, prove the token.
     return error.code === 'not_found' ? unknownToken : failed('credential', error);
   }
 }
 
-const unknownToken: Finding = { level: 'ok', subject: 'credential', message: 'token; GitLab does not say which' };
+const unknownToken: Finding = {
+  level: 'ok',
+  subject: 'credential',
+  message: 'a token, about which GitLab tells nothing',
+};
 
 function describeToken({ name, scopes, expires_at }: z.infer<typeof accessToken>, now: number): Finding {
   const subject = 'credential';
@@ -73,15 +73,11 @@ function describeToken({ name, scopes, expires_at }: z.infer<typeof accessToken>
       level: 'error',
       subject,
       message: `the token "${name}" has the scopes ${scopes.join(', ') || 'none'}, so it may not read the API`,
-      hint: 'Make a token with the scope read_api.',
+      hint: 'Create a token with the scope read_api.',
     };
-  if (expires_at !== null && Date.parse(expires_at) - now < EXPIRES_SOON)
-    return {
-      level: 'warning',
-      subject,
-      message: `the token "${name}" ends on ${expires_at}`,
-      hint: 'Make a new token, and put it in the configuration before that day.',
-    };
+  const end = expires_at !== null && { at: Date.parse(expires_at), shown: expires_at };
+  const soon = end && expiringSoon(`the token "${name}"`, end, now);
+  if (soon) return soon;
   return { level: 'ok', subject, message: `token "${name}"${expires_at === null ? '' : `, until ${expires_at}`}` };
 }
 
@@ -94,19 +90,17 @@ const metadata = z.object({
 function describe({ kind, name }: Place, answer: HttpAnswer): Finding {
   const said = readable(metadata, readAnswer(answer, `GET ${kind} ${name}`)) ?? {};
   const path = said.path_with_namespace ?? said.full_path ?? name;
-  const isNumber = /^\d+$/.test(name);
-  if (!isNumber && path.toLowerCase() !== name.toLowerCase())
-    return kind === 'group' ? renamedGroup(name, path) : renamed(name, path, `${path}, or the project's number,`);
-  if (said.archived) return { level: 'warning', subject: name, message: 'is archived: nothing changes there any more' };
-  return { level: 'ok', subject: name, message: isNumber ? `${path} can be read` : 'can be read' };
+  const isOther = !/^\d+$/.test(name) && path.toLowerCase() !== name.toLowerCase();
+  if (kind === 'group' && isOther) return renamedGroup(name, path);
+  return readFinding(name, path, { archived: said.archived, write: `${path}, or the project's number,` });
 }
 
-/** Groups stand for patterns over paths, and no id is bound to those. */
+/** worksync follows a group as a pattern over paths, and binds no id to a pattern. */
 function renamedGroup(subject: string, path: string): Finding {
   return {
     level: 'warning',
     subject,
-    message: `is called ${path} now; worksync follows groups by their path, and takes in nothing of this one`,
+    message: `is called ${path} now; worksync follows groups by their path, so it follows nothing of this group`,
     hint: `Write ${path} in the configuration.`,
   };
 }

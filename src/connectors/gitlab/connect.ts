@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { STATUS_NAME } from '../../model/commit-status.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import type { GitSource, WantedOf } from '../kit/git-vendor.ts';
@@ -10,14 +11,14 @@ import type { Selection } from '../kit/walk.ts';
 import { createApi } from './api.ts';
 import { createChecks } from './check.ts';
 import { createHooks } from './hooks.ts';
-import { ISSUES, isHidden, issueKey, type Locator, MERGE_REQUESTS, mergeRequestKey } from './items.ts';
+import { ISSUES, isHidden, issueIdentity, type Locator, MERGE_REQUESTS, mergeRequestIdentity } from './items.ts';
 import type { Options } from './options.ts';
 import { createProjects } from './projects.ts';
 import { createRedeliver } from './redeliver.ts';
 import { identities, KEPT, slim } from './schema.ts';
 import { pathOf, placeOf, placesOf, unitOf } from './units.ts';
 
-/** What talks to one GitLab with one credential. */
+/** The API of one GitLab, with one credential. */
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
   const { host, archived } = options;
   const api = createApi(options, deps);
@@ -25,12 +26,13 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   const stateOf = async (path: string, signal: AbortSignal) => (await api.read(standing, path, { signal })).state;
 
   /**
-   * A page of merge requests or issues, of a project or of a group with all that is below it (GL6). Pages are cut by offset,
-   * newest change first: what changes meanwhile moves to the front, and pushes others towards pages still to come. (Oldest
-   * first, it would leave its place, and the one behind it would slip onto a page that was read already.)
+   * A page of merge requests or issues, of a project or of a group with all that is below it (GL6). GitLab cuts pages by
+   * offset, newest change first: what changes during the walk moves to the front, and pushes others towards pages still to
+   * come. (Oldest first, it would leave its place, and the next one would slip onto a page that was read already.)
    *
-   * The first walk goes backwards: oldest first in order, entered at the front to learn the last page, then from the last page
-   * down to the first again. What is closed meanwhile leaves the list, and everything behind it moves to a page still to come.
+   * The first walk goes backwards through a list that begins with the oldest: it reads the first page to learn the number of
+   * the last, and then goes from the last page down to the first. What somebody closes during the walk leaves the list, and
+   * everything behind it moves to a page still to come.
    */
   async function list({ noun, unit, selection, page, use, etag }: WantedOf, signal: AbortSignal) {
     const place = placeOf(unit);
@@ -59,8 +61,10 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       const { kind, name } = placeOf(unit);
       const all = parseAnswer(identities, found, `the list of ${unit}`);
       const shown = all.filter((each) => noun === MERGE_REQUESTS || !isHidden(each, options));
-      const keys = shown.map(({ id, project_id, iid }) =>
-        noun === ISSUES ? issueKey(host, id) : mergeRequestKey(host, project_id, iid),
+      const keys = shown.map(
+        ({ id, project_id, iid }) =>
+          (noun === ISSUES ? issueIdentity(host, id, project_id, iid) : mergeRequestIdentity(host, project_id, iid))
+            .key,
       );
       const ofGroup = async () => (await projects.followed(name, signal)).map(({ id }) => id);
       return { keys, containers: kind === 'group' ? await ofGroup() : [await projects.numberOf(name, signal)] };
@@ -82,13 +86,13 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
         return { isGone: false };
       }
     },
-    /** The project's list must be readable, and without it. */
+    /** The list of the project must be readable, and must not contain the item. */
     async prove(noun, { projectId, iid }, signal) {
       const path = `/projects/${projectId}/${noun}`;
       const query = `state=all&scope=all&iids[]=${iid}`;
       const found = await api.read(z.unknown(), path, { query, signal });
       if (Array.isArray(found) && found.length === 0) return;
-      throw new SyncError('not_found', `GET ${path}/${iid}: not found, though it is listed`);
+      throw new SyncError('not_found', `GET ${path}/${iid}: not found, although the list contains it`);
     },
     hooks: createHooks(api, projects, options),
     redeliver: createRedeliver({ api, projects, options, clock: deps.clock }),
@@ -106,6 +110,15 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
         edit: ({ id }, body) => api.write('PUT', `${path}/${id}`, { body: { body }, signal }),
       });
     },
+    // GL13
+    status: {
+      right: 'the scope api, and the role Developer in the project',
+      write: ({ projectId }, { sha, state, text }, signal) =>
+        api.write('POST', `/projects/${projectId}/statuses/${sha}`, {
+          body: { state: state === 'failure' ? 'failed' : state, name: STATUS_NAME, description: text },
+          signal,
+        }),
+    },
     async closeIssue(locator, _, signal) {
       const path = itemPath(ISSUES, locator);
       if ((await stateOf(path, signal)) === 'closed') return;
@@ -121,7 +134,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
 
 function queryOf(selection: Selection): string {
   if (selection.items === 'open') return 'state=opened&scope=all&order_by=created_at&sort=asc&per_page=100';
-  // What is new comes last: one deleted meanwhile pulls a neighbour onto a page that was read, and it is fetched.
+  // New items come last. A deletion may pull an item onto a page that was read already: a fetch then shows that it exists.
   if (selection.items === 'ids') return 'state=all&scope=all&order_by=created_at&sort=asc&per_page=100';
   const { since } = selection;
   const after = since === undefined ? '' : `&updated_after=${encodeURIComponent(new Date(since).toISOString())}`;

@@ -1,4 +1,4 @@
-/** GitLab's own rule: one or more of these at the beginning of the title, in any case. */
+/** GitLab's own rule: a title that begins with one or more of these, in any case, is that of a draft. */
 const MARKS = /^(?:\s*(?:\[draft\]|\(draft\)|draft:))+\s*/i;
 
 export function isDraft(title: string): boolean {

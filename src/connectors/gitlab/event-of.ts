@@ -1,10 +1,10 @@
 import { readable } from '../kit/json.ts';
 import { kindOfHook } from './schema.ts';
 
-/** Where the name is not the kind itself: all work items come as issues (GL11). */
+/** Names of events that differ from the kind: GitLab sends all work items as issues (GL11). */
 const NAMES: Readonly<Record<string, string>> = { work_item: 'Issue', build: 'Job' };
 
-/** The webhook event that a payload belongs to, as the header names it. */
+/** The webhook event of a payload, by the name that its header has. */
 export function eventOf(payload: unknown): string | undefined {
   const data = readable(kindOfHook, payload);
   if (!data) return undefined;

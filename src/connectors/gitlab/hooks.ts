@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
-import type { Connection } from '../connector.ts';
+import type { HookState, Hooks } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
 import { addressOf } from '../kit/scope.ts';
@@ -11,8 +11,6 @@ import { type Options, scopeOf } from './options.ts';
 import type { Projects } from './projects.ts';
 import { groupsOf, type Place, pathOf, projectsOutside } from './units.ts';
 
-type Hooks = NonNullable<Connection['hooks']>;
-type State = Awaited<ReturnType<Hooks['states']>>[number];
 type Installed = Awaited<ReturnType<Hooks['install']>>[number];
 
 const flag = absent(z.boolean());
@@ -24,12 +22,12 @@ const hook = z.looseObject({
   token_present: flag,
   signing_token_present: flag,
   custom_webhook_template: absent(z.string().nullable()),
-  /** Ours: what GitLab said of a test that failed. */
+  /** No field of GitLab: what it said when a test failed. */
   said: absent(z.string()),
 });
 export type Hook = z.infer<typeof hook>;
 
-/** A holder whose hooks can be read, and those that lead to us. */
+/** A group or project whose hooks can be read, with those that send to our address. */
 export interface Hooked {
   readonly holder: Place;
   readonly path: string;
@@ -55,7 +53,7 @@ export function createHooks(api: Api, projects: Projects, options: Options): Hoo
   };
 }
 
-/** The events that are followed; `false` for what GitLab would switch on by itself. */
+/** The events to switch on; `false` for those that are not followed, some of which GitLab switches on by default. */
 function eventsOf({ issues, confidential }: Options): Readonly<Record<string, boolean>> {
   return {
     merge_requests_events: true,
@@ -69,7 +67,10 @@ function eventsOf({ issues, confidential }: Options): Readonly<Record<string, bo
 
 type Refused = { readonly holder: Place; readonly error: SyncError };
 
-/** Where groups have no hooks, as on the Free plan, or ours may not be seen, those of their projects are looked at. */
+/**
+ * Reads the hooks of groups and projects. Where a group has none, as on the Free plan, or this credential may not read them, reads
+ * those of its projects instead.
+ */
 export async function hookedAt(
   api: Api,
   projects: Projects,
@@ -84,18 +85,12 @@ export async function hookedAt(
   }
   for (const name of groupsOf(options)) {
     const ofGroup = await look(api, { kind: 'group', name }, url, signal);
-    if (!('error' in ofGroup) || !isOutOfReach(ofGroup.error)) {
-      found.push(ofGroup);
-      continue;
-    }
-    for (const each of await projects.followed(name, signal))
-      found.push(await look(api, { kind: 'project', name: each.name }, url, signal));
+    if (!('error' in ofGroup)) found.push(ofGroup);
+    else
+      for (const each of await projects.followed(name, signal))
+        found.push(await look(api, { kind: 'project', name: each.name }, url, signal));
   }
   return found;
-}
-
-function isOutOfReach({ code }: SyncError): boolean {
-  return code === 'not_found' || code === 'forbidden';
 }
 
 async function look(
@@ -112,8 +107,8 @@ async function look(
     return { holder, path, hooks };
   } catch (thrown) {
     const error = asSyncError(thrown);
-    // A limit, a bad credential or the end of the process would meet the next one too.
-    if (!isOutOfReach(error)) throw error;
+    // A limit, an invalid credential or the end of the process would meet the next place too.
+    if (error.code !== 'not_found' && error.code !== 'forbidden') throw error;
     return { holder, error };
   }
 }
@@ -122,26 +117,26 @@ function subjectOf({ kind, name }: Place): string {
   return `${kind} ${name}`;
 }
 
-function unknown({ holder, error }: Refused): State {
+function unknown({ holder, error }: Refused): HookState {
   const role = holder.kind === 'group' ? 'Owner of the group' : 'Maintainer of the project';
   return {
     subject: subjectOf(holder),
     state: 'unknown',
-    message: `its webhooks may not be seen: ${error.message}`,
-    hint: `Use a token with the scope api whose role is ${role}, or look in its settings.`,
+    message: `this credential may not read its webhooks: ${error.message}`,
+    hint: `Use a token with the scope api whose role is ${role}, or check its settings by hand.`,
   };
 }
 
 type Events = Readonly<Record<string, boolean>>;
 
-function stateOf({ holder, hooks }: Hooked, wanted: Events): State {
+function stateOf({ holder, hooks }: Hooked, wanted: Events): HookState {
   const subject = subjectOf(holder);
   const first = hooks.find(isOn) ?? hooks[0];
   if (first === undefined)
     return {
       subject,
       state: 'absent',
-      message: 'no webhook leads here',
+      message: 'no webhook sends to this address',
       hint: 'Register it with "worksync hooks install".',
     };
   if (!isOn(first)) return { subject, state: 'disabled', ...switchedOff(first) };
@@ -152,27 +147,29 @@ function isOn({ alert_status }: Hook): boolean {
   return alert_status === undefined || alert_status === 'executable';
 }
 
-function switchedOff({ disabled_until, said }: Hook): Pick<State, 'message' | 'hint'> {
-  const until = disabled_until ? `until ${disabled_until}, if nothing fails then` : 'until somebody switches it on';
+function switchedOff({ disabled_until, said }: Hook): Pick<HookState, 'message' | 'hint'> {
+  const until = disabled_until
+    ? `until ${disabled_until}, if deliveries succeed then`
+    : 'until somebody switches it on';
   return {
-    message: `GitLab switched it off after failures, ${until}; what happens meanwhile comes by polls${said ? `. A test said: ${said}` : ''}`,
-    hint: 'Repair what refuses the deliveries, then run "worksync hooks install".',
+    message: `GitLab switched it off after failures, ${until}; until then only polls bring changes${said ? `. A test failed: ${said}` : ''}`,
+    hint: 'Find out why deliveries fail, then run "worksync hooks install".',
   };
 }
 
-/** What is wrong with a hook that is on. */
-function faultOf(present: Hook, wanted: Events): Pick<State, 'message' | 'hint'> {
+/** The first fault of a hook that is on. */
+function faultOf(present: Hook, wanted: Events): Pick<HookState, 'message' | 'hint'> {
   const missing = missingEvents(present, wanted);
   if (present.custom_webhook_template)
     return {
-      message: 'it sends a custom template, which cannot be read',
-      hint: 'Take the custom webhook template away in its settings.',
+      message: 'it sends a custom template, which worksync cannot read',
+      hint: 'Remove the custom webhook template in its settings.',
     };
   if (missing.length > 0)
-    return { message: `it lacks ${missing.join(', ')}`, hint: 'Repair it with "worksync hooks install".' };
+    return { message: `it does not send ${missing.join(', ')}`, hint: 'Repair it with "worksync hooks install".' };
   if (present.token_present === false && present.signing_token_present !== true)
     return {
-      message: 'it has no secret, so what it sends is refused',
+      message: 'it has no secret, so worksync refuses its deliveries',
       hint: 'Repair it with "worksync hooks install".',
     };
   return { message: 'it is on' };
@@ -195,7 +192,7 @@ async function installAt(api: Api, at: Hooked, wish: Wish, signal: AbortSignal):
     const made = readHook(await api.write('POST', at.path, { body: { name: 'worksync', ...fields }, signal }));
     return { ...described(at, made, wish), outcome: 'created' };
   }
-  // The secret cannot be read back: it is sent again, and where it is the same that changes nothing.
+  // Nobody can read the secret back: worksync sends it each time; the same secret changes nothing.
   const path = `${at.path}/${present.id}`;
   const isRight = missingEvents(present, wish.wanted).length === 0 && hasSecret(present, wish.secret) && isOn(present);
   const mended = readHook(await api.write('PUT', path, { body: fields, signal }));
@@ -220,18 +217,18 @@ function readHook(answer: HttpAnswer): Hook {
   return parseAnswer(hook, readAnswer(answer, 'a webhook'), 'a webhook');
 }
 
-/** Older servers pass over a signing token without a word, and would then send without any proof. */
-function described(at: Hooked, after: Hook, { secret, wanted }: Wish): State {
+/** Older servers silently ignore a signing token, and would send deliveries without any proof. */
+function described(at: Hooked, after: Hook, { secret, wanted }: Wish): HookState {
   const state = stateOf({ ...at, hooks: [after] }, wanted);
   if (hasSecret(after, secret)) return state;
   return {
     ...state,
-    message: 'this GitLab took no signing token, so what it sends is refused',
-    hint: 'Put a secret into webhookSecrets that does not begin with whsec_, and run this again.',
+    message: 'this GitLab did not accept a signing token, so worksync refuses its deliveries',
+    hint: 'Put a secret that does not begin with whsec_ into webhookSecrets, then run "worksync hooks install" again.',
   };
 }
 
-/** A test delivery that is taken switches a hook on again. A project without merge requests can send no such test. */
+/** A test delivery that succeeds switches a hook on again. A project without merge requests cannot send a test about one. */
 async function switchOn(api: Api, path: string, signal: AbortSignal): Promise<Hook> {
   let said = '';
   for (const event of ['merge_requests_events', 'push_events']) {

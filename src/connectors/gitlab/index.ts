@@ -1,3 +1,4 @@
+import { MEBIBYTE } from '../../lib/quantities.ts';
 import { gitConnector } from '../kit/git.ts';
 import { connect } from './connect.ts';
 import { eventOf } from './event-of.ts';
@@ -6,8 +7,6 @@ import { isFetchedFollowed, kinds, told } from './items.ts';
 import { options, PUBLIC_HOST, scopeOf, unrestricted } from './options.ts';
 import { verify } from './verify.ts';
 import { writes } from './writes.ts';
-
-const MEBIBYTE = 1024 * 1024;
 
 /** GitLab: gitlab.com and self-managed servers. */
 export const gitlab = gitConnector({
@@ -31,6 +30,7 @@ export const gitlab = gitConnector({
   host: (given) => given.host,
   verify,
   eventOf,
+  samples: async () => (await import('./sample.ts')).samples,
   unrestricted,
   container: 'project',
   scopeOf,

@@ -1,17 +1,11 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
-import {
-  type Item,
-  type PullRequest,
-  type PullRequestState,
-  pullRequestKey,
-  type WorkItem,
-  workItemKey,
-} from '../../model/item.ts';
+import type { Item, PullRequest, PullRequestState, WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
 import { goneBy, referenceTo, taken } from '../kit/git-translate.ts';
-import type { GitVendor, Kind, Unjudged } from '../kit/git-vendor.ts';
+import type { GitVendor, Identity, Kind, Unjudged } from '../kit/git-vendor.ts';
+import { identityOf, pullIdentityOf } from '../kit/identity.ts';
 import { read, readable } from '../kit/json.ts';
 import { NOT_FOLLOWED, outOfScope, UNJUDGED, unjudged } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
@@ -20,13 +14,13 @@ import { type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
 export const MERGE_REQUESTS = 'merge_requests';
-/** Issues, and the other kinds that GitLab keeps in the same list: incidents, tasks (GL11). */
+/** Issues, and the other kinds in the same list of GitLab: incidents, tasks (GL11). */
 export const ISSUES = 'issues';
 
 const number = z.string().regex(/^[1-9]\d{0,15}$/);
 const locator = z.strictObject({ projectId: number, iid: number, id: number.optional(), isFollowed: unjudged });
 
-/** By numbers that survive renaming and transfer; of issues their own id too. */
+/** The parts by which to fetch an item: numbers that survive renaming and transfer, and for an issue its own id too. */
 export interface Locator extends Unjudged {
   readonly projectId: string;
   readonly iid: string;
@@ -42,7 +36,7 @@ const mergeRequests: Kind<Options, Locator> = {
   locator,
   locatorOf: ({ container: projectId, number: iid }) => ({ projectId, iid }),
   itemsOn: (page, { host }) => read(schema.mergeRequest.array(), page).map((each) => toMergeRequest(each, host)),
-  // Without one of these it has drifted, is being merged, or has images in its description.
+  // One that lacks one of these has drifted, is being merged, or has images in its description.
   whole: ['state', 'title', 'headBranch', 'baseBranch', 'description'],
   itemOf: (fetched, { host }) => pullOf(fetched, host),
   rowOfGone: ({ projectId, iid }, seenAt) => {
@@ -87,7 +81,7 @@ const OF_ISSUE_WEBHOOK: ReadonlyMap<string, Translator> = new Map([
 export const told: GitVendor<Options, Locator>['told'] = (event, { issues: withIssues }) =>
   OF_WEBHOOK.get(event) ?? (withIssues ? OF_ISSUE_WEBHOOK.get(event) : undefined);
 
-/** The body repeats what the header names; one that does not, or has none, was made by a custom template. */
+/** The body repeats the kind that the header names. A body with another kind, or none, comes from a custom template. */
 function ofKind(kinds: readonly string[], translateIt: Translator): Translator {
   return (payload, options) => {
     const { object_kind: told } = read(schema.hookKind, payload);
@@ -96,13 +90,13 @@ function ofKind(kinds: readonly string[], translateIt: Translator): Translator {
   };
 }
 
-/** One hook for a whole server, made by its administrators. Of what it sends, merge requests come as in all other hooks. */
+/** A hook that an administrator made for a whole server. It sends merge requests in the same form as other hooks. */
 function systemHook(payload: unknown, options: Options): Translation {
   const { object_kind: kind } = read(schema.hookKind, payload);
   return kind === 'merge_request' ? mergeRequestHook(payload, options) : NOT_FOLLOWED;
 }
 
-/** Every such event carries the state of the merge request at that time, whatever its action. */
+/** Every such event contains the merge request as it was at that time, whatever the action. */
 function mergeRequestHook(payload: unknown, options: Options): Translation {
   const { iid } = read(schema.namedMergeRequest, payload).object_attributes;
   return ofMergeRequest(payload, iid, readable(schema.mergeRequestHook, payload), options);
@@ -113,7 +107,7 @@ function issueHook(payload: unknown, options: Options): Translation {
   return ofIssue(payload, named, readable(schema.issueHook, payload), options);
 }
 
-/** A comment carries what it stands on, without the names of the people. */
+/** The event of a comment contains what the comment is on, without the names of its people. */
 function noteHook(payload: unknown, options: Options): Translation {
   const { object_attributes, merge_request, issue } = read(schema.noteHook, payload);
   const on = object_attributes?.noteable_type ?? (merge_request ? 'MergeRequest' : issue ? 'Issue' : undefined);
@@ -144,13 +138,13 @@ function ofIssue(
   options: Options,
 ): Translation {
   const project = projectIn(payload);
-  // Epics come the same way, and belong to a group.
+  // Epics come by the same event, and belong to a group.
   if (!project) return { outcome: 'ignored', reason: 'not_in_a_project' };
   const identity = issueIdentity(options.host, id, project.id, iid);
   return judged(project, options, issues, identity, hook && issueOfHook(identity, project, hook, options));
 }
 
-/** What cannot be read, and what may not be followed, is fetched: the webhook says which one it is. */
+/** The item, or a reference to it where the webhook cannot be read or does not tell whether its project is in scope. */
 function judged(
   project: schema.HookProject,
   options: Options,
@@ -167,8 +161,8 @@ function judged(
 }
 
 /**
- * Webhooks tell of a project only this, and nothing of archives and forks: those are then judged by name alone. Undefined
- * where a webhook does not tell the name, and the number alone does not decide.
+ * Whether a project is in scope, by its number and path alone: webhooks do not tell whether it is archived or a fork. Undefined
+ * where a webhook does not tell the path, and the number does not decide.
  */
 function isFollowed({ id, path_with_namespace: name }: schema.HookProject, options: Options): boolean | undefined {
   const scope = scopeOf(options);
@@ -177,13 +171,13 @@ function isFollowed({ id, path_with_namespace: name }: schema.HookProject, optio
   return scope.exclude.length === 0 && scope.include.includes(String(id)) ? true : undefined;
 }
 
-/** The same of what was fetched. */
+/** Whether a fetched item is in scope. */
 export function isFetchedFollowed(found: unknown, options: Options): boolean {
   const { project_id: id, references } = read(schema.placedInList, found);
   return isFollowed({ id, path_with_namespace: references && withoutNumber(references.full) }, options) === true;
 }
 
-/** The project that a webhook is about, wherever it says so; undefined where it names none, as those of epics do. */
+/** The project that a webhook is about, from any of the places that may name it; undefined for epics, which name none. */
 function projectIn(payload: unknown): schema.HookProject | undefined {
   const told = readable(schema.placed, payload);
   if (!told) return undefined;
@@ -199,34 +193,20 @@ function projectIn(payload: unknown): schema.HookProject | undefined {
   return path === undefined ? { id } : { id, path_with_namespace: path };
 }
 
-export function mergeRequestKey(host: string, projectId: number, iid: number) {
-  return pullRequestKey('gitlab', host, String(projectId), String(iid));
+export function mergeRequestIdentity(host: string, projectId: number, iid: number) {
+  return pullIdentityOf('gitlab', host, { id: projectId }, iid);
 }
 
-export function issueKey(host: string, id: number) {
-  return workItemKey('gitlab', host, String(id));
+export function issueIdentity(host: string, id: number, projectId: number, iid: number) {
+  return identityOf('gitlab', host, { id: String(id), container: String(projectId), identifier: `#${iid}` });
 }
 
-type Identity = ReturnType<typeof mergeRequestIdentity> | ReturnType<typeof issueIdentity>;
-
-function mergeRequestIdentity(host: string, projectId: number, iid: number) {
-  const key = mergeRequestKey(host, projectId, iid);
-  const [repoId, identifier] = [String(projectId), String(iid)];
-  return { kind: 'pull_request' as const, key, connector: 'gitlab', host, repoId, identifier };
-}
-
-function issueIdentity(host: string, id: number, projectId: number, iid: number) {
-  const containerId = String(projectId);
-  const key = issueKey(host, id);
-  return { kind: 'work_item' as const, key, connector: 'gitlab', host, containerId, identifier: `#${iid}` };
-}
-
-/** What is confidential there would be read by everybody here. */
+/** A confidential issue is hidden unless the options ask for it: everybody in the workspace would read it. */
 export function isHidden({ confidential }: { confidential?: boolean | undefined }, options: Options): boolean {
   return confidential === true && !options.confidential;
 }
 
-/** What `fetch` writes, and what the API says. Throws `delivery_malformed`. */
+/** Reads what `fetch` writes, and what the API answers. Throws `delivery_malformed`. */
 export function pullOf(content: unknown, host: string): PullRequest {
   return toMergeRequest(read(schema.fetchedMergeRequest, content), host);
 }
@@ -267,7 +247,7 @@ function mergeRequestOfHook(
   };
 }
 
-/** What became confidential is not shown any more: here it is gone, and nothing of it is taken. */
+/** An issue that is hidden counts as gone: worksync takes nothing of its content. */
 function toIssue(found: schema.GitlabIssue, options: Options): WorkItem {
   const identity = issueIdentity(options.host, found.id, found.project_id, found.iid);
   if (isHidden(found, options)) return { ...identity, updatedAt: wholeSeconds(found.updated_at), gone: true };
@@ -304,10 +284,10 @@ function issueOfHook(
 }
 
 const ISSUE_STATES = { opened: 'open', closed: 'done' } as const;
-/** `locked` is a merge in progress: absent, so the state that is held stays until it is known (GL5). */
+/** Without `locked`, a merge in progress: the state is then absent, and the stored one stays until a fetch (GL5). */
 const STATES: Readonly<Record<string, PullRequestState>> = { opened: 'open', closed: 'closed', merged: 'merged' };
 
-/** Fields that webhooks and the API write alike. */
+/** Fields that webhooks and the API write in the same way. */
 function timesOf(
   given: Pick<schema.GitlabIssue, 'updated_at' | 'title' | 'created_at'> & { state?: string | undefined },
 ) {
@@ -337,11 +317,11 @@ function ofApi(found: schema.GitlabMergeRequest | schema.GitlabIssue) {
   };
 }
 
-/** The author is there as a number only, and `user` is who acted: the author is absent. */
+/** Webhooks tell the author only as a number, and `user` is who acted: so the author is absent. */
 function ofWebhook({ object_attributes: attributes, labels, assignees }: schema.MergeRequestHook | schema.IssueHook) {
   const { description, url } = attributes;
   return {
-    // Webhooks turn the addresses of images into absolute ones: such a text is not what the API says, and back again.
+    // Webhooks make the addresses of images absolute. Taken as it is, such a text would change again with each answer of the API.
     description: description?.includes('![') ? undefined : description,
     labels: sorted((labels ?? attributes.labels)?.map(({ title }) => title)),
     assignees: people(assignees, attributes.assignee_ids),
@@ -350,8 +330,8 @@ function ofWebhook({ object_attributes: attributes, labels, assignees }: schema.
 }
 
 /**
- * Webhooks write whole seconds, the API milliseconds. Compared as they are, what was read early in a second would beat
- * the webhook of a later change in the same second. As whole seconds the two tie, and the object is fetched.
+ * Webhooks write whole seconds, the API milliseconds. Compared as they are, an answer read early in a second would count as
+ * newer than the webhook of a later change in the same second. In whole seconds both are equal, and intake fetches the item.
  */
 function wholeSeconds(instant: string): number {
   return Math.floor(Date.parse(instant) / 1_000) * 1_000;
@@ -363,7 +343,7 @@ function usernames(accounts: Accounts): string[] | undefined {
   return sorted(accounts?.map(({ username }) => username));
 }
 
-/** GitLab leaves the list out where nobody is in it; the numbers tell that from a list that is not carried. */
+/** GitLab leaves out an empty list. The list of numbers tells an empty list from one that this event does not contain. */
 function people(accounts: Accounts, ids: readonly number[] | undefined): string[] | undefined {
   if (accounts) return usernames(accounts);
   return ids?.length === 0 ? [] : undefined;

@@ -4,12 +4,12 @@ import { commitsOption } from '../kit/commits.ts';
 import { hostName, httpsAddress, oneWord } from '../kit/options.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
-/** A project's number, or its path `group/…/project`; no part may be `.` or `..`, so a URL stays where it belongs. */
+/** A project's number, or its path `group/…/project`; no part may be `.` or `..`, so that a path made of it stays in its place. */
 export const PROJECT = /^(?:[1-9]\d{0,15}|(?:(?!\.{1,2}\/)[\w.-]{1,255}\/){1,21}(?!\.{1,2}$)[\w.-]{1,255})$/;
 
 export const PUBLIC_HOST = 'gitlab.com';
 
-/** The same with stars, behind a group that is spelled out: it is asked for what lies in it. */
+/** The same with stars, behind a group without any: worksync asks that group for its projects. */
 const PROJECTS =
   /^(?:[1-9]\d{0,15}|(?!\.{1,2}\/)[\w.-]{1,255}\/(?:(?!\.{1,2}\/)[\w.*-]{1,255}\/){0,20}(?!\.{1,2}$)[\w.*-]{1,255})$/;
 const GROUP = /^(?:(?!\.{1,2}(?:\/|$))[\w.-]{1,255})(?:\/(?!\.{1,2}(?:\/|$))[\w.-]{1,255}){0,19}$/;
@@ -42,9 +42,11 @@ export const options = z
       ),
     token: oneWord(/^[\x21-\x7e]{1,1000}$/)
       .optional()
-      .describe('Project, group or personal access token with the scope `read_api`. Without one only public projects.'),
+      .describe(
+        'Project, group or personal access token with the scope `read_api`. Without one worksync reads only public projects.',
+      ),
     projects: projects.describe(
-      'Projects as group/project, patterns (`acme/*`, `acme/platform/**`), or numbers, which survive renaming. Deliveries of others are ignored.',
+      'Projects as group/project, patterns (`acme/*`, `acme/platform/**`), or numbers, which survive renaming. worksync ignores deliveries of others.',
     ),
     groups: z
       .array(z.string().regex(GROUP, 'must be the path of one group, for example acme/platform'))
@@ -53,12 +55,12 @@ export const options = z
     exclude: projects.describe('Projects to leave out, as paths, patterns or numbers.'),
     archived: z.boolean().default(false).describe('Whether patterns and groups take in archived projects.'),
     forks: z.boolean().default(false).describe('Whether patterns and groups take in forks.'),
-    issues: z.boolean().default(false).describe('Whether issues are followed too, as work items.'),
+    issues: z.boolean().default(false).describe('Whether worksync follows issues too, as work items.'),
     commits: commitsOption,
     confidential: z
       .boolean()
       .default(false)
-      .describe('Whether confidential issues are among them: everybody in the workspace then reads them.'),
+      .describe('Whether worksync follows confidential issues too. Everybody in the workspace can then read them.'),
   })
   .refine((given) => given.projects.length + given.groups.length > 0, {
     path: ['projects'],
@@ -67,7 +69,7 @@ export const options = z
 
 export type Options = z.infer<typeof options>;
 
-/** What requests need. */
+/** The options that requests need. */
 export type Access = Pick<Options, 'host' | 'apiUrl' | 'token'>;
 
 /** Base of the REST API, without a slash at its end (GL10). */
@@ -75,12 +77,12 @@ export function apiBase(given: Pick<Access, 'host' | 'apiUrl'>): string {
   return given.apiUrl === undefined ? derivedBase(given.host) : asBase(given.apiUrl);
 }
 
-/** The base that links and redirects of this host name, also when requests go through another address. */
+/** The base that this host writes into its links and redirects, even when requests go through another address. */
 export function derivedBase(host: string): string {
   return `https://${host}/api/v4`;
 }
 
-/** Options that take in every project of a host, for looking at payloads; issues are off, as they are unless asked for. */
+/** Options that take in every project of a host, for inspecting payloads; issues stay off, as by default. */
 export function unrestricted(host = PUBLIC_HOST): Options {
   const scope = { projects: ['**'], groups: [], exclude: [], archived: true, forks: true };
   return { host, ...scope, issues: false, commits: false, confidential: false };

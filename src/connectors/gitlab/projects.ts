@@ -12,7 +12,7 @@ import { pathOf } from './units.ts';
 const project = z
   .object({
     id: z.int().positive(),
-    path_with_namespace: z.string(),
+    path_with_namespace: z.string().min(1),
     archived: absent(z.boolean()),
     forked_from_project: absent(z.looseObject({})),
   })
@@ -20,13 +20,13 @@ const project = z
     return { id: String(id), name, archived, fork: origin !== undefined };
   });
 
-/** What is known of projects, kept as long as the connection: they change seldom. */
+/** Knowledge about projects, cached for the life of the connection: it changes seldom. */
 export interface Projects {
-  /** Those of a group and its subgroups that are in scope. Read again when the list is old. */
+  /** The projects of a group and its subgroups that are in scope. Reads an old list again. */
   followed(group: string, signal: AbortSignal): Promise<readonly Candidate[]>;
-  /** Leaves out of a page of a group's list what belongs to projects that are not followed. */
+  /** Removes from a page of a group's list what belongs to projects out of scope. */
   keepFollowed(group: string, page: readonly unknown[], signal: AbortSignal): Promise<readonly unknown[]>;
-  /** Leaves out of a page of a project's list what is excluded. */
+  /** Removes from a page of a project's list what is excluded. */
   keepNamed(page: readonly unknown[]): readonly unknown[];
   /** What a path leads to at this moment. */
   present(name: string, signal: AbortSignal): Promise<Candidate>;
@@ -52,7 +52,7 @@ export function createProjects(api: Api, options: Options, clock: Clock): Projec
   return {
     followed: async (group, signal) => (await all(group, signal)).filter((each) => inScope(each, scope)),
     async keepFollowed(group, page, signal) {
-      // Nothing to judge, nothing to ask: an idle group costs its one list.
+      // An empty page needs no list of projects: a poll of an idle group takes one request.
       if (page.length === 0) return page;
       const known = options.forks ? [] : await all(group, signal);
       const byId = new Map(known.map((each) => [each.id, each]));
@@ -82,7 +82,7 @@ export function createProjects(api: Api, options: Options, clock: Clock): Projec
 
 const placed = z.object({ project_id: z.int().positive(), references: z.object({ full: z.string() }) });
 
-/** Where an element of a list lies; no name where it does not say: it is kept, for `translate` to judge. */
+/** The project of a listed element; without a name where the element does not tell it: `translate` then judges it. */
 function placeIn(element: unknown): { readonly id: string; readonly name?: string } {
   const told = readable(placed, element);
   return told ? { id: String(told.project_id), name: withoutNumber(told.references.full) } : { id: '' };

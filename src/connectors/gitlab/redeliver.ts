@@ -19,11 +19,11 @@ import type { Projects } from './projects.ts';
 type Redeliver = NonNullable<Connection['redeliver']>;
 
 const DAY = 86_400_000;
-/** GitLab takes 5 a minute for each hook (GL3); what is left is asked for the next time. */
+/** GitLab accepts 5 requests a minute for each hook (GL3); the next round requests the rest. */
 const LIMITS = { mostAttempts: 4, mostOfList: 5, mostAtOnce: Number.POSITIVE_INFINITY, keptFor: 3 * DAY };
-/** GitLab lists at most 20 events on a page, each with all that was sent. */
+/** GitLab lists at most 20 events on a page, each with the whole request that it sent. */
 const PAGE = 20;
-/** Pages that are read of one list in a round at most: of what failed with a status, and of everything. */
+/** How many pages a round reads of one list at most: of what failed with a status, and of everything. */
 const MOST_PAGES = { failed: 10, all: 50 };
 
 interface RedeliverDeps {
@@ -33,7 +33,7 @@ interface RedeliverDeps {
   readonly clock: Clock;
 }
 
-/** GitLab repeats nothing by itself, as far as its senders of today are known. */
+/** As far as known, GitLab does not repeat a failed delivery by itself, so worksync asks for it. */
 export function createRedeliver({ api, projects, options, clock }: RedeliverDeps): Redeliver {
   return createRedelivery(clock, LIMITS, async (url, signal) => {
     const all = await hookedAt(api, projects, options, url, signal);
@@ -46,7 +46,7 @@ export function createRedeliver({ api, projects, options, clock }: RedeliverDeps
   });
 }
 
-/** Of an event no more is kept than this: what was sent is dropped page by page. */
+/** The fields to keep of an event; worksync drops the rest, such as the request, page by page. */
 const event = z.object({
   id: z.int().positive(),
   request_headers: absent(z.record(z.string(), z.unknown())),
@@ -55,9 +55,9 @@ const event = z.object({
 type Event = z.infer<typeof event>;
 
 /**
- * The events of a hook, newest first, from where the last look ended. Where the first page reaches back so far, that is all;
- * else GitLab's own filters find what failed among the rest. They go by the status of the answer: a delivery that got none (it
- * stands there as `internal error`), which the first page shows, makes the whole list be read.
+ * Reads the events of a hook, newest first, back to where the last look ended. If the first page reaches back so far, it is
+ * enough; else GitLab's own filters find what failed among the rest. They go by the status of the answer. So if the first page
+ * shows a delivery that got none (listed as `internal error`), this reads the whole list.
  */
 function listAt(api: Api, path: string): DeliveryList {
   async function walk(query: string | undefined, last: number, most: number, signal: AbortSignal) {
@@ -100,7 +100,7 @@ function listAt(api: Api, path: string): DeliveryList {
   };
 }
 
-/** Servers before 17.4 name no delivery: each event is one, and cannot be sent again there either. */
+/** Servers before 17.4 give deliveries no name: each event counts as one, and those servers cannot send it again anyway. */
 function listed(one: Event): ListedAttempt {
   const { id, request_headers: headers } = one;
   const key = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === 'idempotency-key')?.[1];
@@ -112,7 +112,7 @@ function hasArrived({ response_status: status }: Event): boolean {
   return /^[23]\d\d$/.test(status);
 }
 
-/** A time-out, or nobody there. */
+/** Whether the delivery timed out or reached nobody. */
 function hasNoStatus({ response_status: status }: Event): boolean {
   return !/^\d{3}$/.test(status);
 }

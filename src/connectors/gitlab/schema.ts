@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { keep } from '../../lib/shape.ts';
 import { commitMessages } from '../kit/commits.ts';
-import { absent, webAddress } from '../kit/fields.ts';
+import { absent, instant as inUtc, webAddress } from '../kit/fields.ts';
 import { shapeOf } from '../kit/shape-of.ts';
 import { PROJECT } from './options.ts';
 
 /**
  * The fields that are read, and no others (GL4). Identity and time must be there; any other field that is missing, or
- * that has become something else, is absent: it is then neither compared nor cleared.
+ * that has become something else, is absent: worksync then neither compares nor clears it.
  */
 
 const id = z.int().positive();
@@ -21,11 +21,11 @@ const path = z.string().regex(PROJECT);
 /** `2017-09-15 16:50:55 UTC`, as webhooks write it. */
 const HOOK_TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d+)? UTC$/;
 
-/** An instant in either of GitLab's two spellings, always written as RFC 3339 in UTC. */
+/** An instant in either of GitLab's two forms, always as RFC 3339 in UTC. */
 const instant = z
   .string()
   .transform((given) => given.replace(HOOK_TIME, '$1T$2Z'))
-  .pipe(z.iso.datetime({ offset: true }))
+  .pipe(inUtc)
   .transform((given) => new Date(given).toISOString());
 
 const common = {
@@ -50,7 +50,7 @@ export const mergeRequest = z.object({
   author: absent(account.nullable()),
   assignees: accounts,
   reviewers: accounts,
-  // Objects where someone asks for label details; texts otherwise.
+  // Objects where a request asks for label details; texts otherwise.
   labels: absent(z.array(text)),
   web_url: url,
   merged_at: absent(instant.nullable()),
@@ -73,7 +73,7 @@ const hookAttributes = z.object({
   url,
 });
 
-/** What a webhook says of its project; the number stands elsewhere too, and in older versions nowhere else. */
+/** The project of a webhook. Payloads tell the number in several places, older versions only outside of `project`. */
 export interface HookProject {
   readonly id: number;
   /** Absent where the webhook does not tell it. */
@@ -98,12 +98,12 @@ export const placed = z.object({
   issue: inProject,
 });
 
-/** Where an element of a list lies. */
+/** The project of a listed element. */
 export const placedInList = z.object({ project_id: id, references: absent(z.object({ full: z.string() })) });
 
 export const hookKind = z.object({ object_kind: absent(z.string()) });
 
-/** Which merge request a webhook is about. */
+/** The part of a webhook that tells which merge request it is about. */
 export const namedMergeRequest = z.object({ object_attributes: z.object({ iid: id }) });
 export const mergeRequestOfNote = z.object({ merge_request: z.object({ iid: id }) });
 
@@ -116,7 +116,7 @@ export const mergeRequestHook = z.object({
 
 export type MergeRequestHook = z.infer<typeof mergeRequestHook>;
 
-/** A comment, on whatever. */
+/** A comment, whatever it is on. */
 export const noteHook = z.object({
   object_attributes: absent(z.object({ noteable_type: absent(z.string()) })),
   merge_request: absent(z.looseObject({})),
@@ -125,7 +125,7 @@ export const noteHook = z.object({
 
 export const mergeRequestNoteHook = z.object({ merge_request: hookAttributes });
 
-/** What `fetch` writes for what exists no more. */
+/** What `fetch` writes for an item that no longer exists. */
 export const gone = z.object({ project_id: id, iid: id, seen_at: instant });
 export const goneIssue = gone.extend({ id });
 
@@ -136,7 +136,7 @@ const commonOfIssues = {
   state: absent(z.enum(['opened', 'closed'])),
   title: absent(z.string()),
   description: absent(z.string().nullable()),
-  // Where it is not to be read, it is not to be shown either.
+  // An issue whose flag cannot be read counts as confidential.
   confidential: z.boolean().optional().catch(true),
   type: absent(text),
   created_at: absent(instant),
@@ -165,26 +165,26 @@ export type IssueHook = z.infer<typeof issueHook>;
 
 export const issueNoteHook = z.object({ issue: issueAttributes });
 
-/** Which issue a webhook is about. */
+/** The part of a webhook that tells which issue it is about. */
 const namedAttributes = z.object({ id, iid: id });
 export const namedIssue = z.object({ object_attributes: namedAttributes });
 export const issueOfNote = z.object({ issue: namedAttributes });
 
-/** What tells elements of either list apart. */
+/** The ids of the elements of either list. */
 export const identities = z.array(z.object({ id, project_id: id, iid: id, confidential: commonOfIssues.confidential }));
 
-/** What tells webhooks apart where their headers are not at hand. */
+/** The fields that tell the event of a webhook whose headers are not at hand. */
 export const kindOfHook = z.object({
   object_kind: z.string().regex(/^[a-z_]{1,40}$/),
   event_type: absent(z.string()),
 });
 
-/** What is read of an element of either list. */
+/** The fields to keep of an element of either list. */
 export const KEPT = { ...shapeOf(mergeRequest), ...shapeOf(issue) };
 
 /**
- * Pure: leaves out what no schema here reads. What `translate` makes of it stays the same: a value of an unexpected
- * kind is kept as it is, for `translate` to judge.
+ * Pure: leaves out what no schema here reads. `translate` makes the same items of it: a value of an unexpected kind stays as
+ * it is, for `translate` to judge.
  */
 export function slim(found: unknown): unknown {
   return keep(found, KEPT);

@@ -9,13 +9,13 @@ export interface Place {
   readonly name: string;
 }
 
-/** What is listed: each project that is named, and the groups. */
+/** The places whose lists polls walk: each named project, and the groups. */
 export function placesOf(given: Options): readonly Place[] {
   const projects = namedIn(scopeOf(given)).map((name) => ({ kind: 'project', name }) as const);
   return [...projects, ...groupsOf(given).map((name) => ({ kind: 'group', name }) as const)];
 }
 
-/** As polls name them: `acme/api` is a project, `acme/` a group. */
+/** The name of a unit of polls: `acme/api` is a project, `acme/` a group. */
 export function unitOf({ kind, name }: Place): string {
   return kind === 'group' ? `${name}/` : name;
 }
@@ -24,19 +24,19 @@ export function placeOf(unit: string): Place {
   return unit.endsWith('/') ? { kind: 'group', name: unit.slice(0, -1) } : { kind: 'project', name: unit };
 }
 
-/** The groups that are listed as a whole: those named, and those in which patterns look; none within another one. */
+/** The groups whose lists polls walk: those that are named, and those that patterns begin with; none within another one. */
 export function groupsOf(given: Options): readonly string[] {
   const all = [...new Set([...given.groups, ...patternsOf(scopeOf({ ...given, groups: [] })).map(groupOfPattern)])];
   return all.filter((group) => !all.some((other) => isBelow(group, other)));
 }
 
-/** Projects that are named one by one and do not lie in a group that is listed anyway. */
+/** Projects that are named one by one, outside of the groups whose lists polls walk anyway. */
 export function projectsOutside(given: Options): readonly string[] {
   const groups = groupsOf(given);
   return namedIn(scopeOf(given)).filter((name) => !groups.some((group) => isBelow(name, group)));
 }
 
-/** `acme/platform/api-*` looks in `acme/platform`. */
+/** `acme/platform/api-*` matches only projects of `acme/platform`. */
 function groupOfPattern(pattern: string): string {
   const parts = pattern.split('/');
   return parts.slice(0, parts.findIndex(isPattern)).join('/');
@@ -46,7 +46,7 @@ function isBelow(path: string, group: string): boolean {
   return path.toLowerCase().startsWith(`${group.toLowerCase()}/`);
 }
 
-/** Where it stands in the API. */
+/** The path of a place in the API. */
 export function pathOf({ kind, name }: Place): string {
   return `/${kind}s/${encodeURIComponent(name)}`;
 }

@@ -1,7 +1,8 @@
 import { SyncError } from '../../errors/sync-error.ts';
+import { isSameSecret } from '../../lib/same-secret.ts';
 import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
 import { readName, requireSecrets, requireText, single } from '../kit/hmac.ts';
-import { checkStandardWebhook, isEqual, SIGNING_KEY } from '../kit/standard-webhooks.ts';
+import { checkStandardWebhook, SIGNING_KEY } from '../kit/standard-webhooks.ts';
 
 const EVENT = /^(?=.{1,100}$)[A-Za-z]+(?: [A-Za-z]+){0,8} Hook$/;
 const NAME = /^[A-Za-z0-9_-]{1,100}$/;
@@ -14,7 +15,7 @@ const NAME = /^[A-Za-z0-9_-]{1,100}$/;
  *   raw bytes (Standard Webhooks), no more than 5 minutes away from `now`.
  * - Any other secret is a secret token, which `X-Gitlab-Token` repeats in clear.
  *
- * A signature that is there must hold: the token is then not looked at, right or wrong.
+ * If there is a signature, it must be valid: the token does not count then, right or wrong.
  *
  * Throws `signature_missing` (also when no secret is configured), `signature_mismatch`, and, for a proven request
  * without a usable event name, `delivery_malformed`.
@@ -38,11 +39,12 @@ function checkToken(request: WebhookRequest, secrets: readonly string[]): void {
     throw new SyncError('signature_missing', 'the request has neither webhook-signature nor X-Gitlab-Token');
   const given = single(request, 'x-gitlab-token');
   const tokens = secrets.filter((secret) => !secret.startsWith(SIGNING_KEY));
-  const matches = tokens.map((token) => given !== undefined && isEqual(given, token));
-  if (!matches.includes(true)) throw new SyncError('signature_mismatch', 'the token is another one');
+  const matches = tokens.map((token) => given !== undefined && isSameSecret(given, token));
+  if (!matches.includes(true))
+    throw new SyncError('signature_mismatch', 'X-Gitlab-Token is none of the configured secrets');
 }
 
-/** The same on every repetition. What is signed comes first; older servers send none. */
+/** The id of a delivery, which is the same on every repetition. A signed one comes first; older servers send none. */
 function idOf(request: WebhookRequest, isSigned: boolean): string | undefined {
   const names = isSigned ? ['webhook-id'] : ['idempotency-key', 'webhook-id'];
   return names.map((name) => single(request, name)).find((value) => value !== undefined && NAME.test(value));

@@ -22,7 +22,7 @@ import { createApi } from './api.ts';
 import { asDraft, asReady, isDraft } from './draft-title.ts';
 import { pullOf } from './items.ts';
 import { PROJECT, PUBLIC_HOST } from './options.ts';
-import { createPeople } from './people.ts';
+import { createIdsOf } from './people.ts';
 import { pathOf } from './units.ts';
 
 /** What members write at GitLab (GL9). */
@@ -39,7 +39,7 @@ interface Branch {
   readonly name: string;
 }
 
-/** Statuses by which GitLab says what is wrong with a request. */
+/** The statuses by which GitLab says what is wrong with a request. */
 const EXPLAINED = [400, 409, 422];
 
 const anything = z.unknown();
@@ -66,11 +66,11 @@ function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): M
   if (!PROJECT.test(project))
     throw refused('validation_failed', 'repoId: expected the number of a GitLab project, or group/project');
   const api = createApi(access, deps);
-  const people = createPeople(api, signal);
+  const idsOf = createIdsOf(api, signal);
   const at = (rest: string, of = project) => `${pathOf({ kind: 'project', name: of })}${rest}`;
   const read = (number: string | number) => api.read(anything, at(`/merge_requests/${number}`), { signal });
 
-  /** A branch of a fork is written `group/fork:branch`; no name of a branch holds a colon. */
+  /** A branch of a fork is written `group/fork:branch`; the name of a branch never contains a colon. */
   function headOf(head: string): Branch {
     const colon = head.indexOf(':');
     if (colon === -1) return { project, name: head };
@@ -82,7 +82,7 @@ function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): M
   async function hasBranch(head: Branch): Promise<boolean> {
     const path = at(`/repository/branches/${encodeURIComponent(head.name)}`, head.project);
     if (await unless(api.get(path, { signal }), 'not_found')) return true;
-    // 404 is also the answer for a project that is not there or may not be seen: that is another error.
+    // GitLab answers 404 also for a project that does not exist or is hidden: the next request throws for that.
     await api.get(at('', head.project), { signal });
     return false;
   }
@@ -99,7 +99,7 @@ function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): M
     return standing && { number: standing.iid, url: standing.web_url };
   }
 
-  /** GitLab would open a request between branches of which one is missing, or that do not differ: it is looked at first. */
+  /** GitLab would open a merge request although a branch is missing, or the branches do not differ: so this checks first. */
   async function refuseEmpty(wanted: NewPullRequest, head: Branch): Promise<void> {
     const { headBranch, baseBranch } = wanted;
     if (!(await hasBranch({ project, name: baseBranch }))) throw missingBranch('baseBranch', baseBranch);
@@ -110,7 +110,7 @@ function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): M
     if (Array.isArray(commits) && commits.length === 0) throw nothingToMerge(wanted);
   }
 
-  /** What 409 means: another open request between these branches, which is named; or something else, as GitLab says it. */
+  /** The error for 409: another open request between these branches, with its number; or what GitLab says. */
   async function conflictWith(head: Branch, baseBranch: string, answer: HttpAnswer): Promise<SyncError> {
     const found = await findOpen(head, baseBranch).catch(() => undefined);
     if (found === undefined && !/already exists/i.test(saidOf(answer)))
@@ -118,7 +118,7 @@ function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): M
     return existsAlready({ headBranch: head.name, baseBranch }, '!', found);
   }
 
-  /** Sends a merge request as it is to be. */
+  /** Sends the fields of a merge request. */
   async function send(method: 'POST' | 'PUT', path: string, body: object, branches: { head: Branch; base: string }) {
     const answer = await api.write(method, path, { body, explained: EXPLAINED, signal });
     if (answer.status === 409) throw await conflictWith(branches.head, branches.base, answer);
@@ -130,7 +130,7 @@ function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): M
     return readAnswer(answer, `${method} ${path}`);
   }
 
-  /** Only what the edit names; lists replace what is there. */
+  /** The fields to send: only what the edit names. A list replaces the present one. */
   async function fieldsOf(edit: PullRequestEdit, now: Present) {
     const { title, description, draft, baseBranch, labels, state } = edit;
     return {
@@ -138,8 +138,8 @@ function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): M
       description: description === null ? '' : description,
       target_branch: baseBranch,
       labels: labels?.map(asLabel).join(','),
-      assignee_ids: noneAsZero(await people.idsOf('assignees', edit.assignees)),
-      reviewer_ids: noneAsZero(await people.idsOf('reviewers', edit.reviewers)),
+      assignee_ids: noneAsZero(await idsOf('assignees', edit.assignees)),
+      reviewer_ids: noneAsZero(await idsOf('reviewers', edit.reviewers)),
       state_event: stateEvent(state, now),
     };
   }
@@ -156,8 +156,8 @@ function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): M
         title: titleAs(wanted.title, wanted.draft),
         description: wanted.description ?? undefined,
         labels: filled(wanted.labels)?.map(asLabel).join(','),
-        assignee_ids: await people.idsOf('assignees', filled(wanted.assignees)),
-        reviewer_ids: await people.idsOf('reviewers', filled(wanted.reviewers)),
+        assignee_ids: await idsOf('assignees', filled(wanted.assignees)),
+        reviewer_ids: await idsOf('reviewers', filled(wanted.reviewers)),
       };
       return () => send('POST', at('/merge_requests', head.project), body, { head, base: wanted.baseBranch });
     },
@@ -178,26 +178,26 @@ function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): M
   };
 }
 
-/** The title says whether a request is a draft; there is no field for it. */
+/** The title alone says whether a merge request is a draft; there is no field for it. */
 function titleAs(title: string, draft: boolean | undefined): string {
   if (draft === undefined) return title;
   return draft ? asDraft(title) : asReady(title);
 }
 
-/** GitLab takes labels as a list with commas, and so none that holds one. */
+/** GitLab separates labels by commas, so none may contain one. */
 function asLabel(name: string): string {
   if (!name.includes(',')) return name;
   throw refused('validation_failed', `labels: "${name}": GitLab has no labels with a comma`);
 }
 
-/** A draft whose title is changed stays one, unless the edit says otherwise. */
+/** A draft stays a draft when its title changes, unless the edit says otherwise. */
 function newTitle({ title, draft }: Pick<PullRequestEdit, 'title' | 'draft'>, now: Present): string | undefined {
   if (title === undefined && (draft === undefined || draft === isDraft(now.title))) return undefined;
   const stays = isDraft(now.title) ? true : undefined;
   return titleAs(title ?? now.title, draft ?? stays);
 }
 
-/** An empty list may get lost on its way through a form: GitLab takes 0 for nobody. */
+/** Forms may lose an empty list, so GitLab takes 0 for nobody. */
 function noneAsZero(ids: readonly number[] | undefined): readonly number[] | undefined {
   return ids?.length === 0 ? [0] : ids;
 }
@@ -211,7 +211,7 @@ function dropped(held: PullRequest, wanted: Partial<PullRequestEdit>): SyncError
   for (const what of ['labels', 'assignees', 'reviewers'] as const) {
     const name = firstDifference(wanted[what], held[what] ?? []);
     if (name === undefined) continue;
-    const message = `${what}: GitLab left "${name}" as it was: there is no right to it, or no room`;
+    const message = `${what}: GitLab did not change "${name}": this token may not, or GitLab allows no more of them`;
     return new SyncError('forbidden', message);
   }
   if (wanted.state === undefined || wanted.state === held.state) return undefined;

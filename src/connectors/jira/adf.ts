@@ -1,4 +1,5 @@
 import { cut, LONGEST_SOURCE } from '../../model/text-limits.ts';
+import { ADDRESS_IN_TEXT } from '../kit/addresses.ts';
 
 /**
  * Atlassian Document Format, which Jira writes descriptions and comments in, as Markdown-like plain text, and back.
@@ -232,8 +233,6 @@ function withoutLineEnds(text: string): string {
     .join('\n');
 }
 
-const ADDRESS = /(https?:\/\/[^\s<>()[\]"'`]+[^\s<>()[\]"'`.,;:!?])/;
-
 /** A document of plain text: an empty line ends a paragraph, addresses are links. */
 export function adfOfText(text: string): object {
   const paragraphs = text
@@ -251,10 +250,10 @@ const BREAK = { type: 'hardBreak' };
 
 function spans(line: string): object[] {
   return line
-    .split(ADDRESS)
+    .split(ADDRESS_IN_TEXT)
     .filter((part) => part !== '')
     .map((part) =>
-      ADDRESS.test(part)
+      ADDRESS_IN_TEXT.test(part)
         ? { type: 'text', text: part, marks: [{ type: 'link', attrs: { href: part } }] }
         : { type: 'text', text: part },
     );

@@ -1,5 +1,4 @@
-import { z } from 'zod';
-import { parseAnswer } from '../kit/json.ts';
+import { MEBIBYTE } from '../../lib/quantities.ts';
 import { readTenant } from '../kit/tenants.ts';
 import { trackerConnector } from '../kit/tracker.ts';
 import { connect } from './connect.ts';
@@ -7,10 +6,6 @@ import { eventOf, itemOf, placeOf, told } from './items.ts';
 import { options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 import { EVENT, verify } from './verify.ts';
-
-const MEBIBYTE = 1024 * 1024;
-
-const swept = z.array(z.object({ id: schema.id }));
 
 /** Jira Cloud. */
 export const jira = trackerConnector({
@@ -30,6 +25,7 @@ export const jira = trackerConnector({
   host: ({ cloudId }) => cloudId,
   verify,
   eventOf,
+  samples: async () => (await import('./sample.ts')).samples,
   unrestricted: (host) =>
     options.parse({ site: 'jira.invalid', cloudId: readTenant(host, 'cloud id'), projects: ['*'] }),
   oauth: ({ oauth }) => oauth && { ...oauth, encoding: 'json' },
@@ -52,6 +48,5 @@ export const jira = trackerConnector({
   placeOf: ({ fields }) => placeOf(fields.project),
   order: 'since',
   changedAt: schema.changedAt,
-  idsOf: (found, what) => parseAnswer(swept, found, what).map(({ id }) => id),
   connect,
 });

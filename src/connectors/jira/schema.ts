@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { keep, type Shape } from '../../lib/shape.ts';
-import { absent } from '../kit/fields.ts';
+import { absent, instant as inUtc } from '../kit/fields.ts';
 import { readable } from '../kit/json.ts';
 import { shapeOf } from '../kit/shape-of.ts';
 
@@ -20,7 +20,7 @@ const OFFSET = /([+-]\d\d)(\d\d)$/;
 const instant = z
   .string()
   .transform((given) => given.replace(OFFSET, '$1:$2'))
-  .pipe(z.iso.datetime({ offset: true }))
+  .pipe(inUtc)
   .transform((given) => new Date(given).toISOString());
 
 const person = absent(z.object({ accountId: text, emailAddress: absent(z.email()) }).nullable());

@@ -5,7 +5,10 @@ export const HOST = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** Whether paths can be put behind it, and a credential be sent there: https, or http on loopback. */
+/** A web address in plain text, without the punctuation behind it: `split` puts each at an odd place. */
+export const ADDRESS_IN_TEXT = /(https?:\/\/[^\s<>()[\]"'`]+[^\s<>()[\]"'`.,;:!?])/;
+
+/** Whether requests may append paths to it and send a credential there: https, or http on loopback. */
 export function isApiUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const url = new URL(text);
@@ -13,16 +16,21 @@ export function isApiUrl(text: string): boolean {
   return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.has(url.hostname));
 }
 
+/** Some text of a vendor as one segment of a path: half of a surrogate pair stands in no address. */
+export function segmentOf(text: string): string {
+  return encodeURIComponent(text.toWellFormed());
+}
+
 /** Without a slash at its end, so that a path can follow. */
 export function asBase(apiUrl: string): string {
   return withoutEnd(apiUrl, '/');
 }
 
-/** The URL below one of our own bases that a text means, or undefined when it leads elsewhere. */
+/** The URL of a text, as a path below the one of our own bases that it begins with; undefined when it leads elsewhere. */
 export function ownUrl(text: string, bases: readonly string[]): URL | undefined {
   const home = bases.find((base) => text.startsWith(`${base}/`));
   if (home === undefined || !URL.canParse(text)) return undefined;
-  // Parsed again below a fixed origin: dot segments are resolved, and what is compared is what was meant.
+  // Parsed again below a fixed origin: that resolves dot segments, so that callers compare the real path.
   const below = `https://api.invalid${text.slice(home.length)}`;
   return URL.canParse(below) ? new URL(below) : undefined;
 }

@@ -8,7 +8,7 @@ export function providerTime(answer: Pick<HttpAnswer, 'headers'>): number | unde
   return Number.isNaN(time) ? undefined : time;
 }
 
-/** A text of the other side, fit for a log: short, on one line, and without our secrets, whole ones and halves. */
+/** A text of the vendor, fit for a log: short, on one line, and without our secrets, whole ones and halves. */
 export function onOneLine(text: string, longest = 200): string {
   return withoutSecrets(text)
     .replace(/[\s\p{C}]+/gu, ' ')
@@ -16,7 +16,7 @@ export function onOneLine(text: string, longest = 200): string {
 }
 
 /**
- * What the vendor says about a refusal; empty where it says nothing that can be read.
+ * What the vendor says about a refusal; empty where it says nothing readable.
  *
  * @param messageOf finds it in the vendor's error object; it may throw, and may answer with anything
  */

@@ -6,7 +6,7 @@ import { providerTime } from './answers.ts';
 /** What a request is for. Others use the same limit, and what people wait for comes first. */
 export type Use = 'fetch' | 'poll' | 'background';
 
-/** The part of the limit that a use leaves to those before it; backfills and sweeps are the background. */
+/** The share of the limit that each use leaves to more urgent ones; backfills and sweeps are the background. */
 const LEAVES: Readonly<Record<Use, number>> = { fetch: 0, poll: 0.1, background: 0.5 };
 
 /** What the vendor says is left. */
@@ -17,9 +17,9 @@ export interface Rate {
   readonly resetAt: number;
 }
 
-/** The requests that one connection has left, as the vendor's answers tell; nothing is assumed before the first one. */
+/** The requests that one connection has left, as the vendor's answers tell. Before the first answer nothing is known. */
 export interface Budget {
-  /** Throws `rate_limited`, and nothing is sent, where less is left than this use must leave. */
+  /** Throws `rate_limited` where no more is left than this use must leave to others; the caller then sends nothing. */
   require(use: Use): void;
   learn(answer: HttpAnswer): void;
 }
@@ -34,10 +34,14 @@ export function createBudget(clock: Clock, rateOf: (headers: HttpAnswer['headers
       const left = known ? known.until - clock.monotonic() : 0;
       if (!known || left <= 0 || known.remaining > known.limit * LEAVES[use]) return;
       const { remaining, limit } = known;
-      throw new SyncError('rate_limited', `${remaining} of ${limit} requests are left, kept for what is more urgent`, {
-        retryAfter: left,
-        hint: 'It goes on by itself when the limit is whole again. If this happens often: poll less, or give worksync a credential of its own.',
-      });
+      throw new SyncError(
+        'rate_limited',
+        `${remaining} of ${limit} requests are left, and worksync keeps them for more urgent ones`,
+        {
+          retryAfter: left,
+          hint: 'worksync continues by itself when the limit resets. If this happens often, poll less often, or give worksync a credential of its own.',
+        },
+      );
     },
     learn(answer) {
       const rate = rateOf(answer.headers);

@@ -3,14 +3,14 @@ import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import { absent } from './fields.ts';
 
-/** GitHub tells no more than these of a pull request. */
+/** GitHub lists no more commits of a pull request. */
 const MOST_COMMITS = 250;
 /** Characters of all messages of a pull request together. */
 const MOST_TEXT = 65_536;
 
-/** Which messages of commits are wanted beside a pull request. */
+/** Which commit messages are wanted beside a pull request. */
 interface Asked {
-  /** Whether any are. */
+  /** The option of the connection: without it none are. */
   readonly commits: boolean;
   /** The head whose commits are known. */
   readonly commitsSha?: string | undefined;
@@ -21,13 +21,13 @@ export const commitsOption = z
   .boolean()
   .default(false)
   .describe(
-    'Whether messages of commits are searched for tasks too. Each push to a pull request then costs a fetch of it and of its commits at the provider, and at the workspace only what the links need.',
+    'Whether worksync searches the messages of commits for tasks too. Each push to a pull request then costs two fetches at the provider: the pull request and its commits. At the workspace it costs only the links.',
   );
 
-/** As JSON a text that fits has no more bytes: each character is six at most. */
+/** A text that fits has no more bytes as JSON: each of its characters is six at most. */
 const MOST_JSON = 6 * MOST_TEXT + 2;
 
-/** The message of a commit, also where it came apart (`lib/json-apart.ts`). What can never fit is not read. */
+/** The message of a commit, also where the parser set it apart (`lib/json-apart.ts`). One that can never fit is not read. */
 export const messageText = z.union([
   z.string(),
   z.instanceof(Uint8Array).transform((json) => {
@@ -36,15 +36,15 @@ export const messageText = z.union([
   }),
 ]);
 
-/** How `fetch` puts them beside the fields of the provider, for `translate`. */
+/** The messages, which `fetch` puts beside the provider's own fields, as `translate` reads them. */
 export const commitMessages = absent(z.array(z.string()));
 
 /**
- * Reads a list of commits along its pages, as far as it is taken.
+ * Reads a list of commits page by page, up to as many as worksync takes.
  *
- * @param pages the elements of each page; asked for the next one only where that is wanted
+ * @param pages the elements of each page; a further page is requested only while more commits are wanted
  * @param messageOf reads the message of one element
- * @returns undefined where the commits cannot be told: then what was known of them stays
+ * @returns undefined where the commits cannot be read: then worksync keeps the messages that it has
  */
 export async function readMessages(
   pages: AsyncIterable<readonly unknown[]>,
@@ -57,15 +57,15 @@ export async function readMessages(
       if (found.length >= MOST_COMMITS) break;
     }
   } catch (error) {
-    // The pull request itself was found: its commits went with a fork, or with a branch.
+    // The pull request itself exists: its commits are gone with a fork, or with a branch.
     if (asSyncError(error).code === 'not_found') return undefined;
     throw error;
   }
-  // One that is left out could take a link away: without all of them there is no list.
+  // A message that is left out could remove a link: an incomplete list counts as none.
   return z.array(messageOf).safeParse(found.slice(0, MOST_COMMITS)).data;
 }
 
-/** Newest first, as many as fit. One that does not is left out whole: a part of a key is another key. */
+/** The newest messages that fit. One that does not fit is left out whole: a part of a key is another key. */
 export function fitting(newestFirst: readonly string[]): readonly string[] {
   let left = MOST_TEXT;
   return newestFirst.filter((message) => {
@@ -75,20 +75,10 @@ export function fitting(newestFirst: readonly string[]): readonly string[] {
   });
 }
 
-/** Whether the commits of a pull request are to be read; those of a head that cannot be told are. */
-function isNewHead(head: string | undefined, { commitsSha }: { readonly commitsSha?: string | undefined }): boolean {
-  return head === undefined || head !== commitsSha;
-}
-
-/** The body of a fetched pull request, with the messages where they are known. */
-function withMessages(pull: unknown, messages: readonly string[] | undefined): unknown {
-  return messages === undefined ? pull : { ...(pull as object), commit_messages: messages };
-}
-
 /**
- * A fetched pull request, with the messages of its commits where they are wanted and not known.
+ * A fetched pull request, with the messages of its commits where they are wanted and not known yet.
  *
- * @param head undefined where it cannot be told
+ * @param head undefined where the answer does not tell it: then the commits are always read
  */
 export async function withCommits(
   pull: unknown,
@@ -100,7 +90,9 @@ export async function withCommits(
     readonly order: 'oldest first' | 'newest first';
   },
 ): Promise<unknown> {
-  if (!asked.commits || !isNewHead(head, asked)) return pull;
+  if (!asked.commits || (head !== undefined && head === asked.commitsSha)) return pull;
   const messages = await readMessages(list.pages(), list.messageOf);
-  return withMessages(pull, messages && fitting(list.order === 'oldest first' ? messages.toReversed() : messages));
+  if (messages === undefined) return pull;
+  const newestFirst = list.order === 'oldest first' ? messages.toReversed() : messages;
+  return { ...(pull as object), commit_messages: fitting(newestFirst) };
 }

@@ -1,17 +1,50 @@
 import type { SyncError } from '../../errors/sync-error.ts';
 import type { Finding } from '../connector.ts';
 
-/** What a failed look becomes in `check`. One that was told to stop is no finding: it is thrown. */
+/** The finding for a request of `check` that failed. Throws the error where somebody stopped the check. */
 export function failed(subject: string, error: SyncError): Finding {
   if (error.code === 'aborted') throw error;
   return { level: 'error', subject, message: error.message, hint: error.hint };
 }
 
+const DAY = 86_400_000;
+/** How long before a credential expires `check` warns, so that there is time to create a new one. */
+const EXPIRES_SOON = 14 * DAY;
+
+/** The finding for a credential whose end is known: a warning where it is near, undefined where it is not. */
+export function expiringSoon(what: string, end: { readonly at: number; readonly shown: string }, now: number) {
+  if (end.at - now >= EXPIRES_SOON) return undefined;
+  return {
+    level: 'warning',
+    subject: 'credential',
+    message: `${what} expires on ${end.shown}`,
+    hint: 'Create a new token, and put it into the configuration before that day.',
+  } satisfies Finding;
+}
+
 /**
- * What has another name than the configuration says, and is followed by the id that its name is bound to.
+ * The finding for a repository or project that this credential sees.
+ *
+ * @param name as it is configured, which may be its id
+ * @param present what it is called now
+ * @param write what people may write in place of an old name
+ */
+export function readFinding(
+  name: string,
+  present: string,
+  { archived = false, write = present }: { readonly archived?: boolean | undefined; readonly write?: string } = {},
+): Finding {
+  const isId = /^\d+$/.test(name);
+  if (!isId && present.toLowerCase() !== name.toLowerCase()) return renamed(name, present, write);
+  if (archived) return { level: 'warning', subject: name, message: 'is archived: nothing changes there any more' };
+  return { level: 'ok', subject: name, message: isId ? `${present} can be read` : 'can be read' };
+}
+
+/**
+ * The finding for what has a new name: worksync follows it by the id that its configured name is bound to.
  *
  * @param present what it is called now
- * @param write what to write in place of the name
+ * @param write what people may write in place of the old name
  */
 export function renamed(subject: string, present: string, write = present): Finding {
   return {

@@ -14,7 +14,7 @@ interface Followed<Container> {
   unitOf(candidate: Candidate): string;
 }
 
-/** What is followed. Costs nothing where there are no patterns. */
+/** What a connection follows. Where there are no patterns, this sends no request. */
 export function createFollowed<Container>({ scope, clock, all, candidate, unitOf }: Followed<Container>) {
   const named = namedIn(scope);
   const names = new Set(named.map((name) => name.toLowerCase()));
@@ -23,16 +23,16 @@ export function createFollowed<Container>({ scope, clock, all, candidate, unitOf
     const others = taken.filter(({ id, name }) => !names.has(id.toLowerCase()) && !names.has(name.toLowerCase()));
     return [...new Map(others.map((each) => [each.id, each])).values()];
   });
-  /** What patterns take in beside what is named. */
+  /** What patterns take in, without what the configuration names besides. */
   const listed = async (signal: AbortSignal) => (patternsOf(scope).length === 0 ? [] : listing(signal));
-  /** Names where the configuration has them; what a pattern took in stays with its unit under a new name. */
+  /** Configured names are units themselves; what a pattern took in has a unit that a new name does not change. */
   const units: Connection['units'] = async (signal) => [...named, ...(await listed(signal)).map(unitOf)];
   return { listed, units };
 }
 
-/** What `check` says of the place and the credential. */
+/** What `check` says of the vendor's address and the credential. */
 export interface About {
-  /** Where there is an error among these, nothing further can be seen. */
+  /** Where one of these is an error, `check` goes no further. */
   readonly first: readonly Finding[];
   readonly besides?: readonly Finding[];
 }
@@ -46,7 +46,7 @@ interface Checked<Container> {
   describe(unit: string, container: Container, signal: AbortSignal): Promise<Finding>;
 }
 
-/** Proves the place and the credential, and then each unit. Reads only. */
+/** Checks the address and the credential, and then each unit. Reads only. */
 export async function checkUnits<Container>(
   checked: Checked<Container>,
   signal: AbortSignal,

@@ -41,48 +41,48 @@ export interface Page {
 export interface Speech {
   /** Name of the vendor in metrics. */
   readonly target: string;
-  /** Where requests go; and the vendor's own address, which it writes into links also behind a proxy. */
+  /** Where requests go, and the vendor's own address, which its links contain also where requests go through a proxy. */
   readonly bases: readonly [string, string];
   readonly headers: Headers;
   authorization(signal: AbortSignal): Promise<Headers>;
   readonly budget: Budget;
   refusal(answer: HttpAnswer, what: string, now: number): SyncError;
-  /** What else an answer says, of the credential for example. */
+  /** Looks at each answer: it may say, for example, that the credential is no longer valid. */
   answered?(answer: HttpAnswer): void;
-  /** Whether the vendor calls the same by this path, which it linked to, and by the one that was asked for. */
+  /** Whether a path that the vendor linked to means the same list as the requested path. */
   isSame(linked: string, path: string): boolean;
-  /** The same for where a redirect leads; without it none is followed. */
+  /** Likewise for the target of a redirect; without this function worksync follows no redirect. */
   isMoved?(target: string, path: string): boolean;
   /** Throws `answer_malformed`. */
   pageOf(answer: HttpAnswer, asked: { readonly path: string; readonly query: string }): Page;
-  /** The query of the first page of a list, where the vendor wants more than is asked. */
+  /** The query of the first page of a list, where the vendor needs more than the caller gave. */
   firstQuery?(query: string | undefined): string;
 }
 
 /** The REST API of one connection, or of one member. */
 export interface Api {
   /**
-   * Gets a path below the API's base. Answers 200, or 304 to a validator; anything else is thrown. What was renamed or
-   * transferred is followed once, by its id. Throws `rate_limited` without a request where what is left of the limit is kept
-   * for more urgent uses.
+   * Gets a path below the API's base. Resolves with 200, or with 304 to a validator, and throws for anything else. Follows
+   * one redirect, to what was renamed or transferred. Throws `rate_limited` without a request where the rest of the limit is
+   * kept for more urgent uses.
    */
   get(path: string, options: GetOptions): Promise<HttpAnswer>;
   /** The same, read as its schema has it. Throws `answer_malformed`. */
   read<Content>(expected: ZodType<Content>, path: string, options: GetOptions): Promise<Content>;
   pageOf: Speech['pageOf'];
   /**
-   * The pages of a list, each read when it is asked for. Throws `answer_malformed` where they do not end.
+   * The pages of a list; worksync reads each when the caller asks for it. Throws `answer_malformed` where they do not end.
    *
-   * @param memory of pages that were read before: those that are unchanged cost nothing
+   * @param memory of pages that were read before: an unchanged page uses up nothing of the limit
    */
   pages(path: string, options: GetOptions, memory?: Memory<Page>): AsyncGenerator<readonly unknown[]>;
-  /** Sends a write once, and follows nothing. Answers 2xx and what the caller explains; anything else is thrown. */
+  /** Sends a write once, and follows no redirect. Resolves with 2xx and the `explained` statuses, and throws for any other. */
   write(
     method: Method,
     path: string,
     given: { readonly body?: unknown; readonly explained?: readonly number[]; readonly signal: AbortSignal },
   ): Promise<HttpAnswer>;
-  /** What an answer means to a caller who understands nothing of it. */
+  /** The error for an answer that the caller cannot explain. */
   refusal(answer: HttpAnswer, what: string): SyncError;
 }
 
@@ -114,7 +114,7 @@ export function createGitApi(speech: Speech, { http, clock }: Pick<ConnectionDep
     if (moved !== undefined && speech.isMoved?.(moved, path)) return moved;
     throw new SyncError('refused', `GET ${path}: status ${answer.status} leads elsewhere`, {
       status: answer.status,
-      hint: 'It moved to where it cannot be followed: write its present name, and the right host, in the configuration.',
+      hint: 'It moved to an address that worksync does not follow: write its present name, and the right host, in the configuration.',
     });
   }
 
@@ -163,6 +163,6 @@ export function linkedUrl({ bases, isSame }: Pick<Speech, 'bases' | 'isSame'>, l
   const url = typeof link === 'string' ? ownUrl(link, bases) : undefined;
   if (url && (url.pathname === path || isSame(url.pathname, path))) return url;
   throw new SyncError('answer_malformed', `GET ${path}: the link to another page leads elsewhere`, {
-    hint: 'Check host and apiUrl, and that it is still called so: the other side links to another address.',
+    hint: 'Check host and apiUrl, and whether it was renamed: the vendor links to another address.',
   });
 }

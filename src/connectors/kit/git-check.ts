@@ -3,16 +3,16 @@ import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Finding } from '../connector.ts';
 import { failed } from './finding.ts';
 
-/** What `check` asks, beside what is followed. */
+/** What `check` asks of a git provider. */
 export interface GitChecks {
-  /** What is said of the credential. */
+  /** Findings about the credential. */
   credential(signal: AbortSignal): Promise<readonly Finding[]>;
-  /** What is named one by one. */
+  /** What the configuration names one by one. */
   readonly named: readonly Named[];
-  /** Patterns, and how much they take in. */
+  /** The patterns of the configuration, and how many repositories they match. */
   readonly patterns: readonly string[];
   counted(signal: AbortSignal): Promise<number>;
-  /** What the last answer says of what is left of the limit. */
+  /** Reads from the last answer how much of the limit is left. */
   limit(headers: HttpAnswer['headers']): Finding;
 }
 
@@ -20,14 +20,14 @@ interface Named {
   /** As it is configured. */
   readonly subject: string;
   /**
-   * Looks at it, and at its lists: it may be open to a credential that may not see those.
+   * Reads it, and its lists: a credential may see a repository, and still not its lists.
    *
-   * @param note takes what is found, and each answer that may tell of the limit
+   * @param note collects the finding, and each answer that may tell the limit
    */
   look(note: (finding: Finding | undefined, answer?: HttpAnswer) => void, signal: AbortSignal): Promise<void>;
 }
 
-/** Proves the credential, what is named, the patterns, and tells what is left of the limit. Reads only. */
+/** Checks the credential, what the configuration names, and its patterns; tells how much of the limit is left. Reads only. */
 export async function checkGit(checks: GitChecks, signal: AbortSignal): Promise<readonly Finding[]> {
   const findings = [...(await checks.credential(signal))];
   let last: HttpAnswer | undefined;
@@ -53,22 +53,22 @@ async function describePatterns({ patterns, counted }: GitChecks, signal: AbortS
     const count = await counted(signal);
     if (count > 0) return { level: 'ok', subject, message: count === 1 ? '1 repository' : `${count} repositories` };
     const hint = 'Check the names, what the credential may see, and `exclude`, `archived` and `forks`.';
-    return { level: 'warning', subject, message: 'takes in no repository', hint };
+    return { level: 'warning', subject, message: 'matches no repository', hint };
   } catch (thrown) {
     return failed(subject, asSyncError(thrown));
   }
 }
 
 /**
- * What is left of a limit whose headers begin with this prefix.
+ * How much is left of a limit whose headers begin with this prefix.
  *
- * @param period as `in this hour`, where it is known
+ * @param period of the limit, as ` in this hour`; empty where it is not known
  */
 export function limitFinding(headers: HttpAnswer['headers'], prefix: string, period: string, hint: string): Finding {
   const subject = 'rate limit';
   const remaining = Number(headers[`${prefix}-remaining`] ?? Number.NaN);
   const total = Number(headers[`${prefix}-limit`] ?? Number.NaN);
-  // Servers of one's own have no limit unless their owner sets one.
+  // A self-hosted server has no limit unless its owner sets one.
   if (Number.isNaN(remaining) || !(total > 0)) return { level: 'ok', subject, message: 'none reported' };
   const message = `${remaining} of ${total} requests left${period}`;
   return remaining >= total / 10 ? { level: 'ok', subject, message } : { level: 'warning', subject, message, hint };

@@ -21,7 +21,7 @@ export function createTranslate<Options extends { readonly commits: boolean }, L
   };
 }
 
-/** Pages and fetched objects were asked for, so they are in scope, also under a repository's new name. */
+/** worksync asked for pages and fetched objects, so they are in scope, also under a repository's new name. */
 function readsOf<Options extends { readonly commits: boolean }, Locator extends Unjudged>(
   vendor: GitVendor<Options, Locator>,
   kind: Kind<Options, Locator>,
@@ -30,10 +30,10 @@ function readsOf<Options extends { readonly commits: boolean }, Locator extends 
   const toItem = (item: Item): Translation => ({ outcome: 'items', items: [item] });
   return [
     [names.list, (page, options) => taken(kind, kind.itemsOn(page, options))],
-    // Taken as it is, also with fields absent: fetching once more would bring the same.
+    // Taken as it is, even with fields absent: another fetch would bring the same.
     [names.item, (found, options) => toItem(kind.itemOf(found, options))],
     [names.gone, (row, options) => toItem(kind.goneOf(row, options))],
-    // One that a webhook told of without telling whether its repository is followed.
+    // A webhook reported this item, and did not tell whether its repository is in scope.
     [
       names.judged,
       (found, options) => {
@@ -45,7 +45,7 @@ function readsOf<Options extends { readonly commits: boolean }, Locator extends 
   ];
 }
 
-/** How what is left of an item that exists no more is read. */
+/** Reads the row of an item that no longer exists. */
 export function goneBy<Row extends { readonly seen_at: string }, Options>(
   shape: ZodType<Row>,
   identityOf: (row: Row, options: Options) => Identity,
@@ -58,13 +58,13 @@ export function goneBy<Row extends { readonly seen_at: string }, Options>(
 
 type Named = Pick<Kind<never, never>, 'locatorOf' | 'whole'>;
 
-/** Items as a list or a webhook tells them; those that lack something are fetched. */
+/** Items as a list or a webhook tells them; intake fetches those that lack a field. */
 export function taken({ locatorOf, whole }: Named, items: readonly Item[]): Translation {
   const isWhole = (item: Item) => item.gone === true || whole.every((field) => item[field as keyof Item] !== undefined);
   return itemsOrReferences(items, isWhole, (item) => referenceTo({ locatorOf }, item));
 }
 
-/** What `fetch` needs to get an item of which no more is known than this. */
+/** What `fetch` needs to get this item. */
 export function referenceTo({ locatorOf }: Pick<Named, 'locatorOf'>, item: Item | Identity): ItemReference {
   const [container, name = ''] =
     item.kind === 'pull_request' ? [item.repoId, item.repoName] : [item.containerId, item.containerName];

@@ -1,20 +1,29 @@
 import type { ZodType } from 'zod';
 import type { Item, PullRequest, WorkItem } from '../../model/item.ts';
 import type { Seen } from '../../model/names.ts';
-import type { Connection, ConnectionDeps, Connector, Hooks, Known, SweepPage, Translation } from '../connector.ts';
+import type {
+  Connection,
+  ConnectionDeps,
+  Connector,
+  Hooks,
+  Known,
+  LinkedStatus,
+  SweepPage,
+  Translation,
+} from '../connector.ts';
 import type { GitChecks } from './git-check.ts';
 import type { GitWrites } from './git-writes.ts';
 import type { Scope } from './scope.ts';
 import type { Looked } from './tracker-vendor.ts';
 import type { Listed, Walk, Wanted } from './walk.ts';
 
-/** What an item is known by. */
+/** What identifies an item. */
 export interface Parts {
-  /** Of its repository: the id, and what it was called. */
+  /** Its repository: the id, and the name at that time. */
   readonly container: string;
   readonly name: string;
   readonly number: string;
-  /** Its own id, of those that have one. */
+  /** Its own id, where it has one beside its number. */
   readonly id: string;
 }
 
@@ -24,45 +33,45 @@ export interface Parts {
  */
 export interface Kind<Options, Locator> extends Pick<Walk, 'order' | 'changedAt' | 'isConditional'> {
   readonly kind: Item['kind'];
-  /** Before the names of what polls and fetches bring: `pulls` in `pulls.list`. */
+  /** The first part of the names of rows that polls and fetches bring: `pulls` in `pulls.list`. */
   readonly noun: string;
-  /** What comes back from a row is checked like what comes from outside: no address is made of anything else. */
+  /** Checks what a row contains like input from outside, since addresses are made of it. */
   readonly locator: ZodType<Locator>;
   locatorOf(parts: Parts): Readonly<Record<string, string>>;
   /** The items of a stored page. Throws `delivery_malformed`, like those below. */
   itemsOn(page: unknown, options: Options): readonly Item[];
-  /** Fields without which what a list or a webhook tells is fetched: it has drifted. */
+  /** Fields that every item has: where a list or a webhook lacks one, its shape has drifted, and intake fetches the item. */
   readonly whole: readonly (keyof PullRequest | keyof WorkItem)[];
   itemOf(fetched: unknown, options: Options): Item;
-  /** How an item that exists no more is written, and read. */
+  /** Writes the row of an item that no longer exists; `goneOf` reads it. */
   rowOfGone(locator: Locator, seenAt: string): object;
   goneOf(row: unknown, options: Options): Item;
 }
 
 export type Identity = Omit<PullRequest, 'updatedAt'> | Omit<WorkItem, 'updatedAt'>;
 
-/** What is asked of one of the lists of a repository. */
+/** A request for a page of one of the lists of a repository. */
 export interface WantedOf extends Wanted {
   readonly noun: string;
 }
 
-/** What talks to the vendor. What it lists and finds is cut down to what is read. Every method throws `SyncError`. */
+/** The vendor's API. It reduces what it lists and finds to the fields that are read. Every method throws `SyncError`. */
 export interface GitSource<Locator> extends GitChecks {
-  /** Where the lists are walked: repositories, or groups of them. */
+  /** The places whose lists polls walk: repositories, or groups of them. */
   places: Connection['units'];
   list(wanted: WantedOf, signal: AbortSignal): Promise<Listed>;
-  /** A page as it is stored, where it is not the list of its elements. */
+  /** A page as worksync stores it, where that is not just the list of its elements. */
   pageOf?(found: readonly unknown[], wanted: Pick<WantedOf, 'noun' | 'unit'>, signal: AbortSignal): Promise<unknown>;
-  /** What a page of the list of ids tells. What cannot be read would look as if it were gone: throws `answer_malformed`. */
+  /** Reads a page of ids. Throws `answer_malformed` where it cannot: an item that is left out would look gone. */
   swept(
     found: readonly unknown[],
     wanted: Pick<WantedOf, 'noun' | 'unit'>,
     signal: AbortSignal,
   ): Promise<Omit<SweepPage, 'next'>>;
   identify(name: string, signal: AbortSignal): Promise<Seen>;
-  /** Looked for by what does not change. Where it is not there, and not known to be gone, its repository is asked for. */
+  /** Looks for the item by what does not change. Where it is not there and may only be hidden, `prove` is called next. */
   item(noun: string, locator: Locator, known: Known, signal: AbortSignal): Promise<Looked>;
-  /** Throws where the repository of this item, or its list, cannot be seen at this moment. */
+  /** Throws where this credential cannot see the repository of this item, or its list, at this moment. */
   prove(noun: string, locator: Locator, signal: AbortSignal): Promise<void>;
   readonly hooks: Hooks;
   readonly redeliver?: NonNullable<Connection['redeliver']>;
@@ -72,6 +81,11 @@ export interface GitSource<Locator> extends GitChecks {
     comment: { readonly marker: string; readonly text: string },
     signal: AbortSignal,
   ): Promise<undefined>;
+  /** Sets the status of a commit of a pull request, in its repository; `right` as in `Connection`. */
+  readonly status: {
+    readonly right: string;
+    write(locator: Locator, status: LinkedStatus, signal: AbortSignal): Promise<unknown>;
+  };
   /** Closes an issue; see `Connection`. */
   closeIssue?(locator: Locator, key: string, signal: AbortSignal): Promise<void>;
 }
@@ -87,17 +101,18 @@ type Outside =
   | 'host'
   | 'verify'
   | 'eventOf'
+  | 'samples'
   | 'unrestricted'
   | 'shortestPoll'
   | 'exclusive'
   | 'unitOf';
 
-/** What a locator says besides: a webhook did not tell whether the item is followed. */
+/** `unknown`: the webhook did not tell whether the item is in scope, so `translate` judges what is fetched. */
 export interface Unjudged {
   readonly isFollowed?: 'unknown' | undefined;
 }
 
-/** What a git provider says of itself; all that they do alike is the engine's. */
+/** What a git provider says of itself; the engine does what all of them have in common. */
 export interface GitVendor<Options extends { readonly commits: boolean }, Locator extends Unjudged>
   extends Pick<Connector<Options>, Outside> {
   /** What the vendor calls a repository. */
@@ -105,13 +120,13 @@ export interface GitVendor<Options extends { readonly commits: boolean }, Locato
   scopeOf(options: Options): Scope;
   /** Pull requests first. */
   readonly kinds: readonly Kind<Options, Locator>[];
-  /** Whether issues are walked too. */
+  /** Whether polls walk the issues too. */
   withIssues?(options: Options): boolean;
-  /** What becomes of a webhook; undefined where it is not followed, and its body is not read then. */
+  /** Translates webhooks of this event; undefined where the event is not followed: nobody reads its body then. */
   told(event: string, options: Options): ((payload: unknown, options: Options) => Translation) | undefined;
-  /** The payload of a webhook, where it may come as something else than JSON. */
+  /** Reads the payload of a webhook, where it may have another form than JSON. */
   payloadOf?(body: Uint8Array): unknown;
-  /** Whether what was fetched is followed, where a webhook did not tell that. Throws `delivery_malformed`. */
+  /** Whether a fetched item is in scope, where its webhook did not tell that. Throws `delivery_malformed`. */
   isFollowed?(fetched: unknown, options: Options): boolean;
   readonly writes: GitWrites;
   connect(options: Options, deps: ConnectionDeps): GitSource<Locator>;

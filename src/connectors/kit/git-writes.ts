@@ -10,7 +10,7 @@ import type {
 } from '../connector.ts';
 import { translateAnswer } from './json.ts';
 
-/** Writes of members at a git provider: open, look, edit, settle. What each vendor says of itself is at the end. */
+/** Writes of members at a git provider: open, read, edit, settle. The end of this file lists what each vendor says of itself. */
 export function createGitProvider(vendor: GitWrites, deps: ConnectionDeps): GitProvider {
   const at = (access: MemberAccess, repoId: string, signal: AbortSignal) => {
     const own = `${access.host}:`;
@@ -43,7 +43,10 @@ function refuseUnsupported({ title, lacks = [], takes }: GitWrites, wanted: Part
   if (field !== undefined) throw refused('unsupported_field', `${field}: ${title} has none`);
   const { state } = wanted;
   if (state === undefined || takes.includes(state)) return;
-  throw refused('unsupported_field', `state: ${title} takes no "${state}" here; a request is merged there itself`);
+  throw refused(
+    'unsupported_field',
+    `state: ${title} does not accept "${state}" here; merge a pull request at ${title} itself`,
+  );
 }
 
 async function open(vendor: GitWrites, member: MemberAt, wanted: NewPullRequest): Promise<Settled> {
@@ -59,10 +62,10 @@ async function open(vendor: GitWrites, member: MemberAt, wanted: NewPullRequest)
   return settle(vendor, member, await carryOut(member, identifier, made, steps), asked);
 }
 
-/** Whether a creation without an answer was carried out: then the request is there. It is never sent again. */
+/** After a creation that got no answer: reads whether the pull request exists. Nobody sends the creation again. */
 async function adopt(member: MemberAt, wanted: NewPullRequest, thrown: unknown): Promise<unknown> {
   const error = asSyncError(thrown);
-  if (!isOfUnknownFate(error)) throw error;
+  if (!hasUnknownOutcome(error)) throw error;
   const found = await member.findOpen(wanted).catch(() => undefined);
   if (found === undefined) throw error;
   return member.read(String(found.number));
@@ -73,18 +76,18 @@ async function edit(vendor: GitWrites, member: MemberAt, wanted: PullRequestEdit
   const steps = await member.editing(wanted, before);
   const outcome = await carryOut(member, wanted.identifier, before, steps);
   const { failure, wrote } = outcome;
-  if (failure && !wrote && !isOfUnknownFate(failure)) throw failure;
+  if (failure && !wrote && !hasUnknownOutcome(failure)) throw failure;
   return settle(vendor, member, outcome, wanted);
 }
 
 interface Outcome {
-  /** The pull request as it is held last, as the provider told it. */
+  /** The pull request as the provider told it last. */
   readonly held: unknown;
   readonly wrote: boolean;
   readonly failure: SyncError | undefined;
 }
 
-/** One step after the other, up to the first that fails. Nothing is sent again: what the provider holds is read instead. */
+/** Runs the steps in order, up to the first that fails. Sends nothing twice: reads what the provider has instead. */
 async function carryOut(member: MemberAt, number: string, before: unknown, steps: readonly Step[]): Promise<Outcome> {
   let [held, wrote, isStale] = [before, false, false];
   let failure: SyncError | undefined;
@@ -95,7 +98,7 @@ async function carryOut(member: MemberAt, number: string, before: unknown, steps
       [held, wrote, isStale] = [done.now ?? held, true, done.now === undefined];
     } catch (thrown) {
       failure = asSyncError(thrown);
-      isStale = wrote || isOfUnknownFate(failure);
+      isStale = wrote || hasUnknownOutcome(failure);
       break;
     }
   }
@@ -103,7 +106,7 @@ async function carryOut(member: MemberAt, number: string, before: unknown, steps
   return { held, wrote, failure };
 }
 
-/** What the provider holds, and why not all of what was wanted is in it. */
+/** The pull request as the provider has it, and why a part of what was wanted is missing. */
 function settle(
   vendor: GitWrites,
   member: MemberAt,
@@ -112,7 +115,7 @@ function settle(
 ): Settled {
   const pullRequest = read(member, held);
   const dropped = member.dropped?.(pullRequest, wanted);
-  const isDone = failure === undefined || (isOfUnknownFate(failure) && isCarriedOut(vendor, wanted, pullRequest));
+  const isDone = failure === undefined || (hasUnknownOutcome(failure) && isCarriedOut(vendor, wanted, pullRequest));
   const left = isDone ? dropped : failure;
   return { pullRequest, ...(left && { refused: left }) };
 }
@@ -121,11 +124,11 @@ function read(member: MemberAt, content: unknown): PullRequest {
   return translateAnswer('a pull request', () => member.pullOf(content));
 }
 
-function isOfUnknownFate({ code }: SyncError): boolean {
+function hasUnknownOutcome({ code }: SyncError): boolean {
   return code === 'outcome_unknown' || code === 'server_failed';
 }
 
-/** Whether the provider holds all of an edit that it did not answer. */
+/** Whether the provider carried out all of an edit that it did not answer. */
 function isCarriedOut(vendor: GitWrites, edit: Partial<PullRequestEdit>, held: PullRequest): boolean {
   const wanted = vendor.asHeld?.(edit) ?? edit;
   const plain = (text: string | null | undefined) => {
@@ -143,23 +146,23 @@ function isCarriedOut(vendor: GitWrites, edit: Partial<PullRequestEdit>, held: P
 
 const LISTS = ['labels', 'assignees', 'reviewers'] as const;
 
-/** One that was wanted and is not there, else one that is there and was not wanted. Nobody tells two names apart by case. */
+/** A name that was wanted and is missing, else one that is there and was not wanted. Case does not count. */
 export function firstDifference(wanted: readonly string[] | undefined, held: readonly string[]): string | undefined {
   return wanted && (without(wanted, held)[0] ?? without(held, wanted)[0]);
 }
 
-/** Names that are not among the others, in whatever case. */
+/** The names that are not among the others. Case does not count. */
 export function without(names: readonly string[], others: readonly string[]): readonly string[] {
   const known = new Set(others.map((name) => name.trim().toLowerCase()));
   return names.filter((name) => !known.has(name.trim().toLowerCase()));
 }
 
-/** Whether all parts of a body are left out, so that nothing is to be sent. */
+/** Whether a body has no part at all, so that there is nothing to send. */
 export function isEmpty(body: object): boolean {
   return Object.values(body).every((value) => value === undefined);
 }
 
-/** The names; none where the list is empty. */
+/** The names; undefined where the list is empty. */
 export function filled(names: readonly string[] | undefined): readonly string[] | undefined {
   return names?.length === 0 ? undefined : names;
 }
@@ -178,7 +181,7 @@ export function nothingToMerge({ headBranch, baseBranch }: Branches): SyncError 
   return refused('no_commits_between', `${headBranch} → ${baseBranch}: there is nothing to merge`);
 }
 
-/** @param sign before its number, as the vendor writes it */
+/** @param sign before the number of the pull request, as the vendor writes it */
 export function existsAlready(
   { headBranch, baseBranch }: Branches,
   sign: string,
@@ -189,7 +192,7 @@ export function existsAlready(
   return refused('pull_request_exists', `an open pull request for ${branches} exists already${name}`);
 }
 
-/** What a vendor says of the writes of its members. */
+/** What a vendor says of members' writes. */
 export interface GitWrites {
   readonly title: string;
   readonly publicHost: string;
@@ -197,9 +200,9 @@ export interface GitWrites {
   readonly lacks?: readonly ('labels' | 'assignees')[];
   /** States that an edit may ask for. */
   readonly takes: readonly PullRequestState[];
-  /** What two texts have in common that mean the same there. */
+  /** Reduces a text to what counts there: texts that mean the same become equal. */
   plain?(text: string): string;
-  /** What is wanted, in the words by which the provider holds it. */
+  /** What is wanted, in the words that the provider uses. */
   asHeld?(wanted: Partial<PullRequestEdit>): Partial<PullRequestEdit>;
   at(visit: Visit, deps: ConnectionDeps): MemberAt;
 }
@@ -217,26 +220,26 @@ interface Standing {
   readonly url?: string | undefined;
 }
 
-/** What a step did; undefined where nothing was to do. */
+/** What a step did; undefined where there was nothing to do. */
 interface Done {
-  /** The pull request after it; absent where the provider answered with something else. */
+  /** The pull request after the step; absent where the provider answered with something else. */
   readonly now?: unknown;
 }
 export type Step = () => Promise<Done | undefined>;
 
-/** One member at one repository: what is asked there, and in which words. Every method throws `SyncError`. */
+/** One member at one repository: the requests to the provider. Every method throws `SyncError`. */
 export interface MemberAt {
   hasBranch(branch: string): Promise<boolean>;
-  /** Looks at what stands against it. What it resolves with is called once, and resolves with the new request. */
+  /** Checks what would prevent it. Resolves with a function that creates the pull request; the engine calls that once. */
   opening(wanted: NewPullRequest): Promise<() => Promise<unknown>>;
-  /** What only a request that is open can be given. */
+  /** Steps for what only a pull request that exists can get. */
   afterOpening?(wanted: NewPullRequest, number: string): readonly Step[];
   findOpen(wanted: Branches): Promise<Standing | undefined>;
-  /** A pull request as the vendor tells it. */
+  /** Reads a pull request, as the vendor tells it. */
   read(number: string): Promise<unknown>;
   editing(edit: PullRequestEdit, present: unknown): Promise<readonly Step[]>;
   /** May throw `delivery_malformed`. */
   pullOf(content: unknown): PullRequest;
-  /** What the vendor dropped without a word. */
+  /** An error for what the vendor left out without saying so. */
   dropped?(held: PullRequest, wanted: Partial<PullRequestEdit>): SyncError | undefined;
 }

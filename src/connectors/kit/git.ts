@@ -1,4 +1,4 @@
-import { SyncError } from '../../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Item } from '../../model/item.ts';
 import type { Connection, ConnectionDeps, Connector } from '../connector.ts';
 import { present } from './fields.ts';
@@ -17,10 +17,10 @@ export function gitConnector<Options extends { readonly commits: boolean }, Loca
   vendor: GitVendor<Options, Locator>,
 ): Connector<Options> {
   const { id, title, publicHost, capabilities, grammar, largestDelivery, options, host, verify } = vendor;
-  const { eventOf, unrestricted, shortestPoll, exclusive, unitOf } = vendor;
+  const { eventOf, samples, unrestricted, shortestPoll, exclusive, unitOf } = vendor;
   return {
     ...{ id, title, publicHost, capabilities, largestDelivery, options, host, verify },
-    ...present({ grammar, eventOf, unrestricted, shortestPoll, exclusive, unitOf }),
+    ...present({ grammar, eventOf, samples, unrestricted, shortestPoll, exclusive, unitOf }),
     fetchesCommits: ({ commits }) => commits,
     translate: createTranslate(vendor),
     reference: (item) => referenceTo(kindOf(vendor, item.kind), item),
@@ -64,7 +64,7 @@ function connect<Options extends { readonly commits: boolean }, Locator extends 
     },
     poll: (position, signal) => pollPage(walkOf(position.unit), position, signal),
     identify: (name, signal) => source.identify(name, signal),
-    /** It is called gone only where its repository can be seen at this moment: a lost right also looks like nothing there. */
+    /** Calls an item gone only where this credential sees its repository now: a lost right looks the same as a lost item. */
     async fetch(wanted, signal, known = {}) {
       const { noun, locator: shape, rowOfGone } = kindOf(vendor, wanted.kind);
       const locator = readLocator(shape, wanted);
@@ -92,6 +92,17 @@ function connect<Options extends { readonly commits: boolean }, Locator extends 
       const { noun, locator } = kindOf(vendor, wanted.kind);
       return source.comment(noun, readLocator(locator, wanted), comment, signal);
     },
+    status: {
+      right: source.status.right,
+      async write(wanted, status, signal) {
+        const { locator } = kindOf(vendor, wanted.kind);
+        try {
+          await source.status.write(readLocator(locator, wanted), status, signal);
+        } catch (thrown) {
+          throw withRight(asSyncError(thrown), source.status.right);
+        }
+      },
+    },
     async close(wanted, signal) {
       if (wanted.kind === 'pull_request' || !source.closeIssue) throw neverClosed(wanted.key);
       const { locator } = kindOf(vendor, wanted.kind);
@@ -104,11 +115,18 @@ function kindOf<Options, Locator>({ kinds }: { kinds: readonly Kind<Options, Loc
   return kinds.find((each) => each.kind === kind) ?? (kinds[0] as Kind<Options, Locator>);
 }
 
-/** Before the place in the name of a unit that is its list of issues. */
+/** What the name of a unit begins with, where it is the list of issues of a place. */
 const ISSUES = 'issues:';
 
+/** Vendors hide what a credential may not write: both answers mean that it lacks the right, and nobody asks again. */
+function withRight(error: SyncError, right: string): SyncError {
+  if (error.code !== 'forbidden' && error.code !== 'not_found') return error;
+  const hint = `The credential needs ${right}. Otherwise switch writeBack.status off.`;
+  return new SyncError('refused', `the commit status was refused: ${error.message}`, { cause: error, hint });
+}
+
 function neverClosed(key: string): SyncError {
-  return new SyncError('refused', `${key} is a pull request: those are merged or closed by people`, {
+  return new SyncError('refused', `${key} is a pull request: people merge or close those`, {
     errorCode: 'unsupported_field',
     hint: 'Switch closing off for this connection, or let it follow issues only.',
   });

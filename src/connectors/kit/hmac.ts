@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
-import { timingSafeEqual } from 'node:crypto';
 import { SyncError } from '../../errors/sync-error.ts';
 import { hmacOf } from '../../lib/digest.ts';
+import { isSameSecret } from '../../lib/same-secret.ts';
 import type { WebhookRequest } from '../connector.ts';
 
-/** Throws `signature_missing` where nothing could be proved: no secret is configured, or one that everybody knows. */
+/** Throws `signature_missing` where no signature could prove anything: no secret is configured, or an empty one. */
 export function requireSecrets(secrets: readonly string[]): void {
   if (secrets.length === 0 || secrets.includes(''))
     throw new SyncError('signature_missing', 'no webhook secret is configured, so no signature can be checked');
@@ -17,7 +17,7 @@ export function single({ headers }: WebhookRequest, name: string): string | unde
 }
 
 /**
- * The digest that a header holds. Throws `signature_missing` where it is absent, `signature_mismatch` where it is not
+ * The digest in a header. Throws `signature_missing` where it is absent, `signature_mismatch` where it is not
  * exactly one digest.
  *
  * @param form matches the whole value; its first group is the digest in lower-case hex, 64 digits
@@ -39,7 +39,7 @@ export async function checkHmac(body: Buffer, secrets: readonly string[], digest
   let valid = false;
   for (const secret of secrets) {
     const wanted = await hmacOf(body, Buffer.from(secret));
-    valid = (digest.length === wanted.length && timingSafeEqual(wanted, digest)) || valid;
+    valid = isSameSecret(digest, wanted) || valid;
   }
   if (!valid) throw mismatch('was made with another secret, or the body was changed');
 }

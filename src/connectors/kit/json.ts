@@ -25,7 +25,7 @@ export function read<Output>(expected: ZodType<Output>, payload: unknown): Outpu
 type Answer = Pick<HttpAnswer, 'status' | 'body' | 'content'>;
 
 /**
- * Reads the JSON body of an answer, where nobody has done it yet. Throws `answer_malformed`: an HTML page of a proxy, a body
+ * Reads the JSON body of an answer, unless the client has parsed it already. Throws `answer_malformed`: an HTML page of a proxy, a body
  * that was cut off.
  */
 export function readAnswer(answer: Answer, what: string): unknown {
@@ -57,13 +57,13 @@ export function parseAnswer<Output>(expected: ZodType<Output>, content: unknown,
   throw new SyncError('answer_malformed', `${what}: ${place}: ${issue?.message}`);
 }
 
-/** What reads as expected; undefined where it does not. For what nobody promised: one of several shapes, a help for people. */
+/** The content if it fits the schema, else undefined. For what nobody promised: one of several shapes, a help for people. */
 export function readable<Output>(expected: ZodType<Output>, content: unknown): Output | undefined {
   return expected.safeParse(content).data;
 }
 
 /**
- * What an answer becomes by `translate`. Throws `answer_malformed`: it is no delivery that failed.
+ * Translates an answer. Throws `answer_malformed` in place of `delivery_malformed`: the answer is no delivery.
  *
  * @param what the request, for people
  */
@@ -84,7 +84,7 @@ export function readList(answer: Answer, what: string): readonly unknown[] {
   throw new SyncError('answer_malformed', `${what}: the answer is not a list`, { status: answer.status });
 }
 
-/** What becomes the body of a delivery; what was set apart of an answer takes its place again. */
+/** The body of a delivery. What the parser set apart of an answer gets its place again. */
 export function writeJson(content: unknown): Buffer {
   return joinApart(content);
 }

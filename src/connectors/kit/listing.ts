@@ -2,12 +2,12 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Clock } from '../../lib/clock.ts';
 
-/** What patterns take in changes seldom, milliseconds. */
+/** How long a list is cached, milliseconds: what patterns match changes seldom. */
 const REFRESH_AFTER = 12 * 60_000;
 
 /**
- * A list that is kept between cycles and read again when it is old. Where it cannot be read for a passing reason the
- * last one stands, and is asked for again the next time.
+ * A list that is cached, and read again when it is old. Where a passing failure prevents that, the caller gets the old
+ * list, and the next call tries again.
  */
 export function createListing<Element>(
   clock: Clock,
@@ -27,7 +27,7 @@ export function createListing<Element>(
 }
 
 export interface Memory<Page> {
-  /** Asks with the validator that this place was last answered with; a 304 is the page that was read then. */
+  /** Asks with the validator of this place's last answer; on a 304 resolves with the page that was read then. */
   read(
     place: string,
     ask: (etag: string | undefined) => Promise<HttpAnswer>,
@@ -35,7 +35,7 @@ export interface Memory<Page> {
   ): Promise<Page>;
 }
 
-/** Pages of a list with their validators, for as long as the process lives: an unchanged list costs free 304s. */
+/** Pages of a list with their validators, for as long as the process lives: for an unchanged list vendors send free 304s. */
 export function createMemory<Page>(): Memory<Page> {
   const pages = new Map<string, { etag: string; page: Page }>();
   return {

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { ItemReference } from '../../model/item.ts';
 
-/** What a reference points at. Throws `internal`: references are made by the connector itself, of nothing but ids and names. */
+/** What a reference points at. Throws `internal`: the connector itself makes references, of nothing but ids and names. */
 export function readLocator<Known>(expected: z.ZodType<Known>, reference: ItemReference): Known {
   const result = expected.safeParse(reference.locator);
   if (result.success) return result.data;

@@ -20,10 +20,10 @@ export function oauthOption(tokenUrl: string) {
 }
 
 /**
- * Sends with the access token of the moment, and once more with a new one where the vendor refuses it: it may have ended
- * before its time.
+ * Sends with the present access token, and once more with a new one where the vendor refuses the first: vendors may end a
+ * token before it expires.
  *
- * @param isRefused whether an answer says that the token is no good
+ * @param isRefused whether an answer says that the token is not valid
  */
 export async function withAccessToken(
   tokens: AccessTokens,

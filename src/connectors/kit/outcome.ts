@@ -4,28 +4,28 @@ import type { Item, ItemReference } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 
 /**
- * The part of a locator that says: the webhook did not tell whether this is followed. `fetch` then names its shape so that
- * `translate` judges what was fetched.
+ * The part of a locator that says: the webhook did not tell whether this is in scope. `fetch` then marks what it gets, so
+ * that `translate` judges it.
  */
 export const UNJUDGED = { isFollowed: 'unknown' } as const;
 export const unjudged = z.literal('unknown').optional();
 
-/** What a fetch becomes that found nothing, where nothing is held that could be gone. */
+/** The outcome of a fetch that found nothing, of an item that worksync does not have. */
 export const NOT_FOUND: Translation = { outcome: 'ignored', reason: 'not_found' };
 
 export const NOT_FOLLOWED: Translation = { outcome: 'ignored', reason: 'event_not_followed' };
 
-/** @param word what the vendor calls where items lie */
+/** @param word the vendor's word for a container of items */
 export function outOfScope(word: string): Translation {
   return { outcome: 'ignored', reason: `${word}_not_in_scope` };
 }
 
-/** What tells of a comment on one thing. */
+/** Adds the comment that a webhook reported on the item of the only reference. */
 export function withComment(translation: Translation, comment: StandingComment | undefined): Translation {
   return comment && translation.outcome === 'references' ? { ...translation, comment } : translation;
 }
 
-/** Items that can be taken as they are, and references to those that cannot. */
+/** The items that have all they need, and references to the others. */
 export function itemsOrReferences<Some extends Item>(
   items: readonly Some[],
   isWhole: (item: Some) => boolean,

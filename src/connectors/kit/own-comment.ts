@@ -1,7 +1,7 @@
 import type { StandingComment } from '../../model/comment.ts';
 import { wordsOfMarker } from './marker.ts';
 
-/** How one vendor keeps comments. What is ours, and when it is written anew, is the same everywhere. */
+/** How one vendor stores comments. Which comment is ours, and when worksync edits it, is the same everywhere. */
 export interface Comments<Standing> {
   /** The text as the vendor takes it; `words` are those of the marker, for where it cannot be hidden. */
   write(text: string, words: string): string;
@@ -13,10 +13,10 @@ export interface Comments<Standing> {
   authorOf(standing: Standing): string | undefined;
   /** Who this credential is; undefined where nobody knows, and no comment is ours then. */
   me(): Promise<string | undefined>;
-  /** Both resolve with what stands there now, as far as the vendor tells. */
+  /** Both resolve with the comment as it is now, as far as the vendor tells. */
   post(text: string): Promise<StandingComment | undefined>;
   edit(standing: Standing, text: string): Promise<StandingComment | undefined>;
-  /** One that says already what is wanted. */
+  /** Nothing is to be written: the comment says already what is wanted. */
   keep(standing: Standing, text: string): StandingComment | undefined;
 }
 
@@ -34,8 +34,8 @@ export async function keepComment<Standing>(
 }
 
 /**
- * The same where the vendor's texts hide HTML: the marker goes into the text as it is. Where nobody tells who this credential
- * is, the marker alone must do.
+ * The same for vendors whose texts hide HTML comments: the marker goes into the text as it is. Where the vendor does not tell
+ * who this credential is, the marker alone says that a comment is ours.
  */
 export async function keepHiddenComment<Standing>(
   { marker, text }: { readonly marker: string; readonly text: string },
@@ -66,7 +66,7 @@ export async function keepHiddenComment<Standing>(
 
 const ANYBODY = 'anybody';
 
-/** What is asked for once, and again where that failed. */
+/** Asks once, and keeps the answer; asks again only where that failed. */
 export function askedOnce<Answer>(
   ask: (signal: AbortSignal) => Promise<Answer>,
 ): (signal: AbortSignal) => Promise<Answer> {

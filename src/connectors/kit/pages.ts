@@ -1,10 +1,15 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import { malformed } from './refusal.ts';
 
-/** The stored page of a walk, where it is what the vendor names its pages by: anything that looks like an address is none. */
+/** The stored page of a walk, where the vendor gives pages names of this form. Throws `internal` for anything else. */
 export function storedPage(page: string | undefined, form: RegExp): string | undefined {
   if (page === undefined || form.test(page)) return page;
-  throw new SyncError('internal', `the stored page of a walk is invalid: ${page.slice(0, 40)}`);
+  throw invalidPage(page);
+}
+
+/** For a stored page that worksync cannot have written. */
+export function invalidPage(page: string): SyncError {
+  return new SyncError('internal', `the stored page of a walk is invalid: ${page.slice(0, 40)}`);
 }
 
 /** The name of the page behind this one, which is sent back as it came. Throws `answer_malformed` for one that is none. */

@@ -1,6 +1,6 @@
 /**
  * Names with wildcards: `*` stands for any run of characters within one part of a path, `**` for any run of parts.
- * Case does not count. Time grows with the length of both, whatever they hold: both come from outside.
+ * Case does not count. Time grows with the length of both, whatever they contain: both come from outside.
  */
 export function matches(pattern: string, name: string): boolean {
   const tokens = pattern.toLowerCase().match(/\*\*|./gsu) ?? [];

@@ -18,44 +18,44 @@ export interface ListedAttempt extends FailedAttempt {
   readonly hasArrived: boolean;
 }
 
-/** What a look at a list of deliveries found behind the place where the last look ended. */
+/** The deliveries of a list that are newer than the place where the last look at it ended. */
 export interface Look {
   /** Newest first. */
   readonly failed: readonly FailedAttempt[];
-  /** Deliveries of which an attempt arrived, as far as they were seen. */
+  /** Deliveries of which an attempt arrived, as far as this look saw them. */
   readonly arrived: ReadonlySet<string>;
   /** Where the next look goes on; undefined where there is nothing yet. */
   readonly upTo: string | undefined;
-  /** Why not all of them were seen, for people. */
+  /** Why the look did not see all of them, for people. */
   readonly cut?: string;
 }
 
 /** The deliveries of one hook, as its vendor lists them. */
 export interface DeliveryList {
-  /** The same in each round. */
+  /** Names the list, the same in each round. */
   readonly name: string;
   /** @param from where the last look ended; undefined on the first one */
   look(from: string | undefined, signal: AbortSignal): Promise<Look>;
-  /** `gone`: it is not sent again any more; `later`: the vendor takes no more of this list for now. */
+  /** `gone`: the vendor no longer sends it again; `later`: the vendor takes no more requests for this list now. */
   ask(attempt: string, signal: AbortSignal): Promise<'asked' | 'gone' | 'later'>;
 }
 
 export interface RedeliveryLimits {
-  /** How often one delivery is sent, the first time counted in: what fails so often fails for a reason. */
+  /** How often one delivery is sent, counting the first time: what fails so often fails for a reason. */
   readonly mostAttempts: number;
-  /** Deliveries asked for in one round: of one list, and of all. */
+  /** How many deliveries one round requests again: of one list, and of all. */
   readonly mostOfList: number;
   readonly mostAtOnce: number;
   /** How long the vendor keeps deliveries, milliseconds. */
   readonly keptFor: number;
 }
 
-/** Failed deliveries that are remembered of one list. */
+/** How many failed deliveries of one list worksync remembers. */
 const MOST_OPEN = 500;
-/** Which hooks there are is asked for so often, milliseconds. */
+/** How long the list of hooks is cached, milliseconds. */
 const HOOKS_KEPT_FOR = 60 * 60_000;
 
-/** Asks again for what did not arrive at an address, round after round. */
+/** Asks the vendor, round after round, to send again the deliveries that did not arrive at an address. */
 export function createRedelivery(
   clock: Clock,
   limits: RedeliveryLimits,
@@ -66,13 +66,13 @@ export function createRedelivery(
     const lists = known.get(url) ?? createListing(clock, (given) => listsAt(url, given), HOOKS_KEPT_FOR);
     known.set(url, lists);
     const told = await askForFailed(lists, cursor, limits, clock.now(), signal);
-    // A hook may have been made anew meanwhile.
+    // Somebody may have replaced a hook meanwhile.
     if (told.failure) known.delete(url);
     return told;
   };
 }
 
-/** Pure: the attempts of a look, newest first. The same one may come by several lists. */
+/** Pure: sorts the attempts of a look, newest first. Several lists may contain the same attempt. */
 export function sortedOut(attempts: readonly ListedAttempt[]): Pick<Look, 'failed' | 'arrived'> {
   const each = [...new Map(attempts.map((one) => [one.attempt, one])).values()].sort((a, b) => b.order - a.order);
   return {
@@ -89,23 +89,24 @@ export function onlyNewest(most: number): string {
 /** A delivery that did not arrive. */
 const open = z.object({
   delivery: z.string(),
-  /** The newest attempt that is known, and the one that was asked for last. */
+  /** The newest known attempt, and the attempt that worksync requested again last. */
   attempt: z.string(),
   last: z.string().nullable(),
-  /** How often it was asked for. */
+  /** How often worksync requested it again. */
   asked: z.int().min(0),
   /** When it was found, epoch milliseconds. */
   since: z.number(),
 });
 type Open = z.infer<typeof open>;
 
-/** What is kept of a list between two rounds; the oldest that are open come first. */
+/** What the cursor keeps of a list between two rounds; the oldest open deliveries come first. */
 const place = z.object({ name: z.string(), upTo: z.string().optional(), open: z.array(open) });
 type Place = z.infer<typeof place>;
 
 /**
- * Asks for what did not arrive. What is kept from round to round is where each list was read up to, and which deliveries are
- * still open: a round costs by what failed, not by what was sent. What ends a round early is told beside what was done.
+ * One round of requests for what did not arrive. The cursor keeps up to where each list was read, and which deliveries are
+ * still open: a round costs as much as failed, not as was sent. An error that ends a round early is reported beside what was
+ * done.
  *
  * @param before the cursor of the last round
  * @param now wall clock, epoch milliseconds
@@ -129,7 +130,7 @@ export async function askForFailed(
   const { asked, places, cuts, failure } = round;
   return {
     asked,
-    // Where not even the lists are known, all is kept as it was.
+    // Where not even the lists could be read, the cursor stays as it was.
     cursor: places.size === 0 ? (before ?? '[]') : JSON.stringify([...places.values()]),
     ...(cuts.size === 0 ? {} : { cut: [...cuts].join('; ') }),
     ...(failure ? { failure } : {}),
@@ -147,7 +148,7 @@ interface Round {
   failure?: SyncError;
 }
 
-/** A hook that is no more says nothing of the others; a limit would meet each of them, and is thrown. */
+/** Goes on where one hook no longer exists or is hidden. Throws what would meet every other hook too, such as a limit. */
 async function visit(list: DeliveryList, round: Round): Promise<void> {
   try {
     await look(list, round);
@@ -170,20 +171,20 @@ async function look(list: DeliveryList, round: Round): Promise<void> {
     const outcome = await list.ask(each.attempt, signal);
     if (outcome === 'later') return;
     if (outcome === 'asked') round.asked++;
-    // Written into the place at once: it is kept, whatever the next one meets. What is gone is not asked for again.
+    // Written into the place at once, so that it is kept if the next request fails. Nobody asks again for what is gone.
     each.last = each.attempt;
     each.asked += outcome === 'asked' ? 1 : limits.mostAttempts;
   }
 }
 
-/** Those of which an attempt failed that nothing was asked for since, and that were not sent often enough. */
+/** Deliveries whose newest attempt failed and was not requested again yet, and that were sent fewer times than the limit. */
 function due({ open: all }: Place, { mostAttempts }: RedeliveryLimits): readonly Open[] {
   return all.filter(({ attempt, last, asked }) => attempt !== last && asked + 1 < mostAttempts);
 }
 
 const TOO_MANY = `more than ${MOST_OPEN} deliveries failed: worksync requests only the newest again; polls bring the rest`;
 
-/** A cursor that cannot be read is that of another version: the lists are looked at as on the first day. */
+/** A cursor that cannot be read is that of another version: the round begins as on the first day. */
 function readCursor(text: string | undefined): readonly Place[] {
   try {
     return z.array(place).parse(JSON.parse(text ?? '[]'));
@@ -197,7 +198,7 @@ function merged(was: Place, { failed, arrived, upTo = was.upTo }: Look, oldest: 
   for (const [delivery, attempts] of [...Map.groupBy(failed, (each) => each.delivery)].toReversed()) {
     const before: Open = all.get(delivery) ?? { delivery, attempt: '', last: null, asked: 0, since: now };
     const { attempt } = attempts[0] as FailedAttempt;
-    // Without a memory of it, the attempts that are listed tell how often it was sent.
+    // For a delivery that worksync does not remember, the listed attempts tell how often it was sent.
     all.set(delivery, { ...before, attempt, asked: Math.max(before.asked, attempts.length - 1) });
   }
   const kept = [...all.values()].filter(({ delivery, since }) => since >= oldest && !arrived.has(delivery));

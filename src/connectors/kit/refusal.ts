@@ -16,17 +16,17 @@ export interface Refusals {
   /** Statuses that mean something else than for most. */
   readonly statuses?: ReadonlyMap<number, ErrorCode>;
   readonly hints?: Readonly<Record<number, string>>;
-  /** Milliseconds that a limit lasts, where the answer tells it otherwise than by `Retry-After`. */
+  /** Milliseconds that a limit lasts, where the answer tells it in another way than by `Retry-After`. */
   waitOf?(answer: HttpAnswer, now: number): number | undefined;
-  /** Milliseconds to wait where nothing tells; a minute unless told. */
+  /** Milliseconds to wait where the answer does not tell; a minute unless the vendor sets it. */
   readonly otherwise?: number;
-  /** Milliseconds to wait at least, whatever is told. */
+  /** Milliseconds to wait at least, whatever the answer tells. */
   readonly shortest?: number;
   /** What an answer says of the limit that was reached. */
   limitOf?(answer: HttpAnswer): string | undefined;
 }
 
-/** What an answer means that is no success, with what the vendor says about it. */
+/** The error for an answer that is no success, with what the vendor says about it. */
 export function refusalOf(vendor: Refusals, answer: HttpAnswer, what: string, now: number): SyncError {
   const { status } = answer;
   const plain = errorOfStatus(answer, what, now);
@@ -40,7 +40,7 @@ export function refusalOf(vendor: Refusals, answer: HttpAnswer, what: string, no
   return new SyncError(code, told, { status, retryAfter: limitWait(vendor, answer, now) });
 }
 
-/** Milliseconds to wait for a limit: as asked, else as the vendor tells otherwise. */
+/** Milliseconds to wait for a limit: as `Retry-After` asks, else as the vendor tells in another way. */
 export function limitWait(
   { waitOf, otherwise = MINUTE, shortest = 0 }: Pick<Refusals, 'waitOf' | 'otherwise' | 'shortest'>,
   answer: HttpAnswer,
@@ -56,7 +56,7 @@ export function askedWait(answer: Pick<HttpAnswer, 'headers'>, now: number): num
   return asked !== undefined && asked > 0 ? Math.min(asked, LONGEST_WAIT) : undefined;
 }
 
-/** @param resetAt when a limit is whole again, epoch milliseconds by the provider's clock */
+/** @param resetAt when the limit resets, epoch milliseconds by the provider's clock */
 export function untilReset(answer: HttpAnswer, resetAt: number | undefined, now: number): number | undefined {
   const left = (resetAt ?? 0) - (providerTime(answer) ?? now);
   return left > 0 ? left + SECOND : undefined;
@@ -67,7 +67,7 @@ export function malformed(what: string): SyncError {
   return new SyncError('answer_malformed', what);
 }
 
-/** What was asked for; undefined where it was refused for one of these reasons. */
+/** The answer; undefined where the request failed with one of these codes. */
 export async function unless<Answer>(
   asked: Promise<Answer>,
   ...codes: readonly ErrorCode[]

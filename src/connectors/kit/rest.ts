@@ -18,14 +18,14 @@ export interface RestOptions {
   readonly target: string;
   /** Without a slash at its end. */
   readonly base: string;
-  /** Of the vendor, and of a credential that does not end. */
+  /** The vendor's own, and those of a credential that does not expire. */
   readonly headers: Readonly<Record<string, string>>;
   readonly refusals: Refusals;
-  /** What goes with every request, unless it says otherwise. */
+  /** Parameters of every request; a request may replace them. */
   readonly query?: Query;
   /** A path as people may see it. */
   shown?(path: string): string;
-  /** What is left of a limit, or a pause that the vendor asked for. */
+  /** How much of the limit is left, or a pause that the vendor asked for. */
   readonly budget?: Budget;
 }
 
@@ -34,12 +34,12 @@ interface Answered<Content> {
   readonly answer: HttpAnswer;
 }
 
-/** A JSON API over HTTP. Everything but success is thrown, with what the vendor says about it. */
+/** A JSON API over HTTP. Throws for everything but success, with what the vendor says about it. */
 export interface Rest {
   /**
    * Gets a path and reads its JSON.
    *
-   * @param keep what is needed of it: see `HttpRequest`
+   * @param keep which parts of the JSON to keep: see `HttpRequest`
    */
   get(path: string, query: Query, signal: AbortSignal, keep?: Shape | true): Promise<Answered<unknown>>;
   /** The same, as its schema has it. Throws `answer_malformed`. */
@@ -50,7 +50,7 @@ export interface Rest {
     signal: AbortSignal,
     keep?: Shape | true,
   ): Promise<Answered<Content>>;
-  /** The same where the question is asked by POST, in JSON. Nothing is changed by it. */
+  /** The same by POST, with the question in JSON. It changes nothing at the vendor. */
   search<Content>(
     expected: ZodType<Content>,
     path: string,
@@ -115,7 +115,7 @@ export function createRest(options: RestOptions, deps: Omit<ConnectionDeps, 'log
   return rest;
 }
 
-/** 203 is a page that something on the way put in its place. */
+/** 203 is no success: a proxy on the way has replaced the answer. */
 function isFine(status: number): boolean {
   return status === 200 || status === 201 || status === 202 || status === 204;
 }

@@ -1,5 +1,5 @@
 /**
- * The names of what polls and fetches bring: no webhook can be called so, since they hold a dot.
+ * The names of the rows that polls and fetches bring.
  *
  * @param noun what is listed: `issues` in `issues.list`
  */

@@ -3,7 +3,7 @@ import { isPattern, matches } from './patterns.ts';
 
 /** Which repositories or projects of a vendor a connection follows. Names are paths: `acme/api`. */
 export interface Scope {
-  /** Names, patterns (`acme/*`, `acme/api-*`), or ids, which survive renaming. One that is named so is followed always. */
+  /** Names, patterns (`acme/*`, `acme/api-*`), or ids, which survive renaming. `archived` and `forks` limit only patterns. */
   readonly include: readonly string[];
   /** Names, patterns or ids; they win over patterns, and over names too. */
   readonly exclude: readonly string[];
@@ -11,7 +11,7 @@ export interface Scope {
   readonly archived: boolean;
   /** Whether patterns take in forks. */
   readonly forks: boolean;
-  /** What the names among the entries are bound to; absent: to nothing. */
+  /** The ids that the names among the entries are bound to; absent: no name is bound. */
   readonly names?: Names | undefined;
 }
 
@@ -20,7 +20,7 @@ export interface WithNames {
   readonly names?: Names | undefined;
 }
 
-/** A repository or project as a payload tells of it; what it does not tell counts as not so. */
+/** A repository or project as a payload describes it; an absent flag counts as false. */
 export interface Candidate {
   readonly id: string;
   readonly name: string;
@@ -29,8 +29,8 @@ export interface Candidate {
 }
 
 /**
- * Webhooks are judged by what they carry and by what names are bound to, now and when they are looked at again. What is
- * judged is also news of what a name leads to.
+ * Decides by what a payload tells, and by the ids that names are bound to at this moment. Each candidate is also news of what
+ * its name leads to, so the name book hears of it.
  */
 export function inScope(candidate: Candidate, scope: Scope): boolean {
   scope.names?.told(candidate);
@@ -49,7 +49,7 @@ export function namedIn({ include, exclude }: Scope): readonly string[] {
   return named.filter((entry) => !exclude.some((other) => matches(other, entry)));
 }
 
-/** How the vendor is asked for what an entry names: by the id that it is bound to, else by its name. */
+/** The address by which to ask the vendor for an entry: the id that the entry is bound to, else its name. */
 export function addressOf(entry: string, { names }: WithNames): string {
   return names?.addressOf(entry) ?? entry;
 }
@@ -58,7 +58,7 @@ function isExcluded(entry: string, { id, name }: Candidate): boolean {
   return entry === id || matches(entry, name);
 }
 
-/** A name that is bound means what has that id, whatever it is called, and nothing else. */
+/** A bound name matches only what has that id, whatever it is called now. */
 function isMeant(entry: string, candidate: Candidate, scope: Scope): boolean {
   const { id, name } = candidate;
   if (entry === id) return true;

@@ -1,5 +1,5 @@
-import { hash, timingSafeEqual } from 'node:crypto';
 import { hmacOf } from '../../lib/digest.ts';
+import { isSameSecret } from '../../lib/same-secret.ts';
 import type { WebhookRequest } from '../connector.ts';
 import { mismatch, single } from './hmac.ts';
 
@@ -8,7 +8,7 @@ export const SIGNING_KEY = 'whsec_';
 /** Standard Webhooks asks for 24 bytes at least; a key that decodes to nothing would let everybody sign. */
 const SHORTEST_KEY = 24;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
-/** One or several, with a space between them; versions that are not known are passed over. */
+/** One or several, with a space between them; worksync ignores unknown versions. */
 const SIGNATURES = /^v\d+[a-z]?,[A-Za-z0-9+/]+={0,2}(?: v\d+[a-z]?,[A-Za-z0-9+/]+={0,2}){0,9}$/;
 const SENT_AT = /^\d{1,12}$/;
 const LARGEST_SKEW = 5 * 60_000;
@@ -34,11 +34,12 @@ export async function checkStandardWebhook(
   const matches: boolean[] = [];
   for (const key of secrets.flatMap(signingKey)) {
     const wanted = (await hmacOf(signed, key)).toString('base64');
-    matches.push(signatures.map((signature) => isEqual(signature, wanted)).includes(true));
+    matches.push(signatures.map((signature) => isSameSecret(signature, wanted)).includes(true));
   }
-  if (matches.length === 0) throw mismatch('needs a signing token: webhookSecrets holds none that begins with whsec_');
+  if (matches.length === 0)
+    throw mismatch('needs a signing token: webhookSecrets contains none that begins with whsec_');
   if (!matches.includes(true)) throw mismatch('was made with another key, or the body was changed');
-  // Looked at last: only then is it known that the sender wrote this time.
+  // Checked last: only a valid signature proves that the sender wrote this time.
   if (Math.abs(now - Number(sentAt) * 1_000) > LARGEST_SKEW)
     throw mismatch("is older than 5 minutes, or this machine's clock is wrong");
 }
@@ -48,9 +49,4 @@ function signingKey(secret: string): Buffer[] {
   const encoded = secret.startsWith(SIGNING_KEY) ? secret.slice(SIGNING_KEY.length) : '';
   const key = BASE64.test(encoded) ? Buffer.from(encoded, 'base64') : Buffer.alloc(0);
   return key.length < SHORTEST_KEY ? [] : [key];
-}
-
-/** Over digests: neither the time nor an early end tells of length or content. */
-export function isEqual(left: string, right: string): boolean {
-  return timingSafeEqual(hash('sha256', left, 'buffer'), hash('sha256', right, 'buffer'));
 }

@@ -1,13 +1,13 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import { UUID } from './fields.ts';
 
-/** Stands for every tenant, where payloads are looked at without a configuration. */
+/** Stands for every tenant, where somebody inspects payloads without a configuration. */
 export const ANY_TENANT = '00000000-0000-0000-0000-000000000000';
 
 /**
- * The host of a vendor that knows its tenants by ids, as somebody typed it; any of them where nobody did. Throws `usage`.
+ * Reads the host of a vendor whose hosts are ids of tenants; without a host, any tenant. Throws `usage`.
  *
- * @param what what people call that id
+ * @param what what people call such an id
  */
 export function readTenant(host: string | undefined, what: string): string {
   const id = host?.toLowerCase() ?? ANY_TENANT;

@@ -6,25 +6,18 @@ import { readLocator } from './locator.ts';
 import { UNJUDGED, unjudged } from './outcome.ts';
 import type { Locator, Part, Told, Tracker } from './tracker-vendor.ts';
 
-/** What rows say of a tracker's items: what they are fetched by, and what is left of one that is gone. */
+/** How rows name the parts of a tracker's items: those to fetch one by, and those that remain of one that is gone. */
 type Parts = Pick<Tracker<never, unknown, unknown>, 'id' | 'itemId' | 'containerId' | 'identifier'>;
 
-/** By the vendor's own id, which survives moves. */
-export function identityOf(
-  connector: string,
-  host: string,
-  { id, container, identifier }: { readonly id: string; readonly container: string; readonly identifier: string },
-) {
-  const key = workItemKey(connector, host, id);
-  return { kind: 'work_item' as const, key, connector, host, containerId: container, identifier };
-}
-
-/** What `fetch` needs to get this item; all but its id is for one that is gone: nothing else can be asked for it then. */
+/** What `fetch` needs to get this item: its id to find it, and the other parts to describe it in case it is gone. */
 export function referenceOf(parts: Parts, { key, containerId, identifier }: WorkItem): ItemReference {
   return referenceTo(parts, key, { id: key.slice(key.lastIndexOf(':') + 1), container: containerId, identifier });
 }
 
-/** What says no more than which item it is about: that is fetched, and where its container is not told, judged then. */
+/**
+ * The reference for a webhook that tells only which item it is about. Where it does not tell the container, `translate` judges
+ * what is fetched.
+ */
 export function referenceToTold(parts: Parts, host: string, told: Told): ItemReference {
   const { id, container, identifier, isFollowed } = told;
   const isKnown = container !== undefined && (identifier !== undefined || typeof parts.identifier === 'function');
@@ -57,7 +50,7 @@ export function locatorOf({ itemId, containerId, identifier }: Parts, reference:
   };
 }
 
-/** An item that exists no more, with its container where that is still to be judged. */
+/** An item that no longer exists, with its container where `translate` must still judge that. */
 interface Gone {
   readonly id: string;
   readonly container: string;
@@ -77,7 +70,7 @@ export function rowOfGone({ itemId, containerId, identifier }: Parts, gone: Gone
   });
 }
 
-/** Throws `delivery_malformed`. Before, some vendors' numbers were written as such. */
+/** Throws `delivery_malformed`. Rows of older versions contain some ids as numbers. */
 export function readGone({ itemId, containerId, identifier }: Parts, payload: unknown): Gone {
   const text = ({ shape }: Part) => z.union([z.string(), z.int().transform(String)]).pipe(shape);
   const shape = z.object({

@@ -2,11 +2,12 @@ import { z } from 'zod';
 import type { Delivery } from '../../model/delivery.ts';
 import type { WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
+import { identityOf } from './identity.ts';
 import { read, readJson } from './json.ts';
 import { itemsOrReferences, NOT_FOLLOWED, NOT_FOUND, outOfScope, withComment } from './outcome.ts';
 import { rowNames } from './row-names.ts';
 import { type Candidate, inScope } from './scope.ts';
-import { identityOf, readGone, referenceOf, referenceToTold } from './tracker-rows.ts';
+import { readGone, referenceOf, referenceToTold } from './tracker-rows.ts';
 import type { Told, Tracker } from './tracker-vendor.ts';
 
 const WHOLE: readonly (keyof WorkItem)[] = ['state', 'title', 'description'];
@@ -24,8 +25,15 @@ export function createTranslate<Options, Found, Container>(tracker: Tracker<Opti
     const told = tracker.told(payload, options, event);
     if (told === undefined) return NOT_FOLLOWED;
     if ('outcome' in told) return told;
-    const { id, name } = told.container ?? { id: '' };
-    return (name === undefined ? undefined : refused({ id, name }, options)) ?? taken(told, options);
+    const { container } = told;
+    // The names and patterns of a scope decide only where the name is told: else what is fetched is judged.
+    if (container?.name === undefined) return toBeJudged(told, options);
+    return refused({ id: container.id, name: container.name }, options) ?? taken(told, options);
+  }
+
+  function toBeJudged(told: Told, options: Options): Translation {
+    const reference = referenceToTold(tracker, tracker.host(options), { ...told, isFollowed: 'unknown' });
+    return withComment({ outcome: 'references', references: [reference] }, told.comment);
   }
 
   function taken(told: Told, options: Options): Translation {
@@ -39,7 +47,7 @@ export function createTranslate<Options, Found, Container>(tracker: Tracker<Opti
     return withComment({ outcome: 'references', references: [referenceToTold(tracker, host, told)] }, comment);
   }
 
-  /** Pages and fetched objects were asked for, so they are in scope, also after a move. */
+  /** worksync asked for pages and fetched objects, so they are in scope, also after a move. */
   const ofRead: ReadonlyMap<string, (payload: unknown, options: Options) => Translation> = new Map([
     [names.list, list],
     [names.item, fetched],
@@ -48,7 +56,7 @@ export function createTranslate<Options, Found, Container>(tracker: Tracker<Opti
     [names.missing, () => NOT_FOUND],
   ]);
 
-  /** Taken as they are, also with fields absent: asking once more would bring the same. */
+  /** Taken as they are, even with fields absent: another request would bring the same. */
   function list(payload: unknown, options: Options): Translation {
     const found = tracker.foundOn?.(payload) ?? read(z.array(tracker.found), payload);
     return { outcome: 'items', items: found.map((each) => tracker.itemOf(each, options)) };
@@ -61,7 +69,7 @@ export function createTranslate<Options, Found, Container>(tracker: Tracker<Opti
       : { outcome: 'items', items: [tracker.itemOf(found, options)] };
   }
 
-  /** One of which an event told without saying whether it is followed. */
+  /** An event reported this item, and did not tell whether it is in scope. */
   function judged(payload: unknown, options: Options): Translation {
     return judge(read(tracker.found, payload), options);
   }

@@ -1,8 +1,9 @@
+import { z } from 'zod';
 import { type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Connection, ConnectionDeps, Connector } from '../connector.ts';
 import { present } from './fields.ts';
 import { checkUnits, createFollowed } from './followed.ts';
-import { writeJson } from './json.ts';
+import { parseAnswer, writeJson } from './json.ts';
 import { rowNames } from './row-names.ts';
 import { addressOf, namedIn } from './scope.ts';
 import { locatorOf, referenceOf, rowOfGone } from './tracker-rows.ts';
@@ -15,10 +16,10 @@ export function trackerConnector<Options, Found, Container>(
   tracker: Tracker<Options, Found, Container>,
 ): Connector<Options> {
   const { id, title, publicHost, capabilities, grammar, largestDelivery, accepted, options, host } = tracker;
-  const { verify, eventOf, unrestricted, oauth } = tracker;
+  const { verify, eventOf, samples, unrestricted, oauth } = tracker;
   return {
     ...{ id, title, publicHost, capabilities, largestDelivery, options, host, verify },
-    ...present({ grammar, accepted, eventOf, unrestricted, oauth }),
+    ...present({ grammar, accepted, eventOf, samples, unrestricted, oauth }),
     translate: createTranslate(tracker),
     reference: (item) => referenceOf(tracker, item as WorkItem),
     namesIn: (given) => namedIn(tracker.scopeOf(given)),
@@ -61,7 +62,8 @@ function connect<Options, Found, Container>(
       const { id: containerId } = candidate(await find(unit, signal));
       const selection = { items: 'ids', containerId } as const;
       const { found, next } = await source.list({ unit, selection, page, use: 'background' }, signal);
-      const ids = tracker.idsOf(found, `the items of ${unit}`, options);
+      const what = `the items of ${unit}`;
+      const ids = tracker.idsOf ? tracker.idsOf(found, what, options) : idsIn(tracker, found, what);
       const keys = ids.map((id) => workItemKey(tracker.id, tracker.host(options), id));
       return { keys, containers: [containerId], ...present({ next }) };
     },
@@ -70,6 +72,15 @@ function connect<Options, Found, Container>(
     ...(source.hooks && { hooks: source.hooks(followed) }),
   };
   return { ...connection, ...source.extend?.(connection) };
+}
+
+function idsIn(
+  { itemId }: Pick<Tracker<unknown, unknown, unknown>, 'itemId'>,
+  found: readonly unknown[],
+  what: string,
+) {
+  const id = z.union([z.string(), z.int()]).transform(String).pipe(itemId.shape);
+  return parseAnswer(z.array(z.object({ id })), found, what).map((each) => each.id);
 }
 
 function walkOf<Options, Found, Container>(
@@ -90,8 +101,8 @@ function walkOf<Options, Found, Container>(
 }
 
 /**
- * Gets one item by its id, which survives moves. It is called gone only where its container can be seen at this moment: a
- * lost right also looks like nothing there.
+ * Gets one item by its id, which survives moves. Calls the item gone only where this credential sees its container now: an
+ * item that it may no longer see looks the same.
  */
 function createFetch<Options, Found, Container>(
   tracker: Tracker<Options, Found, Container>,

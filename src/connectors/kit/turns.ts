@@ -2,6 +2,7 @@ import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { PollPosition } from '../connector.ts';
 import { providerTime } from './answers.ts';
+import { invalidPage } from './pages.ts';
 
 /** What was changed this long before the watermark is read again: lists lag behind, and times share a second. */
 export const OVERLAP = 10 * 60_000;
@@ -16,13 +17,13 @@ interface Turn {
 export function readTurn(text: string | undefined): Turn | undefined {
   if (text === undefined) return undefined;
   const match = /^(next|prev):([1-9]\d{0,6})$/.exec(text);
-  if (!match) throw new SyncError('internal', `the stored page of a walk is not one of ours: ${text.slice(0, 40)}`);
+  if (!match) throw invalidPage(text);
   return { rel: match[1] as Turn['rel'], page: Number(match[2]) };
 }
 
 interface Surroundings {
   readonly turn: Turn | undefined;
-  /** Enters at the front, to learn the last page, and then goes from there down to the first again. */
+  /** Reads the first page, to learn the number of the last, and then goes from the last page down to the first again. */
   readonly backwards?: boolean;
   /** The number of a neighbouring page, as the answer tells it. */
   pageOf(rel: 'next' | 'prev' | 'last'): number | undefined;
@@ -42,13 +43,13 @@ export function nextTurn({ turn, backwards, pageOf, what }: Surroundings): strin
   throw new SyncError('answer_malformed', `${what}: the ${rel} page of page ${current} is said to be ${page}`);
 }
 
-/** Epoch milliseconds of a field; NaN where it cannot be read: such an element is kept, for `translate` to judge. */
+/** Epoch milliseconds of a field; NaN where it cannot be read: the walk keeps such an element, for `translate` to judge. */
 export function timeOf(element: unknown, field: string): number {
   const time = (element as Record<string, unknown> | null | undefined)?.[field];
   return typeof time === 'string' ? Date.parse(time) : Number.NaN;
 }
 
-/** A time ahead of the provider's own clock would make the watermark skip what happens until then. */
+/** The newest of the times, but none ahead of the provider's clock: such a watermark would skip what happens until then. */
 export function newest(times: readonly number[], answer: Pick<HttpAnswer, 'headers'>): string | undefined {
   const seen = times.filter((time) => !Number.isNaN(time));
   if (seen.length === 0) return undefined;
@@ -56,10 +57,10 @@ export function newest(times: readonly number[], answer: Pick<HttpAnswer, 'heade
 }
 
 /**
- * The first walk reports its own start, told by its first page, and nothing of what it sees: it may last longer than the
- * overlap, and a change seen late would move the watermark past the closing of one that was read as open before. It
- * starts by the provider's clock or ours, whichever is behind; without the provider's, ours may be ahead, by less than
- * the overlap.
+ * The first walk reports the time of its first page as `newest`, and no time of an element: the walk may last longer than the
+ * overlap, and the time of a late change would move the watermark past the closing of an item that an earlier page showed as
+ * open. The time is that of the provider's clock or ours, whichever is behind; where the provider tells none, ours less the
+ * overlap.
  */
 export function firstWalkStart(
   { page, startedAt }: PollPosition,

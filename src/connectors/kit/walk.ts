@@ -1,22 +1,22 @@
-import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { HistoryPage, HistoryPosition, PollPage, PollPosition } from '../connector.ts';
 import { providerTime } from './answers.ts';
 import type { Use } from './budget.ts';
 import { present } from './fields.ts';
+import { invalidPage } from './pages.ts';
 import { firstWalkStart, newest, OVERLAP } from './turns.ts';
 
-/** What is asked of a list. Times are epoch milliseconds. */
+/** Which elements of a list are wanted. Times are epoch milliseconds. */
 export type Selection =
   /**
-   * The first walk: what is not done, in an order that never changes. One that is done meanwhile must not leave the list
-   * under the walk, or another would slip onto a page that was read: so what changed since the walk began is in it too,
-   * unless pages are told by a place that does not move.
+   * The first walk: what is not done, in an order that never changes. If an item that becomes done left the list during the
+   * walk, another item would slip onto a page that was read already. So the list also contains what changed since the walk
+   * began, unless the vendor names pages by a place that does not move.
    */
   | { readonly items: 'open'; readonly began: number }
   /** What was changed since a time; everything where there is none. */
   | { readonly items: 'changed'; readonly since: number | undefined; readonly way: 'poll' | 'history' }
-  /** Of everything no more than the ids, in an order that never changes. */
+  /** Only the ids, of everything, in an order that never changes. */
   | { readonly items: 'ids'; readonly containerId: string };
 
 export interface Wanted {
@@ -25,7 +25,7 @@ export interface Wanted {
   /** Names the page, as `next` did; absent on the first one. */
   readonly page: string | undefined;
   readonly use: Use;
-  /** What the first page of the last walk came with, where walks are conditional. */
+  /** The validator of the last walk's first page, where walks are conditional. */
   readonly etag?: string | undefined;
 }
 
@@ -42,25 +42,25 @@ export interface Listed {
 }
 
 /**
- * How a vendor lists what was changed since a time, which decides what a walk may believe:
+ * How a vendor lists what was changed since a time. It decides how far the watermark of a walk may move:
  *
- * - `since`: from that time on, so that what changes meanwhile is on a page still to come, or newer than what was seen;
+ * - `since`: from that time on: what changes during the walk is on a page still to come, or newer than what the walk has seen;
  * - `newest first`: everything, newest change first: the walk itself ends where a page reaches back beyond the time;
- * - `fixed`: from that time on, in an order that never changes. What changes meanwhile may lie behind the walk already, so
- *   the watermark moves no further than the time at which the walk began; the next walk brings that change.
+ * - `fixed`: from that time on, in an order that never changes. What changes during the walk may be on a page that was read
+ *   already. So the watermark moves no further than the time at which the walk began; the next walk brings that change.
  */
 export type Order = 'since' | 'newest first' | 'fixed';
 
 export interface Walk {
   readonly order: Order;
-  /** Whether the first page of a walk over changes is asked for with the validator of the last one: no change leaves it as it was. */
+  /** Whether a walk over changes asks for its first page with the validator of the last walk: every change alters that page. */
   readonly isConditional?: boolean;
   list(wanted: Wanted, signal: AbortSignal): Promise<Listed>;
-  /** When a listed element was changed, epoch milliseconds; NaN where that cannot be read: it is kept, for `translate` to judge. */
+  /** When a listed element was changed, epoch milliseconds; NaN where that cannot be read: `translate` judges the element. */
   changedAt(element: unknown): number;
   /** Whether an element is done, where the vendor cannot leave those out of the first walk. */
   isDone?(element: unknown): boolean;
-  /** A page as it is stored. */
+  /** A page as worksync stores it. */
   write(found: readonly unknown[], signal: AbortSignal): Promise<Pick<HistoryPage, 'event' | 'body'>>;
 }
 
@@ -116,7 +116,7 @@ export async function historyPage(walk: Walk, position: HistoryPosition, signal:
   return { ...written, ...present({ next: isBeyond(times, cut) ? undefined : next, total }) };
 }
 
-/** Where the walk ends by itself; a vendor that is asked for a time leaves out what is older. */
+/** The time at which the walk itself must end; a vendor that can be asked for a time leaves out what is older. */
 function cutOf({ order }: Walk, since: number | undefined): number {
   return order === 'newest first' && since !== undefined ? since : Number.NEGATIVE_INFINITY;
 }
@@ -127,8 +127,8 @@ function isBeyond(times: readonly number[], cut: number): boolean {
 }
 
 /**
- * Whether no change can leave a first page as it was, newest change first. Where all of it has one time, and that second is
- * not over, another that changes within it may come to lie behind the page.
+ * Whether every change must alter this first page, newest change first. Where all its elements have one time, and that second
+ * is not over, an item that changes within the second may come to stand behind the page.
  */
 function isTelling(times: readonly number[], answer: Listed['answer']): boolean {
   const [newest = 0, oldest = 0] = [times[0], times.at(-1)];
@@ -143,7 +143,6 @@ const PLACE = /^(.{1,4000}?)(?:@(\d{1,15}))?$/;
 function placeOf(order: Order, page: string | undefined): { page: string | undefined; began?: number | undefined } {
   if (page === undefined || order !== 'fixed') return { page };
   const [, place, began] = PLACE.exec(page) ?? [];
-  if (place === undefined)
-    throw new SyncError('internal', `the stored page of a walk is not one of ours: ${page.slice(0, 40)}`);
+  if (place === undefined) throw invalidPage(page);
   return { page: place, began: began === undefined ? undefined : Number(began) };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MEBIBYTE } from '../../lib/quantities.ts';
 import { parseAnswer } from '../kit/json.ts';
 import { readTenant } from '../kit/tenants.ts';
 import { trackerConnector } from '../kit/tracker.ts';
@@ -9,8 +10,6 @@ import { eventOf, itemOf, placeOf, TOLD, told } from './items.ts';
 import { options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 import { verify } from './verify.ts';
-
-const MEBIBYTE = 1024 * 1024;
 
 const swept = z.array(z.object({ id: schema.id, trashed: z.boolean().nullish() }));
 
@@ -33,6 +32,7 @@ export const linear = trackerConnector({
   host: ({ organizationId }) => organizationId,
   verify,
   eventOf,
+  samples: async () => (await import('./sample.ts')).samples,
   unrestricted: (host) => options.parse({ organizationId: readTenant(host, "organisation's id"), teams: ['*'] }),
   oauth: ({ oauth }) => oauth && { ...oauth, encoding: 'form' },
   noun: 'issues',

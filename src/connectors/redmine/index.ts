@@ -1,3 +1,4 @@
+import { MEBIBYTE } from '../../lib/quantities.ts';
 import { trackerConnector } from '../kit/tracker.ts';
 import { timeOf } from '../kit/turns.ts';
 import { connect } from './connect.ts';
@@ -7,7 +8,6 @@ import { hostOf, options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 import { EVENT, verify } from './verify.ts';
 
-const MEBIBYTE = 1024 * 1024;
 /** There is no public Redmine: this host is used if a payload names none. */
 const ANY_HOST = 'redmine.invalid';
 
@@ -28,6 +28,7 @@ export const redmine = trackerConnector({
   host: hostOf,
   verify,
   eventOf,
+  samples: async () => (await import('./sample.ts')).samples,
   unrestricted: (host = ANY_HOST) => options.parse({ url: `https://${host}`, projects: ['*'] }),
   noun: 'issues',
   container: {

@@ -1,8 +1,8 @@
 import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { WorkItem } from '../../model/item.ts';
 import { nameOf, present } from '../kit/fields.ts';
+import { identityOf } from '../kit/identity.ts';
 import { parseAnswer, read, readable } from '../kit/json.ts';
-import { identityOf } from '../kit/tracker-rows.ts';
 import type { Told } from '../kit/tracker-vendor.ts';
 import { baseOf, hostOf, type Options } from './options.ts';
 import * as schema from './schema.ts';

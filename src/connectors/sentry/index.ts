@@ -1,5 +1,4 @@
-import { z } from 'zod';
-import { parseAnswer } from '../kit/json.ts';
+import { MEBIBYTE } from '../../lib/quantities.ts';
 import { trackerConnector } from '../kit/tracker.ts';
 import { timeOf } from '../kit/turns.ts';
 import { connect } from './connect.ts';
@@ -8,10 +7,6 @@ import { EVENT, eventOf, itemOf, placeOf, told } from './items.ts';
 import { options, PUBLIC_HOST, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 import { verify } from './verify.ts';
-
-const MEBIBYTE = 1024 * 1024;
-
-const swept = z.array(z.object({ id: schema.id }));
 
 /** Issues of Sentry: groups of like errors. */
 export const sentry = trackerConnector({
@@ -25,6 +20,7 @@ export const sentry = trackerConnector({
   host: ({ host }) => host,
   verify,
   eventOf,
+  samples: async () => (await import('./sample.ts')).samples,
   unrestricted: (host = PUBLIC_HOST) => options.parse({ host, organization: 'any', projects: ['*'] }),
   noun: 'issues',
   container: {
@@ -46,6 +42,5 @@ export const sentry = trackerConnector({
   placeOf: ({ project }) => placeOf(project),
   order: 'newest first',
   changedAt: (issue) => timeOf(issue, 'lastSeen'),
-  idsOf: (found, what) => parseAnswer(swept, found, what).map(({ id }) => id),
   connect,
 });

@@ -1,7 +1,7 @@
 import type { WorkItem } from '../../model/item.ts';
 import { present } from '../kit/fields.ts';
+import { identityOf } from '../kit/identity.ts';
 import { read, readable } from '../kit/json.ts';
-import { identityOf } from '../kit/tracker-rows.ts';
 import type { Told } from '../kit/tracker-vendor.ts';
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';

@@ -1,12 +1,10 @@
-import { parseAnswer } from '../kit/json.ts';
+import { MEBIBYTE } from '../../lib/quantities.ts';
 import { trackerConnector } from '../kit/tracker.ts';
 import { connect } from './connect.ts';
 import { changedAt, eventOf, foundOn, itemOf, PARTS, placeOf, told } from './items.ts';
 import { options, PUBLIC_HOST, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 import { EVENT, verify } from './verify.ts';
-
-const MEBIBYTE = 1024 * 1024;
 
 /** Stories of Shortcut. */
 export const shortcut = trackerConnector({
@@ -19,6 +17,7 @@ export const shortcut = trackerConnector({
   host: () => PUBLIC_HOST,
   verify,
   eventOf,
+  samples: async () => (await import('./sample.ts')).samples,
   unrestricted: () => options.parse({ token: 'none', teams: ['*'] }),
   noun: 'stories',
   container: {
@@ -39,6 +38,5 @@ export const shortcut = trackerConnector({
   containerShape: schema.team,
   order: 'since',
   changedAt,
-  idsOf: (found, what) => parseAnswer(schema.swept, found, what).map(({ id }) => String(id)),
   connect,
 });

@@ -1,8 +1,9 @@
 import type { WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
+import { identityOf } from '../kit/identity.ts';
 import { read, readable } from '../kit/json.ts';
-import { identityOf, referenceToTold } from '../kit/tracker-rows.ts';
+import { referenceToTold } from '../kit/tracker-rows.ts';
 import { timeOf } from '../kit/turns.ts';
 import { PUBLIC_HOST } from './options.ts';
 import * as schema from './schema.ts';

@@ -61,8 +61,6 @@ export const storyAction = z.object({ id: number });
 /** What a fetched one must have; a story may be without a team. */
 export const aStory = z.looseObject({ id: number, group_id: uuid.nullish() });
 
-export const swept = z.array(z.object({ id: number }));
-
 export const member = z.object({ id: text, name: z.string().catch('somebody') });
 
 export const comment = z.object({

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { entity } from '../../model/change.ts';
-import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../store/entities.ts';
+import { blankEntity, type EntityRow, findEntity, json, linksOfItem, saveEntity } from '../../store/entities.ts';
 import { inOrder } from '../../store/kept-rows.ts';
 import { PULL_REQUESTS_READ } from '../../store/list-reads.ts';
 import { writeMeta } from '../../store/meta.ts';
 import { findChange } from '../../store/outbox-rows.ts';
+import { requestsOfItems } from '../../store/requests.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Moment } from '../context.ts';
@@ -21,6 +22,9 @@ type Fields = Readonly<Record<string, unknown>>;
  */
 const SPELLING = 'spelling';
 const CHANGED_AT = 'changedAt';
+
+/** Requests about one item, among which those are that ended while an answer was on its way. */
+const LATEST = 50;
 
 function marksOf(record: ListedRecord): Fields {
   return { [SPELLING]: spellingOf(record), ...(record.updatedAt ? { [CHANGED_AT]: record.updatedAt } : {}) };
@@ -107,11 +111,23 @@ async function keep(
   { row, known }: { readonly row: EntityRow; readonly known: Fields },
   { record, sentAt, moment, isSwept }: Sight,
 ): Promise<string[]> {
-  const next = JSON.stringify({ ...known, taskIds: record.taskIds ?? known['taskIds'], ...marksOf(record) });
+  const taskIds = record.taskIds && (await stillLinked(query, row.item_key, record.taskIds, sentAt));
+  const next = JSON.stringify({ ...known, taskIds: taskIds ?? known['taskIds'], ...marksOf(record) });
   if (next !== row.known) await saveEntity(query, { ...row, known: next, known_at: row.known_at ?? moment.now });
   if (row.item_key === null) return [];
   if (record.taskIds) await compareLinks(query, row.item_key, record, { sentAt, now: moment.now, isSwept });
   return row.known === null ? [row.item_key] : [];
+}
+
+/** An answer that was on its way while we removed a link may tell it still, and no row of ours says better any more. */
+async function stillLinked(query: Scope, itemKey: string | null, taskIds: readonly string[], sentAt: number) {
+  if (itemKey === null) return taskIds;
+  const rows = new Set((await linksOfItem(query, itemKey)).map(({ task_id }) => task_id));
+  if (taskIds.every((taskId) => rows.has(taskId))) return taskIds;
+  const requests = await requestsOfItems(query, [itemKey], LATEST);
+  const removals = requests.filter((each) => each.action === 'remove-link' && each.completed_at >= sentAt);
+  const removed = new Set(removals.map(({ task_id }) => task_id));
+  return taskIds.filter((taskId) => rows.has(taskId) || !removed.has(taskId));
 }
 
 export async function applySeenRecords(

@@ -7,7 +7,7 @@ import {
   taskOfSource,
   tasksByKeys,
 } from '../../store/cached-tasks.ts';
-import { releaseCreates, unknownCreates } from '../../store/creates.ts';
+import { releaseCreates, trustTasks, unknownCreates } from '../../store/creates.ts';
 import { findEntities, findEntity, linkedItems, saveEntity } from '../../store/entities.ts';
 import { existingItems } from '../../store/items.ts';
 import { rowsWritten } from '../../store/kept-rows.ts';
@@ -114,6 +114,7 @@ export async function applyTaskList(query: Scope, answer: Answer, moment: Moment
   await settleCreates(query, answer.sentAt, moment);
   await rowsWritten(query);
   await releaseCreates(query, answer.sentAt);
+  await trustTasks(query, answer.sentAt);
   await writeMeta(query, TASKS_READ, String(moment.now));
   await rememberWorkspace(query, tasks[0]);
   const again = await itemsOfTasks(query, changed);

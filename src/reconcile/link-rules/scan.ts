@@ -1,3 +1,5 @@
+import { escapePattern } from '../../lib/text.ts';
+
 /**
  * A name in a text, with the word that stands before it. Which words close, and what they cover, depends on the grammar
  * of what is named, which is not known yet.
@@ -27,6 +29,8 @@ const SHORT_ID = new RegExp(
 const PATH = String.raw`(?<![\w./-])(?:[\w.-]{1,100}\/){1,20}[\w.-]{1,100}`;
 const PLAIN = notBehind(String.raw`A-Za-z0-9&/#.\-`);
 const NUMBER = new RegExp(`(?:${PATH}|${PLAIN}[A-Z]{2,10}|${PLAIN})#[1-9][0-9]{0,8}${notBefore('A-Za-z0-9')}`, 'g');
+/** What every number has. Most texts have none, and to look for the names before it costs as much as all else together. */
+const HAS_NUMBER = /#[1-9]/;
 /** Signs of another script than ASCII end an address, as do letters of scripts that are written without spaces. */
 const ADDRESSES = /(?<![A-Za-z0-9])https?:\/\/[\w!#$%&*+,\-./:;=?@^~\p{Lu}\p{Ll}\p{Lt}\p{M}\p{Nd}]+/giu;
 /** Between two addresses of a list without spaces. Looked for apart: within the other pattern it would cost a stack. */
@@ -60,7 +64,7 @@ export function scan(text: string, { words, shortIds }: ScanWish): Token[] {
     text: found,
     index,
   }));
-  const numbers = first(outside.matchAll(NUMBER)).map(({ 0: found, index }) => ({
+  const numbers = first(HAS_NUMBER.test(outside) ? outside.matchAll(NUMBER) : []).map(({ 0: found, index }) => ({
     kind: kindOfNumber(found),
     text: found,
     index,
@@ -170,7 +174,7 @@ function wordBefore(text: string, index: number, words: RegExp): Pick<Token, 'wo
  */
 export function wordPattern(words: Iterable<string>): RegExp {
   const longestFirst = [...new Set(words)].sort((left, right) => right.length - left.length);
-  const alternatives = longestFirst.map((word) => RegExp.escape(word).replaceAll('\\x20', '[ \\t]+'));
+  const alternatives = longestFirst.map((word) => escapePattern(word).replaceAll(' ', '[ \\t]+'));
   const phrase = alternatives.length === 0 ? '(?!)' : alternatives.join('|');
   const between = `(?:[ \\t]*:)?[ \\t]+(?:issues?[ \\t]+)?[#\\["'(*_]{0,3}`;
   return new RegExp(`$(?<=[^\\p{L}\\p{N}_]_{0,3}(${phrase})${between})`, 'iu');

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync, renameSync, rmSync } from 'node:fs';
 import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
-import { openDatabase } from '../../lib/sqlite.ts';
+import { openDatabase } from '../../lib/database/open.ts';
 
 /** No version that works with a file for each workspace knows it, so each of them says `database_newer`. */
 const STUB = '999_rows_are_in_worksync_db';

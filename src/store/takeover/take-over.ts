@@ -1,9 +1,11 @@
-import { existsSync, renameSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync } from 'node:fs';
+import { join } from 'node:path';
 import { sql, type Transaction } from 'kysely';
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
-import { type OpenOptions, openDatabase } from '../../lib/sqlite.ts';
+import type { OpenOptions } from '../../lib/database/database-types.ts';
+import { openDatabase } from '../../lib/database/open.ts';
 import { ATTACHED, copyRows } from '../copy-rows.ts';
-import type { Installation } from '../installation.ts';
+import { INSTALLATION_FILE, type Installation } from '../installation.ts';
 import type { Schema, Tables } from '../tables.ts';
 import { OLD_MIGRATIONS } from './old-migrations.ts';
 import { isStub, writeStub } from './stub.ts';
@@ -50,6 +52,25 @@ export interface OldFile {
 export interface TakenOver {
   /** How many rows were copied. */
   readonly rows: number;
+}
+
+/** Beside a workspace's database stood that of its reference service, which stays where it is. */
+const OLD_FILE = /^([^.]+)\.db(?:\.taken-over)?$/;
+
+/** The workspaces of a data folder that have, or once had, a file of their own. */
+export function oldWorkspaces(folder: string): readonly string[] {
+  const names = readdirSync(folder)
+    .filter((name) => name !== INSTALLATION_FILE)
+    .flatMap((name) => OLD_FILE.exec(name)?.[1] ?? []);
+  return [...new Set(names)].sort();
+}
+
+/** Those of them whose rows are still there, and nowhere else. */
+export function workspacesInOldFiles(folder: string): readonly string[] {
+  return oldWorkspaces(folder).filter((workspace) => {
+    const file = join(folder, `${workspace}.db`);
+    return existsSync(file) && !isStub(file);
+  });
 }
 
 /** What the file is called once its rows are in `worksync.db`; worksync never reads it again. */

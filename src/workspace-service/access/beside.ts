@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { takeLock } from '../../lib/database/sqlite.ts';
 import type { Random } from '../../lib/random.ts';
-import { takeLock } from '../../lib/sqlite.ts';
 import { ID_PATTERN } from '../../workspace/contract.ts';
 import { insertToken } from '../keys/credentials.ts';
 import { openSecretBox } from '../keys/open-secret-box.ts';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
+import type { Database } from '../../lib/database/database-types.ts';
 import type { Logger } from '../../lib/logger.ts';
-import type { Database } from '../../lib/sqlite.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { Role, ServiceTables } from '../storage/service-tables.ts';
 import type { Commits } from '../storage/transactions.ts';
@@ -56,24 +56,24 @@ export function createAccess(deps: AccessDeps): Access {
     return caller;
   };
 
-  const look = async (secret: string): Promise<Caller> => {
+  const look = async (digest: string): Promise<Caller> => {
     const before = revocations;
-    const caller = (await findKey(deps.database, secret)) ?? (await findToken(deps.database, secret));
+    const caller = (await findKey(deps.database, digest)) ?? (await findToken(deps.database, digest));
     if (caller === undefined) throw unauthorized();
     // What was read before a revocation must not be kept after it.
-    if (before === revocations) known.set(secret, caller);
+    if (before === revocations) known.set(digest, caller);
     return admit(caller);
   };
 
   return {
     authenticate(authorization) {
-      const secret = secretHash(bearerOf(authorization));
-      const caller = known.get(secret);
-      return caller === undefined ? look(secret) : admit(caller);
+      const digest = secretHash(bearerOf(authorization));
+      const caller = known.get(digest);
+      return caller === undefined ? look(digest) : admit(caller);
     },
     forget(credentialId) {
       revocations += 1;
-      for (const [secret, caller] of known) if (caller.credentialId === credentialId) known.delete(secret);
+      for (const [digest, caller] of known) if (caller.credentialId === credentialId) known.delete(digest);
     },
   };
 }
@@ -89,11 +89,11 @@ function unauthorized(): ApiError {
   return new ApiError('unauthorized', 'missing or invalid credentials', { 'www-authenticate': 'Bearer' });
 }
 
-async function findKey(database: Database<ServiceTables>, secret: string): Promise<Caller | undefined> {
+async function findKey(database: Database<ServiceTables>, digest: string): Promise<Caller | undefined> {
   const row = await database.query
     .selectFrom('api_keys')
     .select(['api_key_id', 'workspace_id', 'created_by_user_id'])
-    .where('secret_hash', '=', secret)
+    .where('secret_hash', '=', digest)
     .where('revoked_at', 'is', null)
     .executeTakeFirst();
   return (
@@ -108,11 +108,11 @@ async function findKey(database: Database<ServiceTables>, secret: string): Promi
   );
 }
 
-async function findToken(database: Database<ServiceTables>, secret: string): Promise<Caller | undefined> {
+async function findToken(database: Database<ServiceTables>, digest: string): Promise<Caller | undefined> {
   const row = await database.query
     .selectFrom('oauth_tokens')
     .select(['token_id', 'workspace_id', 'user_id', 'role', 'expires_at'])
-    .where('secret_hash', '=', secret)
+    .where('secret_hash', '=', digest)
     .where('revoked_at', 'is', null)
     .executeTakeFirst();
   return (

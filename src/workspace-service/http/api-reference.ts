@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 import type { Server, ServerReply } from '../../http/server.ts';
 import { BASE_PATH, openApiDocument } from '../../workspace/contract.ts';
 
@@ -14,11 +15,34 @@ export function addReference(server: Server): void {
   // Made when it is first wanted: it takes longer than the rest of a start.
   const document = lazy(() => JSON.stringify(openApiDocument()));
   server.get(OPENAPI_ADDRESS, (_request, reply) => give(reply, 'application/json; charset=utf-8', document()));
+  const found = findSwagger();
+  if (!found) return;
   server.get('/docs', (_request, reply) => give(reply, 'text/html; charset=utf-8', PAGE));
   server.get('/docs/start.js', (_request, reply) => give(reply, SCRIPT, START));
-  for (const { name, type, address } of ASSETS) {
-    server.get(`/docs/${name}`, (_request, reply) => give(reply, type, readFileSync(fileURLToPath(address))));
+  const { script, style } = found;
+  server.get('/docs/swagger-ui-bundle.js', (_request, reply) => give(reply, SCRIPT, contentsOf(script)));
+  server.get('/docs/swagger-ui.css', (_request, reply) => give(reply, 'text/css; charset=utf-8', contentsOf(style)));
+}
+
+/**
+ * The two files of Swagger UI, each of which holds all it needs. Package and image bring them along; a clone has them with its
+ * packages for development, and without those it has no page.
+ */
+function findSwagger(): { readonly script: string; readonly style: string } | undefined {
+  try {
+    return {
+      script: import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
+      style: import.meta.resolve('swagger-ui-dist/swagger-ui.css'),
+    };
+  } catch {
+    return undefined;
   }
+}
+
+/** The package has them packed. */
+function contentsOf(address: string): Buffer {
+  const content = readFileSync(fileURLToPath(address));
+  return address.endsWith('.gz') ? gunzipSync(content) : content;
 }
 
 function lazy<Value>(make: () => Value): () => Value {
@@ -30,20 +54,6 @@ function lazy<Value>(make: () => Value): () => Value {
 }
 
 const SCRIPT = 'text/javascript; charset=utf-8';
-
-/** Of the package `swagger-ui-dist`; each holds all it needs. */
-const ASSETS = [
-  {
-    name: 'swagger-ui-bundle.js',
-    type: SCRIPT,
-    address: import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
-  },
-  {
-    name: 'swagger-ui.css',
-    type: 'text/css; charset=utf-8',
-    address: import.meta.resolve('swagger-ui-dist/swagger-ui.css'),
-  },
-] as const;
 
 const PAGE = `<!doctype html>
 <html lang="en">

@@ -1,9 +1,9 @@
 import type { GitProvider } from '../../connectors/connector.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Database } from '../../lib/database/database-types.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { Random } from '../../lib/random.ts';
 import type { SecretBox } from '../../lib/secret-box.ts';
-import type { Database } from '../../lib/sqlite.ts';
 import type { CheckedBody, CheckedQuery, Parameters, RouteName, Routes, Written } from '../../workspace/contract.ts';
 import type { Access, Caller } from '../access/caller-rights.ts';
 import type { FileStore } from '../files/file-store.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import type { Database } from '../../lib/sqlite.ts';
+import type { Database } from '../../lib/database/database-types.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 import type { Commits, Write } from '../storage/transactions.ts';
 import { ApiError } from './api-error.ts';

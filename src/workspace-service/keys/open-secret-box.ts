@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { SyncError } from '../../errors/sync-error.ts';
+import type { Database } from '../../lib/database/database-types.ts';
 import { KeyFileError, makeKeyFile, readKeyFile } from '../../lib/key-file.ts';
 import type { Random } from '../../lib/random.ts';
 import { createSecretBox, type SecretBox } from '../../lib/secret-box.ts';
-import type { Database } from '../../lib/sqlite.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 
 interface SecretKeyDeps {

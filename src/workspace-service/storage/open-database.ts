@@ -1,5 +1,6 @@
 import { asSyncError } from '../../errors/sync-error.ts';
-import { type Database, openDatabase } from '../../lib/sqlite.ts';
+import type { Database } from '../../lib/database/database-types.ts';
+import { openDatabase } from '../../lib/database/open.ts';
 import type { Steps } from '../../lib/steps.ts';
 import { MIGRATIONS } from './migrations.ts';
 import type { ServiceTables } from './service-tables.ts';

@@ -1,5 +1,5 @@
 import type { Transaction } from 'kysely';
-import type { Database } from '../../lib/sqlite.ts';
+import type { Database } from '../../lib/database/database-types.ts';
 import { nextTurn } from '../../lib/turn.ts';
 import type { ServiceTables } from './service-tables.ts';
 

@@ -1,9 +1,7 @@
 import { z } from 'zod';
+import { DOCUMENT_STATUSES, DOCUMENT_TYPES } from './field-values.ts';
 import type { Route } from './route.ts';
 import { answered, asked, ID_PATTERN, LIMITS, openEnum, sent } from './value-schemas.ts';
-
-export const DOCUMENT_TYPES = ['requirement', 'task'] as const;
-export const DOCUMENT_STATUSES = ['draft', 'completed'] as const;
 
 /** W45. Lists leave `content` out, which reads as null, unless `includeContent` asks for it. */
 const documentFields = z.looseObject({

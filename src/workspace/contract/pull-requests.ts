@@ -1,9 +1,7 @@
 import { z } from 'zod';
+import { PROVIDERS, PULL_REQUEST_STATES } from './field-values.ts';
 import type { Route } from './route.ts';
 import { answered, asked, openEnum, sent } from './value-schemas.ts';
-
-export const PROVIDERS = ['github', 'gitlab', 'bitbucket'] as const;
-export const PULL_REQUEST_STATES = ['open', 'closed', 'merged', 'declined'] as const;
 
 /** W57: a number is accepted, a string is returned. */
 const numberOrName = z.union([z.int().nonnegative().transform(String), sent.name]);

@@ -1,20 +1,7 @@
 import { z } from 'zod';
+import { PRIORITIES, TASK_KINDS, TASK_STATUSES } from './field-values.ts';
 import type { Route } from './route.ts';
 import { answered, asked, ID_PATTERN, openEnum, sent } from './value-schemas.ts';
-
-export const TASK_STATUSES = [
-  'open',
-  'planned',
-  'in_progress',
-  'review',
-  'blocked',
-  'completed',
-  'cancelled',
-  'merged',
-  'idea',
-] as const;
-export const PRIORITIES = ['urgent', 'high', 'medium', 'low', 'none'] as const;
-export const TASK_KINDS = ['bug', 'idea'] as const;
 
 /** W30. */
 const task = z

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { systemRandom } from '../../../src/lib/random.ts';
-import { openInstallation } from '../../../src/store/installation.ts';
+import { openInstallation, openSharedInstallation } from '../../../src/store/installation.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/list-reads.ts';
 import { writeMeta } from '../../../src/store/meta.ts';
 import { scopeOf } from '../../../src/store/workspace-scope.ts';
@@ -23,8 +23,10 @@ export interface Fleet {
 /**
  * Workspaces that have been read completely, as after their first day: nothing waits to be sent. They list themselves once a
  * day in production; here they do not, since nobody answers.
+ *
+ * @param store an address of PostgreSQL, in place of the data folder
  */
-export async function createFleet(count: number): Promise<Fleet> {
+export async function createFleet(count: number, store?: string): Promise<Fleet> {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-bench-many-'));
   const config = join(folder, 'workspaces');
   mkdirSync(config);
@@ -35,7 +37,10 @@ export async function createFleet(count: number): Promise<Fleet> {
     const workspace = { url: NOWHERE, apiKey: `wsk_of_${name}`, sweep: 'off' };
     writeFileSync(join(config, `${name}.yaml`), stringify({ workspace, connections: { github } }));
   }
-  const installation = await openInstallation(join(folder, 'data'), { random: systemRandom() });
+  const opening = { random: systemRandom() };
+  const installation = store
+    ? await openSharedInstallation(store, opening)
+    : await openInstallation(join(folder, 'data'), opening);
   await installation.commit(async (transaction) => {
     for (const name of names) {
       const { id } = await transaction

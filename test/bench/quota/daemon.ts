@@ -54,18 +54,20 @@ export interface QuotaDaemonOptions {
   /** Milliseconds; see the configuration. */
   readonly visibility?: number;
   readonly seed?: number;
+  /** Another process worked on the workspace before, until it died; see `SUCCESSION`. Milliseconds. */
+  readonly succession?: { readonly careful: number; readonly untouched: number };
   /** Leaves inbox and items out: each line, the newest of its item, goes to reconcile's `evaluate` at once. */
   readonly straight?: boolean;
 }
 
 export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDaemon> {
-  const { store, server, visibility, seed = 1 } = options;
+  const { store, server, visibility, seed = 1, succession } = options;
   const life = { isOver: false };
   const clock = mortal(options.clock, life);
   const random = seededRandom(seed);
   const quota = { ...FULL_SHARE, ...options.quota };
   const common = { store, clock, random, logger: silentLogger, meter: silentMeter };
-  const throttle = await createThrottle({ ...common, quota });
+  const throttle = await createThrottle({ ...common, quota, careful: succession?.careful });
   const bells = { inbox: createBell(), outbox: createBell() };
   const reconcile = createReconcile({
     ...common,
@@ -79,7 +81,7 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
   });
   const send = sendTo(server, life);
   const client = createWorkspaceClient<SendContext>({ send, workspaceId: 'current' });
-  const outbox = createOutbox({ ...common, ...bells, throttle, client, visibility });
+  const outbox = createOutbox({ ...common, ...bells, throttle, client, visibility, untouched: succession?.untouched });
   if (!options.straight) reconcile.start();
   outbox.start();
   const straight = (query: Scope, line: Line, isBackfill: boolean) => {

@@ -2,7 +2,7 @@ import type { Clock } from '../../../src/lib/clock.ts';
 import { openStore } from '../../support/store.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
 import { atOnce } from './at-once.ts';
-import { knowLists, startDaemon } from './daemon.ts';
+import { knowLists, type QuotaDaemonOptions, startDaemon } from './daemon.ts';
 import { type Played, untilSettled } from './play.ts';
 import { createChance, randomDurations } from './references/chance.ts';
 import { createServer } from './server.ts';
@@ -18,6 +18,8 @@ export interface LivesOptions {
   readonly down: number;
   /** `carried`: the clock runs on, and the times of the ledger count; `frozen`: the machine boots, and they do not. */
   readonly time: 'carried' | 'frozen';
+  /** Each of them takes over what another process worked on. */
+  readonly succession?: QuotaDaemonOptions['succession'];
 }
 
 /**
@@ -25,13 +27,13 @@ export interface LivesOptions {
  * fall between two turns of the event loop, when no transaction is open.
  */
 export async function playLives(options: LivesOptions): Promise<Played> {
-  const { changes, seed, kills, within, down, time } = options;
+  const { changes, seed, kills, within, down, time, succession } = options;
   const chance = createChance(seed);
   const clock = createTravellingClock();
   const store = await openStore({ file: ':memory:' });
   await knowLists(store);
   const server = createServer({ clock, duration: randomDurations(seed), arrives: createChance(seed + 1).float });
-  const start = (boot: Clock) => startDaemon({ store, clock: boot, server, seed: chance.whole(1, 1e9) });
+  const start = (boot: Clock) => startDaemon({ store, clock: boot, server, succession, seed: chance.whole(1, 1e9) });
   let boot = bootOf(clock, 'boot-0');
   let daemon = await start(boot);
   await daemon.deliver(atOnce(changes));

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { samples } from '../../../src/connectors/azure-boards/sample.ts';
 import type { ConnectorProfile, Exchange } from './profile.ts';
 
 const ORIGIN = 'https://dev.azure.com';
@@ -36,7 +37,7 @@ const sample = (eventType: string) => ({
 });
 
 const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
-const sign = (_body: Buffer, secret: string) => ({ authorization: basic('worksync', secret) });
+const { sign } = samples;
 
 const project: Exchange = {
   path: '/acme/_apis/projects/Website',
@@ -77,6 +78,7 @@ const who: Exchange = {
 export const profile: ConnectorProfile = {
   id: 'azure-boards',
   options: { organization: 'acme', organizationId: ORGANIZATION, token: 'pat-contract', projects: ['Website'] },
+  containerId: PROJECT,
   origin: ORIGIN,
   webhook: {
     signatureHeader: 'authorization',

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { samples } from '../../../src/connectors/bitbucket/sample.ts';
 import type { ConnectorProfile, Exchange } from './profile.ts';
 
 const ORIGIN = 'https://api.bitbucket.org';
@@ -26,8 +27,7 @@ const fixture = (name: string) =>
 const pull = JSON.parse(fixture('pullrequests.get')) as Record<string, unknown>;
 
 function sign(body: Buffer, secret: string) {
-  const digest = createHmac('sha256', secret).update(body).digest('hex');
-  return { 'x-hub-signature': `sha256=${digest}`, 'x-event-key': 'pullrequest:created' };
+  return { ...samples.sign(body, secret), 'x-event-key': 'pullrequest:created' };
 }
 
 function linkTo(page: number): string {
@@ -73,6 +73,7 @@ const said = (message: string) => JSON.stringify({ type: 'error', error: { messa
 export const profile: ConnectorProfile = {
   id: 'bitbucket',
   options: { token: 'ATCTT3contract', repositories: ['acme/api'] },
+  containerId: '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}',
   origin: ORIGIN,
   webhook: {
     signatureHeader: 'x-hub-signature',

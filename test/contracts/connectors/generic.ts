@@ -1,5 +1,5 @@
-import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { samples } from '../../../src/connectors/generic/sample.ts';
 import type { ConnectorProfile, Exchange } from './profile.ts';
 
 const ORIGIN = 'https://desk.example.com';
@@ -15,11 +15,9 @@ const fixture = (name: string) =>
 const item = JSON.parse(fixture('items.get')) as object;
 
 const key = (fill: number) => `whsec_${Buffer.alloc(32, fill).toString('base64')}`;
-const keyOf = (secret: string) => Buffer.from(secret.slice('whsec_'.length), 'base64');
 
 function sign(body: Buffer, secret: string, id = 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W', sentAt = SENT_AT) {
-  const digest = createHmac('sha256', keyOf(secret)).update(`${id}.${sentAt}.`).update(body).digest('base64');
-  return { 'webhook-id': id, 'webhook-timestamp': String(sentAt), 'webhook-signature': `v1,${digest}` };
+  return samples.sign(body, secret, { id, at: sentAt * 1_000 });
 }
 
 /** Page n of four holds two items, each an hour older than the one before. */

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { samples } from '../../../src/connectors/github/sample.ts';
 import type { ConnectorProfile, Exchange } from './profile.ts';
 
 const ORIGIN = 'https://api.github.com';
@@ -12,8 +13,7 @@ const fixture = (name: string) =>
 const pull = JSON.parse(fixture('pulls.get')) as Record<string, unknown>;
 
 function sign(body: Buffer, secret: string) {
-  const digest = createHmac('sha256', secret).update(body).digest('hex');
-  return { 'x-hub-signature-256': `sha256=${digest}`, 'x-github-event': 'pull_request', 'x-github-delivery': 'a-1' };
+  return { ...samples.sign(body, secret, { id: 'a-1' }), 'x-github-event': 'pull_request' };
 }
 
 /** Page n of five holds two pull requests, each an hour older than the one before; GitHub links by id. */
@@ -52,6 +52,7 @@ const inAnHour = String(Math.floor(Date.UTC(2026, 0, 5, 10) / 1_000));
 export const profile: ConnectorProfile = {
   id: 'github',
   options: { token: 'ghp_contract', repositories: ['acme/api'], issues: true },
+  containerId: '70100',
   origin: ORIGIN,
   webhook: {
     signatureHeader: 'x-hub-signature-256',

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { standardSignature } from '../../../src/connectors/kit/sample.ts';
 import type { ConnectorProfile, Exchange } from './profile.ts';
 
 const ORIGIN = 'https://gitlab.com';
@@ -26,13 +27,7 @@ const keyOf = (secret: string) => Buffer.from(secret.replace('whsec_', ''), 'bas
 const asSecret = (word: string) => `whsec_${Buffer.from(word.padEnd(32, '.')).toString('base64')}`;
 
 function sign(body: Buffer, secret: string, sentAt = SENT_AT, id = 'f5e5f430-f57b-4e6e-9fac-d9128cd7232f') {
-  const signed = Buffer.concat([Buffer.from(`${id}.${sentAt}.`), body]);
-  return {
-    'webhook-id': id,
-    'webhook-timestamp': String(sentAt),
-    'webhook-signature': `v1,${createHmac('sha256', keyOf(secret)).update(signed).digest('base64')}`,
-    'x-gitlab-event': 'Merge Request Hook',
-  };
+  return { ...standardSignature(body, secret, { id, at: sentAt * 1_000 }), 'x-gitlab-event': 'Merge Request Hook' };
 }
 
 /** The newest first. */
@@ -75,6 +70,7 @@ const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
 export const profile: ConnectorProfile = {
   id: 'gitlab',
   options: { token: 'glpat-contract', projects: ['acme/platform/api'], issues: true },
+  containerId: '80200',
   origin: ORIGIN,
   webhook: {
     signatureHeader: 'webhook-signature',

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { samples } from '../../../src/connectors/jira/sample.ts';
 import type { ConnectorProfile, Exchange } from './profile.ts';
 
 const ORIGIN = 'https://acme.atlassian.net';
@@ -21,10 +22,7 @@ const fixture = (name: string) =>
 const issue = JSON.parse(fixture('issues.get')) as { fields: object };
 
 function sign(body: Buffer, secret: string) {
-  return {
-    'x-hub-signature': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
-    'x-atlassian-webhook-identifier': '6f1c9a04-58bd-4b5c-8a1a-1b7e32a0c0de',
-  };
+  return samples.sign(body, secret, { id: '6f1c9a04-58bd-4b5c-8a1a-1b7e32a0c0de' });
 }
 
 /** Page n of five holds two issues, each an hour older than the one before. */
@@ -58,6 +56,7 @@ export const profile: ConnectorProfile = {
     token: 'ATATT-contract',
     projects: ['ENG'],
   },
+  containerId: '10008',
   origin: ORIGIN,
   webhook: {
     signatureHeader: 'x-hub-signature',

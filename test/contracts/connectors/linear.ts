@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { samples } from '../../../src/connectors/linear/sample.ts';
 import type { ConnectorProfile, Exchange } from './profile.ts';
 
 const ORGANIZATION = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
@@ -28,11 +29,8 @@ const refused = (code: string, message: string) =>
   JSON.stringify({ errors: [{ message, extensions: { code, userError: true } }] });
 
 function sign(body: Buffer, secret: string) {
-  return {
-    'linear-signature': createHmac('sha256', secret).update(body).digest('hex'),
-    'linear-event': 'Issue',
-    'linear-delivery': '234d1a4e-b617-4388-90fe-adc3633d6b72',
-  };
+  const signed = samples.sign(body, secret, { id: '234d1a4e-b617-4388-90fe-adc3633d6b72' });
+  return { ...signed, 'linear-event': 'Issue' };
 }
 
 /** Page n of five holds two issues, each an hour older than the one before. */
@@ -57,6 +55,7 @@ const reset = String(Date.parse(date) + 240_000);
 export const profile: ConnectorProfile = {
   id: 'linear',
   options: { organizationId: ORGANIZATION, apiKey: 'lin_api_contract', teams: ['ENG'] },
+  containerId: TEAM,
   origin: 'https://api.linear.app',
   webhook: {
     signatureHeader: 'linear-signature',

@@ -39,6 +39,8 @@ export interface ConnectorProfile {
   readonly id: string;
   /** As in a configuration file, with a credential. */
   readonly options: Readonly<Record<string, unknown>>;
+  /** The vendor's id of what the names in those options lead to; absent where there is none that worksync must look up. */
+  readonly containerId?: string;
   /** Origin of the API that those options lead to. */
   readonly origin: string;
   readonly webhook: {

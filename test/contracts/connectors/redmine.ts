@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { samples } from '../../../src/connectors/redmine/sample.ts';
 import type { ConnectorProfile, Exchange } from './profile.ts';
 
 const ORIGIN = 'https://redmine.example.com';
@@ -22,9 +23,7 @@ const fixture = (name: string) =>
   readFileSync(new URL(`../../../src/connectors/redmine/fixtures/${name}.json`, import.meta.url), 'utf8');
 const { issue } = JSON.parse(fixture('issues.get')) as { issue: object };
 
-function sign(body: Buffer, secret: string) {
-  return { 'x-redmine-signature-256': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}` };
-}
+const { sign } = samples;
 
 /** Page n of five holds two issues; their numbers have gaps. */
 function page(number: number): Exchange {
@@ -48,6 +47,7 @@ const user: Exchange = { path: '/users/current.json', body: JSON.stringify({ use
 export const profile: ConnectorProfile = {
   id: 'redmine',
   options: { url: `${ORIGIN}/`, apiKey: '0f0e0d0c-contract-key', projects: ['website'] },
+  containerId: '5',
   origin: ORIGIN,
   webhook: {
     signatureHeader: 'x-redmine-signature-256',

@@ -1,5 +1,5 @@
-import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { samples } from '../../../src/connectors/sentry/sample.ts';
 import type { ConnectorProfile, Exchange } from './profile.ts';
 
 const ORIGIN = 'https://sentry.example.com';
@@ -14,11 +14,8 @@ const fixture = (name: string) =>
 const issue = JSON.parse(fixture('issues.get')) as object;
 
 function sign(body: Buffer, secret: string) {
-  return {
-    'sentry-hook-signature': createHmac('sha256', secret).update(body).digest('hex'),
-    'sentry-hook-resource': 'issue',
-    'request-id': '6f1c9a0458bd4b5c8a1a1b7e32a0c0de',
-  };
+  const signed = samples.sign(body, secret, { id: '6f1c9a0458bd4b5c8a1a1b7e32a0c0de' });
+  return { ...signed, 'sentry-hook-resource': 'issue' };
 }
 
 /** A next page is always named; the last one has no results. */

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { samples } from '../../../src/connectors/shortcut/sample.ts';
 import type { ConnectorProfile, Exchange } from './profile.ts';
 
 const API = '/api/v3';
@@ -17,9 +18,7 @@ const fixture = (name: string) =>
 const { story } = JSON.parse(fixture('stories.get')) as { story: object };
 const team = { id: TEAM_ID, mention_name: 'web', archived: false };
 
-function sign(body: Buffer, secret: string) {
-  return { 'payload-signature': createHmac('sha256', secret).update(body).digest('hex') };
-}
+const { sign } = samples;
 
 const iso = (time: number) => new Date(time).toISOString();
 

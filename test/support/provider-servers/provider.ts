@@ -100,16 +100,28 @@ export interface VendorAnswer {
   readonly shown?: readonly HeldPull[];
 }
 
-/** A provider that stands on loopback, and remembers what it told the daemon and when. */
-export interface Provider<Shown extends Api = Vendor> extends Held {
+/** A provider that remembers what it told the daemon and when. */
+export interface ProviderState<Shown extends Api = Vendor> extends Held {
   readonly vendor: Shown;
-  readonly url: string;
   /** What was asked that the vendor does not know of. */
   readonly unanswered: string[];
   /** Something happens there, in a day that began then. */
   happen(line: Line, day: number): HeldPull;
   /** A work item is created, or becomes otherwise, now. */
   change(number: number, change: Partial<IssueFields> | 'deleted'): HeldIssue;
+  answer(asked: Asked, headers: Readonly<Record<string, string | string[] | undefined>>): WholeAnswer;
+}
+
+/** An answer as it goes over the wire. */
+export interface WholeAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** One that stands on loopback. */
+export interface Provider<Shown extends Api = Vendor> extends Omit<ProviderState<Shown>, 'answer'> {
+  readonly url: string;
   close(): Promise<void>;
 }
 
@@ -121,44 +133,29 @@ interface Surroundings {
   readonly asked?: (asked: Asked) => void | Promise<void>;
 }
 
-export async function openProvider<Shown extends Api>(
+export function createProvider<Shown extends Api>(
   vendor: Shown,
-  { clock, told, asked }: Surroundings,
-): Promise<Provider<Shown>> {
+  { clock, told }: Pick<Surroundings, 'clock' | 'told'>,
+): ProviderState<Shown> {
   const pulls = new Map<number, HeldPull>();
   const issues = new Map<number, HeldIssue>();
   const unanswered: string[] = [];
 
-  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = Buffer.concat(await request.toArray()).toString();
-    const question = { method: request.method ?? 'GET', url: new URL(request.url ?? '/', url), body };
-    response.sendDate = false;
-    response.setHeader('date', new Date(clock.now()).toUTCString());
-    response.setHeader('content-type', 'application/json');
-    await asked?.(question);
-    const answer = vendor.answer(question, { pulls, issues });
-    if (answer) return send(answer, request, response);
-    unanswered.push(`${request.method} ${request.url}`);
-    response.writeHead(404).end('{"message":"Not Found"}');
-  }
-
-  function send(answer: VendorAnswer, request: IncomingMessage, response: ServerResponse): void {
-    const body = JSON.stringify(answer.body);
-    const etag = `"${hash('sha256', body, 'hex').slice(0, 16)}"`;
-    response.setHeader('etag', etag);
-    if (request.headers['if-none-match'] === etag) {
-      response.writeHead(304).end();
-      return;
-    }
-    for (const pull of answer.shown ?? []) told?.(pull);
-    response.writeHead(answer.status ?? 200, answer.headers).end(body);
-  }
-
-  const server = createServer((request, response) => void respond(request, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    ...{ vendor, url, pulls, issues, unanswered },
+    ...{ vendor, pulls, issues, unanswered },
+    answer(asked, { 'if-none-match': known }) {
+      const headers = { date: new Date(clock.now()).toUTCString(), 'content-type': 'application/json' };
+      const answer = vendor.answer(asked, { pulls, issues });
+      if (!answer) {
+        unanswered.push(`${asked.method} ${asked.url.pathname}${asked.url.search}`);
+        return { status: 404, headers, body: '{"message":"Not Found"}' };
+      }
+      const body = JSON.stringify(answer.body);
+      const etag = `"${hash('sha256', body, 'hex').slice(0, 16)}"`;
+      if (known === etag) return { status: 304, headers: { ...headers, etag }, body: '' };
+      for (const pull of answer.shown ?? []) told?.(pull);
+      return { status: answer.status ?? 200, headers: { ...headers, etag, ...answer.headers }, body };
+    },
     happen({ item, fields, at }, day) {
       const number = Number(item.split('/')[1]);
       const updated = Math.floor(day + at * 1_000);
@@ -176,6 +173,30 @@ export async function openProvider<Shown extends Api>(
       issues.set(number, issue);
       return issue;
     },
+  };
+}
+
+export async function openProvider<Shown extends Api>(
+  vendor: Shown,
+  surroundings: Surroundings,
+): Promise<Provider<Shown>> {
+  const { answer, ...state } = createProvider(vendor, surroundings);
+
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = Buffer.concat(await request.toArray()).toString();
+    const asked = { method: request.method ?? 'GET', url: new URL(request.url ?? '/', url), body };
+    response.sendDate = false;
+    await surroundings.asked?.(asked);
+    const given = answer(asked, request.headers);
+    response.writeHead(given.status, given.headers).end(given.body);
+  }
+
+  const server = createServer((request, response) => void respond(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    ...state,
+    url,
     close: () =>
       new Promise((resolve) => {
         server.closeAllConnections();

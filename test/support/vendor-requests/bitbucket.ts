@@ -73,6 +73,17 @@ const operations: readonly Operation[] = [
   { method: 'GET', path: `${PULL}/comments`, query: query({ ...paged, ...texts('q', 'sort') }) },
   { method: 'POST', path: `${PULL}/comments`, body: comment },
   { method: 'PUT', path: `${PULL}/comments/{comment_id}`, body: comment },
+  {
+    method: 'POST',
+    path: `${REPOSITORY}/commit/{commit}/statuses/build`,
+    body: fields({
+      key: z.string().max(40),
+      state: z.enum(['SUCCESSFUL', 'FAILED', 'INPROGRESS', 'STOPPED']),
+      url: z.url(),
+      name: z.string().optional(),
+      description: z.string().optional(),
+    }),
+  },
   { method: 'GET', path: `${REPOSITORY}/effective-default-reviewers`, query: query(paged) },
   { method: 'GET', path: `${REPOSITORY}/refs/branches`, query: query({ ...paged, ...texts('q', 'sort') }) },
 ];

@@ -171,6 +171,15 @@ const operations: readonly Operation[] = [
   ...notes(ISSUE),
   ...hooksOf(PROJECT),
   ...hooksOf(GROUP),
+  {
+    method: 'POST',
+    path: `${PROJECT}/statuses/{sha}`,
+    body: fields({
+      state: z.enum(['pending', 'running', 'success', 'failed', 'canceled', 'skipped']),
+      name: z.string().max(255).optional(),
+      description: z.string().max(255).optional(),
+    }),
+  },
   { method: 'GET', path: `${PROJECT}/repository/branches/{branch}` },
   {
     method: 'GET',

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { HttpRequest } from '../../../src/http/http-client.ts';
+import { escapePattern } from '../../../src/lib/text.ts';
 
 /** One request that a vendor documents: everything that may be sent with it, and nothing else. */
 export interface Operation {
@@ -33,7 +34,7 @@ export function described(base: string, operations: readonly Operation[]): Descr
 /** The spelled-out path wins over the one with a part in braces where both fit: the order of the list decides. */
 export function patternOf(path: string, end = '$'): RegExp {
   const parts = path.split(/(\{[^}]*\})/);
-  const escaped = parts.map((part) => (part.startsWith('{') ? '[^/?]+' : part.replace(/[.*+?^$()|[\]\\]/g, '\\$&')));
+  const escaped = parts.map((part) => (part.startsWith('{') ? '[^/?]+' : escapePattern(part)));
   return new RegExp(`^${escaped.join('')}${end}`);
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { DAEMON_OPTIONS, daemonOptions, environment } from '../../../src/config/daemon-options.ts';
+import { configText, DAEMON_OPTIONS, daemonOptions, environment } from '../../../src/config/daemon-options.ts';
 import { refusal } from '../../support/config-files.ts';
 
 const DEFAULTS = { data: 'data', port: 8080, host: '127.0.0.1', logLevel: 'info' };
@@ -8,6 +8,8 @@ const DEFAULTS = { data: 'data', port: 8080, host: '127.0.0.1', logLevel: 'info'
 const VALUES: Readonly<Record<string, readonly [flag: string, env: string, flagMeans: unknown, envMeans: unknown]>> = {
   config: ['a.yaml', 'b.yaml', 'a.yaml', 'b.yaml'],
   data: ['/one', '/two', '/one', '/two'],
+  store: ['postgres://a/one', 'postgresql://b:1/two?schema=x', 'postgres://a/one', 'postgresql://b:1/two?schema=x'],
+  replicaAddress: ['http://a:1/', 'https://b', 'http://a:1', 'https://b'],
   port: ['0', '65535', 0, 65_535],
   host: ['0.0.0.0', '::1', '0.0.0.0', '::1'],
   adminPort: ['9000', '9001', 9000, 9001],
@@ -17,6 +19,9 @@ const VALUES: Readonly<Record<string, readonly [flag: string, env: string, flagM
   trustedProxies: ['127.0.0.1', '10.0.0.0/8,fd00::/8', ['127.0.0.1'], ['10.0.0.0/8', 'fd00::/8']],
   publicUrl: ['https://a.example/', 'http://b.example:8443/sync', 'https://a.example', 'http://b.example:8443/sync'],
   logLevel: ['debug', 'silent', 'debug', 'silent'],
+  otlpEndpoint: ['http://a:4318/', 'https://b.example/otlp', 'http://a:4318', 'https://b.example/otlp'],
+  otlpTracesEndpoint: ['http://a:4318/traces', 'https://b.example/', 'http://a:4318/traces', 'https://b.example'],
+  otlpTraceparent: ['true', 'false', true, false],
 };
 
 test('the defaults', () => {
@@ -39,12 +44,19 @@ test('a switch needs no value as a flag, and one of two as a variable', () => {
   );
 });
 
+test('the text of the configuration comes after the flag for its path and before the variable for it', () => {
+  const env = { WORKSYNC_CONFIG: '/config', WORKSYNC_CONFIG_YAML: 'name: one' };
+  expect(configText({}, env)).toBe('name: one');
+  expect(configText({ config: 'one.yaml' }, env)).toBeUndefined();
+  expect(configText({}, { ...env, WORKSYNC_CONFIG_YAML: '' })).toBeUndefined();
+});
+
 describe('problems', () => {
   test('of flags and variables, all at once', () => {
     const error = refusal(() => daemonOptions({ port: '-1', data: '' }, { WORKSYNC_LOG_LEVEL: 'loud' }));
     expect(error.code).toBe('usage');
     expect(error.message.split('\n')).toEqual([
-      '--data: expected a path, got ""',
+      '--data: expected a path or :memory:, with or without a name of a-z, 0-9 and -, got ""',
       '--port: expected a port from 0 to 65535, got "-1"',
       'WORKSYNC_LOG_LEVEL: expected one of debug, info, warn, error, silent, got "loud"',
     ]);

@@ -71,7 +71,8 @@ users: { main: { ann: u1 }, forge: { bo: u2 }, email: { c@x.example: u3 } }
     const of = (text: string) =>
       loadText(`connections: { main: { connector: forge, projects: [one]${text} } }`).workspaces[0]?.connections[0]
         ?.writeBack;
-    expect(of('')).toEqual({ comment: false, close: false });
-    expect(of(', writeBack: { comment: true }')).toEqual({ comment: true, close: false });
+    expect(of('')).toEqual({ comment: false, close: false, status: false });
+    expect(of(', writeBack: { comment: true }')).toEqual({ comment: true, close: false, status: false });
+    expect(of(', writeBack: { status: require }')?.status).toBe('require');
   });
 });

@@ -2,6 +2,7 @@ import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadConfig, RESERVED_NAME } from '../../../src/config/load.ts';
+import { folderOf as folderOfFiles, stampOf } from '../../../src/config/stamp.ts';
 import { INSTALLATION_FILE } from '../../../src/store/installation.ts';
 import { apiOverrides, folderOf, forge, load, loadText, problemsOf, refusal } from '../../support/config-files.ts';
 
@@ -37,7 +38,7 @@ describe('a valid file', () => {
             poll: { everyMs: 300_000 },
             sweep: { everyMs: 86_400_000 },
             mirror: 'record',
-            writeBack: { comment: false, close: false },
+            writeBack: { comment: false, close: false, status: false },
           },
         ],
       },
@@ -179,7 +180,7 @@ connections:
 
   const FORGE = 'connections: { main: { connector: forge, projects: [one] } }';
   const one: readonly (readonly [what: string, text: string, line: string])[] = [
-    ['nothing', '# empty\n', '1:1: the file is empty'],
+    ['nothing', '# empty\n', '1:1: the configuration is empty'],
     ['no mapping', 'hello', '1:1: expected a mapping, got text'],
     ['a duplicate key', `${FORGE}\nmirror: off\nmirror: off`, '3:1: this key appears twice'],
     ['two documents', `${FORGE}\n---\na: 1`, '2:1: one file describes one workspace: remove what follows ---'],
@@ -191,6 +192,7 @@ connections:
       `connections: { a: { connector: forge, projects: [\${A}] } }`,
       `1:51: inside [ ] and { } a variable needs quotes: "\${NAME}"`,
     ],
+    ['a key that is a list', `${FORGE}\n? [one]\n: 1`, '2:3: a key must be plain text'],
     ['a dangerous key', `${FORGE}\n__proto__: {}`, '2:1: unknown key "__proto__"'],
     [
       'a dangerous connection',
@@ -453,4 +455,68 @@ test('plain http to another machine is a warning', () => {
   expect(loadText(text('http://work.example.com/api/v1')).warnings).toEqual([
     expect.stringMatching(/work\.yaml: workspace\.url is plain http, so the API key crosses the network unencrypted$/),
   ]);
+});
+
+describe('a text in place of files', () => {
+  const read = (text: string, env = {}) =>
+    loadConfig({ text, path: '/absent', env, connectors: [forge], apiOverrides });
+  const workspace = (name: string) => `name: ${name}${MINIMAL}`;
+
+  test('is one workspace, or several with --- between them; variables of it are filled in', () => {
+    const token = 'a-token-of-some-length';
+    const { workspaces, broken, secrets } = read(`${workspace('one')}    token: \${TOKEN}\n---\n${workspace('two')}`, {
+      TOKEN: token,
+    });
+    expect(workspaces.map(({ name, file }) => [name, file])).toEqual([
+      ['one', 'WORKSYNC_CONFIG_YAML'],
+      ['two', 'WORKSYNC_CONFIG_YAML'],
+    ]);
+    expect([broken, secrets]).toEqual([[], [token]]);
+  });
+
+  test.each([
+    ['nothing', '# none\n', ['1:1: the configuration is empty']],
+    ['no name', MINIMAL.trim(), ['1:1: the key name is missing: a variable has no file name that could stand for it']],
+    [
+      'one name twice',
+      `${workspace('one')}---\n${workspace('one')}`,
+      ['7:7: the workspace name "one" is already used by WORKSYNC_CONFIG_YAML'],
+    ],
+    [
+      'what is no YAML',
+      'name: [',
+      ['1:8: not valid YAML: Flow sequence in block collection must be sufficiently indented and end with a ]'],
+    ],
+    [
+      'faults of several documents, each at its line of the whole',
+      `${workspace('one')}qouta: {}\n---\n${workspace('two')}mirorr: off\n`,
+      ['6:1: unknown key "qouta" (did you mean "quota"?)', '13:1: unknown key "mirorr" (did you mean "mirror"?)'],
+    ],
+  ])('is refused as a whole: %s', (_what, text, problems) => {
+    const error = refusal(() => read(text));
+    expect(error.code).toBe('config_invalid');
+    expect(error.message.split('\n')).toEqual(problems.map((problem) => `WORKSYNC_CONFIG_YAML:${problem}`));
+  });
+
+  test('has no files that could change', () => {
+    const place = { text: workspace('one'), path: '/absent' };
+    expect([stampOf(place, []), folderOfFiles(place)]).toEqual(['', undefined]);
+  });
+});
+
+test('shows no value where it stands in the place of a key', () => {
+  const secret = 'a-secret-of-somebody';
+  const texts = [`? ["\${SECRET}"]\n: 1`, `name: &a "\${SECRET}"\n*a : 1`, `? { token: "\${SECRET}" }\n: 1`];
+  for (const text of texts) {
+    const load = () =>
+      loadText(`connections: { main: { connector: forge, projects: [one] } }\n${text}`, { SECRET: secret });
+    expect(load).toThrow(/a key must be plain text/);
+    expect(load).not.toThrow(secret);
+  }
+});
+
+test('shows no value of a variable that stands where a name is expected', () => {
+  const text = `rules: { links: [{ pattern: x, connection: "\${SECRET}" }] }\nconnections: { main: { connector: forge, projects: [one] } }`;
+  const load = () => loadText(text, { SECRET: 'a-secret-of-somebody' });
+  expect(load).toThrow('no connection is called "[secret]"; there are: main');
 });

@@ -27,10 +27,16 @@ function passage({ name = 'one', id, tasks = [] }: Setting = {}): Passage {
 function setUp(passages: readonly Passage[] = [], owners: Readonly<Record<string, string>> = {}) {
   const clock = createTravellingClock();
   const passageOf = (workspace: string) => passages.find(({ name }) => name === workspace);
+  const tokenOf = (secret: string) => {
+    const workspace = owners[secret];
+    return workspace === undefined ? undefined : { id: `gwt_${secret}`, workspace };
+  };
   const tokens: TokenBook = {
-    workspaceOf: async (secret) => owners[secret],
-    recall: (secret) => owners[secret],
+    find: async (secret) => tokenOf(secret),
+    recall: tokenOf,
+    withId: async (id) => tokenOf(id.replace(/^gwt_/, '')),
     reread: async () => undefined,
+    changed: async () => undefined,
   };
   return { clock, passages, callers: createCallers({ passage: passageOf, tokens, clock, random: systemRandom() }) };
 }
@@ -48,17 +54,24 @@ describe('callers', () => {
     ['Bearer a, Bearer b'],
     [`Bearer ${'x'.repeat(4_097)}`],
     ['Bearer wsg_unknown'],
-    ['Bearer wsg_removed'],
   ])('%s is nobody', async (authorization) => {
-    const { callers } = setUp([passage()], { wsg_removed: 'removed' });
+    const { callers } = setUp([passage()]);
     expect(await callers.identify(authorization)).toEqual({ kind: 'nobody' });
     expect(callers.recall(authorization)).toBeUndefined();
   });
 
+  test('a gateway token of a workspace that is not open here may belong elsewhere, and has nothing cached', async () => {
+    const { callers } = setUp([passage()], { wsg_moved: 'moved' });
+    const elsewhere = { kind: 'elsewhere', id: 'gwt_wsg_moved', workspace: 'moved' };
+    expect(await callers.identify('Bearer wsg_moved')).toEqual(elsewhere);
+    expect(await callers.withToken('gwt_wsg_moved')).toEqual(elsewhere);
+    expect(callers.recall('Bearer wsg_moved')).toBeUndefined();
+  });
+
   test('a gateway token belongs to the workspace that made it', async () => {
     const { callers, passages } = setUp([passage(), passage({ name: 'two' })], { wsg_1: 'one', wsg_2: 'two' });
-    expect(await callers.identify('Bearer wsg_2')).toEqual({ kind: 'token', passage: passages[1] });
-    expect(callers.recall('bearer wsg_1')).toEqual({ kind: 'token', passage: passages[0] });
+    expect(await callers.identify('Bearer wsg_2')).toEqual({ kind: 'token', passage: passages[1], id: 'gwt_wsg_2' });
+    expect(callers.recall('bearer wsg_1')).toEqual({ kind: 'token', passage: passages[0], id: 'gwt_wsg_1' });
   });
 
   test('a key is known for a minute from the beginning of the request that proved it', async () => {
@@ -121,7 +134,7 @@ describe('the destination of a stranger', () => {
     ['/workspaces/%63urrent/tasks', { status: 403 }],
   ])('%s, one workspace', async (path, expected) => {
     const only = passage({ id: 'ws_1', tasks: ['tsk_ours'] });
-    expect(await destinationOf([only], STRANGER, path)).toMatchObject(expected);
+    expect(await destinationOf({ passages: [only], elsewhere: [] }, STRANGER, path)).toMatchObject(expected);
   });
 
   test.each([
@@ -129,7 +142,10 @@ describe('the destination of a stranger', () => {
     ['/workspaces/one/tasks', '/workspaces/current/tasks'],
     ['/workspaces/ws_1/tasks', '/workspaces/ws_1/tasks'],
   ])('%s, one workspace whose id nobody knows: no proof', async (path, passed) => {
-    expect(await destinationOf([passage()], STRANGER, path)).toMatchObject({ path: passed, isProof: false });
+    expect(await destinationOf({ passages: [passage()], elsewhere: [] }, STRANGER, path)).toMatchObject({
+      path: passed,
+      isProof: false,
+    });
   });
 
   test.each([
@@ -140,7 +156,7 @@ describe('the destination of a stranger', () => {
     ['/workspaces/ws_3/tasks', { status: 403 }],
   ])('%s, two workspaces', async (path, expected) => {
     const both = [passage({ id: 'ws_1' }), passage({ name: 'two', id: 'ws_2' })];
-    expect(await destinationOf(both, STRANGER, path)).toMatchObject(expected);
+    expect(await destinationOf({ passages: both, elsewhere: [] }, STRANGER, path)).toMatchObject(expected);
   });
 });
 
@@ -153,7 +169,9 @@ test.each([
 ])('a token of the first of two workspaces at %s', async (path, expected) => {
   const first = passage({ id: 'ws_1' });
   const both = [first, passage({ name: 'two', id: 'ws_2' })];
-  expect(await destinationOf(both, { kind: 'token', passage: first }, path)).toMatchObject(expected);
+  expect(
+    await destinationOf({ passages: both, elsewhere: [] }, { kind: 'token', passage: first, id: 'gwt_1' }, path),
+  ).toMatchObject(expected);
 });
 
 test.each([

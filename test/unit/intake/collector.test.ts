@@ -2,9 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { createCollector } from '../../../src/intake/collector.ts';
 import { createBell } from '../../../src/lib/bell.ts';
 import { nextTurn } from '../../../src/lib/turn.ts';
-import { appendDeliveries, type NewDelivery } from '../../../src/store/append-deliveries.ts';
+import { type AppendedRow, appendDeliveries, type NewDelivery } from '../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { inboxOf, openTestStore } from '../../support/intake.ts';
+import { ON_POSTGRES } from '../../support/store-place.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
 function delivery(key: string, body = 'body', connection = 'notes'): NewDelivery {
@@ -19,15 +20,20 @@ async function quarantine(store: Store, key: string): Promise<void> {
     .execute();
 }
 
+const outcomesOf = (rows: readonly AppendedRow[]) => rows.map(({ appended }) => appended);
+
 describe('appendDeliveries', () => {
   test('appends in order and knows repeats, within one call and later', async () => {
     const store = await openTestStore();
-    expect(await appendDeliveries(store.query, [delivery('a'), delivery('b'), delivery('a')], 1)).toEqual([
+    expect(outcomesOf(await appendDeliveries(store.query, [delivery('a'), delivery('b'), delivery('a')], 1))).toEqual([
       'new',
       'new',
       'repeated',
     ]);
-    expect(await appendDeliveries(store.query, [delivery('b'), delivery('c')], 2)).toEqual(['repeated', 'new']);
+    expect(outcomesOf(await appendDeliveries(store.query, [delivery('b'), delivery('c')], 2))).toEqual([
+      'repeated',
+      'new',
+    ]);
     expect((await inboxOf(store)).map((row) => [row.delivery_key, row.received_at, row.state])).toEqual([
       ['a', 1, 'pending'],
       ['b', 1, 'pending'],
@@ -38,17 +44,16 @@ describe('appendDeliveries', () => {
   test('the same key of another connection is another delivery', async () => {
     const store = await openTestStore();
     const both = [delivery('a', 'x', 'one'), delivery('a', 'x', 'two')];
-    expect(await appendDeliveries(store.query, both, 1)).toEqual(['new', 'new']);
+    expect(outcomesOf(await appendDeliveries(store.query, both, 1))).toEqual(['new', 'new']);
   });
 
   test('the repeat of a quarantined delivery is pending again, with the bytes of the repeat', async () => {
     const store = await openTestStore();
     await appendDeliveries(store.query, [delivery('a', 'cut of')], 1);
     await quarantine(store, 'a');
-    expect(await appendDeliveries(store.query, [delivery('a', 'whole'), delivery('a', 'third')], 9)).toEqual([
-      'revived',
-      'repeated',
-    ]);
+    expect(
+      outcomesOf(await appendDeliveries(store.query, [delivery('a', 'whole'), delivery('a', 'third')], 9)),
+    ).toEqual(['revived', 'repeated']);
     expect(await inboxOf(store)).toMatchObject([
       { id: 1, state: 'pending', body: 'whole', attempts: 0, reason: null, settled_at: null, received_at: 9 },
     ]);
@@ -59,13 +64,13 @@ describe('appendDeliveries', () => {
     await appendDeliveries(store.query, [delivery('a')], 1);
     await store.query.updateTable('inbox').set({ state, settled_at: 2, body: null }).execute();
     const before = await inboxOf(store);
-    expect(await appendDeliveries(store.query, [delivery('a', 'again')], 3)).toEqual(['repeated']);
+    expect(outcomesOf(await appendDeliveries(store.query, [delivery('a', 'again')], 3))).toEqual(['repeated']);
     expect(await inboxOf(store)).toEqual(before);
   });
 
   test('appends nothing when there is nothing', async () => {
     const store = await openTestStore();
-    expect(await appendDeliveries(store.query, [], 1)).toEqual([]);
+    expect(outcomesOf(await appendDeliveries(store.query, [], 1))).toEqual([]);
   });
 });
 
@@ -112,7 +117,8 @@ describe('collector', () => {
     await arriveInTurns(5, 'few');
     expect(inserts).toBe(2);
     await arriveInTurns(50, 'many');
-    expect(inserts).toBeGreaterThan(5);
+    // Over a socket a commit takes more turns, in which more arrive.
+    expect(inserts).toBeGreaterThan(ON_POSTGRES ? 3 : 5);
     expect(inserts).toBeLessThan(20);
   });
 
@@ -139,7 +145,9 @@ describe('collector', () => {
     await Promise.all(Array.from({ length: 130 }, (_, index) => collector.append(delivery(`small-${index}`))));
     expect(inserts).toBe(3);
     const large = 'x'.repeat(3 * 1024 * 1024);
-    const outcomes = await Promise.all(['one', 'two'].map((key) => collector.append(delivery(key, large + large))));
+    const outcomes = outcomesOf(
+      await Promise.all(['one', 'two'].map((key) => collector.append(delivery(key, large + large)))),
+    );
     expect(outcomes).toEqual(['new', 'new']);
     expect(inserts).toBe(5);
   });
@@ -153,7 +161,7 @@ describe('collector', () => {
     await collector.append(delivery('a'));
     expect(rung).toBe(1);
     await quarantine(store, 'a');
-    expect(await collector.append(delivery('a'))).toBe('revived');
+    expect(await collector.append(delivery('a'))).toMatchObject({ appended: 'revived' });
     expect(rung).toBe(2);
   });
 
@@ -166,7 +174,7 @@ describe('collector', () => {
     await expect(collector.append(delivery('d'))).rejects.toMatchObject({ code: 'inbox_full', retryAfter: 30_000 });
     await store.query.updateTable('inbox').set({ state: 'applied' }).where('id', '<', 3).execute();
     await clock.advance(1_000);
-    expect(await collector.append(delivery('d'))).toBe('new');
+    expect(await collector.append(delivery('d'))).toMatchObject({ appended: 'new' });
   });
 
   test('counts the pending rows a few times, not once for each delivery', async () => {

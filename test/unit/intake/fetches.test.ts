@@ -24,13 +24,28 @@ interface Bench {
   ask(key: string, connection?: string): Promise<void>;
 }
 
-async function bench(connections: readonly ActiveConnection[], random: Random = systemRandom()): Promise<Bench> {
+interface BenchOptions {
+  readonly random?: Random;
+  /** What the fetches get in place of the store. */
+  readonly storeFor?: (store: Store) => Store;
+}
+
+async function bench(connections: readonly ActiveConnection[], options: BenchOptions = {}): Promise<Bench> {
+  const { random = systemRandom(), storeFor = (given) => given } = options;
   const store = await openTestStore();
   const clock = createTravellingClock();
   const warnings: LogFields[] = [];
   const logger = { ...silentLogger, warn: (fields: LogFields) => void warnings.push(fields) };
   const pauses = createPauses(clock);
-  const fetches = createFetches({ store, connections, pauses, inbox: createBell(), clock, random, logger });
+  const fetches = createFetches({
+    store: storeFor(store),
+    connections,
+    pauses,
+    inbox: createBell(),
+    clock,
+    random,
+    logger,
+  });
   return {
     store,
     clock,
@@ -149,7 +164,7 @@ test('a failure is recorded and tried again with growing pauses', async () => {
       },
     },
   });
-  const all = await bench([active], { ...systemRandom(), float: () => 1 });
+  const all = await bench([active], { random: { ...systemRandom(), float: () => 1 } });
   await all.ask('a');
   all.fetches.start();
   await untilIdle(all);
@@ -207,7 +222,7 @@ test('a provider that does not answer is asked ever more seldom, however many ob
       },
     },
   });
-  const all = await bench([active], { ...systemRandom(), float: () => 1 });
+  const all = await bench([active], { random: { ...systemRandom(), float: () => 1 } });
   for (let index = 0; index < 200; index++) await all.ask(`item-${index}`);
   all.fetches.start();
   await all.clock.advance(60_000);
@@ -215,6 +230,39 @@ test('a provider that does not answer is asked ever more seldom, however many ob
   await all.clock.advance(300_000);
   expect(calls - before).toBeLessThanOrEqual(10 * 4);
   expect(calls - before).toBeGreaterThan(0);
+  await all.fetches.stop();
+});
+
+test('where nothing can be written, nothing is fetched again and again', async () => {
+  let asked = 0;
+  const fetch = async () => {
+    asked++;
+    return { event: 'object', body: Buffer.from('an object') };
+  };
+  let isFull = true;
+  const refuse = () => {
+    throw new SyncError('disk_full', 'no space');
+  };
+  const whole = (store: Store): Store => ({
+    ...store,
+    commit: (work) => (isFull ? refuse() : store.commit(work)),
+    query: new Proxy(store.query, {
+      get: (query, name) => (isFull && name === 'updateTable' ? refuse : Reflect.get(query, name)),
+    }),
+  });
+  const all = await bench([activeWith({ connection: { fetch } })], { storeFor: whole });
+  await all.ask('a');
+  all.fetches.start();
+  for (let second = 0; second < 60; second++) {
+    await untilIdle(all);
+    await all.clock.advance(1_000);
+  }
+  expect(asked).toBeGreaterThan(3);
+  expect(asked).toBeLessThan(15);
+  isFull = false;
+  await all.clock.advance(10_000);
+  await untilIdle(all);
+  expect(await inboxOf(all.store)).toHaveLength(1);
   await all.fetches.stop();
 });
 

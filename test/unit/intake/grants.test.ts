@@ -1,15 +1,17 @@
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AccessTokens, OAuthGrant } from '../../../src/connectors/connector.ts';
 import { secretBoxBeside } from '../../../src/daemon/secret-box-key.ts';
-import { createGrants, type Grants } from '../../../src/intake/grants.ts';
+import { createGrants, type GrantDeps, type Grants } from '../../../src/intake/grants.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
-import { type Installation, openInstallation } from '../../../src/store/installation.ts';
+import type { Installation } from '../../../src/store/installation.ts';
+import { claimRenewal } from '../../../src/store/oauth-credentials.ts';
 import { drawn } from '../../support/depth.ts';
+import { openTestInstallation } from '../../support/store.ts';
 import { createTokenEndpoint, type TokenEndpoint } from '../../support/token-endpoint.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
 import { documentedOnly } from '../../support/vendor-requests/index.ts';
@@ -32,7 +34,7 @@ beforeEach(async () => {
   key = undefined;
   secrets = new Set();
   begin(10 * MINUTE);
-  installation = await openInstallation(folder, { random: systemRandom() });
+  installation = await openTestInstallation({ file: join(folder, 'worksync.db') });
 });
 afterEach(async () => {
   await installation.close();
@@ -54,14 +56,15 @@ function begin(leeway: number): void {
 }
 
 /** As a process has them. */
-function grants(): Grants {
+function grants(more: Partial<GrantDeps> = {}): Grants {
   return createGrants({
     installation,
     http: documentedOnly(endpoint.http),
     clock,
     logger: silentLogger,
-    box: secretBoxBeside(installation.file, key, systemRandom()),
+    box: secretBoxBeside(join(folder, 'worksync.db'), key, systemRandom()),
     keepSecret: (token) => void secrets.add(token),
+    ...more,
   });
 }
 
@@ -70,7 +73,7 @@ const tokens = (of: Grants = grants(), wanted = grant): AccessTokens => of.token
 /** The process ends, whatever it was about, and another one starts on the same files. */
 async function restart(): Promise<AccessTokens> {
   await installation.close();
-  installation = await openInstallation(folder, { random: systemRandom() });
+  installation = await openTestInstallation({ file: join(folder, 'worksync.db') });
   return tokens();
 }
 
@@ -105,6 +108,14 @@ describe('access tokens', () => {
     await clock.advance(HOUR);
     await good(after);
     expect(endpoint.asked).toEqual(['refresh-token-1', 'refresh-token-2']);
+  });
+
+  it('end at a whole millisecond, as rows need it, however finely the clock of the process counts', async () => {
+    let parts = 0;
+    const fine = { ...clock, monotonic: () => clock.monotonic() + (parts += 0.0017) };
+    await good(tokens(grants({ clock: fine })));
+    const rows = await installation.query.selectFrom('oauth_credentials').select('access_expires_at').execute();
+    expect(rows).toEqual([{ access_expires_at: clock.now() + HOUR - 1 }]);
   });
 
   it('that the vendor refuses are renewed at once, and only they', async () => {
@@ -174,27 +185,19 @@ describe('a grant', () => {
   it('asks for consent after a backup from before a rotation was put back', async () => {
     const ours = tokens();
     await good(ours);
-    await installation.close();
-    const backup = join(folder, 'backup.db');
-    copyFileSync(installation.file, backup);
-    let after = await restartOf();
+    const backup = await installation.query.selectFrom('oauth_credentials').selectAll().execute();
+    let after = await restart();
     for (let hour = 0; hour < 3; hour++) {
       await clock.advance(HOUR);
       await good(after);
     }
-    await installation.close();
-    for (const rest of ['', '-wal', '-shm']) rmSync(`${installation.file}${rest}`, { force: true });
-    copyFileSync(backup, installation.file);
-    after = await restartOf();
+    await installation.query.deleteFrom('oauth_credentials').execute();
+    await installation.query.insertInto('oauth_credentials').values(backup).execute();
+    after = await restart();
     const error: unknown = await after.get(signal).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'consent_needed' });
     expect(String(error)).not.toContain('refresh-token');
   });
-
-  async function restartOf(): Promise<AccessTokens> {
-    installation = await openInstallation(folder, { random: systemRandom() });
-    return tokens();
-  }
 
   it('keeps the token before until the new one was taken', async () => {
     begin(Number.POSITIVE_INFINITY);
@@ -212,18 +215,15 @@ describe('a grant', () => {
       await good(ours);
       await clock.advance(HOUR);
     }
+    const rows = await installation.query.selectFrom('oauth_credentials').selectAll().execute();
+    expect(rows).toHaveLength(1);
     await installation.close();
-    const bytes = ['', '-wal'].map((rest) => {
-      try {
-        return readFileSync(`${installation.file}${rest}`, 'latin1');
-      } catch {
-        return '';
-      }
-    });
-    expect(bytes.join()).not.toMatch(/(access|refresh)-token-\d/);
+    const bytes = ['', '-wal'].map((rest) => join(folder, `worksync.db${rest}`)).filter((file) => existsSync(file));
+    const kept = [JSON.stringify(rows), ...bytes.map((file) => readFileSync(file, 'latin1'))];
+    expect(kept.join()).not.toMatch(/(access|refresh)-token-\d/);
     expect(secrets).toContain('refresh-token-6');
     expect(secrets).toContain('access-token-6');
-    installation = await openInstallation(folder, { random: systemRandom() });
+    installation = await openTestInstallation({ file: join(folder, 'worksync.db') });
     key = Buffer.alloc(32, 7);
     await expect(tokens().get(signal)).rejects.toMatchObject({ code: 'secret_key_wrong' });
   });
@@ -260,3 +260,56 @@ describe('a grant', () => {
     );
   });
 });
+
+describe('several processes over one database', () => {
+  it('renew a grant by one request, and know what another one has renewed', async () => {
+    const processes = [1, 2, 3].map(() => tokens(grants({ isShared: true })));
+    for (let hour = 0; hour < 5; hour++) {
+      const asked = endpoint.asked.length;
+      const given = Promise.all(processes.map((each) => each.get(signal)));
+      let isGiven = false;
+      void given.then(() => {
+        isGiven = true;
+      });
+      await clock.until(() => isGiven);
+      const all = await given;
+      expect(new Set(all).size).toBe(1);
+      expect(endpoint.isGood(all[0] as string)).toBe(true);
+      expect(endpoint.asked.length - asked).toBe(1);
+      await clock.advance(HOUR - 1 * MINUTE);
+    }
+  });
+
+  it('go on where one died while it renewed', async () => {
+    await claimRenewal(installation.query, await idOfStored(), clock.now(), clock.now() + 30_000);
+    const given = tokens(grants({ isShared: true })).get(signal);
+    let isGiven = false;
+    void given.then(() => {
+      isGiven = true;
+    });
+    await clock.advance(20_000);
+    expect([isGiven, endpoint.asked.length]).toEqual([false, 1]);
+    await clock.until(() => isGiven);
+    expect(endpoint.isGood(await given)).toBe(true);
+  });
+
+  it('renew what a vendor refused, and only what it refused', async () => {
+    const [one, two] = [tokens(grants({ isShared: true })), tokens(grants({ isShared: true }))];
+    const first = await one.get(signal);
+    expect(await two.get(signal)).toBe(first);
+    one.refused(first);
+    const second = await one.get(signal);
+    expect(second).not.toBe(first);
+    two.refused(first);
+    expect(await two.get(signal)).toBe(second);
+    expect(endpoint.asked.length).toBe(2);
+  });
+});
+
+/** As the store names the grant, once a process has renewed it; its access token has ended by then. */
+async function idOfStored(): Promise<string> {
+  await tokens(grants({ isShared: true })).get(signal);
+  await clock.advance(2 * HOUR);
+  const row = await installation.query.selectFrom('oauth_credentials').select('id').executeTakeFirstOrThrow();
+  return row.id;
+}

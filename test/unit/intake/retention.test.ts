@@ -1,13 +1,16 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Retained, retentionJob } from '../../../src/intake/retention.ts';
 import { type LogFields, silentLogger } from '../../../src/lib/logger.ts';
-import { systemRandom } from '../../../src/lib/random.ts';
 import type { DeliveryState } from '../../../src/model/delivery.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { deleteDeliveries, purgeBodies } from '../../../src/store/deletions.ts';
-import { openInstallationFile } from '../../../src/store/installation.ts';
+import { addQuotaUse, deleteQuotaUse, quotaUseSince } from '../../../src/store/quota-use.ts';
+import { addRequest, requestsOfItems } from '../../../src/store/requests.ts';
 import { inboxOf, openTestStore } from '../../support/intake.ts';
+import { planOf } from '../../support/plans.ts';
+import { openTestInstallation } from '../../support/store.ts';
+import { ON_POSTGRES } from '../../support/store-place.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
 const DAY = 86_400_000;
@@ -19,13 +22,15 @@ async function seed(store: Pick<Store, 'query'>, key: string, state: DeliverySta
   await store.query.updateTable('inbox').set({ state, settled_at }).where('delivery_key', '=', key).execute();
 }
 
-test('bodies go after their time, deliveries after theirs; what is pending stays, what is in quarantine keeps its body', async () => {
+test('bodies and the history of requests go after their time, deliveries after theirs; what is pending stays, what is in quarantine keeps its body', async () => {
   const store = await openTestStore();
   const clock = createTravellingClock();
   const now = clock.now();
   const states = ['pending', 'applied', 'superseded', 'ignored', 'quarantined'] as const;
   for (const state of states)
     for (const age of [1, 20, 100]) await seed(store, `${state} ${age}`, state, now - age * DAY);
+
+  for (const age of [1, 20]) await addRequest(store.query, requestOf(now - age * DAY));
 
   const retention = { bodies: 14 * DAY, deliveries: 90 * DAY };
   const workspaces = () => [{ name: 'test', store, retention }];
@@ -44,7 +49,46 @@ test('bodies go after their time, deliveries after theirs; what is pending stays
       'pending 100: body',
     ].sort(),
   );
+  expect((await requestsOfItems(store.query, ['a'], 9)).map(({ completed_at }) => completed_at)).toEqual([now - DAY]);
 });
+
+test('use of the quota goes after eight days, piece by piece', async () => {
+  const store = await openTestStore();
+  const clock = createTravellingClock();
+  const now = clock.now();
+  for (let days = 1; days <= 20; days++)
+    for (const caller of ['mirror', 'read']) await addQuotaUse(store.query, now - days * DAY, caller, 0);
+  expect(await deleteQuotaUse(store.query, now - 15 * DAY, 3)).toBe(4);
+  const workspaces = () => [{ name: 'test', store, retention: { bodies: 14 * DAY, deliveries: 90 * DAY } }];
+  const job = retentionJob({ query: store.database, workspaces, clock, logger: silentLogger });
+  await job.run(new AbortController().signal);
+  const left = await quotaUseSince(store.query, 0);
+  expect(left.map(({ since }) => (now - since) / DAY)).toEqual([8, 7, 6, 5, 4, 3, 2, 1].flatMap((day) => [day, day]));
+});
+
+test('the audit goes after four hundred days, piece by piece', async () => {
+  const deletions: string[] = [];
+  const store = await openTestStore({
+    onStatement: (statement) => void (statement.startsWith('delete from "audit"') && deletions.push(statement)),
+  });
+  const clock = createTravellingClock();
+  const act = { workspace: null, actor: 'command ann', action: 'release', subject: null, count: 1 } as const;
+  const old = clock.now() - 401 * DAY;
+  const rows = [...Array<number>(1_000).fill(old), clock.now()].map((at) => ({ ...act, at, outcome: 'done' as const }));
+  await store.database.insertInto('audit').values(rows).execute();
+  const job = retentionJob({ query: store.database, workspaces: () => [], clock, logger: silentLogger });
+  await job.run(new AbortController().signal);
+  const left = await store.database.selectFrom('audit').select('at').execute();
+  expect(left).toEqual([{ at: clock.now() }]);
+  expect(deletions.length).toBeGreaterThan(1);
+});
+
+function requestOf(at: number): Parameters<typeof addRequest>[1] {
+  return {
+    ...{ entity: 'link:a>t', kind: 'link', item_key: 'a', action: 'add-link', lane: 'link', sent_at: at },
+    ...{ completed_at: at, outcome: 'answered', attempt: 1, deliveries: '[]' },
+  };
+}
 
 test('works in small batches, through the index', async () => {
   const statements: string[] = [];
@@ -60,11 +104,8 @@ test('works in small batches, through the index', async () => {
     [0, 'inbox_bodies'],
     [5, 'inbox_received'],
   ] as const) {
-    const { sql } = await import('kysely');
-    const plan = await sql<{ detail: string }>`explain query plan ${sql.raw(statements[index] as string)}`.execute(
-      store.database,
-    );
-    expect(plan.rows.map((row) => row.detail).join('; ')).toContain(name);
+    const { indexes } = await planOf(store.database, statements[index] as string);
+    expect(indexes).toContain(name);
   }
 });
 
@@ -87,17 +128,22 @@ describe('of many workspaces', () => {
 
   async function openMany(count: number) {
     const statements: string[] = [];
-    const installation = await openInstallationFile({
+    const installation = await openTestInstallation({
       file: ':memory:',
-      random: systemRandom(),
       onStatement: (statement) => statements.push(statement),
     });
     onTestFinished(() => installation.close());
     const clock = createTravellingClock();
     const open: Retained[] = [];
+    const turns: number[] = [];
     for (let index = 0; index < count; index++) {
       const name = `workspace-${index}`;
-      open.push({ name, store: await installation.store(name), retention });
+      const store = await installation.store(name);
+      const commitRelaxed: Store['commitRelaxed'] = (work) => {
+        turns.push(index);
+        return store.commitRelaxed(work);
+      };
+      open.push({ name, store: { ...store, commitRelaxed }, retention });
     }
     const purged: unknown[] = [];
     const logger = {
@@ -110,7 +156,7 @@ describe('of many workspaces', () => {
       const { store } = open[index] as Retained;
       for (let at = 0; at < deliveries; at++) await seed(store, `key-${at}`, 'applied', clock.now() - 2 * DAY);
     };
-    return { statements, open, purged, job, fill };
+    return { statements, open, turns, purged, job, fill };
   }
 
   test('those that have nothing old cost no statement', async () => {
@@ -121,17 +167,16 @@ describe('of many workspaces', () => {
       await job.run(signal);
       counts.push(statements.length);
     }
-    expect(counts).toEqual([2, 2]);
+    // One for each kind, and two for the audit, which is of no workspace.
+    expect(counts).toEqual([6, 6]);
   });
 
   test('each has its turn: one that has much to forget keeps no other waiting', async () => {
-    const { statements, job, fill, purged } = await openMany(3);
+    const { turns, job, fill, purged } = await openMany(3);
     await fill(0, 450);
     await fill(2, 10);
-    statements.length = 0;
     await job.run(signal);
-    const turns = statements.flatMap((statement) => /^update "inbox".*"workspace" = (\d+)/s.exec(statement)?.[1] ?? []);
-    expect(turns.slice(0, 3)).toEqual(['1', '3', '1']);
+    expect(turns.slice(0, 3)).toEqual([0, 2, 0]);
     expect(purged).toEqual([
       ['workspace-0', 450],
       ['workspace-2', 10],
@@ -152,16 +197,15 @@ describe('of many workspaces', () => {
     const { statements, job, open } = await openMany(2);
     statements.length = 0;
     await job.run(signal);
-    const { sql } = await import('kysely');
     const { whole } = (open[0] as Retained).store.query;
-    for (const [index, name] of [
-      'inbox_bodies (workspace=? AND settled_at>? AND settled_at<?)',
-      'inbox_received (workspace=? AND',
-    ].entries()) {
-      const found = await sql<{ detail: string }>`explain query plan ${sql.raw(statements[index] as string)}`.execute(
-        whole,
-      );
-      expect(found.rows.map((row) => row.detail).join('; ')).toContain(name);
+    // PostgreSQL plans by what it has counted of these few rows: either way round, and never without the index.
+    const wanted = ON_POSTGRES
+      ? [/inbox_bodies/, /inbox_received/]
+      : [/inbox_bodies.*settled_at ?</s, /inbox_received.*workspace ?=/s];
+    for (const [index, found] of wanted.entries()) {
+      const plan = await planOf(whole, statements[index] as string);
+      expect(plan.text).toMatch(found);
+      expect(plan.scanned).toEqual([]);
     }
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createBell } from '../../../src/lib/bell.ts';
 import { sleep, systemClock } from '../../../src/lib/clock.ts';
 import { backoff, type Random, systemRandom } from '../../../src/lib/random.ts';
-import { withoutEnd } from '../../../src/lib/text.ts';
+import { escapePattern, withoutEnd, withStorableTexts } from '../../../src/lib/text.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
 const fixed = (value: number): Random => ({ ...systemRandom(), float: () => value });
@@ -28,6 +28,16 @@ describe('the text without its end', () => {
     ['', '/', ''],
     ['a', '/', 'a'],
   ])('%s without %s', (text, signs, expected) => expect(withoutEnd(text, signs)).toBe(expected));
+});
+
+it('a text as a pattern finds itself and nothing else', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (text, other) => {
+      const pattern = new RegExp(`^(?:${escapePattern(text)})$`, 'u');
+      return pattern.test(text) && pattern.test(other) === (text === other);
+    }),
+  );
+  expect(new RegExp(escapePattern('^$\\.*+?()[]{}|/-'), 'u').test('^$\\.*+?()[]{}|/-')).toBe(true);
 });
 
 describe('back-off', () => {
@@ -175,5 +185,26 @@ describe('the clock of the system', () => {
     });
     cancel();
     expect(called).toBe(false);
+  });
+});
+
+describe('texts that a database keeps', () => {
+  it('have no sign of code 0 and no half of a pair, in names of fields too', () => {
+    const given = { emails: { 'a\0b': 'x\ud800', plain: 'y' }, list: ['\udc00', { z: 1 }], none: null };
+    const kept = { emails: { 'a\ufffdb': 'x\ufffd', plain: 'y' }, list: ['\ufffd', { z: 1 }], none: null };
+    expect(withStorableTexts(given)).toEqual(kept);
+  });
+
+  it('of something that is kept as it is are the very same', () => {
+    const given = { a: ['b', { c: null, d: 1 }], '😀': 'e' };
+    expect(withStorableTexts(given)).toBe(given);
+  });
+
+  it('name no prototype', () => {
+    const named = withStorableTexts(JSON.parse('{"__proto__":"a\\u0000"}') as object);
+    expect([Object.entries(named), Object.getPrototypeOf(named)]).toEqual([
+      [['__proto__', 'a\ufffd']],
+      Object.prototype,
+    ]);
   });
 });

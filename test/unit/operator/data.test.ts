@@ -1,14 +1,14 @@
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemRandom } from '../../../src/lib/random.ts';
-import { backUp, forgetAlone, restore } from '../../../src/operator/data.ts';
+import { auditAlone, backUp, forgetAlone, restore } from '../../../src/operator/data.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import { type Installation, openInstallation } from '../../../src/store/installation.ts';
-import { register, takeLeases } from '../../../src/store/leases.ts';
+import { register, takeLeases, timeOf } from '../../../src/store/leases.ts';
 import { readLedger } from '../../../src/store/ledger.ts';
+import { firstReadsDone, PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/list-reads.ts';
 import { writeMeta } from '../../../src/store/meta.ts';
 import { addSession } from '../../../src/store/session-rows.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
@@ -51,9 +51,9 @@ describe('a backup', () => {
   it('is a sound copy that nobody else may read, made beside a running daemon', async () => {
     const { path, backup, within, fact } = await dataFolder();
     await fact('acme', 'a');
-    await within(() => backUp(path, backup));
+    await within(() => backUp({ data: path }, backup));
     expect(statSync(backup).mode & 0o777).toBe(0o600);
-    await expect(backUp(path, backup)).rejects.toMatchObject({ code: 'conflict' });
+    await expect(backUp({ data: path }, backup)).rejects.toMatchObject({ code: 'conflict' });
   });
 
   it('brings back everything; sessions end, and the database before is kept', async () => {
@@ -65,9 +65,9 @@ describe('a backup', () => {
         ...{ createdAt: 1, seenAt: 1, expiresAt: 9e15 },
       }),
     );
-    await backUp(path, backup);
+    await backUp({ data: path }, backup);
     await fact('acme', 'after');
-    const { kept } = await restore(path, backup);
+    const { kept } = await restore({ data: path }, backup);
     expect(existsSync(kept as string)).toBe(true);
     expect(await facts()).toEqual({ acme: 'before' });
     expect(await within(({ query }) => query.selectFrom('sessions').selectAll().execute())).toEqual([]);
@@ -76,8 +76,8 @@ describe('a backup', () => {
   it('counts a full window as used from the moment at which the daemon starts', async () => {
     const { path, backup, within, fact } = await dataFolder();
     await fact('acme', 'a');
-    await backUp(path, backup);
-    await restore(path, backup);
+    await backUp({ data: path }, backup);
+    await restore({ data: path }, backup);
     await within(async (installation) => {
       const { query } = await installation.store('acme');
       const clock = createTravellingClock();
@@ -88,6 +88,23 @@ describe('a backup', () => {
     });
   });
 
+  it.each([undefined, 'acme'])(
+    'has the daemon read all that the workspace holds before it writes: %s',
+    async (only) => {
+      const { path, backup, within } = await dataFolder();
+      const isRead = (installation: Installation) =>
+        installation.store('acme').then(({ query }) => firstReadsDone(query));
+      await within(async (installation) => {
+        const { query } = await installation.store('acme');
+        for (const list of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(query, list, '1');
+      });
+      expect(await within(isRead)).toBe(true);
+      await backUp({ data: path }, backup);
+      await restore({ data: path }, backup, only);
+      expect(await within(isRead)).toBe(false);
+    },
+  );
+
   it('brings back one workspace and leaves the others as they are', async () => {
     const { path, backup, within, fact, facts } = await dataFolder();
     const append = (workspace: string, key: string) =>
@@ -95,15 +112,15 @@ describe('a backup', () => {
     await fact('acme', 'before');
     await append('acme', 'a1');
     await fact('beta', 'before');
-    await backUp(path, backup);
+    await backUp({ data: path }, backup);
     for (const workspace of ['acme', 'beta']) await fact(workspace, 'after');
     await append('beta', 'b1');
-    expect(await restore(path, backup, 'acme')).toMatchObject({ kept: null });
+    expect(await restore({ data: path }, backup, 'acme')).toMatchObject({ kept: null });
     expect(await facts()).toEqual({ acme: 'before', beta: 'after' });
     const keys = await within(({ query }) => query.selectFrom('inbox').select(['id', 'delivery_key']).execute());
     expect(keys.map(({ delivery_key }) => delivery_key).sort()).toEqual(['a1', 'b1']);
     await fact('gamma', 'after');
-    await expect(restore(path, backup, 'gamma')).rejects.toMatchObject({ code: 'not_found' });
+    await expect(restore({ data: path }, backup, 'gamma')).rejects.toMatchObject({ code: 'not_found' });
     expect(await facts()).toMatchObject({ gamma: 'after' });
   });
 
@@ -111,12 +128,12 @@ describe('a backup', () => {
     const { path, backup, fact, facts } = await dataFolder();
     await fact('acme', 'a');
     writeFileSync(backup, 'no database at all '.repeat(1_000));
-    await expect(restore(path, backup)).rejects.toMatchObject({ code: 'database_corrupt' });
+    await expect(restore({ data: path }, backup)).rejects.toMatchObject({ code: 'database_corrupt' });
     expect(await facts()).toEqual({ acme: 'a' });
   });
 });
 
-const REPLICA = { id: 'replica', incarnation: 'first', address: 'http://replica' };
+const REPLICA = { id: 'replica', incarnation: 'first', address: 'http://replica', about: '{}' };
 
 describe('forgetting a workspace', () => {
   it('deletes all its rows and none of others', async () => {
@@ -127,15 +144,18 @@ describe('forgetting a workspace', () => {
       for (const workspace of ['acme', 'beta'])
         await appendDeliveries((await installation.store(workspace)).query, many, 1);
       const numbers = await numbersOf(installation.query, ['acme', 'beta']);
-      await register(installation.query, REPLICA, () => sql<number>`1`, 1);
+      await register(installation.query, REPLICA, timeOf({ now: () => 1 }), 1);
       await takeLeases(installation.query, REPLICA.incarnation, numbers);
     });
-    expect(await forgetAlone(path, 'acme')).toBe(2_501);
+    const who = { actor: 'command ann', clock: createTravellingClock() };
+    expect(await forgetAlone({ data: path }, 'acme', who)).toBe(2_501);
+    const { entries } = await auditAlone({ data: path }, { workspaces: null, since: null, before: null, limit: 10 });
+    expect(entries).toMatchObject([{ action: 'forget', actor: 'command ann', workspace: 'acme', count: 2_501 }]);
     expect(await within(({ query }) => query.selectFrom('leases').select('epoch').execute())).toHaveLength(1);
     expect(await facts()).toEqual({ beta: 'beta' });
     const left = await within(({ query }) => query.selectFrom('inbox').select('workspace').distinct().execute());
     expect(left).toHaveLength(1);
-    await expect(forgetAlone(path, 'acme')).rejects.toMatchObject({
+    await expect(forgetAlone({ data: path }, 'acme', who)).rejects.toMatchObject({
       code: 'usage',
       message: expect.stringContaining('there are: beta'),
     });

@@ -32,6 +32,14 @@ describe('the head start of changes that are due', () => {
     expect(headStart(Array<number>(7).fill(0), PACES)).toBe(902_000);
   });
 
+  it('is of whole milliseconds, as times in rows are, though expected times lie between them', () => {
+    const burst = Array.from({ length: 7 }, (_, index) => 90_000 + index);
+    const expected = expectedDues(burst, 100_000);
+    expect(expected.every(Number.isInteger)).toBe(false);
+    const start = headStart(expected, PACES);
+    expect([start > 0, Number.isInteger(start)]).toEqual([true, true]);
+  });
+
   it('brings every one in time, whatever they are', () => {
     const all = fc.array(fc.integer({ min: 0, max: 400_000 }), { minLength: 1, maxLength: 12 });
     fc.assert(

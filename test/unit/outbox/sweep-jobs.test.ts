@@ -25,7 +25,7 @@ async function linkedTasks(count: number): Promise<Store> {
     const taskId = `t${String(number).padStart(3, '0')}`;
     const row = blankEntity(entity.link(key, taskId), 'link', { item_key: key, task_id: taskId, known_at: 1 });
     await saveEntity(store.query, { ...row, known: '{}' });
-    await saveItem(store.query, {
+    const item = {
       key,
       kind: 'work_item',
       connector: 'jira',
@@ -36,7 +36,8 @@ async function linkedTasks(count: number): Promise<Store> {
       gone: 0,
       fields: '{}',
       seen_at: 1,
-    });
+    } as const;
+    await saveItem(store.query, item, 1);
   }
   return store;
 }

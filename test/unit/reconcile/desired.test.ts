@@ -130,6 +130,19 @@ describe('the record of a pull request', () => {
   });
 });
 
+it('names that no vendor lets people write are left out, since they would have the record refused', () => {
+  const long = 'x'.repeat(256);
+  const many = Array.from({ length: 1_001 }, (_, at) => `label ${at}`);
+  const record = desiredRecord(
+    pull({ author: long, labels: many, reviewers: [long, 'a'], assignees: [long] }),
+    vendor(),
+  );
+  expect(record).toMatchObject({ reviewers: ['a'], assignees: [] });
+  expect(record?.labels).toHaveLength(1_000);
+  expect(record).not.toHaveProperty('author');
+  expect(desiredRecord(pull({ author: 'x'.repeat(255) }), vendor())?.author).toHaveLength(255);
+});
+
 describe('the link of an item', () => {
   const URL = 'https://github.com/acme/app/pull/1';
 

@@ -75,7 +75,9 @@ describe('guarding the changes of a partition', () => {
     await updateChange(query, 'link:8', { guard: 'passed' });
     await add(query, 'pull_request', 5, 'creation');
     const reasons = await guardChanges(query, { removals: 4, creations: 1, repairs: 9 });
-    expect(reasons).toEqual(['2 held: 6 removals or closings wait together, and guard.removals allows 4']);
+    expect(reasons).toEqual([
+      { effect: 'removal', held: 2, reason: '6 removals or closings wait together, and guard.removals allows 4' },
+    ]);
     const states = await query.selectFrom('outbox').select(['entity', 'state']).orderBy('entity').execute();
     expect(states.filter(({ state }) => state === 'held').map(({ entity }) => entity)).toEqual(['link:3', 'link:4']);
     expect(await guardChanges(query, { removals: 4, creations: 1, repairs: 9 })).toEqual([]);

@@ -299,7 +299,30 @@ describe('a time from the future', () => {
     ['years ahead', Date.UTC(2200, 0, 1), RECEIVED],
   ])('%s', (_, updatedAt, expected) => {
     const item = bare(updatedAt, A);
-    expect(clampTime(item, RECEIVED)).toEqual({ ...item, updatedAt: expected });
+    const told = expected === updatedAt ? {} : { toldAt: updatedAt };
+    expect(clampTime(item, RECEIVED)).toEqual({ ...item, updatedAt: expected, ...told });
+  });
+
+  it.each([
+    ['is not older than what is held', RECEIVED + 900_000, RECEIVED + 600_000, RECEIVED + 600_000],
+    ['is older where the provider says so', RECEIVED + 500_000, RECEIVED + 600_000, RECEIVED + 500_000],
+    ['is that of the receipt where what is held is older', RECEIVED + 900_000, RECEIVED - 1, RECEIVED],
+  ])('after our clock was set back %s', (_, updatedAt, heldAt, expected) => {
+    expect(clampTime(bare(updatedAt, A), RECEIVED, { updatedAt: heldAt }).updatedAt).toBe(expected);
+  });
+
+  it('ties with what is held where both are, and the provider says that it is older: a fetch decides', () => {
+    const newer = clampTime(bare(RECEIVED + 950_000, B), RECEIVED);
+    const late = clampTime(bare(RECEIVED + 900_000, A), RECEIVED + 1_000, newer);
+    expect(take(newer, late).outcome).toBe('doubtful');
+    const fetched = clampTime(bare(RECEIVED + 950_000, B), RECEIVED + 2_000, late);
+    expect(take(newer, late, { fetched }).item).toMatchObject(B);
+  });
+
+  it('is remembered as it was told, until an honest one is newer', () => {
+    const ahead = clampTime(bare(RECEIVED + 900_000, A), RECEIVED);
+    expect(take(bare(RECEIVED - 1, B), ahead).item).toMatchObject({ updatedAt: RECEIVED, toldAt: RECEIVED + 900_000 });
+    expect(take(ahead, bare(RECEIVED + 1, B)).item).not.toHaveProperty('toldAt');
   });
 
   it('does not block honest ones for good', () => {

@@ -75,8 +75,8 @@ function stageOver(store: Store, version = '1.0.0'): Stage {
 
 async function append(store: Store, key: string, content: unknown, source: DeliverySource = 'webhook', size = 0) {
   const body = Buffer.from(JSON.stringify(content).padEnd(size));
-  const [appended] = await appendDeliveries(store.query, [{ connection: 'main', key, source, event: 'e', body }], 1);
-  return appended;
+  const [row] = await appendDeliveries(store.query, [{ connection: 'main', key, source, event: 'e', body }], 1);
+  return row?.appended;
 }
 
 const states = (store: Store) =>

@@ -57,6 +57,8 @@ describe('which items', () => {
     expect(decide([rule()], { updatedAt: 1_000 }, 1_000).outcome).toBe('create');
     expect(decide([rule({ since: 0 })], { updatedAt: 5 }, 1_000).outcome).toBe('create');
     expect(decide([rule({ since: 2_000 })], { updatedAt: 1_500 }, 1_000).outcome).toBe('nothing');
+    // Our clock was set back to before triage was switched on; the provider's was not.
+    expect(decide([rule()], { updatedAt: 500, toldAt: 1_500 }, 1_000).outcome).toBe('create');
   });
 });
 

@@ -177,6 +177,17 @@ describe('the first of those that failed, while nothing gets through', () => {
   });
 });
 
+describe('changes of several queues, one of which has failed', () => {
+  it('go by age, and one at a time by their pauses', async () => {
+    const { query } = await openTestStore();
+    await addDifference(query, difference({ entity: 'read', kind: 'read', lane: 'read', due: NOW - 9_000 }));
+    await addDifference(query, difference({ entity: 'write', due: NOW - 1_000 }));
+    await updateChange(query, 'read', { not_before: NOW - 1 });
+    expect((await nextChange(query, EVERY))?.entity).toBe('read');
+    expect((await nextChange(query, { ...EVERY, inTurn: true }))?.entity).toBe('write');
+  });
+});
+
 describe('what goes ahead of its due time', () => {
   it('may go so much earlier, and is waited for so much less', async () => {
     const { query } = await openTestStore();

@@ -1,10 +1,4 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { systemRandom } from '../../../src/lib/random.ts';
-import { openDatabase } from '../../../src/lib/sqlite.ts';
-import { type Installation, openInstallation } from '../../../src/store/installation.ts';
 import {
   addLoginLink,
   addSession,
@@ -15,51 +9,16 @@ import {
   spendLoginLink,
   touchSession,
 } from '../../../src/store/session-rows.ts';
-import { OLD_MIGRATIONS } from '../../../src/store/takeover/old-migrations.ts';
+import { openTestInstallation } from '../../support/store.ts';
 
-function folder(): string {
-  const path = mkdtempSync(join(tmpdir(), 'worksync-installation-'));
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
-  return path;
-}
-
-async function open(path = folder()): Promise<Installation> {
-  const installation = await openInstallation(path, { random: systemRandom() });
+async function open() {
+  const installation = await openTestInstallation({ file: ':memory:' });
   onTestFinished(() => installation.close());
   return installation;
 }
 
 const LIMITED = { role: 'read', workspaces: ['acme', 'beta'] } as const;
 const SESSION = { digest: 'aa', ...LIMITED, openedBy: 'dd', createdAt: 1, seenAt: 2 };
-
-it('a data folder keeps its id, another one has another, and nobody else may read the file', async () => {
-  const path = folder();
-  const first = await openInstallation(path, { random: systemRandom() });
-  await first.close();
-  const again = await open(path);
-  expect(again.id).toMatch(/^[0-9a-f]{12}$/);
-  expect(again.id).toBe(first.id);
-  expect((await open()).id).not.toBe(first.id);
-  expect(statSync(again.file).mode & 0o777).toBe(0o600);
-});
-
-it('the database of a workspace that was called worksync is not taken for it', async () => {
-  const path = folder();
-  await (await openDatabase({ file: join(path, 'worksync.db'), migrations: OLD_MIGRATIONS })).close();
-  await expect(openInstallation(path, { random: systemRandom() })).rejects.toMatchObject({
-    code: 'database_newer',
-    hint: expect.stringContaining('rename both the workspace and the file'),
-  });
-});
-
-it('a damaged file says what is lost with it', async () => {
-  const path = folder();
-  writeFileSync(join(path, 'worksync.db'), 'no database at all '.repeat(400));
-  await expect(openInstallation(path, { random: systemRandom() })).rejects.toMatchObject({
-    code: 'database_corrupt',
-    hint: expect.stringContaining('log in again'),
-  });
-});
 
 it('a link is spent once, and not after its time', async () => {
   const { query } = await open();

@@ -45,8 +45,8 @@ describe('what a workspace reads over two tables is its own', () => {
     const key = 'jira:cloud:1';
     const row = { key, kind: 'work_item', connector: 'jira', provider_time: 1, hash: '' } as const;
     const rest = { finished: 0, gone: 0, fields: '{}', seen_at: 1 } as const;
-    await saveItem(own, { ...row, connection: 'ours', ...rest });
-    await saveItem(other, { ...row, connection: 'theirs', ...rest });
+    await saveItem(own, { ...row, connection: 'ours', ...rest }, 1);
+    await saveItem(other, { ...row, connection: 'theirs', ...rest }, 1);
     await saveItemNames(own, key, ['BUG-1']);
     expect((await itemsNamed(own, ['BUG-1'])).map(({ connection }) => connection)).toEqual(['ours']);
     expect(await itemsNamed(other, ['BUG-1'])).toEqual([]);

@@ -1,11 +1,11 @@
 import { afterEach, expect, test } from 'vitest';
 import { readLedger } from '../../../src/store/ledger.ts';
-import { openBook, redated, UNKNOWN_GRACE } from '../../../src/throttle/book.ts';
-import { windowOf } from '../../../src/throttle/windows.ts';
+import { openBook, redated } from '../../../src/throttle/book.ts';
+import { UNKNOWN_GRACE, windowOf } from '../../../src/throttle/windows.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
-const row = { id: 7, boot: 'a', lane: 'mirror' as const, started: 1_000, completed: 1_500, status: 200 };
+const row = { id: 7, boot: 'a', lane: 'mirror' as const, caller: null, started: 1_000, completed: 1_500, status: 200 };
 const NOW = 5_000;
 
 test.each([
@@ -42,7 +42,14 @@ test.each([
     9_500,
   ],
 ] as const)('a row %s', (_name, before, boot, after, lastSeen: number = 3_000) => {
-  expect(redated(before, boot, NOW, lastSeen)).toEqual(after);
+  expect(redated(before, { boot, now: NOW, lastSeen })).toEqual(after);
+});
+
+test('a row without an end counts for as long as a successor says that it may be on its way', () => {
+  const sent = { ...row, completed: null, status: null };
+  const known = { boot: 'a', now: NOW, lastSeen: NOW };
+  expect(redated(sent, { ...known, grace: 40_000 }).completed).toBe(NOW + 40_000);
+  expect(redated(sent, known).completed).toBe(NOW + UNKNOWN_GRACE);
 });
 
 let store: OpenedStore | undefined;

@@ -472,3 +472,13 @@ test('after an unclean end requests go one by one for a window, past those that 
   await Promise.all([rested.wish('mirror'), rested.wish('link')]);
   expect(rested.given).toHaveLength(2);
 });
+
+test('a slot that nobody can complete keeps neither the next one nor the end of the throttle waiting', async () => {
+  const on = await bench({ concurrency: 1 });
+  const slot = await on.wish('mirror');
+  slot.leave();
+  (await on.wish('mirror')).leave();
+  await on.throttle.stop();
+  const rows = await readLedger(on.store.query);
+  expect(rows.map(({ completed }) => completed)).toEqual([null, null]);
+});

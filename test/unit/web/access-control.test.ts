@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { createServer } from '../../../src/http/server.ts';
 import { type LogFields, silentLogger } from '../../../src/lib/logger.ts';
 import { guardDoors } from '../../../src/web/access-control.ts';
-import { ACME, ADMIN, type Doors, ORIGIN, openDoors, READ, SHORT } from '../../support/doors.ts';
+import { ACME, ADMIN, type Doors, JOB, ORIGIN, openDoors, READ, SHORT } from '../../support/doors.ts';
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const own = { host: 'localhost:8080' };
@@ -291,4 +291,18 @@ it('a route for readers that changes something is found at the start', () => {
     expect(() => server.post('/x', { config: { door } }, async () => 'x')).toThrow('must not change anything');
     expect(() => server.get(`/${door}`, { config: { door } }, async () => 'x')).not.toThrow();
   }
+});
+
+describe('a gateway token', () => {
+  it('opens what is for jobs, limited to its workspace, and nothing else', async () => {
+    const ask = async (token: string) =>
+      (await doors.server.inject({ method: 'GET', url: '/job', headers: bearer(token) })).json() as object;
+    expect(await ask(JOB)).toEqual({ in: 'read', workspaces: ['acme'] });
+    for (const url of ['/', '/whole', '/metrics', '/undeclared'])
+      expect([url, await knock(url, { headers: bearer(JOB) })]).toEqual([url, 401]);
+    expect(await knock('/admin/pause', { headers: { ...bearer(JOB), ...json }, method: 'POST' })).toBe(401);
+    for (const other of [ADMIN, READ, ACME, 'wrong'])
+      expect(await ask(other)).toMatchObject({ error: 'no_gateway_token' });
+    expect(await knock('/job', { headers: (await browser()).headers })).toBe(401);
+  });
 });

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
 import { SyncError } from '../../../src/errors/sync-error.ts';
 import { createServer, type Server } from '../../../src/http/server.ts';
@@ -7,8 +6,7 @@ import { createHealth } from '../../../src/observe/health.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { createScrubber } from '../../../src/observe/scrubber.ts';
 import type { Status } from '../../../src/operator/status.ts';
-import type { StoredStatus } from '../../../src/store/stored-status.ts';
-import type { Caller } from '../../../src/web/access-control.ts';
+import type { Caller } from '../../../src/web/door-caller.ts';
 import { webRoutes } from '../../../src/web/page-routes.ts';
 import { EMPTY, NOW, QUOTA, statusWith } from '../../support/web.ts';
 
@@ -28,6 +26,8 @@ function serve(status: Status | (() => Status), secrets: string[] = [], caller: 
     health,
     metrics,
     status: async () => (typeof status === 'function' ? status() : status),
+    ownStatus: async () => (typeof status === 'function' ? status() : status),
+    renewedAgo: () => undefined,
     scrub: createScrubber(secrets).scrub,
   });
   closing.push(server);
@@ -38,35 +38,6 @@ function serve(status: Status | (() => Status), secrets: string[] = [], caller: 
   };
 }
 
-const SWEEP: NonNullable<StoredStatus['sweep']['last']> = {
-  startedAt: NOW - 7_200_000,
-  finishedAt: null,
-  tasks: 12,
-  records: 9,
-  found: {
-    'record-changed': 0,
-    'record-missing': 0,
-    'task-changed': 0,
-    'task-missing': 0,
-    'link-removed': 0,
-    'link-added': 0,
-    'document-moved': 0,
-  },
-  repairs: { done: 0, waiting: 0, held: 0 },
-  latest: [],
-};
-
-const HOSTILE = [
-  '<script>alert(1)</script>',
-  '"><img src=x onerror=alert(1)>',
-  "' onmouseover='alert(1)",
-  '</style><script>1</script>',
-  '&lt;b&gt;',
-  '\u001b[2J\u009b31m',
-  '\u202egnp.exe\u2066',
-  '{{7*7}}$' + '{7*7}<%= 7 %>',
-];
-
 /** Text in every place that holds text. */
 function everywhere(text: string): Status {
   const delivery = { id: 1, connection: text, source: 'webhook', event: text, receivedAt: NOW, reason: text } as const;
@@ -75,7 +46,17 @@ function everywhere(text: string): Status {
   const hook = { subject: text, state: 'disabled', message: text, hint: text };
   const hooks = { at: NOW, silent: [hook], failure: text, redeliveryFailure: text };
   const backfill = {
-    ...{ connection: text, since: text, listed: true, units: 1, unitsDone: 0, pages: 1, items: 1, total: 2 },
+    ...{
+      connection: text,
+      since: text,
+      listed: true,
+      units: 1,
+      unitsDone: 0,
+      pages: 1,
+      items: 1,
+      total: 2,
+      isPaused: false,
+    },
     ...{ startedAt: NOW, finishedAt: null, failures: [{ unit: text, error: text, givenUp: true }] },
   };
   return statusWith(
@@ -107,6 +88,7 @@ function everywhere(text: string): Status {
         connections: [
           {
             connection: text,
+            lastRefused: null,
             lastDeliveryAt: NOW,
             units: 1,
             walking: 0,
@@ -172,6 +154,7 @@ describe('/metrics', () => {
       'worksync_oldest_pending_seconds{workspace="acme",lane="mirror"} 0',
       'worksync_quota_limit{workspace="acme",window="long"} 200',
       'worksync_quota_used{workspace="acme",window="long"} 118',
+      'worksync_quota_remaining{workspace="acme",window="long"} 82',
       'worksync_quota_paused_seconds{workspace="acme"} 30',
       'worksync_database_bytes 81920',
       'worksync_workspace_up{workspace="acme"} 1',
@@ -179,6 +162,29 @@ describe('/metrics', () => {
       'worksync_problems{workspace="acme",code="deliveries_quarantined"} 2',
     ])
       expect(answer.body).toContain(`${line}\n`);
+  });
+
+  it('says of each connection whether it works, and when it last did', async () => {
+    const status = everywhere('github');
+    const [workspace] = status.workspaces;
+    if (!workspace) throw new Error('there is none');
+    const found = {
+      ...{ 'record-changed': 0, 'record-missing': 0, 'task-changed': 0, 'task-missing': 0 },
+      ...{ 'link-removed': 0, 'link-added': 0, 'document-moved': 0 },
+    };
+    const repairs = { done: 0, waiting: 0, held: 0 };
+    const times = { startedAt: NOW - 7_200_000, finishedAt: NOW - 60_000 };
+    const last = { ...times, tasks: 12, records: 9, found, repairs, latest: [] };
+    const sweep = { ...workspace.sweep, last };
+    const { body } = await serve({ ...status, workspaces: [{ ...workspace, sweep }] }).get('/metrics');
+    const seconds = NOW / 1_000;
+    for (const line of [
+      'worksync_provider_up{workspace="github",connection="github"} 0',
+      `worksync_last_success_timestamp_seconds{workspace="github",activity="poll",connection="github"} ${seconds}`,
+      `worksync_last_success_timestamp_seconds{workspace="github",activity="sweep",connection="github"} ${seconds}`,
+      `worksync_last_success_timestamp_seconds{workspace="github",activity="workspace_sweep",connection=""} ${seconds - 60}`,
+    ])
+      expect(body).toContain(`${line}\n`);
   });
 
   it('says of a workspace that cannot be read so much and no more, also where it told more before', async () => {
@@ -204,7 +210,7 @@ describe('who is limited to some workspaces', () => {
   };
   const limited = { role: 'read', workspaces: ['acme', 'acme-two'] } as const;
 
-  it.each(['/', '/status.json', '/metrics'])('sees nothing of the others: %s', async (url) => {
+  it.each(['/status.json', '/metrics'])('sees nothing of the others: %s', async (url) => {
     const all = await serve(two()).get(url);
     expect(all.body).toContain('beta');
     const some = await serve(two(), [], limited).get(url);
@@ -220,101 +226,14 @@ describe('who is limited to some workspaces', () => {
   });
 });
 
-describe('the page', () => {
-  it('has a button to log out for who is logged in, and none for a program', async () => {
-    const session = { digest: 'd', role: 'read', workspaces: null, pageToken: 'the "token"' } as const;
-    expect((await serve(statusWith(), [], { session }).get('/')).body).toContain('value="the &quot;token&quot;"');
-    expect((await serve(statusWith()).get('/')).body).not.toContain('<form');
-  });
-
-  it('runs nothing and loads nothing: the policy allows one style sheet, by its hash', async () => {
-    const answer = await serve(statusWith()).get('/');
-    const policy = answer.headers['content-security-policy'];
-    const style = /<style>([\s\S]*)<\/style>/.exec(answer.body)?.[1] ?? '';
-    expect(policy).toContain("default-src 'none'");
-    expect(policy).toContain(`style-src 'sha256-${hash('sha256', style, 'base64')}'`);
-    expect(answer.body).not.toMatch(/<script|\son\w+=|\sstyle=|src=|javascript:|https?:\/\/(?!127\.0\.0\.1)/i);
-    expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
-  });
-
-  it.each(HOSTILE)('shows %j as text, wherever it stands', async (text) => {
-    const { body } = await serve(everywhere(text)).get('/');
-    const [tagsOfPlain, tags] = [(await serve(everywhere('plain')).get('/')).body, body].map(
-      (page) => page.match(/<[a-z!/][^>]*>/gi)?.map((tag) => tag.split(/[\s>]/)[0]) ?? [],
-    );
-    expect(tags).toEqual(tagsOfPlain);
-    expect(body).not.toMatch(/(?![\t\n])[\p{Cc}\p{Bidi_Control}]/u);
-  });
-
+describe('/status.json', () => {
   it('holds no secret, even where a stored error text does', async () => {
     const secret = 'ghp_16C7e42F292c"6912E7710<c838';
     const { get } = serve(everywhere(`Basic ${Buffer.from(`u:${secret}`).toString('base64')} ${secret}`), [secret]);
-    for (const url of ['/', '/status.json']) {
-      const { body } = await get(url);
-      expect(body).toContain('[secret]');
-      expect(body).not.toMatch(/16C7e42F292c|6912E7710/);
-      expect(body).not.toContain(Buffer.from('16C7e42F292c').toString('base64').slice(0, 12));
-    }
-  });
-
-  it('loads itself again unless told not to', async () => {
-    const { get } = serve(statusWith());
-    expect((await get('/')).body).toContain('http-equiv="refresh"');
-    expect((await get('/?refresh=off')).body).not.toContain('http-equiv="refresh"');
-  });
-
-  it.each([
-    ['none yet', { running: null, last: null }, /<dt>last sweep<\/dt><dd><span class="none">–<\/span>/],
-    ['the first one', { running: SWEEP, last: null }, /<dt>last sweep<\/dt><dd>runs since <time [^>]*>2 h ago/],
-    [
-      'one that found nothing',
-      { running: null, last: { ...SWEEP, finishedAt: NOW - 3_600_000 } },
-      /<dt>last sweep<\/dt><dd><time [^>]*>1 h ago<\/time>: 0 records repaired<\/dd>/,
-    ],
-    [
-      'what one found, beside the next one',
-      {
-        running: SWEEP,
-        last: {
-          ...SWEEP,
-          finishedAt: NOW - 3_600_000,
-          found: { ...SWEEP.found, 'record-changed': 5, 'record-missing': 1, 'task-changed': 2, 'link-removed': 1 },
-          repairs: { done: 3, waiting: 2, held: 1 },
-        },
-      },
-      /: 3 records repaired, <span class="wait">3 waiting<\/span>, 3 changed by people; the next one runs<\/dd>/,
-    ],
-  ])('tells of the sweep of the workspace in one line: %s', async (_name, sweep, words) => {
-    const { body } = await serve(statusWith({ stored: { ...EMPTY, sweep: { ...sweep, turn: null } } })).get('/');
-    expect(body).toMatch(words);
-  });
-
-  it('says what an empty workspace needs', async () => {
-    const { body } = await serve(statusWith({ connections: [] })).get('/');
-    expect(body).toContain('No connection is configured');
-    expect(body).toContain('Nothing has come in yet');
-  });
-
-  it.each([
-    ['running', {}, 'running'],
-    ['halted', { halt: new SyncError('unauthorized', 'the key was refused') }, 'halted: unauthorized'],
-    [
-      'degraded',
-      { stored: { ...EMPTY, deliveries: { ...EMPTY.deliveries, quarantined: 3 } } },
-      '3 deliveries quarantined',
-    ],
-    ['paused', { quota: { ...QUOTA, paused: { until: NOW + 120_000, reason: 'refused with 429' } } }, 'in 2 min'],
-  ])('says that a workspace is %s', async (_name, parts, words) => {
-    const { body } = await serve(statusWith(parts)).get('/');
-    expect(body).toContain(words);
-  });
-
-  it('has tables with headers for rows and columns, and bars with words', async () => {
-    const { body } = await serve(everywhere('plain')).get('/');
-    expect(body).toContain('<html lang="en">');
-    expect(body.match(/<table>/g)?.length).toBe(body.match(/<caption>/g)?.length);
-    expect(body.match(/<th(?![^>]*scope=)[ >]/g)).toBeNull();
-    expect(body).toContain('aria-label="0 of 200 requests in 15 min"');
+    const { body } = await get('/status.json');
+    expect(body).toContain('[secret]');
+    expect(body).not.toMatch(/16C7e42F292c|6912E7710/);
+    expect(body).not.toContain(Buffer.from('16C7e42F292c').toString('base64').slice(0, 12));
   });
 });
 

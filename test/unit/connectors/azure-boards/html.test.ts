@@ -110,6 +110,11 @@ describe('the caps of a document', () => {
     expect(deep(300)).toMatch(/^begin \*+$/);
   });
 
+  it('elements: marks that are never closed are not opened again without end', () => {
+    const marks = Array.from({ length: 200 }, (_, at) => `<b class="${at}">`).join('');
+    expect(textOfHtml(`<p>${marks}${'<p>x'.repeat(20_000)}`).length).toBeLessThan(4 * 65_536);
+  });
+
   it('links do not nest', () => {
     expect(textOfHtml('<a href="https://a.example">one <a href="https://b.example">two</a> three</a>')).toBe(
       '[one](https://a.example)[two](https://b.example) three',

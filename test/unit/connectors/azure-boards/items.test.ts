@@ -102,8 +102,13 @@ describe('of a webhook', () => {
     ].map((scope) => ofHook(updated, azureBoards.options.parse({ ...given, ...scope })).outcome);
     expect(outcomes).toEqual(['references', 'references', 'references', 'ignored', 'ignored']);
     const elsewhere = azureBoards.options.parse({ ...given, projects: ['Operations'] });
-    // Its name is not told here, so it may be the one that is meant.
-    expect(ofHook(fixture('workitem.minimal'), elsewhere).outcome).toBe('references');
+    // Its name is not told here, so it may be the one that is meant: what is fetched is judged.
+    const locator = { ...reference.locator, isFollowed: 'unknown' };
+    const unjudged = { outcome: 'references', references: [{ ...reference, locator }] };
+    expect([ofHook(fixture('workitem.minimal'), elsewhere), ofHook(fixture('workitem.minimal'))]).toEqual([
+      unjudged,
+      unjudged,
+    ]);
   });
 
   it('the event is the body, whose name it carries', () => {
@@ -184,4 +189,11 @@ describe('a field', () => {
     const broken = { ...item, ...more };
     expect(() => ofRead('workitems.get', broken)).toThrow(expect.objectContaining({ code: 'delivery_malformed' }));
   });
+});
+
+it('names that no address can hold lead to an address nevertheless', () => {
+  const odd = { ...item, project: { id: PROJECT, name: 'Web\ud800site' } };
+  expect(onlyItem(ofRead('workitems.get', odd)).url).toBe(
+    'https://dev.azure.com/acme/Web%EF%BF%BDsite/_workitems/edit/299',
+  );
 });

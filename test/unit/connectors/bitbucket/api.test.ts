@@ -119,7 +119,7 @@ describe('fetch', () => {
     expect(new URL(requests[0]?.url ?? '').searchParams.get('fields')?.split(',')).toContain('reviewers');
   });
 
-  it('takes no pull request of another repository', async () => {
+  it('refuses a pull request of another repository', async () => {
     const other = { ...pull, destination: { repository: { uuid: UUID.replace('7', '8'), full_name: 'acme/api' } } };
     for (const body of [other, { ...pull, destination: null }, []]) {
       const { connection } = connectionOf({}, [[`${BY_ID}/pullrequests/12`, { body }]]);
@@ -127,7 +127,7 @@ describe('fetch', () => {
     }
   });
 
-  it('calls nothing gone while another repository answers', async () => {
+  it('calls nothing gone while another repository answers under the name', async () => {
     const { connection } = connectionOf({}, [
       [`${BY_ID}/pullrequests/12`, { status: 404, body: said('Not found') }],
       [ANYWHERE, { body: { uuid: '{00000000-0000-0000-0000-000000000000}', full_name: 'acme/api' } }],
@@ -135,7 +135,7 @@ describe('fetch', () => {
     expect((await failure(connection.fetch(reference, signal)))?.code).toBe('not_found');
   });
 
-  it('follows a repository that went to another workspace', async () => {
+  it('follows a repository that moved to another workspace', async () => {
     const { connection } = connectionOf({}, [
       [`${BY_ID}/pullrequests/12`, { status: 404, body: said('Not found') }],
       [ANYWHERE, { body: { uuid: UUID, full_name: 'other/api' } }],
@@ -202,7 +202,7 @@ describe('check', () => {
     expect(findings.map(({ subject }) => subject)).toEqual(['credential', 'acme/api', 'rate limit']);
   });
 
-  it('looks at each repository, and at its pull requests', async () => {
+  it('reads each repository, and its pull requests', async () => {
     const { connection } = connectionOf({ token: 'x', repositories: ['acme/secret', 'acme/api', 'acme/old'] }, [
       [`${API}/repositories/acme/secret`, { status: 404, body: said('Not found') }],
       [repository, named('Acme/API')],

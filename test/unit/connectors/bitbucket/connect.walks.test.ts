@@ -220,7 +220,7 @@ describe('the first walk', () => {
     expect(mirror.rawStates).toEqual(repository.states);
   });
 
-  it('keeps what is closed in a long walk for the next one', async () => {
+  it('leaves what is closed during a long walk to the next walk', async () => {
     const repository = await repositoryOf(120);
     const mirror = mirrorOf(repository);
     let page = 0;

@@ -145,7 +145,7 @@ describe('a pull request of a deleted fork', () => {
     expect(item).not.toHaveProperty('headSha');
   });
 
-  it('that has not even a branch is asked for', () => {
+  it('without a branch is fetched', () => {
     expect(ofList({ ...whole, source: null })).toMatchObject({ outcome: 'references' });
   });
 });
@@ -167,7 +167,7 @@ describe('a pull request that has drifted', () => {
     });
   });
 
-  it('is taken as it is once it was fetched: asking again would never end', () => {
+  it('is taken as it is after a fetch, since another fetch would bring the same', () => {
     const body = Buffer.from(JSON.stringify({ ...whole, state: 'PARKED' }));
     const item = onlyItem(bitbucket.translate({ source: 'fetch', event: 'pullrequests.get', body }, options));
     expect(item).toMatchObject({ rawState: 'PARKED' });
@@ -211,7 +211,7 @@ describe('scope', () => {
     });
   });
 
-  it('takes what was asked for, also under a new name', () => {
+  it('takes pages and fetched objects, also under a new name', () => {
     const destination = { branch: { name: 'main' }, repository: { uuid: UUID, full_name: 'acme/gateway' } };
     expect(withFields({ destination }).repoName).toBe('acme/gateway');
   });

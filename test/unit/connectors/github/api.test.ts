@@ -378,6 +378,24 @@ describe('check', () => {
   });
 
   it.each([
+    ['2031-01-01 10:00:00 UTC', [['ok', 'the token is valid until 2031-01-01', undefined]]],
+    [
+      '2001-01-01 10:00:00 +0100',
+      [['warning', 'the token expires on 2001-01-01', expect.stringContaining('new token') as string]],
+    ],
+    ['tomorrow', []],
+  ])('says when a token ends where GitHub tells it: %s', async (told, expected) => {
+    const headers = { 'github-authentication-token-expiration': told };
+    const { connection } = connectionOf({ token: 'ghp_x' }, [
+      ['GET https://api.github.com/user', { body: { login: 'ada' }, headers }],
+      [repository, { body: { full_name: 'acme/api' } }],
+      [pulls, left('50', '60')],
+    ]);
+    const [, ...others] = (await connection.check(signal)).filter(({ subject }) => subject === 'credential');
+    expect(others.map(({ level, message, hint }) => [level, message, hint])).toEqual(expected);
+  });
+
+  it.each([
     [{ full_name: 'acme/gateway' }, 'is called acme/gateway now'],
     [{ full_name: 'acme/api', archived: true }, 'is archived'],
   ])('warns about %j', async (body, message) => {

@@ -105,7 +105,7 @@ describe('a pull request that has drifted', () => {
     });
   });
 
-  it('is taken as it is once it was fetched: asking again would never end', () => {
+  it('is taken as it is after a fetch, since another fetch would bring the same', () => {
     const body = Buffer.from(JSON.stringify({ ...whole, state: 'parked' }));
     const item = onlyItem(github.translate({ source: 'fetch', event: 'pulls.get', body }, options));
     expect(item).not.toHaveProperty('state');
@@ -141,6 +141,13 @@ describe('scope', () => {
   const other = JSON.parse(fixture('pull_request.other-repository')) as object;
   const outside = { outcome: 'ignored', reason: 'repository_not_in_scope' };
 
+  it('goes by the repository that the pull request itself names, where a payload names two', () => {
+    const repository = { id: 70100, full_name: 'acme/api' };
+    const base = { ref: 'main', repo: { id: 70999, full_name: 'acme/secrets' } };
+    expect(ofWebhook({ action: 'edited', repository, pull_request: { ...whole, base } })).toEqual(outside);
+    expect(ofWebhook({ action: 'edited', repository: base.repo, pull_request: whole }).outcome).toBe('items');
+  });
+
   it('leaves out webhooks of other repositories', () => {
     expect(ofWebhook(other)).toEqual(outside);
     expect(
@@ -151,12 +158,12 @@ describe('scope', () => {
     ).toEqual(outside);
   });
 
-  it('takes what was asked for, also under a new name', () => {
+  it('takes pages and fetched objects, also under a new name', () => {
     const renamed = { ...whole, base: { ref: 'main', repo: { id: 70100, full_name: 'acme/gateway' } } };
     expect(onlyItem(ofList([renamed])).repoName).toBe('acme/gateway');
   });
 
-  it('lets no webhook pass for a page or a fetched object', () => {
+  it('never treats a webhook as a page or a fetched object', () => {
     for (const event of ['pulls.list', 'pulls.get', 'pulls.gone'])
       expect(ofWebhook([whole], event)).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
   });

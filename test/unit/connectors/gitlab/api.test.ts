@@ -263,7 +263,7 @@ describe('check', () => {
   it.each([
     [{ name: 'sync', scopes: ['read_api'], expires_at: '2026-12-01' }, 'ok', 'until 2026-12-01'],
     [{ name: 'sync', scopes: ['api'], expires_at: null }, 'ok', 'token "sync"'],
-    [{ name: 'sync', scopes: ['read_api'], expires_at: '2026-01-15' }, 'warning', 'ends on 2026-01-15'],
+    [{ name: 'sync', scopes: ['read_api'], expires_at: '2026-01-15' }, 'warning', 'expires on 2026-01-15'],
     [{ name: 'sync', scopes: ['read_repository'], expires_at: null }, 'error', 'read_repository'],
     [{ name: 'sync', scopes: [], expires_at: null }, 'error', 'none'],
   ])('judges the token %j: %s', async (body, level, message) => {
@@ -309,7 +309,7 @@ describe('check', () => {
     expect(renamed[1]).toMatchObject({
       level: 'warning',
       subject: 'acme',
-      message: expect.stringContaining('takes in nothing of this one'),
+      message: expect.stringContaining('follows nothing of this group'),
       hint: 'Write acme-corp in the configuration.',
     });
   });

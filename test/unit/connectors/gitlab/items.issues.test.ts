@@ -62,7 +62,7 @@ describe('an issue', () => {
     ]);
   });
 
-  it('that is closed is done; a deleted author is none; the type is read in every spelling', () => {
+  it('that is closed is done; a deleted author is null; every form of the type is read', () => {
     const [incident] = itemsOf(ofList(read('issues.list')));
     expect(incident).toMatchObject({
       state: 'done',
@@ -107,7 +107,7 @@ describe('an issue', () => {
     });
   });
 
-  it('that is gone says no more than that', () => {
+  it('that is gone has no fields but its identity', () => {
     const body = readFileSync(new URL('../../../../src/connectors/gitlab/fixtures/issues.gone.json', import.meta.url));
     const [gone] = itemsOf(gitlab.translate({ source: 'fetch', event: 'issues.gone', body }, optionsOf()));
     expect(gone).toEqual({
@@ -147,7 +147,7 @@ describe('what is confidential', () => {
     expect(toldBy(gitlab.translate({ source: 'fetch', event: 'issues.get', body }, optionsOf()))).toEqual(HIDDEN);
   });
 
-  it('is what does not say so in a way that can be read', () => {
+  it('includes an issue whose flag cannot be read', () => {
     const drifted = structuredClone(hook);
     drifted.object_attributes.confidential = 'maybe';
     expect(toldBy(ofHook(drifted))).toEqual(HIDDEN);

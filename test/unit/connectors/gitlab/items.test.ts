@@ -114,7 +114,7 @@ describe('state', () => {
     expect(onlyItem(ofList([{ ...rest, state: given }])).state).toBe(state);
   });
 
-  it.each(['locked', 'parked', 7, undefined])('%j is asked for, and the one that is held stays', (state) => {
+  it.each(['locked', 'parked', 7, undefined])('%j makes intake fetch it, and the stored one stays', (state) => {
     expect(withAttributes({ state })).toEqual({ outcome: 'references', references: [reference] });
     expect(
       ofList([
@@ -131,7 +131,7 @@ describe('state', () => {
     expect(item).not.toHaveProperty('state');
   });
 
-  it('of draft is read under its old name too', () => {
+  it('reads draft under its old name too', () => {
     expect(onlyItem(withAttributes({ draft: undefined, work_in_progress: true })).draft).toBe(true);
     expect(onlyItem(withAttributes({ draft: true, work_in_progress: false })).draft).toBe(true);
   });
@@ -198,12 +198,12 @@ describe('every event of the vendor', () => {
 describe('people', () => {
   const nobody = { assignees: undefined, reviewers: undefined };
 
-  it('are nobody only where the numbers say so', () => {
+  it('are an empty list only where the list of numbers is empty', () => {
     const item = onlyItem(withAttributes({ assignee_ids: [], reviewer_ids: [] }, nobody));
     expect(item).toMatchObject({ assignees: [], reviewers: [] });
   });
 
-  it('are absent where they are numbers only, or not carried', () => {
+  it('are absent where the event has only numbers, or no list', () => {
     for (const fields of [{}, { assignee_ids: undefined, reviewer_ids: undefined }]) {
       const item = onlyItem(withAttributes(fields, nobody));
       expect(item).not.toHaveProperty('assignees');
@@ -211,13 +211,13 @@ describe('people', () => {
     }
   });
 
-  it('who act are not taken for the author', () => {
+  it('who act do not count as the author', () => {
     expect(onlyItem(ofHook(hook))).not.toHaveProperty('author');
   });
 });
 
 describe('a payload that has drifted', () => {
-  it.each(['title', 'source_branch', 'target_branch', 'description'])('without %s is asked for', (field) => {
+  it.each(['title', 'source_branch', 'target_branch', 'description'])('without %s is fetched', (field) => {
     expect(withAttributes({ [field]: undefined })).toMatchObject({ outcome: 'references' });
     expect(ofList([{ ...rest, [field]: 7 }])).toMatchObject({ outcome: 'references' });
   });
@@ -249,12 +249,12 @@ describe('scope', () => {
     }
   });
 
-  it('takes what was asked for, also under a new path', () => {
+  it('takes pages and fetched objects, also under a new path', () => {
     const moved = { ...rest, references: { full: 'acme/gateway!12' } };
     expect(onlyItem(ofList([moved])).repoName).toBe('acme/gateway');
   });
 
-  it('lets no webhook pass for a page or a fetched object', () => {
+  it('never treats a webhook as a page or a fetched object', () => {
     for (const event of ['merge_requests.list', 'merge_requests.get', 'merge_requests.gone'])
       expect(ofHook([rest], event)).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
   });
@@ -296,14 +296,14 @@ describe('a webhook that names its project elsewhere', () => {
     });
   });
 
-  it('nowhere, has drifted', () => {
+  it('nowhere is malformed', () => {
     const { target_project_id: _, target: __, ...own } = attributes;
     expect(() => ofHook({ ...nameless, object_attributes: own })).toThrow(
       expect.objectContaining({ code: 'delivery_malformed' }),
     );
   });
 
-  it('what was fetched is followed or not by its path', () => {
+  it('what was fetched is judged by its path', () => {
     const fetched = (payload: unknown) =>
       gitlab.translate(
         { source: 'fetch', event: 'merge_requests.judged', body: Buffer.from(JSON.stringify(payload)) },

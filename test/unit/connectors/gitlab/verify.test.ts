@@ -58,7 +58,7 @@ describe('a signature', () => {
     expect(result).toBe(isTaken);
   });
 
-  it('is never replaced by the token, right or wrong as that may be', async () => {
+  it('counts alone, whether the token is right or wrong', async () => {
     const wrong = signed({ key: OTHER_KEY });
     expect(await refused({ ...wrong, 'x-gitlab-token': TOKEN }, [KEY, TOKEN])).toBe('signature_mismatch');
     expect(await refused({ ...signed(), 'x-gitlab-token': TOKEN }, [TOKEN])).toBe('signature_mismatch');
@@ -75,7 +75,7 @@ describe('a signature', () => {
     },
   );
 
-  it('names the delivery by what is signed', async () => {
+  it('takes the id of the delivery from the signed headers', async () => {
     const verified = await verify({ ...signed(), 'idempotency-key': 'forged' }, [KEY]);
     expect(verified.deliveryId).toBe('id-1');
   });
@@ -84,7 +84,7 @@ describe('a signature', () => {
 describe('a token', () => {
   const given = { ...event, 'x-gitlab-token': TOKEN };
 
-  it('is taken where it is one of two, and its delivery goes by the idempotency key', async () => {
+  it('is accepted as one of two secrets, and the idempotency key names the delivery', async () => {
     await expect(verify({ ...given, 'idempotency-key': 'k-1' }, ['another', TOKEN])).resolves.toEqual({
       event: 'Merge Request Hook',
       deliveryId: 'k-1',
@@ -102,7 +102,7 @@ describe('a token', () => {
     expect(await refused({ ...event, 'x-gitlab-token': token }, [TOKEN, KEY])).toBe('signature_mismatch');
   });
 
-  it('that is repeated is refused, and none is told apart', async () => {
+  it('that is repeated is refused, and one that is absent is reported as missing', async () => {
     expect(await refused({ ...event, 'x-gitlab-token': [TOKEN, TOKEN] }, [TOKEN])).toBe('signature_mismatch');
     expect(await refused(event, [TOKEN])).toBe('signature_missing');
   });

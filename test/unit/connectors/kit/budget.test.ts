@@ -34,7 +34,7 @@ function refusal(budget: Budget, use: Use): SyncError | undefined {
 }
 
 describe('the rate budget of a connection', () => {
-  it('assumes nothing before the vendor told something', () => {
+  it('allows everything before the first answer', () => {
     const { budget } = setUp();
     for (const use of ['fetch', 'poll', 'background'] as const) expect(refusal(budget, use)).toBeUndefined();
   });
@@ -67,7 +67,7 @@ describe('the rate budget of a connection', () => {
     expect(refusal(budget, 'background')).toBeUndefined();
   });
 
-  it('does not believe an answer that was overtaken', () => {
+  it('ignores an answer that was overtaken', () => {
     const { budget, told } = setUp();
     told(400, 30);
     told(600, 30);
@@ -76,7 +76,7 @@ describe('the rate budget of a connection', () => {
     expect(refusal(budget, 'background')).toBeUndefined();
   });
 
-  it('learns nothing from headers that are absent, no numbers, or of a server without a limit', () => {
+  it('ignores headers that are absent or no numbers, and those of a server without a limit', () => {
     const { budget } = setUp();
     const good = { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '99999999999' };
     for (const headers of [

@@ -55,7 +55,7 @@ describe.each([
     expect(found).toEqual({ ...plain, ...read });
   });
 
-  it('brings none where none were read', () => {
+  it('has no messages where none were read', () => {
     expect(item(translated('fetch', one, whole))).not.toHaveProperty('commitMessages');
     const page =
       folder === 'bitbucket'

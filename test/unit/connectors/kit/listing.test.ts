@@ -18,7 +18,7 @@ describe('a listing', () => {
     expect(await list(signal)).toEqual(['read 2']);
   });
 
-  it('stands when it cannot be read for a passing reason, and is asked for again the next time', async () => {
+  it('stays after a passing failure, and is read again the next time', async () => {
     const clock = createTravellingClock();
     const answers: (string | SyncError)[] = ['one', new SyncError('server_failed', 'down'), 'two'];
     const list = createListing(clock, async () => {
@@ -32,7 +32,7 @@ describe('a listing', () => {
     expect(await list(signal)).toEqual(['two']);
   });
 
-  it('is not there when it was never read, or may not be read any more', async () => {
+  it('throws when it was never read, or may no longer be read', async () => {
     const clock = createTravellingClock();
     const codes: ('server_failed' | 'forbidden' | undefined)[] = ['server_failed', undefined, 'forbidden'];
     const list = createListing(clock, async () => {
@@ -55,7 +55,7 @@ describe('the memory of pages', () => {
   });
   const text = ({ body }: { body: Buffer }) => body.toString();
 
-  it('asks with the validator of the same place, and gives back what was read then', async () => {
+  it('asks with the validator of the same place, and on a 304 resolves with the earlier page', async () => {
     const memory = createMemory<string>();
     const asked: (string | undefined)[] = [];
     const ask = (told: ReturnType<typeof answer>) => async (etag: string | undefined) => {

@@ -80,7 +80,7 @@ describe.each(VENDORS.map((vendor) => [vendor.connector.id, vendor] as const))('
   const position = { unit: 'ENG', startedAt: '2026-01-05T09:00:00.000Z' };
   const sent = (requests: readonly HttpRequest[]) => requests.map(({ headers }) => headers?.['authorization']);
 
-  it('sends the access token of the moment, to the vendor alone', async () => {
+  it('sends the present access token, to the vendor alone', async () => {
     const { connection, requests } = connect([vendor.good]);
     await expect(connection.poll(position, signal)).resolves.toMatchObject({ outcome: 'page' });
     expect(sent(requests)).toEqual(['Bearer t1']);
@@ -97,7 +97,7 @@ describe.each(VENDORS.map((vendor) => [vendor.connector.id, vendor] as const))('
     expect(hopeless.requests).toHaveLength(2);
   });
 
-  it('names its grant, and takes no other credential beside it', () => {
+  it('names its grant, and refuses another credential beside it', () => {
     const options = vendor.connector.options.parse(vendor.given);
     expect(vendor.connector.oauth?.(options)).toMatchObject({
       ...oauth,

@@ -45,14 +45,14 @@ async function rounds(lists: readonly DeliveryList[], count: number, from?: stri
 const failed = (delivery: string, attempt: string) => ({ delivery, attempt });
 
 describe('what failed', () => {
-  it('is asked for once, however often it is seen, and each look goes on where the last one ended', async () => {
+  it('is requested once, however often it is listed, and each look continues where the last one ended', async () => {
     const { list, asked, froms } = listOf('a', [[failed('x', '1')], [failed('x', '1')], []]);
     await rounds([list], 3);
     expect(asked).toEqual(['1']);
     expect(froms).toEqual([undefined, '1', '2']);
   });
 
-  it('is asked for anew when it failed again, until it was sent often enough', async () => {
+  it('is requested again after each failure, until it was sent often enough', async () => {
     const { list, asked } = listOf('a', [
       [failed('x', '1')],
       [failed('x', '2'), failed('x', '1')],
@@ -62,7 +62,7 @@ describe('what failed', () => {
     expect(asked).toEqual(['1', '2']);
   });
 
-  it('is not asked for where its list shows that it was sent often enough, or that it arrived', async () => {
+  it('is not requested where its list shows that it was sent often enough, or arrived', async () => {
     const { list, asked } = listOf(
       'a',
       [[failed('x', '3'), failed('x', '2'), failed('x', '1'), failed('y', '4')]],
@@ -72,7 +72,7 @@ describe('what failed', () => {
     expect(asked).toEqual([]);
   });
 
-  it('is asked for oldest first, a few at a time; the rest waits for the next round', async () => {
+  it('is requested oldest first, a few at a time; the rest waits for the next round', async () => {
     const all = [9, 8, 7, 6, 5, 4, 3].map((each) => failed(`d${each}`, String(each)));
     const { list, asked } = listOf('a', [all]);
     await rounds([list], 2);
@@ -91,7 +91,7 @@ describe('what failed', () => {
     expect(later.asked).toEqual(['2']);
   });
 
-  it('is forgotten when the vendor has it no more, and when it is too old', async () => {
+  it('is forgotten when the vendor no longer has it, and when it is too old', async () => {
     const { list, asked, answer } = listOf('a', [[failed('x', '1')], [failed('x', '1')]]);
     answer('gone');
     await rounds([list], 2);
@@ -104,7 +104,7 @@ describe('what failed', () => {
     expect(waiting.asked).toEqual(['1']);
   });
 
-  it('is kept up to a bound, the newest of it, and what is left out is told', async () => {
+  it('is remembered up to a bound, the newest first, and the round says that it left some out', async () => {
     const many = Array.from({ length: 2_000 }, (_, at) => failed(`delivery-${2_000 - at}`, String(2_000 - at)));
     const { list, asked } = listOf('a', [many]);
     const { cursor, cut } = await rounds([list], 1);
@@ -127,7 +127,7 @@ describe('a round that ends early', () => {
     expect([one.asked, two.asked, three.asked]).toEqual([['1'], ['2'], ['3']]);
   });
 
-  it('goes on past a hook that is no more', async () => {
+  it('goes on past a hook that no longer exists', async () => {
     const gone = new SyncError('not_found', 'no such hook');
     const two = listOf('b', [[failed('y', '2')]]);
     expect(await rounds([listOf('a', [gone]).list, two.list], 1)).toMatchObject({ asked: 1, failure: gone });

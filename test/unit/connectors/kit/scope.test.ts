@@ -31,7 +31,7 @@ describe('matches', () => {
     expect(matches(pattern, name)).toBe(expected);
   });
 
-  it('agrees with the regular expression that says the same', () => {
+  it('agrees with an equivalent regular expression', () => {
     const text = (alphabet: string) => fc.stringMatching(new RegExp(`^[${alphabet}]{0,12}$`));
     fc.assert(
       fc.property(text('ab/*'), text('ab/'), (pattern, name) => {
@@ -58,7 +58,7 @@ describe('inScope', () => {
     expect(inScope({ id: '8', name: 'other/api' }, scope)).toBe(false);
   });
 
-  it('keeps what is named by its id, whatever it is called now', () => {
+  it('follows what is named by its id, whatever it is called now', () => {
     expect(inScope({ id: '42', name: 'moved/away' }, scope)).toBe(true);
   });
 
@@ -110,7 +110,7 @@ describe('a name that is bound', () => {
     expect(inScope({ id, name }, scope(include))).toBe(expected);
   });
 
-  it('is left out by its present name, and tells of all that is judged', () => {
+  it('is excluded by its present name, and the name book hears of each candidate', () => {
     told.length = 0;
     expect(inScope({ id: '1', name: 'acme/secret' }, scope(['acme/api'], ['acme/secret']))).toBe(false);
     expect(told).toEqual(['1 acme/secret']);

@@ -24,7 +24,7 @@ describe('what a schema reads', () => {
     });
   });
 
-  it('is the whole of what it names no part of', () => {
+  it('is the whole value where it names no part', () => {
     const document = z.looseObject({ type: z.string() });
     const expected = z.object({ parent: absent(z.object({})), document, fields: z.record(z.string(), z.unknown()) });
     expect(shapeOf(expected)).toEqual({ parent: true, document: true, fields: true });

@@ -65,7 +65,7 @@ describe('the first walk', () => {
     expect(Date.parse(newest ?? '')).toBe(NOW + start);
   });
 
-  it('says so by its first page, and nothing of what it sees', async () => {
+  it('reports its start by its first page, and no time of an element', async () => {
     const { walk } = walkOver({ ages: [1, 5], ahead: 0, next: '2' });
     expect(pageOf(await pollPage(walk, FIRST, signal))).toMatchObject({ newest: FIRST.startedAt, next: '2' });
     expect(pageOf(await pollPage(walk, { ...FIRST, page: '2' }, signal)).newest).toBeUndefined();
@@ -85,7 +85,7 @@ describe('later walks', () => {
     expect(asked).toMatchObject([{ selection: { items: 'changed', since: NOW - 70 * MINUTE, way: 'poll' } }]);
   });
 
-  it('do not follow a time that lies ahead of the provider', async () => {
+  it("do not move the watermark ahead of the provider's clock", async () => {
     const { walk } = walkOver({ ages: [-24 * 60, 5], ahead: 0 });
     expect(pageOf(await pollPage(walk, LATER, signal)).newest).toBe(new Date(NOW).toISOString());
   });

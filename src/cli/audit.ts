@@ -1,0 +1,59 @@
+import type { Command } from 'commander';
+import { type DaemonOptions, daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
+import { systemClock } from '../lib/clock.ts';
+import type { AuditEntry, AuditPage } from '../operator/audit.ts';
+import { askOwner, hasOwner } from './owner.ts';
+import { type Exit, OF_QUESTIONS, print, type Setting, say, wholeNumber, withDaemonOptions } from './setting.ts';
+import { sinceOf } from './since.ts';
+import { printable, table } from './words.ts';
+
+type AuditFlags = Flags & {
+  readonly since?: string;
+  readonly before?: number;
+  readonly limit: number;
+  readonly json?: boolean;
+};
+
+const MOST = 1_000;
+
+/** `worksync audit`: what people changed by commands and pages. */
+export function addAudit(program: Command, _setting: Setting, exit: Exit): void {
+  withDaemonOptions(program.command('audit'), OF_QUESTIONS)
+    .description('show what people changed by commands and pages, the latest first; uses no quota')
+    .option('--since <time>', 'only what is newer: 2026-01-01, 2026-01-01T12:00:00Z, or 7d')
+    .option('--limit <number>', `at most this many, up to ${MOST}`, wholeNumber, 50)
+    .option('--before <number>', 'only entries older than the one with this number', wholeNumber)
+    .option('--json', 'print JSON: one object in a line')
+    .addHelpText('after', '\nExample: worksync audit --since 7d')
+    .action(async ({ since, before, limit, json, ...flags }: AuditFlags) => {
+      const place = daemonOptions(flags, environment());
+      const from = since === undefined ? null : Date.parse(sinceOf(since, systemClock().now()));
+      const wish = { since: from, before: before ?? null, limit: Math.min(Math.max(1, limit), MOST) };
+      const { entries, next } = await pageOf(place, wish);
+      for (const line of json ? entries.map((entry) => JSON.stringify(entry)) : describe(entries)) print(line);
+      if (next !== null) say(`There are older entries: --before ${next}`);
+      exit(0);
+    });
+}
+
+async function pageOf(
+  place: DaemonOptions,
+  wish: { readonly since: number | null; readonly before: number | null; readonly limit: number },
+): Promise<AuditPage> {
+  if (await hasOwner(place.data)) return askOwner<AuditPage>(place.data, 'POST', '/admin/audit', wish);
+  const { auditAlone } = await import('../operator/data.ts');
+  return auditAlone(place, { ...wish, workspaces: null });
+}
+
+function describe(entries: readonly AuditEntry[]): string[] {
+  if (entries.length === 0) return ['nothing was changed'];
+  const rows = entries.map(({ at, actor, workspace, action, subject, count, outcome, details }) => [
+    new Date(at).toISOString(),
+    printable(actor),
+    workspace ?? '-',
+    action,
+    outcome + (count === null ? '' : ` (${count})`),
+    printable([subject, details].filter((text) => text !== null).join(': ')),
+  ]);
+  return [table(rows)];
+}

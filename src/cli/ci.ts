@@ -1,0 +1,202 @@
+import { appendFileSync, readFileSync, statSync } from 'node:fs';
+import { type Command, InvalidArgumentError } from 'commander';
+import { environment } from '../config/daemon-options.ts';
+import { createVariables, type Environment } from '../config/interpolate.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import { type Clock, sleep, systemClock } from '../lib/clock.ts';
+import { withoutEnd } from '../lib/text.ts';
+import { type JobPullRequest, namedPullRequest, pullRequestOfJob } from '../operator/ci-job.ts';
+import type { PullRequestTasks } from '../operator/pull-request-tasks.ts';
+import { type Failure, REFUSED } from '../web/admin-answers.ts';
+import { annotation, ciText, describeTasks, summaryOf } from './ci-log.ts';
+import { refusal } from './owner.ts';
+import { audibly } from './patience.ts';
+import { type Exit, oneOf, print, type Setting, say, wholeNumber } from './setting.ts';
+
+interface Flags {
+  readonly url?: string;
+  readonly pullRequest?: string;
+  readonly provider?: 'github' | 'gitlab' | 'bitbucket';
+  readonly require?: true;
+  readonly wait: number;
+  readonly json?: true;
+}
+
+const HELP = `
+The token is a gateway token ("worksync gateway token create" makes one), in WORKSYNC_TOKEN or in the file that WORKSYNC_TOKEN_FILE names.
+It sees its own workspace only. The daemon answers from its database: no request of the quota.
+
+Exit codes: 0 done; 1 with --require: the pull request is linked to no task, or no connection covers it; 2 wrong usage, or the
+job is for no pull request; 75 the daemon does not know the pull request yet, or did not answer; 77 the token was refused.
+
+Example: worksync ci --require --wait 60`;
+
+/** `worksync ci`: what a job of a CI service runs. It loads next to nothing. */
+export function addCi(program: Command, { scrubber }: Setting, exit: Exit): void {
+  program
+    .command('ci')
+    .description('in a CI job: show which tasks its pull request is linked to')
+    .option('--require', 'fail the job if the pull request is linked to no task')
+    .option('--wait <seconds>', 'how long to wait for a pull request that the daemon does not know yet', seconds, 0)
+    .option('--url <address>', 'address of the daemon (env: WORKSYNC_URL)')
+    .option('--pull-request <name>', 'owner/repo#12 or an address, in place of what the CI service says')
+    .option('--provider <name>', 'github, gitlab or bitbucket', oneOf(['github', 'gitlab', 'bitbucket']))
+    .option('--json', 'print the answer as JSON')
+    .addHelpText('after', HELP)
+    .exitOverride()
+    .action(async (flags: Flags) => {
+      const env = environment();
+      const asked = askedPullRequest(flags, env);
+      const { url, token } = daemonOf(flags, env);
+      scrubber.add(token);
+      try {
+        const answer = await awaited(() => ask(url, token, asked), flags.wait * 1_000);
+        show(answer, flags, env);
+      } catch (error) {
+        if (env['GITHUB_ACTIONS'] === 'true' && !flags.json) print(annotation('error', asSyncError(error)));
+        throw error;
+      }
+      exit(0);
+    });
+}
+
+function seconds(text: string): number {
+  const read = wholeNumber(text);
+  if (read > 3_600) throw new InvalidArgumentError('expected at most 3600 seconds');
+  return read;
+}
+
+/** Events of GitHub Actions have at most as much as its webhooks. */
+const LARGEST_EVENT = 26_214_400;
+
+function askedPullRequest({ pullRequest, provider }: Flags, env: Environment): JobPullRequest {
+  if (pullRequest !== undefined) return namedPullRequest(pullRequest, provider);
+  const found = pullRequestOfJob({ env, readJson });
+  return provider === undefined ? found : { ...found, provider };
+}
+
+/** Undefined where it cannot be read: then the variables alone tell. */
+function readJson(path: string): unknown {
+  try {
+    return statSync(path).size > LARGEST_EVENT ? undefined : JSON.parse(readFileSync(path, 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function daemonOf(flags: Flags, env: Environment): { readonly url: string; readonly token: string } {
+  const given = flags.url ?? env['WORKSYNC_URL'] ?? '';
+  const url = URL.parse(given);
+  if (!url || !/^https?:$/.test(url.protocol) || url.username + url.password + url.search + url.hash !== '')
+    throw new SyncError('usage', `the address of the daemon is ${given === '' ? 'missing' : 'no http(s) address'}`, {
+      hint: 'Give it as WORKSYNC_URL or --url, for example https://worksync.example.com',
+    });
+  const token = createVariables(env).get('WORKSYNC_TOKEN');
+  if (token && 'value' in token) return { url: withoutEnd(url.href, '/'), token: token.value.trim() };
+  throw new SyncError('usage', token?.problem ?? 'the gateway token is missing', {
+    hint: 'Make one with "worksync gateway token create", and give it to the job as the secret WORKSYNC_TOKEN.',
+  });
+}
+
+/** One answer of the daemon, milliseconds. */
+const ANSWER = 10_000;
+/** Between two questions, milliseconds. */
+const PAUSE = 2_000;
+
+/** Asks until the pull request is known, or the time has passed. A daemon that is starting anew may be silent meanwhile. */
+async function awaited(
+  question: () => Promise<PullRequestTasks>,
+  patience: number,
+  clock: Clock = systemClock(),
+): Promise<PullRequestTasks> {
+  const until = clock.monotonic() + patience;
+  for (let isSaid = false; ; isSaid = true) {
+    try {
+      return await question();
+    } catch (thrown) {
+      const error = asSyncError(thrown);
+      const isFutile = error.verdict !== 'retry' && error.code !== 'not_received';
+      if (isFutile || clock.monotonic() + PAUSE > until) throw error;
+      if (!isSaid) say(`worksync: ${ciText(error.message)}; waiting for at most ${patience / 1_000} s`);
+      await sleep(clock, PAUSE);
+    }
+  }
+}
+
+async function ask(url: string, token: string, { name, targets, provider }: JobPullRequest): Promise<PullRequestTasks> {
+  const { askDaemon } = await import('../http/ask-daemon.ts');
+  const query = new URLSearchParams(targets.map((target) => ['target', target]));
+  if (provider !== undefined) query.set('provider', provider);
+  const address = `${url}/ci/pull-request?${query.toString()}`;
+  const { status, body } = await audibly('the daemon', ANSWER, () =>
+    askDaemon({ method: 'GET', url: address, token, patience: ANSWER }),
+  ).catch((thrown: unknown) => {
+    throw notAnswering(url, asSyncError(thrown));
+  });
+  if (status !== 200 && status !== REFUSED) throw wrongStatus(url, status);
+  const answer = readAnswer(url, body);
+  if ('failure' in answer) throw refusal(answer);
+  if (answer.pullRequest !== null) return answer;
+  if (answer.expectedFrom.length > 0)
+    throw new SyncError(
+      'not_received',
+      `worksync does not know ${name} yet; ${answer.expectedFrom.join(', ')} may bring it`,
+    );
+  throw new SyncError('not_found', `no connection of the workspace of this token covers ${name}`, {
+    hint: 'Add its repository to a connection of the workspace, or use a gateway token of the workspace that has one.',
+  });
+}
+
+function notAnswering(url: string, cause: SyncError): SyncError {
+  return new SyncError('not_answering', `the daemon at ${url} does not answer: ${cause.message}`, {
+    cause,
+    hint: 'Check WORKSYNC_URL, and that the machine of the job reaches the daemon; its port speaks plain HTTP.',
+  });
+}
+
+function wrongStatus(url: string, status: number): SyncError {
+  if (status === 401)
+    return new SyncError('unauthorized', `the daemon at ${url} does not know the token`, {
+      hint: 'WORKSYNC_TOKEN must be a gateway token that is not revoked: "worksync gateway token create" makes one.',
+    });
+  if (status >= 500 || status === 429) return new SyncError('server_failed', `the daemon at ${url} answered ${status}`);
+  return new SyncError('refused', `${url} answered ${status}`, {
+    hint: 'Check the address: a proxy must pass /ci/ on to the daemon, and a redirect is not followed.',
+  });
+}
+
+function readAnswer(url: string, body: Buffer): PullRequestTasks | Failure {
+  try {
+    const answer = JSON.parse(body.toString()) as Partial<PullRequestTasks & Failure>;
+    if (typeof answer.failure?.message === 'string') return answer as Failure;
+    const { pullRequest, tasks, notLinked, expectedFrom } = answer;
+    if (pullRequest !== undefined && [tasks, notLinked, expectedFrom].every(Array.isArray))
+      return answer as PullRequestTasks;
+  } catch {
+    // As below.
+  }
+  throw new SyncError('refused', `what answers at ${url} is no daemon of worksync, or one of another version`);
+}
+
+function show(answer: PullRequestTasks, { json, require: isRequired }: Flags, env: Environment): void {
+  const isLinked = answer.tasks.length > 0;
+  print(json ? JSON.stringify(answer) : describeTasks(answer));
+  const { GITHUB_ACTIONS: actions, GITHUB_STEP_SUMMARY: summary } = env;
+  if (summary) appendSummary(summary, summaryOf(answer));
+  if (isLinked) return;
+  const { name = '' } = answer.pullRequest ?? {};
+  const error = new SyncError('not_linked', `${ciText(name)} is linked to no task`, {
+    hint: `Put the key of a task, such as ${answer.example ?? 'BUG-12'}, into the title, the description or the branch of the pull request.`,
+  });
+  if (isRequired) throw error;
+  if (actions === 'true' && !json) print(annotation('warning', error));
+}
+
+/** A summary that cannot be written fails no job. */
+function appendSummary(path: string, text: string): void {
+  try {
+    appendFileSync(path, text);
+  } catch (error) {
+    say(`worksync: the summary could not be written: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,79 @@
+import type { Command, Option } from 'commander';
+
+export const SHELLS = ['bash', 'zsh', 'fish'] as const;
+export type Shell = (typeof SHELLS)[number];
+
+/** A command as a shell completes it. */
+interface Place {
+  /** Words after `worksync`: none for the program itself. */
+  readonly path: readonly string[];
+  readonly commands: readonly Command[];
+  readonly options: readonly Option[];
+}
+
+/** The script of a shell, made from the commands themselves: it asks nothing when somebody types. */
+export function scriptFor(shell: Shell, program: Command): string {
+  const places = placesOf(program, []);
+  if (shell === 'fish') return fishScript(places);
+  // Zsh runs what was written for bash.
+  return shell === 'zsh' ? `autoload -U +X bashcompinit && bashcompinit\n${bashScript(places)}` : bashScript(places);
+}
+
+function placesOf(command: Command, path: readonly string[]): Place[] {
+  const commands = command.commands.filter((each) => each.name() !== 'help');
+  const options = command.createHelp().visibleOptions(command);
+  return [{ path, commands, options }, ...commands.flatMap((each) => placesOf(each, [...path, each.name()]))];
+}
+
+function bashScript(places: readonly Place[]): string {
+  const known = places.filter(({ path }) => path.length > 0).map(({ path }) => `'${path.join(' ')}'`);
+  const cases = places.map(({ path, commands, options }) => {
+    const words = [...commands.map((each) => each.name()), ...options.flatMap(flagsOf)];
+    return `    '${path.join(' ')}') words='${words.join(' ')}' ;;`;
+  });
+  return `_worksync() {
+  local cur="\${COMP_WORDS[COMP_CWORD]}" at='' words='' next i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    next="\${at:+$at }\${COMP_WORDS[i]}"
+    case "$next" in
+    ${known.join(' | ')}) at="$next" ;;
+    esac
+  done
+  case "$at" in
+${cases.join('\n')}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+}
+complete -o default -F _worksync worksync`;
+}
+
+function flagsOf({ short, long }: Option): string[] {
+  return [short, long].filter((flag) => flag !== undefined);
+}
+
+function fishScript(places: readonly Place[]): string {
+  return places.flatMap(fishLines).join('\n');
+}
+
+function fishLines({ path, commands, options }: Place): string[] {
+  const names = commands.map((each) => each.name());
+  const seen = path.map((word) => `__fish_seen_subcommand_from ${word}`);
+  const notBelow = names.length === 0 ? [] : [`not __fish_seen_subcommand_from ${names.join(' ')}`];
+  const when = quoted([...seen, ...notBelow].join('; and '));
+  const begin = `complete -c worksync -n ${when}`;
+  return [
+    ...commands.map((each) => `${begin} -f -a ${each.name()} -d ${quoted(each.description())}`),
+    ...options.map(
+      ({ short, long, description, required }) =>
+        begin +
+        (short ? ` -s ${short.slice(1)}` : '') +
+        (long ? ` -l ${long.slice(2)}` : '') +
+        `${required ? ' -r' : ''} -d ${quoted(description)}`,
+    ),
+  ];
+}
+
+/** For fish, which reads \\\\ and \\' between single quotes. */
+function quoted(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+}

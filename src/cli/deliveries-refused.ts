@@ -1,0 +1,65 @@
+import type { Command } from 'commander';
+import { type DaemonOptions, daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
+import type { Refused } from '../operator/refused.ts';
+import { askOwner, hasOwner } from './owner.ts';
+import { type Exit, OF_QUESTIONS, wholeNumber } from './setting.ts';
+import { at, plural, printable } from './words.ts';
+import { show, workspaceCommand } from './workspace-command.ts';
+
+/** worksync stores no more. */
+const MOST = 500;
+
+type RefusedFlags = Flags & {
+  readonly workspace?: string;
+  readonly limit: number;
+  readonly headers?: boolean;
+  readonly json?: boolean;
+};
+
+/** `worksync deliveries refused`: what was sent here and not taken. */
+export function addRefused(group: Command, exit: Exit): void {
+  const described = {
+    usage: 'refused',
+    description: 'list requests that webhook addresses and the gateway refused, the latest first, and why',
+    example: 'deliveries refused --limit 5 --headers',
+  };
+  workspaceCommand(group, described, { shown: OF_QUESTIONS, costsQuota: false })
+    .option('--limit <number>', `at most this many, up to ${MOST}`, wholeNumber, 50)
+    .option('--headers', 'also the headers, without secrets')
+    .action(async ({ workspace, limit, headers = false, json, ...flags }: RefusedFlags) => {
+      const place = daemonOptions(flags, environment());
+      const found = await refusedIn(place, workspace, Math.min(limit, MOST));
+      const text = found.map((each) => describeRefused(each, headers)).join('\n');
+      show({ text: text || 'nothing was refused', json: found }, { json });
+      exit(0);
+    });
+}
+
+/** Of this workspace; undefined: of all, and what leads to none. */
+async function refusedIn(
+  place: DaemonOptions,
+  workspace: string | undefined,
+  limit: number,
+): Promise<readonly Refused[]> {
+  if (await hasOwner(place.data)) {
+    const path =
+      workspace === undefined
+        ? '/admin/refused'
+        : `/admin/workspaces/${encodeURIComponent(workspace)}/questions/refused`;
+    return askOwner<readonly Refused[]>(place.data, 'POST', path, { limit });
+  }
+  const { refusedAlone } = await import('../operator/data.ts');
+  return refusedAlone(place, { workspaces: workspace === undefined ? null : [workspace], limit });
+}
+
+export function describeRefused(refused: Refused, withHeaders: boolean): string {
+  const { method, path, status, code, address, count, firstAt, lastAt, headers, reason } = refused;
+  const often = count === 1 ? '' : `, ${plural(count, 'time')} since ${at(firstAt)}`;
+  return [
+    `${at(lastAt)}  refused  ${method} ${path} from ${address}: ${status} ${code}${often}`,
+    `    ${reason}`,
+    ...(withHeaders ? headers.map(([name, value]) => `    ${name}: ${value}`) : []),
+  ]
+    .map(printable)
+    .join('\n');
+}

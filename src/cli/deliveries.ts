@@ -1,0 +1,200 @@
+import type { Command } from 'commander';
+import { SyncError } from '../errors/sync-error.ts';
+import { DELIVERY_SOURCES, DELIVERY_STATES, type DeliverySource, type DeliveryState } from '../model/delivery.ts';
+import type { Answered } from '../operator/questions.ts';
+import { type Asking, askingWorkspace } from './ask-workspace.ts';
+import { addRefused } from './deliveries-refused.ts';
+import { type Exit, oneOf, type Setting, sessionOf, wholeNumber } from './setting.ts';
+import { describeCourse } from './waterfall.ts';
+import { at, brief, plural, printable, table } from './words.ts';
+import { type Output, show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+
+/** Deliveries of one page of the daemon. */
+const LARGEST_PAGE = 200;
+
+/** `worksync deliveries`: what came in, what happened to it, and judging it again. */
+export function addDeliveries(program: Command, setting: Setting, exit: Exit): void {
+  const group = program.command('deliveries').description('what came in: list, show, replay, refused').exitOverride();
+  const run: Run = async (flags, work) => {
+    const session = await sessionOf(setting, flags, () => 'warn');
+    show(await askingWorkspace(session, flags, work), flags);
+    exit(0);
+  };
+  addList(group, run);
+  addShow(group, run);
+  addReplay(group, run);
+  addRefused(group, exit);
+}
+
+type Run = (flags: WorkspaceFlags, work: (asking: Asking) => Promise<Output>) => Promise<void>;
+
+interface FilterFlags extends WorkspaceFlags {
+  readonly state?: DeliveryState;
+  readonly connection?: string;
+  readonly source?: DeliverySource;
+}
+
+function withFilter(command: Command): Command {
+  return command
+    .option('--state <state>', `one of ${DELIVERY_STATES.join(', ')}`, oneOf(DELIVERY_STATES))
+    .option('--connection <name>', 'of this connection')
+    .option('--source <source>', `one of ${DELIVERY_SOURCES.join(', ')}`, oneOf(DELIVERY_SOURCES));
+}
+
+function filterOf({ state, connection, source }: FilterFlags) {
+  return { state, connection, source };
+}
+
+type ListFlags = FilterFlags & { readonly limit: number; readonly before?: number; readonly own?: boolean };
+
+function addList(group: Command, run: Run): void {
+  const described = {
+    usage: 'list [delivery|item]',
+    description: 'list deliveries, the newest first: all, one by its id, or those that changed an item (the default)',
+    example: 'deliveries list acme/app#7',
+  };
+  const command = workspaceCommand(group, described, { isDefault: true, costsQuota: false });
+  withFilter(command)
+    .option('--own', "also the workspace's answers to worksync, and its webhooks")
+    .option('--limit <number>', 'at most this many', wholeNumber, 50)
+    .option('--before <number>', 'older than the delivery of this number', wholeNumber)
+    .action((about: string | undefined, flags: ListFlags) =>
+      run(flags, async ({ ask }) => {
+        const { before, limit, own } = flags;
+        const page = { limit: Math.min(Math.max(1, limit), LARGEST_PAGE), before };
+        const found = await ask('deliveries', { ...filterOf(flags), about, own, ...page });
+        return { text: describePage(found), json: [found] };
+      }),
+    );
+}
+
+type Page = Answered<'deliveries'>;
+
+function describePage({ deliveries, next, lookedBackTo }: Page): string {
+  const rows = deliveries.map(({ id, receivedAt, connection, source, event, state, items, key, reason }) =>
+    [
+      String(id),
+      at(receivedAt),
+      `${connection} ${source} ${event}`,
+      reason === null ? state : `${state}: ${reason}`,
+      (items ?? []).map(({ label }) => label).join('; '),
+      key,
+    ].map(printable),
+  );
+  // With a rare state a page ends where enough was looked at.
+  const back = rows.length > 0 || lookedBackTo === null ? '' : `looked back to ${at(lookedBackTo)}; `;
+  return [
+    ...(rows.length === 0 ? ['no deliveries'] : [table(rows)]),
+    ...(next === null ? [] : [`${back}older ones: --before ${next}`]),
+  ].join('\n');
+}
+
+type ShowFlags = WorkspaceFlags & { readonly raw?: boolean; readonly decoded?: boolean };
+
+function addShow(group: Command, run: Run): void {
+  const described = {
+    usage: 'show <delivery>',
+    description:
+      "show what a delivery said, and what worksync decided, sent and was answered; by its number or the vendor's id",
+    example: 'deliveries show 72d3162e-cc78-11e3-81ab-4c9367dc0958',
+  };
+  workspaceCommand(group, described, { costsQuota: false })
+    .option('--raw', 'also the body as it was received')
+    .option('--decoded', 'also the items as worksync reads them')
+    .action((delivery: string, flags: ShowFlags) =>
+      run(flags, async ({ ask }) => {
+        const told = await ask('delivery', { delivery });
+        return { text: describeDelivery(told, flags), json: [told] };
+      }),
+    );
+}
+
+type Told = Answered<'delivery'>;
+
+export function describeDelivery({ delivery, verified, read, courses, body }: Told, flags: ShowFlags = {}): string {
+  const { id, key, source, event, connection, receivedAt, settledAt, state, reason, attempts, bytes } = delivery;
+  const size = bytes === null ? 'its body was purged' : plural(bytes, 'byte');
+  const after = settledAt === null ? '' : ` after ${brief(settledAt - receivedAt)}`;
+  const failed = attempts === 0 ? '' : `, ${plural(attempts, 'failed attempt')}`;
+  const decoded = read?.outcome === 'items' ? read.decoded : undefined;
+  return [
+    printable(`delivery ${id}  ${key}`),
+    printable(`  received  ${at(receivedAt)}  ${source} ${event} of ${connection}, ${size}`),
+    printable(`  verified  ${verified}`),
+    ...sayingOf(read).map((line) => printable(`  says      ${line}`)),
+    printable(`  decided   ${state}${after}${reason === null ? '' : `: ${reason}`}${failed}`),
+    ...(courses.length === 0 ? ['  sent      nothing'] : []),
+    ...courses.flatMap(describeCourse).map((line) => `  ${line}`),
+    ...(flags.decoded && decoded ? lines('decoded', decoded) : []),
+    ...(flags.raw && body ? lines(body.encoding === 'utf8' ? 'body' : `body in ${body.encoding}`, body) : []),
+  ].join('\n');
+}
+
+const DECISIONS = {
+  changed: 'changed it',
+  unchanged: 'nothing new',
+  forgotten: 'too long ago to tell whether it changed it',
+  pending: 'not judged yet',
+  unknown: 'worksync holds no such item',
+} as const;
+
+function sayingOf(read: Told['read']): string[] {
+  if (read === null) return ['unknown: its body was purged'];
+  if (read.outcome === 'ignored') return [`nothing of interest: ${read.reason}`];
+  if (read.outcome === 'failed') return [`it cannot be read: ${read.code}: ${read.message}`];
+  if (read.outcome === 'answer') return [`the workspace's answer to ${read.action} (${read.entity})`];
+  const { items, count } = read;
+  const more = count > items.length ? [`and ${count - items.length} more`] : [];
+  const told = items.map(({ label, key, decision, isFetched }) => {
+    const fetched = isFetched ? ', and asked its vendor for it' : '';
+    return `${label}  (${key}): ${DECISIONS[decision]}${fetched}`;
+  });
+  return told.length === 0 ? ['no items'] : [...told, ...more];
+}
+
+function lines(head: string, { text, isCut }: { readonly text: string; readonly isCut: boolean }): string[] {
+  const shown = text.split('\n').map((line) => printable(line));
+  return [`${head}${isCut ? ', cut' : ''}:`, ...shown];
+}
+
+type ReplayFlags = FilterFlags & { readonly yes?: boolean };
+
+function addReplay(group: Command, run: Run): void {
+  const described = {
+    usage: 'replay [delivery|item...]',
+    description:
+      'judge deliveries again by the present rules: those with these ids, those that changed these items, or those that the flags select',
+    example: 'deliveries replay --connection github --state ignored',
+  };
+  withFilter(workspaceCommand(group, described, { costsQuota: false }))
+    .option('--yes', 'replay what the flags select; without it the command only shows how many there are')
+    .action((named: readonly string[], flags: ReplayFlags) =>
+      run(flags, async ({ ask }) => {
+        const filter = filterOf(flags);
+        const isChosen = Object.values(filter).some((value) => value !== undefined);
+        if (named.length === 0 && !isChosen)
+          throw new SyncError(
+            'usage',
+            'name deliveries or items, or select some with --state, --connection or --source',
+          );
+        const preview = named.length === 0 && !flags.yes;
+        const wishes = named.length === 0 ? [undefined] : named;
+        const results: Replayed[] = [];
+        for (const about of wishes) results.push(await ask('replay', { ...filter, about, preview }));
+        return { text: results.map((each) => describeReplay(each, preview)).join('\n'), json: results };
+      }),
+    );
+}
+
+type Replayed = Answered<'replay'>;
+
+function describeReplay({ replayed, pending, purged, own, more }: Replayed, preview: boolean): string {
+  const left = [
+    ...(pending > 0 ? [`${pending} pending already`] : []),
+    ...(purged > 0 ? [`${purged} without a body any more`] : []),
+    ...(own > 0 ? [`${own} of the workspace, which are not replayed`] : []),
+    ...(more ? ['more are left for another replay'] : []),
+  ];
+  const head = `${preview ? 'would be judged again' : 'judged again'}: ${plural(replayed, 'delivery', 'deliveries')}`;
+  return `${[head, ...left].join('; ')}${preview ? '. Add --yes to do it.' : ''}`;
+}

@@ -1,0 +1,139 @@
+import type { Command } from 'commander';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import { sleep, systemClock } from '../lib/clock.ts';
+import { durationOption } from './patience.ts';
+import { type Exit, likeOption, print, type Setting, say } from './setting.ts';
+import { span } from './words.ts';
+
+/** How long a person may take where nothing else is said, milliseconds; GitHub's code is good for an hour. */
+const LONGEST_WAIT = 900_000;
+
+const HELP = `
+The command opens a page on this machine. Its button leads to GitHub, which shows the App and asks you to confirm it. Then the
+command writes three files that only you may read: the App's id, its private key and its webhook secret.
+
+Example: worksync init github-app --organization acme --public-url https://sync.example.com --name team`;
+
+interface AppFlags {
+  readonly host: string;
+  readonly organization?: string;
+  readonly appName: string;
+  readonly name: string;
+  readonly connection: string;
+  readonly publicUrl?: string;
+  readonly issues?: boolean;
+  readonly folder: string;
+  readonly timeout: number;
+  readonly json?: boolean;
+}
+
+/** `worksync init github-app`: a GitHub App from a manifest. */
+export function addInitGithubApp(group: Command, setting: Setting, exit: Exit): void {
+  group
+    .command('github-app')
+    .description('make a GitHub App that reads pull requests, with its webhook and secrets: one page to confirm')
+    .option('--organization <login>', 'the organisation that owns the App (default: you)')
+    .option('--host <host>', 'host of the GitHub', 'github.com')
+    .option('--app-name <name>', 'name of the App; GitHub lets you change it', 'worksync')
+    .option(
+      '--public-url <address>',
+      'where GitHub reaches the daemon; without it, no webhook',
+      likeOption('publicUrl'),
+    )
+    .option('--name <name>', 'name of the workspace, for the address of the webhook', 'team')
+    .option('--connection <name>', 'name of the connection, for the address of the webhook', 'main')
+    .option('--issues', 'with the right to read issues')
+    .option('--folder <folder>', 'where to write the files', 'secrets')
+    .addOption(durationOption('--timeout <duration>', 'how long to wait for you at most', LONGEST_WAIT))
+    .option('--json', 'print one JSON object: variables, and where to install the App')
+    .addHelpText('after', HELP)
+    .exitOverride()
+    .action(async (flags: AppFlags) => {
+      const { derivedBase } = await import('../connectors/github/options.ts');
+      const { systemParts } = await import('../daemon/system-parts.ts');
+      const { silentLogger } = await import('../lib/logger.ts');
+      if (!/^[A-Za-z0-9.-]{1,253}$/.test(flags.host))
+        throw new SyncError('usage', `--host ${flags.host}: expected the name of a host`);
+      const { http, clock } = systemParts(silentLogger, setting.version, setting.scrubber);
+      const site = { origin: `https://${flags.host}`, api: derivedBase(flags.host), http, now: clock.now };
+      try {
+        const made = await makeApp(flags, site, (url) => {
+          say(`Open this page in a browser on this machine: ${url}`);
+          say(`worksync: waiting for GitHub's answer, for at most ${span(flags.timeout)}`);
+        });
+        print(flags.json ? JSON.stringify(made) : describe(made));
+        say(`Next: install the App on your repositories: ${made.installUrl}`);
+        say('The number at the end of the address of the installation is GITHUB_INSTALLATION_ID.');
+        say(`Then run "worksync init --from github-app --name ${flags.name}".`);
+        exit(0);
+      } finally {
+        await http.close();
+      }
+    });
+}
+
+type Takes = Parameters<typeof import('../connectors/github/app-manifest.ts').takeNewApp>[0];
+
+export interface Site extends Takes {
+  /** Of the pages, and of the API, without a slash at its end. */
+  readonly origin: string;
+  readonly api: string;
+}
+
+export interface MadeApp {
+  /** For the configuration: names of variables, and the files that they name. */
+  readonly variables: Readonly<Record<string, string>>;
+  readonly installUrl: string;
+}
+
+type Wanted = Pick<
+  AppFlags,
+  'organization' | 'appName' | 'name' | 'connection' | 'publicUrl' | 'issues' | 'folder' | 'timeout'
+>;
+
+/** Throws `usage` and `conflict` before anything is made, `not_received` where nobody confirmed in time, and what GitHub refuses. */
+export async function makeApp(wanted: Wanted, site: Site, tell: (url: string) => void): Promise<MadeApp> {
+  const { CODE, manifestOf, newAppAddress, takeNewApp } = await import('../connectors/github/app-manifest.ts');
+  const { refusePresentFiles, writeAppFiles } = await import('../operator/app-files.ts');
+  const { refuseWrongName } = await import('../operator/refuse-wrong-name.ts');
+  const { systemRandom } = await import('../lib/random.ts');
+  const { openConfirmPage } = await import('../web/confirm-app.ts');
+  const { publicUrl, name, connection, organization, appName, issues = false, folder, timeout } = wanted;
+  refuseWrongName('--name', name);
+  refuseWrongName('--connection', connection);
+  refusePresentFiles(folder);
+  const state = systemRandom().bytes(24).toString('base64url');
+  const webhookUrl = publicUrl && `${publicUrl.replace(/\/$/, '')}/webhooks/${name}/${connection}`;
+  let made: MadeApp | undefined;
+  const page = await openConfirmPage({
+    title: 'Make the GitHub App',
+    state,
+    form: (redirectUrl) => ({
+      action: newAppAddress(site.origin, organization, state),
+      manifest: JSON.stringify(manifestOf({ name: appName, webhookUrl, redirectUrl, issues })),
+    }),
+    async take(code) {
+      if (!CODE.test(code)) throw new SyncError('answer_malformed', 'GitHub answered with no usable code');
+      const app = await takeNewApp(site, site.api, code);
+      made = { variables: writeAppFiles(folder, app), installUrl: app.installUrl };
+    },
+  });
+  const over = new AbortController();
+  try {
+    tell(page.url);
+    await Promise.race([page.taken, sleep(systemClock(), timeout, over.signal)]);
+  } catch (error) {
+    throw asSyncError(error);
+  } finally {
+    over.abort();
+    await page.close();
+  }
+  if (made) return made;
+  const hint = 'Run the command again, and confirm the App on the page at GitHub.';
+  throw new SyncError('not_answering', `nobody confirmed the App within ${span(timeout)}`, { hint });
+}
+
+function describe({ variables }: MadeApp): string {
+  const lines = Object.entries(variables).map(([name, path]) => `${name}=${path}`);
+  return ['# For .env: files that only you may read', ...lines].join('\n');
+}

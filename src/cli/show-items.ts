@@ -1,0 +1,57 @@
+import type { Command } from 'commander';
+import type { Answered } from '../operator/questions.ts';
+import { askingWorkspace } from './ask-workspace.ts';
+import { describeExplainedItem } from './explained.ts';
+import { type Exit, type Setting, sessionOf } from './setting.ts';
+import { describeCourse } from './waterfall.ts';
+import { at, printable } from './words.ts';
+import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
+
+/** `worksync items`: a pull request or work item with everything that happened to it. */
+export function addItems(program: Command, setting: Setting, exit: Exit): void {
+  const group = program.command('items').description('pull requests and work items: show').exitOverride();
+  const described = {
+    usage: 'show <item|task>',
+    description: 'show what worksync knows of an item, why it is linked or not, and each step from delivery to answer',
+    example: 'items show acme/app#7',
+  };
+  workspaceCommand(group, described, { costsQuota: false }).action(async (name: string, flags: WorkspaceFlags) => {
+    const session = await sessionOf(setting, flags, () => 'warn');
+    const told = await askingWorkspace(session, flags, ({ ask }) => ask('items', { name }));
+    show({ text: describeItems(told), json: [told] }, flags);
+    exit(0);
+  });
+}
+
+type Told = Answered<'items'>;
+
+export function describeItems({ task, items, count }: Told): string {
+  return [
+    ...(task ? [`${task.key}  ${task.taskId}`] : []),
+    ...(items.length === 0 ? ['  no item names it'] : []),
+    ...items.flatMap(describeItem),
+    ...(count > items.length ? [`and ${count - items.length} more`] : []),
+  ].join('\n');
+}
+
+function describeItem({
+  label,
+  connection,
+  providerTime,
+  fields,
+  explained,
+  deliveries,
+  courses,
+}: Told['items'][number]) {
+  const state = fields.rawState ?? fields.state ?? 'state unknown';
+  return [
+    printable(label),
+    printable(`  ${state}, as of ${at(providerTime)}, through ${connection}`),
+    ...describeExplainedItem(explained).map((line) => `  ${line}`),
+    ...(deliveries.length === 0 ? [] : ['  changed by']),
+    ...deliveries.map(({ id, receivedAt, source, event, key }) =>
+      printable(`    delivery ${id}: ${source} ${event}, ${at(receivedAt)} (${key})`),
+    ),
+    ...courses.flatMap(describeCourse).map((line) => `  ${line}`),
+  ];
+}

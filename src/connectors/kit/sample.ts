@@ -1,0 +1,73 @@
+import { createHmac } from 'node:crypto';
+import { SyncError } from '../../errors/sync-error.ts';
+import { type Binding, boundNames } from '../../model/names.ts';
+import type { SampleMoment } from '../connector.ts';
+import { UUID } from './fields.ts';
+import { isPattern } from './patterns.ts';
+import { type Candidate, inScope, type Scope } from './scope.ts';
+import { SIGNING_KEY } from './standard-webhooks.ts';
+
+/** What every sample is called, so that people recognise it. */
+export const TRIAL = 'worksync trial';
+export const TRIAL_TEXT =
+  'Made by "worksync trigger" to try this connection. It exists in worksync alone: you may delete it.';
+/** The same where a vendor allows no space: a branch, an account, a place. */
+export const TRIAL_NAME = 'worksync-trial';
+/** The same below an owner. */
+export const TRIAL_PATH = `worksync/${TRIAL_NAME}`;
+/** So high that no vendor has come to it. */
+export const TRIAL_NUMBER = 999_000_001;
+export const TRIAL_UUID = '00000000-0000-4000-8000-000000000001';
+
+/** How a vendor writes the ids of its places. */
+interface Ids {
+  /** One that nobody has. */
+  readonly made: string;
+  /** Which entries of the scope are ids; absent: none. */
+  readonly pattern?: RegExp;
+}
+
+export const NUMBERS: Ids = { made: String(TRIAL_NUMBER), pattern: /^\d+$/ };
+export const UUIDS: Ids = { made: TRIAL_UUID, pattern: UUID };
+
+/** A repository, project or team that nobody has. */
+interface MadePlace {
+  readonly ids: Ids;
+  /** Goes with an entry that is an id; its last part stands for the stars of a pattern. */
+  readonly name?: string;
+}
+
+/**
+ * A place that the connection follows. A name is used only with the id that it is bound to: a made-up one would bind it, or
+ * look as if the name led elsewhere. Throws `refused` where no id is known.
+ */
+export function placeIn(scope: Scope, { bindings }: Pick<SampleMoment, 'bindings'>, made: MadePlace): Candidate {
+  const names = boundNames(bindings);
+  const found = scope.include
+    .map((entry) => candidateOf(entry, bindings, made))
+    .find((place) => place && inScope(place, { ...scope, names }));
+  if (found) return found;
+  const hint = 'Let the daemon reach the vendor once, or give the id that the name has at the vendor with --id.';
+  throw new SyncError('refused', 'worksync does not know yet which id the names of this connection have', { hint });
+}
+
+function candidateOf(entry: string, bindings: readonly Binding[], made: MadePlace): Candidate | undefined {
+  const { ids, name = TRIAL_NAME } = made;
+  if (isPattern(entry)) return { id: ids.made, name: entry.replaceAll(/\*+/g, name.replace(/^.*\//, '')) };
+  const bound = bindings.find((each) => each.entry === entry.toLowerCase());
+  if (bound) return { id: bound.id, name: bound.called };
+  return ids.pattern?.test(entry) ? { id: entry, name } : undefined;
+}
+
+/** HMAC-SHA256 over the bytes, as hexadecimal text. */
+export function hexHmac(body: Buffer, secret: string): string {
+  return createHmac('sha256', secret).update(body).digest('hex');
+}
+
+/** The three headers of Standard Webhooks; the secret is a signing token. */
+export function standardSignature(body: Buffer, secret: string, { id, at }: Pick<SampleMoment, 'id' | 'at'>) {
+  const sentAt = Math.floor(at / 1_000);
+  const key = Buffer.from(secret.slice(SIGNING_KEY.length), 'base64');
+  const digest = createHmac('sha256', key).update(`${id}.${sentAt}.`).update(body).digest('base64');
+  return { 'webhook-id': id, 'webhook-timestamp': String(sentAt), 'webhook-signature': `v1,${digest}` };
+}

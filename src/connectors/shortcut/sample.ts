@@ -1,0 +1,24 @@
+import type { SampleEvent, Samples } from '../connector.ts';
+import { hexHmac, TRIAL, TRIAL_NUMBER } from '../kit/sample.ts';
+import type { Options } from './options.ts';
+
+/** Sample events of Shortcut, made here. They name no team: worksync asks Shortcut for the story. */
+export const samples = {
+  events: {
+    created: story('a story is created', 'create'),
+    updated: story('the same story is updated', 'update'),
+  },
+  sign: (body, secret) => ({ 'payload-signature': hexHmac(body, secret) }),
+} satisfies Samples<Options>;
+
+function story(about: string, action: string): SampleEvent<Options> {
+  return {
+    about,
+    headers: {},
+    payload: (_options, { at }) => ({
+      version: 'v1',
+      changed_at: new Date(at).toISOString(),
+      actions: [{ id: TRIAL_NUMBER, entity_type: 'story', action, name: TRIAL, story_type: 'chore' }],
+    }),
+  };
+}

@@ -1,0 +1,53 @@
+import type { TraceExport } from '../config/trace-export.ts';
+import type { HttpClient } from '../http/http-client.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Meter } from '../lib/meter.ts';
+import type { Random } from '../lib/random.ts';
+import type { Tracer } from '../lib/tracer.ts';
+import { traceRequest } from '../observe/otlp-json.ts';
+import type { Scrubber } from '../observe/scrubber.ts';
+import { createSpanExporter } from '../observe/span-exporter.ts';
+import { createSpanTracer } from '../observe/span-tracer.ts';
+
+export interface TracingDeps {
+  readonly traces: TraceExport;
+  /** The id of the installation. */
+  readonly installation: string;
+  readonly version: string;
+  readonly scrubber: Pick<Scrubber, 'scrub'>;
+  readonly http: HttpClient;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly meter: Meter;
+}
+
+/** Loaded only where traces are exported. */
+export interface Tracing {
+  readonly tracer: Tracer;
+  /** Sends what waits. */
+  stop(): Promise<void>;
+}
+
+/** What a collector says is a few words. */
+const LARGEST_ANSWER = 64 * 1024;
+
+export function openTracing({ traces, installation, version, scrubber, ...deps }: TracingDeps): Tracing {
+  const { url, ratio, propagates } = traces;
+  const headers = { ...traces.headers, 'content-type': 'application/json' };
+  const instance = { 'service.version': version, 'service.instance.id': deps.random.uuid() };
+  const described = { resource: { ...instance, ...traces.resource }, version, scrub: scrubber.scrub };
+  const exporter = createSpanExporter({
+    ...deps,
+    send: (spans, signal) =>
+      deps.http.request({
+        ...{ method: 'POST', url, headers, signal, body: traceRequest(spans, described) },
+        ...{ largestAnswer: LARGEST_ANSWER, target: 'otlp' },
+      }),
+  });
+  return {
+    tracer: createSpanTracer({ installation, ratio, propagates, take: exporter.take }),
+    stop: exporter.stop,
+  };
+}

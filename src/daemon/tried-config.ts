@@ -1,0 +1,25 @@
+import { readConfigText } from '../config/load.ts';
+import type { WorkspaceConfig } from '../config/schema.ts';
+import type { Converter } from '../convert/converter.ts';
+import type { TriedConfig } from '../operator/open-workspace.ts';
+import { apiOverrides } from '../workspace/contract.ts';
+import type { Parts } from './parts.ts';
+import { type NameBooks, rulesOf, sourcesOf } from './sources.ts';
+
+interface Tried extends Pick<Parts, 'connectors'> {
+  /** The one in use: a text need not name the workspace, and links to its address are links in any case. */
+  readonly inUse: WorkspaceConfig;
+  readonly baseUrl: string;
+  readonly books: NameBooks;
+  readonly converter: Converter;
+}
+
+/** Another configuration of a workspace that is open, ready to evaluate items by. Nothing of it is opened or asked. */
+export function tryConfig(text: string, { inUse, baseUrl, books, connectors, converter }: Tried): TriedConfig {
+  const config = readConfigText(text, { connectors, apiOverrides }, `${inUse.name}.yaml`);
+  return {
+    config,
+    rules: rulesOf({ ...config, workspace: { ...config.workspace, url: inUse.workspace.url } }, baseUrl, connectors),
+    sources: sourcesOf(config.connections, connectors, books, converter),
+  };
+}

@@ -1,0 +1,56 @@
+import type { ConnectionConfig } from 'pg';
+
+/** What an address such as `postgres://worksync:secret@db.example.com/worksync?schema=sync` says. */
+export interface PostgresAddress {
+  /** For messages: without its password. */
+  readonly place: string;
+  readonly connection: ConnectionConfig;
+  /** What each session is to be started with, such as `-c work_mem=8MB`; ours are added to it. */
+  readonly options: string;
+  readonly schema: string;
+  /** How many connections at most read; one more writes, one renews leases, and one hears signals. */
+  readonly connections: number;
+}
+
+/** Whether a place names a server, and no file. */
+export function isPostgres(place: string): boolean {
+  return /^postgres(ql)?:\/\//.test(place);
+}
+
+const DEFAULT_SCHEMA = 'worksync';
+const DEFAULT_CONNECTIONS = 4;
+const MOST_CONNECTIONS = 50;
+
+/** Such names need no quotes anywhere, and cannot be anything but a name. */
+const SCHEMA = /^[a-z_][a-z0-9_]{0,62}$/;
+
+/** Throws what is wrong with it, without repeating a password. */
+export function readAddress(text: string): PostgresAddress {
+  const url = URL.parse(text);
+  // A socket of this machine is named behind the `?`.
+  if (!url || (url.hostname === '' && !url.searchParams.has('host')))
+    throw new Error('the address of PostgreSQL is no valid URL: postgres://user:password@host:port/database');
+  const schema = url.searchParams.get('schema') ?? DEFAULT_SCHEMA;
+  if (!SCHEMA.test(schema))
+    throw new Error('schema: lower-case letters, digits and underscores, and no digit in front');
+  const connections = Number(url.searchParams.get('connections') ?? DEFAULT_CONNECTIONS);
+  if (!Number.isInteger(connections) || connections < 1 || connections > MOST_CONNECTIONS)
+    throw new Error(`connections: a whole number from 1 to ${MOST_CONNECTIONS}`);
+  // Both are read so; one that cannot be is told here, and not by what opens the connection.
+  decodeURIComponent(url.username + url.password);
+  const options = url.searchParams.get('options') ?? '';
+  // `pg` would take what the address says in the place of all that we say, also of the schema.
+  for (const own of ['schema', 'connections', 'options']) url.searchParams.delete(own);
+  return { place: placeOf(url, schema), connection: { connectionString: url.href }, options, schema, connections };
+}
+
+/** Whether everything that is sent stays on this machine. */
+export function isLocal(text: string): boolean {
+  const host = URL.parse(text)?.hostname ?? '';
+  return ['', 'localhost', '127.0.0.1', '[::1]'].includes(host);
+}
+
+function placeOf({ username, host, pathname }: URL, schema: string): string {
+  const user = username === '' ? '' : `${username}@`;
+  return `postgres://${user}${host}${pathname}, schema ${schema}`;
+}

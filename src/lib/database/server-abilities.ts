@@ -1,0 +1,150 @@
+import pg from 'pg';
+import type { FaultWatch } from './database-fault.ts';
+import type { ServerAbilities, ServerFacts, ServerTime } from './database-types.ts';
+import { isLocal, type PostgresAddress } from './postgres-address.ts';
+
+interface AbilitiesDeps {
+  readonly address: PostgresAddress;
+  readonly readers: pg.Pool;
+  readonly watch: FaultWatch;
+  readonly passed: () => number;
+}
+
+/** The timeline is another one after each promotion: its clock may be that of another machine. */
+const TIME = `select extract(epoch from clock_timestamp())::float8 * 1000 as now,
+  left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) as clock`;
+
+/** A standby tells it too. */
+const NOW = 'select extract(epoch from clock_timestamp())::float8 * 1000 as now';
+
+const SETTINGS = [
+  'synchronous_commit',
+  'synchronous_standby_names',
+  'fsync',
+  'full_page_writes',
+  'default_transaction_read_only',
+];
+
+/** Each limit of connections, and how many count in it: of a role that may not see the sessions of others, too. */
+const LIMITS = `select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+      - coalesce(current_setting('reserved_connections', true)::int, 0) as most,
+    (select sum(numbackends)::int from pg_stat_database) as taken
+  union all select rolconnlimit, (select count(*)::int from pg_stat_activity where usesysid = pg_roles.oid)
+    from pg_roles where rolname = current_user and rolconnlimit >= 0
+  union all select datconnlimit, (select numbackends from pg_stat_database where datid = pg_database.oid)
+    from pg_database where datname = current_database() and datconnlimit >= 0`;
+
+const FACTS = `select current_setting('server_version_num')::int as version,
+  (select json_object_agg(name, setting) from pg_settings where name = any ($1)) as settings,
+  current_setting('server_encoding') as encoding,
+  coalesce((select ssl from pg_stat_ssl where pid = pg_backend_pid()), false) as encrypted,
+  pg_is_in_recovery() as "isStandby",
+  (select min(most) from (${LIMITS}) as limits) as most,
+  (select greatest(min(most - taken), 0) from (${LIMITS}) as limits) as free,
+  current_setting('is_superuser') = 'on' as "isSuperuser",
+  has_schema_privilege(current_schema(), 'CREATE') as "mayCreate",
+  (select coalesce(json_agg(relname order by relname), '[]') from pg_class
+    where relnamespace = current_schema()::regnamespace and relkind = 'r' and not pg_has_role(relowner, 'USAGE')) as foreign,
+  (select count(*)::int from pg_stat_replication) as standbys`;
+
+/** Of several answers the fastest: the others waited for a new connection, or for the machine. */
+const TRIES = 3;
+
+/** Beside those that read: one writes, one renews leases, one hears signals. */
+const MORE_CONNECTIONS = 3;
+
+type Asked = Omit<ServerFacts, 'latency' | 'ahead' | 'isLocal' | 'wanted'>;
+
+export function serverAbilities(deps: AbilitiesDeps): Omit<ServerAbilities, 'pending'> & { close(): Promise<void> } {
+  const { address, readers, watch, passed } = deps;
+  const listeners = new Set<() => Promise<void>>();
+
+  async function ask<Row extends object>(sql: string, values: readonly unknown[] = []): Promise<Row> {
+    const { rows } = await watch.meanwhile(() => readers.query<Row>(sql, [...values]));
+    return rows[0] as Row;
+  }
+
+  return {
+    time: () => ask<ServerTime>(TIME),
+    async notify(channel, payload) {
+      await ask('select pg_notify($1, $2)', [channel, payload]);
+    },
+    async facts() {
+      const answers: Pick<ServerFacts, 'latency' | 'ahead'>[] = [];
+      for (let tries = 0; tries < TRIES; tries++) {
+        const began = { passed: passed(), wall: Date.now() };
+        const { now } = await ask<Pick<ServerTime, 'now'>>(NOW);
+        answers.push({ latency: passed() - began.passed, ahead: now - (began.wall + Date.now()) / 2 });
+      }
+      const [fastest] = answers.sort((one, other) => one.latency - other.latency);
+      return {
+        ...(await ask<Asked>(FACTS, [SETTINGS])),
+        isLocal: isLocal(address.connection.connectionString ?? ''),
+        wanted: address.connections + MORE_CONNECTIONS,
+        ...(fastest as (typeof answers)[number]),
+      };
+    },
+    async listen(channel, hear, onGap) {
+      const end = listenOn(address, channel, hear, onGap);
+      const once = async () => {
+        listeners.delete(once);
+        await end();
+      };
+      listeners.add(once);
+      return once;
+    },
+    async close() {
+      await Promise.all([...listeners].map((end) => end()));
+    },
+  };
+}
+
+/** Pauses before it connects anew, milliseconds. */
+const SHORTEST_PAUSE = 200;
+const LONGEST_PAUSE = 5_000;
+
+/** One connection of its own, for as long as it is wanted. */
+function listenOn(
+  { connection }: PostgresAddress,
+  channel: string,
+  hear: (payload: string) => void,
+  onGap: () => void,
+): () => Promise<void> {
+  let isEnded = false;
+  let client: pg.Client | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let pause = SHORTEST_PAUSE;
+
+  function again(): void {
+    if (isEnded || timer) return;
+    timer = setTimeout(() => {
+      timer = undefined;
+      void connect();
+    }, pause);
+    pause = Math.min(LONGEST_PAUSE, pause * 2);
+  }
+
+  async function connect(): Promise<void> {
+    const own = new pg.Client({ ...connection, keepAlive: true, application_name: 'worksync listens' });
+    client = own;
+    own.on('notification', ({ payload = '' }) => hear(payload));
+    own.on('error', () => undefined);
+    own.on('end', again);
+    try {
+      await own.connect();
+      await own.query(`listen ${pg.escapeIdentifier(channel)}`);
+      pause = SHORTEST_PAUSE;
+      onGap();
+    } catch {
+      await own.end().catch(() => undefined);
+      again();
+    }
+  }
+
+  void connect();
+  return async () => {
+    isEnded = true;
+    clearTimeout(timer);
+    await client?.end().catch(() => undefined);
+  };
+}

@@ -1,0 +1,144 @@
+import type { Cancel, Clock } from '../lib/clock.ts';
+import type { LogFields, Logger } from '../lib/logger.ts';
+
+/** How long after a line the same one is told again, with the number of its repeats: longer each time, milliseconds. */
+const TOLD_AFTER = [60_000, 300_000, 900_000, 3_600_000] as const;
+/** What was not repeated for so long is over, milliseconds: longer than polls usually wait. */
+const OVER_AFTER = 600_000;
+/** Subjects that are remembered: those of a flood must not fill the memory. */
+const MOST_SUBJECTS = 1_000;
+const SHORTEST = 1_000;
+
+/** What says how it is this time, and not which thing it is about. */
+const VARYING: ReadonlySet<string> = new Set(['reason', 'address', 'warning']);
+
+type Level = 'warn' | 'error';
+
+/** A line that may be repeated. */
+interface Line {
+  readonly logger: Logger;
+  readonly level: Level;
+  readonly fields: LogFields;
+  readonly message: string;
+}
+
+/** One that was logged, and how often it came since. */
+interface Repeated {
+  line: Line;
+  /** Since it was told last, and in all. */
+  repeats: number;
+  total: number;
+  step: number;
+  toldAt: number;
+  seenAt: number;
+  cancel: Cancel;
+}
+
+/**
+ * A logger that says a warning or an error once. The same one about the same thing is then counted, and told again with the count
+ * at growing intervals, and once when it is over. What it is about are its texts, its delivery and the code of its error.
+ */
+export function mergingRepeats(logger: Logger, clock: Clock): Logger {
+  return wrap(logger, '', createRepeats(clock));
+}
+
+/** When its repeats are to be told. */
+function dueAt({ toldAt, step }: Repeated): number {
+  return toldAt + (TOLD_AFTER[step] as number);
+}
+
+function isDue(repeated: Repeated, now: number): boolean {
+  return now >= dueAt(repeated);
+}
+
+type Say = (subject: string, line: Line) => void;
+
+function wrap(logger: Logger, bindings: string, say: Say): Logger {
+  const saying = (level: Level) => (fields: LogFields, message: string) =>
+    say(`${level} ${message} ${bindings} ${subjectOf(fields)}`, { logger, level, fields, message });
+  return {
+    debug: (fields, message) => logger.debug(fields, message),
+    info: (fields, message) => logger.info(fields, message),
+    warn: saying('warn'),
+    error: saying('error'),
+    child: (fields) => wrap(logger.child(fields), `${bindings} ${subjectOf(fields)}`, say),
+  };
+}
+
+function subjectOf(fields: LogFields): string {
+  const parts = Object.entries(fields).flatMap(([name, value]) => {
+    if (name === 'error') return [codeOf(value)];
+    const isSubject = typeof value === 'string' ? !VARYING.has(name) : name === 'delivery';
+    return isSubject ? [`${name}=${String(value)}`] : [];
+  });
+  return parts.join(' ');
+}
+
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return typeof error === 'string' ? error : '';
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' ? code : `${error.name}: ${error.message}`;
+}
+
+function createRepeats(clock: Clock): Say {
+  const known = new Map<string, Repeated>();
+
+  function tell({ logger, level, fields, message }: Line, more: LogFields = {}): void {
+    logger[level]({ ...fields, ...more }, message);
+  }
+
+  function begin(subject: string, line: Line): void {
+    tell(line);
+    const [oldest] = known.size < MOST_SUBJECTS ? [] : known.keys();
+    if (oldest !== undefined) forget(oldest);
+    const now = clock.monotonic();
+    const repeated = { line, repeats: 0, total: 0, step: 0, toldAt: now, seenAt: now, cancel: () => undefined };
+    known.set(subject, repeated);
+    lookLater(subject, repeated);
+  }
+
+  function forget(subject: string): void {
+    known.get(subject)?.cancel();
+    known.delete(subject);
+  }
+
+  function lookLater(subject: string, repeated: Repeated): void {
+    const now = clock.monotonic();
+    const overAt = repeated.seenAt + OVER_AFTER;
+    // With nothing to tell, the next thing that may happen is that it is over.
+    const at = isDue(repeated, now) ? overAt : Math.min(dueAt(repeated), overAt);
+    repeated.cancel = clock.after(Math.max(SHORTEST, at - now), () => look(subject, repeated));
+  }
+
+  function look(subject: string, repeated: Repeated): void {
+    const now = clock.monotonic();
+    if (now - repeated.seenAt >= OVER_AFTER) {
+      forget(subject);
+      const { line, total } = repeated;
+      if (total > 0) line.logger.info({ ...line.fields, repeats: total, was: line.message }, 'no longer repeated');
+      return;
+    }
+    if (isDue(repeated, now) && repeated.repeats > 0) {
+      tell(repeated.line, { repeats: repeated.repeats });
+      repeated.repeats = 0;
+      repeated.toldAt = now;
+      repeated.step = Math.min(repeated.step + 1, TOLD_AFTER.length - 1);
+    }
+    lookLater(subject, repeated);
+  }
+
+  return (subject, line) => {
+    const repeated = known.get(subject);
+    if (!repeated) return begin(subject, line);
+    const now = clock.monotonic();
+    repeated.line = line;
+    repeated.repeats++;
+    repeated.total++;
+    repeated.seenAt = now;
+    // It was quiet when its time came, and comes again: told at once.
+    if (isDue(repeated, now)) {
+      repeated.cancel();
+      look(subject, repeated);
+    }
+  };
+}

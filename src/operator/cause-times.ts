@@ -1,0 +1,21 @@
+import type { Cause } from './verdict.ts';
+
+/** Since when each cause of one workspace is there, as far as this process saw it. */
+export interface CauseTimes {
+  /** Dates what the facts do not date. A cause that is gone is forgotten. */
+  date(causes: readonly Cause[], now: number): readonly Cause[];
+}
+
+export function createCauseTimes(): CauseTimes {
+  let since: ReadonlyMap<string, number> = new Map();
+  return {
+    date(causes, now) {
+      since = new Map(causes.map(({ code }) => [code, since.get(code) ?? now]));
+      return causes.map((cause) => ({
+        ...cause,
+        since: cause.since ?? (since.get(cause.code) as number),
+        seenAt: cause.seenAt ?? now,
+      }));
+    },
+  };
+}

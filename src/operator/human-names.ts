@@ -1,0 +1,129 @@
+import { type EntityKind, recordsWanted, taskOfLinkRead } from '../model/change.ts';
+import type { Item, ItemKey } from '../model/item.ts';
+import { tasksByIds } from '../store/cached-tasks.ts';
+import { findEntities } from '../store/entities.ts';
+import { calledItems } from '../store/find-items.ts';
+import type { Scope } from '../store/workspace-scope.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
+
+/** An item under the name that people give it. */
+export interface NamedItem {
+  readonly key: ItemKey;
+  readonly kind: Item['kind'];
+  /** `acme/api#12`, `ENG-123`; else its key. */
+  readonly name: string;
+  readonly title: string | null;
+  readonly url: string | null;
+  /** Name and title: `acme/api#12 Pay by card`. */
+  readonly label: string;
+}
+
+/** These items by their keys, where worksync has them. */
+export async function nameItems(query: Scope, keys: readonly ItemKey[]): Promise<ReadonlyMap<ItemKey, NamedItem>> {
+  const rows = await calledItems(query, keys);
+  return new Map(rows.map(({ called, ...row }) => [row.key, namedItem({ ...row, called: called ?? row.key })]));
+}
+
+function namedItem({ called: name, ...item }: Omit<NamedItem, 'name' | 'label'> & { called: string }): NamedItem {
+  return { ...item, name, label: item.title === null ? name : `${name} ${item.title}` };
+}
+
+/** An item as a delivery tells of it. */
+export function nameOfItem(item: Item): NamedItem {
+  const { key, kind, title = null, url = null } = item;
+  return namedItem({ key, kind, title, url, called: calledOf(item) ?? key });
+}
+
+/** As the generated column `called` has it: see `store/installation-migrations.ts`. */
+function calledOf(item: Item): string | undefined {
+  if (item.kind === 'pull_request') return item.repoName && `${item.repoName}#${item.identifier}`;
+  return item.identifier.startsWith('#') ? item.containerName && item.containerName + item.identifier : item.identifier;
+}
+
+/** What a change or a request is about. */
+export interface NamedEntity {
+  readonly entity: string;
+  readonly kind: EntityKind;
+  readonly item: NamedItem | null;
+  readonly task: { readonly taskId: string; readonly key: string } | null;
+  /** `link of acme/app#1 to BUG-12` */
+  readonly label: string;
+}
+
+/** A row of entities, changes or requests. */
+interface EntityIds {
+  readonly entity: string;
+  readonly kind: EntityKind;
+  readonly item_key: string | null;
+  readonly task_id: string | null;
+}
+
+export async function nameEntities(
+  query: Scope,
+  rows: readonly EntityIds[],
+): Promise<ReadonlyMap<string, NamedEntity>> {
+  const items = await nameItems(
+    query,
+    rows.flatMap(({ item_key }) => item_key ?? []),
+  );
+  const tasks = await tasksByIds(
+    query,
+    rows.flatMap(({ task_id }) => task_id ?? []),
+  );
+  const keys = new Map(tasks.map(({ taskId, key }) => [taskId, key]));
+  return new Map(
+    rows.map(({ entity, kind, item_key, task_id }) => {
+      const item = (item_key !== null && items.get(item_key)) || null;
+      const task = task_id === null ? null : { taskId: task_id, key: keys.get(task_id) ?? task_id };
+      const label = labelOf({ entity, kind, task, item: item?.name ?? item_key ?? '' });
+      return [entity, { entity, kind, item, task, label }];
+    }),
+  );
+}
+
+/** By the name of the entity. */
+export type EntityNames = Readonly<Record<string, NamedEntity>>;
+
+/** What changes are about. Reads have no row: their names say it. */
+export async function entityNamesOf(
+  { store: { query } }: Pick<OpenWorkspace, 'store'>,
+  changes: readonly { readonly entity: string }[],
+): Promise<EntityNames> {
+  const wanted = [...new Set(changes.map(({ entity }) => entity))];
+  const rows = await findEntities(query, wanted);
+  const found = new Set(rows.map(({ entity }) => entity));
+  const reads = wanted.filter((entity) => !found.has(entity)).map(asRead);
+  return Object.fromEntries(await nameEntities(query, [...rows, ...reads]));
+}
+
+function asRead(entity: string): EntityIds {
+  return { entity, kind: 'read', item_key: null, task_id: taskOfLinkRead(entity) ?? null };
+}
+
+function labelOf(about: {
+  readonly entity: string;
+  readonly kind: EntityKind;
+  readonly item: string;
+  readonly task: { readonly key: string } | null;
+}): string {
+  const { entity, kind, item, task } = about;
+  switch (kind) {
+    case 'pull_request':
+      return `record of ${item}`;
+    case 'link':
+      return `link of ${item} to ${task?.key ?? ''}`;
+    case 'task':
+      return `task for ${item}`;
+    case 'document':
+      return `document for ${task?.key ?? item}`;
+    case 'read':
+      return readLabel(entity, task?.key);
+  }
+}
+
+function readLabel(entity: string, task: string | undefined): string {
+  if (task !== undefined) return `links of ${task}`;
+  const records = recordsWanted(entity);
+  if (records) return `records of the branch ${records.headBranch}`;
+  return entity === 'read:tasks' ? 'list of tasks' : entity.replace(/^read:/, '').replaceAll('_', ' ');
+}

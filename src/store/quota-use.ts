@@ -1,0 +1,102 @@
+import { workspacesWith } from './workspace-numbers.ts';
+import type { Scope, Sql } from './workspace-scope.ts';
+
+/** Requests of one caller in one quarter of an hour. */
+export interface QuotaUse {
+  /** When the quarter began, epoch milliseconds. */
+  readonly since: number;
+  /** As in `model/caller.ts`. */
+  readonly caller: string;
+  readonly requests: number;
+  /** Those of them that were answered 429. */
+  readonly refused: number;
+}
+
+/** Counts one request. */
+export async function addQuotaUse(query: Scope, since: number, caller: string, refused: 0 | 1): Promise<void> {
+  await query
+    .insertInto('quota_use')
+    .values({ since, caller, requests: 1, refused })
+    .onConflict((conflict) =>
+      conflict.columns(['workspace', 'since', 'caller']).doUpdateSet((update) => ({
+        requests: update('quota_use.requests', '+', 1),
+        refused: update('quota_use.refused', '+', refused),
+      })),
+    )
+    .execute();
+}
+
+/** Stores that a caller used at least so much; a larger number that is stored stays. */
+export async function raiseQuotaUse(query: Scope, since: number, caller: string, requests: number): Promise<void> {
+  await query
+    .insertInto('quota_use')
+    .values({ since, caller, requests, refused: 0 })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['workspace', 'since', 'caller'])
+        .doUpdateSet({ requests })
+        .where('quota_use.requests', '<', requests),
+    )
+    .execute();
+}
+
+/** The callers that have a row in this quarter. */
+export async function quotaCallersIn(query: Scope, since: number): Promise<readonly string[]> {
+  const rows = await query.selectFrom('quota_use').select('caller').where('since', '=', since).execute();
+  return rows.map(({ caller }) => caller);
+}
+
+/** From this quarter on, oldest first. */
+export async function quotaUseSince(query: Scope, since: number): Promise<readonly QuotaUse[]> {
+  return query
+    .selectFrom('quota_use')
+    .select(['since', 'caller', 'requests', 'refused'])
+    .where('since', '>=', since)
+    .orderBy('since')
+    .orderBy('caller')
+    .execute();
+}
+
+/** Sums of each caller from this quarter on. */
+export async function quotaUseByCaller(query: Scope, since: number): Promise<readonly Omit<QuotaUse, 'since'>[]> {
+  const rows = await query
+    .selectFrom('quota_use')
+    .select(({ fn }) => ['caller', fn.sum<number>('requests').as('requests'), fn.sum<number>('refused').as('refused')])
+    .where('since', '>=', since)
+    .groupBy('caller')
+    .execute();
+  return rows.map(({ caller, requests, refused }) => ({
+    caller,
+    requests: Number(requests),
+    refused: Number(refused),
+  }));
+}
+
+/** Of these workspaces, those that have use from before. */
+export function withOldQuotaUse(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
+  return workspacesWith(query, workspaces, ({ exists, selectFrom }) =>
+    exists(
+      selectFrom('quota_use')
+        .select('quota_use.since')
+        .whereRef('quota_use.workspace', '=', 'workspaces.id')
+        .where('quota_use.since', '<', before),
+    ),
+  );
+}
+
+/** Deletes whole quarters from before, some at a time; returns how many rows, 0 where none is left. */
+export async function deleteQuotaUse(query: Scope, before: number, most: number): Promise<number> {
+  const [last] = await query
+    .selectFrom('quota_use')
+    .select('since')
+    .where('since', '<', before)
+    .orderBy('since')
+    .offset(most - 1)
+    .limit(1)
+    .execute();
+  const deleted = await query
+    .deleteFrom('quota_use')
+    .where('since', last ? '<=' : '<', last ? last.since : before)
+    .executeTakeFirst();
+  return Number(deleted.numDeletedRows);
+}

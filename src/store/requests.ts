@@ -1,0 +1,67 @@
+import type { Insertable, Selectable } from 'kysely';
+import type { Tables } from './tables.ts';
+import { workspacesWith } from './workspace-numbers.ts';
+import type { Scope, Sql } from './workspace-scope.ts';
+
+export type RequestRow = Omit<Selectable<Tables['requests']>, 'workspace'>;
+
+/** Rows that a workspace keeps at most: what the quota lets it send in a day. */
+export const MOST_REQUESTS = 20_000;
+
+/** Adds a request that has ended, in the transaction that settles it. Its number is one more than the last one's. */
+export async function addRequest(query: Scope, row: Omit<Insertable<Tables['requests']>, 'id'>): Promise<void> {
+  await query
+    .insertInto('requests')
+    .values({ ...row, id: nextIdOf(query) as unknown as number })
+    .execute();
+}
+
+function nextIdOf(query: Scope) {
+  return query.selectFrom('requests').select(({ fn, eb }) => eb(fn.coalesce(fn.max('id'), eb.lit(0)), '+', 1).as('id'));
+}
+
+/** The latest requests for these items: the newest first. */
+export async function requestsOfItems(query: Scope, items: readonly string[], most: number): Promise<RequestRow[]> {
+  if (items.length === 0) return [];
+  return query
+    .selectFrom('requests')
+    .selectAll()
+    .where('item_key', 'in', items)
+    .orderBy('id', 'desc')
+    .limit(most)
+    .execute();
+}
+
+/** Of these workspaces, those of which `deleteRequests` would delete some. */
+export function withOldRequests(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
+  return workspacesWith(query, workspaces, ({ exists, selectFrom, or }) => {
+    const own = selectFrom('requests').whereRef('requests.workspace', '=', 'workspaces.id');
+    const surplus = own
+      .where('requests.id', '<=', ({ selectFrom: from }) =>
+        from('requests as last')
+          .whereRef('last.workspace', '=', 'workspaces.id')
+          .select(({ fn, eb }) => eb(fn.max('last.id'), '-', MOST_REQUESTS).as('id')),
+      )
+      .select('requests.id');
+    return or([exists(own.where('requests.completed_at', '<', before).select('requests.id')), exists(surplus)]);
+  });
+}
+
+/** Deletes requests that ended before `before`, or that are too many, at most `most`; returns how many, 0 where none is left. */
+export async function deleteRequests(query: Scope, before: number, most: number): Promise<number> {
+  const old = query.selectFrom('requests').select('id').where('completed_at', '<', before).orderBy('completed_at');
+  const surplus = query
+    .selectFrom('requests')
+    .select('id')
+    .where(
+      'id',
+      '<=',
+      query.selectFrom('requests').select(({ fn, eb }) => eb(fn.max('id'), '-', MOST_REQUESTS).as('id')),
+    )
+    .orderBy('id');
+  // A row may be both.
+  const rows = [...(await old.limit(most).execute()), ...(await surplus.limit(most).execute())];
+  const ids = [...new Set(rows.map(({ id }) => id))].slice(0, most);
+  if (ids.length > 0) await query.deleteFrom('requests').where('id', 'in', ids).execute();
+  return ids.length;
+}

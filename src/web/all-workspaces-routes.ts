@@ -1,0 +1,69 @@
+import type { Server, ServerRequest } from '../http/server.ts';
+import type { ServerClocks } from '../http/server-clocks.ts';
+import type { Clock } from '../lib/clock.ts';
+import { reaches } from '../model/access.ts';
+import { checkAll, checkWhole, unchecked } from '../operator/check.ts';
+import { notPolled, type OnceResult, pollOnce } from '../operator/once.ts';
+import { isElsewhere, type OpenWorkspaces } from '../operator/open-workspace.ts';
+import { namesOfReplicas } from '../operator/replica-status.ts';
+import type { Replicas } from '../replicas/replicas.ts';
+import type { Installation } from '../store/installation.ts';
+import { callerOf, isPassedOn } from './access-control.ts';
+import { bodyOf, nothing, patienceOf } from './admin-bodies.ts';
+import { askOthers } from './passing-on.ts';
+
+export interface AllWorkspacesOptions {
+  readonly workspaces: OpenWorkspaces;
+  readonly installation: Installation;
+  readonly clock: Clock;
+  readonly version: string;
+  readonly serverClocks: ServerClocks;
+  /** The other processes over the same database; absent: there are none. */
+  readonly replicas?: Replicas | undefined;
+}
+
+/** How long another process may take to check, and to poll beside what the caller grants for the quota, milliseconds. */
+const LONGEST_CHECK = 120_000;
+const LONGEST_POLL = 60_000;
+
+/** What commands ask of all workspaces that the caller reaches: each process answers for those that it works on. */
+export function allWorkspacesRoutes(server: Server, options: AllWorkspacesOptions): void {
+  const { workspaces, installation, clock, version, serverClocks } = options;
+  const reached = (request: ServerRequest) =>
+    workspaces.partitions().filter(({ name }) => reaches(callerOf(request), name));
+  const elsewhere = async <Answer>(request: ServerRequest, patience: number) =>
+    options.replicas && !isPassedOn(request)
+      ? askOthers<Answer>(request, callerOf(request), { replicas: options.replicas, patience })
+      : [];
+  const silentAbout = (told: readonly OnceResult[], request: ServerRequest) =>
+    [...workspaces.broken().keys()]
+      .filter((name) => isElsewhere(workspaces, name) && reaches(callerOf(request), name))
+      .filter((name) => told.every(({ workspace }) => workspace !== name))
+      .map((name) => notPolled(name));
+  server.post('/admin/check', { config: { filters: true } }, async (request) => {
+    bodyOf(request, nothing);
+    // Another process checks what it works on.
+    const broken = [...workspaces.broken()].filter(([name]) => !isElsewhere(workspaces, name));
+    const lost = [...broken, ...workspaces.rejected()].filter(([name]) => reaches(callerOf(request), name));
+    const checked = { partitions: reached(request), wrong: new Map(lost), clock };
+    // Servers and files of the whole process are no business of who may know of some workspaces only.
+    const isLimited = callerOf(request).workspaces !== null || isPassedOn(request);
+    const [own, others] = await Promise.all([
+      isLimited ? checkAll(checked) : checkWhole({ ...checked, version, installation, serverClocks }),
+      elsewhere<Awaited<ReturnType<typeof checkAll>>>(request, LONGEST_CHECK),
+    ]);
+    const names = namesOfReplicas(others.map(({ replica }) => replica));
+    const told = others.map(({ replica, answer }) => answer ?? [unchecked(names.get(replica.id) ?? replica.host)]);
+    return [...own, ...told.flat()];
+  });
+  server.post('/admin/once', { config: { filters: true } }, async (request) => {
+    bodyOf(request, nothing);
+    const patience = patienceOf(request);
+    const [own, others] = await Promise.all([
+      Promise.all(reached(request).map((partition) => pollOnce(partition, clock, patience))),
+      elsewhere<OnceResult[]>(request, patience + LONGEST_POLL),
+    ]);
+    const told = [...own, ...others.flatMap(({ answer }) => answer ?? [])];
+    return isPassedOn(request) ? told : [...told, ...silentAbout(told, request)];
+  });
+}

@@ -1,0 +1,37 @@
+import { SyncError } from '../errors/sync-error.ts';
+import type { Server } from '../http/server.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { OpenWorkspaces } from '../operator/open-workspace.ts';
+import { pullRequestTasks } from '../operator/pull-request-tasks.ts';
+import { callerOf } from './access-control.ts';
+import { failureOf, REFUSED } from './admin-answers.ts';
+import { pullRequestWish } from './admin-bodies.ts';
+
+interface CiOptions {
+  readonly workspaces: OpenWorkspaces;
+  readonly clock: Clock;
+}
+
+/**
+ * What a job of a CI service asks with a gateway token, of the workspace that the token is for: answered from the database,
+ * and uses no quota.
+ *
+ * `GET /ci/pull-request?target=<key, address or name>&provider=<connector>` answers a `PullRequestTasks`, or 422 with a
+ * failure. A pull request that is not known is an answer too.
+ */
+export function ciRoutes(server: Server, { workspaces, clock }: CiOptions): void {
+  server.get('/ci/pull-request', { config: { door: 'gateway' } }, async (request, reply) => {
+    try {
+      const checked = pullRequestWish.safeParse(request.query);
+      if (!checked.success) throw new SyncError('usage', 'expected target, up to three times, and provider');
+      const [name = ''] = callerOf(request).workspaces ?? [];
+      const partition = workspaces.find(name);
+      if (!partition)
+        throw workspaces.broken().get(name) ?? new SyncError('held_elsewhere', `"${name}" is not open here`);
+      const { target: targets, provider } = checked.data;
+      return await pullRequestTasks(partition, { targets, provider }, clock);
+    } catch (error) {
+      return reply.code(REFUSED).send(failureOf(error));
+    }
+  });
+}

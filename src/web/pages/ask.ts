@@ -1,0 +1,20 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { Actor } from '../../operator/audit.ts';
+import type { OpenWorkspace } from '../../operator/open-workspace.ts';
+import { type Answered, type Asked, answerQuestion, type Question } from '../../operator/questions.ts';
+
+interface Asker {
+  readonly partition: OpenWorkspace;
+  readonly clock: Clock;
+  /** Who changes something. */
+  readonly actor?: Actor;
+}
+
+/** Asks what a command may ask too: pages and commands show the same. */
+export function ask<Name extends Question>(
+  { partition, clock, actor }: Asker,
+  name: Name,
+  asked: Asked<Name>,
+): Promise<Answered<Name>> {
+  return answerQuestion(name, partition, asked, clock, actor) as Promise<Answered<Name>>;
+}

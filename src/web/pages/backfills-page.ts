@@ -1,0 +1,103 @@
+import { count, counted } from '../../lib/quantities.ts';
+import { type BackfillProgress, type BackfillState, backfillProgress } from '../../operator/backfill.ts';
+import { html, type Markup } from '../html.ts';
+import { when } from '../moment.ts';
+import { actionForm } from './action-form.ts';
+import { meter } from './drawings.ts';
+import { actionPath, doneNote } from './page-actions.ts';
+import { mayAct, type PageContent, type Part, type WorkspaceVisit } from './page-content.ts';
+import { tokenField } from './page-frame.ts';
+import { chip, type Tone } from './tones.ts';
+
+const STATES: Readonly<Record<BackfillState, readonly [tone: Tone, words: string]>> = {
+  reading: ['good', 'reads'],
+  paused: ['wait', 'paused'],
+  sending: ['good', 'sends'],
+  done: ['soft', 'done'],
+};
+
+/** The reads of older items: how far they are, and how long they will take. */
+export async function backfillsPage(visit: WorkspaceVisit): Promise<PageContent> {
+  const { partition, clock } = visit;
+  const able = partition.connections.filter(({ connection }) => connection.history);
+  const parts: Part[] = [];
+  for (const { name } of able) {
+    const progress = await backfillProgress(partition, name, clock);
+    if (progress) parts.push({ id: `backfill-${parts.length}`, body: backfillCard(visit, visit.clean(progress)) });
+  }
+  const none = html`<p class="card empty">No backfill was asked for. The first poll takes the open items; a backfill reads the older ones.</p>`;
+  const names = able.map(({ name }) => name);
+  return {
+    title: 'Backfills',
+    parts: [
+      { id: 'done', body: html`${doneNote(visit)}` },
+      ...(parts.length === 0 ? [{ id: 'none', body: none }] : parts),
+      ...(names.length > 0 && mayAct(visit)
+        ? [{ id: 'start', body: startForm(visit, names), isForm: true as const }]
+        : []),
+    ],
+  };
+}
+
+function backfillCard(visit: WorkspaceVisit, progress: BackfillProgress): Markup {
+  const { connection, state, since, items, total, units, unitsDone, startedAt, finishedAt, changes, forecast } =
+    progress;
+  const { now } = visit;
+  const [tone, words] = STATES[state];
+  const isGoing = state === 'reading' || state === 'paused';
+  return html`<section class="card stack"><div class="row"><h2>${connection}</h2>${chip(tone, words)}</div>
+${
+  total === null || total === 0
+    ? null
+    : meter(`${items} of ${total} items read`, total, [
+        { value: items - changes, colour: 'c1' },
+        { value: Math.min(items, changes), colour: 'c2' },
+      ])
+}
+<dl class="facts"><dt>items read</dt><dd>${count(items)}${total === null ? null : html` of ${count(total)}`}</dd>
+<dt>repositories or projects done</dt><dd>${progress.listed ? `${count(unitsDone)} of ${count(units)}` : 'being listed'}</dd>
+<dt>changes to send</dt><dd>${count(changes)}</dd>
+<dt>items since</dt><dd>${since?.slice(0, 10) ?? 'the beginning'}</dd>
+<dt>asked for</dt><dd>${when(startedAt, now)}</dd>
+<dt>${finishedAt === null ? 'all sent' : 'read to the end'}</dt><dd>${finishedAt === null ? etaWords(progress, now) : when(finishedAt, now)}</dd></dl>
+${forecast?.objection && isGoing ? html`<p class="wait">It goes slowly: ${forecast.objection}.</p>` : null}
+${progress.failures.map(({ unit, error, givenUp }) => html`<p class="text"><span class="${givenUp ? 'bad' : 'wait'}">${givenUp ? 'given up' : 'tried again'}</span> ${unit === null ? null : html`<code>${unit}</code> `}${error}</p>`)}
+${isGoing ? html`<div class="line">${buttonsOf(visit, connection, state)}</div>` : null}</section>`;
+}
+
+function etaWords({ forecast, state }: BackfillProgress, now: number): Markup | string {
+  if (state === 'paused') return 'not while it is paused';
+  return forecast ? when(forecast.drainedAt, now) : 'not known yet';
+}
+
+function buttonsOf(visit: WorkspaceVisit, connection: string, state: BackfillState): readonly (Markup | null)[] {
+  const fields = { connection };
+  return [
+    state === 'paused'
+      ? actionForm(visit, {
+          action: 'backfill-resume',
+          words: 'Resume',
+          fields,
+          look: 'main',
+          id: `resume-${connection}`,
+        })
+      : actionForm(visit, { action: 'backfill-pause', words: 'Pause', fields, id: `pause-${connection}` }),
+    actionForm(visit, {
+      action: 'backfill-stop',
+      words: 'End it',
+      fields,
+      look: 'danger',
+      question: `End the backfill of ${connection}? What it has read stays; the rest is not read.`,
+      id: `stop-${connection}`,
+    }),
+  ];
+}
+
+function startForm(visit: WorkspaceVisit, connections: readonly string[]): Markup {
+  const { name } = visit.partition;
+  return html`<section class="card stack"><h2>Start a backfill</h2>
+<p class="soft">Reads what a connection had before, newest first, with what the quota has left over. ${counted(connections.length, 'connection')} can.</p>
+<form class="filters" method="post" action="${actionPath(name, 'backfill-start')}">${tokenField(visit.caller.session?.pageToken ?? '')}
+<label>Connection<select name="connection">${connections.map((each) => html`<option>${each}</option>`)}</select></label>
+<label>Items changed since<input name="since" type="date"></label><button class="main">Start</button></form></section>`;
+}

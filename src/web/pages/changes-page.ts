@@ -1,0 +1,151 @@
+import { count, counted } from '../../lib/quantities.ts';
+import { CHANGE_STATES, type ChangeState } from '../../model/change.ts';
+import { LANES, type Lane } from '../../model/lane.ts';
+import { type EntityNames, entityNamesOf } from '../../operator/human-names.ts';
+import type { ListedChange } from '../../operator/waiting-changes.ts';
+import { html, type Markup } from '../html.ts';
+import { when } from '../moment.ts';
+import { actionForm } from './action-form.ts';
+import { ask } from './ask.ts';
+import { choiceOf } from './choices.ts';
+import { dataTable } from './data-table.ts';
+import { entityNoun, entityWords } from './entity-words.ts';
+import { doneNote } from './page-actions.ts';
+import { type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { chip, type Tone } from './tones.ts';
+
+const STATES: Readonly<Record<ChangeState, readonly [tone: Tone, words: string]>> = {
+  pending: ['soft', 'waits'],
+  sending: ['good', 'in flight'],
+  unknown: ['wait', 'outcome unknown'],
+  held: ['bad', 'needs approval'],
+};
+
+const LANE_WORDS: Readonly<Record<Lane, string>> = {
+  interactive: 'people and commands',
+  triage: 'new tasks',
+  link: 'links',
+  mirror: 'records',
+  read: 'reads',
+  backfill: 'backfill',
+};
+
+/** Changes on a page, and looked through for those of one lane. */
+const SHOWN = 50;
+const LOOKED_THROUGH = 1_000;
+
+/** What is to be sent to the workspace, by state and by lane. */
+export async function changesPage(visit: WorkspaceVisit): Promise<PageContent> {
+  const state = CHANGE_STATES.find((each) => each === visit.query.get('state'));
+  const lane = LANES.find((each) => each === visit.query.get('lane'));
+  const limit = lane === undefined ? SHOWN : LOOKED_THROUGH;
+  const listed = await ask(visit, 'changes', { limit, ...(state && { states: [state] }) });
+  const rows = visit.clean(listed.filter((each) => lane === undefined || each.lane === lane).slice(0, SHOWN));
+  const names = visit.clean(await entityNamesOf(visit.partition, rows));
+  return {
+    title: 'Changes',
+    parts: [
+      { id: 'done', body: html`${doneNote(visit)}` },
+      { id: 'lanes', body: await lanesTable(visit) },
+      { id: 'search', body: filterForm(visit, state, lane), isForm: true },
+      { id: 'list', body: list(visit, rows, names) },
+    ],
+  };
+}
+
+function filterForm({ partition, status }: WorkspaceVisit, state?: ChangeState, lane?: Lane): Markup {
+  const stateWords = (each: ChangeState) => `${STATES[each][1]} (${count(status.changes.byState[each])})`;
+  return html`<form class="card filters" method="get" role="search">
+${choiceOf({ title: 'State', name: 'state', values: CHANGE_STATES, chosen: state }, stateWords)}
+${choiceOf({ title: 'Lane', name: 'lane', values: LANES, chosen: lane }, (each) => LANE_WORDS[each])}
+<button>Show</button>${state === undefined && lane === undefined ? null : html`<a class="button" href="${pathOf(partition.name, 'changes')}">Show all</a>`}</form>`;
+}
+
+function list(visit: WorkspaceVisit, rows: readonly ListedChange[], names: EntityNames): Markup {
+  const { partition, now } = visit;
+  return dataTable<ListedChange>({
+    title: rows.length === SHOWN ? `The first ${SHOWN}` : 'All of them',
+    rows,
+    empty: 'Nothing waits: the workspace has everything.',
+    columns: [
+      { title: 'State', kind: 'state', cell: ({ state }) => chip(...STATES[state]) },
+      {
+        title: 'What',
+        kind: 'name',
+        cell: ({ entity }) => {
+          const name = names[entity];
+          return name
+            ? html`<span class="soft">${entityNoun(name)}</span> ${entityWords(partition.name, name)}`
+            : entity;
+        },
+      },
+      { title: 'Lane', kind: 'tight', cell: ({ lane }) => LANE_WORDS[lane] },
+      { title: 'Since', kind: 'tight', cell: ({ since }) => when(since, now) },
+      { title: 'Goes', kind: 'tight', isTitled: true, cell: (row) => goesWhen(row, now) },
+      { title: 'Last error', kind: 'text', cell: errorWords },
+      { title: 'What to do', kind: 'act', cell: (row) => buttonsOf(visit, row) },
+    ],
+  });
+}
+
+/** What the guard says stands once, with the problem. */
+function errorWords({ error, attempts }: ListedChange): Markup | null {
+  if (error === null || error.startsWith('guard_held')) return null;
+  return html`<span class="text">${error}</span><div class="hint">${counted(attempts, 'attempt')}</div>`;
+}
+
+function goesWhen({ state, notBefore, due }: ListedChange, now: number): Markup | string | null {
+  if (state === 'held') return 'when approved';
+  if (state === 'unknown') return 'when its outcome is read';
+  if (state === 'sending') return 'now';
+  const at = Math.max(notBefore, due);
+  return at > now ? when(at, now) : 'with the next slot';
+}
+
+function buttonsOf(visit: WorkspaceVisit, { entity, state, kind, attempts }: ListedChange): Markup | null {
+  const fields = { entity };
+  const retry =
+    state === 'held' || (state === 'pending' && attempts > 0)
+      ? actionForm(visit, {
+          action: 'change-retry',
+          words: state === 'held' ? 'Release' : 'Retry',
+          fields,
+          id: `retry-${entity}`,
+        })
+      : null;
+  const drop =
+    state === 'held' && kind !== 'read'
+      ? actionForm(visit, {
+          ...{ action: 'change-drop', words: 'Drop', fields, look: 'danger', id: `drop-${entity}` },
+          question: 'Drop this change? It is not sent. A later change of the item brings it back.',
+        })
+      : null;
+  return retry || drop ? html`<div class="line">${retry}${drop}</div>` : null;
+}
+
+/** How much waits in each lane, and when the last of it will have been sent. */
+async function lanesTable(visit: WorkspaceVisit): Promise<Markup> {
+  const { status, now, partition } = visit;
+  const { lanes: waiting } = await ask(visit, 'quota', {});
+  const { backlog, changes } = status;
+  const rows = LANES.filter((lane) => waiting[lane] > 0);
+  const done =
+    backlog.doneAt === null
+      ? null
+      : html`<p class="hint">${counted(backlog.requests, 'request')}; the last of them ${when(backlog.doneAt, now)}, if nothing more comes</p>`;
+  const approval =
+    backlog.held === 0
+      ? null
+      : html`<p class="hint"><a href="${pathOf(partition.name, 'problems')}#changes_held">${counted(backlog.held, 'change')} more</a> need approval</p>`;
+  return dataTable<Lane>({
+    title: 'What waits',
+    note: html`${done}${approval}`,
+    rows,
+    empty: 'Nothing waits in any lane.',
+    columns: [
+      { title: 'Lane', kind: 'name', cell: (lane) => LANE_WORDS[lane] },
+      { title: 'Waiting', kind: 'number', cell: (lane) => count(waiting[lane]), isTitled: true },
+      { title: 'Oldest', kind: 'number', cell: (lane) => when(changes.oldest[lane] ?? null, now), isTitled: true },
+    ],
+  });
+}

@@ -1,0 +1,51 @@
+import type { EffectiveValue } from '../../operator/effective-config.ts';
+import { workspaceConfiguration } from '../../operator/workspace-configuration.ts';
+import { html, type Markup } from '../html.ts';
+import { dataTable } from './data-table.ts';
+import type { PageContent, WorkspaceVisit } from './page-content.ts';
+
+/** The values in use, each with its origin: first what somebody has written, then what nobody has. */
+export function configurationPage({ partition, scrub, caller, daemonOptions }: WorkspaceVisit): PageContent {
+  const values = workspaceConfiguration(partition, scrub);
+  const isDefault = ({ origin }: EffectiveValue) => origin === 'default';
+  return {
+    title: 'Configuration',
+    parts: [
+      {
+        id: 'written',
+        body: valueTable(
+          'Written in the file',
+          values.filter((each) => !isDefault(each)),
+        ),
+      },
+      { id: 'defaults', body: valueTable('Defaults', values.filter(isDefault)) },
+      // Who may see some workspaces only has nothing to do with the machine.
+      ...(caller.workspaces === null
+        ? [{ id: 'daemon', body: valueTable('Options of the daemon', daemonOptions()) }]
+        : []),
+    ],
+  };
+}
+
+function valueTable(title: string, values: readonly EffectiveValue[]): Markup {
+  return dataTable<EffectiveValue>({
+    title,
+    rows: values,
+    empty: 'Nothing.',
+    columns: [
+      { title: 'Key', kind: 'name', cell: ({ key }) => html`<code>${key}</code>` },
+      { title: 'Value', kind: 'text', cell: ({ value }) => html`<code>${wordsOf(value)}</code>` },
+      { title: 'Origin', kind: 'text', cell: ({ origin }) => html`<span class="soft">${shortOrigin(origin)}</span>` },
+    ],
+  });
+}
+
+function wordsOf(value: unknown): string {
+  if (value === null) return 'not set';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** The name of the file is enough: which folder it is in, the daemon knows. */
+function shortOrigin(origin: string): string {
+  return origin.replace(/^.*\/(?=[^/]+:\d)/, '');
+}

@@ -1,0 +1,79 @@
+import { html, type Markup } from '../html.ts';
+
+export interface Column<Row> {
+  readonly title: string;
+  /**
+   * name    what the row is about, for people: heads the row.
+   * state   a chip; stands first on a narrow screen.
+   * number  aligned to the right.
+   * tight   as narrow as its content.
+   * text    whatever is left.
+   * act     buttons.
+   */
+  readonly kind: 'name' | 'state' | 'number' | 'tight' | 'text' | 'act';
+  readonly cell: (row: Row) => Markup | string | null;
+  /** Its title stands beside the value on a narrow screen, where there is no head. */
+  readonly isTitled?: true;
+}
+
+interface TableOptions<Row> {
+  readonly title: string;
+  /** What stands above the table says it already: only those who hear the page need it. */
+  readonly isTitleHidden?: true;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  /** Below the title. */
+  readonly note?: Markup | null;
+  /** Instead of rows, where there are none. */
+  readonly empty: Markup | string;
+  readonly foot?: Markup | null;
+}
+
+const CLASSES: Readonly<Record<Column<unknown>['kind'], string>> = {
+  name: 'name',
+  state: 'tight',
+  number: 'number',
+  tight: 'tight',
+  text: 'text',
+  act: 'tight act',
+};
+
+/** A table that on a narrow screen becomes a list, so that the page never scrolls sideways. */
+export function dataTable<Row>({ title, isTitleHidden, columns, rows, note, empty, foot }: TableOptions<Row>): Markup {
+  if (rows.length === 0)
+    return html`<section class="card list"><div class="over"><h2>${title}</h2>${note ?? null}</div>
+<p class="empty">${empty}</p></section>`;
+  return html`<section class="card list flow"><table>
+<caption${isTitleHidden ? html` class="unseen"` : null}><h2>${title}</h2>${note ?? null}</caption>
+<thead><tr>${columns.map(headOf)}</tr></thead>
+<tbody>
+${rows.map((row) => html`<tr>${columns.map((column) => cellOf(column, row))}</tr>\n`)}</tbody></table>${foot ?? null}</section>`;
+}
+
+function headOf<Row>({ title, kind }: Column<Row>): Markup {
+  const words = kind === 'act' ? html`<span class="unseen">${title}</span>` : title;
+  return html`<th scope="col" class="${CLASSES[kind]}">${words}</th>`;
+}
+
+function cellOf<Row>({ title, kind, cell, isTitled }: Column<Row>, row: Row): Markup {
+  const content = cell(row);
+  if (kind === 'name') return html`<th scope="row" class="name">${content}</th>`;
+  const titled = isTitled ? html` data-title="${title}"` : null;
+  return html`<td class="${CLASSES[kind]}${content === null ? ' blank' : ''}"${titled}>${content}</td>`;
+}
+
+/** Links to the pages of a long list. */
+export function pager({ words, previous, next }: Pager): Markup | null {
+  if (previous === null && next === null) return null;
+  const link = (to: string | null, direction: string) =>
+    to === null ? html`<span class="none">${direction}</span>` : html`<a href="${to}">${direction}</a>`;
+  return html`<nav class="pager" aria-label="Pages of the list">${link(previous, '← Previous')}
+<span class="hint num">${words}</span>${link(next, 'Next →')}</nav>`;
+}
+
+interface Pager {
+  /** Where in the list this page is. */
+  readonly words: string;
+  readonly previous: string | null;
+  readonly next: string | null;
+}

@@ -1,0 +1,67 @@
+import type { DeliverySource, DeliveryState } from '../../model/delivery.ts';
+import type { ShownDelivery } from '../../operator/deliveries.ts';
+import { html, type Markup } from '../html.ts';
+import { when } from '../moment.ts';
+import { dataTable } from './data-table.ts';
+import { itemLink } from './entity-words.ts';
+import { pathOf } from './page-content.ts';
+import { chip, type Tone } from './tones.ts';
+
+const TONES: Readonly<Record<DeliveryState, Tone>> = {
+  pending: 'wait',
+  applied: 'good',
+  superseded: 'soft',
+  ignored: 'soft',
+  quarantined: 'bad',
+};
+
+export function deliveryChip(state: DeliveryState): Markup {
+  return chip(TONES[state], state);
+}
+
+export const SOURCE_WORDS: Readonly<Record<DeliverySource, string>> = {
+  webhook: 'webhook',
+  poll: 'poll',
+  backfill: 'backfill',
+  fetch: 'fetch',
+  answer: 'own answer',
+  workspace: 'workspace',
+};
+
+interface DeliveryList {
+  readonly workspace: string;
+  readonly title: string;
+  readonly deliveries: readonly (Omit<ShownDelivery, 'items'> & Partial<Pick<ShownDelivery, 'items'>>)[];
+  readonly now: number;
+  readonly empty: string;
+  readonly note?: Markup | null;
+  readonly foot?: Markup | null;
+}
+
+/** Deliveries by the items that they tell of, as far as that is known. */
+export function deliveryTable({ workspace, deliveries, now, ...options }: DeliveryList): Markup {
+  return dataTable<DeliveryList['deliveries'][number]>({
+    ...options,
+    rows: deliveries,
+    columns: [
+      { title: 'State', kind: 'state', cell: ({ state }) => deliveryChip(state) },
+      {
+        title: 'Delivery',
+        kind: 'name',
+        cell: ({ id, connection, event }) =>
+          html`<a href="${pathOf(workspace, 'delivery', { id })}">${connection} · ${event}</a>`,
+      },
+      {
+        title: deliveries.some(({ items }) => items?.length) ? 'About' : 'Why',
+        kind: 'text',
+        cell: ({ items = null, reason }) => {
+          const told = (items ?? []).map((item) => html`<div class="name">${itemLink(workspace, item)}</div>`);
+          const why = reason === null ? null : html`<div class="hint">${reason}</div>`;
+          return told.length === 0 && why === null ? null : html`${told}${why}`;
+        },
+      },
+      { title: 'Source', kind: 'tight', cell: ({ source }) => SOURCE_WORDS[source] },
+      { title: 'Received', kind: 'tight', cell: ({ receivedAt }) => when(receivedAt, now) },
+    ],
+  });
+}

@@ -1,0 +1,32 @@
+import type { NamedEntity, NamedItem } from '../../operator/human-names.ts';
+import { html, type Markup } from '../html.ts';
+import { pathOf } from './page-content.ts';
+import { copyable } from './tones.ts';
+
+/** `acme/app#12 Pay by card`, which leads to the item's page. */
+export function itemLink(workspace: string, { name, key, title }: NamedItem): Markup {
+  return html`<a href="${pathOf(workspace, 'item', { name: key })}">${name}</a>${title === null ? null : html` <span class="text">${title}</span>`}`;
+}
+
+const NOUNS: Readonly<Record<NamedEntity['kind'], string>> = {
+  pull_request: 'Record',
+  link: 'Link',
+  task: 'Task',
+  document: 'Document',
+  read: 'Read',
+};
+
+/** The kind of what a change is about. */
+export function entityNoun({ kind }: Pick<NamedEntity, 'kind'>): string {
+  return NOUNS[kind];
+}
+
+/** What a change is about, in people's words, and its id to copy. */
+export function entityWords(workspace: string, { item, task, label, entity }: NamedEntity): Markup {
+  const linked =
+    task === null
+      ? null
+      : html` <span class="soft">to</span> <a href="${pathOf(workspace, 'item', { name: task.key })}">${task.key}</a>`;
+  const words = item === null ? label : html`${itemLink(workspace, item)}${linked}`;
+  return html`${words}<div class="hint">${copyable(entity)}</div>`;
+}

@@ -1,0 +1,148 @@
+import { counted } from '../../lib/quantities.ts';
+import type { ShownItem } from '../../operator/item-course.ts';
+import { html, type Markup } from '../html.ts';
+import { when } from '../moment.ts';
+import { ask } from './ask.ts';
+import { waterfall } from './course-list.ts';
+import { dataTable } from './data-table.ts';
+import { deliveryTable } from './delivery-table.ts';
+import { type PageContent, type Part, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { chip, copyable, type Tone } from './tones.ts';
+
+type ExplainedItem = ShownItem['explained'];
+
+/** One item with everything that is known of it: why it is linked or not, and what was sent for it. */
+export async function itemPage(visit: WorkspaceVisit): Promise<PageContent> {
+  const name = visit.query.get('name') ?? '';
+  const search: Part = { id: 'search', body: searchForm(name), isForm: true };
+  if (name === '') return { title: 'Item', parts: [search] };
+  const { task, items, count } = visit.clean(await ask(visit, 'items', { name }));
+  const parts = items.flatMap((item, index) => partsOf(visit, item, index));
+  const [first] = items;
+  const about = task
+    ? html`<p class="soft">${counted(count, 'item')} of the task <strong>${task.key}</strong></p>`
+    : null;
+  return {
+    title: task ? `Task ${task.key}` : (first?.name ?? 'Item'),
+    parts: [search, { id: 'task', body: html`${about}` }, ...parts],
+  };
+}
+
+function searchForm(name: string): Markup {
+  return html`<form class="filters" method="get" role="search"><label class="whole">Item or task: owner/repo#12, ENG-123, BUG-12, or an address<input type="search" name="name" value="${name}"></label><button>Show</button></form>`;
+}
+
+function partsOf({ partition, now }: WorkspaceVisit, item: ShownItem, index: number): readonly Part[] {
+  const { explained, courses, deliveries } = item;
+  const workspace = partition.name;
+  return [
+    { id: `item-${index}`, body: factsCard(item, now) },
+    { id: `links-${index}`, body: linksTable(workspace, explained) },
+    { id: `others-${index}`, body: html`${othersTable(explained)}` },
+    { id: `courses-${index}`, body: waterfall(workspace, courses, now) },
+    {
+      id: `deliveries-${index}`,
+      body: deliveryTable({
+        workspace,
+        title: 'Deliveries that changed it',
+        deliveries,
+        now,
+        empty: 'None is remembered.',
+      }),
+    },
+  ];
+}
+
+const STATES: Readonly<Record<string, Tone>> = {
+  open: 'good',
+  in_progress: 'good',
+  merged: 'soft',
+  closed: 'soft',
+  declined: 'soft',
+  done: 'soft',
+};
+
+function factsCard(item: ShownItem, now: number): Markup {
+  const { name, title, url, key, fields, gone, providerTime, seenAt, connection, tasks, explained } = item;
+  const state = gone
+    ? chip('bad', 'gone at its vendor')
+    : fields.state
+      ? chip(STATES[fields.state] ?? 'soft', fields.state.replace('_', ' '))
+      : null;
+  const fact = (term: string, value: Markup | string | null | undefined) =>
+    value === null || value === undefined || value === '' ? null : html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
+  return html`<section class="card stack"><div class="row"><h2 class="text">${title ?? name}</h2>${state}</div>
+<dl class="facts wide">${fact('Called', url === null || !/^https?:/.test(url) ? name : html`<a href="${url}" rel="noreferrer">${name}</a>`)}
+${fact('Author', fields.author)}
+${fact('Branch', fields.kind === 'pull_request' ? fields.headBranch : null)}
+${fact('Labels', fields.labels?.join(', '))}
+${fact('Tasks', tasks.length === 0 ? 'none' : tasks.map((task) => task.key).join(', '))}
+${fact('Connection', connection)}
+${fact('Changed at its vendor', when(providerTime, now))}
+${fact('Stored', when(seenAt, now))}
+${fact('Id', copyable(key))}</dl>
+${explained.triage === null ? null : html`<p class="text"><span class="soft">Triage:</span> ${explained.triage}</p>`}
+${explained.writeBack.map(({ kind, state: done, error }) => html`<p class="text"><span class="soft">Write-back:</span> ${kind} ${done}${error === null ? null : html` <span class="bad">${error}</span>`}</p>`)}</section>`;
+}
+
+type Link = ExplainedItem['links'][number];
+
+const LINKS: Readonly<Record<Link['state'], readonly [tone: Tone, words: string]>> = {
+  linked: ['good', 'linked'],
+  manual: ['good', 'linked by a person'],
+  removed: ['soft', 'removed by a person'],
+  waiting: ['wait', 'waits'],
+  sending: ['wait', 'in flight'],
+  held: ['bad', 'needs approval'],
+  unknown: ['wait', 'outcome unknown'],
+  absent: ['soft', 'not wanted'],
+};
+
+function linksTable(workspace: string, { links }: ExplainedItem): Markup {
+  return dataTable<Link>({
+    title: 'Links',
+    rows: links,
+    empty: 'It is linked to no task.',
+    columns: [
+      { title: 'State', kind: 'state', cell: ({ state }) => chip(...LINKS[state]) },
+      {
+        title: 'Task',
+        kind: 'name',
+        cell: ({ task }) => html`<a href="${pathOf(workspace, 'item', { name: task })}">${task}</a>`,
+      },
+      {
+        title: 'Why',
+        kind: 'text',
+        cell: ({ reason, error }) =>
+          html`${reason === null ? html`<span class="soft">no text asks for it</span>` : html`${placeWords(reason.place)} says <code>${reason.text}</code>`}${
+            error === null ? null : html`<div class="bad">${error}</div>`
+          }`,
+      },
+      {
+        title: 'Delivery',
+        kind: 'tight',
+        isTitled: true,
+        cell: ({ delivery }) =>
+          delivery && html`<a href="${pathOf(workspace, 'delivery', { id: delivery.id })}">${delivery.id}</a>`,
+      },
+    ],
+  });
+}
+
+function placeWords(place: string): string {
+  return `the ${place.replaceAll('_', ' ').replaceAll('-', ' ')}`;
+}
+
+function othersTable({ others }: ExplainedItem): Markup | null {
+  if (others.length === 0) return null;
+  return dataTable<ExplainedItem['others'][number]>({
+    title: 'Named, and not linked',
+    rows: others,
+    empty: '',
+    columns: [
+      { title: 'Text', kind: 'name', cell: ({ text }) => html`<code>${text}</code>` },
+      { title: 'Where', kind: 'tight', cell: ({ place }) => placeWords(place) },
+      { title: 'Why not', kind: 'text', cell: ({ why }) => why },
+    ],
+  });
+}

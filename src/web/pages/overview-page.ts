@@ -1,0 +1,114 @@
+import { count, duration } from '../../lib/quantities.ts';
+import type { LagReport } from '../../operator/lag.ts';
+import type { WorkspaceStatus } from '../../operator/status.ts';
+import { html, type Markup } from '../html.ts';
+import { when } from '../moment.ts';
+import { ask } from './ask.ts';
+import { connectionCards } from './connection-cards.ts';
+import { deliveryTable } from './delivery-table.ts';
+import { type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { quotaCard } from './quota-card.ts';
+import { usageCard, usageTable } from './usage-card.ts';
+import { processProblems, verdictBanner } from './verdict-banner.ts';
+
+/** Deliveries shown; their own page has all. */
+const LATEST = 6;
+
+/** How a workspace is: the verdict, the figures, the quota, its connections. */
+export async function overviewPage(visit: WorkspaceVisit): Promise<PageContent> {
+  const { status, now, partition } = visit;
+  const { deliveries } = visit.clean(await ask(visit, 'deliveries', { limit: LATEST }));
+  const latest = deliveryTable({
+    ...{ workspace: partition.name, title: 'Latest deliveries', deliveries, now },
+    empty:
+      'Nothing has come in yet. Send a test delivery to the webhook address of a connection, or wait for the next poll.',
+  });
+  const use = visit.clean(await ask(visit, 'quota-by-caller', {}));
+  return {
+    title: 'Overview',
+    parts: [
+      { id: 'process', body: html`${processProblems(visit.clean(visit.process))}` },
+      { id: 'verdict', body: verdictBanner(status, now) },
+      { id: 'figures', body: html`<div class="tiles">${tilesOf(visit)}</div>` },
+      { id: 'quota', body: html`<div class="grid two">${quotaCard(status, now)}${usageCard(use)}</div>` },
+      { id: 'connections', body: connectionCards(status.connections, now) },
+      { id: 'deliveries', body: latest },
+      { id: 'usage', body: usageTable(use) },
+      { id: 'about', body: about(status, now, partition.name) },
+    ],
+  };
+}
+
+function tile(title: string, value: Markup | string, hint: Markup | string | null): Markup {
+  return html`<div class="card tile"><span class="soft">${title}</span><span class="value">${value}</span><span class="hint">${hint}</span></div>`;
+}
+
+function tilesOf({ status, now, partition }: WorkspaceVisit): readonly Markup[] {
+  const { pullRequests, links, changes, deliveries, backlog } = status;
+  const { held, unknown } = changes.byState;
+  return [
+    tile('Pull requests synced', partOf(pullRequests), remaining(pullRequests)),
+    tile('Links synced', partOf(links), remaining(links)),
+    tile('To send', count(backlog.requests), backlogWords(backlog, now)),
+    tile(
+      'Needs approval',
+      count(held),
+      held === 0
+        ? unknown > 0
+          ? `${count(unknown)} of unknown outcome`
+          : 'nothing'
+        : html`<a href="${pathOf(partition.name, 'problems')}#changes_held">Look at them</a>`,
+    ),
+    lagTile(partition.lag()),
+    tile(
+      'Deliveries in 24 hours',
+      count(deliveries.lastDay),
+      deliveries.pending > 0
+        ? `${count(deliveries.pending)} being read`
+        : html`last ${when(deliveries.lastReceivedAt, now)}`,
+    ),
+  ];
+}
+
+function backlogWords({ doneAt, backfill }: WorkspaceStatus['backlog'], now: number): Markup | string {
+  if (doneAt === null) return 'nothing waits';
+  return html`done ${when(doneAt, now)}${backfill > 0 ? `, ${count(backfill)} of them for backfills` : ''}`;
+}
+
+function lagTile(lag: LagReport | null): Markup {
+  if (lag === null)
+    return tile('From event to workspace', html`<span class="none">–</span>`, 'nothing was sent since the start');
+  return tile(
+    'From event to workspace',
+    inSeconds(lag.p50),
+    `half of ${count(lag.count)} are faster; 95 % within ${inSeconds(lag.p95)}`,
+  );
+}
+
+function inSeconds(milliseconds: number): string {
+  return milliseconds < 10_000 ? `${(milliseconds / 1_000).toFixed(1)} s` : duration(milliseconds);
+}
+
+function partOf({ total, waiting }: WorkspaceStatus['links']): Markup {
+  const done = Math.max(0, total - waiting);
+  return done === total ? html`${count(total)}` : html`${count(done)} <small>of ${count(total)}</small>`;
+}
+
+function remaining({ total, waiting }: WorkspaceStatus['links']): string {
+  if (total === 0) return 'none yet';
+  return waiting === 0 ? 'all of them' : `${count(waiting)} wait`;
+}
+
+function about({ address, items, tasks, sweep, gone }: WorkspaceStatus, now: number, name: string): Markup {
+  const { last } = sweep;
+  const repaired = last
+    ? html`${when(last.finishedAt, now)}: ${count(last.repairs.done)} repaired`
+    : html`<span class="none">none yet</span>`;
+  const fact = (term: string, value: Markup | string) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
+  return html`<section class="card stack"><h2>About ${name}</h2><dl class="facts wide">
+${fact('API', html`<code>${address}</code>`)}
+${fact('Items known', count(items))}
+${fact('Tasks cached', count(tasks))}
+${fact('Items gone at their vendor', gone.length >= 20 ? '20 or more' : count(gone.length))}
+${fact('Last sweep of the workspace', html`${repaired}${sweep.running ? html`; one runs since ${when(sweep.running.startedAt, now)}` : null}`)}</dl></section>`;
+}

@@ -1,0 +1,66 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { EffectiveValue } from '../../operator/effective-config.ts';
+import type { OpenWorkspace } from '../../operator/open-workspace.ts';
+import type { ProcessStatus, WorkspaceStatus } from '../../operator/status.ts';
+import type { Caller } from '../door-caller.ts';
+import type { Markup } from '../html.ts';
+
+/** One request of a page. */
+export interface Visit {
+  readonly caller: Caller;
+  /** Parameters of the address; of several with one name the last. */
+  readonly query: ReadonlyMap<string, string>;
+  readonly clock: Clock;
+  /** When the page is made, epoch milliseconds. */
+  readonly now: number;
+  /** The process that all workspaces share. */
+  readonly process: ProcessStatus;
+  /** Options of the daemon, each with its origin. */
+  readonly daemonOptions: () => readonly EffectiveValue[];
+  /** The same without secrets: every answer of a use case goes through it before it is shown. */
+  readonly clean: <Told>(told: Told) => Told;
+  /** The same of a text. */
+  readonly scrub: (text: string) => string;
+}
+
+/** One request of a page of a workspace. */
+export interface WorkspaceVisit extends Visit {
+  readonly partition: OpenWorkspace;
+  readonly status: WorkspaceStatus;
+}
+
+/** A piece of a page that is replaced by itself when it has changed. */
+export interface Part {
+  /** Unique on the page. */
+  readonly id: string;
+  readonly body: Markup;
+  /** Has fields that people fill: it is not replaced. */
+  readonly isForm?: true;
+}
+
+export interface PageContent {
+  readonly title: string;
+  readonly parts: readonly Part[];
+}
+
+/** What makes a page of a workspace. Throws `not_found` where what it is about is not there. */
+export type WorkspacePage = (visit: WorkspaceVisit) => Promise<PageContent> | PageContent;
+
+/** The address of a page of a workspace; parameters that are absent are left out. */
+export function pathOf(
+  workspace: string,
+  page: string,
+  parameters: Readonly<Record<string, string | number | undefined>> = {},
+): string {
+  const given = Object.entries(parameters).flatMap(([name, value]) =>
+    value === undefined || value === '' ? [] : [[name, String(value)]],
+  );
+  const query = new URLSearchParams(given).toString();
+  const path = `/workspaces/${encodeURIComponent(workspace)}${page === '' ? '' : `/${page}`}`;
+  return query === '' ? path : `${path}?${query}`;
+}
+
+/** Whether buttons that change something are shown. */
+export function mayAct({ caller }: Visit): boolean {
+  return caller.role === 'admin' && caller.session !== undefined;
+}

@@ -1,0 +1,43 @@
+import { helpOf } from '../help.ts';
+import { html, type Markup } from '../html.ts';
+import type { PageContent } from './page-content.ts';
+import { sign, type Tone } from './tones.ts';
+
+interface Told {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string;
+}
+
+/** A box for what people should not overlook. */
+export function note(tone: Tone, title: string, body: Markup | null = null): Markup {
+  return html`<div class="card note ${tone}" role="status"><p><span class="${tone}">${sign(tone)}</span> <strong>${title}</strong></p>${body}</div>`;
+}
+
+export function errorBox(title: string, { code, message, hint }: Told): Markup {
+  return note(
+    'bad',
+    title,
+    html`<p class="text">${message}</p><p>${hint}</p><p class="hint"><a href="${helpOf(code)}"><code>${code}</code></a></p>`,
+  );
+}
+
+/** In the place of a page that cannot be made. */
+export function problemContent(error: Told): PageContent {
+  return { title: 'This did not work', parts: [{ id: 'problem', body: errorBox('This did not work', error) }] };
+}
+
+/** A workspace that is not open: nobody knows its state. */
+export function brokenContent(reason: Told): PageContent {
+  return { title: 'Blocked', parts: [{ id: 'problem', body: errorBox('Nothing is taken or sent', reason) }] };
+}
+
+export const NO_WORKSPACE: PageContent = {
+  title: 'Not found',
+  parts: [
+    {
+      id: 'problem',
+      body: html`<p class="card">There is no workspace of this name. <a href="/">All workspaces</a></p>`,
+    },
+  ],
+};

@@ -1,0 +1,199 @@
+import { count, counted } from '../../lib/quantities.ts';
+import { type EntityNames, entityNamesOf } from '../../operator/human-names.ts';
+import type { PostponedAction } from '../../operator/postponed.ts';
+import type { Cause } from '../../operator/verdict.ts';
+import type { HeldChanges, HeldClass } from '../../store/held-changes.ts';
+import { helpOf } from '../help.ts';
+import { html, type Markup } from '../html.ts';
+import { when } from '../moment.ts';
+import { actionForm } from './action-form.ts';
+import { ask } from './ask.ts';
+import { troubles } from './connection-cards.ts';
+import { dataTable } from './data-table.ts';
+import { deliveryChip } from './delivery-table.ts';
+import { entityNoun, entityWords } from './entity-words.ts';
+import { doneNote } from './page-actions.ts';
+import { mayAct, type PageContent, type Part, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { note } from './problem-content.ts';
+import { chip, copyable, VERDICT_TONES } from './tones.ts';
+import { failureWords } from './verdict-banner.ts';
+
+/** Changes shown of a class: enough to see what it is, and all that a preview shows. */
+const SAMPLES = 3;
+const PREVIEWED = 50;
+
+/** What is wrong, a part for each cause, each with what can be done about it here. */
+export async function problemsPage(visit: WorkspaceVisit): Promise<PageContent> {
+  const { causes } = visit.status;
+  const parts: Part[] = [];
+  for (const cause of causes) parts.push({ id: `cause-${cause.code}`, body: await causeCard(visit, cause) });
+  const none = html`<p class="card empty">Nothing is wrong. What needs you will stand here.</p>`;
+  return {
+    title: 'Problems',
+    parts: [
+      { id: 'done', body: html`${doneNote(visit)}` },
+      { id: 'postponed', body: await postponedNotes(visit) },
+      ...(parts.length === 0 ? [{ id: 'none', body: none }] : parts),
+    ],
+  };
+}
+
+/** What was asked for within the last ten seconds, and can be undone. */
+async function postponedNotes(visit: WorkspaceVisit): Promise<Markup> {
+  const { actions } = visit.clean(await ask(visit, 'postponed', {}));
+  return html`${actions.map(({ id, question, count: many, at }) => {
+    return note(
+      'wait',
+      POSTPONED_WORDS[question](many),
+      html`<div class="line">${actionForm(visit, { action: 'undo', words: 'Undo', fields: { id }, look: 'main', id: `undo-${id}` })}<span class="hint">${when(at, visit.now)}</span></div>`,
+    );
+  })}`;
+}
+
+const POSTPONED_WORDS: Readonly<Record<PostponedAction['question'], (many: number) => string>> = {
+  release: (many) => `${counted(many, 'change')} will be released`,
+  retry: (many) => `${deliveries(many)} will be tried again`,
+  'changes-retry': (many) => `${counted(many, 'change')} will be tried again`,
+  'changes-drop': (many) => `${counted(many, 'change')} will be dropped`,
+};
+
+function deliveries(many: number): string {
+  return many === 1 ? '1 delivery' : `${count(many)} deliveries`;
+}
+
+/** What their hints tell to do at the machine, or say is shown, stands in their cards. */
+const HAS_BUTTONS: ReadonlySet<string> = new Set(['changes_held', 'deliveries_quarantined']);
+
+async function causeCard(visit: WorkspaceVisit, cause: Cause): Promise<Markup> {
+  const { code, message, hint, verdict, stops, since, seenAt, command } = cause;
+  const { now } = visit;
+  const asked = command === null ? null : html` · on the machine: ${copyable(command)}`;
+  return html`<section class="card stack" id="${code}"><div class="row"><h2 class="text">${message}</h2>${chip(VERDICT_TONES[verdict], verdict === 'blocked' ? 'blocks everything' : 'needs you')}</div>
+<p>${stops}</p>
+${HAS_BUTTONS.has(code) ? null : html`<p class="soft">${hint}</p>`}
+${await detailsOf(visit, code)}
+<p class="hint">since ${when(since, now)}, last seen ${when(seenAt, now)}${asked} · <a href="${helpOf(code)}">help</a></p></section>`;
+}
+
+async function detailsOf(visit: WorkspaceVisit, code: string): Promise<Markup | null> {
+  const { connections, backfills } = visit.status;
+  if (code === 'changes_held') return heldDetails(visit);
+  if (code === 'deliveries_quarantined') return quarantineDetails(visit);
+  if (code === 'backfill_failing')
+    return html`<ul class="stack">${backfills.flatMap(({ connection, failures }) =>
+      failures.map(
+        ({ unit, error }) =>
+          html`<li class="text"><strong>${connection}</strong> ${unit === null ? null : html`<code>${unit}</code> `}${error}</li>`,
+      ),
+    )}</ul>`;
+  const rows = connections.flatMap((each) => {
+    const isFailing = code === 'connections_failing' && each.failure !== null;
+    const words = isFailing ? [failureOf(visit, each)] : troubles(each, code);
+    return words.length === 0 ? [] : [html`<li><strong>${each.name}</strong> ${words}</li>`];
+  });
+  return rows.length === 0 ? null : html`<ul class="stack">${rows}</ul>`;
+}
+
+function failureOf(
+  { now }: WorkspaceVisit,
+  { failure, lastPollAt }: WorkspaceVisit['status']['connections'][number],
+): Markup {
+  return html`<span class="hint">failed ${when(failure?.at ?? null, now)}, last complete poll ${when(lastPollAt, now)}</span><div>${failureWords(failure)}</div>`;
+}
+
+const CLASS_WORDS: Readonly<Record<HeldClass, readonly [noun: string, why: string]>> = {
+  removals: ['removal', 'take away links, or close records, more at a time than the guard lets pass'],
+  creations: ['creation', 'add more at a time than the guard lets pass'],
+  repairs: ['repair', 'would write over many records that somebody else has changed'],
+  refused: ['refused change', 'were refused by the workspace for good'],
+};
+
+/** Held changes by class, each with samples; with `?preview=` all of one class, and the button that releases them. */
+async function heldDetails(visit: WorkspaceVisit): Promise<Markup> {
+  const wanted = visit.query.get('preview');
+  const held = visit.clean(await ask(visit, 'held', { samples: wanted === undefined ? SAMPLES : PREVIEWED }));
+  const classes = (Object.keys(CLASS_WORDS) as HeldClass[]).filter((each) => held[each].count > 0);
+  const names = await entityNamesOf(
+    visit.partition,
+    classes.flatMap((each) => held[each].samples),
+  );
+  return html`${classes.map((each) => heldClass(visit, each, held[each], visit.clean(names)))}`;
+}
+
+function heldClass(
+  visit: WorkspaceVisit,
+  which: HeldClass,
+  { count: total, samples }: HeldChanges[HeldClass],
+  names: EntityNames,
+): Markup {
+  const { partition, now, query } = visit;
+  const [noun, why] = CLASS_WORDS[which];
+  const isPreview = query.get('preview') === which;
+  const shown = isPreview ? samples : samples.slice(0, SAMPLES);
+  const more = total > shown.length ? html`<p class="pager hint">and ${count(total - shown.length)} more</p>` : null;
+  return html`<div class="stack" id="held-${which}"><div class="row"><p><strong>${counted(total, noun)}</strong> <span class="soft">that ${why}</span></p>
+<div class="line">${buttonsOf(visit, which, total, isPreview)}</div></div>
+${dataTable({
+  title: counted(total, noun),
+  isTitleHidden: true,
+  rows: shown,
+  empty: '',
+  foot: more,
+  columns: [
+    { title: 'Kind', kind: 'state', cell: ({ entity }) => chip('wait', nounOf(names, entity)) },
+    { title: 'What', kind: 'name', cell: ({ entity }) => wordsOf(partition.name, names, entity) },
+    { title: 'Since', kind: 'tight', cell: ({ since }) => when(since, now) },
+    ...(which === 'refused' ? [{ title: 'Why', kind: 'text' as const, cell: whyRefused }] : []),
+  ],
+})}</div>`;
+}
+
+function whyRefused({ error }: HeldChanges[HeldClass]['samples'][number]): Markup | null {
+  return error === null ? null : html`<span class="soft">${error}</span>`;
+}
+
+function nounOf(names: EntityNames, entity: string): string {
+  const name = names[entity];
+  return name ? entityNoun(name) : 'Change';
+}
+
+function wordsOf(workspace: string, names: EntityNames, entity: string): Markup | string {
+  const name = names[entity];
+  return name ? entityWords(workspace, name) : entity;
+}
+
+function buttonsOf(visit: WorkspaceVisit, which: HeldClass, total: number, isPreview: boolean): Markup | null {
+  const { name } = visit.partition;
+  if (!mayAct(visit)) return html`<span class="hint">To approve them, log in as an administrator</span>`;
+  const [noun] = CLASS_WORDS[which];
+  if (!isPreview)
+    return html`<a class="button main" id="preview-${which}" href="${pathOf(name, 'problems', { preview: which })}#held-${which}">Preview and release</a>`;
+  return html`${actionForm(visit, { action: 'release', words: `Release ${counted(total, noun)}`, fields: { class: which }, look: 'main', id: `release-${which}` })}
+<a class="button" href="${pathOf(name, 'problems')}">Back</a>`;
+}
+
+async function quarantineDetails(visit: WorkspaceVisit): Promise<Markup> {
+  const { partition, now, status } = visit;
+  const rows = visit.clean(await ask(visit, 'quarantine', { limit: 20 }));
+  const total = status.deliveries.quarantined;
+  return html`<div class="row"><p class="soft">Stored as received. When the sender repeats one, worksync tries it again by itself.</p>
+${actionForm(visit, { action: 'retry', words: `Retry ${deliveries(total)}`, look: 'main', id: 'retry-quarantined' })}</div>
+${dataTable({
+  title: 'Quarantined deliveries',
+  isTitleHidden: true,
+  foot: total > rows.length ? html`<p class="pager hint">and ${count(total - rows.length)} more</p>` : null,
+  rows,
+  empty: '',
+  columns: [
+    { title: 'State', kind: 'state', cell: () => deliveryChip('quarantined') },
+    {
+      title: 'Delivery',
+      kind: 'name',
+      cell: ({ id, connection, event }) =>
+        html`<a href="${pathOf(partition.name, 'delivery', { id })}">${connection} · ${event}</a>`,
+    },
+    { title: 'Received', kind: 'tight', cell: ({ receivedAt }) => when(receivedAt, now) },
+    { title: 'Why', kind: 'text', cell: ({ reason }) => reason ?? 'no reason was recorded' },
+  ],
+})}`;
+}

@@ -1,0 +1,89 @@
+import { counted } from '../../lib/quantities.ts';
+import { namesOfReplicas, type ReplicaStatus, type SharedStatus } from '../../operator/replica-status.ts';
+import { html, type Markup } from '../html.ts';
+import { when } from '../moment.ts';
+import { numberOf } from './choices.ts';
+import { dataTable, pager } from './data-table.ts';
+import { type PageContent, pathOf, type Visit } from './page-content.ts';
+import { chip } from './tones.ts';
+import { causeBoxes } from './verdict-banner.ts';
+
+/** Workspaces on a page. */
+const SHOWN = 100;
+
+/** The processes that share the workspaces, and which of them works on which. */
+export function replicasPage(visit: Visit, told: SharedStatus): PageContent {
+  const { replicas, causes } = visit.clean(told);
+  return {
+    title: 'Replicas',
+    parts: [
+      { id: 'causes', body: html`${causeBoxes(causes)}` },
+      { id: 'replicas', body: replicaTable(replicas, visit.now) },
+      { id: 'leases', body: leaseTable(replicas, visit) },
+    ],
+  };
+}
+
+function replicaTable(rows: readonly ReplicaStatus[], now: number): Markup {
+  return dataTable<ReplicaStatus>({
+    title: 'Replicas',
+    isTitleHidden: true,
+    rows,
+    empty: 'This replica has not renewed its leases yet.',
+    columns: [
+      { title: 'State', kind: 'state', cell: stateOf },
+      { title: 'Replica', kind: 'name', cell: ({ host, isOwn }) => `${host}${isOwn ? ' (this one)' : ''}` },
+      { title: 'Address', kind: 'text', cell: ({ address }) => address },
+      { title: 'Version', kind: 'tight', isTitled: true, cell: ({ version }) => version },
+      { title: 'Started', kind: 'tight', isTitled: true, cell: ({ startedAt }) => when(startedAt, now) },
+      {
+        title: 'Workspaces',
+        kind: 'number',
+        isTitled: true,
+        cell: ({ holds }) => (holds === null ? null : String(holds.length)),
+      },
+    ],
+  });
+}
+
+function stateOf({ holds, sameConfig }: ReplicaStatus): Markup {
+  if (holds === null) return chip('bad', 'silent');
+  return sameConfig ? chip('good', 'ok') : chip('wait', 'other configuration');
+}
+
+interface HeldRow {
+  readonly workspace: string;
+  readonly since: number;
+  readonly replica: string;
+}
+
+function leaseTable(replicas: readonly ReplicaStatus[], { query, now }: Visit): Markup {
+  const names = namesOfReplicas(replicas);
+  const all = replicas
+    .flatMap(({ id, host, holds }): HeldRow[] =>
+      (holds ?? []).map((held) => ({ ...held, replica: names.get(id) ?? host })),
+    )
+    .toSorted((a, b) => (a.workspace < b.workspace ? -1 : 1));
+  const at = Math.min(numberOf(query, 'at') ?? 0, Math.floor(Math.max(0, all.length - 1) / SHOWN));
+  const rows = all.slice(at * SHOWN, (at + 1) * SHOWN);
+  const link = (page: number) => `/replicas?at=${page}`;
+  return dataTable<HeldRow>({
+    title: `Who works on ${counted(all.length, 'workspace')}`,
+    rows,
+    empty: 'No replica that answers works on a workspace.',
+    foot: pager({
+      words: `${at * SHOWN + 1}–${at * SHOWN + rows.length} of ${all.length}`,
+      previous: at > 0 ? link(at - 1) : null,
+      next: (at + 1) * SHOWN < all.length ? link(at + 1) : null,
+    }),
+    columns: [
+      {
+        title: 'Workspace',
+        kind: 'name',
+        cell: ({ workspace }) => html`<a href="${pathOf(workspace, '')}">${workspace}</a>`,
+      },
+      { title: 'Replica', kind: 'text', cell: ({ replica }) => replica },
+      { title: 'Since', kind: 'tight', isTitled: true, cell: ({ since }) => when(now - since, now) },
+    ],
+  });
+}

@@ -1,0 +1,123 @@
+import { OWN_COMMAND } from '../../lib/own-command.ts';
+import { count, counted } from '../../lib/quantities.ts';
+import type { LabReport, LabSample } from '../../operator/lab.ts';
+import { describeLabEnd } from '../../operator/lab-words.ts';
+import { html, type Markup } from '../html.ts';
+import { when } from '../moment.ts';
+import { ask } from './ask.ts';
+import { dataTable } from './data-table.ts';
+import { mayAct, type PageContent, pathOf, type WorkspaceVisit } from './page-content.ts';
+import { tokenField } from './page-frame.ts';
+import { note } from './problem-content.ts';
+import { chip, type Tone } from './tones.ts';
+
+/** Samples of each kind of write. */
+const SAMPLES = 20;
+
+/** The lab: what another configuration would write, over all items known. */
+export function rulesPage(visit: WorkspaceVisit): PageContent {
+  return { title: 'Rules', parts: [{ id: 'lab', body: labForm(visit, ''), isForm: true }] };
+}
+
+/** The same with the answer. Throws what is wrong with the configuration. */
+export async function triedRulesPage(visit: WorkspaceVisit, config: string): Promise<PageContent> {
+  const report = visit.clean(await ask(visit, 'lab', { config, limit: SAMPLES }));
+  return {
+    title: 'Rules',
+    parts: [
+      { id: 'answer', body: answer(visit, report) },
+      { id: 'samples', body: samplesTable(visit.partition.name, report.samples) },
+      { id: 'lab', body: labForm(visit, config), isForm: true },
+    ],
+  };
+}
+
+function labForm(visit: WorkspaceVisit, config: string): Markup {
+  const { session } = visit.caller;
+  const intro = html`<h2>Try a configuration</h2><p class="soft">worksync evaluates the items that it knows by the text of a workspace’s file, and tells which links, records and tasks it
+would write. It writes nothing and sends no request.</p>`;
+  if (!mayAct(visit) || !session)
+    return html`<section class="card stack">${intro}<p class="hint">To try one, log in as an administrator; or on the machine: <code>${OWN_COMMAND} plan --config FILE</code></p></section>`;
+  return html`<section class="card stack">${intro}<form class="stack" method="post" action="${pathOf(visit.partition.name, 'rules')}">${tokenField(session.pageToken)}
+<label>A file<br><input type="file" data-fills="config" accept=".yaml,.yml,.json"></label>
+<label>Configuration, as YAML<textarea id="config" name="config" required spellcheck="false">${config}</textarea></label>
+<div><button class="main">Try it</button></div></form></section>`;
+}
+
+const EFFECT_WORDS: Readonly<Record<LabSample['effect'], string>> = {
+  'add-link': 'Links added',
+  'remove-link': 'Links removed',
+  record: 'Records written',
+  'create-task': 'Tasks created',
+  'attach-document': 'Documents attached',
+};
+
+function answer({ now }: WorkspaceVisit, report: LabReport): Markup {
+  const { inUse, items, ended, without, effects, requests, drainedAt } = report;
+  const all = items.open + items.finished;
+  const left = without.map(
+    ({ connection, items: many }) =>
+      html`<p class="hint">${counted(many, 'item')} of ${connection}, which it does not have, stay as they are.</p>`,
+  );
+  const part = ended && html`<p class="hint">It ended early: ${describeLabEnd(ended)}.</p>`;
+  const headline = effects.length === 0 ? 'It would change nothing' : `It would cost ${counted(requests, 'request')}`;
+  const time =
+    requests === 0 ? null : html`<p>The last of them could go ${when(drainedAt, now)}, behind those that wait.</p>`;
+  return html`${note(
+    effects.length === 0 ? 'good' : 'wait',
+    headline,
+    html`${time}<p class="soft">${counted(all, 'item')} evaluated, ${count(items.open)} of them open.${inUse ? ' It is the configuration in use.' : ''}</p>${part}${left}`,
+  )}${dataTable<LabReport['effects'][number]>({
+    title: 'What it would do',
+    rows: effects,
+    empty: 'Nothing.',
+    columns: [
+      { title: 'Effect', kind: 'name', cell: ({ effect }) => EFFECT_WORDS[effect] },
+      { title: 'Soon', kind: 'number', isTitled: true, cell: ({ added }) => count(added) },
+      { title: 'When the item changes', kind: 'number', isTitled: true, cell: ({ later }) => count(later) },
+      { title: 'No longer needed', kind: 'number', isTitled: true, cell: ({ dropped }) => count(dropped) },
+    ],
+  })}`;
+}
+
+const CHANGE_WORDS: Readonly<Record<LabSample['change'], readonly [tone: Tone, words: string]>> = {
+  added: ['wait', 'soon'],
+  later: ['soft', 'later'],
+  dropped: ['soft', 'no longer'],
+};
+
+function samplesTable(workspace: string, samples: readonly LabSample[]): Markup {
+  return dataTable<LabSample>({
+    title: 'Samples',
+    rows: samples,
+    empty: 'There are none.',
+    columns: [
+      { title: 'When', kind: 'state', cell: ({ change }) => chip(...CHANGE_WORDS[change]) },
+      { title: 'Effect', kind: 'tight', cell: ({ effect }) => EFFECT_WORDS[effect] },
+      {
+        title: 'Item',
+        kind: 'name',
+        cell: ({ item, title, url }) => {
+          const words = title ?? url ?? item ?? '–';
+          return item === null ? words : html`<a href="${pathOf(workspace, 'item', { name: item })}">${words}</a>`;
+        },
+      },
+      { title: 'Task', kind: 'tight', cell: ({ task }) => task },
+      {
+        title: 'Why',
+        kind: 'text',
+        cell: ({ reason }) =>
+          reason && html`the ${reason.place.replaceAll('_', ' ')} says ${nameWords(workspace, reason.text)}`,
+      },
+    ],
+  });
+}
+
+/** `ENG-123`, `owner/repo#12` */
+const NAME = /^(?:[A-Za-z][\w]*-\d+|[\w./-]+#\d+)$/;
+
+/** A text that asked for a link; where it is a name, it leads to what has that name. */
+function nameWords(workspace: string, text: string): Markup {
+  const words = html`<code>${text}</code>`;
+  return NAME.test(text) ? html`<a href="${pathOf(workspace, 'item', { name: text })}">${words}</a>` : words;
+}

@@ -1,0 +1,122 @@
+import { count, counted } from '../../lib/quantities.ts';
+import { reaches } from '../../model/access.ts';
+import { type ListedWorkspace, searchWorkspaces } from '../../operator/workspace-list.ts';
+import { html, type Markup } from '../html.ts';
+import { numberOf } from './choices.ts';
+import { dataTable, pager } from './data-table.ts';
+import { type PageContent, pathOf, type Visit } from './page-content.ts';
+import { verdictChip } from './tones.ts';
+import { processProblems } from './verdict-banner.ts';
+
+export interface WorkspaceListDeps {
+  /** All workspaces; reading two thousand of them takes a moment. */
+  readonly list: () => Promise<readonly ListedWorkspace[]>;
+}
+
+/** Workspaces on a page. */
+const SHOWN = 50;
+/** A list that is older is made anew, milliseconds. */
+const FRESH = 3_000;
+/** Until it is, the old one is shown where it is no older than this, milliseconds. */
+const SHOWABLE = 15_000;
+
+/** All workspaces that the caller may see, worst first, with a search. */
+export function createWorkspaceList({ list }: WorkspaceListDeps): (visit: Visit) => Promise<PageContent> {
+  let last: { readonly at: number; readonly all: readonly ListedWorkspace[] } | undefined;
+  let making: Promise<readonly ListedWorkspace[]> | undefined;
+
+  async function make({ clock }: Visit): Promise<readonly ListedWorkspace[]> {
+    try {
+      const read = await list();
+      last = { at: clock.monotonic(), all: read };
+      return read;
+    } finally {
+      making = undefined;
+    }
+  }
+
+  /** One list at a time, whoever asks; who asks again and again waits for none. */
+  async function all(visit: Visit): Promise<readonly ListedWorkspace[]> {
+    const age = last === undefined ? Number.POSITIVE_INFINITY : visit.clock.monotonic() - last.at;
+    if (last !== undefined && age <= FRESH) return last.all;
+    making ??= make(visit);
+    if (last === undefined || age > SHOWABLE) return making;
+    // It concerns who waits for the next one.
+    making.catch(() => undefined);
+    return last.all;
+  }
+
+  return async (visit) => {
+    const seen = (await all(visit)).filter(({ name }) => reaches(visit.caller, name));
+    const search = visit.query.get('search') ?? '';
+    const found = searchWorkspaces(seen, search);
+    const first = Math.min((numberOf(visit.query, 'at') ?? 0) * SHOWN, Math.max(0, found.length - 1));
+    const shown = visit.clean(found.slice(first, first + SHOWN));
+    return {
+      title: 'Workspaces',
+      parts: [
+        { id: 'process', body: html`${processProblems(visit.clean(visit.process))}` },
+        { id: 'tally', body: tally(seen) },
+        { id: 'search', body: searchForm(search), isForm: true },
+        { id: 'workspaces', body: table(shown, { first, total: found.length, search }) },
+      ],
+    };
+  };
+}
+
+function tally(all: readonly ListedWorkspace[]): Markup {
+  const of = (wanted: ListedWorkspace['verdict']) => all.filter(({ verdict }) => verdict === wanted).length;
+  const [blocked, degraded] = [of('blocked'), of('degraded')];
+  return html`<p class="soft">${counted(all.length, 'workspace')}: <span class="num">${
+    blocked > 0 ? html`<span class="bad strong">${count(blocked)} blocked</span>, ` : null
+  }${degraded > 0 ? html`<span class="wait strong">${count(degraded)} degraded</span>, ` : null}${count(of('ok'))} ok</span></p>`;
+}
+
+function searchForm(search: string): Markup {
+  return html`<form class="filters" method="get" action="/" role="search"><label class="whole">Name<input type="search" name="search" value="${search}"></label>
+<button>Search</button>${search === '' ? null : html`<a class="button" href="/">Show all</a>`}</form>`;
+}
+
+function table(
+  rows: readonly ListedWorkspace[],
+  { first, total, search }: { readonly first: number; readonly total: number; readonly search: string },
+): Markup {
+  const at = Math.floor(first / SHOWN);
+  const link = (page: number) =>
+    `/?${new URLSearchParams({ ...(search === '' ? {} : { search }), at: String(page) }).toString()}`;
+  return dataTable<ListedWorkspace>({
+    title: search === '' ? 'Worst first' : `Names with “${search}”`,
+    rows,
+    empty: search === '' ? 'No workspace is configured.' : 'No workspace has a name like that.',
+    foot: pager({
+      words: `${first + 1}–${first + rows.length} of ${total}`,
+      previous: at > 0 ? link(at - 1) : null,
+      next: first + rows.length < total ? link(at + 1) : null,
+    }),
+    columns: [
+      { title: 'State', kind: 'state', cell: ({ verdict }) => verdictChip(verdict) },
+      { title: 'Workspace', kind: 'name', cell: ({ name }) => html`<a href="${pathOf(name, '')}">${name}</a>` },
+      { title: 'What', kind: 'text', cell: ({ summary }) => summary },
+      {
+        title: 'To send',
+        kind: 'number',
+        isTitled: true,
+        cell: ({ waiting }) => (waiting === 0 ? html`<span class="none">0</span>` : count(waiting)),
+      },
+      {
+        title: 'Needs approval',
+        kind: 'number',
+        isTitled: true,
+        cell: ({ held }) =>
+          held === 0 ? html`<span class="none">0</span>` : html`<span class="bad">${count(held)}</span>`,
+      },
+      {
+        title: 'Quota',
+        kind: 'number',
+        isTitled: true,
+        cell: ({ quota }) =>
+          quota === null ? null : `${count(quota.used)} of ${quota.cap === null ? '∞' : count(quota.cap)}`,
+      },
+    ],
+  });
+}

@@ -1,0 +1,263 @@
+import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { Server, ServerRequest } from '../../http/server.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { reaches } from '../../model/access.ts';
+import type { EffectiveValue } from '../../operator/effective-config.ts';
+import type { OpenWorkspaces } from '../../operator/open-workspace.ts';
+import type { SharedStatus } from '../../operator/replica-status.ts';
+import type { ProcessStatus } from '../../operator/status.ts';
+import type { ListedWorkspace } from '../../operator/workspace-list.ts';
+import { actorOf, callerOf, formOf } from '../access-control.ts';
+import { sendPage } from '../html-document.ts';
+import { auditPage } from './audit-page.ts';
+import { backfillsPage } from './backfills-page.ts';
+import { changesPage } from './changes-page.ts';
+import { configurationPage } from './configuration-page.ts';
+import { deliveriesPage } from './deliveries-page.ts';
+import { deliveryPage } from './delivery-page.ts';
+import { itemPage } from './item-page.ts';
+import { createLiveUpdates, type LiveUpdates } from './live-updates.ts';
+import { overviewPage } from './overview-page.ts';
+import { ACTIONS, type Action } from './page-actions.ts';
+import { type PageContent, pathOf, type Visit, type WorkspacePage, type WorkspaceVisit } from './page-content.ts';
+import { type Frame, framedPage, liveParts, type NavigationEntry } from './page-frame.ts';
+import { brokenContent, NO_WORKSPACE, problemContent } from './problem-content.ts';
+import { problemsPage } from './problems-page.ts';
+import { replicasPage } from './replicas-page.ts';
+import { rulesPage, triedRulesPage } from './rules-page.ts';
+import { VERDICT_TONES } from './tones.ts';
+import { createWorkspaceList } from './workspace-list-page.ts';
+
+export interface PageDeps {
+  readonly workspaces: OpenWorkspaces;
+  readonly clock: Clock;
+  /** Without the workspaces. */
+  readonly process: () => ProcessStatus;
+  /** Each with its origin. */
+  readonly daemonOptions: () => readonly EffectiveValue[];
+  /** All workspaces, worst first. */
+  readonly list: () => Promise<readonly ListedWorkspace[]>;
+  /** Who works on what; absent: this is the only process. */
+  readonly shared?: () => Promise<SharedStatus>;
+  /** Replaces the values of secrets: stored error texts may hold what others sent. */
+  readonly scrub: (text: string) => string;
+}
+
+interface PageEntry {
+  /** Below the address of the workspace. */
+  readonly path: string;
+  /** Its name in the navigation; null where a list leads to it. */
+  readonly name: string | null;
+  /** Of a page without a name: the one that leads to it. */
+  readonly below?: string;
+  readonly page: WorkspacePage;
+  readonly badge?: (visit: WorkspaceVisit) => NavigationEntry['badge'];
+}
+
+const PAGES: readonly PageEntry[] = [
+  { path: '', name: 'Overview', page: overviewPage },
+  {
+    path: 'problems',
+    name: 'Problems',
+    page: problemsPage,
+    badge: ({ status }) => ({ count: status.causes.length, tone: VERDICT_TONES[status.verdict] }),
+  },
+  {
+    path: 'changes',
+    name: 'Changes',
+    page: changesPage,
+    badge: ({ status }) => ({ count: status.changes.byState.held, tone: 'wait' }),
+  },
+  { path: 'deliveries', name: 'Deliveries', page: deliveriesPage },
+  { path: 'delivery', name: null, below: 'deliveries', page: deliveryPage },
+  { path: 'item', name: 'Items', page: itemPage },
+  { path: 'backfills', name: 'Backfills', page: backfillsPage },
+  { path: 'rules', name: 'Rules', page: rulesPage },
+  { path: 'configuration', name: 'Configuration', page: configurationPage },
+  { path: 'audit', name: 'Audit', page: auditPage },
+];
+
+const READ = { door: 'read' } as const;
+const ALL = { door: 'read', filters: true } as const;
+/** Bytes: a form of ours, the configuration of the rule lab the largest. */
+const LARGEST_FORM = 512 * 1_024;
+/** The browser goes on with a GET. */
+const SEE_OTHER = 303;
+
+/**
+ * The pages of people: `/` lists the workspaces, worst first, and leads on where there is one; `/workspaces/<name>/…` are the
+ * pages of one. Each has its events below `/live`. `POST /workspaces/<name>/actions/<action>` takes their forms.
+ */
+export function workspaceRoutes(server: Server, deps: PageDeps): void {
+  const live = createLiveUpdates(server, deps.clock);
+  const maker = createPageMaker(deps);
+  listRoutes(server, deps, { live, maker });
+  for (const entry of PAGES) {
+    const path = `/workspaces/:workspace${entry.path === '' ? '' : `/${entry.path}`}`;
+    server.get(path, { config: READ }, async (request, reply) => {
+      const { content, frame, status } = await maker.made(request, entry);
+      return sendPage(reply.code(status), framedPage(content, frame));
+    });
+    server.get(`/live${path}`, { config: READ }, (request, reply) =>
+      live.send(request, reply, async () => {
+        const { content, frame } = await maker.made(request, entry);
+        return { title: `${content.title} – ${frame.workspace?.name} – worksync`, parts: liveParts(content, frame) };
+      }),
+    );
+  }
+  formRoutes(server, deps, maker);
+  const { shared } = deps;
+  if (shared) replicaPageRoutes(server, shared, { live, maker });
+}
+
+/** For callers of all workspaces: what the processes do is no business of others. */
+function replicaPageRoutes(
+  server: Server,
+  shared: () => Promise<SharedStatus>,
+  { live, maker }: { readonly live: LiveUpdates; readonly maker: PageMaker },
+): void {
+  const content = async (request: ServerRequest) => replicasPage(maker.visitOf(request), await shared());
+  server.get('/replicas', { config: READ }, async (request, reply) => {
+    const frame = maker.frameOf(maker.visitOf(request), request.url);
+    return sendPage(reply, framedPage(await content(request), frame));
+  });
+  server.get('/live/replicas', { config: READ }, (request, reply) =>
+    live.send(request, reply, async () => {
+      const made = await content(request);
+      return { title: `${made.title} – worksync`, parts: liveParts(made, {}) };
+    }),
+  );
+}
+
+interface Made {
+  readonly content: PageContent;
+  readonly frame: Frame;
+  readonly status: number;
+}
+
+interface PageMaker {
+  visitOf(request: ServerRequest): Visit;
+  frameOf(visit: Visit, url: string, workspace?: Frame['workspace']): Frame;
+  /** A page and what stands around it; a page of its own where the workspace is not open, or the page cannot be made. */
+  made(request: ServerRequest, entry: PageEntry): Promise<Made>;
+}
+
+function createPageMaker({ workspaces, clock, scrub, process, daemonOptions }: PageDeps): PageMaker {
+  const visitOf: PageMaker['visitOf'] = (request) => ({
+    ...{ caller: callerOf(request), clock, now: clock.now(), scrub, query: parametersOf(request) },
+    process: process(),
+    daemonOptions,
+    clean: (told) => JSON.parse(scrub(JSON.stringify(told))) as typeof told,
+  });
+  const frameOf: PageMaker['frameOf'] = ({ caller, now, process: running }, url, workspace) => ({
+    ...{ caller, now, process: running, workspace },
+    live: `/live${url.replace(/^\/(?=\?|$)/, '')}`,
+  });
+  return {
+    visitOf,
+    frameOf,
+    async made(request, entry) {
+      const visit = visitOf(request);
+      const { workspace: name } = request.params as { workspace: string };
+      const url = request.url.replace(/^\/live/, '');
+      const partition = workspaces.find(name);
+      const bare = frameOf(visit, url, { name, pages: [], current: '' });
+      const broken = (reason: SyncError) => ({
+        content: brokenContent(visit.clean(toldOf(reason))),
+        frame: bare,
+        status: 200,
+      });
+      if (!partition) {
+        const reason = workspaces.broken().get(name);
+        return reason ? broken(reason) : { content: NO_WORKSPACE, frame: bare, status: 404 };
+      }
+      const told = await partition.status(workspaces.rejected().get(name)).catch(asSyncError);
+      // What keeps a status from being read is what the page is to say.
+      if (told instanceof SyncError) return broken(told);
+      const status = visit.clean(told);
+      const whole: WorkspaceVisit = { ...visit, partition, status };
+      const current = entry.name === null ? (entry.below ?? '') : entry.path;
+      const frame = frameOf(visit, url, { name, pages: navigation(whole), current });
+      try {
+        return { content: await entry.page(whole), frame, status: 200 };
+      } catch (error) {
+        const reason = asSyncError(error);
+        if (status.verdict === 'blocked' && reason.code !== 'not_found') return broken(reason);
+        const content = problemContent(visit.clean(toldOf(reason)));
+        return { content, frame, status: reason.code === 'not_found' ? 404 : 422 };
+      }
+    },
+  };
+}
+
+/** Of several parameters with one name the last. */
+function parametersOf({ query }: ServerRequest): ReadonlyMap<string, string> {
+  const given = Object.entries(query as Record<string, string | string[]>);
+  return new Map(given.map(([name, value]) => [name, [value].flat().at(-1) ?? '']));
+}
+
+/** Entries of the navigation, with what asks for attention. */
+function navigation(visit: WorkspaceVisit): NavigationEntry[] {
+  return PAGES.flatMap(({ path, name, badge }) =>
+    name === null ? [] : [{ path, name, badge: badge?.(visit) ?? null }],
+  );
+}
+
+function toldOf({ code, message, hint }: SyncError): { code: string; message: string; hint: string } {
+  return { code, message, hint };
+}
+
+interface ListParts {
+  readonly live: LiveUpdates;
+  readonly maker: PageMaker;
+}
+
+function listRoutes(server: Server, deps: PageDeps, { live, maker }: ListParts): void {
+  const { workspaces } = deps;
+  const list = createWorkspaceList(deps);
+
+  /** The only workspace that the caller sees; undefined where there are several, or none. */
+  function onlyOne(request: ServerRequest): string | undefined {
+    const names = [...workspaces.partitions().map(({ name }) => name), ...workspaces.broken().keys()];
+    const seen = names.filter((name) => reaches(callerOf(request), name));
+    return seen.length === 1 ? seen[0] : undefined;
+  }
+
+  server.get('/', { config: ALL }, async (request, reply) => {
+    const only = onlyOne(request);
+    if (only !== undefined) return reply.redirect(pathOf(only, ''));
+    const visit = maker.visitOf(request);
+    return sendPage(reply, framedPage(await list(visit), maker.frameOf(visit, request.url)));
+  });
+  server.get('/live', { config: ALL }, (request, reply) =>
+    live.send(request, reply, async () => {
+      const content = await list(maker.visitOf(request));
+      return { title: `${content.title} – worksync`, parts: liveParts(content, {}) };
+    }),
+  );
+}
+
+function formRoutes(server: Server, { workspaces, clock }: PageDeps, { made, visitOf, frameOf }: PageMaker): void {
+  const form = { config: { form: true }, bodyLimit: LARGEST_FORM } as const;
+  server.post('/workspaces/:workspace/rules', form, async (request, reply) => {
+    const config = formOf(request).get('config') ?? '';
+    const page: WorkspacePage = (visit) => triedRulesPage(visit, config);
+    const { content, frame, status } = await made(request, { path: 'rules', name: 'Rules', page });
+    return sendPage(reply.code(status), framedPage(content, { ...frame, live: null }));
+  });
+  server.post('/workspaces/:workspace/actions/:action', form, async (request, reply) => {
+    const { workspace, action } = request.params as { workspace: string; action: string };
+    const partition = workspaces.find(workspace);
+    const act = Object.hasOwn(ACTIONS, action) ? (ACTIONS as Readonly<Record<string, Action>>)[action] : undefined;
+    if (!partition || !act) return reply.code(404).send({ error: 'not_found' });
+    try {
+      const path = await act({ partition, form: formOf(request), clock, actor: actorOf(request) });
+      return reply.redirect(path, SEE_OTHER);
+    } catch (error) {
+      const visit = visitOf(request);
+      const content = problemContent(visit.clean(toldOf(asSyncError(error))));
+      const frame = frameOf(visit, pathOf(workspace, ''), { name: workspace, pages: [], current: '' });
+      return sendPage(reply.code(422), framedPage(content, { ...frame, live: null }));
+    }
+  });
+}

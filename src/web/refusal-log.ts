@@ -1,0 +1,197 @@
+import { hash } from 'node:crypto';
+import { groupOfAddress } from '../http/address-group.ts';
+import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
+import type { Cancel, Clock } from '../lib/clock.ts';
+import type { Logger } from '../lib/logger.ts';
+import type { Installation } from '../store/installation.ts';
+import { type RefusedRequest, storeRefused } from '../store/refused-requests.ts';
+
+export interface RefusalLogDeps {
+  readonly installation: Pick<Installation, 'commitRelaxed'>;
+  /** Whom the address of a webhook leads to: names of what is configured. */
+  readonly known: (
+    workspace: string,
+    connection?: string,
+  ) => { readonly workspace: boolean; readonly connection: boolean };
+  readonly scrub: (text: string) => string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * Remembers the requests that the webhook addresses and the gateway refuse, for people who look for a lost delivery. What
+ * comes is hostile: like ones are counted in memory, few different ones are taken between two writes, and there is one
+ * write in some seconds. No body is kept, and of headers nothing that may be a secret.
+ */
+export interface RefusalLog {
+  /** Sees the answers of all routes that are added later. */
+  watch(server: Server): void;
+  /** Writes what is in memory. */
+  flush(): Promise<void>;
+  /** The same, and nothing is written later. */
+  stop(): Promise<void>;
+}
+
+/** Milliseconds between two writes. */
+const WRITE_EVERY = 3_000;
+/** Different ones that are told apart between two writes: of known workspaces, and as many of none. */
+const MOST_NEW = 50;
+const MOST_HEADERS = 40;
+const LONGEST_VALUE = 200;
+const LONGEST_PATH = 300;
+
+type Pending = { -readonly [Field in keyof RefusedRequest]: RefusedRequest[Field] };
+
+export function createRefusalLog({ installation, known, scrub, clock, logger }: RefusalLogDeps): RefusalLog {
+  let pending = new Map<string, Pending>();
+  let kinds = { known: 0, unknown: 0 };
+  let cancel: Cancel | undefined;
+  let writing = Promise.resolve();
+  let stopped = false;
+
+  const clean = (text: string, longest: number) => cut(scrub(text), longest);
+
+  function note(request: ServerRequest, status: number, payload: unknown): void {
+    const path = request.url.split('?', 1)[0] as string;
+    const place = placeOf(request, path, known);
+    const refusal = { ...place, method: request.method, path, status, code: codeOf(request, status, payload) };
+    const address = groupOfAddress(request.ip);
+    const key = [refusal.method, path.slice(0, LONGEST_PATH), status, refusal.code, address].join(' ');
+    const now = clock.now();
+    const before = pending.get(key);
+    const kind = place.workspace === null ? 'unknown' : 'known';
+    if (before) {
+      again(before, now);
+      return;
+    }
+    if (kinds[kind] >= MOST_NEW) {
+      noteAmongMany(refusal, now);
+      return;
+    }
+    kinds[kind]++;
+    pending.set(key, {
+      ...{ ...refusal, key: hash('sha256', key), path: clean(path, LONGEST_PATH), address: request.ip },
+      ...{ headers: headersOf(request, clean), count: 1, firstAt: now, lastAt: now },
+    });
+    writeLater();
+  }
+
+  /** Of a flood remains how many there were. */
+  function noteAmongMany(
+    refusal: { readonly method: string; readonly status: number; readonly code: string },
+    now: number,
+  ) {
+    const key = `many ${refusal.status} ${refusal.code}`;
+    const before = pending.get(key);
+    if (before) {
+      again(before, now);
+      return;
+    }
+    pending.set(key, {
+      ...{ ...refusal, key: hash('sha256', key), workspace: null, connection: null, path: MANY, address: MANY },
+      ...{ headers: [], count: 1, firstAt: now, lastAt: now },
+    });
+  }
+
+  function writeLater(): void {
+    if (stopped) return;
+    cancel ??= clock.after(WRITE_EVERY, () => void flush());
+  }
+
+  function flush(): Promise<void> {
+    cancel?.();
+    cancel = undefined;
+    const refused = [...pending.values()];
+    pending = new Map();
+    kinds = { known: 0, unknown: 0 };
+    if (refused.length > 0) writing = writing.then(() => write(refused));
+    return writing;
+  }
+
+  async function write(refused: readonly RefusedRequest[]): Promise<void> {
+    try {
+      await installation.commitRelaxed((transaction) => storeRefused(transaction, refused));
+    } catch (error) {
+      logger.warn({ error, count: refused.length }, 'refused requests could not be stored');
+    }
+  }
+
+  return {
+    watch(server) {
+      server.addHook('onSend', (request, reply, payload, done) => {
+        if (reply.statusCode >= 400 && isWatched(request, reply)) note(request, reply.statusCode, payload);
+        done(null, payload);
+      });
+    },
+    flush,
+    stop() {
+      stopped = true;
+      return flush();
+    },
+  };
+}
+
+/** Stands for paths and addresses that were too many to tell apart. */
+const MANY = 'many';
+
+function again(pending: Pending, now: number): void {
+  pending.count++;
+  pending.lastAt = now;
+}
+
+/** What the workspace itself answers is a refusal only where it concerns the credential or the quota. */
+const REFUSALS_OF_WORKSPACE = [401, 403, 429];
+
+function isWatched({ url, passage }: ServerRequest, { statusCode }: ServerReply): boolean {
+  if (url.startsWith('/webhooks/')) return true;
+  return url.startsWith('/api/v1/') && (!passage?.isAnswered || REFUSALS_OF_WORKSPACE.includes(statusCode));
+}
+
+function placeOf(
+  { passage }: ServerRequest,
+  path: string,
+  known: RefusalLogDeps['known'],
+): Pick<RefusedRequest, 'workspace' | 'connection'> {
+  const [, workspace, connection] = /^\/webhooks\/([^/]+)(?:\/([^/]+))?/.exec(path) ?? [];
+  if (workspace === undefined) return { workspace: passage?.workspace ?? null, connection: null };
+  const is = known(workspace, connection);
+  return { workspace: is.workspace ? workspace : null, connection: is.connection ? (connection ?? null) : null };
+}
+
+/** As the answer names it. The text may be the workspace's, so nothing but a code is taken from it. */
+function codeOf({ is404 }: ServerRequest, status: number, payload: unknown): string {
+  if (is404) return 'not_found';
+  const code = typeof payload === 'string' && payload.length <= LONGEST_ANSWER ? codeIn(payload) : undefined;
+  return typeof code === 'string' && /^[a-z_]{1,60}$/.test(code) ? code : `http_${status}`;
+}
+
+const LONGEST_ANSWER = 2_000;
+
+function codeIn(text: string): unknown {
+  try {
+    const { error, errorCode } = JSON.parse(text) as { error?: unknown; errorCode?: unknown };
+    return error ?? errorCode;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Headers whose values prove something, whatever vendors call them. */
+const PROOFS = /auth|cookie|token|secret|sign|hmac|key|password|credential|session|hub-sig|digest/i;
+
+function headersOf(
+  { raw: { rawHeaders } }: ServerRequest,
+  clean: (text: string, longest: number) => string,
+): RefusedRequest['headers'] {
+  const pairs: [string, string][] = [];
+  for (let at = 0; at + 1 < rawHeaders.length && pairs.length < MOST_HEADERS; at += 2) {
+    const name = cut((rawHeaders[at] as string).toLowerCase(), 100);
+    const value = rawHeaders[at + 1] as string;
+    pairs.push([name, PROOFS.test(name) ? `[${value.length} characters]` : clean(value, LONGEST_VALUE)]);
+  }
+  return pairs;
+}
+
+function cut(text: string, longest: number): string {
+  return text.length <= longest ? text : `${text.slice(0, longest)}…`;
+}

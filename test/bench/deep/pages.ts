@@ -1,0 +1,170 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { findOwner } from '../../../src/store/daemon-file.ts';
+import { assetPath } from '../../../src/web/page-assets.ts';
+import { launchChromium } from '../../browser/chromium.ts';
+import type { Bench } from '../bench.ts';
+import { WORKSPACE } from '../daemon.ts';
+import { REPOSITORY } from '../deliveries.ts';
+import { createFleet, NOWHERE } from '../many/workspaces.ts';
+import { figure, type Measured } from '../report.ts';
+import { usageOf } from '../usage.ts';
+import { ask, costOf, longestOf, runWatched, type Watched } from '../watched.ts';
+import { createBigInstallation } from './big-installation.ts';
+
+const SIZE = { items: 1_000_000, deliveries: 500_000, tasks: 100_000, held: 50_000 };
+const WORKSPACES = 2_000;
+
+/** Milliseconds: what a daemon does after its start is over. */
+const SETTLING = 3_000;
+/** Paints of each page, of which the median counts. */
+const PAINTS = 5;
+
+const OWN = `/workspaces/${WORKSPACE}`;
+const ITEM = encodeURIComponent(`${REPOSITORY}#500000`);
+const BELOW = ['', '/problems', '/changes', '/deliveries', '/configuration'];
+/** Every page of a workspace, with the searches that look at most. */
+const PAGES: readonly string[] = [
+  ...['', '/problems', '/problems?preview=removals', '/changes', '/deliveries', '/deliveries?state=quarantined'],
+  ...['/deliveries?preview=replay', `/deliveries?about=${ITEM}`, '/delivery?id=400000', '/item', `/item?name=${ITEM}`],
+  ...['/item?name=BUG-50000', '/backfills', '/rules', '/configuration', '/audit'],
+].map((path) => OWN + path);
+/** The list of many workspaces, and pages of one of them. */
+const PAGES_OF_MANY = ['/', '/?search=workspace-19&at=1', ...BELOW.map((path) => `/workspaces/workspace-7${path}`)];
+/** Lists that are made anew, of which the mean is taken. */
+const LISTS = 3;
+/** Longer than an old list is shown, milliseconds: who asks then waits for a new one. */
+const STALE = 16_000;
+const ASSETS = (['page.css', 'page.js', 'icon.svg'] as const).map(assetPath);
+
+/**
+ * What the worst of all pages takes: milliseconds of CPU for an answer, and in one turn; its first paint in a browser on this
+ * machine; and all of them together, compressed, as kilobytes.
+ */
+export const pages: Bench = {
+  figures: ['pages'],
+  async run() {
+    return [...(await withOneLarge()), ...(await withMany())];
+  },
+};
+
+async function withOneLarge(): Promise<Measured[]> {
+  const big = await createBigInstallation(SIZE);
+  try {
+    return await runWatched({ folder: big.folder, config: big.config, url: NOWHERE, apiKey: '' }, async (daemon) => [
+      ...(await costs(daemon, PAGES, 'pages')),
+      worst('pages.paint', 'ms', 300, await paints(daemon)),
+      figure({ name: 'pages.size', unit: 'kB', better: 'lower', aim: 100 }, [await size(daemon)]),
+    ]);
+  } finally {
+    big.remove();
+  }
+}
+
+async function withMany(): Promise<Measured[]> {
+  const fleet = await createFleet(WORKSPACES);
+  try {
+    const { folder, config } = fleet;
+    return await runWatched({ folder, config, url: NOWHERE, apiKey: '' }, async (daemon) => [
+      ...(await costs(daemon, PAGES_OF_MANY, 'pages.many')),
+      ...(await listCosts(daemon)),
+    ]);
+  } finally {
+    rmSync(fleet.folder, { recursive: true, force: true });
+  }
+}
+
+async function costs(daemon: Watched, paths: readonly string[], name: string): Promise<Measured[]> {
+  await pause(SETTLING);
+  const used = new Map<string, number>();
+  const turns = new Map<string, number>();
+  for (const path of paths) {
+    // What is kept of an answer for the next one is as old as it may be.
+    await pause(SETTLING);
+    used.set(path, (await costOf(daemon, path, [])) * 1_000);
+    const begin = Date.now();
+    await costOf(daemon, path, []);
+    // The last turns may not be written down yet.
+    await pause(50);
+    turns.set(path, longestOf(daemon.turnsSince(begin)));
+  }
+  return [worst(name, 'ms CPU', 100, used), worst(`${name}.loop`, 'ms', 50, turns)];
+}
+
+/** The list where none is kept: all workspaces are read for it. */
+async function listCosts(daemon: Watched): Promise<Measured[]> {
+  const used: number[] = [];
+  const turns: number[] = [];
+  for (let list = 0; list < LISTS; list++) {
+    await pause(STALE);
+    const begin = Date.now();
+    const before = usageOf(daemon.pid).cpu;
+    await ask(daemon, '/', ['workspaces']);
+    used.push(usageOf(daemon.pid).cpu - before);
+    await pause(50);
+    turns.push(longestOf(daemon.turnsSince(begin)));
+  }
+  const mean = (used.reduce((sum, each) => sum + each, 0) / LISTS) * 1_000;
+  return [
+    figure({ name: 'pages.many.list', unit: 'ms CPU', better: 'lower', aim: 100 }, [mean]),
+    figure({ name: 'pages.many.list.loop', unit: 'ms', better: 'lower', aim: 50 }, turns),
+  ];
+}
+
+/** The worst of the pages, which the note names. */
+function worst(name: string, unit: string, aim: number, values: ReadonlyMap<string, number>): Measured {
+  const ordered = [...values].toSorted(([, one], [, other]) => other - one);
+  const note = ordered
+    .slice(0, 4)
+    .map(([path, value]) => `${path} ${value.toFixed(0)}`)
+    .join(', ');
+  return figure({ name, unit, aim, better: 'lower', note }, [ordered[0]?.[1] ?? Number.NaN]);
+}
+
+/** First contentful paint of each page, as the browser tells it. */
+async function paints(daemon: Watched): Promise<ReadonlyMap<string, number>> {
+  const { address, token } = ownerOf(daemon);
+  const browser = await launchChromium();
+  try {
+    const context = await browser.newContext({ extraHTTPHeaders: { authorization: `Bearer ${token}` } });
+    const page = await context.newPage();
+    const found = new Map<string, number>();
+    for (const path of PAGES) {
+      const times: number[] = [];
+      for (let paint = 0; paint < PAINTS; paint++) {
+        await page.goto(address + path);
+        times.push(await page.evaluate<number>(FIRST_PAINT));
+      }
+      found.set(path, times.toSorted((a, b) => a - b)[Math.floor(PAINTS / 2)] ?? Number.NaN);
+    }
+    return found;
+  } finally {
+    await browser.close();
+  }
+}
+
+const FIRST_PAINT = `new Promise((resolve) =>
+  new PerformanceObserver((seen) => {
+    const paint = seen.getEntriesByName('first-contentful-paint')[0];
+    if (paint) resolve(paint.startTime);
+  }).observe({ type: 'paint', buffered: true }))`;
+
+/** All pages and all they load, each once. */
+async function size(daemon: Watched): Promise<number> {
+  const { address, token } = ownerOf(daemon);
+  let bytes = 0;
+  for (const path of [...PAGES.filter((each) => !each.includes('?')), ...ASSETS]) {
+    const answer = await fetch(address + path, { headers: { authorization: `Bearer ${token}` } });
+    if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
+    bytes += gzipSync(await answer.bytes()).length;
+  }
+  return bytes / 1_000;
+}
+
+function ownerOf({ folder }: Watched): { readonly address: string; readonly token: string } {
+  const owner = findOwner(join(folder, 'data'));
+  if (!owner) throw new Error('the daemon does not run');
+  return owner;
+}

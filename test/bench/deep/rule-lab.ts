@@ -1,0 +1,65 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { LabReport } from '../../../src/operator/lab.ts';
+import { findOwner } from '../../../src/store/daemon-file.ts';
+import type { Bench } from '../bench.ts';
+import { WORKSPACE, writeConfiguration } from '../daemon.ts';
+import { createKnownItems, ITEMS } from '../known-items.ts';
+import { NOWHERE } from '../many/workspaces.ts';
+import { figure, type Measured } from '../report.ts';
+import { usageOf } from '../usage.ts';
+import { longestOf, runWatched, type Watched } from '../watched.ts';
+
+const RULES = { links: [{ pattern: 'tenant ([0-9]+)', place: ['title'], task: 'BUG-$1' }], trailers: ['Closes-Task'] };
+
+/**
+ * How long the rule lab takes over 100 000 items of a running daemon, in seconds of CPU of the process, and how long the main
+ * thread works between two turns meanwhile.
+ */
+export const ruleLab: Bench = {
+  figures: ['lab', 'lab.block'],
+  async run() {
+    const { folder, remove } = await createKnownItems();
+    try {
+      const own = { workspace: { sweep: 'off' } };
+      const text = readFileSync(
+        writeConfiguration(folder, NOWHERE, 'a key for the bench only', { ...own, rules: RULES }),
+      );
+      const config = writeConfiguration(folder, NOWHERE, 'a key for the bench only', own);
+      const setup = { folder, config, url: NOWHERE, apiKey: '' };
+      return await runWatched(setup, (daemon) => measure(daemon, text.toString()));
+    } finally {
+      remove();
+    }
+  },
+};
+
+async function measure(daemon: Watched, config: string): Promise<Measured[]> {
+  const begin = Date.now();
+  const before = usageOf(daemon.pid).cpu;
+  const report = await tryOut(daemon, config);
+  const seconds = (Date.now() - begin) / 1_000;
+  const cpu = usageOf(daemon.pid).cpu - before;
+  const items = report.items.open + report.items.finished;
+  if (items !== ITEMS) throw new Error(`${items} items were evaluated`);
+  // The last turns may not be written down yet.
+  await pause(50);
+  const note = `${seconds.toFixed(1)} s by the wall clock`;
+  return [
+    figure({ name: 'lab', unit: 's of CPU', better: 'lower', aim: 10, note }, [cpu]),
+    figure({ name: 'lab.block', unit: 'ms', better: 'lower', aim: 50 }, [longestOf(daemon.turnsSince(begin))]),
+  ];
+}
+
+async function tryOut({ folder }: Watched, config: string): Promise<LabReport> {
+  const owner = findOwner(join(folder, 'data'));
+  if (!owner) throw new Error('the daemon does not run');
+  const answer = await fetch(`${owner.address}/admin/workspaces/${WORKSPACE}/questions/lab`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${owner.token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ config, limit: 20 }),
+  });
+  if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
+  return (await answer.json()) as LabReport;
+}

@@ -1,0 +1,63 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Webhooks } from '@octokit/webhooks';
+import { expect, it } from 'vitest';
+import { complaintsOf } from '../support/complaints.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+import { worksync } from '../support/processes.ts';
+import { useScratch } from '../support/scratch.ts';
+
+/** changes as real commands, beside a daemon. */
+
+const SECRET = 'a-secret-of-sixteen-or-more';
+const scratch = useScratch('changes');
+const { start } = scratch;
+
+it('lists, shows, retries and drops', async () => {
+  const serve = start(['workspace', 'serve', '--port', '0', '--db', join(scratch.folder, 'service.db'), '--json']);
+  const { url, apiKey } = JSON.parse(await serve.says('\n')) as { url: string; apiKey: string };
+  const config = join(scratch.folder, 'own.yaml');
+  const connection = `{ connector: github, repositories: [acme/app], webhookSecrets: ${SECRET}, poll: off }`;
+  const workspace = `workspace: { url: "${url}", apiKey: ${apiKey} }`;
+  writeFileSync(config, `${workspace}\nguard: { creations: 0 }\nconnections:\n  hooks: ${connection}\n`);
+  const flags = ['--config', config, '--data', join(scratch.folder, 'data')];
+  const daemon = start(['run', ...flags, '--port', '0']);
+  const address = /Status page: (\S+)\//.exec(await daemon.says('Status page'))?.[1] ?? '';
+  for (const number of [1, 2]) {
+    const body = JSON.stringify(pullEvent({ number, title: `Number ${number}`, updated: new Date().toISOString() }));
+    const headers = {
+      'content-type': 'application/json',
+      'x-github-event': 'pull_request',
+      'x-github-delivery': `delivery-${number}`,
+      'x-hub-signature-256': await new Webhooks({ secret: SECRET }).sign(body),
+    };
+    expect((await fetch(`${address}/webhooks/own/hooks`, { method: 'POST', headers, body })).status).toBe(202);
+  }
+  expect(await worksync(['once', ...flags])).toMatchObject({ code: 3 });
+
+  const listed = await worksync(['changes', '--state', 'held', ...flags]);
+  expect([listed.code, complaintsOf(listed)]).toEqual([0, '']);
+  expect(listed.stdout).toMatch(
+    /^held {2}acme\/app#\d Number \d: creation of a pull request, for \d+ s\n {4}pull_request:github\/5001\/\d\n {4}guard_held: /,
+  );
+  const shown = await worksync(['changes', 'show', 'acme/app#1', ...flags]);
+  expect(shown.stdout).toMatch(/\n {4}desired {2}\{.*"title":"Number 1".*\n {4}known {4}nothing\n$/);
+  const unconfirmed = await worksync(['changes', 'drop', 'acme/app#1', ...flags]);
+  expect(unconfirmed).toMatchObject({ code: 2, stdout: '' });
+  expect(unconfirmed.stderr).toContain(
+    'this would drop 1 change:\n  pull_request:github/5001/1  acme/app#1 Number 1\n',
+  );
+  const dropped = await worksync(['changes', 'drop', 'acme/app#1', '--yes', ...flags]);
+  expect(dropped).toMatchObject({ code: 0, stdout: 'dropped: 1 change\n' });
+  const retried = await worksync(['changes', 'retry', 'acme/app#2', '--json', ...flags]);
+  expect(JSON.parse(retried.stdout)).toEqual({ retried: ['pull_request:github/5001/2'] });
+  expect(await worksync(['once', ...flags])).toMatchObject({ code: 0 });
+  const records = await worksync(['prs', 'list', '--json', ...flags]);
+  expect(
+    records.stdout
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { title: string }).title),
+  ).toEqual(['Number 2']);
+  expect(await worksync(['changes', ...flags])).toMatchObject({ code: 0, stdout: 'no change waits\n' });
+});

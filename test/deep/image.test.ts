@@ -1,0 +1,261 @@
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join, relative } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createContainer } from '../support/container.ts';
+import { environmentOf, execForm, type Instruction, ignoredBy, readDockerfile } from '../support/dockerfile.ts';
+import { npm } from '../support/npm.ts';
+import { type Running, startNode, TOP } from '../support/processes.ts';
+import { CAN_MOUNT } from '../support/small-volume.ts';
+
+/**
+ * No container engine is needed here: the same steps are done in a scratch folder, and where the tests run as root, the kernel does what an
+ * engine would ask it for: the user, the mounts, no rights. What only an engine can show is the base image.
+ */
+const instructions = readDockerfile(join(TOP, 'Dockerfile'));
+const isIgnored = ignoredBy(join(TOP, '.dockerignore'));
+const last = Math.max(...instructions.map(({ stage }) => stage));
+const image = instructions.filter(({ stage }) => stage === last);
+
+const scratch = mkdtempSync(join(tmpdir(), 'worksync-image-'));
+const app = join(scratch, 'app');
+const data = join(scratch, 'data');
+const config = join(scratch, 'config');
+
+/** Bytes. */
+const LARGEST = 45_000_000;
+const LARGEST_CHECK = 60_000_000;
+/** Told by the process itself when it ends, as nobody can ask the kernel afterwards. */
+const TELL = `data:text/javascript,${encodeURIComponent(
+  "import { writeSync } from 'node:fs'; process.on('exit', () => { writeSync(2, String(process.resourceUsage().maxRSS * 1024)); });",
+)}`;
+
+const WORKSPACE = `
+connections:
+  hooks:
+    connector: github
+    repositories: [acme/app]
+    webhookSecrets: \${HOOK_SECRET}
+    poll: off
+`;
+
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+function textOf(keyword: string): string {
+  return image.findLast((instruction) => instruction.keyword === keyword)?.text ?? '';
+}
+
+/** The container's folders are folders of the scratch folder. */
+function here(text: string): string {
+  return text.replace(/(^|=)\/(app|data|config|tmp)\b/g, (_match, start: string, folder: string) =>
+    start.concat(join(scratch, folder)),
+  );
+}
+
+/** What `worksync` stands for in the image: the words of its last line, without the arguments that are passed on. */
+const ENTRY = readFileSync(join(TOP, 'config/deploy/worksync'), 'utf8')
+  .trim()
+  .split('\n')
+  .at(-1)
+  ?.replace(/^exec node (.*) "\$@"$/, '$1')
+  .split(' ');
+
+/** What `ENV` has set by then. */
+function environment(seen = instructions): Record<string, string> {
+  return Object.fromEntries(Object.entries(environmentOf(seen)).map(([name, value]) => [name, here(value)]));
+}
+
+function inContainer(text: string, more: Readonly<Record<string, string>> = {}): Running {
+  const [program, ...args] = execForm(text);
+  expect(program).toBe('worksync');
+  // Tests listen on loopback only, on any free port.
+  const own = { WORKSYNC_HOST: '127.0.0.1', WORKSYNC_PORT: '0' };
+  return startNode([...(ENTRY ?? []).map(here), ...args], { cwd: app, env: { ...environment(), ...more, ...own } });
+}
+
+/** `ENTRYPOINT` and `CMD` together. */
+const START = JSON.stringify([...execForm(textOf('ENTRYPOINT')), ...execForm(textOf('CMD'))]);
+
+/** A `COPY` from the build context, as Docker does it. */
+function copyFromContext({ text }: Instruction): void {
+  const names = text.split(/\s+/);
+  const target = join(app, names.pop() ?? '');
+  for (const name of names) {
+    const isFolder = statSync(join(TOP, name)).isDirectory();
+    cpSync(join(TOP, name), isFolder ? target : join(target, basename(name)), {
+      recursive: true,
+      filter: (source) => !isIgnored(relative(TOP, source)),
+    });
+  }
+}
+
+function install(command: string): void {
+  const [, ...args] = command.split(' ');
+  // Without a network the lock file is still judged; anything else that fails would fail in a build too.
+  if (!npm(app, ...args))
+    cpSync(realpathSync(join(TOP, 'node_modules')), join(app, 'node_modules'), { recursive: true });
+}
+
+/** A `RUN` as Docker does it: by the shell, in the folder of the program. */
+function play({ text }: Instruction, before: readonly Instruction[]): void {
+  if (text.startsWith('npm ')) {
+    install(text);
+    return;
+  }
+  const command = text.replaceAll(/(?<= )\/(data|config|tmp)\b/g, (_match, folder: string) => join(scratch, folder));
+  execFileSync('sh', ['-c', command], { cwd: app, stdio: 'pipe', env: { ...process.env, ...environment(before) } });
+}
+
+/** Bytes below a folder. */
+function sizeOf(folder: string): number {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((name) => statSync(join(folder, name)))
+    .reduce((sum, file) => sum + (file.isFile() ? file.size : 0), 0);
+}
+
+describe('the container', () => {
+  beforeAll(() => {
+    chmodSync(scratch, 0o755);
+    mkdirSync(app);
+    mkdirSync(data);
+    mkdirSync(config);
+    for (const [index, instruction] of instructions.entries()) {
+      const { keyword, text } = instruction;
+      if (keyword === 'COPY' && !text.startsWith('--')) copyFromContext(instruction);
+      if (keyword === 'RUN' && !/chown/.test(text)) play(instruction, instructions.slice(0, index));
+    }
+  });
+
+  it('is small above its base', () => {
+    expect(sizeOf(app)).toBeLessThan(LARGEST);
+  });
+
+  it('says what to mount when it has no workspace', async () => {
+    const { code, stderr } = await inContainer(START).ended;
+    expect(code).toBe(78);
+    expect(stderr).toContain(`${config}: the folder contains no *.yaml file`);
+  });
+
+  it('becomes ready, answers its health check, and ends within 8 s of SIGTERM', async () => {
+    writeFileSync(join(config, 'team.yaml'), WORKSPACE);
+    const secret = join(scratch, 'secret');
+    writeFileSync(secret, 'a secret of sixteen or more\n', { mode: 0o600 });
+    const daemon = inContainer(START, { HOOK_SECRET_FILE: secret });
+    const said = await daemon.says('Status page: ');
+    const address = /Status page: (\S+)\//.exec(said)?.[1];
+    expect((await fetch(`${address}/readyz`)).status).toBe(200);
+    expect(await inContainer(textOf('HEALTHCHECK')).ended).toEqual({ code: 0, stdout: '', stderr: '' });
+    const measured = await inContainer(textOf('HEALTHCHECK'), { NODE_OPTIONS: `--import ${TELL}` }).ended;
+    // Compiling it again would take 27 MB more.
+    expect(Number(measured.stderr)).toBeLessThan(LARGEST_CHECK);
+    expect(existsSync(join(data, 'worksync.db'))).toBe(true);
+
+    const { code, stderr } = await daemon.end(textOf('STOPSIGNAL') as NodeJS.Signals);
+    expect(code).toBe(0);
+    // Nothing but log lines: the flags of CMD make Node warn, unless told not to.
+    for (const line of stderr.trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
+    expect((await inContainer(textOf('HEALTHCHECK')).ended).code).not.toBe(0);
+  });
+
+  it('has the page of the workspace API, for which nothing else of its package is there', async () => {
+    const database = join(data, 'service.db');
+    const serve = ['worksync', 'workspace', 'serve', '--port', '0', '--db', database, '--json'];
+    const service = inContainer(JSON.stringify(serve));
+    const { url } = JSON.parse((await service.says('"url"')).trim()) as { url: string };
+    const parts = ['/docs', '/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css'];
+    const answers = await Promise.all(parts.map((path) => fetch(new URL(path, url))));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(await service.end()).toMatchObject({ code: 0 });
+    expect(readdirSync(join(app, 'node_modules/swagger-ui-dist'))).toHaveLength(5);
+    expect(existsSync(join(app, 'node_modules/vitest'))).toBe(false);
+  });
+
+  describe.runIf(CAN_MOUNT)('as its user, on a file system that may only be read, without any right', () => {
+    const user = textOf('USER');
+    const [uid = ''] = user.split(':');
+    const open = () =>
+      createContainer({
+        ...{ root: mkdtempSync(join(scratch, 'root-')), app, user },
+        ...{ config: newFolder('config'), data: newFolder('data') },
+        programs: { worksync: join(TOP, 'config/deploy/worksync') },
+      });
+    const own = { WORKSYNC_HOST: '127.0.0.1', WORKSYNC_PORT: '0', HOOK_SECRET: 'a secret of sixteen or more' };
+
+    function newFolder(name: string): string {
+      const folder = mkdtempSync(join(scratch, `${name}-`));
+      chmodSync(folder, 0o755);
+      if (name === 'config') writeFileSync(join(folder, 'team.yaml'), WORKSPACE);
+      return folder;
+    }
+
+    it('works: it becomes ready, is healthy, and ends in order', async () => {
+      const container = open();
+      const daemon = container.start(execForm(START), { ...environmentOf(instructions), ...own });
+      const address = /Status page: (\S+)\//.exec(await daemon.says('Status page: '))?.[1];
+      expect((await fetch(`${address}/readyz`)).status).toBe(200);
+      const status = readFileSync(`/proc/${daemon.child.pid}/status`, 'utf8');
+      const said = (name: string) => new RegExp(`^${name}:[ \\t]*(.*)$`, 'm').exec(status)?.[1];
+      expect(said('Uid')?.split('\t')).toEqual([uid, uid, uid, uid]);
+      expect(['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'].map((name) => Number(`0x${said(name)}`))).toEqual([
+        0, 0, 0, 0, 0,
+      ]);
+      expect([said('NoNewPrivs'), said('Groups')?.trim()]).toEqual(['1', '']);
+      const { code, stderr } = await daemon.end(textOf('STOPSIGNAL') as NodeJS.Signals);
+      expect([code, stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))]).toEqual([0, []]);
+    });
+
+    it('can write its data and shared memory, and nothing else', async () => {
+      const places = [
+        '/',
+        '/app',
+        '/app/src',
+        '/app/.cache',
+        '/config',
+        '/etc',
+        '/usr/local/bin',
+        '/tmp',
+        '/data',
+        '/dev/shm',
+      ];
+      const look = `import { writeFileSync } from 'node:fs';
+        const open = ${JSON.stringify(places)}.filter((place) => {
+          try { writeFileSync(place + '/probe', ''); return true; } catch { return false; }
+        });
+        process.stdout.write(JSON.stringify({ uid: process.getuid(), open }));`;
+      // Without Node's own permission model: what the mounts alone allow.
+      const { code, stdout, stderr } = await open().start(['node', '--input-type=module', '-e', look], {}).ended;
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(JSON.parse(stdout)).toEqual({ uid: Number(uid), open: ['/data', '/dev/shm'] });
+    });
+
+    it('cannot start a shell, though the base has one, nor read what its user may not', async () => {
+      const flags = (ENTRY ?? []).slice(1, -1);
+      const look = `import { execFileSync } from 'node:child_process';
+        import { readFileSync, writeFileSync } from 'node:fs';
+        const failed = [
+          () => execFileSync('/bin/sh', ['-c', 'true']),
+          () => writeFileSync('/app/src/main.ts', ''),
+          () => readFileSync('/etc/shadow'),
+          () => process.setuid(0),
+        ].map((act) => { try { act(); return 'done'; } catch (error) { return error.code; } });
+        process.stdout.write(JSON.stringify(failed));`;
+      const words = ['node', ...flags, '--input-type=module', '-e', look];
+      const { stdout, stderr } = await open().start(words, {}).ended;
+      expect(stderr).toBe('');
+      expect(JSON.parse(stdout)).toEqual(['ERR_ACCESS_DENIED', 'ERR_ACCESS_DENIED', 'EACCES', 'EPERM']);
+    });
+  });
+});

@@ -1,0 +1,189 @@
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readLock, readManifest } from '../../.ci/supply/lock.ts';
+import { faultsOfSbom } from '../../.ci/supply/sbom.ts';
+import { copyProductionPackages, npm } from '../support/npm.ts';
+import { startProgram, TOP, worksync } from '../support/processes.ts';
+import { startWorkspaceService } from '../support/workspace-service.ts';
+
+/** The package as npm installs it into an empty folder, under the oldest Node that it is for. */
+
+/** What a program of others may look like; each line that must not compile says so. */
+const USE = `
+import { connect, WorkspaceError } from 'worksync/client';
+const workspace = connect({ url: process.argv[2]!, apiKey: () => process.argv[3]! });
+await workspace.createBug({ body: { title: 'Pay by card' } });
+for await (const { tasks } of workspace.pages('listTasks', { query: { kind: ['bug'] } })) {
+  const [first] = tasks;
+  const title: string | undefined = first?.title;
+  // @ts-expect-error: a title is text
+  const wrong: number | undefined = first?.title;
+  void wrong;
+  const failure = await workspace.getTask({ taskId: 'none' }).catch((error: unknown) => error);
+  if (failure instanceof WorkspaceError) console.log(title, failure.errorCode);
+}
+// @ts-expect-error: one task is no list
+void (() => workspace.pages('getTask', { taskId: 'none' }));
+// @ts-expect-error: a bug has a title
+void (() => workspace.createBug({ body: {} }));
+await workspace.close();
+`;
+/** Bytes. */
+const LARGEST = 3 * 1_024 * 1_024;
+const folder = mkdtempSync(join(tmpdir(), 'worksync-package-'));
+const installed = join(folder, 'node_modules/worksync');
+const manifest = (path: string) => JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'));
+const { version } = manifest(TOP);
+let node = process.execPath;
+
+/** Where a registry is at hand and has one for this machine; otherwise the tests' own Node. */
+function installOldestNode(oldest: string): string {
+  const name = { linux: 'node-linux', darwin: 'node-bin-darwin' }[process.platform as 'linux' | 'darwin'];
+  const place = join(folder, 'oldest');
+  mkdirSync(place);
+  writeFileSync(join(place, 'package.json'), '{}');
+  if (!name || !npm(place, 'install', `${name}-${process.arch}@${oldest}`)) return process.execPath;
+  return join(place, 'node_modules', `${name}-${process.arch}`, 'bin/node');
+}
+
+/** What npm does, where there is no registry. */
+function unpack(file: string): void {
+  copyProductionPackages(folder);
+  mkdirSync(installed);
+  mkdirSync(join(folder, 'node_modules/.bin'));
+  execFileSync('tar', ['-xzf', file, '--strip-components=1', '-C', installed]);
+  symlinkSync('../worksync/lib/main.js', join(folder, 'node_modules/.bin/worksync'));
+}
+
+function sizeOf(path: string): number {
+  return readdirSync(path, { recursive: true, encoding: 'utf8' })
+    .map((name) => statSync(join(path, name)))
+    .reduce((sum, file) => sum + (file.isFile() ? file.size : 0), 0);
+}
+
+const here = () => ({ cwd: folder, env: { PATH: [dirname(node), process.env['PATH']].join(delimiter) } });
+const start = (...args: readonly string[]) => startProgram(join(folder, 'node_modules/.bin/worksync'), args, here());
+
+beforeAll(() => {
+  execFileSync(process.execPath, ['.ci/build.ts'], { cwd: TOP });
+  execFileSync('npm', ['pack', '--pack-destination', folder], { cwd: join(TOP, 'dist'), stdio: 'pipe' });
+  writeFileSync(join(folder, 'package.json'), '{}');
+  const file = join(folder, `worksync-${version}.tgz`);
+  if (!npm(folder, 'install', file)) unpack(file);
+  node = installOldestNode(manifest(installed).engines.node.replace('>=', ''));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('the package', () => {
+  it('is small, and brings what runs: no TypeScript, no tests, no tools, no Node', () => {
+    expect(sizeOf(installed)).toBeLessThan(LARGEST);
+    const files = readdirSync(installed, { recursive: true, encoding: 'utf8' });
+    expect(files.filter((path) => /(^|\/)test\/|(?<!\.d)\.ts$|workspaces/.test(path))).toEqual([]);
+    const { dependencies, scripts, devDependencies, optionalDependencies, private: isPrivate } = manifest(installed);
+    expect(dependencies).toEqual(manifest(TOP).dependencies);
+    expect([scripts, devDependencies, optionalDependencies, isPrivate]).toEqual(Array(4).fill(undefined));
+    expect(existsSync(join(folder, 'node_modules/typescript'))).toBe(false);
+  });
+
+  it('lists the packages that it brings, with their hashes', () => {
+    const sbom = JSON.parse(readFileSync(join(installed, 'sbom.cdx.json'), 'utf8')) as Parameters<
+      typeof faultsOfSbom
+    >[0];
+    expect(faultsOfSbom(sbom, readManifest(), readLock())).toEqual([]);
+  });
+
+  it('has the page of the workspace API', async () => {
+    const service = start('workspace', 'serve', '--port', '0', '--db', 'service.db', '--json');
+    const { url } = JSON.parse((await service.says('"url"')).trim()) as { url: string };
+    const parts = ['/docs', '/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css'];
+    const answers = await Promise.all(parts.map((path) => fetch(new URL(path, url))));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(await service.end()).toMatchObject({ code: 0 });
+  });
+
+  it('has each file that the default configuration and the help need', () => {
+    const needed = ['config/default.yaml', 'config/schema.json', 'config/examples/github.yaml', 'config/operating.md'];
+    expect(needed.filter((path) => !existsSync(join(installed, path)))).toEqual([]);
+  });
+
+  it('says its version, without a warning', async ({ annotate }) => {
+    await annotate(`on Node ${execFileSync(node, ['--version']).toString()}`);
+    expect(await start('--version').ended).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+  });
+
+  it('plays the demo', async () => {
+    const { code, stdout, stderr } = await start('demo', '--json').ended;
+    expect([code, stderr]).toEqual([0, '']);
+    expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({ pending: 0 });
+  });
+
+  it('runs: probes, help pages, a backup beside it, an orderly end; its data lie where one works', async () => {
+    const daemon = start('run', '--port', '0');
+    const said = await daemon.says('Stop with Ctrl-C');
+    const address = /Status page: (\S+)\//.exec(said)?.[1];
+    expect((await fetch(`${address}/livez`)).status).toBe(200);
+    const contents = await (await fetch(`${address}/help/`)).text();
+    const pages = [...contents.matchAll(/href="(\/help\/[\w-]+)"/g)].map(([, page = '']) => page);
+    const answers = await Promise.all(pages.map((page) => fetch(address + page)));
+    expect(answers.map(({ status }) => status)).toEqual(pages.map(() => 200));
+    // The copy is checked by a thread of its own.
+    expect(await start('backup', 'copy.db').ended).toMatchObject({ code: 0 });
+    expect(await daemon.end()).toMatchObject({ code: 0 });
+    expect(existsSync(join(folder, 'data/worksync.db'))).toBe(true);
+  });
+
+  it('takes the workspace files of the folder one works in', async () => {
+    mkdirSync(join(folder, 'config/workspaces'), { recursive: true });
+    writeFileSync(join(folder, 'config/workspaces/own.yaml'), 'connectoins: {}\n');
+    const { code, stderr } = await start('run', '--port', '0').ended;
+    expect(code).toBe(78);
+    expect(stderr).toContain('config/workspaces/own.yaml:1:1: ');
+    rmSync(join(folder, 'config'), { recursive: true });
+  });
+
+  it('has a typed client of the workspace API for other programs', async () => {
+    const service = await startWorkspaceService();
+    writeFileSync(join(folder, 'use.mts'), USE);
+    const flags = ['--strict', '--target', 'es2024', '--module', 'nodenext', '--types', 'node'];
+    const types = join(TOP, 'node_modules/@types');
+    const check = [
+      'node_modules/typescript/bin/tsc',
+      '--ignoreConfig',
+      ...flags,
+      '--typeRoots',
+      types,
+      join(folder, 'use.mts'),
+    ];
+    expect(await startProgram(process.execPath, check).ended).toMatchObject({ code: 0, stdout: '' });
+    const use = startProgram(node, ['use.mjs', service.url, service.apiKey], here());
+    expect(await use.ended).toEqual({ code: 0, stdout: 'Pay by card not_found\n', stderr: '' });
+    await service.close();
+  });
+
+  it('has the thread in which large bodies are read', async () => {
+    const program = `new (require('node:worker_threads').Worker)(process.argv[1])
+      .once('message', (said) => { console.log(said); process.exit(); })`;
+    const thread = startProgram(node, ['-e', program, join(installed, 'lib/worker.js')], here());
+    expect(await thread.ended).toEqual({ code: 0, stdout: 'ready\n', stderr: '' });
+  });
+
+  it('knows the same commands as the program of the repository', async () => {
+    const { stdout } = await start('--help').ended;
+    // A clone is told what works in a clone, and its lines break elsewhere.
+    const told = (text: string) => text.replaceAll('npm run -s worksync --', 'worksync').replaceAll(/\s+/g, ' ');
+    expect(told(stdout)).toBe(told((await worksync(['--help'])).stdout));
+  });
+});

@@ -1,0 +1,322 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isDeepStrictEqual, promisify } from 'node:util';
+import { gunzipSync } from 'node:zlib';
+import { sql } from 'kysely';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openDatabase } from '../../src/lib/database/open.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { askBackfill, readBackfills } from '../../src/store/backfills.ts';
+import { openInstallationFile, openTables } from '../../src/store/installation.ts';
+import { INSTALLATION_MIGRATIONS } from '../../src/store/installation-migrations.ts';
+import type { Schema } from '../../src/store/tables.ts';
+import { workspacesInOldFiles } from '../../src/store/takeover/take-over.ts';
+import { fastClock } from '../support/crash-clock.ts';
+import { killsOf } from '../support/depth.ts';
+import { dumpStore, fillStore } from '../support/filled-store.ts';
+import { inboxOf } from '../support/intake.ts';
+import type { WorkInputs } from '../support/killed-work.ts';
+import { COMPILE_CACHE } from '../support/processes.ts';
+import { sessionsEnded } from '../support/server-sessions.ts';
+import { openStore } from '../support/store.ts';
+import { newPlace, ON_POSTGRES, storePlace } from '../support/store-place.ts';
+import { NO_QUOTA, startWorkspaceService } from '../support/workspace-service.ts';
+
+/** Real processes that are killed in the middle of what is done once: the next one goes on, and nothing is lost or doubled. */
+
+const run = promisify(execFile);
+const env = { PATH: process.env['PATH'] ?? '', TZ: 'UTC', NODE_COMPILE_CACHE: COMPILE_CACHE };
+const AT_ONCE = availableParallelism() + 1;
+
+/** What a child told at its end, or the signal that ended it. */
+async function child<Told>(name: string, ...given: readonly string[]): Promise<Told | string> {
+  const program = join(import.meta.dirname, '../support', `${name}.ts`);
+  try {
+    return JSON.parse((await run(process.execPath, [program, ...given], { env })).stdout) as Told;
+  } catch (error) {
+    const { signal } = error as { signal?: string | null };
+    if (signal) return signal;
+    throw error;
+  }
+}
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'worksync-killed-'));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+/** Of one run: over a server its sessions are found by their name. */
+interface Named {
+  readonly name: string;
+  readonly place: string;
+}
+
+function named(place: string): Named {
+  const name = `killed_${randomBytes(4).toString('hex')}`;
+  return { name, place: ON_POSTGRES ? `${place}&application_name=${name}` : place };
+}
+
+async function isOver({ name, place }: Named): Promise<void> {
+  if (ON_POSTGRES) await sessionsEnded(place, 'application_name', [name]);
+}
+
+interface Case<Work extends keyof WorkInputs> {
+  readonly input: WorkInputs[Work];
+  /** Where a dead process may still be at work. */
+  readonly at?: Named;
+  /** After the kill, before the same work is done again. */
+  readonly between?: () => Promise<void>;
+  /** Whether the kill came when nothing was left to do, so that the work would be refused. */
+  readonly isDone?: () => Promise<boolean>;
+  /** After the work was done. */
+  readonly check: () => Promise<void>;
+}
+
+/** Does the work once as a whole, and once for each of the steps: up to there, and then anew. @returns how many steps there are */
+async function killAtEach<Work extends keyof WorkInputs>(
+  work: Work,
+  { prepare, every }: { prepare: () => Promise<Case<Work>>; every: number },
+): Promise<number> {
+  const done = async ({ input }: Case<Work>, step: number) =>
+    child<{ steps: number }>('killed-work', work, JSON.stringify(input), String(step));
+  const whole = await prepare();
+  const told = await done(whole, 0);
+  if (typeof told === 'string') throw new Error(`nobody was to kill it: ${told}`);
+  await whole.check();
+  const left = killsOf(
+    Array.from({ length: told.steps }, (_, index) => index + 1),
+    every,
+  );
+  const go = async () => {
+    for (let step = left.shift(); step !== undefined; step = left.shift()) {
+      const each = await prepare();
+      expect([step, await done(each, step)]).toEqual([step, 'SIGKILL']);
+      if (each.at) await isOver(each.at);
+      await each.between?.();
+      if (!(await each.isDone?.())) expect([step, await done(each, 0)]).toEqual([step, { steps: expect.any(Number) }]);
+      await each.check();
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, go));
+  return told.steps;
+}
+
+/** A file of SQLite with rows in each table. */
+async function filled(file: string, rows: number): Promise<void> {
+  await (await openInstallationFile({ file, random: systemRandom() })).close();
+  const { commit, close } = await openTables({ file });
+  await commit((transaction) => fillStore(transaction, rows));
+  await close();
+}
+
+async function dumpOf(file: string): Promise<object> {
+  const { query, close } = await openTables({ file });
+  const dump = await dumpStore(query);
+  await close();
+  // PostgreSQL has no place for the sign of code 0.
+  return JSON.parse(JSON.stringify(dump).replaceAll(String.raw`\u0000`, String.raw`\ufffd`)) as object;
+}
+
+/** A copy that has come to its end has forgotten where it came from. */
+async function isWhole(file: string, wanted: object): Promise<boolean> {
+  return isDeepStrictEqual(await dumpOf(file), wanted);
+}
+
+describe('a process that is killed', () => {
+  it('while it brings tables up to date leaves them as they were, or as they are to be', async () => {
+    const earlier = Object.fromEntries(Object.entries(INSTALLATION_MIGRATIONS).filter(([name]) => name < '006'));
+    const steps = await killAtEach('migrate', {
+      every: 1,
+      async prepare() {
+        const at = named(newPlace(join(folder(), 'test.db')));
+        const before = await openDatabase<Schema>({ file: at.place, migrations: earlier });
+        await sql`insert into workspaces (id, name) values (7, 'acme')`.execute(before.query);
+        await sql`insert into meta (workspace, name, value) values (7, 'fact', 'stays')`.execute(before.query);
+        await before.close();
+        const names = async () => {
+          const { query, close } = await openDatabase<Schema>({ file: at.place, migrations: {} }).catch(async () =>
+            openTables({ file: at.place }),
+          );
+          const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(query);
+          await close();
+          return rows.map(({ name }) => name);
+        };
+        return {
+          ...{ input: { place: at.place }, at },
+          async check() {
+            expect(await names()).toEqual(Object.keys(INSTALLATION_MIGRATIONS));
+            const { query, close } = await openTables({ file: at.place });
+            expect(await query.selectFrom('meta').selectAll().execute()).toEqual([
+              { workspace: 7, name: 'fact', value: 'stays' },
+            ]);
+            await close();
+          },
+        };
+      },
+    });
+    expect(steps).toBeGreaterThanOrEqual(2);
+  });
+
+  it('while it copies everything into another database goes on where it stopped', async () => {
+    const source = join(folder(), 'source.db');
+    await filled(source, 6);
+    const wanted = await dumpOf(source);
+    const steps = await killAtEach('copy', {
+      every: 6,
+      async prepare() {
+        const at = named(await storePlace(join(folder(), 'target.db')));
+        return {
+          ...{ input: { from: source, to: at.place }, at },
+          isDone: () => isWhole(at.place, wanted),
+          check: async () => expect(await dumpOf(at.place)).toEqual(wanted),
+        };
+      },
+    });
+    expect(steps).toBeGreaterThanOrEqual(40);
+  });
+
+  it('at any step of a walk goes on where it stopped: each page once, the watermark with the last', async () => {
+    // The schema is there already, so that the steps counted are those of the walk.
+    const begin = async () => {
+      const file = join(folder(), 'walk.db');
+      const at = named(await storePlace(file));
+      await (await openStore({ file })).close();
+      const poll = (step: number) => child<object>('poll-child', at.place, String(step));
+      return { at, file, poll };
+    };
+    expect(await (await begin()).poll(0)).toEqual({ steps: 6, asked: ['1', '2', '3'] });
+    // Killed before the nth commit, or after it: the page of that commit is asked for again, or not.
+    const expected = [['1', '2', '3'], ['2', '3'], ['2', '3'], ['3'], ['3']];
+    for (const [index, asked] of expected.entries()) {
+      const { at, file, poll } = await begin();
+      expect(await poll(index + 1)).toBe('SIGKILL');
+      await isOver(at);
+      expect(await poll(0)).toMatchObject({ asked });
+      const store = await openStore({ file });
+      expect((await inboxOf(store)).map((row) => row.body)).toEqual(['page 1', 'page 2', 'page 3']);
+      expect(await store.query.selectFrom('polls').selectAll().execute()).toMatchObject([
+        { watermark: '2026-01-04T00:00:00Z', etag: '"1"', walk: null },
+      ]);
+      await store.close();
+    }
+  });
+
+  it('at any step of a backfill goes on where it stopped: each page once', async () => {
+    const begin = async () => {
+      const file = join(folder(), 'backfill.db');
+      const at = named(await storePlace(file));
+      const store = await openStore({ file });
+      await askBackfill(store.query, { connection: 'notes', since: null, now: 1 });
+      await store.close();
+      return { at, file, work: (step: number) => child<object>('backfill-child', at.place, String(step)) };
+    };
+    const all = ['units', '1', '2', '3'];
+    expect(await (await begin()).work(0)).toEqual({ steps: 8, asked: all });
+    for (let step = 1; step <= 7; step++) {
+      const { at, file, work } = await begin();
+      expect(await work(step)).toBe('SIGKILL');
+      await isOver(at);
+      // Odd steps are before a commit, even ones after it.
+      expect(await work(0)).toMatchObject({ asked: all.slice(Math.floor(step / 2)) });
+      const store = await openStore({ file });
+      expect((await inboxOf(store)).map((row) => row.body)).toEqual(['page 1', 'page 2', 'page 3']);
+      expect(await readBackfills(store.query)).toMatchObject([{ units: 1, unitsDone: 1, pages: 3 }]);
+      await store.close();
+    }
+  });
+});
+
+/** What is not in the database, or only in a file. */
+describe.skipIf(ON_POSTGRES)('a process that is killed, beside a file', () => {
+  it('while it imports files of an older version leaves each row once', async () => {
+    const old = gunzipSync(readFileSync(join(import.meta.dirname, '../fixtures/databases/d4e0fcf.db.gz')));
+    let wanted: object | undefined;
+    const steps = await killAtEach('take-over', {
+      every: 4,
+      async prepare() {
+        const path = folder();
+        for (const workspace of ['acme', 'beta']) writeFileSync(join(path, `${workspace}.db`), old);
+        return {
+          input: { folder: path },
+          async check() {
+            expect(workspacesInOldFiles(path)).toEqual([]);
+            const dump = await dumpOf(join(path, 'worksync.db'));
+            wanted ??= dump;
+            expect(dump).toEqual(wanted);
+          },
+        };
+      },
+    });
+    expect(steps).toBeGreaterThanOrEqual(10);
+  });
+
+  it('while it makes a backup leaves none that is taken for whole, and the database as it was', async () => {
+    const source = join(folder(), 'worksync.db');
+    await filled(source, 900);
+    const wanted = await dumpOf(source);
+    const steps = await killAtEach('back-up', {
+      every: 3,
+      async prepare() {
+        const data = folder();
+        copyFileSync(source, join(data, 'worksync.db'));
+        const destination = join(folder(), 'copy.db');
+        return {
+          input: { data, destination },
+          async between() {
+            expect(await dumpOf(join(data, 'worksync.db'))).toEqual(wanted);
+            if (!existsSync(destination)) return;
+            expect(await dumpOf(destination)).toEqual(wanted);
+            // Its name is taken for good.
+            rmSync(destination);
+          },
+          async check() {
+            expect(await dumpOf(destination)).toEqual(wanted);
+            expect(existsSync(`${destination}.unfinished`)).toBe(false);
+          },
+        };
+      },
+    });
+    expect(steps).toBeGreaterThanOrEqual(10);
+  });
+
+  it('while it replaces an API key leaves one key that works, and its secret in the file', async () => {
+    const steps = await killAtEach('rotate', {
+      every: 4,
+      async prepare() {
+        const service = await startWorkspaceService({ clock: fastClock(), quota: NO_QUOTA });
+        const { workspaceId, userId, url, oauthToken: token } = service;
+        const { apiKeyId: keyId } = await service.service.mintKey({ workspaceId, userId, description: 'old' });
+        const path = join(folder(), 'ci.key');
+        const owner = service.client(token);
+        const use = async () => {
+          const secret = existsSync(path) ? readFileSync(path, 'utf8').trim() : '';
+          if (secret !== '') await service.client(secret).listTasks({ query: { limit: 1 } }, {});
+        };
+        // Others use what stands in the file, as soon as it stands there.
+        const traffic = setInterval(() => void use().catch(() => undefined), 50);
+        onTestFinished(async () => {
+          clearInterval(traffic);
+          await service.close();
+        });
+        return {
+          input: { url, token, keyId, path },
+          async check() {
+            clearInterval(traffic);
+            await use();
+            const { apiKeys } = (await owner.listApiKeys({}, {})).body;
+            const active = apiKeys.filter(({ status }) => status === 'active');
+            const secret = readFileSync(path, 'utf8').trim();
+            const made = active.filter(({ description }) => description === 'the new one');
+            expect(made.map(({ keyPrefix }) => secret.startsWith(keyPrefix))).toEqual([true]);
+            expect(active.map(({ apiKeyId }) => apiKeyId)).not.toContain(keyId);
+          },
+        };
+      },
+    });
+    expect(steps).toBeGreaterThanOrEqual(12);
+  });
+});

@@ -1,0 +1,147 @@
+import { describe, expect, it } from 'vitest';
+import type { Connector, WebhookRequest } from '../../src/connectors/connector.ts';
+import { connectors } from '../../src/connectors/registry.ts';
+import { isSameSecret } from '../../src/lib/same-secret.ts';
+import { createCallers } from '../../src/web/token-callers.ts';
+import { verifyWorkspaceWebhook, WEBHOOK_HEADERS } from '../../src/workspace/webhook-signature.ts';
+import { PROFILES } from '../contracts/connectors/index.ts';
+import { compareTimes, type Work } from '../support/alike.ts';
+import { createTravellingClock } from '../support/travelling-clock.ts';
+
+/**
+ * Law: how long a refusal takes tells nothing of the secret. A secret is compared with guesses that are wrong at their first sign, wrong
+ * at their last one, and too short, and all take the same time.
+ *
+ * Secrets are as long as no secret is, so that a comparison that ends at the first difference would show: the first test says that it
+ * does. Of a digest, which is short, only the rule about the sources (`secret-comparisons.test.ts`) would find it.
+ */
+const LENGTH = 1 << 18;
+const SECRET = 'wsk_'.padEnd(LENGTH, 'k3y');
+
+/** What somebody may try who looks at the time; each is a text of its own, as it comes out of a request. */
+function guessesAt(secret: string) {
+  const end = secret.replace(/=+$/, '').length - 1;
+  return {
+    'wrong at the first sign': changed(secret, 0),
+    'wrong at the last sign': changed(secret, end),
+    'right, and cut by one sign': flat(secret.slice(0, -1)),
+    'wrong, and cut by one sign': changed(secret.slice(0, -1), 0),
+  };
+}
+
+/** Another sign, which hexadecimal and base64 have too: what a text must look like is public. */
+function changed(text: string, at: number): string {
+  return flat(text.slice(0, at) + (text[at] === 'a' ? 'b' : 'a') + text.slice(at + 1));
+}
+
+function flat(text: string): string {
+  return Buffer.from(text).toString();
+}
+
+type Guess = keyof ReturnType<typeof guessesAt>;
+
+/** All are compared with the first. */
+const PAIRS: readonly (readonly [Guess, Guess])[] = [
+  ['wrong at the first sign', 'wrong at the last sign'],
+  ['wrong at the first sign', 'right, and cut by one sign'],
+];
+/** Where the form of what is given is public, as that of a digest is, one that is too short may be refused at once. */
+const OF_DIGESTS: readonly (readonly [Guess, Guess])[] = [
+  ['wrong at the first sign', 'wrong at the last sign'],
+  ['wrong, and cut by one sign', 'right, and cut by one sign'],
+];
+
+const repeated =
+  (work: () => unknown): Work =>
+  (times) => {
+    for (let count = 0; count < times; count++) work();
+  };
+
+const repeatedAside =
+  (work: () => Promise<unknown>): Work =>
+  async (times) => {
+    for (let count = 0; count < times; count++) await work().catch(() => undefined);
+  };
+
+type Compare = (given: string, wanted: string) => boolean;
+
+async function timesOf(compare: Compare, [one, other]: readonly [Guess, Guess]): Promise<string> {
+  const guesses = guessesAt(SECRET);
+  const wanted = flat(SECRET);
+  const work = (guess: Guess) => repeated(() => compare(guesses[guess], wanted));
+  return compareTimes(work(one), work(other));
+}
+
+const NAIVE: Readonly<Record<string, Compare>> = {
+  'with ===': (given, wanted) => given === wanted,
+  'as a beginning': (given, wanted) => given.startsWith(wanted),
+  'sign by sign': (given, wanted) => {
+    for (let at = 0; at < wanted.length; at++) if (given.charCodeAt(at) !== wanted.charCodeAt(at)) return false;
+    return given.length === wanted.length;
+  },
+};
+
+describe('a guess', () => {
+  it.each(Object.entries(NAIVE))('is seen to be nearly right where it is compared %s', async (_, compare) => {
+    expect(await timesOf(compare, PAIRS[0]!)).toBe('different');
+  });
+
+  it.each(PAIRS)('that is %s takes as long as one that is %s', async (one, other) => {
+    expect(await timesOf(isSameSecret, [one, other])).toBe('alike');
+  });
+
+  it.each(PAIRS)('at a token of ours that is %s takes as long as one that is %s', async (one, other) => {
+    const callers = createCallers([{ secret: SECRET, role: 'admin', workspaces: null }], createTravellingClock());
+    expect(callers.bearer(SECRET, 'owner')).toMatchObject({ role: 'admin' });
+    const guesses = guessesAt(SECRET);
+    const work = (guess: Guess) => repeated(() => callers.bearer(guesses[guess], 'stranger'));
+    expect(await compareTimes(work(one), work(other))).toBe('alike');
+  });
+
+  it.each(PAIRS)('at the key of a workspace webhook that is %s takes as long as one that is %s', async (one, other) => {
+    const guesses = guessesAt(SECRET);
+    const verify = (key: string) => verifyWorkspaceWebhook({ [WEBHOOK_HEADERS.key]: key }, '{}', { key: SECRET });
+    expect(() => verify(SECRET)).not.toThrow();
+    const work = (guess: Guess) => repeatedAside(async () => verify(guesses[guess]));
+    expect(await compareTimes(work(one), work(other))).toBe('alike');
+  });
+});
+
+/** Vendors that repeat the secret itself, in these headers. */
+const REPEATED: Readonly<Record<string, (secret: string) => WebhookRequest['headers']>> = {
+  gitlab: (secret) => ({ 'x-gitlab-token': secret, 'x-gitlab-event': 'Issue Hook' }),
+  'azure-boards': (secret) => ({ 'x-worksync-secret': secret }),
+};
+
+describe.each(PROFILES)(
+  'a webhook of $id',
+  ({ id, webhook: { sign, signatureHeader, secrets, coversBody = true, sentAt = 0 } }) => {
+    const connector = connectors.find((each) => each.id === id) as Connector<unknown>;
+    const body = Buffer.from('{"zen":"Keep it logically awesome."}');
+    const secret = secrets?.[0] ?? 'the-present-secret';
+    const good = sign(body, secret);
+    const right = good[signatureHeader] as string;
+
+    it.each(coversBody ? OF_DIGESTS : [])('that is %s takes as long as one that is %s', async (one, other) => {
+      // Vendors name the algorithm first.
+      const begin = /^(?:sha256=|v1,)?/.exec(right)?.[0] ?? '';
+      const guesses = guessesAt(right.slice(begin.length));
+      const ask = (given: string) => {
+        const headers = { ...good, [signatureHeader]: begin + given };
+        return connector.verify({ headers, body }, [secret], sentAt);
+      };
+      await expect(ask(right.slice(begin.length))).resolves.toBeDefined();
+      const work = (guess: Guess) => repeatedAside(() => ask(guesses[guess]));
+      expect(await compareTimes(work(one), work(other))).toBe('alike');
+    });
+
+    const repeat = REPEATED[id];
+    it.each(repeat ? PAIRS : [])('whose long secret is %s takes as long as one that is %s', async (one, other) => {
+      const guesses = guessesAt(SECRET);
+      const ask = (given: string) => connector.verify({ headers: repeat!(given), body }, [SECRET], sentAt);
+      await expect(ask(SECRET)).resolves.toBeDefined();
+      const work = (guess: Guess) => repeatedAside(() => ask(guesses[guess]));
+      expect(await compareTimes(work(one), work(other))).toBe('alike');
+    });
+  },
+);

@@ -1,0 +1,41 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { COMMAND_FILES } from '../../src/cli/commands.ts';
+import { COMMAND_NAMES } from '../../src/lib/own-command.ts';
+
+/**
+ * Texts name our commands as `"worksync check"`, or in an example of help, and descriptions of options between backquotes:
+ * `lib/own-command.ts` shows people what they have to type where the program runs.
+ */
+
+const SRC = join(import.meta.dirname, '../../src');
+const NAMES = COMMAND_FILES.flatMap(({ names }) => names);
+/** A verb that is a command too, and what programs read. */
+const RIGHT = /What worksync links, and what becomes a task|\bcommand: 'worksync /;
+
+/** Lines of code, without comments. */
+const lines = globSync('**/*.ts', { cwd: SRC }).flatMap((path) =>
+  readFileSync(join(SRC, path), 'utf8')
+    .split('\n')
+    .map((line, index) => ({ place: `${path}:${index + 1}`, line }))
+    .filter(({ line }) => !/^\s*(?:\/\*\*|\*|\/\/)/.test(line)),
+);
+
+describe('commands of ours in texts', () => {
+  it('are written so that people see what works for them', () => {
+    const bare = new RegExp(`(?<!["\`]|Example: |^ {9}|source <\\()\\bworksync (?:${NAMES.join('|')})\\b`);
+    const found = lines.filter(({ line }) => bare.test(line) && !RIGHT.test(line));
+    expect(found.map(({ place, line }) => `${place}: ${line.trim()}`)).toEqual([]);
+  });
+
+  it('exist', () => {
+    expect(COMMAND_NAMES.split(' ').toSorted()).toEqual(NAMES.toSorted());
+    const named = lines.flatMap(({ line }) =>
+      Array.from(line.matchAll(/"worksync ([a-z][a-z-]*)/g), ([, name]) => name),
+    );
+    expect(named.length).toBeGreaterThan(40);
+    // What samples are called.
+    expect(named.filter((name = '') => name !== 'trial' && !NAMES.includes(name))).toEqual([]);
+  });
+});

@@ -1,0 +1,149 @@
+import { globSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { comparisonsOfSecrets } from '../support/secrets/comparisons.ts';
+
+/**
+ * Whoever may ask often learns a secret from a comparison that ends at the first difference. So `isSameSecret` compares whatever proves
+ * somebody, and nothing else does.
+ */
+const SOURCES = globSync('src/**/*.ts')
+  .toSorted()
+  .map((file) => ({ file, text: readFileSync(file, 'utf8') }));
+
+/** Where the only comparison in constant time is. */
+const COMPARISON = 'src/lib/same-secret.ts';
+
+/** Comparisons of such values by which nobody can learn one, and why. */
+const NO_PROOF: Readonly<Record<string, string>> = {
+  'src/cli/api-key-file.ts: secret.startsWith(prefix)': 'our own file, and the beginning that the workspace shows',
+  'src/cli/backfill.ts: text === told': 'a line of text, and the one before',
+  'src/cli/demo-play.ts: secrets.includes(secret)': 'what this process made up itself',
+  'src/cli/key-rotation.ts: apiKeyId !== rotation.oldKeyId': 'ids of keys',
+  'src/cli/key-rotation.ts: description === rotation.description': 'descriptions of keys',
+  'src/cli/key-rotation.ts: key.apiKeyId === apiKeyId': 'ids of keys',
+  'src/cli/run.ts: secrets.includes(demoSecret)': 'what this process made up itself',
+  'src/config/tokens.ts: other.secret === secret': 'two tokens of the configuration are the same',
+  'src/connectors/gitlab/check.ts: path.toLowerCase() !== name.toLowerCase()': 'names of projects',
+  'src/connectors/kit/finding.ts: present.toLowerCase() !== name.toLowerCase()': 'names of places',
+  'src/connectors/kit/pages.ts: next === present': 'the name of a page of a list',
+  'src/connectors/kit/patterns.ts: token === character': 'a sign of a pattern',
+  'src/daemon/known-key.ts: (await readMeta(store.query, KEY_DIGEST)) === digest': 'our own key, as at the last start',
+  'src/intake/grants.ts: access !== refusedToken': 'our own token, which a vendor refused',
+  'src/intake/grants.ts: held?.access === token': 'our own token, which a vendor refused',
+  'src/intake/position.ts: state.digest === digest': 'a page of a list',
+  'src/observe/scrubber.ts: known.has(secret)': 'secrets of the configuration, of which each is kept once',
+  'src/operator/lab.ts: lookedBy === rules.digest': 'the rules of the configuration',
+  'src/reconcile/look-again.ts: (await rulesLookedBy(query)) === rules': 'the rules of the configuration',
+  'src/reconcile/look-again.ts: by === rules': 'the rules of the configuration',
+  'src/reconcile/suspects.ts: (await readMeta(store.query, TRIED_BY)) !== version': 'the version of this program',
+  'src/replicas/signature.ts: until.has(nonce)': 'the signature was found right before',
+  "src/store/items.ts: query .selectFrom('items') .select('key') .where('key', '>', after)": 'the key of an item',
+  'src/store/redeliveries.ts: (await redeliveryCursor(query, connection)) !== cursor': 'a place in a list',
+  'src/web/login-routes.ts: REFUSALS[code]': 'why a login is refused',
+  'src/web/pages/live-updates.ts: sent.get(part.id) === digest': 'a part of a page',
+  'src/web/token-callers.ts: token.digest === digest':
+    'the digest of a token, whose beginning tells nothing of the token',
+  'src/workspace-service/access/caller-rights.ts: known.get(digest)': 'the digest of a key, likewise',
+  "src/workspace-service/http/etag.ts: given.trim().replace(/^W\\//, '') === etag": 'the validator of an answer',
+  'src/workspace-service/keys/open-secret-box.ts: digest !== known': 'our own key, as at the last start',
+  'src/workspace/webhook-signature.ts: headers[name]': 'the name of a header',
+};
+
+const foundIn = (...texts: readonly string[]) =>
+  comparisonsOfSecrets(texts.map((text, index) => ({ file: `src/${index}.ts`, text }))).length;
+
+describe('in the sources', () => {
+  it('nothing that proves who somebody is is compared sign by sign', () => {
+    expect(comparisonsOfSecrets(SOURCES)).toEqual(Object.keys(NO_PROOF).toSorted());
+  });
+
+  it('one function compares in constant time, of whatever length both are', () => {
+    const owners = SOURCES.filter(({ text }) => text.includes('timingSafeEqual')).map(({ file }) => file);
+    expect(owners).toEqual([COMPARISON]);
+  });
+
+  it.each([
+    ['under another name', 'const wanted = secret; export const isIn = (given) => given === wanted;'],
+    ['taken apart', 'export function isIn({ secret: wanted }, given) { return wanted == given; }'],
+    ['with a default', 'export function isIn(given, { apiKey: wanted = "" } = {}) { return wanted != given; }'],
+    ['of a header', "export const isIn = (headers, wanted) => headers['x-hub-signature-256'] === wanted;"],
+    [
+      'of a header that is asked for',
+      "export const isIn = (headers, wanted) => headers.get('authorization') === wanted;",
+    ],
+    [
+      'of a header by a function',
+      "export const isIn = (request, wanted) => single(request, 'x-gitlab-token') === wanted;",
+    ],
+    ['as bytes', 'export const isIn = (given) => Buffer.from(secret).equals(given);'],
+    [
+      'as bytes, by another function',
+      'export const isIn = (given) => Buffer.compare(given, Buffer.from(secret)) === 0;',
+    ],
+    ['cut', 'export const isIn = (given) => given === secret.slice(2).trim();'],
+    ['in another text', 'export const isIn = (given) => given === `Bearer ${' + 'secret}`;'],
+    ['among others', 'export const isIn = (given, secrets) => secrets.includes(given);'],
+    ['one by one', 'export const isIn = (given, secrets) => secrets.some((each) => each === given);'],
+    [
+      'in a loop',
+      'export function isIn(given, secrets) { for (const each of secrets) if (each === given) return true; }',
+    ],
+    [
+      'sign by sign',
+      'export function isIn(given) { for (let at = 0; at < 9; at++) if (given[at] !== secret[at]) return false; }',
+    ],
+    ['code by code', 'export const isIn = (given) => given.charCodeAt(0) !== secret.charCodeAt(0);'],
+    ['as a beginning', 'export const isIn = (given) => given.startsWith(secret);'],
+    ['in a set', 'const known = new Set(secrets); export const isIn = (given) => known.has(given);'],
+    ['as a key', 'export const find = (callers, secret) => callers[secret];'],
+    ['in a map', 'export const find = (callers, password) => callers.get(password);'],
+    ['by order', 'export const isIn = (given) => given >= secret;'],
+    ['by locale', 'export const isIn = (given) => given.localeCompare(secret) === 0;'],
+    ['as a pattern', 'export const isIn = (given) => new RegExp(secret).test(given);'],
+    ['as a case', 'export function isIn(given) { switch (given) { case secret: return true; } }'],
+    ['as objects', 'export const isIn = (given) => isDeepStrictEqual({ a: 1 }, secret);'],
+    ['in the database', "export const find = (query, secret) => query.where('text', '=', secret);"],
+    ['in a field', 'export function isIn(given) { const own = { text: secret }; return own.text === given; }'],
+    [
+      'in a field of a class',
+      'class A { #text; constructor(secret) { this.#text = secret; } isIn(given) { return this.#text === given; } }',
+    ],
+    [
+      'what was made with it',
+      "export const isIn = (body, given) => createHmac('sha256', key).update(body).digest('hex') === given;",
+    ],
+    [
+      'what a function makes',
+      'const made = (body) => hmacOf(body, key); export const isIn = async (given) => (await made(1)) === given;',
+    ],
+    [
+      'by a function',
+      'const same = (one, other) => one === other; export const isIn = (given) => same(given, secret);',
+    ],
+    ['given on', 'const same = (one, other) => one === other; const on = (a, b) => same(b, a); on(secret, 1);'],
+    ['a constant of the file', 'const OWN = process.env.SECRET; export const isIn = (given) => OWN === given;'],
+  ])('finds a comparison %s', (_way, text) => {
+    expect(foundIn(text)).toBe(1);
+  });
+
+  it('finds one by a function of another file, whatever that calls what it is given', () => {
+    const same = 'export function same(one, other) { return one === other; }';
+    expect(
+      foundIn(same, "import { same as is } from './0.ts'; export const isIn = (given) => is(given, secret);"),
+    ).toBe(1);
+    expect(foundIn(same, "import { same as is } from './0.ts'; export const isIn = (given) => is(given, 'a');")).toBe(
+      0,
+    );
+  });
+
+  it.each([
+    ['whether it is there', 'export const isSet = (secret) => secret !== undefined && secret !== "";'],
+    ['of which type it is', "export const isText = (secret) => typeof secret === 'string';"],
+    ['how long it is', 'export const isLong = (secret, least) => secret.length >= least;'],
+    ['what it begins with, where everybody knows', 'export const isKey = (secret) => secret.startsWith(KEY_PREFIX);'],
+    ['its hash', "export const isIn = (given, wanted) => hash('sha256', given.secret) === wanted;"],
+    ['in constant time', 'export const isIn = (given) => isSameSecret(given, secret) === true;'],
+  ])('leaves alone who asks %s', (_what, text) => {
+    expect(foundIn(text)).toBe(0);
+  });
+});

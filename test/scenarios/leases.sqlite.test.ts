@@ -1,0 +1,204 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { trusting } from '../../src/daemon/workspace-send.ts';
+import type { Holder } from '../../src/lease/holder.ts';
+import { createSharedHolder } from '../../src/lease/shared-holder.ts';
+import { createStoreClock } from '../../src/lease/store-clock.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import type { Installation } from '../../src/store/installation.ts';
+import { timeOf } from '../../src/store/leases.ts';
+import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/daemon.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+import type { TravellingClock } from '../support/travelling-clock.ts';
+import { createWakefulness, type Wakefulness } from '../support/wakefulness.ts';
+
+/** A daemon that shares its workspaces with another process over the same database. */
+
+const TTL = 3_000;
+const SECOND = 1_000;
+const CONFIG = {
+  connections: {
+    github: { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' },
+  },
+};
+
+const NOBODY: Pick<TravellingClock, 'after'> = { after: () => () => undefined };
+
+const facts = () => ({ version: 'test', config: '', startedAt: 0, host: 'here' });
+
+/** @param timers of a process that stands still: none ever goes off */
+function sharing(address: string, timers?: Pick<TravellingClock, 'after'>) {
+  return (database: Installation, clock: TravellingClock): Holder => {
+    const { after } = timers ?? clock;
+    const passed = () => clock.elapsed();
+    const clocks = { passed, after, storeTime: timeOf(clock) };
+    return createSharedHolder({
+      storeClock: createStoreClock(),
+      ...clocks,
+      database,
+      random: systemRandom(),
+      logger: silentLogger,
+      address: () => address,
+      facts,
+    });
+  };
+}
+
+let world: World;
+let opened: World | undefined;
+const open = async (options: WorldOptions) => {
+  world = opened = await createWorld(options);
+};
+afterEach(async () => {
+  await opened?.close();
+  opened = undefined;
+});
+
+/** A daemon whose timers wait while it stands still. */
+async function openSleepy(): Promise<Wakefulness> {
+  const life = createWakefulness();
+  const timers = ({ after }: TravellingClock) => ({
+    after: (ms: number, call: () => void) => after(ms, () => life.whenAwake(call)),
+  });
+  await open({
+    config: CONFIG,
+    hold: (installation, clock) => sharing('http://first', timers(clock))(installation, clock),
+  });
+  return life;
+}
+
+const names = () =>
+  world
+    .workspaces()
+    .partitions()
+    .map(({ name }) => name);
+const brokenCodes = () => [...world.workspaces().broken().values()].map(({ code }) => code);
+
+describe('a daemon over a shared database', () => {
+  it('opens what it holds, and gives back what another process is to hold: its webhooks are to come again', async () => {
+    await open({ config: CONFIG, hold: sharing('http://first') });
+    world.configure('other', CONFIG);
+    await world.reload();
+    expect(names().sort()).toEqual(['other', 'test']);
+    const second = sharing('http://second')(world.installation(), world.clock);
+    await second.want(['test', 'other']);
+    await world.until(() => names().length === 1, 5 * SECOND);
+    await world.until(() => [...['test', 'other']].some((name) => second.leaseOf(name)), 5 * SECOND);
+    const left = ['test', 'other'].find((name) => second.leaseOf(name)) as string;
+    expect(names()).not.toContain(left);
+    expect(brokenCodes()).toEqual(['held_elsewhere']);
+    const answer = await fetch(`${world.daemon().address}/webhooks/${left}/github`, { method: 'POST', body: '{}' });
+    expect(answer.status).toBe(503);
+    await second.stop();
+    await world.until(() => names().length === 2, 5 * SECOND);
+    expect(brokenCodes()).toEqual([]);
+  });
+
+  it('does not start what another one holds, and goes on with it when that one has died', async () => {
+    await open({ config: CONFIG, hold: sharing('http://first') });
+    await world.settled();
+    await world.deliver('pull_request', pullEvent({ number: 1 }));
+    await world.settled();
+    await world.restart({
+      async meanwhile(data) {
+        const { openInstallation } = await import('../../src/store/installation.ts');
+        const installation = await openInstallation(data, { random: systemRandom() });
+        await sharing('http://second', NOBODY)(installation, world.clock).want(['test']);
+        await installation.close();
+      },
+    });
+    expect([names(), brokenCodes()]).toEqual([[], ['held_elsewhere']]);
+    await world.until(() => names().length === 1, TTL + 2 * SECOND);
+    await world.deliver('pull_request', pullEvent({ number: 2 }));
+    await world.settled();
+    expect((await world.partition().status()).pullRequests.total).toBe(2);
+  });
+
+  it('that stood still for too long commits and sends nothing more for what was taken from it', async () => {
+    const first = await openSleepy();
+    await world.settled();
+    const before = world.partition();
+    first.sleep();
+    const second = sharing('http://second')(world.installation(), world.clock);
+    await second.want(['test']);
+    await world.clock.advance(TTL + 2 * SECOND);
+    expect(second.leaseOf('test')?.isTrusted()).toBe(true);
+    await expect(before.store.commit(async () => undefined)).rejects.toMatchObject({ code: 'lease_lost' });
+    await expect(before.store.commitRelaxed(async () => undefined)).rejects.toMatchObject({ code: 'lease_lost' });
+    const { received } = await world.requests();
+    const request = {
+      method: 'GET',
+      path: '/workspaces/current/tasks',
+      query: '',
+      headers: {},
+      route: 'listTasks',
+    } as const;
+    await expect(before.send(request, { lane: 'interactive' })).rejects.toMatchObject({ code: 'lease_lost' });
+    expect((await world.requests()).received).toBe(received);
+    first.wake();
+    await world.until(() => names().length === 0, 10 * SECOND);
+    expect(brokenCodes()).toEqual(['held_elsewhere']);
+    await second.stop();
+    await world.until(() => names().length === 1, 10 * SECOND);
+    expect(world.partition()).not.toBe(before);
+  });
+
+  it('that stood still leaves what comes meanwhile to whoever is next, and blames no delivery for it', async () => {
+    const first = await openSleepy();
+    await world.settled();
+    first.sleep();
+    const second = sharing('http://second')(world.installation(), world.clock);
+    await second.want(['test']);
+    await world.clock.advance(TTL + 2 * SECOND);
+    await world.deliver('pull_request', pullEvent({ number: 1 }));
+    await world.clock.advance(60 * SECOND);
+    const { query } = world.partition().store;
+    const rows = await query
+      .selectFrom('inbox')
+      .select(['state', 'attempts'])
+      .where('source', '=', 'webhook')
+      .execute();
+    expect(rows).toEqual([{ state: 'pending', attempts: 0 }]);
+    first.wake();
+    await world.until(() => names().length === 0, 10 * SECOND);
+    await second.stop();
+    await world.until(() => names().length === 1, 10 * SECOND);
+    await world.settled();
+    expect((await world.partition().status()).pullRequests.total).toBe(1);
+  });
+});
+
+describe('the way to the workspace', () => {
+  it('is open only as long as the lease is trusted', async () => {
+    let isHeld = true;
+    const sent: string[] = [];
+    const http = {
+      request: async ({ url }: { readonly url: string }) => {
+        sent.push(url);
+        return { status: 200, headers: {}, body: Buffer.from('{}') };
+      },
+      close: async () => undefined,
+    };
+    const lease = { isTrusted: () => isHeld, fence: async () => undefined };
+    const { request } = trusting(http, lease);
+    const wanted = { method: 'GET', url: 'http://127.0.0.1/tasks', target: 'workspace' } as const;
+    await request(wanted);
+    isHeld = false;
+    await expect(request(wanted)).rejects.toMatchObject({ code: 'lease_lost' });
+    expect(sent).toHaveLength(1);
+    expect(trusting(http, { isTrusted: () => true })).toBe(http);
+  });
+});
+
+describe('a daemon that has its data folder alone', () => {
+  it('asks and writes nothing of leases', async () => {
+    const statements: string[] = [];
+    await open({ config: CONFIG, onStatement: (statement) => statements.push(statement) });
+    statements.length = 0;
+    await world.deliver('pull_request', pullEvent({ number: 1 }));
+    await world.settled();
+    await world.clock.advance(60 * SECOND);
+    expect(statements.length).toBeGreaterThan(10);
+    expect(statements.filter((statement) => /\b(?:leases|replicas)\b/.test(statement))).toEqual([]);
+  });
+});

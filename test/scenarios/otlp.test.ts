@@ -1,0 +1,220 @@
+import { afterEach, expect, it } from 'vitest';
+import { traceSettings } from '../../src/config/trace-export.ts';
+import type { HttpClient } from '../../src/http/http-client.ts';
+import { type LogFields, type Logger, silentLogger } from '../../src/lib/logger.ts';
+import { mergingRepeats } from '../../src/observe/merged-repeats.ts';
+import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/daemon.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+import { type CollectedSpan, type OtlpCollector, startOtlpCollector } from '../support/otlp-collector.ts';
+import { createTravellingClock } from '../support/travelling-clock.ts';
+
+/** What a collector of OpenTelemetry gets to see: from a webhook to the written record. */
+
+let world: World;
+let collector: OtlpCollector;
+afterEach(async () => {
+  await world.close();
+  await collector.close();
+});
+
+async function open(setting: { isTraced?: boolean; propagates?: boolean } & Partial<WorldOptions> = {}) {
+  collector = await startOtlpCollector();
+  const { isTraced = true, propagates = false, ...others } = setting;
+  const options = { data: '', port: 0, host: '', logLevel: 'silent', otlpEndpoint: collector.url } as const;
+  const { traces } = traceSettings({ ...options, otlpTraceparent: propagates }, {});
+  world = await createWorld({ traces: isTraced ? traces : undefined, ...others });
+}
+
+const SECRET_BODY = 'It fixes BUG-1. A text that belongs to nobody else.';
+let second = 0;
+
+async function edit(setting: Parameters<typeof pullEvent>[0], id: string, headers = {}): Promise<void> {
+  const updated = new Date(Date.UTC(2026, 0, 5, 8, 0, ++second)).toISOString();
+  expect(
+    await world.deliver('pull_request', pullEvent({ body: SECRET_BODY, ...setting, updated }), { id, headers }),
+  ).toBe(202);
+}
+
+const newBug = () => world.people.createBug({ body: { title: 'It breaks' } }, {});
+/** Spans gather for a second; then they are on their way. */
+async function exported(): Promise<void> {
+  await world.clock.advance(1_000);
+  await world.until(() => true);
+}
+
+const named = (name: string) => collector.spans.filter((span) => span.name === name);
+
+async function collected(condition: () => boolean): Promise<void> {
+  await world.until(condition);
+  expect(collector.faults).toEqual([]);
+}
+
+function oneOf(spans: readonly CollectedSpan[]): CollectedSpan {
+  expect(spans).toHaveLength(1);
+  return spans[0] as CollectedSpan;
+}
+
+it('a webhook, its decision and its requests are one trace', async () => {
+  await open();
+  await newBug();
+  await edit({ title: 'A title' }, 'the-delivery');
+  await world.settled();
+  const ofDelivery = () => collector.spans.filter((span) => span.traceId === named('receive')[0]?.traceId);
+  await collected(() => ofDelivery().filter(({ name }) => name === 'settle').length >= 2);
+
+  const receive = oneOf(named('receive'));
+  expect(receive).toMatchObject({
+    kind: 2,
+    attributes: {
+      'http.request.method': 'POST',
+      'http.route': '/webhooks/:workspace/:connection',
+      'http.response.status_code': 202,
+      'worksync.workspace': 'test',
+      'worksync.connection': 'github',
+      'worksync.event': 'pull_request',
+      'worksync.delivery.stored': 'new',
+    },
+    resource: { 'service.name': 'worksync', 'service.version': 'test' },
+  });
+  expect(receive.parentSpanId).toBeUndefined();
+  const decision = oneOf(ofDelivery().filter(({ name }) => name === 'reconcile'));
+  expect(decision).toMatchObject({
+    parentSpanId: receive.spanId,
+    kind: 1,
+    attributes: {
+      'worksync.delivery': receive.attributes['worksync.delivery'],
+      'worksync.delivery.state': 'applied',
+      'worksync.items': 'github:github.com:5001:pull:1',
+      'worksync.items.count': 1,
+    },
+  });
+  const requests = ofDelivery().filter(({ name }) => name === 'request');
+  expect(new Set(requests.map(({ attributes }) => attributes['worksync.action']))).toEqual(
+    new Set(['add-link', 'record-pull-request']),
+  );
+  expect(requests).toHaveLength(2);
+  for (const request of requests) {
+    expect(request).toMatchObject({ parentSpanId: decision.spanId, attributes: { 'worksync.outcome': 'answered' } });
+    const parts = ofDelivery().filter(({ parentSpanId }) => parentSpanId === request.spanId);
+    expect(parts.map(({ name }) => name)).toEqual(['wait for slot', 'send', 'settle']);
+    const times = parts.flatMap(({ startTimeUnixNano, endTimeUnixNano }) => [startTimeUnixNano, endTimeUnixNano]);
+    expect(times.map(BigInt)).toEqual(times.map(BigInt).toSorted((a, b) => (a < b ? -1 : 1)));
+  }
+  const record = named('send').find(({ attributes }) => attributes['worksync.action'] === 'record-pull-request');
+  expect(record).toMatchObject({
+    kind: 3,
+    attributes: {
+      'http.request.method': 'POST',
+      'url.template': '/workspaces/{workspaceId}/pull-requests',
+      'http.response.status_code': 201,
+      'worksync.attempt': 1,
+    },
+  });
+  expect(ofDelivery()).toHaveLength(2 + requests.length * 4);
+  // Answers of the workspace are told by their requests, and reads that serve no delivery are traces of their own.
+  const roots = collector.spans.filter(({ parentSpanId }) => parentSpanId === undefined);
+  expect(new Set(roots.map(({ name }) => name))).toEqual(new Set(['receive', 'request']));
+  expect(new Set(roots.map(({ traceId }) => traceId)).size).toBe(roots.length);
+  const ids = collector.spans.map(({ traceId, spanId }) => `${traceId} ${spanId}`);
+  expect(new Set(ids).size).toBe(ids.length);
+  for (const hidden of [SECRET_BODY, 'A title', 'It breaks', WEBHOOK_SECRET])
+    expect(collector.text()).not.toContain(hidden);
+});
+
+it('the trace goes on in the process that is started after a kill', async () => {
+  await open();
+  await world.settled();
+  await edit({ title: 'Door' }, 'the-delivery');
+  await collected(() => named('reconcile').length > 0);
+  const receive = oneOf(named('receive'));
+  const decision = oneOf(named('reconcile'));
+  expect(named('send').filter(({ traceId }) => traceId === receive.traceId)).toEqual([]);
+  await world.kill()();
+  await world.settled();
+  const sent = () => named('send').filter(({ traceId }) => traceId === receive.traceId);
+  await collected(() => sent().length > 0);
+  const send = oneOf(sent());
+  expect(send.attributes['worksync.action']).toBe('record-pull-request');
+  const request = oneOf(collector.spans.filter(({ spanId }) => spanId === send.parentSpanId));
+  expect(request).toMatchObject({ traceId: receive.traceId, parentSpanId: decision.spanId });
+  expect(send.resource['service.instance.id']).not.toBe(receive.resource['service.instance.id']);
+});
+
+it('a request for several deliveries is in the trace of the first, and linked to the decisions of the others', async () => {
+  await open();
+  await world.settled();
+  for (const title of ['One', 'Two', 'Three']) await edit({ title }, title);
+  await world.settled();
+  await exported();
+  const decisions = named('reconcile').toSorted(
+    (a, b) => Number(a.attributes['worksync.delivery']) - Number(b.attributes['worksync.delivery']),
+  );
+  expect(decisions).toHaveLength(3);
+  const [first, ...others] = decisions;
+  const request = oneOf(named('request').filter(({ attributes }) => attributes['worksync.deliveries'] === 3));
+  expect(request).toMatchObject({ traceId: first?.traceId, parentSpanId: first?.spanId });
+  expect(request.links).toEqual(others.map(({ traceId, spanId }) => ({ traceId, spanId })));
+  expect(collector.faults).toEqual([]);
+});
+
+it('what the sender says of traces is ignored, and the workspace is told of ours only where that is asked for', async () => {
+  const sent: (string | undefined)[] = [];
+  const listening = (http: HttpClient): HttpClient => ({
+    ...http,
+    request(request) {
+      if (request.target === 'workspace') sent.push(request.headers?.['traceparent']);
+      return http.request(request);
+    },
+  });
+  await open({ http: listening });
+  await world.settled();
+  expect(sent.length).toBeGreaterThan(0);
+  expect(sent.filter((value) => value !== undefined)).toEqual([]);
+  await world.close();
+  await collector.close();
+
+  sent.length = 0;
+  await open({ http: listening, propagates: true });
+  const theirs = '4bf92f3577b34da6a3ce929d0e0e4736';
+  await edit({ title: 'Door' }, 'a', { traceparent: `00-${theirs}-00f067aa0ba902b7-00` });
+  await world.settled();
+  await exported();
+  expect(named('receive')).toHaveLength(1);
+  expect(collector.text()).not.toContain(theirs);
+  const sends = named('send').map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`);
+  expect(sends.length).toBeGreaterThan(1);
+  expect(new Set(sent)).toEqual(new Set(sends));
+  expect(sent).toHaveLength(sends.length);
+});
+
+it('a collector that is away costs one warning and counted spans, and no delivery', async () => {
+  const told: LogFields[] = [];
+  const recording: Logger = {
+    ...silentLogger,
+    child: () => recording,
+    warn: (fields, message) => void told.push({ ...fields, message }),
+  };
+  await open({ logger: mergingRepeats(recording, createTravellingClock()) });
+  collector.answerNext(...Array.from({ length: 50 }, () => ({ status: 400, body: { message: 'no' } })));
+  await edit({ title: 'Door' }, 'a');
+  await world.settled();
+  await exported();
+  await edit({ title: 'Gate' }, 'b');
+  await world.settled();
+  await exported();
+  expect(collector.spans).toEqual([]);
+  expect(collector.headers.length).toBeGreaterThan(1);
+  expect(told).toEqual([
+    { message: 'traces could not be exported', code: 'server_failed', reason: 'the collector answered 400' },
+  ]);
+  expect(await world.metrics()).toMatch(/^worksync_spans_dropped_total\{reason="not_exported"\} [1-9]/m);
+  expect((await world.service().statistics()).pullRequests).toBe(1);
+});
+
+it('nothing is exported unless it is asked for', async () => {
+  await open({ isTraced: false });
+  await edit({ title: 'Door' }, 'a');
+  await world.settled();
+  await exported();
+  expect(collector.headers).toEqual([]);
+});

@@ -1,0 +1,87 @@
+import { afterEach, expect, it } from 'vitest';
+import { commandLine } from '../support/command-line.ts';
+import { complaintsOf } from '../support/complaints.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+
+/** `trigger`, beside a daemon. That each sample is what its vendor would send, the contracts say. */
+
+let world: World;
+afterEach(() => world.close());
+
+/** In real time: a sample says when it was made. */
+const beside = (config?: Readonly<Record<string, unknown>>) => createWorld({ startAt: Date.now(), config });
+
+const here = () => ['--config', world.configFolder, '--data', world.dataFolder];
+const trigger = (...args: string[]) => commandLine('trigger', ...args, ...here());
+
+async function records() {
+  const { pullRequests } = (await world.people.listPullRequests({ query: {} }, {})).body;
+  return pullRequests.map(({ title, state }) => ({ title, state }));
+}
+
+/** What is shown of the delivery that the command named. */
+async function shown(told: string): Promise<string> {
+  const key = /deliveries show (\S+)/.exec(told)?.[1] ?? 'none';
+  return (await commandLine('deliveries', 'show', key, ...here())).stdout;
+}
+
+it('lists samples, shows what one becomes, and sends nothing without --yes', async () => {
+  world = await beside();
+  const listed = await trigger('github', '--json');
+  expect(listed.json().map(({ event }) => event)).toEqual(['opened', 'merged']);
+  expect((await trigger('github', 'opend')).stderr).toMatch(/did you mean "?opened/i);
+
+  const unknown = await trigger('github', 'opened', '--dry-run');
+  expect(unknown.code).not.toBe(0);
+  expect(unknown.stderr).toContain('--id');
+  const updated = new Date(world.clock.now()).toISOString();
+  await world.deliver('pull_request', pullEvent({ number: 1, title: 'Number 1', updated }));
+  await world.settled();
+
+  for (const flags of [['--dry-run'], ['--dry-run', '--yes'], []]) {
+    const { code, stdout } = await trigger('github', 'opened', ...flags);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^It becomes the pull request github:github\.com:\S+999000001/);
+  }
+  await world.settled();
+  expect(await records()).toEqual([{ title: 'Number 1', state: 'open' }]);
+});
+
+it('of a git provider becomes a record, which the next sample merges', async () => {
+  world = await beside();
+  const opened = await trigger('github', 'opened', '--id', '70100', '--yes');
+  expect(complaintsOf(opened)).toBe('');
+  expect(opened.code).toBe(0);
+  expect(opened.stdout).toContain('The daemon answered 202.');
+  await world.settled();
+  expect(await shown(opened.stdout)).toMatch(/worksync trial(?:.|\n)*decided {3}applied/);
+  expect(await records()).toEqual([{ title: 'worksync trial', state: 'open' }]);
+  expect((await trigger('github', 'merged', '--yes')).code).toBe(0);
+  await world.settled();
+  expect(await records()).toEqual([{ title: 'worksync trial', state: 'merged' }]);
+});
+
+it('of a tracker is taken; a daemon with another secret refuses it, and the command says so', async () => {
+  const jira = {
+    connector: 'jira',
+    site: 'acme.atlassian.net',
+    cloudId: '11223344-a1b2-4b33-8444-def123456789',
+    projects: ['*'],
+    webhookSecrets: WEBHOOK_SECRET,
+    poll: 'off',
+  };
+  world = await beside({ connections: { jira } });
+  const created = await trigger('jira', 'created', '--yes', '--json');
+  const [told] = created.json();
+  expect(told).toMatchObject({ outcome: 'items', sent: true, status: 202 });
+  await world.settled();
+  expect(await shown(`deliveries show ${told.delivery}`)).toMatch(/worksync trial(?:.|\n)*decided {3}applied/);
+
+  world.configure('test', {
+    connections: { jira: { ...jira, webhookSecrets: 'a secret that only the command knows' } },
+  });
+  const refused = await trigger('jira', 'created', '--yes');
+  expect(refused.code).toBe(1);
+  expect(refused.stdout).toContain('The daemon answered 401.\n"npm run -s worksync -- deliveries refused" shows why.');
+});

@@ -1,0 +1,49 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Ended, type Running, startWorksync, worksync } from '../support/processes.ts';
+
+/** Commands that wait for a daemon, or watch it: the demo, which plays its deliveries by itself. */
+
+const data = mkdtempSync(join(tmpdir(), 'worksync-wait-'));
+let daemon: Running;
+let waited: Ended;
+
+beforeAll(async () => {
+  const waiting = startWorksync(['wait', '--timeout', '4m', '--json', '--data', data]);
+  daemon = startWorksync(['run', '--config', 'config/default.yaml', '--data', data, '--port', '0']);
+  await daemon.says('this start took');
+  waited = await waiting.ended;
+});
+afterAll(async () => {
+  await daemon.end();
+  rmSync(data, { recursive: true });
+});
+
+it('waits for a daemon that starts later, until everything is synced, and says for what', () => {
+  expect(waited.code).toBe(0);
+  expect(JSON.parse(waited.stdout)).toEqual({ outcome: 'met', waitsFor: [], needsPerson: [] });
+  expect(waited.stderr).toMatch(/^worksync: waiting for the daemon: no daemon answers for the data folder/);
+});
+
+it('takes several conditions, and suggests a name for what is nearly one', async () => {
+  const both = await worksync(['wait', '--for', 'ready', '--for', 'workspace=demo', '--data', data]);
+  expect(both).toMatchObject({ code: 0, stdout: '' });
+  const misspelt = await worksync(['wait', '--for', 'workspace=dmo', '--data', data]);
+  expect(misspelt).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean "demo"') });
+});
+
+it('ends with 75 where the time is over', async () => {
+  const { code, stderr } = await worksync(['wait', '--timeout', '1s', '--data', join(data, 'nobody')]);
+  expect(code).toBe(75);
+  expect(stderr).toContain('left: the daemon: no daemon answers');
+});
+
+it('status --watch tells lines where no terminal is, until a signal', async () => {
+  const watching = startWorksync(['status', '--watch', '--data', data]);
+  const said = await watching.says('demo');
+  expect(said).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z {2}demo {2}ok, \d+ pull requests synced/);
+  const { code } = await watching.end('SIGINT');
+  expect(code).toBeNull();
+});

@@ -1,0 +1,213 @@
+import { allRecords } from '../support/all-records.ts';
+import { lookAtWorkspace } from './look.ts';
+import type { Happening, Hooks, Plan, PullChange } from './plan.ts';
+import type { Site } from './site.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+
+/** No plan names a task of a larger number. */
+const MOST_NAMED = 8;
+
+/** A pull request that nobody else touches. */
+const NUMBER = 99;
+const PROMPT: Hooks = { delays: [100], again: true };
+const NEVER: Hooks = { delays: [], again: false };
+
+/** Commits and requests, before and after, that a change of a pull request and its link takes at most. */
+const STEPS = 24;
+
+type Act = (happening: Happening) => Promise<void>;
+
+/**
+ * After everything is healed and settled nothing is disturbed any more, and the quota is unused: so whatever happens now must be
+ * seen in the workspace soon, by few requests, and where nothing happens nothing is written.
+ */
+export async function calmDay(site: Site, { forges, trackers, seed }: Plan, act: Act): Promise<void> {
+  const { clock, recorder, replicas, databaseServer, people } = site;
+  const [forge] = forges;
+  const isLinked = async (task: string) => {
+    const { pulls } = site.providers.held();
+    const urls = pulls.find(({ record }) => record['identifier'] === String(NUMBER))?.urls ?? [];
+    return (await lookAtWorkspace(site)).links.some((link) => link.taskId === task && urls.includes(link.url));
+  };
+
+  const phase = async (name: string, writes: number, reads: number, work: () => Promise<void>) => {
+    const began = clock.elapsed();
+    await work();
+    recorder.record({ what: 'calm', name, began, writes, reads });
+  };
+  const promised = async (name: string, within: number, isTrue: () => Promise<boolean>) => {
+    const from = clock.elapsed();
+    let is = false;
+    const limit = within + site.settings().visibility * SECOND;
+    while (!is && clock.elapsed() - from < limit) {
+      await site.pass(2 * SECOND);
+      is = await isTrue();
+    }
+    recorder.record({ what: 'promised', name, within: limit, took: is ? clock.elapsed() - from : null });
+  };
+  const change = (hooks: Hooks, wish: PullChange) =>
+    act({ at: 0, do: 'pull', forge, number: NUMBER, change: wish, hooks } as Happening);
+  const title = () => site.providers.held().pulls.find(({ record }) => record['identifier'] === String(NUMBER))?.title;
+  const isShown = async () => {
+    const wanted = title();
+    return (await allRecords(people)).some((record) => record['title'] === wanted);
+  };
+  const seen = (name: string, within: number) => promised(name, within, isShown);
+
+  // What was written of tasks that were not there yet is linked now, and not when a new task is made later.
+  let made = '';
+  while (numberOf(made) < MOST_NAMED) made = (await people.createBug({ body: { title: 'A calm task' } }, {})).body.key;
+  const { key, taskId } = (await lookAtWorkspace(site)).tasks.at(-1) as { key: string; taskId: string };
+  // Then no request counts in a window, and a sweep has found the task.
+  await site.pass((replicas.length === 1 ? 34 : 17) * MINUTE);
+  if (replicas.length === 1) await phase('nothing happens', 0, 30, () => site.pass(16 * MINUTE));
+  await phase('a pull request is opened', 3, 20, async () => {
+    await change(PROMPT, { names: numberOf(key) });
+    await seen('a webhook of a new pull request', MINUTE);
+    await promised('its link', 2 * MINUTE, () => isLinked(taskId));
+  });
+  // Others that named earlier tasks are linked in it too; replicas have not read the list of tasks until then.
+  await phase('a task is made and named at once', replicas.length === 1 ? 8 : 12, 20, async () => {
+    const { body: task } = await people.createBug({ body: { title: 'A task of now' } }, {});
+    await change(PROMPT, { names: numberOf(task.key) });
+    await promised('a link to a task of now', 2 * MINUTE, () => isLinked(task.taskId));
+  });
+  // Deliveries of the generic connector are signed with their time: whose clock is wrong refuses them.
+  const wrong = [...replicas.map(({ machine }) => machine.ahead), databaseServer?.ahead ?? 0];
+  const tracker = trackers.find((name) => name !== 'generic' || wrong.every((ahead) => ahead === 0));
+  if (tracker)
+    await phase('an item is opened', 6, 20, async () => {
+      const before = new Set(site.providers.held().issues.map((issue) => issue.key));
+      await act({ at: 0, do: 'issue', tracker, number: NUMBER, change: 'open', hooks: PROMPT });
+      const wanted = site.providers.held().issues.find((issue) => !before.has(issue.key))?.key;
+      await promised('the task of a new item', 2 * MINUTE, async () =>
+        (await lookAtWorkspace(site)).tasks.some(({ source }) => source === wanted),
+      );
+    });
+  await phase('it changes five times within two seconds', 8, 8, async () => {
+    for (let time = 0; time < 5; time++) {
+      await change(PROMPT, { labels: time % 2 === 0 ? ['bug'] : [] });
+      // The last one is of another second: by whole seconds vendors tell which is newer.
+      await site.pass(time < 3 ? 300 : 1_100);
+    }
+    await seen('a burst of webhooks', MINUTE);
+    await site.pass(MINUTE);
+  });
+  if (replicas.length === 1) await phase('strangers send webhooks', 0, 8, () => strangers(site, forge as string));
+  if (replicas.length === 1) await aloneAgain(site, seed, { phase, seen, change });
+  else await together(site, { promised, seen, change });
+}
+
+/** Of `BUG-12`: 12. */
+const numberOf = (key: string) => Number(key.split('-')[1] ?? 0);
+
+/** They are refused at once, each as it deserves. */
+async function strangers({ network, recorder, replicas, pass, clock }: Site, forge: string): Promise<void> {
+  const [{ origin }] = replicas as [Site['replicas'][number]];
+  const cases = [
+    [401, `test/${forge}`, {}],
+    [404, 'test/unknown', {}],
+    [404, `unknown/${forge}`, {}],
+    [415, `test/${forge}`, { 'content-encoding': 'gzip' }],
+    [413, `test/${forge}`, { 'content-length': '999999999' }],
+  ] as const;
+  for (const [wanted, path, more] of cases) {
+    const from = clock.elapsed();
+    let took: number | null = null;
+    const headers = { 'content-type': 'application/json', ...more };
+    const url = `${origin}/webhooks/${path}`;
+    void network.send('a stranger', { method: 'POST', url, headers, body: '{}', target: 'hook' }).then((answer) => {
+      if (answer?.status === wanted) took = clock.elapsed() - from;
+    });
+    await pass(12 * SECOND);
+    recorder.record({ what: 'promised', name: `${wanted} for ${path}`, within: 12 * SECOND, took });
+  }
+}
+
+interface Ways {
+  phase(name: string, writes: number, reads: number, work: () => Promise<void>): Promise<void>;
+  promised(name: string, within: number, isTrue: () => Promise<boolean>): Promise<void>;
+  seen(name: string, within: number): Promise<void>;
+  change(hooks: Hooks, wish: PullChange): Promise<void>;
+}
+
+async function aloneAgain(site: Site, seed: number, { phase, seen, change }: Omit<Ways, 'promised'>): Promise<void> {
+  const [replica] = site.replicas as [Site['replicas'][number]];
+  for (const end of ['stop', 'bury'] as const) {
+    // A poll may tell what no webhook said.
+    await phase(`it starts again after ${end}`, 1, 40, async () => {
+      await site[end](replica);
+      await site.during(site.start(replica));
+      await site.pass(3 * MINUTE);
+    });
+    await change(PROMPT, { labels: ['api'] });
+    await seen(`a webhook after ${end}`, 2 * MINUTE);
+  }
+  for (const step of [1 + (seed % STEPS), 1 + ((7 * seed + 3) % STEPS)])
+    await phase(`it dies at step ${step}`, 6, 40, async () => {
+      let hasEnded = false;
+      const { life } = replica.running as NonNullable<typeof replica.running>;
+      life.killAfter(step, () => {
+        hasEnded = true;
+      });
+      await change(PROMPT, { names: step % 2, labels: [`step ${step}`] });
+      for (let second = 0; second < 60 && !hasEnded; second++) await site.pass(SECOND);
+      await site.bury(replica);
+      await site.during(site.start(replica));
+      await seen(`a change at whose step ${step} the process died`, 4 * MINUTE);
+    });
+  await change(NEVER, { labels: [] });
+  await seen('a change without a webhook', (site.settings().poll + 3) * MINUTE);
+}
+
+async function together(site: Site, { promised, seen, change }: Omit<Ways, 'phase'>): Promise<void> {
+  const { replicas } = site;
+  const shared = () => promised('an even share', 15 * SECOND, () => site.isShared());
+  const ownerOf = async () => replicas[await site.ownerOf()];
+  await shared();
+  for (const end of ['stop', 'bury', 'sleep'] as const) {
+    const owner = await ownerOf();
+    if (!owner) return;
+    const { life } = owner.running as NonNullable<typeof owner.running>;
+    const others = (await site.leases()).filter(({ address }) => address !== owner.origin);
+    if (end === 'sleep') life.sleep();
+    else await site[end](owner);
+    const limit = end === 'stop' ? 2_500 : 8 * SECOND;
+    await promised(`another owner after ${end}`, limit, async () => ![owner.number, -1].includes(await site.ownerOf()));
+    const kept = async () => {
+      const present = (await site.leases()).map((lease) => JSON.stringify(lease));
+      return others.every((lease) => present.includes(JSON.stringify(lease)));
+    };
+    await promised(`the others keep what they have after ${end}`, SECOND, kept);
+    await promised('who owns it, by all who live', 2_500, () => isKnown(site));
+    await change(PROMPT, { labels: [end] });
+    await seen(`a webhook after ${end} of the owner`, 2 * MINUTE);
+    if (end === 'sleep') life.wake();
+    else await site.during(site.start(owner));
+    await shared();
+  }
+  // For less than leases are trusted, and for longer.
+  for (const seconds of [1, 8]) await databaseAway(site, seconds);
+  await promised('an owner after the database was away', 12 * SECOND, async () => (await site.ownerOf()) !== -1);
+  await shared();
+  await change(PROMPT, { labels: ['away'] });
+  await seen('a webhook after the database was away', 2 * MINUTE);
+}
+
+async function databaseAway({ databaseServer, pass }: Site, seconds: number): Promise<void> {
+  if (!databaseServer) return;
+  databaseServer.isAway = true;
+  await pass(seconds * SECOND);
+  databaseServer.isAway = false;
+  await pass(5 * SECOND);
+}
+
+/** Whether all that are awake know who owns the workspace. */
+async function isKnown({ replicas, ownerOf }: Site): Promise<boolean> {
+  const { origin } = replicas[await ownerOf()] ?? {};
+  const living = replicas.flatMap(({ running }) => (running?.life.isAwake() ? [running.composition] : []));
+  const told = await Promise.all(living.map((composition) => composition.ownerAddress('test')));
+  return origin !== undefined && told.every((address) => address === origin);
+}

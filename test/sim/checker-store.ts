@@ -1,0 +1,135 @@
+import { sql } from 'kysely';
+import type { Store } from '../../src/store/database.ts';
+import type { Look } from './history.ts';
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** What its own database says wrongly, once all is settled; it is read as tables, past the program. */
+export async function complaintsAbout({ query }: Store, look: Look, now: number | undefined): Promise<string[]> {
+  const rows = async (text: string) =>
+    (await sql<Row>`${sql.raw(text.replaceAll(':w', String(query.workspace)))}`.execute(query.whole)).rows;
+  return [
+    ...(await countsWrong(rows)),
+    ...(await leftovers(rows)),
+    ...(await beliefsWrong(rows, look)),
+    ...(await itemsWrong(rows, look)),
+    ...(now === undefined ? [] : await tooOld(rows, now)),
+  ];
+}
+
+type Rows = (text: string) => Promise<readonly Row[]>;
+
+/** What the counts are of, by the columns that tell their classes. */
+const COUNTED = { items: [], tasks: [], fetches: ['connection'], entities: ['kind', 'hand'] } as const;
+
+async function countsWrong(rows: Rows): Promise<string[]> {
+  const found: string[] = [];
+  for (const [table, columns] of Object.entries(COUNTED)) {
+    const real = await rows(
+      `select ${[...columns, 'count(*) as n'].join()} from ${table} where workspace = :w${columns.length > 0 ? ` group by ${columns.join()}` : ''}`,
+    );
+    const kept = await rows(
+      `select class, count from counts where workspace = :w and counted = '${table}' and count > 0`,
+    );
+    const total = (all: readonly Row[], name: string) => all.reduce((sum, row) => sum + Number(row[name]), 0);
+    if (total(real, 'n') !== total(kept, 'count'))
+      found.push(`store: it counts ${total(kept, 'count')} ${table} and has ${total(real, 'n')}`);
+  }
+  return found;
+}
+
+/** Nothing is left over of work that is done. */
+async function leftovers(rows: Rows): Promise<string[]> {
+  const left: Readonly<Record<string, string>> = {
+    'a delivery is quarantined': `select connection || ' ' || event || ' ' || coalesce(reason, '') as name from inbox where workspace = :w and state = 'quarantined'`,
+    'a fetch is left': 'select reference as name from fetches where workspace = :w',
+    'a poll is in error': 'select error as name from polls where workspace = :w and error is not null',
+    'a sweep is in error': 'select error as name from sweeps where workspace = :w and error is not null',
+    'a request has no end': `select started || ' ' || lane as name from ledger where workspace = :w and completed is null`,
+    'a delivery lost its body': `select delivery_key as name from inbox where workspace = :w and state = 'pending' and body is null`,
+  };
+  const found: string[] = [];
+  for (const [what, text] of Object.entries(left))
+    for (const { name } of await rows(text)) found.push(`store: ${what}: ${String(name)}`);
+  return found;
+}
+
+/** What it takes for known of the workspace is so. */
+async function beliefsWrong(rows: Rows, { records, links, tasks }: Look): Promise<string[]> {
+  const found: string[] = [];
+  const entities = await rows(
+    'select entity, kind, item_key, task_id, desired, known, remote_id from entities where workspace = :w',
+  );
+  const known = entities.filter((row) => row['known'] !== null);
+  const named = new Map(
+    records.map((record) => [
+      `pull_request:${[record['provider'], record['repoId'], record['identifier']].join('/')}`,
+      record,
+    ]),
+  );
+  for (const { entity, known: text } of known.filter(({ kind }) => kind === 'pull_request')) {
+    const record = named.get(String(entity));
+    if (!record) found.push(`store: it knows of ${String(entity)}, which is not there`);
+    // Which tasks a record names follows from the links.
+    const { taskIds: _, ...believed } = JSON.parse(String(text)) as Row;
+    for (const [field, value] of Object.entries(believed))
+      if (record && field in record && plain(value) !== plain(record[field]))
+        found.push(
+          `store: it takes ${field} of ${String(entity)} for ${plain(value)}, and it is ${plain(record[field])}`,
+        );
+  }
+  const present = new Set(
+    links.flatMap(({ taskId, workItemId, url }) => [`${taskId} ${workItemId}`, `${taskId} ${url}`]),
+  );
+  for (const { entity, task_id: task, remote_id: id, known: text } of known.filter(({ kind }) => kind === 'link')) {
+    // Of one whose answer was lost only the address is known.
+    const name = id ?? (JSON.parse(String(text)) as Row)['url'];
+    if (!present.has(`${String(task)} ${String(name)}`))
+      found.push(`store: it knows of ${String(entity)}, which is not there`);
+  }
+  const keys = new Map(tasks.map(({ taskId, key }) => [taskId, key]));
+  for (const { task_id: id, key } of await rows('select task_id, key from tasks where workspace = :w'))
+    if (keys.get(String(id)) !== key) found.push(`store: it knows of task ${String(key)}, which is not there`);
+  return found;
+}
+
+/** It holds the newest state of each item. */
+async function itemsWrong(rows: Rows, { pulls, issues }: Look): Promise<string[]> {
+  const items = await rows('select key, gone, fields from items where workspace = :w');
+  const held = items.map(
+    ({ key, gone, fields }) =>
+      ({ ...(JSON.parse(String(fields)) as { item: Row }).item, key, gone: Boolean(gone) }) as Row,
+  );
+  const titles = new Set(held.map((item) => `${String(item['identifier'])} ${String(item['title'])}`));
+  const wrongPulls = pulls
+    .filter(({ record, title }) => !titles.has(`${String(record['identifier'])} ${title}`))
+    .map(({ title }) => `store: no item is called "${title}"`);
+  const byKey = new Map(held.map((item) => [item['key'], item]));
+  const wrongIssues = issues
+    .filter(({ key, title, isWanted }) => isWanted && byKey.get(key)?.['title'] !== title)
+    .map(({ key, title }) => `store: item ${key} is not called "${title}"`);
+  return [...wrongPulls, ...wrongIssues];
+}
+
+/** Half an hour is configured, and each hour it is looked for what is older. */
+const KEPT_FOR = 1.6 * 3_600_000;
+
+async function tooOld(rows: Rows, now: number): Promise<string[]> {
+  const before = now - KEPT_FOR;
+  const bodies = await rows(
+    `select count(*) as n from inbox where workspace = :w and body is not null and settled_at < ${before} and state <> 'quarantined'`,
+  );
+  const requests = await rows(`select count(*) as n from requests where workspace = :w and completed_at < ${before}`);
+  const found = { bodies: bodies[0]?.['n'], requests: requests[0]?.['n'] };
+  return Object.entries(found).flatMap(([what, count]) =>
+    Number(count) > 0 ? [`store: ${String(count)} ${what} are kept for too long`] : [],
+  );
+}
+
+/** Lists in any order, and nothing for what is empty. */
+function plain(value: unknown): string {
+  if (Array.isArray(value))
+    return value.length === 0 ? 'null' : JSON.stringify(value.map((each) => JSON.stringify(each)).toSorted());
+  if (typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value)) return String(Date.parse(value));
+  return value === undefined || value === '' ? 'null' : JSON.stringify(value);
+}

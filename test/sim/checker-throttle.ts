@@ -1,0 +1,106 @@
+import type { Event } from './history.ts';
+
+type Of<What extends Event['what']> = Extract<Event, { what: What }>;
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+/** A request that waits for its answer for longer stops no other one. */
+const SLOW = SECOND;
+/** With a refused credential one request in this time looks whether it is taken again. */
+const HALT = 5 * MINUTE;
+
+/** After a kill requests go one by one for a window, but for what its start took. */
+const CAREFUL = 14 * MINUTE;
+
+/** One process, as it asks the workspace. */
+interface Asker {
+  /** Requests that no answer is known of, and when they were sent. */
+  readonly open: Map<number, number>;
+  pausedUntil: number;
+  haltedUntil: number;
+  /** Refused, and nothing was taken since. */
+  probesSince: number | undefined;
+  isShared: boolean;
+  /** The process before was killed while it used the quota. */
+  carefulUntil: number;
+}
+
+/** How the daemon must treat a workspace that refuses: it waits as long as it was told to, probes, and goes one by one. */
+export function impatience(events: readonly Event[], server: string): string[] {
+  const askers = new Map<string, Asker>();
+  const sent = new Map<number, Of<'sent'>>();
+  const answers = new Map<number, Of<'answered'>>();
+  const found: string[] = [];
+  const users = new Set<string>();
+  let concurrency = 0;
+  let isAfterKill = false;
+  /** Others may go on where one of several was killed. */
+  const isAlone = events.every((event) => event.what !== 'started' || event.replica === 0);
+  const complain = (about: Of<'sent'>, text: string) =>
+    void found.push(`throttle: ${about.from} ${text} at ${about.at}`);
+
+  function leaves(request: Of<'sent'>): void {
+    const asker = present(askers, request.from);
+    const { at } = request;
+    if (at < asker.pausedUntil) complain(request, `asks before the pause is over, at ${asker.pausedUntil}:`);
+    if (at < asker.haltedUntil) complain(request, `asks with a refused credential, until ${asker.haltedUntil}:`);
+    if (asker.open.size >= concurrency) complain(request, `has more than ${concurrency} requests under way`);
+    const others = [...asker.open.values()];
+    const isOneByOne = asker.isShared || at < asker.carefulUntil;
+    if (isOneByOne && others.some((since) => at - since < SLOW)) complain(request, 'does not go one by one');
+    const { probesSince } = asker;
+    if (probesSince !== undefined && others.some((since) => since > probesSince)) complain(request, 'probes twice');
+    asker.open.set(request.id, at);
+    users.add(request.from);
+    sent.set(request.id, request);
+  }
+
+  function hears({ at, id, status }: Of<'heard'>): void {
+    const request = sent.get(id);
+    if (!request) return;
+    const asker = present(askers, request.from);
+    asker.open.delete(id);
+    if (status === 429) {
+      const hint = Number(/retry in (\d+) seconds/.exec(answers.get(id)?.body ?? '')?.[1] ?? 0) * SECOND;
+      asker.pausedUntil = Math.max(asker.pausedUntil, at + hint);
+      asker.isShared = true;
+      asker.probesSince = at;
+    } else if (status === 401) {
+      asker.haltedUntil = at + HALT;
+      asker.probesSince = at;
+    } else if (status >= 200 && status < 300) {
+      if (request.at >= (asker.probesSince ?? Number.POSITIVE_INFINITY)) asker.probesSince = undefined;
+    }
+  }
+
+  for (const event of events) {
+    if (event.what === 'configured') {
+      concurrency = Math.max(concurrency, event.concurrency);
+      // It is opened again, after an orderly end.
+      for (const asker of askers.values()) asker.carefulUntil = 0;
+    }
+    if (event.what === 'killed') isAfterKill ||= users.has(event.process);
+    if (event.what === 'stopped') isAfterKill = false;
+    if (event.what === 'started' && isAlone && isAfterKill)
+      present(askers, event.process).carefulUntil = event.at + CAREFUL;
+    if (event.what === 'sent' && event.from.startsWith('process-') && event.url.includes(server)) leaves(event);
+    if (event.what === 'answered') answers.set(event.id, event);
+    if (event.what === 'heard') hears(event);
+  }
+  return found;
+}
+
+function present(askers: Map<string, Asker>, name: string): Asker {
+  const known = askers.get(name);
+  if (known) return known;
+  const asker = {
+    open: new Map(),
+    pausedUntil: 0,
+    haltedUntil: 0,
+    probesSince: undefined,
+    isShared: false,
+    carefulUntil: 0,
+  };
+  askers.set(name, asker);
+  return asker;
+}

@@ -1,0 +1,158 @@
+import { createHash } from 'node:crypto';
+
+/** What somebody saw who stands beside the network and the machines. All of it is plain JSON. `at` is virtual milliseconds. */
+export type Event = { readonly at: number } & (
+  | Sent
+  | Arrived
+  | Answered
+  | Heard
+  | Promised
+  | Calm
+  | ({ readonly what: 'configured' } & Configured)
+  | Hook
+  | { readonly what: 'happened'; readonly happening: unknown }
+  | { readonly what: 'started' | 'killed' | 'stopped'; readonly process: string; readonly replica: number }
+  | { readonly what: 'owner'; readonly replica: number; readonly epoch: number }
+  | { readonly what: 'restored'; readonly backupAt: number }
+  | { readonly what: 'unlinked'; readonly task: string; readonly url: string }
+  | { readonly what: 'linked'; readonly task: string; readonly url: string }
+  | { readonly what: 'finished'; readonly task: string }
+  | { readonly what: 'remarked'; readonly url: string; readonly text: string }
+  | { readonly what: 'healed' }
+  | { readonly what: 'unexpected'; readonly text: string }
+  | ({ readonly what: 'inbox' } & InboxRow)
+  | ({ readonly what: 'looked' } & Look)
+);
+
+/** A request leaves a process. */
+interface Sent {
+  readonly what: 'sent';
+  readonly id: number;
+  readonly from: string;
+  readonly replica: number;
+  readonly method: string;
+  readonly url: string;
+}
+
+/** It reaches the server, which may be much later, or never. */
+interface Arrived {
+  readonly what: 'arrived';
+  readonly id: number;
+  readonly from: string;
+  readonly server: string;
+  readonly method: string;
+  readonly path: string;
+  readonly body: string;
+}
+
+/** The server has acted; whether anybody hears of it is another matter. */
+interface Answered {
+  readonly what: 'answered';
+  readonly id: number;
+  readonly status: number;
+  readonly body: string;
+}
+
+/** What the sender made of it; 0: no answer came. */
+interface Heard {
+  readonly what: 'heard';
+  readonly id: number;
+  readonly status: number;
+}
+
+/** Something that had to be seen within a time, and how long it took; null: it was not seen. */
+interface Promised {
+  readonly what: 'promised';
+  readonly name: string;
+  readonly within: number;
+  readonly took: number | null;
+}
+
+/** A time that ends now, in which nothing was disturbed: with so many requests at most. */
+interface Calm {
+  readonly what: 'calm';
+  readonly name: string;
+  readonly began: number;
+  readonly writes: number;
+  readonly reads: number;
+}
+
+interface Configured {
+  readonly share: number | 'auto';
+  readonly concurrency: number;
+}
+
+/** A provider's webhook, and what its sender heard: 0 is nothing. */
+interface Hook {
+  readonly what: 'hook';
+  readonly connection: string;
+  readonly key: string;
+  readonly status: number;
+}
+
+interface InboxRow {
+  readonly connection: string;
+  readonly key: string;
+  readonly state: string;
+}
+
+/** The workspace as people see it, beside what the providers hold at that moment. */
+export interface Look {
+  readonly records: readonly Readonly<Record<string, unknown>>[];
+  readonly tasks: readonly {
+    readonly taskId: string;
+    readonly key: string;
+    readonly source: string | null;
+    readonly status: string;
+  }[];
+  readonly links: readonly {
+    readonly taskId: string;
+    readonly workItemId: string;
+    readonly url: string;
+    readonly isByHand: boolean;
+  }[];
+  readonly pulls: readonly {
+    readonly record: Readonly<Record<string, unknown>>;
+    /** Addresses that it had so far: the repository may have been renamed. */
+    readonly urls: readonly string[];
+    readonly title: string;
+    /** Keys of the tasks that its texts name, and the key of the item. */
+    readonly named: readonly string[];
+    readonly item: string | undefined;
+  }[];
+  readonly issues: readonly {
+    readonly key: string;
+    readonly url: string;
+    readonly title: string;
+    readonly isWanted: boolean;
+    /** Where worksync writes comments: all that stand there. */
+    readonly comments?: readonly { readonly author: string; readonly text: string }[] | undefined;
+  }[];
+  /** What the daemon says is left to do; undefined: none works. */
+  readonly left: number | undefined;
+}
+
+export interface History {
+  readonly events: readonly Event[];
+  /** Of all that was recorded. */
+  hash(): string;
+}
+
+export interface Recorder extends History {
+  record(event: WithoutTime<Event>): void;
+}
+
+type WithoutTime<Each> = Each extends unknown ? Omit<Each, 'at'> : never;
+
+export function createRecorder(now: () => number): Recorder {
+  const events: Event[] = [];
+  return {
+    events,
+    record: (event) => void events.push({ at: now(), ...event } as Event),
+    hash() {
+      const digest = createHash('sha256');
+      for (const event of events) digest.update(`${JSON.stringify(event)}\n`);
+      return digest.digest('hex');
+    },
+  };
+}

@@ -1,0 +1,109 @@
+import type { Plan } from './plan.ts';
+
+/**
+ * What the simulation found, as short as it could be made, and what was wrong. The plan stands here in full: what a seed
+ * draws changes with each change of what is drawn.
+ */
+export interface Kept {
+  readonly why: string;
+  readonly plan: Plan;
+}
+
+const ALONE = { replicas: 1, forges: ['github'], trackers: ['linear'], share: 1, length: 3_600_000 } as const;
+
+export const KEPT: readonly Kept[] = [
+  {
+    why: 'after the clock was set back newer states were dropped as older than what was held',
+    plan: {
+      ...{ ...ALONE, seed: 37 },
+      happenings: [
+        { at: 1_286_904, do: 'pull', forge: 'github', number: 7, change: {}, hooks: { delays: [870], again: true } },
+        { at: 1_584_208, do: 'jump', replica: 0, by: -4_619_187 },
+        {
+          at: 1_616_951,
+          do: 'pull',
+          forge: 'github',
+          number: 7,
+          change: { names: 4 },
+          hooks: { delays: [586], again: true },
+        },
+      ],
+    },
+  },
+  {
+    why: 'after a restore the daemon wrote before it had read, and created a task twice',
+    plan: {
+      ...{ ...ALONE, seed: 34, share: 0.8, length: 3_240_000, forges: ['github', 'bitbucket', 'gitlab'] },
+      happenings: [
+        { at: 329_791, do: 'backup' },
+        {
+          at: 406_159,
+          do: 'pull',
+          forge: 'github',
+          number: 9,
+          change: { names: 5, state: 'merged', labels: ['api', 'bug'], description: '' },
+          hooks: { delays: [83_853], again: false },
+        },
+        {
+          at: 1_650_383,
+          do: 'issue',
+          tracker: 'linear',
+          number: 1,
+          change: 'edited',
+          hooks: { delays: [], again: false },
+        },
+        { at: 1_797_060, do: 'restore', back: 1_000 },
+      ],
+    },
+  },
+  {
+    why: 'where the clock was set back to before triage began, new items got no task',
+    plan: {
+      ...{ ...ALONE, seed: 14 },
+      happenings: [
+        { at: 842_166, do: 'jump', replica: 0, by: -6_127_312 },
+        {
+          at: 2_379_641,
+          do: 'issue',
+          tracker: 'linear',
+          number: 1,
+          change: 'open',
+          hooks: { delays: [452], again: true },
+        },
+      ],
+    },
+  },
+  {
+    why: 'while the clock was behind, a delivery that came late overwrote newer states for good',
+    plan: {
+      ...{ seed: 188, replicas: 1, forges: ['gitlab'], trackers: ['jira', 'linear'], share: 1, length: 2580000 },
+      happenings: [
+        {
+          at: 271946,
+          do: 'issue',
+          tracker: 'linear',
+          number: 2,
+          change: 'open',
+          hooks: { delays: [1267], again: true },
+        },
+        { at: 468039, do: 'jump', replica: 0, by: -6978787 },
+        {
+          at: 1081108,
+          do: 'pull',
+          forge: 'gitlab',
+          number: 1,
+          change: { state: 'merged', draft: true, labels: ['bug'], reviewers: [] },
+          hooks: { delays: [298902], again: false },
+        },
+        {
+          at: 1119478,
+          do: 'pull',
+          forge: 'gitlab',
+          number: 1,
+          change: { names: 1 },
+          hooks: { delays: [], again: true },
+        },
+      ],
+    },
+  },
+];

@@ -1,0 +1,78 @@
+import type { Clock } from '../../src/lib/clock.ts';
+import type { Steps } from '../../src/lib/steps.ts';
+import type { TravellingClock } from '../support/travelling-clock.ts';
+import { createWakefulness, type Wakefulness } from '../support/wakefulness.ts';
+
+/** What a process throws where it ended: nothing of it goes on that anybody else could see. */
+export class ProcessEnded extends Error {
+  override readonly message = 'the process has ended';
+}
+
+/** A machine: its wall clock may be wrong, and jumps. */
+export interface Machine {
+  ahead: number;
+  boots: number;
+  bootedAt: number;
+}
+
+/** One process, from its start to its end. */
+export interface Life extends Wakefulness {
+  readonly name: string;
+  readonly replica: number;
+  readonly clock: Clock;
+  readonly steps: Steps;
+  /** How many timers it has set. */
+  timers(): number;
+  /** Throws where it has ended. */
+  check(): void;
+  /** It ends at the step so many steps from now; `ended` is told then. */
+  killAfter(steps: number, ended: () => void): void;
+}
+
+export function createLife(name: string, replica: number, world: TravellingClock, machine: Machine): Life {
+  const life = createWakefulness();
+  let stepsLeft = Number.POSITIVE_INFINITY;
+  let ended: () => void = () => undefined;
+  const timers = new Set<object>();
+
+  const check = () => {
+    if (!life.isAlive()) throw new ProcessEnded();
+  };
+  return {
+    ...{ ...life, name, replica, check, timers: () => timers.size },
+    clock: {
+      now: () => world.now() + machine.ahead,
+      monotonic: () => world.elapsed() - machine.bootedAt,
+      bootId: `machine-${replica}-${machine.boots}`,
+      after(ms, call) {
+        let isWanted = true;
+        const timer = {};
+        timers.add(timer);
+        const ring = () => {
+          timers.delete(timer);
+          if (isWanted) call();
+        };
+        // As the timers of the runtime: whole milliseconds, and one at least.
+        const cancel = world.after(Math.max(1, Math.floor(ms)), () => life.whenAwake(ring));
+        return () => {
+          isWanted = false;
+          timers.delete(timer);
+          cancel();
+        };
+      },
+    },
+    steps: {
+      reached() {
+        check();
+        if (--stepsLeft > 0) return;
+        life.kill();
+        ended();
+        check();
+      },
+    },
+    killAfter(steps, call) {
+      stepsLeft = steps;
+      ended = call;
+    },
+  };
+}

@@ -1,0 +1,102 @@
+import { parseArgs } from 'node:util';
+import { violations } from './checker.ts';
+import { KEPT } from './kept-seeds.ts';
+import { drawPlan, type Plan } from './plan.ts';
+import { play } from './play.ts';
+import { shrink } from './shrink.ts';
+import { createTemplates } from './templates.ts';
+
+/**
+ * `npm run sim -- --seed S --runs N` plays N runs from seed S on. A run that fails is shrunk, and one command repeats it:
+ * `--keep` names the happenings of the plan that are left. `--events` prints what was seen, `--hashes` a hash of that, and
+ * `--no-shrink` leaves failures as long as they are. `--kept` plays what was found before, `--first` ends
+ * with the first failure, `--replicas 3` plays only plans with so many replicas, and `--calm-every 5` a calm day after every fifth seed
+ * only, which takes half of the time.
+ */
+const MOST_TOLD = 10;
+const { values } = parseArgs({
+  allowNegative: true,
+  options: {
+    seed: { type: 'string', default: '1' },
+    runs: { type: 'string', default: '1' },
+    keep: { type: 'string' },
+    kept: { type: 'boolean', default: false },
+    events: { type: 'boolean', default: false },
+    hashes: { type: 'boolean', default: false },
+    replicas: { type: 'string' },
+    'calm-every': { type: 'string', default: '1' },
+    first: { type: 'boolean', default: false },
+    shrink: { type: 'boolean', default: true },
+  },
+});
+const [first, runs] = [Number(values.seed), Number(values.runs)];
+const templates = await createTemplates();
+let virtual = 0;
+let failed = 0;
+const cpuBefore = process.cpuUsage();
+let played = 0;
+try {
+  for (const plan of plans()) {
+    played++;
+    const places = values.keep?.split(',').map(Number) ?? [...plan.happenings.keys()];
+    const found = await run(plan, places);
+    if (found.length === 0) continue;
+    failed++;
+    await tell(plan, places, found);
+    if (values.first) break;
+  }
+} finally {
+  templates.remove();
+}
+const { user, system } = process.cpuUsage(cpuBefore);
+const hours = virtual / 3_600_000;
+const speed = hours / ((user + system) / 60e6);
+print(`${played} runs, ${failed} failed; ${hours.toFixed(0)} virtual hours, ${speed.toFixed(0)} in a minute of CPU`);
+process.exitCode = failed > 0 ? 1 : 0;
+
+function* plans(): Generator<Plan> {
+  if (values.kept) yield* KEPT.map(({ plan }) => plan);
+  else
+    for (let seed = first, drawn = 0; drawn < runs; seed++) {
+      const plan = drawPlan(seed);
+      if (values.replicas !== undefined && plan.replicas !== Number(values.replicas)) continue;
+      drawn++;
+      yield plan;
+    }
+}
+
+async function run(plan: Plan, places: readonly number[], isQuiet = false): Promise<readonly string[]> {
+  const { events, hash, elapsed } = await play(
+    only(plan, places),
+    templates,
+    plan.seed % Number(values['calm-every']) === 0,
+  );
+  if (isQuiet) return violations(events);
+  if (values.events) for (const event of events) print(JSON.stringify(event));
+  if (values.hashes) print(`${plan.seed} ${hash()}`);
+  virtual += elapsed;
+  return violations(events);
+}
+
+async function tell(plan: Plan, places: readonly number[], found: readonly string[]): Promise<void> {
+  print(`seed ${plan.seed} fails:`);
+  for (const text of found.slice(0, MOST_TOLD)) print(`  ${text}`);
+  const kinds = new Set(found.map(kindOf));
+  const isSame = (texts: readonly string[]) => texts.some((text) => kinds.has(kindOf(text)));
+  const left = values.shrink ? await shrink(places, async (fewer) => isSame(await run(plan, fewer, true))) : places;
+  for (const text of await run(plan, left, true)) print(`  of what is left: ${text}`);
+  for (const place of left) print(`  ${JSON.stringify(plan.happenings[place])}`);
+  print(`repeat it with: npm run sim -- --seed ${plan.seed} --keep ${left.join(',')}`);
+}
+
+function kindOf(text: string): string {
+  return /^[^:]*/.exec(text)?.[0] ?? '';
+}
+
+function only(plan: Plan, places: readonly number[]): Plan {
+  return { ...plan, happenings: places.flatMap((place) => plan.happenings[place] ?? []) };
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

@@ -1,0 +1,88 @@
+import { LEFT_OUT } from './places.ts';
+import type { Result } from './results.ts';
+
+interface Mistake extends Pick<Result, 'place' | 'at' | 'kind' | 'from' | 'to'> {
+  readonly sim: string | undefined;
+  readonly tests: string | undefined;
+  readonly unobservable: string | undefined;
+}
+
+/** Each mistake once, with all that became of it. */
+function mistakesOf(results: readonly Result[]): Mistake[] {
+  const byPlace = [...Map.groupBy(results, ({ place }) => place).values()];
+  return byPlace.map((tries) => {
+    const found = (...ways: string[]) =>
+      tries.find((each) => ways.includes(each.way) && each.found)?.found ?? undefined;
+    const { place, at, kind, from, to } = tries[0] as Result;
+    const tests = found('unit', 'whole');
+    return { place, at, kind, from, to, sim: found('sim'), tests, unobservable: found('unobservable') };
+  });
+}
+
+function verdictOf({ sim, tests, unobservable }: Mistake): string {
+  if (unobservable) return 'unobservable';
+  if (sim) return tests ? 'both' : 'simulation';
+  return tests ? 'tests' : 'SURVIVES';
+}
+
+/** One line for each mistake, and the totals. */
+export function summary(results: readonly Result[]): string {
+  const mistakes = mistakesOf(results);
+  const lines = mistakes.map(
+    (each) => `${verdictOf(each).padEnd(12)} ${each.at} ${each.kind}: ${each.from.slice(0, 70)}`,
+  );
+  return [...lines, ...totals(mistakes).map((text) => text.replaceAll('**', ''))].join('\n');
+}
+
+function totals(mistakes: readonly Mistake[]): string[] {
+  const real = mistakes.filter(({ unobservable }) => !unobservable);
+  const part = (test: (each: Mistake) => unknown) => {
+    const count = real.filter(test).length;
+    return `${count} (${((100 * count) / Math.max(1, real.length)).toFixed(0)} %)`;
+  };
+  return [
+    `${mistakes.length} mistakes drawn; ${mistakes.length - real.length} of them change nothing that anybody could see.`,
+    `Of the other ${real.length}, tests and simulation find **${part(({ sim, tests }) => sim || tests)}**: the simulation **${part(({ sim }) => sim)}**; **${part(({ sim, tests }) => tests && !sim)}** are known by tests only.`,
+  ];
+}
+
+const cell = (text: string) => text.replaceAll('|', '\\|').slice(0, 110);
+const code = (text: string) => `\`\` ${cell(text)} \`\``;
+
+/** The page that is kept. */
+export function page(results: readonly Result[], command: string, note: string): string {
+  const mistakes = mistakesOf(results).sort((one, other) => one.place - other.place);
+  const real = mistakes.filter(({ unobservable }) => !unobservable);
+  const rows = real.map(
+    (each) =>
+      `| ${each.at} | ${each.kind} | ${code(each.from)} | ${verdictOf(each)} | ${cell(each.sim ?? each.tests ?? '')} |`,
+  );
+  const unseen = mistakes
+    .filter(({ unobservable }) => unobservable)
+    .map((each) => `| ${each.at} | ${each.kind} | ${code(each.from)} | ${cell(each.unobservable ?? '')} |`);
+  return [
+    '# Mistakes that tests and simulation find',
+    '',
+    `Written by \`${command}\`. A seed draws mistakes in the code of \`throttle store outbox reconcile intake lease\`, evenly from six kinds`,
+    'and from all rooms; each is made in a copy of the project. A mistake that one of simulation, unit tests of its room, and laws',
+    'and scenarios about it has found may not have been tried in the others.',
+    '',
+    'Files are left out where',
+    '',
+    ...LEFT_OUT.map(({ why }) => `- ${why}.`),
+    '',
+    ...totals(mistakes),
+    ...(note === '' ? [] : ['', note]),
+    '',
+    '| where | mistake | what stood there | found by | what told of it |',
+    '| ----- | ------- | ---------------- | -------- | --------------- |',
+    ...rows,
+    '',
+    '## Nothing that anybody could see',
+    '',
+    '| where | mistake | what stood there | why |',
+    '| ----- | ------- | ---------------- | --- |',
+    ...unseen,
+    '',
+  ].join('\n');
+}

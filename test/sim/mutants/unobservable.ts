@@ -1,0 +1,122 @@
+import type { Mutation } from './operators.ts';
+
+/** A mistake that nobody can see from outside, and why. */
+interface Unobservable extends Pick<Mutation, 'file' | 'kind'> {
+  /** What stands there without the mistake, or how it begins; all white space is one space. */
+  readonly text: string;
+  readonly why: string;
+}
+
+const IN_ORDER =
+  'statements of one connection run in the order in which they begin, and nothing later in the transaction reads this';
+const IN_MEMORY = 'it changes rows that are kept in memory, at once: nothing is awaited in it';
+const ONE_INSTANT = 'only at one instant out of a continuum it decides otherwise';
+const ONE_STATEMENT = 'it is one statement, which is a transaction by itself, and may be done twice';
+
+const AWAIT = 'an await is lost';
+const BOUND = 'a bound is moved by one';
+const SPLIT = 'a transaction is split';
+
+const KEPT: readonly Unobservable[] = [
+  {
+    ...{ file: 'src/intake/retention.ts', kind: AWAIT, text: 'await letOthersIn();' },
+    why: 'it only lets other work have its turn in between',
+  },
+  {
+    ...{ file: 'src/lease/shared-holder.ts', kind: BOUND, text: 'takenOver > 0' },
+    why: 'a count is increased by nothing',
+  },
+  {
+    ...{ file: 'src/lease/shared-holder.ts', kind: 'a statement is left out', text: 'terms.trust(own, began);' },
+    why: 'the lease is trusted for some tenths of a second less than it could be, until the next renewal',
+  },
+  {
+    ...{ file: 'src/reconcile/answers/apply.ts', kind: AWAIT, text: 'await writeMeta(query, WORKSPACE_ID' },
+    why: IN_ORDER,
+  },
+  {
+    ...{
+      file: 'src/intake/sweeps.ts',
+      kind: SPLIT,
+      text: 'store.commit(async (transaction) => { const rows = keepRows(',
+    },
+    why: 'all that it writes goes out together at its end, and a sweep that is cut short begins again',
+  },
+  {
+    ...{
+      file: 'src/store/leases.ts',
+      kind: 'a fence is forgotten',
+      text: "conflict .column('workspace') .doUpdateSet({ incarnation, ep",
+    },
+    why: 'the same transaction has just read under its lock that nobody owns them',
+  },
+  {
+    ...{
+      file: 'src/outbox/sweep-jobs.ts',
+      kind: SPLIT,
+      text: 'store.commit(async (transaction) => { await wishReads(',
+    },
+    why: 'who dies in between asks once more for the same read, which is one row',
+  },
+  {
+    ...{ file: 'src/store/next-change.ts', kind: 'a condition is inverted', text: 'a.entity < b.entity' },
+    why: 'of two that are equally urgent the other goes first',
+  },
+  {
+    ...{ file: 'src/throttle/throttle.ts', kind: BOUND, text: 'now < carefulUntil' },
+    why: ONE_INSTANT,
+  },
+  {
+    ...{ file: 'src/outbox/outbox.ts', kind: BOUND, text: 'wait > 0' },
+    why: 'what is due at this very moment waits a millisecond',
+  },
+  {
+    ...{ file: 'src/intake/retention.ts', kind: SPLIT, text: 'store.commitRelaxed((query) => portion.work(' },
+    why: 'what a purge leaves, the next one purges: it may end anywhere',
+  },
+  {
+    ...{ file: 'src/lease/term.ts', kind: BOUND, text: 'workspaces > 0' },
+    why: 'it logs that no lease has expired, and looks for changes where there are none',
+  },
+  {
+    ...{ file: 'src/reconcile/take-deliveries.ts', kind: SPLIT, text: 'store.commit((transaction) => countAttempt(' },
+    why: ONE_STATEMENT,
+  },
+  {
+    ...{ file: 'src/intake/sweeps.ts', kind: SPLIT, text: 'deps.store.commit((transaction) => keepSweepsOf(' },
+    why: ONE_STATEMENT,
+  },
+  {
+    ...{
+      file: 'src/outbox/settle.ts',
+      kind: AWAIT,
+      text: "await updateChange(query, prepared.entity, { state: 'unknown'",
+    },
+    why: IN_ORDER,
+  },
+  {
+    ...{ file: 'src/outbox/attempt.ts', kind: AWAIT, text: 'await slot.complete({ status, key: null }, transaction);' },
+    why: IN_ORDER,
+  },
+  {
+    ...{ file: 'src/intake/name-book.ts', kind: AWAIT, text: 'await saveName(transaction, connection,' },
+    why: IN_ORDER,
+  },
+  {
+    ...{
+      file: 'src/reconcile/answers/link-answers.ts',
+      kind: AWAIT,
+      text: 'await saveEntity(query, { ...link, known:',
+    },
+    why: IN_MEMORY,
+  },
+  {
+    ...{ file: 'src/store/workspace-sweeps.ts', kind: AWAIT, text: 'await save(query, begun);' },
+    why: IN_MEMORY,
+  },
+];
+
+/** Why nobody can see it; undefined: somebody can. */
+export function whyUnobservable({ file, kind }: Pick<Mutation, 'file' | 'kind'>, text: string): string | undefined {
+  return KEPT.find((each) => each.file === file && each.kind === kind && text.startsWith(each.text))?.why;
+}

@@ -1,0 +1,82 @@
+import { spawn } from 'node:child_process';
+import { roomOf } from './places.ts';
+
+/** How a mistake may be found. */
+export const WAYS = ['sim', 'unit', 'whole'] as const;
+export type Way = (typeof WAYS)[number];
+
+/** Tests of whole daemons and laws, by the room that they are about. */
+const WHOLE: Readonly<Record<string, readonly string[]>> = {
+  throttle: ['laws/quota', 'scenarios/quota', 'scenarios/trouble'],
+  store: ['laws/convergence', 'laws/statements-by-batch', 'scenarios/trouble', 'scenarios/kill', 'scenarios/changes'],
+  outbox: ['scenarios/changes', 'scenarios/order', 'scenarios/trouble', 'scenarios/echo', 'scenarios/kill'],
+  reconcile: ['laws/convergence', 'laws/workspace-sweep', 'laws/triage', 'scenarios/mirroring', 'scenarios/by-hand'],
+  intake: ['scenarios/intake', 'faults/intake', 'scenarios/sweep', 'scenarios/trouble', 'laws/scope-names'],
+  lease: ['laws/lease', 'scenarios/leases', 'scenarios/replicas'],
+};
+
+/** Seconds of CPU of one process: whoever takes them hangs. They are a multiple of what it takes without a mistake. */
+const MOST_CPU = { sim: 60, unit: 60, whole: 200 };
+/** Who waits for ever uses no CPU, milliseconds. */
+const PATIENCE = 900_000;
+/** Of one test, milliseconds. */
+const PATIENCE_OF_TEST = 60_000;
+
+interface Trial {
+  /** The project. */
+  readonly folder: string;
+  readonly file: string;
+  /** Of the simulation. */
+  readonly runs: number;
+}
+
+/** @returns what told of the mistake; undefined: nothing */
+export async function tryOut(way: Way, trial: Trial): Promise<string | undefined> {
+  const { code, signal, said } = await run(argsOf(way, trial), trial.folder, MOST_CPU[way]);
+  if (code === 0) return undefined;
+  if (signal) return 'it hangs';
+  const line = way === 'sim' ? /^ {2}(?!of what|\{)(.*)|Error: .*/m.exec(said) : /FAIL .*|Error: .*/.exec(said);
+  return line?.[0].trim().slice(0, 160) ?? 'it ends';
+}
+
+function argsOf(way: Way, { file, runs }: Trial): readonly string[] {
+  const room = roomOf(file);
+  // Replicas make a run four times as long: they are for leases, which nothing else takes.
+  const isOfReplicas = room === 'lease' || file.endsWith('store/installation.ts');
+  const plans = isOfReplicas
+    ? ['--replicas', '3', '--runs', String(Math.ceil(runs / 2))]
+    : ['--replicas', '1', '--runs', String(runs)];
+  if (way === 'sim') return ['test/sim/main.ts', ...plans, '--no-shrink', '--first'];
+  const files = way === 'unit' ? [`test/unit/${room}/`] : (WHOLE[room] ?? []).map((name) => `test/${name}`);
+  return [
+    ...['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/vitest.config.ts', '--bail', '1'],
+    ...['--project', way === 'unit' ? 'fast' : 'whole', '--maxWorkers', '1', '--reporter', 'default'],
+    ...['--testTimeout', String(PATIENCE_OF_TEST), '--hookTimeout', String(PATIENCE_OF_TEST), ...files],
+  ];
+}
+
+interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly said: string;
+}
+
+function run(args: readonly string[], cwd: string, cpu: number): Promise<Ended> {
+  const command = ['-c', `ulimit -t ${cpu}; exec "$@"`, 'sh', process.execPath, ...args];
+  return new Promise((resolve) => {
+    const env = { ...process.env, NO_COLOR: '1' };
+    const child = spawn('/bin/sh', command, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+    let said = '';
+    const hear = (text: Buffer) => {
+      said += text.toString();
+    };
+    child.stdout.on('data', hear);
+    child.stderr.on('data', hear);
+    // With the processes that it started.
+    const timer = setTimeout(() => process.kill(-(child.pid as number), 'SIGKILL'), PATIENCE);
+    child.once('close', (code, signal) => {
+      clearTimeout(timer);
+      resolve({ code, signal, said });
+    });
+  });
+}

@@ -1,0 +1,221 @@
+import { SyncError } from '../../src/errors/sync-error.ts';
+import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/http/http-client.ts';
+import type { Server } from '../../src/http/server.ts';
+import type { Chance } from '../bench/quota/references/chance.ts';
+import type { TravellingClock } from '../support/travelling-clock.ts';
+import type { Recorder } from './history.ts';
+import type { Life } from './life.ts';
+import type { Trouble, Weather } from './weather.ts';
+
+export interface PlainAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+export type Handle = (request: HttpRequest) => Promise<PlainAnswer> | PlainAnswer;
+
+/** All messages between machines; each takes its time, and the weather decides what becomes of it. */
+export interface Network {
+  /** Servers by their origin; one that listens nowhere refuses connections. */
+  open(origin: string, handle: Handle): void;
+  /** @param handle only where it is still this one that listens there */
+  close(origin: string, handle?: Handle): void;
+  /** What a process sends through. */
+  clientOf(life: Life): HttpClient;
+  /** A sender that is no process of ours. Undefined: it heard nothing. */
+  send(from: string, request: HttpRequest): Promise<PlainAnswer | undefined>;
+  /** At once, past all weather: for looking, and for what people do. */
+  readonly direct: HttpClient;
+}
+
+interface Surroundings {
+  readonly clock: TravellingClock;
+  readonly weather: Weather;
+  readonly chance: Chance;
+  readonly recorder: Recorder;
+}
+
+/** Milliseconds, as of the daemon's own client. */
+const PATIENCE = 30_000;
+/** A sender of webhooks waits less. */
+const SENDERS_PATIENCE = 10_000;
+/** What is late arrives no later than this after its sender gave up: as long as worksync takes it to be on its way. */
+const LATEST = 9_000;
+
+/** How one message goes: milliseconds until it arrives and until the answer is back; null: never. */
+interface Course {
+  readonly there: number | null;
+  readonly back: number | null;
+  /** When the sender hears that it failed, though nobody answered. */
+  readonly fails?: number;
+  /** The failure is certain: nothing has left. */
+  readonly unsent?: boolean;
+  /** In place of carrying it out, and in place of the answer. */
+  readonly instead?: PlainAnswer;
+  readonly answer?: PlainAnswer;
+}
+
+export function createNetwork({ clock, weather, chance, recorder }: Surroundings): Network {
+  const servers = new Map<string, Handle>();
+  let messages = 0;
+
+  const latency = () => Math.min(5_000, Math.ceil(chance.lognormal(60, 0.7)));
+
+  function courseOf(trouble: Trouble | undefined): Course {
+    const [there, back] = [latency(), latency()];
+    switch (trouble) {
+      case undefined:
+        return { there, back };
+      case 'unreachable':
+        return { there: null, back: null, fails: there, unsent: true };
+      case 'lost-before':
+        return { there: null, back: null, ...(chance.happens(0.5) && { fails: chance.whole(100, 9_000) }) };
+      case 'lost-after':
+        return { there, back: null, ...(chance.happens(0.5) && { fails: there + chance.whole(1, 9_000) }) };
+      case 'late': {
+        const fails = chance.whole(100, 3_000);
+        return { there: fails + chance.whole(1, LATEST - 1), back: null, fails };
+      }
+      case 'failed-before':
+        return { there, back, instead: errorOf(chance.happens(0.5) ? 500 : 503, 'internal_error', 'it broke') };
+      case 'failed-after':
+        return {
+          there,
+          back,
+          answer: { status: 502, headers: { 'content-type': 'text/html' }, body: '<h1>Bad gateway' },
+        };
+      case 'limited': {
+        const message = `standard rate limit exceeded, retry in ${chance.whole(1, 90)} seconds`;
+        return { there, back, instead: errorOf(429, 'rate_limit_exceeded', message) };
+      }
+      case 'revoked':
+        return { there, back, instead: errorOf(401, 'unauthorized', 'the credential is not known') };
+      case 'slow':
+        return { there, back: chance.whole(1_000, 40_000) };
+    }
+  }
+
+  async function handle(request: HttpRequest, id: number, from: string): Promise<PlainAnswer | undefined> {
+    const { origin, host, pathname, search } = new URL(request.url);
+    const serve = servers.get(origin);
+    if (!serve) return undefined;
+    const body = String(request.body ?? '');
+    recorder.record({ what: 'arrived', id, from, server: host, method: request.method, path: pathname + search, body });
+    const answer = await serve(request);
+    recorder.record({ what: 'answered', id, status: answer.status, body: answer.body });
+    return answer;
+  }
+
+  /** @param heard what the sender hears: an answer, or nothing; `unsent` where it is certain that nothing left */
+  function travel(
+    request: HttpRequest,
+    from: string,
+    id: number,
+    heard: (answer: PlainAnswer | undefined, unsent: boolean) => void,
+  ): void {
+    const { origin, host } = new URL(request.url);
+    const course = courseOf(weather.of(host));
+    const { there, back, fails } = course;
+    if (fails !== undefined) clock.after(fails, () => heard(undefined, course.unsent ?? false));
+    if (there === null) return;
+    const arrive = async () => {
+      if (course.instead) {
+        recorder.record({ what: 'arrived', id, from, server: host, method: request.method, path: '', body: '' });
+        recorder.record({ what: 'answered', id, status: course.instead.status, body: course.instead.body });
+        if (back !== null) clock.after(back, () => heard(course.instead, false));
+        return;
+      }
+      if (!servers.has(origin)) return heard(undefined, true);
+      const answer = await handle(request, id, from);
+      if (back !== null && answer) clock.after(back, () => heard(course.answer ?? answer, false));
+    };
+    clock.after(there, () => void arrive());
+  }
+
+  function exchange(life: Life, request: HttpRequest): Promise<HttpAnswer> {
+    const id = ++messages;
+    return new Promise((resolve, reject) => {
+      let isOver = false;
+      const end = (call: () => void, status = 0) => {
+        if (isOver) return;
+        life.whenAwake(() => {
+          if (isOver) return;
+          isOver = true;
+          cancel();
+          request.signal?.removeEventListener('abort', abort);
+          try {
+            life.steps.reached('request', 'after');
+          } catch {
+            return;
+          }
+          recorder.record({ what: 'heard', id, status });
+          call();
+        });
+      };
+      const unknown = (why: string) => end(() => reject(new SyncError('outcome_unknown', `${request.url}: ${why}`)));
+      const abort = () =>
+        isSafe(request.method)
+          ? end(() => reject(new SyncError('aborted', `${request.url} was aborted`)))
+          : unknown('aborted');
+      const cancel = life.clock.after(PATIENCE, () => unknown('out of time'));
+      if (request.signal?.aborted) return end(() => reject(new SyncError('aborted', 'aborted before it was sent')));
+      request.signal?.addEventListener('abort', abort, { once: true });
+      const { name: from, replica } = life;
+      recorder.record({ what: 'sent', id, from, replica, method: request.method, url: request.url });
+      travel(request, from, id, (answer, unsent) => {
+        if (answer) end(() => resolve({ ...answer, body: Buffer.from(answer.body) }), answer.status);
+        else if (unsent) end(() => reject(new SyncError('unreachable', `${request.url} was not sent`)));
+        else unknown('the connection was cut');
+      });
+    });
+  }
+
+  return {
+    open: (origin, serve) => void servers.set(origin, serve),
+    close(origin, handle) {
+      if (handle === undefined || servers.get(origin) === handle) servers.delete(origin);
+    },
+    clientOf: (life) => ({
+      async request(request) {
+        life.steps.reached('request', 'before');
+        return exchange(life, request);
+      },
+      close: async () => undefined,
+    }),
+    send: (from, request) =>
+      new Promise((resolve) => {
+        const id = ++messages;
+        clock.after(SENDERS_PATIENCE, () => resolve(undefined));
+        travel(request, from, id, (answer) => resolve(answer));
+      }),
+    direct: {
+      async request(request) {
+        const serve = servers.get(new URL(request.url).origin);
+        if (!serve) throw new SyncError('unreachable', `${request.url}: nobody listens`);
+        const answer = await serve(request);
+        return { ...answer, body: Buffer.from(answer.body) };
+      },
+      close: async () => undefined,
+    },
+  };
+}
+
+function isSafe(method: string): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+function errorOf(status: number, errorCode: string, message: string): PlainAnswer {
+  const headers = { 'content-type': 'application/json; charset=utf-8' };
+  return { status, headers, body: JSON.stringify({ code: status, message, errorCode }) };
+}
+
+/** A server as the network sees it, without sockets. */
+export function handlerOf(server: Server): Handle {
+  return async ({ method, url, headers, body }) => {
+    const { host, pathname, search } = new URL(url);
+    const payload = body === undefined ? {} : { payload: body };
+    const answer = await server.inject({ method, url: pathname + search, headers: { ...headers, host }, ...payload });
+    const texts = Object.entries(answer.headers).map(([name, value]) => [name, String(value)]);
+    return { status: answer.statusCode, headers: Object.fromEntries(texts), body: answer.payload };
+  };
+}

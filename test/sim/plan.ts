@@ -1,0 +1,276 @@
+import type { Chance } from '../bench/quota/references/chance.ts';
+import { chanceOf, oneOf } from './chances.ts';
+import { drawProse, type Prose } from './prose.ts';
+import { TROUBLES, type Trouble } from './weather.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+
+export const FORGES = ['github', 'gitlab', 'bitbucket'] as const;
+export const TRACKERS = ['jira', 'linear', 'generic'] as const;
+export type Forge = (typeof FORGES)[number];
+export type TrackerName = (typeof TRACKERS)[number];
+
+/** When a webhook is sent, milliseconds after what it tells; and whether it is sent again where nobody took it. */
+export interface Hooks {
+  readonly delays: readonly number[];
+  readonly again: boolean;
+}
+
+export interface PullChange {
+  readonly title?: string;
+  /** A task that the title names, by its number; 0: none. */
+  readonly names?: number;
+  readonly state?: 'open' | 'closed' | 'merged';
+  readonly draft?: boolean;
+  readonly labels?: readonly string[];
+  readonly reviewers?: readonly string[];
+  readonly description?: string;
+  /** In place of the description. */
+  readonly prose?: Prose;
+}
+
+/** What happens at a moment, milliseconds after the beginning. Each stands for itself: without any of them the others go on. */
+export type Happening = { readonly at: number } & (
+  | {
+      readonly do: 'pull';
+      readonly forge: Forge;
+      readonly number: number;
+      readonly change: PullChange;
+      readonly hooks: Hooks;
+    }
+  | {
+      readonly do: 'issue';
+      readonly tracker: TrackerName;
+      readonly number: number;
+      readonly change: 'open' | 'edited' | 'done' | 'deleted';
+      /** As of a pull request. */
+      readonly names?: number;
+      readonly hooks: Hooks;
+    }
+  | { readonly do: 'task' }
+  | { readonly do: 'finish' | 'remark'; readonly pick: number }
+  | { readonly do: 'rename'; readonly name: string }
+  | { readonly do: 'unlink' | 'link' | 'edit-record'; readonly pick: number }
+  | {
+      readonly do: 'weather';
+      readonly server: string;
+      readonly trouble: Trouble;
+      readonly share: number;
+      readonly for: number;
+    }
+  | {
+      readonly do: 'kill';
+      readonly replica: number;
+      readonly steps: number;
+      readonly back: number;
+      readonly reboot: boolean;
+    }
+  | { readonly do: 'restart' | 'sleep'; readonly replica: number; readonly back: number }
+  | { readonly do: 'jump'; readonly replica: number; readonly by: number }
+  | { readonly do: 'jump-store'; readonly by: number }
+  | { readonly do: 'others'; readonly requests: number; readonly for: number }
+  | { readonly do: 'reload'; readonly visibility: number; readonly poll: number; readonly concurrency: number }
+  | { readonly do: 'disk-full'; readonly replica: number; readonly for: number }
+  | { readonly do: 'backup' }
+  | { readonly do: 'restore'; readonly back: number }
+);
+
+export interface Plan {
+  readonly seed: number;
+  readonly replicas: 1 | 3;
+  readonly forges: readonly Forge[];
+  readonly trackers: readonly TrackerName[];
+  readonly share: number | 'auto';
+  /** Whether the workspace sends the daemon its own events. */
+  readonly events?: boolean;
+  /** Whether the daemon writes to Jira which tasks an issue has, and closes it. */
+  readonly writeBack?: boolean;
+  /** Milliseconds until everything is healed. */
+  readonly length: number;
+  readonly happenings: readonly Happening[];
+}
+
+/** One seed says all of it. */
+export function drawPlan(seed: number): Plan {
+  const chance = chanceOf(seed, 'plan');
+  const replicas = chance.happens(0.25) ? 3 : 1;
+  const forges = some(chance, FORGES, 1);
+  const trackers = some(chance, TRACKERS, 0);
+  const length = chance.whole(20, 90) * MINUTE;
+  const share = oneOf(chance, [1, 1, 'auto', 0.8] as const);
+  const happenings = [
+    ...work(chance, { forges, trackers, length }),
+    ...people(chance, length),
+    ...faults(chance, { replicas, servers: [...forges, ...trackers], length }),
+  ];
+  const events = chanceOf(seed, 'events').happens(0.5);
+  const writing = chanceOf(seed, 'write-back');
+  const writeBack = trackers.includes('jira') && writing.happens(0.7);
+  if (writeBack) happenings.push(...underIssues(writing, length));
+  return { seed, replicas, forges, trackers, share, events, writeBack, length, happenings: inOrder(happenings) };
+}
+
+function inOrder(happenings: readonly Happening[]): readonly Happening[] {
+  return happenings.toSorted((one, other) => one.at - other.at);
+}
+
+function some<Each>(chance: Chance, all: readonly Each[], least: number): readonly Each[] {
+  const count = chance.whole(least, all.length);
+  const drawn = all.map((each) => ({ each, place: chance.float() })).sort((one, other) => one.place - other.place);
+  return drawn.slice(0, count).map(({ each }) => each);
+}
+
+/** How often something happens, about; each time at a moment of its own. */
+function times<Each>(chance: Chance, mean: number, make: () => Each): Each[] {
+  return Array.from({ length: chance.geometric(mean) }, make);
+}
+
+/** Soon, late enough to be overtaken, twice, or never. */
+function hooks(chance: Chance): Hooks {
+  const again = chance.happens(0.6);
+  if (chance.happens(0.1)) return { delays: [], again };
+  const first = chance.happens(0.8) ? chance.whole(50, 2_000) : chance.whole(5_000, 10 * MINUTE);
+  return { delays: chance.happens(0.15) ? [first, first + chance.whole(1, 5 * MINUTE)] : [first], again };
+}
+
+function work(chance: Chance, { forges, trackers, length }: Pick<Plan, 'forges' | 'trackers' | 'length'>): Happening[] {
+  const found: Happening[] = [];
+  const pulls = chance.whole(2, 14);
+  const isBusy = chance.happens(0.2);
+  for (let number = 1; number <= pulls; number++) {
+    const forge = oneOf(chance, forges);
+    const changes = 1 + chance.geometric(isBusy ? 9 : 3);
+    const start = chance.between(0, 0.7) * length;
+    let at = start;
+    for (let index = 0; index < changes; index++) {
+      found.push({ at: Math.ceil(at), do: 'pull', forge, number, change: pullChange(chance), hooks: hooks(chance) });
+      at += Math.max(1, chance.happens(0.3) ? chance.whole(1, 1_500) : chance.exponential(length / 12));
+      if (at > length) break;
+    }
+  }
+  if (trackers.length === 0) return found;
+  for (let number = 1; number <= chance.whole(1, 8); number++) {
+    const tracker = oneOf(chance, trackers);
+    let at = chance.between(0, 0.7) * length;
+    for (let index = 0; index <= chance.geometric(2) && at < length; index++) {
+      const change = index === 0 ? 'open' : oneOf(chance, ['edited', 'edited', 'done', 'open', 'deleted'] as const);
+      found.push({ at: Math.ceil(at), do: 'issue', tracker, number, change, hooks: hooks(chance) });
+      at += Math.max(1, chance.exponential(length / 8));
+    }
+  }
+  return found;
+}
+
+function pullChange(chance: Chance): PullChange {
+  return {
+    ...(chance.happens(0.5) && { names: chance.happens(0.6) ? chance.whole(1, 8) : 0 }),
+    ...(chance.happens(0.3) && { state: oneOf(chance, ['open', 'closed', 'merged'] as const) }),
+    ...(chance.happens(0.2) && { draft: chance.happens(0.5) }),
+    ...(chance.happens(0.3) && { labels: oneOf(chance, [[], ['bug'], ['api', 'bug']]) }),
+    ...(chance.happens(0.2) && { reviewers: oneOf(chance, [[], ['ben'], ['ada', 'ben']]) }),
+    ...(chance.happens(0.2) && { description: oneOf(chance, ['', 'Words.', 'Other words.']) }),
+    ...(chance.happens(0.4) && { prose: drawProse(chance) }),
+  };
+}
+
+function people(chance: Chance, length: number): Happening[] {
+  const at = () => chance.whole(1, length);
+  return [
+    ...times(chance, 4, () => ({ at: at(), do: 'task' }) as const),
+    ...times(chance, 1, () => ({ at: at(), do: 'unlink', pick: chance.whole(0, 99) }) as const),
+    ...times(chance, 1, () => ({ at: at(), do: 'link', pick: chance.whole(0, 99) }) as const),
+    ...times(chance, 1, () => ({ at: at(), do: 'edit-record', pick: chance.whole(0, 99) }) as const),
+  ];
+}
+
+/** What people do where worksync writes too. */
+function underIssues(chance: Chance, length: number): Happening[] {
+  const at = () => chance.whole(1, length);
+  const issue = (number: number, when: number, change: 'open' | 'edited'): Happening => {
+    const names = change === 'edited' ? { names: chance.happens(0.8) ? chance.whole(1, 5) : 0 } : {};
+    return { at: when, do: 'issue', tracker: 'jira', number, change, ...names, hooks: hooks(chance) };
+  };
+  const several = (least: number, most: number, make: () => Happening) =>
+    Array.from({ length: chance.whole(least, most) }, make);
+  const numbers = [1, 2, 3];
+  return [
+    ...numbers.map((number) => issue(number, chance.whole(1, Math.floor(length / 3)), 'open')),
+    ...several(3, 10, () => issue(oneOf(chance, numbers), at(), chance.happens(0.3) ? 'open' : 'edited')),
+    ...several(1, 8, () => ({ at: at(), do: 'finish', pick: chance.whole(0, 99) })),
+    ...several(1, 6, () => ({ at: at(), do: 'remark', pick: chance.whole(0, 99) })),
+  ];
+}
+
+interface Scene {
+  readonly replicas: number;
+  readonly servers: readonly string[];
+  readonly length: number;
+}
+
+function faults(chance: Chance, { replicas, servers, length }: Scene): Happening[] {
+  const at = () => chance.whole(1, length);
+  const replica = () => chance.whole(0, replicas - 1);
+  const back = () => (chance.happens(0.5) ? chance.whole(0, 5 * SECOND) : chance.whole(5 * SECOND, 10 * MINUTE));
+  const bad = chance.happens(0.15) ? 0.2 : chance.between(0.5, 2);
+  return [
+    ...times(chance, 4 * bad, () => weather(chance, at(), 'workspace.test')),
+    ...times(chance, 2 * bad, () => weather(chance, at(), `${oneOf(chance, servers)}.test`)),
+    ...times(chance, 1 * bad, () => weather(chance, at(), `replica-${replica()}.test`)),
+    ...times(chance, 1.5 * bad, (): Happening => {
+      const steps = chance.happens(0.2) ? 0 : chance.whole(1, 40);
+      return { at: at(), do: 'kill', replica: replica(), steps, back: back(), reboot: chance.happens(0.2) };
+    }),
+    ...times(chance, 0.5 * bad, () => ({ at: at(), do: 'restart', replica: replica(), back: back() }) as const),
+    ...times(chance, (replicas === 1 ? 0.3 : 2) * bad, (): Happening => {
+      const duration = chance.happens(0.7) ? chance.whole(500, 8_000) : chance.whole(8_000, 3 * MINUTE);
+      return { at: at(), do: 'sleep', replica: replica(), back: duration };
+    }),
+    ...times(chance, 0.5 * bad, () => ({ at: at(), do: 'jump', replica: replica(), by: jump(chance) }) as const),
+    ...(replicas === 1
+      ? []
+      : times(chance, 0.4 * bad, () => ({ at: at(), do: 'jump-store', by: jump(chance) }) as const)),
+    ...times(
+      chance,
+      0.6,
+      () => ({ at: at(), do: 'others', requests: chance.whole(5, 150), for: chance.whole(1, 20) * MINUTE }) as const,
+    ),
+    ...times(chance, 0.5, (): Happening => {
+      const visibility = oneOf(chance, [0, 30, 120]);
+      return { at: at(), do: 'reload', visibility, poll: chance.whole(2, 15), concurrency: chance.whole(1, 12) };
+    }),
+    ...(replicas === 1 ? ofFile(chance, at, bad) : []),
+    ...times(
+      chance,
+      0.25,
+      () => ({ at: at(), do: 'rename', name: oneOf(chance, ['acme/web', 'other/app', 'acme/app']) }) as const,
+    ),
+  ];
+}
+
+function ofFile(chance: Chance, at: () => number, bad: number): Happening[] {
+  const backups = chance.happens(0.15 * bad);
+  const taken = at();
+  return [
+    ...times(
+      chance,
+      0.2 * bad,
+      () => ({ at: at(), do: 'disk-full', replica: 0, for: chance.whole(1, 300) * SECOND }) as const,
+    ),
+    ...(backups
+      ? [{ at: taken, do: 'backup' } as const, { at: Math.max(taken + 1, at()), do: 'restore', back: 1_000 } as const]
+      : []),
+  ];
+}
+
+function jump(chance: Chance): number {
+  const size = chance.happens(0.5) ? chance.whole(1, 5_000) : chance.whole(5_000, 2 * 60 * MINUTE);
+  return chance.happens(0.5) ? size : -size;
+}
+
+function weather(chance: Chance, at: number, server: string): Happening {
+  const trouble = oneOf(chance, TROUBLES);
+  const share = chance.happens(0.4) ? 1 : chance.between(0.1, 0.9);
+  const duration = chance.happens(0.8) ? chance.whole(1, 180) * SECOND : chance.whole(3, 20) * MINUTE;
+  return { at, do: 'weather', server, trouble, share, for: duration };
+}

@@ -1,0 +1,331 @@
+import { hash } from 'node:crypto';
+import type { Hook } from '../support/provider-servers/provider.ts';
+import { calmDay } from './calm.ts';
+import { chanceOf } from './chances.ts';
+import { differences } from './checker-convergence.ts';
+import { complaintsAbout } from './checker-store.ts';
+import type { History } from './history.ts';
+import { ProcessEnded } from './life.ts';
+import { lookAtAll, lookAtWorkspace } from './look.ts';
+import type { Happening, Hooks, Plan } from './plan.ts';
+import { openSite, type Replica, type Site, WORKSPACE } from './site.ts';
+import type { Templates } from './templates.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+
+export interface Played extends History {
+  /** Virtual milliseconds. */
+  readonly elapsed: number;
+}
+
+/** After everything is healed: how often the workspace is compared with the providers, and when it is given up. */
+const LOOK_EVERY = 5 * MINUTE;
+const PATIENCE = 4 * 60 * MINUTE;
+
+/**
+ * Plays a plan to its end, heals everything, and waits until the workspace is as the providers are.
+ *
+ * @param isCalm whether a calm day follows, in which everything must go well and cost little
+ */
+export async function play(plan: Plan, templates: Templates, isCalm = true): Promise<Played> {
+  const site = await openSite(plan, templates);
+  const { clock, recorder } = site;
+  const unhandled = (error: unknown) => {
+    if (!(error instanceof ProcessEnded)) recorder.record({ what: 'unexpected', text: textOf(error) });
+  };
+  process.on('unhandledRejection', unhandled);
+  try {
+    for (const replica of site.replicas) await site.during(site.start(replica));
+    const stage = createStage(site);
+    for (const happening of plan.happenings) {
+      await site.pass(Math.max(0, happening.at - clock.elapsed()));
+      recorder.record({ what: 'happened', happening });
+      await stage.act(happening);
+    }
+    await site.pass(Math.max(0, plan.length - clock.elapsed()));
+    await heal(site, stage);
+    if ((await settle(site)) && isCalm) {
+      await calmDay(site, plan, stage.act);
+      await settle(site);
+    }
+    await tellEnd(site, isCalm);
+    return { events: recorder.events, hash: recorder.hash, elapsed: clock.elapsed() };
+  } finally {
+    await site.close();
+    process.off('unhandledRejection', unhandled);
+  }
+}
+
+type Do<Name extends Happening['do']> = Extract<Happening, { do: Name }>;
+
+interface Stage {
+  act(happening: Happening): Promise<void>;
+  /** Whoever was to come back later comes back now. */
+  comeBack(): Promise<void>;
+}
+
+function createStage(site: Site): Stage {
+  const { clock, recorder, weather, network, providers, people, replicas } = site;
+  let deliveries = 0;
+  let tasks = 0;
+  /** What is to be undone: by replica, those who are away. */
+  const away = new Map<Replica, () => Promise<void>>();
+  const full = new Set<Replica>();
+
+  const later = (replica: Replica, ms: number, call: () => Promise<void>) => {
+    away.set(replica, call);
+    clock.after(ms, () => void back(replica, call));
+  };
+  const back = async (replica: Replica, call: () => Promise<void>) => {
+    if (away.get(replica) !== call) return;
+    away.delete(replica);
+    await inTurn(replica, call);
+  };
+  /** Starting and ending take turns of their own. */
+  const inTurn = async (replica: Replica, call: () => Promise<void>) => {
+    replica.isBusy = true;
+    try {
+      await call();
+    } catch (error) {
+      if (!(error instanceof ProcessEnded)) recorder.record({ what: 'unexpected', text: textOf(error) });
+    } finally {
+      replica.isBusy = false;
+    }
+  };
+  const free = (number: number): Replica | undefined => {
+    const replica = replicas[number];
+    return replica && !replica.isBusy && !away.has(replica) && replica.running?.life.isAlive() ? replica : undefined;
+  };
+
+  const echoes = chanceOf(site.seed, 'echoes');
+  providers.onWritten((connection, delivery, hook) =>
+    sendHooks(connection, { delays: [echoes.whole(50, 5_000)], again: true }, delivery, hook),
+  );
+
+  function sendHooks(connection: string, { delays, again }: Hooks, delivery: string, hook: () => Hook): void {
+    for (const delay of delays) clock.after(delay, () => void sendHook(connection, delivery, hook, again));
+  }
+
+  async function sendHook(connection: string, delivery: string, hook: () => Hook, again: boolean): Promise<void> {
+    const { headers, body } = hook();
+    const replica = replicas[deliveries++ % replicas.length] as Replica;
+    const url = `${replica.origin}/webhooks/test/${connection}`;
+    const answer = await network.send(connection, { method: 'POST', url, headers, body, target: 'hook' });
+    const status = answer?.status ?? 0;
+    // Who sends no id is known by its bytes.
+    const key = Object.values(headers).includes(delivery) ? delivery : hash('sha256', body, 'hex');
+    recorder.record({ what: 'hook', connection, key, status });
+    if (again && (status === 0 || status >= 500))
+      clock.after(MINUTE, () => void sendHook(connection, delivery, hook, false));
+  }
+
+  async function kill(replica: Replica, { steps, back: ms, reboot }: Do<'kill'>): Promise<void> {
+    const end = () => {
+      replica.isBusy = true;
+      clock.after(0, () => void gone());
+    };
+    const gone = async () => {
+      await site.bury(replica);
+      if (reboot) {
+        replica.machine.boots++;
+        replica.machine.bootedAt = clock.elapsed();
+      }
+      replica.isBusy = false;
+      later(replica, ms, () => site.start(replica));
+    };
+    if (steps > 0) return replica.running?.life.killAfter(steps, end);
+    replica.running?.life.kill();
+    end();
+  }
+
+  async function others({ requests, for: duration }: Do<'others'>): Promise<void> {
+    const ask = () =>
+      network.send('others', {
+        method: 'GET',
+        url: `http://${WORKSPACE}/api/v1/workspaces/current/tasks?limit=1`,
+        headers: { authorization: `Bearer ${site.othersKey}` },
+        target: 'workspace',
+      });
+    for (let index = 0; index < requests; index++)
+      clock.after(Math.floor((index * duration) / requests), () => void ask());
+  }
+
+  async function byHand(happening: Do<'unlink' | 'link' | 'edit-record'>): Promise<void> {
+    const { links, records, tasks: present } = await lookAtWorkspace(site);
+    const pickOf = <Each>(all: readonly Each[]) => all[happening.pick % Math.max(1, all.length)];
+    if (happening.do === 'unlink') {
+      const link = pickOf(links.filter(({ url }) => url.includes('/pull')));
+      if (!link) return;
+      await people.removeWorkItem({ taskId: link.taskId, workItemId: link.workItemId }, {});
+      recorder.record({ what: 'unlinked', task: link.taskId, url: link.url });
+    } else if (happening.do === 'link') {
+      const [task, record] = [pickOf(present), pickOf(records)];
+      const url = record?.url;
+      if (!task || !url || links.some((link) => link.url === url && link.taskId === task.taskId)) return;
+      await people.addWorkItem({ taskId: task.taskId, body: { url } }, {});
+      recorder.record({ what: 'linked', task: task.taskId, url });
+    } else {
+      const record = pickOf(records);
+      if (!record) return;
+      // Nobody changes what was declined.
+      if (record.state === 'declined') return;
+      const { provider, repoId, identifier } = record;
+      await people.updatePullRequest(
+        { body: { provider: provider as 'github', repoId, identifier, title: 'By hand' } },
+        {},
+      );
+    }
+  }
+
+  async function act(happening: Happening): Promise<void> {
+    switch (happening.do) {
+      case 'pull':
+      case 'issue': {
+        const delivery = `delivery-${recorder.events.length}`;
+        const hook = providers.change(happening, delivery);
+        const connection = happening.do === 'pull' ? happening.forge : happening.tracker;
+        if (hook) sendHooks(connection, happening.hooks, delivery, hook);
+        return;
+      }
+      case 'task':
+        await people.createBug({ body: { title: `Task ${++tasks}` } }, {});
+        return;
+      case 'finish': {
+        const { tasks: present } = (await people.listTasks({ query: { all: true } }, {})).body;
+        const ofItems = present.filter(({ source }) => source?.includes(':'));
+        const task = ofItems[happening.pick % Math.max(1, ofItems.length)];
+        if (!task) return;
+        await people.updateTask({ taskId: task.taskId, body: { status: 'completed' } }, {});
+        return recorder.record({ what: 'finished', task: task.taskId });
+      }
+      case 'remark': {
+        const remark = providers.remark(happening.pick);
+        return remark && recorder.record({ what: 'remarked', ...remark });
+      }
+      case 'rename':
+        return providers.rename(happening.name);
+      case 'unlink':
+      case 'link':
+      case 'edit-record':
+        return byHand(happening);
+      case 'weather':
+        return weather.turn(happening.server, happening.trouble, happening.share, clock.elapsed() + happening.for);
+      case 'kill': {
+        const replica = free(happening.replica);
+        return replica && kill(replica, happening);
+      }
+      case 'restart': {
+        const replica = free(happening.replica);
+        if (!replica) return;
+        await inTurn(replica, () => site.stop(replica));
+        return later(replica, happening.back, () => site.start(replica));
+      }
+      case 'sleep': {
+        const replica = free(happening.replica);
+        const life = replica?.running?.life;
+        life?.sleep();
+        if (replica) clock.after(happening.back, () => life?.wake());
+        return;
+      }
+      case 'jump': {
+        const machine = replicas[happening.replica]?.machine;
+        if (machine) machine.ahead += happening.by;
+        return;
+      }
+      case 'jump-store':
+        if (site.databaseServer) site.databaseServer.ahead += happening.by;
+        return;
+      case 'others':
+        return others(happening);
+      case 'reload':
+        site.configure(happening);
+        for (const { number } of replicas) {
+          const replica = free(number);
+          if (replica) void inTurn(replica, async () => replica.running?.composition.reload.now());
+        }
+        return;
+      case 'disk-full': {
+        const replica = free(happening.replica);
+        if (!replica) return;
+        full.add(replica);
+        await site.fillDisk(replica, true);
+        clock.after(happening.for, () => void site.fillDisk(replica, false));
+        return;
+      }
+      case 'backup':
+        if (free(0)) await site.backUp();
+        return;
+      case 'restore': {
+        const replica = free(0);
+        if (!replica) return;
+        await inTurn(replica, async () => {
+          await site.stop(replica);
+          await site.restore();
+        });
+        return later(replica, happening.back, () => site.start(replica));
+      }
+    }
+  }
+
+  return {
+    act,
+    async comeBack() {
+      for (const replica of replicas) {
+        replica.running?.life.wake();
+        replica.running?.life.killAfter(Number.POSITIVE_INFINITY, () => undefined);
+      }
+      for (const replica of full) await site.fillDisk(replica, false);
+      for (const [replica, call] of away) void back(replica, call);
+    },
+  };
+}
+
+async function heal(site: Site, stage: Stage): Promise<void> {
+  site.weather.clear();
+  await stage.comeBack();
+  // Who is being ended at this moment comes back as well.
+  for (let round = 0; round < 3; round++) {
+    await site.pass(SECOND);
+    await stage.comeBack();
+  }
+  site.recorder.record({ what: 'healed' });
+}
+
+/** @returns whether all became as it should be */
+async function settle(site: Site): Promise<boolean> {
+  const end = site.clock.elapsed() + PATIENCE;
+  for (;;) {
+    await site.pass(LOOK_EVERY);
+    await site.releaseHeld();
+    const look = await lookAtAll(site);
+    const isSettled = look.left === 0 && differences(look, site.recorder.events).length === 0;
+    if (!isSettled && site.clock.elapsed() < end) continue;
+    site.recorder.record({ what: 'looked', ...look });
+    return isSettled;
+  }
+}
+
+/** @param isCalm whether there was time for whatever is done once in a while */
+async function tellEnd(site: Site, isCalm: boolean): Promise<void> {
+  const tell = (text: string) => site.recorder.record({ what: 'unexpected', text });
+  await tellInbox(site);
+  for (const text of site.providers.unanswered()) tell(`a provider was asked ${text}`);
+  const store = isCalm ? site.partition()?.store : undefined;
+  if (store) for (const text of await complaintsAbout(store, await lookAtAll(site), site.timeOf(0))) tell(text);
+}
+
+async function tellInbox(site: Site): Promise<void> {
+  const rows = await site
+    .partition()
+    ?.store.query.selectFrom('inbox')
+    .select(['connection', 'delivery_key as key', 'state'])
+    .where('source', 'in', ['webhook', 'workspace'])
+    .orderBy('id')
+    .execute();
+  for (const row of rows ?? []) site.recorder.record({ what: 'inbox', ...row });
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+}

@@ -1,0 +1,220 @@
+import type { HttpRequest } from '../../src/http/http-client.ts';
+import type { Fields } from '../bench/quota/references/trace.ts';
+import { bitbucketVendor } from '../support/provider-servers/bitbucket.ts';
+import { genericTracker } from '../support/provider-servers/generic.ts';
+import { githubVendor } from '../support/provider-servers/github.ts';
+import { gitlabVendor } from '../support/provider-servers/gitlab.ts';
+import { jiraTracker } from '../support/provider-servers/jira.ts';
+import { linearTracker } from '../support/provider-servers/linear.ts';
+import {
+  type Asked,
+  createProvider,
+  type Hook,
+  type ProviderState,
+  type Tracker,
+  type Vendor,
+} from '../support/provider-servers/provider.ts';
+import type { TravellingClock } from '../support/travelling-clock.ts';
+import type { Look } from './history.ts';
+import { createJiraWrites, WORKSYNC } from './jira-writes.ts';
+import type { Network } from './network.ts';
+import type { Forge, Happening, Plan, PullChange, TrackerName } from './plan.ts';
+import { type Written, write } from './prose.ts';
+import { createRenamed } from './renamed.ts';
+
+const SECRET = 'a webhook secret for tests only';
+
+const VENDORS: Readonly<Record<Forge, () => Vendor>> = {
+  github: () => githubVendor(SECRET),
+  gitlab: () => gitlabVendor(SECRET),
+  bitbucket: () => bitbucketVendor(SECRET),
+};
+const TRACKERS: Readonly<Record<TrackerName, () => Tracker>> = {
+  jira: () => jiraTracker(SECRET),
+  linear: () => linearTracker(SECRET),
+  generic: genericTracker,
+};
+const PAGES: Readonly<Record<Forge, string>> = {
+  github: 'https://github.com/acme/app/pull/',
+  gitlab: 'https://gitlab.com/acme/app/-/merge_requests/',
+  bitbucket: 'https://bitbucket.org/acme/app/pull-requests/',
+};
+
+const BLANK: Fields = {
+  ...{ title: '', description: '', state: 'open', draft: false, head: 'abc' },
+  ...{ reviewers: [], labels: [], assignees: [] },
+};
+
+/** All vendors, each with its own clock that never jumps, and what became of everything there. */
+export interface Providers {
+  /** The connections of a configuration. */
+  connections(poll: number): Readonly<Record<string, object>>;
+  /** What its webhook is; undefined: the vendor sends none, or nothing has become otherwise. */
+  change(happening: Extract<Happening, { do: 'pull' | 'issue' }>, delivery: string): (() => Hook) | undefined;
+  /** The repository at GitHub gets another name, or another owner too. */
+  rename(name: string): void;
+  held(): Pick<Look, 'pulls' | 'issues'>;
+  unanswered(): readonly string[];
+  /** Of what worksync, or a person beside it, writes there: calls with the webhook that tells of it. */
+  onWritten(call: (connection: string, delivery: string, hook: () => Hook) => void): void;
+  /** A person comments on an issue. */
+  remark(pick: number): { readonly url: string; readonly text: string } | undefined;
+}
+
+export function openProviders(
+  { forges, trackers, writeBack }: Pick<Plan, 'forges' | 'trackers' | 'writeBack'>,
+  clock: TravellingClock,
+  network: Network,
+): Providers {
+  const vendors = new Map(forges.map((name) => [name, createProvider(VENDORS[name](), { clock })]));
+  const desks = new Map(trackers.map((name) => [name, createProvider(TRACKERS[name](), { clock })]));
+  const all = new Map<string, ProviderState<Vendor | Tracker>>([...vendors, ...desks]);
+  const renamed = createRenamed();
+  let tell: Parameters<Providers['onWritten']>[0] = () => undefined;
+  const jira = desks.get('jira');
+  const jiraWrites =
+    jira && createJiraWrites({ provider: jira, secret: SECRET, tell: (...told) => tell('jira', ...told) });
+  for (const [name, provider] of all) {
+    const writes = name === 'jira' ? jiraWrites : undefined;
+    const answer = (request: HttpRequest) =>
+      writes?.answer(askedOf(request)) ?? provider.answer(askedOf(request), request.headers ?? {});
+    const handle = name === 'github' ? (request: HttpRequest) => renamed.answer(request, answer) : answer;
+    network.open(`https://${name}.test`, handle);
+  }
+  const versions = new Map<string, number>();
+  /** What descriptions name, by pull request, and the item. */
+  const written = new Map<string, Written & { readonly item: string | undefined }>();
+
+  function describe(pull: string, { prose, description }: PullChange): string | undefined {
+    if (prose === undefined) {
+      if (description !== undefined) written.delete(pull);
+      return description;
+    }
+    const [desk] = desks.values();
+    const issue = desk?.issues.get(prose.item);
+    const words = write(prose, issue ? (desk?.vendor.page(issue) ?? '') : '');
+    written.set(pull, { ...words, item: issue && words.isOfItem ? desk?.vendor.itemKey(issue) : undefined });
+    return words.text;
+  }
+
+  function versionOf(item: string): number {
+    const version = (versions.get(item) ?? 0) + 1;
+    versions.set(item, version);
+    return version;
+  }
+
+  function changePull(forge: Forge, number: number, change: PullChange, delivery: string): (() => Hook) | undefined {
+    const provider = vendors.get(forge);
+    if (!provider) return undefined;
+    const before = provider.pulls.get(number)?.fields ?? BLANK;
+    // Bitbucket lets nobody change what is merged or declined.
+    if (forge === 'bitbucket' && before.state !== 'open') return undefined;
+    const description = describe(`${forge}/${number}`, change);
+    const fields = changedFields(before, { ...change, ...(description !== undefined && { description }) });
+    // It says which version of the pull request it is, so that a checker knows without the program.
+    const named = change.names ?? Number(/BUG-(\d+)/.exec(before.title)?.[1] ?? 0);
+    const title = `${named > 0 ? `BUG-${named}: ` : ''}Change v${versionOf(`${forge}/${number}`)}`;
+    const now = clock.now();
+    const line = {
+      at: 0,
+      connection: forge,
+      item: `app/${number}`,
+      updated: now,
+      event: 'edited',
+      fields: { ...fields, title },
+    };
+    const pull = provider.happen(line, now);
+    const event = before === BLANK ? 'opened' : fields.state === before.state ? 'edited' : 'closed';
+    const hook = () => provider.vendor.hook(pull, event, delivery);
+    return forge === 'github' ? () => renamed.hook(hook(), SECRET) : hook;
+  }
+
+  function changeIssue(
+    { tracker: name, number, change: wish, names }: Extract<Happening, { do: 'issue' }>,
+    delivery: string,
+  ) {
+    const provider = desks.get(name);
+    if (!provider) return undefined;
+    const before = provider.issues.get(number);
+    if (before?.isDeleted || (!before && wish === 'deleted')) return undefined;
+    const named = names ?? Number(/BUG-(\d+)/.exec(before?.fields.title ?? '')?.[1] ?? 0);
+    const title = `${named > 0 ? `BUG-${named}: ` : ''}Item v${versionOf(`${name}/${number}`)}`;
+    const changes = {
+      open: { title, state: 'open' },
+      edited: { title },
+      done: { title, state: 'done' },
+      deleted: 'deleted',
+    } as const;
+    const issue = provider.change(number, changes[wish]);
+    const event = wish === 'deleted' ? 'deleted' : before ? 'updated' : 'created';
+    const hook = () => provider.vendor.issueHook(issue, { event, delivery, sentAt: clock.now() });
+    return hook() && (hook as () => Hook);
+  }
+
+  return {
+    connections: (poll) =>
+      Object.fromEntries(
+        [...all].map(([name, { vendor }]) => {
+          const webhookSecrets = 'secret' in vendor ? vendor.secret : SECRET;
+          const own = { connector: vendor.id, ...vendor.options(`https://${name}.test`) };
+          const written = name === 'jira' && writeBack ? { writeBack: { comment: true, close: true } } : {};
+          return [name, { ...own, ...written, webhookSecrets, poll: `${poll}m`, sweep: '1h' }];
+        }),
+      ),
+    change: (happening, delivery) =>
+      happening.do === 'pull'
+        ? changePull(happening.forge, happening.number, happening.change, delivery)
+        : changeIssue(happening, delivery),
+    rename: renamed.rename,
+    held: () => ({
+      pulls: [...vendors].flatMap(([name, { vendor, pulls }]) =>
+        [...pulls.values()].map((pull) => {
+          const url = `${PAGES[name]}${pull.number}`;
+          const urls = name === 'github' ? renamed.urls(url) : [url];
+          const { keys = [], item } = written.get(`${name}/${pull.number}`) ?? {};
+          const named = [...keys, /BUG-\d+/.exec(pull.fields.title)?.[0] ?? ''];
+          return { record: vendor.record(pull), urls, title: pull.fields.title, named, item };
+        }),
+      ),
+      issues: [...desks].flatMap(([name, { vendor, issues }]) =>
+        [...issues.values()].map((issue) => {
+          const isWanted = !issue.isDeleted && issue.fields.state === 'open';
+          const isCommented = name === 'jira' && writeBack && !issue.isDeleted;
+          const comments = isCommented ? { comments: jiraWrites?.commentsOn(issue.number) } : {};
+          const what = { key: vendor.itemKey(issue), url: vendor.page(issue), title: issue.fields.title };
+          return { ...what, isWanted, ...comments };
+        }),
+      ),
+    }),
+    unanswered: () => [...all.values()].flatMap(({ unanswered }) => unanswered),
+    onWritten(call) {
+      tell = call;
+    },
+    remark(pick) {
+      const present = [...(jira?.issues.values() ?? [])].filter(({ isDeleted }) => !isDeleted);
+      const issue = present[pick % Math.max(1, present.length)];
+      if (!jira || !issue) return undefined;
+      // Some quote what worksync wrote.
+      const quoted = jiraWrites?.commentsOn(issue.number).find(({ author }) => author === WORKSYNC)?.text ?? '';
+      const text = `Remark ${clock.elapsed()}: ${quoted}`;
+      jiraWrites?.remark(issue.number, text);
+      return { url: jira.vendor.page(issue), text };
+    },
+  };
+}
+
+/** What is merged stays so. */
+function changedFields(before: Fields, { state, draft, labels, reviewers, description }: PullChange): Fields {
+  return {
+    ...before,
+    state: before.state === 'merged' ? before.state : (state ?? before.state),
+    draft: draft ?? before.draft,
+    labels: labels ?? before.labels,
+    reviewers: reviewers ?? before.reviewers,
+    description: description ?? before.description,
+  };
+}
+
+function askedOf({ method, url, body }: HttpRequest): Asked {
+  return { method, url: new URL(url), body: String(body ?? '') };
+}

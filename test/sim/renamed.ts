@@ -1,0 +1,48 @@
+import { createHmac, hash } from 'node:crypto';
+import type { HttpRequest } from '../../src/http/http-client.ts';
+import type { Hook } from '../support/provider-servers/provider.ts';
+import type { PlainAnswer } from './network.ts';
+
+const FIRST = 'acme/app';
+
+/** A repository at GitHub that gets other names, or other owners. All but the last of its names lead on by its id. */
+export interface Renamed {
+  rename(name: string): void;
+  /** Addresses that its pull request had so far. */
+  urls(first: string): readonly string[];
+  hook(hook: Hook, secret: string): Hook;
+  /** @param answer by the first name */
+  answer(request: HttpRequest, answer: (request: HttpRequest) => PlainAnswer): PlainAnswer;
+}
+
+export function createRenamed(): Renamed {
+  const names = [FIRST];
+  const present = () => names.at(-1) as string;
+  const inPresentWords = (text: string) => text.replaceAll(FIRST, present());
+  return {
+    rename: (name) => void names.push(name),
+    urls: (first) => [...new Set(names)].map((name) => first.replace(FIRST, name)),
+    hook({ headers, body: before }, secret) {
+      const body = inPresentWords(before);
+      const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+      return { headers: { ...headers, 'x-hub-signature-256': signature }, body };
+    },
+    answer(request, answer) {
+      if (present() === FIRST) return answer(request);
+      const { origin, pathname } = new URL(request.url);
+      const asked = names.find((name) => pathname === `/repos/${name}` || pathname.startsWith(`/repos/${name}/`));
+      if (asked !== undefined && asked !== present()) {
+        const location = `${origin}/repositories/5001${pathname.slice(`/repos/${asked}`.length)}`;
+        const body = JSON.stringify({ message: 'Moved Permanently', url: location });
+        return { status: 301, headers: { location, 'content-type': 'application/json' }, body };
+      }
+      const url = request.url.replace(`/repos/${present()}`, `/repos/${FIRST}`);
+      const { 'if-none-match': known, ...headers } = request.headers ?? {};
+      const given = answer({ ...request, url, headers });
+      const body = inPresentWords(given.body);
+      const etag = `"${hash('sha256', body, 'hex').slice(0, 16)}"`;
+      const told = { ...given.headers, ...(given.headers['etag'] !== undefined && { etag }) };
+      return known === etag ? { status: 304, headers: told, body: '' } : { status: given.status, headers: told, body };
+    },
+  };
+}

@@ -1,0 +1,138 @@
+import { type CompiledQuery, type DatabaseConnection, Kysely, type QueryResult } from 'kysely';
+import type { SharedDatabase } from '../../src/daemon/parts.ts';
+import { DatabaseFault } from '../../src/lib/database/database-fault.ts';
+import { type Installation, installationOver } from '../../src/store/installation.ts';
+import { timeOf } from '../../src/store/leases.ts';
+import type { Schema } from '../../src/store/tables.ts';
+import type { Sql } from '../../src/store/workspace-scope.ts';
+import type { Chance } from '../bench/quota/references/chance.ts';
+import { dialectOver } from '../support/dialect-over.ts';
+import type { TravellingClock } from '../support/travelling-clock.ts';
+import type { Life } from './life.ts';
+
+/** A database in memory that several processes work on as on a server: one connection, statements in the order they come. */
+export interface DatabaseServer {
+  readonly installation: Installation;
+  /** Of its clock, which may be set. */
+  ahead: number;
+  /** It answers nobody. */
+  isAway: boolean;
+  viewOf(life: Life): SharedDatabase;
+}
+
+interface Surroundings {
+  readonly clock: TravellingClock;
+  readonly chance: Chance;
+  /** Called after each commit by which leases may have been taken. */
+  readonly onTaken: () => Promise<void>;
+  /** Called within each transaction that a process began as the owner of a workspace, before its end. */
+  readonly onOwn: (life: Life, workspace: string, transaction: Sql, text?: string) => Promise<void>;
+}
+
+/** One signal of so many is lost. */
+const LOST_SIGNALS = 0.1;
+
+export function createDatabaseServer(
+  installation: Installation,
+  { clock, chance, onTaken, onOwn }: Surroundings,
+): DatabaseServer {
+  const listeners = new Map<Life, { channel: string; hear: (payload: string) => void }>();
+  const server: DatabaseServer = { installation, ahead: 0, isAway: false, viewOf };
+  const now = () => clock.now() + server.ahead;
+
+  function notify(channel: string, payload: string): void {
+    for (const [life, listener] of listeners) {
+      if (!life.isAlive()) listeners.delete(life);
+      else if (listener.channel === channel && !chance.happens(LOST_SIGNALS))
+        clock.after(chance.whole(1, 20), () => life.whenAwake(() => listener.hear(payload)));
+    }
+  }
+
+  function viewOf(life: Life): SharedDatabase {
+    let isClosed = false;
+    const awake = async () => {
+      await new Promise<void>((resolve) => life.whenAwake(resolve));
+      if (isClosed) throw new Error('its connection is closed');
+      if (server.isAway) throw new DatabaseFault('away', 'the server', 'it does not answer');
+    };
+    const connectionOf = (onWritten: (text: string) => Promise<void>): DatabaseConnection => ({
+      async executeQuery<Row>(statement: CompiledQuery) {
+        await awake();
+        const writes = !/^\s*(?:select|with)/i.test(statement.sql);
+        if (writes) life.steps.reached('commit', 'before');
+        const result = (await installation.query.executeQuery(statement)) as QueryResult<Row>;
+        if (writes) await onWritten(statement.sql);
+        if (writes) life.steps.reached('commit', 'after');
+        await awake();
+        return result;
+      },
+      streamQuery: () => {
+        throw new Error('nothing is streamed here');
+      },
+    });
+    const queryOf = (onWritten: (text: string) => Promise<void>) =>
+      new Kysely<Schema>({ dialect: dialectOver(connectionOf(onWritten), 'sqlite') });
+    const committing =
+      (commit: Installation['commit']): Installation['commit'] =>
+      async (work) => {
+        await awake();
+        const result = await commit(async (transaction) => {
+          life.check();
+          const done = await work(transaction);
+          life.steps.reached('commit', 'before');
+          return done;
+        });
+        life.steps.reached('commit', 'after');
+        await awake();
+        return result;
+      };
+    const query = queryOf(async () => undefined);
+    const { asFile: _, ...rest } = installation;
+    const commit = committing(installation.commit);
+    const asServer = {
+      pending: () => 0,
+      time: async () => ({ now: now(), clock: 'one' }),
+      notify: async (channel: string, payload: string) => notify(channel, payload),
+      async listen(channel: string, hear: (payload: string) => void) {
+        listeners.set(life, { channel, hear });
+        return async () => void listeners.delete(life);
+      },
+      facts: () => Promise.reject(new Error('nobody asks for the facts of this server')),
+    };
+    const close = async () => {
+      isClosed = true;
+    };
+    const database = { ...rest, query, commit, commitRelaxed: committing(installation.commitRelaxed), close, asServer };
+    const shared = installationOver(database, installation.id);
+    // Only who owns a workspace gives a fence with its name, if perhaps none.
+    const store: Installation['store'] = async (...asked) => {
+      if (asked.length === 1) return shared.store(...asked);
+      const own = queryOf((text) => onOwn(life, `${asked[0]}`, installation.query, text));
+      const opened = await installationOver({ ...database, query: own }, installation.id).store(...asked);
+      const looking =
+        (commitOwn: typeof opened.commit): typeof opened.commit =>
+        (work) =>
+          commitOwn(async (scope) => {
+            const result = await work(scope);
+            await onOwn(life, asked[0], scope.whole);
+            return result;
+          });
+      return { ...opened, commit: looking(opened.commit), commitRelaxed: looking(opened.commitRelaxed) };
+    };
+    return {
+      installation: { ...shared, store },
+      apart: {
+        query,
+        async commit(work) {
+          const result = await commit(work);
+          await onTaken();
+          return result;
+        },
+        close: async () => undefined,
+      },
+      time: timeOf({ now }),
+    };
+  }
+
+  return server;
+}

@@ -1,0 +1,378 @@
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { sql } from 'kysely';
+import { stringify } from 'yaml';
+import { loadConfig } from '../../src/config/load.ts';
+import { stampOf } from '../../src/config/stamp.ts';
+import { connectors } from '../../src/connectors/registry.ts';
+import { createInlineConverter } from '../../src/convert/converter.ts';
+import { type Composition, compose } from '../../src/daemon/compose.ts';
+import type { Partition } from '../../src/daemon/partition.ts';
+import type { Listen } from '../../src/http/server.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { createHealth } from '../../src/observe/health.ts';
+import { createMetrics } from '../../src/observe/metrics.ts';
+import { createScrubber } from '../../src/observe/scrubber.ts';
+import { releaseHeld } from '../../src/store/held-changes.ts';
+import { type Installation, openInstallationFile } from '../../src/store/installation.ts';
+import { restoreAll } from '../../src/store/restore.ts';
+import type { Sql } from '../../src/store/workspace-scope.ts';
+import { apiOverrides } from '../../src/workspace/contract.ts';
+import { createSend } from '../../src/workspace/transport.ts';
+import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace/typed-client.ts';
+import { createWorkspaceService } from '../../src/workspace-service/service.ts';
+import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
+import { chanceOf, randomOf } from './chances.ts';
+import { makeFolder } from './folder.ts';
+import { createRecorder, type Recorder } from './history.ts';
+import { createLife, type Life, type Machine } from './life.ts';
+import { watchedLog } from './log-watch.ts';
+import { createNetwork, handlerOf, type Network } from './network.ts';
+import { createEventSender, EVENTS_URL } from './own-events.ts';
+import type { Plan } from './plan.ts';
+import { openProviders, type Providers } from './providers.ts';
+import { rest } from './rest.ts';
+import { createDatabaseServer, type DatabaseServer } from './shared-database.ts';
+import type { Templates } from './templates.ts';
+import { createWeather, type Weather } from './weather.ts';
+
+export const WORKSPACE = 'workspace.test';
+const PORT = 8080;
+const QUOTA = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };
+
+/** One for all processes: each watches the runtime for good, and a run starts many. */
+const metrics = createMetrics({ version: 'sim' });
+
+/** Workspaces of which nobody hears anything: replicas share them all the same. */
+const SPARE = ['spare-1', 'spare-2'];
+const IDLE = {
+  workspace: { url: 'http://nowhere.test', apiKey: 'a key of the tests', sweep: 'off' },
+  connections: {
+    desk: {
+      connector: 'generic',
+      system: 'desk',
+      feedUrl: 'https://nowhere.test',
+      projects: ['web'],
+      webhookSecrets: 'whsec_YSBzaWduaW5nIGtleSBvZiB0ZXN0cyBhbG9uZQ==',
+      poll: 'off',
+      sweep: 'off',
+    },
+  },
+};
+
+/** One process of the daemon. */
+interface Running {
+  readonly life: Life;
+  readonly composition: Composition;
+}
+
+/** A place where a process of the daemon may run. */
+export interface Replica {
+  readonly number: number;
+  readonly machine: Machine;
+  readonly origin: string;
+  running: Running | undefined;
+  /** Whether it is being started or ended. */
+  isBusy: boolean;
+}
+
+export interface Settings {
+  visibility: number;
+  poll: number;
+  concurrency: number;
+}
+
+/** The whole world of one run. */
+export interface Site {
+  readonly seed: number;
+  readonly clock: TravellingClock;
+  readonly recorder: Recorder;
+  readonly weather: Weather;
+  readonly network: Network;
+  readonly providers: Providers;
+  readonly people: WorkspaceClient<object>;
+  readonly replicas: readonly Replica[];
+  readonly databaseServer: DatabaseServer | undefined;
+  /** Another user of the workspace. */
+  readonly othersKey: string;
+  start(replica: Replica): Promise<void>;
+  /** In order. */
+  stop(replica: Replica): Promise<void>;
+  /** The process has ended; what is left of it is cleared away. */
+  bury(replica: Replica): Promise<void>;
+  configure(settings: Settings): void;
+  settings(): Settings;
+  /** The wall clock there, where it was never set. */
+  timeOf(replica: number): number | undefined;
+  /** The number of the replica that owns the workspace; -1: none does. */
+  ownerOf(): Promise<number>;
+  /** Which replica owns which workspace, and for which time it changed hands. */
+  leases(): Promise<readonly { readonly name: string; readonly address: string; readonly epoch: number }[]>;
+  /** Whether the replicas own as many workspaces each. */
+  isShared(): Promise<boolean>;
+  backUp(): Promise<void>;
+  restore(): Promise<boolean>;
+  fillDisk(replica: Replica, isFull: boolean): Promise<void>;
+  /** The partition that works, wherever it is. */
+  partition(): Partition | undefined;
+  releaseHeld(): Promise<void>;
+  pass(ms: number): Promise<void>;
+  /** Lets time pass for as long as the work takes. Whoever calls it is the only one who lets time pass. */
+  during(work: Promise<unknown>): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openSite(plan: Plan, templates: Templates): Promise<Site> {
+  const folder = makeFolder();
+  const clock = createTravellingClock({ settle: rest });
+  const recorder = createRecorder(clock.elapsed);
+  const chance = (purpose: string) => chanceOf(plan.seed, purpose);
+  const weather = createWeather(clock.elapsed, chance('weather'));
+  const network = createNetwork({ clock, weather, recorder, chance: chance('network') });
+  const listen =
+    (origin: string): Listen =>
+    async (server) => {
+      const handle = handlerOf(server);
+      // While it ends it takes nothing more.
+      server.addHook('preClose', async () => network.close(origin, handle));
+      await server.ready();
+      network.open(origin, handle);
+      return origin;
+    };
+  const serviceFile = join(folder, 'service.db');
+  templates.service(serviceFile);
+  const service = await createWorkspaceService({
+    ...{ file: serviceFile, clock, random: randomOf(chance('service')), logger: silentLogger, quota: QUOTA },
+    ...{ listen: listen(`http://${WORKSPACE}`), reached: { publicUrl: `http://${WORKSPACE}` } },
+    http: createEventSender({ network, recorder, origins: () => replicas.map(({ origin }) => origin) }),
+  });
+  const url = await service.listen({ host: WORKSPACE, port: 80 });
+  const { apiKey, oauthToken, workspaceId, userId } = await service.startCredentials();
+  const { secret: othersKey } = await service.mintKey({ workspaceId, userId, description: 'of another user' });
+  const send = createSend({ http: network.direct, baseUrl: url, apiKey: () => oauthToken });
+  const people = createWorkspaceClient<object>({ send, workspaceId: 'current' });
+  const webhook = plan.events ? (await people.createWebhook({ body: { url: EVENTS_URL } }, {})).body : undefined;
+  const providers = openProviders(plan, clock, network);
+  const replicas = Array.from({ length: plan.replicas }, (_, number): Replica => {
+    const machine = { ahead: 0, boots: 1, bootedAt: 0 };
+    return { number, machine, origin: `http://replica-${number}.test:${PORT}`, running: undefined, isBusy: false };
+  });
+  const databaseServer = plan.replicas === 1 ? undefined : await openDatabaseServer();
+  const configPath = join(folder, 'config');
+  mkdirSync(configPath);
+  for (const { number } of replicas) mkdirSync(dataOf(number));
+  if (!databaseServer) templates.installation(dataOf(0));
+  const backup = join(folder, 'backup.db');
+  let backupAt: number | undefined;
+  let processes = 0;
+  let present: Settings;
+  configure({ visibility: 0, poll: 10, concurrency: 8 });
+
+  function dataOf(number: number): string {
+    return join(folder, `data-${number}`);
+  }
+
+  async function openDatabaseServer(): Promise<DatabaseServer> {
+    const random = randomOf(chance('database'));
+    const installation = await openInstallationFile({ file: ':memory:', random });
+    return createDatabaseServer(installation, {
+      clock,
+      chance: chance('signals'),
+      onTaken: tellOwner,
+      onOwn: checkOwner,
+    });
+  }
+
+  const ownersOf = (query: Sql) =>
+    query
+      .selectFrom('leases')
+      .innerJoin('replicas', 'replicas.incarnation', 'leases.incarnation')
+      .innerJoin('workspaces', 'workspaces.id', 'leases.workspace')
+      .select(['workspaces.name', 'leases.epoch', 'replicas.address'])
+      .orderBy('workspaces.name')
+      .execute();
+
+  async function checkOwner(life: Life, workspace: string, transaction: Sql, text = ''): Promise<void> {
+    const owner = (await ownersOf(transaction)).find(({ name }) => name === workspace);
+    // Marks of a process at work are no rows of the work.
+    if (text.includes('"meta"')) return;
+    if (owner && owner.address !== replicas[life.replica]?.origin)
+      tellFault(`${life.name} of replica ${life.replica} commits ${text} to ${workspace}, which ${owner.address} owns`);
+  }
+
+  const tellFault = (text: string) => recorder.record({ what: 'unexpected', text });
+
+  let ownerTold = '';
+  async function tellOwner(): Promise<void> {
+    if (!databaseServer) return;
+    const row = (await ownersOf(databaseServer.installation.query)).find(({ name }) => name === 'test');
+    const text = JSON.stringify(row);
+    if (!row || text === ownerTold) return;
+    ownerTold = text;
+    const replica = replicas.find(({ origin }) => origin === row.address)?.number ?? -1;
+    recorder.record({ what: 'owner', replica, epoch: row.epoch });
+  }
+
+  function configure(next: Settings): void {
+    present = next;
+    const { visibility, poll, concurrency } = next;
+    recorder.record({ what: 'configured', share: plan.share, concurrency });
+    const window = { window: '15m', burstWindow: '1m', requests: QUOTA.requests, burst: QUOTA.burst };
+    const pace = { share: plan.share, concurrency, ...(visibility > 0 && { visibility: `${visibility}s` }) };
+    const content = {
+      workspace: { url, apiKey, sweep: '30m', webhook: webhook && { key: webhook.key, secret: webhook.secret } },
+      quota: { ...window, ...pace },
+      guard: { removals: 'off', creations: 'off', repairs: 'off' },
+      // Others than before, though they change nothing: all open items are evaluated again.
+      rules: { triage: [{ create: 'bug' }], trailers: ['Task', `Poll-${poll}`] },
+      connections: providers.connections(poll),
+      retention: { bodies: '30m', deliveries: '365d' },
+    };
+    writeFileSync(join(configPath, 'test.yaml'), stringify(content));
+    for (const name of plan.replicas === 1 ? [] : SPARE)
+      writeFileSync(join(configPath, `${name}.yaml`), stringify(IDLE));
+  }
+
+  const load = () => loadConfig({ path: configPath, env: {}, connectors, apiOverrides });
+
+  async function start(replica: Replica): Promise<void> {
+    const { number, origin } = replica;
+    const life = createLife(`process-${++processes}`, number, clock, replica.machine);
+    recorder.record({ what: 'started', process: life.name, replica: number });
+    const random = randomOf(chance(life.name));
+    const shared = databaseServer && (async () => databaseServer.viewOf(life));
+    const composition = await compose(
+      {
+        config: load(),
+        source: { load, stamp: () => stampOf({ path: configPath }, []), watch: () => () => undefined },
+        options: { data: dataOf(number), host: '127.0.0.1', port: PORT, logLevel: 'silent', replicaAddress: origin },
+        secretKey: Buffer.alloc(32, 7),
+        scrubber: createScrubber(),
+        version: 'sim',
+      },
+      {
+        ...{ clock: life.clock, random, logger: watchedLog(life, tellFault), connectors, steps: life.steps, shared },
+        ...{ metrics, health: createHealth(), checkFile: async () => [] },
+        ...{
+          converter: createInlineConverter(connectors),
+          http: network.clientOf(life),
+          listen: listen(origin),
+        },
+      },
+    );
+    replica.running = { life, composition };
+    if (!databaseServer) await keepLocked(composition.installation);
+    await composition.serve();
+  }
+
+  /** Nobody else opens the file: to lock it for each statement would take a third of the time that statements take. */
+  async function keepLocked({ query }: Installation): Promise<void> {
+    await sql`pragma locking_mode = exclusive`.execute(query);
+  }
+
+  async function during(work: Promise<unknown>): Promise<void> {
+    let isOver = false;
+    const end = work.finally(() => {
+      isOver = true;
+    });
+    end.catch(() => undefined);
+    await clock.until(() => isOver);
+    await end;
+  }
+
+  async function clearAway({ number, origin, running }: Replica): Promise<void> {
+    network.close(origin);
+    running?.composition.folder.release();
+    rmSync(join(dataOf(number), 'daemon.json'), { force: true });
+    if (!databaseServer) await running?.composition.installation.close();
+  }
+
+  const partition = () =>
+    replicas
+      .flatMap(({ running }) => (running?.life.isAlive() ? running.composition.workspaces.partitions() : []))
+      .find(({ name }) => name === 'test');
+
+  const site: Site = {
+    ...{ seed: plan.seed, clock, recorder, weather, network, providers, people, replicas, databaseServer, othersKey },
+    ...{ start, configure, partition, during },
+    settings: () => present,
+    timeOf: (number) => (replicas[number]?.machine.ahead === 0 && !databaseServer ? clock.now() : undefined),
+    async ownerOf() {
+      const owner = (await site.leases()).find(({ name }) => name === 'test');
+      return replicas.find(({ origin }) => origin === owner?.address)?.number ?? -1;
+    },
+    leases: async () => (databaseServer ? ownersOf(databaseServer.installation.query) : []),
+    async isShared() {
+      const owners = await site.leases();
+      return (
+        owners.length === 1 + SPARE.length && new Set(owners.map(({ address }) => address)).size === replicas.length
+      );
+    },
+    async stop(replica) {
+      const { running } = replica;
+      if (!running) return;
+      await during(running.composition.close());
+      // A process with a timer does not end.
+      if (running.life.isAlive() && running.life.timers() > 0)
+        tellFault(`${running.life.name} was stopped, and left ${running.life.timers()} timers`);
+      running.life.kill();
+      recorder.record({ what: 'stopped', process: running.life.name, replica: replica.number });
+      network.close(replica.origin);
+      replica.running = undefined;
+    },
+    async bury(replica) {
+      const { running } = replica;
+      if (!running) return;
+      running.life.kill();
+      recorder.record({ what: 'killed', process: running.life.name, replica: replica.number });
+      network.close(replica.origin);
+      await rest();
+      await clearAway(replica);
+      replica.running = undefined;
+    },
+    async backUp() {
+      const running = replicas[0]?.running;
+      if (!running || databaseServer) return;
+      // The database's own way of copying itself waits for the real disk, which takes another number of turns each time.
+      await sql`pragma wal_checkpoint(truncate)`.execute(running.composition.installation.query);
+      copyFileSync(join(dataOf(0), 'worksync.db'), backup);
+      backupAt = clock.elapsed();
+    },
+    async restore() {
+      if (backupAt === undefined) return false;
+      const random = randomOf(chance('restore'));
+      await restoreAll({ backup, file: join(dataOf(0), 'worksync.db'), random, checkFile: async () => [] });
+      recorder.record({ what: 'restored', backupAt });
+      return true;
+    },
+    async fillDisk({ running }, isFull) {
+      if (!running?.life.isAlive() || databaseServer) return;
+      const { query, size } = running.composition.installation;
+      const pages = isFull ? Math.ceil(size() / 4_096) : 1_073_741_823;
+      await sql`${sql.raw(`pragma max_page_count = ${pages}`)}`.execute(query);
+    },
+    async releaseHeld() {
+      const working = partition();
+      if (!working) return;
+      const { store } = working;
+      const held = await store.query.selectFrom('outbox').select('entity').where('state', '=', 'held').execute();
+      if (held.length === 0) return;
+      await releaseHeld(store, { entities: held.map(({ entity }) => entity) });
+      working.wakeOutbox();
+    },
+    async pass(ms) {
+      let isOver = false;
+      clock.after(ms, () => {
+        isOver = true;
+      });
+      await clock.until(() => isOver);
+    },
+    async close() {
+      for (const replica of replicas) if (replica.running) await site.bury(replica);
+      await during(service.close());
+      await databaseServer?.installation.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+  return site;
+}

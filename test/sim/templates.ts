@@ -1,0 +1,34 @@
+import { copyFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { openInstallation } from '../../src/store/installation.ts';
+import { createWorkspaceService } from '../../src/workspace-service/service.ts';
+import { createTravellingClock } from '../support/travelling-clock.ts';
+import { chanceOf, randomOf } from './chances.ts';
+import { makeFolder } from './folder.ts';
+
+/** Empty databases with all tables: to make them takes longer than many a run. */
+export interface Templates {
+  installation(folder: string): void;
+  service(file: string): void;
+  remove(): void;
+}
+
+export async function createTemplates(): Promise<Templates> {
+  const folder = makeFolder();
+  const random = randomOf(chanceOf(0, 'templates'));
+  await (await openInstallation(folder, { random })).close();
+  const file = join(folder, 'service.db');
+  const clock = createTravellingClock();
+  const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };
+  const service = await createWorkspaceService({ file, clock, random, logger: silentLogger, quota });
+  await service.startCredentials();
+  await service.close();
+  return {
+    installation: (place) => copyFileSync(join(folder, 'worksync.db'), join(place, 'worksync.db')),
+    service(place) {
+      for (const end of ['', '.key']) copyFileSync(file + end, place + end);
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}

@@ -1,0 +1,53 @@
+import type { Chance } from '../bench/quota/references/chance.ts';
+
+/** What may become of requests to one server for a while. */
+export const TROUBLES = [
+  /** No connection: it never leaves. */
+  'unreachable',
+  /** It leaves and never arrives; nobody answers. */
+  'lost-before',
+  /** It is carried out; nobody answers. */
+  'lost-after',
+  /** The sender gives up early; it arrives seconds later all the same. */
+  'late',
+  /** An error in place of carrying it out. */
+  'failed-before',
+  /** It is carried out; an error in place of its answer. */
+  'failed-after',
+  /** Refused, as if others used the quota. */
+  'limited',
+  /** The credential is not taken. */
+  'revoked',
+  /** The answer takes long, sometimes longer than anybody waits. */
+  'slow',
+] as const;
+export type Trouble = (typeof TROUBLES)[number];
+
+export interface Weather {
+  /** From now until then, for this share of the requests to this server. */
+  turn(server: string, trouble: Trouble, share: number, until: number): void;
+  of(server: string): Trouble | undefined;
+  clear(): void;
+}
+
+interface Front {
+  readonly server: string;
+  readonly trouble: Trouble;
+  readonly share: number;
+  readonly until: number;
+}
+
+export function createWeather(now: () => number, chance: Chance): Weather {
+  let fronts: Front[] = [];
+  return {
+    turn: (server, trouble, share, until) => void fronts.push({ server, trouble, share, until }),
+    of(server) {
+      fronts = fronts.filter(({ until }) => until > now());
+      for (const front of fronts) if (front.server === server && chance.happens(front.share)) return front.trouble;
+      return undefined;
+    },
+    clear() {
+      fronts = [];
+    },
+  };
+}

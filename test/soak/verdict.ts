@@ -1,0 +1,114 @@
+import type { Observed } from './observe.ts';
+import { isOver, type Slope, slopeOf } from './slope.ts';
+
+const MEGABYTE = 1_000_000;
+const HOUR = 3_600_000;
+
+/** What the daemon of a soak keeps, milliseconds. */
+export const RETENTION = { bodies: HOUR / 2, deliveries: HOUR };
+/** Old rows are searched for each hour, give or take a tenth, and some minutes later after a start. */
+const PURGE = 1.1 * HOUR + HOUR / 6;
+
+/** Of the observations, for code that is compiled and caches that fill. */
+const WARM_UP = 0.25;
+
+type Row = readonly string[];
+
+/** An observation with what must not grow. */
+interface Judged extends Observed {
+  /** The file, by the most rows that it has held: it keeps its size when rows go. */
+  readonly perRow: number;
+}
+
+type Quantity = 'resident' | 'heap' | 'external' | 'handles' | 'perRow';
+
+/** What may grow by how much, in an hour of the daemon's time. */
+const BOUNDS: readonly {
+  readonly name: Quantity;
+  readonly called: string;
+  readonly unit: number;
+  readonly bound: number;
+}[] = [
+  { name: 'resident', called: 'resident memory, MB', unit: MEGABYTE, bound: 1 },
+  { name: 'heap', called: 'heap in use, MB', unit: MEGABYTE, bound: 1 },
+  { name: 'external', called: 'memory outside the heap, MB', unit: MEGABYTE, bound: 1 },
+  // None: there are three more connections to the workspace at one time than at another.
+  { name: 'handles', called: 'open files and connections', unit: 1, bound: 0.5 },
+  { name: 'perRow', called: 'database file for a row, kB', unit: 1_000, bound: 0.02 },
+];
+
+export interface Verdict {
+  readonly rows: readonly Row[];
+  readonly missed: readonly string[];
+}
+
+/** Without the warm-up, and the first hours, after which retention deletes as much as comes. */
+function settledOf(course: readonly Observed[]): readonly Judged[] {
+  const full = (RETENTION.deliveries + 2 * PURGE) / HOUR;
+  let most = 0;
+  const judged = course.map((each) => {
+    most = Math.max(most, each.rows);
+    return { ...each, perRow: each.database / most };
+  });
+  return judged.filter(({ hours }, at) => at >= course.length * WARM_UP && hours >= full);
+}
+
+/** Throws for a course that is too short. */
+export function judge(course: readonly Observed[]): Verdict {
+  const settled = settledOf(course);
+  const slopes = BOUNDS.map((each) => ({
+    ...each,
+    slope: slopeBy(settled, each.name, each.unit, ({ hours }) => hours),
+  }));
+  const limits = limitsOf(course);
+  return {
+    rows: [
+      ['', 'in an hour', '±', 'in 100 000 deliveries', 'may be', ''],
+      ...slopes.map(({ name, called, unit, bound, slope }) => {
+        const byCount = slopeBy(settled, name, unit, ({ deliveries }) => deliveries / 100_000);
+        const figures = [slope.value, slope.margin, byCount.value].map((value) => value.toFixed(3));
+        return [called, ...figures, `≤ ${bound}`, wordOf(slope, bound)];
+      }),
+      ['', 'most', '', '', 'may be', ''],
+      ...limits.map(({ called, most, limit }) => [
+        called,
+        most.toFixed(2),
+        '',
+        '',
+        `≤ ${limit.toFixed(2)}`,
+        reached(most <= limit),
+      ]),
+    ],
+    missed: [
+      ...slopes.filter(({ slope, bound }) => isOver(slope, bound)).map(({ called }) => called),
+      ...limits.filter(({ most, limit }) => most > limit).map(({ called }) => called),
+    ],
+  };
+}
+
+function slopeBy(course: readonly Judged[], name: Quantity, unit: number, x: (each: Observed) => number): Slope {
+  return slopeOf(course.map((each) => [x(each), each[name] / unit] as const));
+}
+
+function limitsOf(course: readonly Observed[]) {
+  const most = (name: 'oldestDelivery' | 'oldestBody' | 'log', unit: number) =>
+    Math.max(...course.map((each) => each[name])) / unit;
+  return [
+    {
+      called: 'age of a delivery, hours',
+      most: most('oldestDelivery', HOUR),
+      limit: (RETENTION.deliveries + PURGE) / HOUR,
+    },
+    { called: 'age of a body, hours', most: most('oldestBody', HOUR), limit: (RETENTION.bodies + PURGE) / HOUR },
+    { called: 'write-ahead log, MiB', most: most('log', 2 ** 20), limit: 64 },
+  ];
+}
+
+function wordOf(slope: Slope, bound: number): string {
+  if (isOver(slope, bound)) return 'MISSED';
+  return slope.value + slope.margin <= bound ? 'reached' : 'too short to tell';
+}
+
+function reached(is: boolean): string {
+  return is ? 'reached' : 'MISSED';
+}

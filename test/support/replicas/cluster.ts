@@ -1,0 +1,184 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { stringify } from 'yaml';
+import type { Quota } from '../../../src/workspace-service/http/quota-windows.ts';
+import { type PostgresOptions, type PostgresServer, startPostgres } from '../postgres-server.ts';
+import type { Running } from '../processes.ts';
+import { SPECIFIED_QUOTA } from '../workspace-service.ts';
+import { type CountedService, type CountedWorkspace, startCountedService } from './counted-service.ts';
+import { type Replica, startReplica } from './replica.ts';
+import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
+import { until } from './until.ts';
+
+/** What signs the webhooks of the pull requests, and those of the items of a desk. */
+export const SECRET = 'a webhook secret for tests only';
+
+export const SIGNING_KEY = Buffer.from('a signing key of tests alone');
+
+export interface ClusterOptions {
+  /** Workspaces whose quota is not what the test is about, and those with the one that is specified. */
+  readonly ample: number;
+  readonly specified: number;
+  /** Of the latter, in the place of the specified one. */
+  readonly quota?: Quota;
+  readonly replicas?: number;
+  /** A server that is there already, or how one is to be started. */
+  readonly postgres?: PostgresServer | PostgresOptions;
+  /** Of single replicas, by their number. */
+  readonly preload?: Readonly<Record<number, readonly string[]>>;
+}
+
+/** Several replicas, each with a line of its own to the database, before services that count what comes. */
+export interface Cluster {
+  postgres(): PostgresServer;
+  /** All lines lead to another server from now on. */
+  follow(next: PostgresServer): void;
+  readonly workspaces: readonly CountedWorkspace[];
+  readonly replicas: readonly Replica[];
+  /** From each replica to the database, by its number. */
+  readonly lines: readonly TcpProxy[];
+  /** Another process in the place of that replica, on its data and its line. */
+  restart(number: number, preload?: readonly string[]): Promise<Replica>;
+  /** Which replica holds each workspace, by its name. Undefined: the database does not answer. */
+  holders(): Promise<ReadonlyMap<string, Replica> | undefined>;
+  /** Rows of a statement, asked of the database directly. */
+  ask<Row extends object>(sql: string): Promise<readonly Row[]>;
+  /** Processes that ended though nobody ended them, and what they said. */
+  died(): readonly string[];
+  /** Each replica holds its share of all workspaces. */
+  spread(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const AMPLE_QUOTA = { requests: 100_000, window: 900_000, burst: 20_000, burstWindow: 60_000 };
+const SCHEMA = 'worksync';
+
+export async function startCluster(options: ClusterOptions): Promise<Cluster> {
+  const folder = mkdtempSync(join(tmpdir(), 'worksync-replicas-'));
+  const given = options.postgres;
+  let postgres = given && 'start' in given ? given : await startPostgres(given);
+  const named = (kind: string, count: number) => Array.from({ length: count }, (_, index) => `${kind}-${index + 1}`);
+  const services: CountedService[] = [
+    await startCountedService(named('ample', options.ample), AMPLE_QUOTA),
+    await startCountedService(named('specified', options.specified), options.quota ?? SPECIFIED_QUOTA),
+  ];
+  const workspaces = services.flatMap((service) => service.workspaces);
+  const config = join(folder, 'config');
+  writeConfig(config, workspaces);
+  const lines: TcpProxy[] = [];
+  const replicas: Replica[] = [];
+  const spawned: Running[] = [];
+  let asking: pg.Client | undefined;
+
+  const start = (number: number, preload: readonly string[] = []) =>
+    startReplica({
+      ...{ name: `replica-${number + 1}`, folder, config, preload, onSpawn: (own: Running) => void spawned.push(own) },
+      store: `postgres://postgres@127.0.0.1:${(lines[number] as TcpProxy).port}/postgres?schema=${SCHEMA}`,
+    });
+
+  async function ask<Row extends object>(sql: string): Promise<readonly Row[]> {
+    asking ??= await connect(postgres.address);
+    const client = asking;
+    try {
+      return (await client.query<Row>(sql)).rows;
+    } catch (error) {
+      if (asking === client) asking = undefined;
+      void client.end().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  const cluster: Cluster = {
+    ...{ workspaces, replicas, lines, ask },
+    postgres: () => postgres,
+    follow(next) {
+      postgres = next;
+      asking = undefined;
+      for (const line of lines) line.lead(next.port);
+    },
+    async restart(number, preload) {
+      const next = await start(number, preload);
+      replicas[number] = next;
+      return next;
+    },
+    async holders() {
+      try {
+        const rows = await ask<{ name: string; address: string }>(HOLDERS);
+        const holderAt = (address: string) =>
+          replicas.find((each) => new URL(each.address).port === new URL(address).port);
+        return new Map(rows.flatMap(({ name, address }) => ((own) => (own ? [[name, own]] : []))(holderAt(address))));
+      } catch {
+        return undefined;
+      }
+    },
+    died: () =>
+      replicas.filter(({ running }) => (running.child.exitCode ?? 0) !== 0).map(({ log }) => log().slice(-2_000)),
+    async spread() {
+      const alive = () => replicas.filter((replica) => replica.isAlive()).length;
+      const least = () => Math.floor(workspaces.length / alive());
+      await until('the leases are spread', async () => {
+        const holders = [...((await cluster.holders())?.values() ?? [])];
+        const shares = replicas
+          .filter((each) => each.isAlive())
+          .map((each) => holders.filter((one) => one === each).length);
+        return holders.length === workspaces.length && shares.every((share) => share >= least());
+      });
+    },
+    async close() {
+      for (const { child } of spawned) {
+        child.kill('SIGCONT');
+        child.kill('SIGKILL');
+      }
+      await Promise.all(spawned.map(({ ended }) => ended));
+      await asking?.end().catch(() => undefined);
+      for (const line of lines) await line.close();
+      for (const service of services) await service.close();
+      await postgres.remove();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+
+  try {
+    for (let number = 0; number < (options.replicas ?? 3); number++) lines.push(await startTcpProxy(postgres.port));
+    replicas.push(...(await Promise.all(lines.map((_, number) => start(number, options.preload?.[number])))));
+    await cluster.spread();
+  } catch (error) {
+    await cluster.close();
+    throw error;
+  }
+  return cluster;
+}
+
+const HOLDERS = `select w.name, r.address from ${SCHEMA}.leases l
+  join ${SCHEMA}.workspaces w on w.id = l.workspace join ${SCHEMA}.replicas r on r.incarnation = l.incarnation`;
+
+async function connect(address: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: address, connectionTimeoutMillis: 2_000, query_timeout: 5_000 });
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}
+
+function writeConfig(folder: string, workspaces: readonly CountedWorkspace[]): void {
+  mkdirSync(folder, { recursive: true });
+  for (const { name, key, door, quota } of workspaces) {
+    const { requests, window, burst, burstWindow } = quota;
+    const content = {
+      workspace: { url: door.url, apiKey: key, sweep: 'off' },
+      quota: { requests, window: `${window}ms`, burst, burstWindow: `${burstWindow}ms`, share: 1 },
+      connections: {
+        github: { connector: 'github', repositories: ['acme/app'], webhookSecrets: SECRET, poll: 'off' },
+        desk: {
+          connector: 'generic',
+          system: 'desk',
+          webhookSecrets: `whsec_${SIGNING_KEY.toString('base64')}`,
+          poll: 'off',
+        },
+      },
+      rules: { triage: [{ when: { connection: 'desk' }, create: 'bug' }] },
+    };
+    writeFileSync(join(folder, `${name}.yaml`), stringify(content));
+  }
+}

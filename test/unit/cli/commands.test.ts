@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { allCommands, commandLine } from '../../support/command-line.ts';
+
+/** What all commands have in common, looked at in every one of them. */
+
+const LEAVES = await allCommands();
+/** What they print is no data: a daemon's greeting, nothing at all, or a script. */
+const WITHOUT_JSON = ['run', 'healthcheck', 'completion'];
+
+describe.each(LEAVES.map(({ path, command }) => [path.join(' '), { path, command }] as const))('%s', (name, leaf) => {
+  const { path, command } = leaf;
+
+  it('explains itself, with an example that begins as it does', async () => {
+    const { code, stdout } = await commandLine(...path, '--help');
+    expect(code).toBe(0);
+    expect(command.description()).not.toBe('');
+    const examples = [...stdout.matchAll(/worksync(?: --)? ([a-z][^\n]*)/g)].map((match) => match[1] as string);
+    const begins = path.at(-1) === 'list' ? path.slice(0, -1).join(' ') : name;
+    expect(examples.filter((example) => example.startsWith(begins))).not.toEqual([]);
+  });
+
+  it('shows each default once, and as people write it', async () => {
+    const { stdout } = await commandLine(...path, '--help');
+    expect(stdout.replaceAll(/\n {3,}/g, ' ')).not.toMatch(/default: [0-9]{5,}\b|\(default: [^)]*\) \(default: /);
+  });
+
+  it('suggests an option for what is nearly one', async () => {
+    const [option] = command.createHelp().visibleOptions(command);
+    const misspelt = `${option?.long?.slice(0, -1)}q`;
+    const required = command.options.filter(({ mandatory }) => mandatory);
+    const given = required.flatMap(({ long, required: takesValue }) => [
+      long as string,
+      ...(takesValue ? ['github'] : []),
+    ]);
+    const { code, stdout, stderr } = await commandLine(...path, ...given, misspelt);
+    expect(code).toBe(2);
+    expect(stdout).toBe('');
+    expect(stderr).toContain(`unknown option '${misspelt}'\n(Did you mean `);
+  });
+
+  it('prints JSON for programs', () => {
+    const takesJson = command.options.some(({ long }) => long === '--json');
+    expect(takesJson).toBe(!WITHOUT_JSON.includes(name));
+  });
+});
+
+const GROUPS = [...new Set(LEAVES.flatMap(({ path }) => path.map((_, depth) => path.slice(0, depth).join(' '))))];
+
+it.each(GROUPS)('"%s" suggests a command for what is nearly one', async (group) => {
+  const path = group === '' ? [] : group.split(' ');
+  const [leaf] = LEAVES.filter((each) => each.path.join(' ').startsWith(group) && each.path.length > path.length);
+  const known = leaf!.path[path.length] as string;
+  const { code, stderr } = await commandLine(...path, `${known}x`);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(new RegExp(`did you mean "?${known}`, 'i'));
+});

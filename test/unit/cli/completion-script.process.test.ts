@@ -1,0 +1,41 @@
+import { execFileSync } from 'node:child_process';
+import { expect, it } from 'vitest';
+import { scriptFor } from '../../../src/cli/completion-script.ts';
+import { programOf } from '../../../src/cli/program.ts';
+import { createScrubber } from '../../../src/observe/scrubber.ts';
+
+const program = await programOf(undefined, { version: 'test', scrubber: createScrubber() }, () => undefined);
+
+/** What bash offers for the last of these words. */
+function offered(...words: readonly string[]): string[] {
+  const typed = ['worksync', ...words].map((word) => `'${word}'`).join(' ');
+  const ask = `COMP_WORDS=(${typed}); COMP_CWORD=${words.length}; _worksync; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const said = execFileSync('bash', ['-c', `${scriptFor('bash', program)}\n${ask}`], { encoding: 'utf8' });
+  return said.split('\n').filter((line) => line !== '');
+}
+
+it.each([
+  [['sta'], ['status']],
+  [
+    ['links', ''],
+    ['list', 'add', 'remove', 'explain', '-h', '--help'],
+  ],
+  [['gateway', 'token', 're'], ['revoke']],
+  [['plan', '--app'], ['--apply']],
+  // A flag of the words before changes nothing.
+  [['plan', '--json', '--wo'], ['--workspace']],
+  // Hidden ones are offered by nobody.
+  [['plan', '--po'], []],
+])('completes %j', (words, expected) => {
+  expect(offered(...words)).toEqual(expected);
+});
+
+it('gives zsh the same, and fish a line for each command and flag, with what it does', () => {
+  expect(scriptFor('zsh', program)).toBe(`autoload -U +X bashcompinit && bashcompinit\n${scriptFor('bash', program)}`);
+  const lines = scriptFor('fish', program).split('\n');
+  expect(lines).toContain(
+    "complete -c worksync -n '__fish_seen_subcommand_from links; and not __fish_seen_subcommand_from list add remove explain' -f -a list -d 'list the external links of a task'",
+  );
+  // A quote within a description ends nothing.
+  expect(lines.filter((line) => line.replace(/\\./g, '').split("'").length !== 5)).toEqual([]);
+});

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { SyncError } from '../../../src/errors/sync-error.ts';
+import { createPauses } from '../../../src/intake/pauses.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+
+test.each<[string, SyncError, number]>([
+  ['as long as the provider asks', new SyncError('rate_limited', 'slow', { retryAfter: 90_000 }), 90_000],
+  ['a minute where it names no time', new SyncError('rate_limited', 'slow'), 60_000],
+  ['an hour at most', new SyncError('rate_limited', 'slow', { retryAfter: 1e12 }), 3_600_000],
+  ['a second at least', new SyncError('rate_limited', 'slow', { retryAfter: -5 }), 1_000],
+  ['not at all for other errors', new SyncError('server_failed', 'down', { retryAfter: 5_000 }), 0],
+])('a limit pauses %s', (_name, error, expected) => {
+  const pauses = createPauses(createTravellingClock());
+  expect(pauses.note('notes', error, 'poll')).toBe(expected);
+  expect(pauses.left('notes', 'poll')).toBe(expected);
+});
+
+test('a pause ends by itself, and a shorter one does not cut a longer one', async () => {
+  const clock = createTravellingClock();
+  const pauses = createPauses(clock);
+  expect(pauses.left('notes', 'poll')).toBe(0);
+  pauses.pause('notes', 10_000);
+  pauses.pause('notes', 1_000);
+  await clock.advance(4_000);
+  expect(pauses.left('notes', 'poll')).toBe(6_000);
+  expect(pauses.left('other', 'poll')).toBe(0);
+  await clock.advance(6_000);
+  expect(pauses.left('notes', 'poll')).toBe(0);
+});
+
+test("a provider's limit is everybody's; one kept for others leaves them free", () => {
+  const pauses = createPauses(createTravellingClock());
+  const left = () => (['fetch', 'poll', 'background'] as const).map((use) => pauses.left('notes', use));
+  pauses.note('notes', new SyncError('rate_limited', 'half is kept', { retryAfter: 3_000 }), 'background');
+  expect(left()).toEqual([0, 0, 3_000]);
+  pauses.note('notes', new SyncError('rate_limited', 'a little is kept', { retryAfter: 2_000 }), 'poll');
+  expect(left()).toEqual([0, 2_000, 3_000]);
+  pauses.note('notes', new SyncError('rate_limited', 'too many', { retryAfter: 9_000, status: 429 }), 'background');
+  expect(left()).toEqual([9_000, 9_000, 9_000]);
+});

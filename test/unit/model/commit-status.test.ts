@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest';
+import { readStatus, statusOf, writtenStatus } from '../../../src/model/commit-status.ts';
+
+const SHA = 'a1b2c3d4'.repeat(5);
+
+it.each([
+  [['BUG-12'], false, 'success', 'linked to BUG-12'],
+  [['BUG-12', 'IDEA-3'], true, 'success', 'linked to BUG-12, IDEA-3'],
+  [[], false, 'success', 'linked to no task'],
+  [[], true, 'failure', 'linked to no task: put the key of one into title, description or branch'],
+] as const)('%j, required: %s', (tasks, isRequired, state, text) => {
+  const status = statusOf(SHA, tasks, isRequired);
+  expect(status).toEqual({ sha: SHA, state, text });
+  expect(readStatus(writtenStatus(status!))).toEqual(status);
+});
+
+it('is as short as GitHub wants it, however many tasks there are', () => {
+  const tasks = Array.from({ length: 50 }, (_, number) => `BUG-${number}`);
+  expect(statusOf(SHA, tasks, true)?.text).toBe('linked to 50 tasks, BUG-0 among them');
+});
+
+it.each([undefined, '', 'main', '../../x', `${SHA}\n`, 'abc'])('there is none for the head %j', (head) => {
+  expect(statusOf(head, ['BUG-12'], true)).toBeUndefined();
+});
+
+it.each([null, '', 'closed', 'Linked to BUG-1.'])('%j is no line of a status', (line) => {
+  expect(readStatus(line)).toBeUndefined();
+});

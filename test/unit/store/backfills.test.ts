@@ -1,0 +1,74 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  askBackfill,
+  moveBackfill,
+  nextOfBackfill,
+  pauseBackfill,
+  postponeBackfill,
+  readBackfills,
+  resumeBackfill,
+  spreadBackfill,
+} from '../../../src/store/backfills.ts';
+import { type OpenedStore, openStore } from '../../support/store.ts';
+
+const NOW = Date.UTC(2026, 10, 20, 12);
+const HOUR = 3_600_000;
+
+let store: OpenedStore;
+beforeEach(async () => {
+  store = await openStore({ file: ':memory:' });
+  await askBackfill(store.query, { connection: 'github', since: null, now: NOW });
+});
+afterEach(() => store.close());
+
+const next = (now = NOW) => nextOfBackfill(store.query, 'github', { now, furthest: HOUR });
+
+/** The unit to go on with; there is one. */
+async function due() {
+  const unit = await next();
+  if (!unit) throw new Error('nothing is to be read');
+  return unit;
+}
+
+const isPaused = async () => (await readBackfills(store.query, 'github'))[0]?.isPaused;
+
+describe('a paused backfill', () => {
+  it('has no unit to go on with, at any time, until it is resumed', async () => {
+    expect(await isPaused()).toBe(false);
+    expect(await pauseBackfill(store.query, 'github')).toBe(true);
+    expect([await next(), await next(NOW + 1_000 * HOUR), await isPaused()]).toEqual([undefined, undefined, true]);
+    expect(await resumeBackfill(store.query, 'github')).toBe(true);
+    expect([await next(), await isPaused()]).toEqual([expect.objectContaining({ unit: '*' }), false]);
+  });
+
+  it('stays paused when its units become known meanwhile', async () => {
+    const asked = await due();
+    await pauseBackfill(store.query, 'github');
+    await spreadBackfill(store.query, asked, ['app', 'web']);
+    expect([await next(), await isPaused()]).toEqual([undefined, true]);
+    await resumeBackfill(store.query, 'github');
+    expect(await next()).toMatchObject({ unit: 'app' });
+  });
+
+  it.each([
+    ['a page was read', { read: true, units: ['app', 'web'] }],
+    ['a page failed', { read: false, units: ['app', 'web'] }],
+  ])('stays paused when %s meanwhile', async (_, { read, units }) => {
+    await spreadBackfill(store.query, await due(), units);
+    const unit = await due();
+    await pauseBackfill(store.query, 'github');
+    if (read) expect(await moveBackfill(store.query, unit, { items: 3, total: 9, next: '2' }, NOW)).toBe(true);
+    else await postponeBackfill(store.query, unit, { error: 'unavailable: no answer', notBefore: NOW + 5_000 });
+    expect([await next(NOW + HOUR), await isPaused()]).toEqual([undefined, true]);
+    await resumeBackfill(store.query, 'github');
+    const status = { items: read ? 3 : 0, isPaused: false };
+    expect((await readBackfills(store.query, 'github'))[0]).toMatchObject(status);
+    // The other one goes first: less of it was read.
+    expect(await next()).toMatchObject({ unit: read ? 'web' : 'app' });
+  });
+
+  it('is none where nothing runs', async () => {
+    expect(await pauseBackfill(store.query, 'gitlab')).toBe(false);
+    expect(await resumeBackfill(store.query, 'gitlab')).toBe(false);
+  });
+});

@@ -1,0 +1,51 @@
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { daemonOptions } from '../../../src/config/daemon-options.ts';
+import { memoryFolder } from '../../../src/lib/memory-folder.ts';
+import { restore } from '../../../src/operator/data.ts';
+import { ownDataFolder } from '../../../src/store/data-folder.ts';
+import { refusal } from '../../support/config-files.ts';
+
+const NAME = `:memory:test-${process.pid}`;
+const path = memoryFolder(NAME) as string;
+
+afterEach(() => rmSync(path, { recursive: true, force: true }));
+
+describe('data in memory', () => {
+  it('lie in a folder of this user, which commands find by the same words', () => {
+    expect(daemonOptions({}, { WORKSYNC_DATA: NAME }).data).toBe(path);
+    expect(daemonOptions({ data: NAME }, {}).data).toBe(path);
+    expect(memoryFolder(':memory:')).not.toBe(path);
+    expect(dirname(path)).toBe(process.platform === 'linux' ? '/dev/shm' : tmpdir());
+    expect(refusal(() => daemonOptions({ data: ':memory:../x' }, {})).message).toContain('--data: expected a path');
+  });
+
+  it('begin empty, whatever a killed process left, and are gone at the end', () => {
+    mkdirSync(join(path, 'worksync.files'), { recursive: true, mode: 0o700 });
+    writeFileSync(join(path, 'worksync.db'), 'left');
+    const folder = ownDataFolder(path);
+    expect(readdirSync(path)).toEqual(['worksync.lock']);
+    expect(statSync(path).mode & 0o777).toBe(0o700);
+    expect(refusal(() => ownDataFolder(path)).code).toBe('locked');
+    writeFileSync(join(path, 'worksync.db'), 'mine');
+    folder.release();
+    expect(existsSync(path)).toBe(false);
+  });
+
+  it.each([
+    ['that others may read', () => mkdirSync(path, { mode: 0o755 })],
+    ['that leads elsewhere', () => symlinkSync(tmpdir(), path)],
+  ])('are put into no folder %s', (_what, make) => {
+    make();
+    expect(refusal(() => ownDataFolder(path))).toMatchObject({
+      code: 'data_folder_unusable',
+      message: expect.stringContaining('not a folder of this user alone'),
+    });
+  });
+
+  it('take no backup, which would be gone at the next start', async () => {
+    await expect(restore({ data: path }, import.meta.filename)).rejects.toMatchObject({ code: 'usage' });
+  });
+});

@@ -1,0 +1,23 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { jobRuns } from '../../../src/store/job-runs.ts';
+import { openStore } from '../../support/store.ts';
+
+test('the runs of jobs are remembered', async () => {
+  const store = await openStore({ file: ':memory:' });
+  onTestFinished(() => store.close());
+  const memory = jobRuns(store);
+  expect(await memory.read()).toEqual(new Map());
+
+  await memory.note('sweep.github', 2);
+  await memory.note('retention', 3);
+  expect(await memory.read()).toEqual(
+    new Map([
+      ['sweep.github', 2],
+      ['retention', 3],
+    ]),
+  );
+  await memory.replace(new Map([['retention', 4]]));
+  expect(await memory.read()).toEqual(new Map([['retention', 4]]));
+  await memory.replace(new Map());
+  expect(await memory.read()).toEqual(new Map());
+});

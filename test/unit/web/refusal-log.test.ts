@@ -1,0 +1,141 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { createServer } from '../../../src/http/server.ts';
+import { silentLogger } from '../../../src/lib/logger.ts';
+import { systemRandom } from '../../../src/lib/random.ts';
+import { createScrubber } from '../../../src/observe/scrubber.ts';
+import { refusedRequests } from '../../../src/operator/refused.ts';
+import { openInstallationFile } from '../../../src/store/installation.ts';
+import { readStatus } from '../../../src/store/stored-status.ts';
+import { createRefusalLog } from '../../../src/web/refusal-log.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+
+const SECRET = 'a-very-secret-value';
+
+async function setUp() {
+  const statements: string[] = [];
+  const onStatement = (statement: string) => statements.push(statement);
+  const installation = await openInstallationFile({ file: ':memory:', random: systemRandom(), onStatement });
+  onTestFinished(() => installation.close());
+  const clock = createTravellingClock();
+  const known = (workspace: string, connection?: string) => ({
+    workspace: workspace === 'acme',
+    connection: workspace === 'acme' && connection === 'github',
+  });
+  const { scrub } = createScrubber([SECRET]);
+  const log = createRefusalLog({ installation, known, scrub, clock, logger: silentLogger });
+  const server = createServer({ trustedProxies: ['127.0.0.1'] });
+  onTestFinished(() => server.close());
+  log.watch(server);
+  server.post('/webhooks/:workspace/:connection', (request, reply) => {
+    const status = Number(request.headers['x-answer'] ?? 401);
+    return reply.code(status).send(JSON.stringify({ error: status === 401 ? 'signature_mismatch' : 'not_found' }));
+  });
+  server.get('/api/v1/*', (request, reply) => {
+    request.passage = { workspace: 'acme', isAnswered: request.url.includes('answered') };
+    const status = Number(request.headers['x-answer'] ?? 401);
+    return reply.code(status).send(JSON.stringify({ errorCode: 'Ünusual <b>' }));
+  });
+  server.get('/elsewhere', (_request, reply) => reply.code(404).send('{}'));
+  const post = (url: string, headers: Record<string, string> = {}, from = '203.0.113.7') =>
+    server.inject({ method: 'POST', url, headers: { 'x-forwarded-for': from, ...headers }, payload: SECRET });
+  const get = (url: string, headers: Record<string, string> = {}) => server.inject({ url, headers });
+  const refused = (workspaces: readonly string[] | null = null) =>
+    refusedRequests(installation.query, { workspaces, limit: 1_000 });
+  return { installation, clock, log, post, get, refused, statements };
+}
+
+test('says what was refused, of whom, why, with which headers, and nothing that is secret', async () => {
+  const { log, post, refused, clock } = await setUp();
+  const at = clock.now();
+  const secrets = {
+    authorization: 'Basic x',
+    cookie: 'a=b',
+    'x-gitlab-token': 't',
+    'x-hub-signature-256': 'sha256=12',
+  };
+  await post(`/webhooks/acme/github?key=${SECRET}`, {
+    ...secrets,
+    'x-github-event': 'push',
+    'x-other': `is ${SECRET}.`,
+  });
+  await post(`/webhooks/${SECRET}/x`, { 'x-answer': '404', 'x-long': 'y'.repeat(9_000) });
+  await log.flush();
+  const rows = await refused();
+  expect(rows).toHaveLength(2);
+  const found = rows.find(({ workspace }) => workspace === 'acme');
+  expect(found).toMatchObject({
+    ...{ method: 'POST', path: '/webhooks/acme/github', connection: 'github', status: 401, address: '203.0.113.7' },
+    ...{ code: 'signature_mismatch', reason: expect.stringContaining('secret'), count: 1, firstAt: at, lastAt: at },
+  });
+  const headers = new Map(found?.headers);
+  expect(headers.get('x-github-event')).toBe('push');
+  expect(headers.get('x-other')).toBe('is [secret].');
+  for (const [name, value] of Object.entries(secrets)) expect(headers.get(name)).toBe(`[${value.length} characters]`);
+  const lost = rows.find(({ workspace }) => workspace === null);
+  expect(lost).toMatchObject({ path: '/webhooks/[secret]/x', connection: null, code: 'not_found' });
+  expect(new Map(lost?.headers).get('x-long')).toHaveLength(201);
+  expect(JSON.stringify(rows)).not.toContain(SECRET);
+  // What leads to no workspace is for administrators of all.
+  expect(await refused(['acme'])).toEqual([found]);
+  expect(await refused(['other'])).toEqual([]);
+});
+
+test('like ones are one, also after they were written', async () => {
+  const { log, post, refused, clock } = await setUp();
+  for (let sent = 0; sent < 3; sent++) await post('/webhooks/acme/github');
+  await log.flush();
+  await clock.advance(60_000);
+  await post('/webhooks/acme/github');
+  await post('/webhooks/acme/github', {}, '203.0.113.8');
+  await log.stop();
+  expect((await refused()).map(({ count, address }) => `${count} ${address}`).sort()).toEqual([
+    '1 203.0.113.8',
+    '4 203.0.113.7',
+  ]);
+  const [first] = (await refused()).filter(({ count }) => count === 4);
+  expect(first && first.lastAt - first.firstAt).toBe(60_000);
+});
+
+test('of the gateway what it refuses itself, and what the workspace says of credential and quota', async () => {
+  const { log, get, refused } = await setUp();
+  await get('/api/v1/tasks');
+  await get('/api/v1/answered', { 'x-answer': '404' });
+  await get('/api/v1/answered', { 'x-answer': '403' });
+  await get('/api/v1/tasks', { 'x-answer': '200' });
+  await get('/elsewhere');
+  await log.flush();
+  const told = (await refused()).map(({ path, status, code, workspace }) => [path, status, code, workspace].join(' '));
+  expect(told.sort()).toEqual(['/api/v1/answered 403 http_403 acme', '/api/v1/tasks 401 http_401 acme']);
+});
+
+test('a flood costs one write in three seconds of few rows, and drives out no refusal of a known workspace', async () => {
+  const { log, post, refused, clock, statements } = await setUp();
+  await post('/webhooks/acme/github');
+  await log.flush();
+  for (let wave = 0; wave < 12; wave++) {
+    statements.length = 0;
+    for (let sent = 0; sent < 100; sent++)
+      await post(`/webhooks/w${wave}-${sent}/x`, { 'x-answer': '404' }, `198.51.100.${sent}`);
+    expect(statements).toEqual([]);
+    await clock.advance(3_000);
+    await log.flush();
+    expect(statements.length).toBeLessThan(60);
+  }
+  const rows = await refused();
+  expect(rows).toHaveLength(500);
+  expect(rows.filter(({ workspace }) => workspace === 'acme')).toHaveLength(1);
+  expect(rows.find(({ path }) => path === 'many')).toMatchObject({ count: 12 * 50, address: 'many', headers: [] });
+});
+
+test('a connection shows its last refused webhook', async () => {
+  const { installation, log, post, clock } = await setUp();
+  const { query } = await installation.store('acme');
+  const now = clock.now();
+  await post('/webhooks/acme/github');
+  await clock.advance(1_000);
+  await post('/webhooks/acme/github', { 'x-answer': '413' });
+  await log.flush();
+  expect((await readStatus(query, clock.now())).connections).toMatchObject([
+    { connection: 'github', lastRefused: { at: now + 1_000, status: 413, count: 1 } },
+  ]);
+});
