@@ -141,7 +141,10 @@ export async function compose(input: ComposeInput, given: Parts): Promise<Compos
     const opener = openerOf({ ...common, ...input, folder: folder.path, leftOut, isShared: store.isShared }, parts);
     const onConfigured = (configured: readonly WorkspaceConfig[]) =>
       switchTriageElsewhere(configured, { installation, clock, logger });
-    const workspaces = createWorkspaces({ logger, holder, open: opener, ...(isShared && { onConfigured }) });
+    const workspaces = createWorkspaces({
+      ...{ logger, clock, random, holder, open: opener },
+      ...(isShared && { onConfigured }),
+    });
     undo.push(['the workspaces', () => workspaces.stop()]);
     holder.onChange(() => workspaces.followHolder());
     await workspaces.apply(input.config);

@@ -63,6 +63,8 @@ export function createHeldWorkspaces({ open, holder, logger }: HeldWorkspacesDep
     if (!lease) throw elsewhere(name);
     const opened = await open(config, bells, lease);
     held.set(name, { ...opened, bells, lease });
+    const before = broken.get(name);
+    if (before && before.code !== HELD_ELSEWHERE) logger.info({ workspace: name }, 'the workspace is open again');
     broken.delete(name);
     for (const call of calls) call(opened.partition);
     if (isStarted) opened.partition.start();
@@ -76,10 +78,13 @@ export function createHeldWorkspaces({ open, holder, logger }: HeldWorkspacesDep
   function lose(name: string, error: SyncError): void {
     held.delete(name);
     rejected.delete(name);
-    const isNews = broken.get(name)?.code !== error.code;
+    const before = broken.get(name);
+    const isNews = before?.code !== error.code || before.message !== error.message;
     broken.set(name, error);
-    if (error.code !== 'held_elsewhere') logger.error({ workspace: name, error }, 'a workspace is not open');
-    else if (isNews) logger.info({ workspace: name }, 'another process owns this workspace');
+    // It is tried again and again: the same reason is told once.
+    if (!isNews) return;
+    if (error.code !== HELD_ELSEWHERE) logger.error({ workspace: name, error }, 'a workspace is not open');
+    else logger.info({ workspace: name }, 'another process owns this workspace');
   }
 
   /** A configuration that cannot be opened leaves the previous one in use. */
@@ -136,10 +141,12 @@ export function createHeldWorkspaces({ open, holder, logger }: HeldWorkspacesDep
   };
 }
 
+const HELD_ELSEWHERE = 'held_elsewhere';
+
 function newBells(): PartitionBells {
   return { inbox: createBell(), outbox: createBell() };
 }
 
 function elsewhere(name: string): SyncError {
-  return new SyncError('held_elsewhere', `another process works on ${name}`);
+  return new SyncError(HELD_ELSEWHERE, `another process works on ${name}`);
 }

@@ -1,8 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { LoadedConfig } from '../config/load.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
+import type { Verdict } from '../errors/codes.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import type { Cancel, Clock } from '../lib/clock.ts';
 import { piecesOf } from '../lib/pieces.ts';
+import { backoff, type Random } from '../lib/random.ts';
 import type { OpenWorkspaces } from '../operator/open-workspace.ts';
 import type { Embedded } from './embedded.ts';
 import { createHeldWorkspaces, type HeldWorkspacesDeps } from './held-workspaces.ts';
@@ -46,7 +49,16 @@ export interface Applied {
 /** To open one is dozens of questions to a database far away: those of a process that died must not wait for each other. */
 const OPENED_AT_ONCE = 8;
 
+/** What could not be opened for a reason that may pass, as a database that was away, is opened again after so long at most, milliseconds. */
+const OPENED_AGAIN_WITHIN = 60_000;
+/** The first time after so long at most, milliseconds. */
+const OPENED_AGAIN_FIRST = 1_000;
+
+const MAY_PASS: ReadonlySet<Verdict> = new Set(['retry', 'wait-until']);
+
 interface WorkspacesDeps extends HeldWorkspacesDeps {
+  readonly clock: Pick<Clock, 'after'>;
+  readonly random: Random;
   /** Before a configuration is applied, whether its workspaces open here or elsewhere. */
   readonly onConfigured?: (workspaces: readonly WorkspaceConfig[]) => Promise<void>;
 }
@@ -57,6 +69,8 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
   const { held, broken, rejected } = all;
   let last: Wanted | undefined;
   let queue: Promise<unknown> = Promise.resolve();
+  let attempts = 0;
+  let cancel: Cancel = () => undefined;
 
   async function apply(wanted: Wanted): Promise<Applied> {
     const applied: Record<keyof Applied, string[]> = { opened: [], changed: [], closed: [] };
@@ -113,6 +127,19 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
       await Promise.all(some.map((config) => attempt(config.name, [], () => all.open(config))));
   }
 
+  /** Nobody else opens them: what this process owns, the others leave alone. */
+  function openAgainLater(): void {
+    cancel();
+    const isWaiting = last?.workspaces.some(
+      ({ name }) => !held.has(name) && holder.leaseOf(name) && MAY_PASS.has(broken.get(name)?.verdict ?? 'never'),
+    );
+    if (!isWaiting) attempts = 0;
+    else
+      cancel = deps.clock.after(backoff(deps.random, attempts++, OPENED_AGAIN_FIRST, OPENED_AGAIN_WITHIN), () => {
+        void inTurn(followHolder).finally(openAgainLater);
+      });
+  }
+
   /** One at a time. */
   function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     const result = queue.then(work);
@@ -127,14 +154,15 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
     configured: () => last?.workspaces ?? [],
     broken: () => broken,
     rejected: () => rejected,
-    apply: (wanted) => inTurn(() => apply(wanted)),
-    followHolder: () => inTurn(followHolder),
+    apply: (wanted) => inTurn(() => apply(wanted)).finally(openAgainLater),
+    followHolder: () => inTurn(followHolder).finally(openAgainLater),
     forget: (name) => void broken.delete(name),
     start: all.start,
     onOpen: all.onOpen,
     stop: () =>
       inTurn(async () => {
         last = undefined;
+        cancel();
         await all.closeAll();
       }),
   };

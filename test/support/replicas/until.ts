@@ -3,11 +3,14 @@ import { setTimeout as pause } from 'node:timers/promises';
 /** Between two looks, milliseconds. */
 const LOOK_EVERY = 20;
 
+/** Less than a test may take, milliseconds: who waits in vain is to say what for. */
+const LIMIT = 240_000;
+
 /** Looks until it holds. Throws what is missing after so many milliseconds. @returns how long it took */
 export async function until(
   what: string | (() => string),
   holds: () => boolean | Promise<boolean>,
-  limit = 300_000,
+  limit = LIMIT,
 ): Promise<number> {
   const began = performance.now();
   while (!(await holds())) {
