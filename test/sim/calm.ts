@@ -198,9 +198,9 @@ async function together(site: Site, { promised, seen, change }: Omit<Ways, 'phas
 
 async function databaseAway({ databaseServer, pass }: Site, seconds: number): Promise<void> {
   if (!databaseServer) return;
-  databaseServer.isAway = true;
+  databaseServer.failing = 1;
   await pass(seconds * SECOND);
-  databaseServer.isAway = false;
+  databaseServer.failing = 0;
   await pass(5 * SECOND);
 }
 

@@ -69,6 +69,7 @@ export type Happening = { readonly at: number } & (
   | { readonly do: 'restart' | 'sleep'; readonly replica: number; readonly back: number }
   | { readonly do: 'jump'; readonly replica: number; readonly by: number }
   | { readonly do: 'jump-store'; readonly by: number }
+  | { readonly do: 'store-away'; readonly share: number; readonly for: number }
   | { readonly do: 'others'; readonly requests: number; readonly for: number }
   | { readonly do: 'reload'; readonly visibility: number; readonly poll: number; readonly concurrency: number }
   | { readonly do: 'disk-full'; readonly replica: number; readonly for: number }
@@ -104,6 +105,7 @@ export function drawPlan(seed: number): Plan {
     ...people(chance, length),
     ...faults(chance, { replicas, servers: [...forges, ...trackers], length }),
   ];
+  if (replicas > 1) happenings.push(...storeAway(chanceOf(seed, 'store'), length));
   const events = chanceOf(seed, 'events').happens(0.5);
   const writing = chanceOf(seed, 'write-back');
   const writeBack = trackers.includes('jira') && writing.happens(0.7);
@@ -261,6 +263,15 @@ function ofFile(chance: Chance, at: () => number, bad: number): Happening[] {
       ? [{ at: taken, do: 'backup' } as const, { at: Math.max(taken + 1, at()), do: 'restore', back: 1_000 } as const]
       : []),
   ];
+}
+
+/** For less than leases are trusted or for longer, whole or in part, as a server that is barely there again. */
+function storeAway(chance: Chance, length: number): Happening[] {
+  return times(chance, 1, () => {
+    const share = chance.happens(0.4) ? 1 : chance.between(0.02, 0.6);
+    const duration = chance.happens(0.5) ? chance.whole(200, 5_000) : chance.whole(5, 120) * SECOND;
+    return { at: chance.whole(1, length), do: 'store-away', share, for: duration } as const;
+  });
 }
 
 function jump(chance: Chance): number {

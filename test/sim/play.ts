@@ -236,6 +236,15 @@ function createStage(site: Site): Stage {
       case 'jump-store':
         if (site.databaseServer) site.databaseServer.ahead += happening.by;
         return;
+      case 'store-away': {
+        const { databaseServer } = site;
+        if (!databaseServer) return;
+        databaseServer.failing = happening.share;
+        clock.after(happening.for, () => {
+          databaseServer.failing = 0;
+        });
+        return;
+      }
       case 'others':
         return others(happening);
       case 'reload':
@@ -283,6 +292,7 @@ function createStage(site: Site): Stage {
 
 async function heal(site: Site, stage: Stage): Promise<void> {
   site.weather.clear();
+  if (site.databaseServer) site.databaseServer.failing = 0;
   await stage.comeBack();
   // Who is being ended at this moment comes back as well.
   for (let round = 0; round < 3; round++) {

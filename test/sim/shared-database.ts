@@ -15,14 +15,16 @@ export interface DatabaseServer {
   readonly installation: Installation;
   /** Of its clock, which may be set. */
   ahead: number;
-  /** It answers nobody. */
-  isAway: boolean;
+  /** Of so many of one statements and commits nobody gets an answer: of none, of some, or of all. */
+  failing: number;
   viewOf(life: Life): SharedDatabase;
 }
 
 interface Surroundings {
   readonly clock: TravellingClock;
   readonly chance: Chance;
+  /** Which of them those are. */
+  readonly failures: Chance;
   /** Called after each commit by which leases may have been taken. */
   readonly onTaken: () => Promise<void>;
   /** Called within each transaction that a process began as the owner of a workspace, before its end. */
@@ -34,10 +36,10 @@ const LOST_SIGNALS = 0.1;
 
 export function createDatabaseServer(
   installation: Installation,
-  { clock, chance, onTaken, onOwn }: Surroundings,
+  { clock, chance, failures, onTaken, onOwn }: Surroundings,
 ): DatabaseServer {
   const listeners = new Map<Life, { channel: string; hear: (payload: string) => void }>();
-  const server: DatabaseServer = { installation, ahead: 0, isAway: false, viewOf };
+  const server: DatabaseServer = { installation, ahead: 0, failing: 0, viewOf };
   const now = () => clock.now() + server.ahead;
 
   function notify(channel: string, payload: string): void {
@@ -53,7 +55,8 @@ export function createDatabaseServer(
     const awake = async () => {
       await new Promise<void>((resolve) => life.whenAwake(resolve));
       if (isClosed) throw new Error('its connection is closed');
-      if (server.isAway) throw new DatabaseFault('away', 'the server', 'it does not answer');
+      if (server.failing > 0 && failures.happens(server.failing))
+        throw new DatabaseFault('away', 'the server', 'it does not answer');
     };
     const connectionOf = (onWritten: (text: string) => Promise<void>): DatabaseConnection => ({
       async executeQuery<Row>(statement: CompiledQuery) {

@@ -178,6 +178,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     return createDatabaseServer(installation, {
       clock,
       chance: chance('signals'),
+      failures: chance('store-away'),
       onTaken: tellOwner,
       onOwn: checkOwner,
     });
