@@ -8,7 +8,7 @@ import { serverOf } from './open-store.ts';
 /** Bells between processes: whoever stores a delivery tells the owner of its workspace. */
 export interface BellsElsewhere extends Stage {
   tell(workspace: string): void;
-  /** A gateway token was made or revoked here. Never rejects: who was not told finds out when it connects anew. */
+  /** A gateway token was made or revoked here. Never rejects: who was not told reads them all once a minute. */
   tellTokens(): Promise<void>;
 }
 
@@ -26,6 +26,8 @@ interface BellsDeps {
 const TOLD_EVERY = 50;
 /** A signal may be lost: how often the owner looks for itself, milliseconds. */
 const LOOK_EVERY = 1_000;
+/** A process may end before it tells that it revoked a token, milliseconds. */
+const TOKENS_READ_EVERY = 60_000;
 /** The server takes 8 000 bytes. */
 const LONGEST_SIGNAL = 7_000;
 /** In place of names that are too many. */
@@ -42,6 +44,8 @@ export function createBellsElsewhere(deps: BellsDeps): BellsElsewhere {
   let cancel: Cancel = () => undefined;
   let stopListening: (() => Promise<void>) | undefined;
   let isStopped = false;
+  /** By the monotonic clock. */
+  let tokensReadAt = Number.NEGATIVE_INFINITY;
 
   async function tellAll(): Promise<void> {
     const text = JSON.stringify([...untold]);
@@ -65,11 +69,20 @@ export function createBellsElsewhere(deps: BellsDeps): BellsElsewhere {
     else for (const workspace of JSON.parse(payload) as readonly string[]) wake(workspace);
   }
 
+  /** What could not be read is read again with the next look: a token that was revoked elsewhere would be taken here. */
   async function reread(): Promise<void> {
-    await deps.rereadTokens().catch((error: unknown) => logger.warn({ error }, 'gateway tokens could not be read'));
+    const began = clock.monotonic();
+    try {
+      await deps.rereadTokens();
+      tokensReadAt = began;
+    } catch (error) {
+      tokensReadAt = Number.NEGATIVE_INFINITY;
+      logger.warn({ error }, 'gateway tokens could not be read');
+    }
   }
 
   async function look(): Promise<void> {
+    if (clock.monotonic() - tokensReadAt >= TOKENS_READ_EVERY) await reread();
     try {
       for (const workspace of await pendingWorkspaces(installation.query)) wake(workspace);
     } catch (error) {
@@ -91,7 +104,7 @@ export function createBellsElsewhere(deps: BellsDeps): BellsElsewhere {
     tellTokens: () => send(TOKENS),
     start() {
       lookLater();
-      const missed = () => void Promise.all([look(), reread()]);
+      const missed = () => void Promise.all([reread(), look()]);
       void server.listen(channel, hear, missed).then((stop) => {
         stopListening = stop;
       });
