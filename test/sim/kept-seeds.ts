@@ -106,4 +106,22 @@ export const KEPT: readonly Kept[] = [
       ],
     },
   },
+  {
+    why: 'a workspace that could not be opened while the database was away was owned by a process that never tried again',
+    plan: {
+      ...{ seed: 129, replicas: 3, forges: ['gitlab', 'bitbucket'], trackers: ['jira', 'generic', 'linear'] },
+      ...{ share: 0.8, length: 1_380_000 },
+      happenings: [
+        {
+          at: 743_012,
+          do: 'pull',
+          forge: 'gitlab',
+          number: 1,
+          change: { names: 2, draft: false },
+          hooks: { delays: [1_713], again: true },
+        },
+        { at: 762_940, do: 'store-away', share: 0.40365840297657996, for: 55_000 },
+      ],
+    },
+  },
 ];
