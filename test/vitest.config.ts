@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { defineConfig, type TestProjectConfiguration, type TestUserConfig } from 'vitest/config';
 import { LongestFirst } from './support/longest-first.ts';
+import { folderOfTests } from './support/memory-disk.ts';
 
 /** Milliseconds. No limit of time decides a test; this ends what hangs, also beside twenty busy processes. */
 const HANGS = 300_000;
@@ -70,7 +71,7 @@ const DAYS = ['at-rest', 'backfill', 'day', 'quota', 'sweep', 'trouble', 'worksp
 );
 
 function project(name: string, include: string[], more: TestUserConfig = {}): TestProjectConfiguration {
-  return { extends: true, test: { name, include, ...more, env: { TZ: 'UTC', ...more.env } } };
+  return { extends: true, test: { name, include, ...more, env: { TZ: 'UTC', TMPDIR: folderOfTests(), ...more.env } } };
 }
 
 const OVER_POSTGRES = { globalSetup: ['test/support/postgres-setup.ts'], env: { TEST_STORE: 'postgres' } };
