@@ -22,6 +22,7 @@ const KILLS = ['test/faults/crash.test.ts', ONE_BY_ONE];
 /** They draw their cases, as laws do. */
 const DRAWN = [
   ...KILLS,
+  'test/faults/start.test.ts',
   'test/scenarios/order.test.ts',
   'test/scenarios/trouble.test.ts',
   'test/contracts/**/*.test.ts',
@@ -120,7 +121,7 @@ export default defineConfig({
         ...{ globalSetup: OVER_POSTGRES.globalSetup, testTimeout: LONG },
         env: { ...OVER_POSTGRES.env, ...EACH_STEP },
       }),
-      // It takes a quarter of an hour; the quick rows of it run in `faults/replicas.test.ts` each time.
+      // It takes a quarter of an hour; its quickest rows run in `faults/replicas.test.ts` each time.
       project('replicas', ['test/replicas/**/*.test.ts'], { fileParallelism: false, testTimeout: LONG }),
       project('deep', ['deep', 'laws', 'model', 'power'].map((folder) => `test/${folder}/**/*.test.ts`).concat(DRAWN), {
         env: { TEST_DEPTH: 'deep' },

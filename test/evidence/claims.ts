@@ -379,6 +379,7 @@ export const FAULTS: readonly Resistance[] = [
       ['test/faults/daemon.test.ts', 'may take over as soon as the first was killed'],
       ['test/laws/lease.test.ts', 'no two trust in one workspace, and nobody commits after who came later'],
       ['test/faults/replicas.test.ts', 'three replicas under load'],
+      ['test/deep/replicas.test.ts', 'three replicas under load'],
       [
         'test/scenarios/leases.sqlite.test.ts',
         'that stood still for too long commits and sends nothing more for what was taken from it',
@@ -423,7 +424,7 @@ export const FAULTS: readonly Resistance[] = [
       ['test/faults/lost-database.test.ts', 'beside an older copy that nobody said to be one doubles nothing either'],
       [
         'test/faults/daemon.test.ts',
-        'for a database that is damaged %s ends with 78 and the remedy each time; moved away, it is rebuilt',
+        'for a database that is damaged ends with 78 and the remedy each time; moved away, it is rebuilt',
       ],
       ['test/faults/daemon.test.ts', 'for a database file that is none ends with 78 and the remedy'],
       ['test/faults/databases.test.ts', '%s while the daemon runs takes no delivery any more'],
