@@ -729,7 +729,7 @@ export const ATTACKS: readonly Resistance[] = [
       ['test/deep/image.test.ts', 'works: it becomes ready, is healthy, and ends in order'],
       ['test/deep/image.test.ts', 'can write its data and shared memory, and nothing else'],
       ['test/deep/image.test.ts', 'cannot start a shell, though the base has one, nor read what its user may not'],
-      ['test/faults/daemon.test.ts', 'gets nothing: no file, no page, no command'],
+      ['test/deep/daemon-process.test.ts', 'gets nothing: no file, no page, no command'],
     ],
     left: 'its contents run under the rights of a container, but no engine has run the image on its base; jobs of GitLab need the shell that this has',
   },

@@ -1,19 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Webhooks } from '@octokit/webhooks';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
@@ -23,7 +11,8 @@ import { systemRandom } from '../../src/lib/random.ts';
 import { createWorkspaceService, type WorkspaceService } from '../../src/workspace-service/service.ts';
 import { createWorld } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
-import { type Ended, type Running, startNode, startProgram, startWorksync, TOP } from '../support/processes.ts';
+import { postPull } from '../support/post-pull.ts';
+import { type Ended, type Running, startWorksync, TOP } from '../support/processes.ts';
 
 /** If one of these is ever printed, it is found. */
 const WEBHOOK_SECRET = 'canary-webhook-secret-4f1d';
@@ -114,41 +103,11 @@ async function command(...args: string[]): Promise<Ended> {
   return running.ended;
 }
 
-/** The status, or `refused` where nobody listens any more. */
-async function post(address: string, number: number): Promise<number | 'refused'> {
-  const body = JSON.stringify(pullEvent({ number }));
-  const headers = {
-    'content-type': 'application/json',
-    'x-github-event': 'pull_request',
-    'x-github-delivery': `delivery-${number}`,
-    'x-hub-signature-256': await new Webhooks({ secret: WEBHOOK_SECRET }).sign(body),
-  };
-  return fetch(`${address}/webhooks/test/github`, { method: 'POST', headers, body }).then(
-    ({ status }) => status,
-    () => 'refused' as const,
-  );
-}
+const post = (address: string, number: number) => postPull(`${address}/webhooks/test/github`, WEBHOOK_SECRET, number);
 
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20));
 }
-
-describe('a daemon whose output nobody reads any more', () => {
-  it.each([['its standard output'], ['its standard output and its log']])('goes on: %s', async (which) => {
-    const running = startWorksync(['run', ...flags()]);
-    started.push(running);
-    // As `npm start | head -0`, and with 2>&1.
-    running.child.stdout?.destroy();
-    if (which !== 'its standard output') running.child.stderr?.destroy();
-    await until(() => running.child.exitCode !== null || existsSync(join(data(), 'daemon.json')));
-    expect(running.child.exitCode).toBeNull();
-    const { address } = JSON.parse(readFileSync(join(data(), 'daemon.json'), 'utf8')) as { address: string };
-    // Printed, or logged, long before these are answered.
-    expect(await post(address, 1)).toBe(202);
-    expect((await fetch(`${address}/readyz`)).status).toBe(200);
-    expect((await running.end('SIGTERM')).code).toBe(0);
-  });
-});
 
 describe('a second daemon on the same data', () => {
   it('ends at once with 75 and says why; the first one goes on', async () => {
@@ -247,6 +206,12 @@ describe('other signals', () => {
     expect(stderr).not.toContain('Debugger');
   });
 
+  it('lets no signal open a debugger before the program has begun: npm start and the image forbid it', () => {
+    const { scripts } = JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as { scripts: { start: string } };
+    const image = readFileSync(join(TOP, 'config/deploy/worksync'), 'utf8');
+    for (const text of [scripts.start, image]) expect(text).toContain('--disable-sigusr1');
+  });
+
   it('a second one ends at once, with the code that shells know, however long the end takes', async () => {
     const { running, address } = await startDaemon();
     let held = 0;
@@ -266,74 +231,6 @@ describe('other signals', () => {
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
     expect(ended).toBe(143);
-  });
-});
-
-describe('npm start', () => {
-  it('passes SIGTERM and SIGINT on: nothing is left behind, port and lock are free', async () => {
-    const env = { WORKSYNC_CONFIG: config, WORKSYNC_DATA: data(), WORKSYNC_PORT: '0' };
-    for (const [number, signal] of (['SIGTERM', 'SIGINT'] as const).entries()) {
-      const npm = startProgram('npm', ['start', '--silent'], { env });
-      started.push(npm);
-      // The second time it needs the lock that the first one had.
-      await npm.says('worksync runs.');
-      const { address } = JSON.parse(readFileSync(join(data(), 'daemon.json'), 'utf8')) as { address: string };
-      expect(await post(address, 2 * number + 1)).toBe(202);
-      npm.child.kill(signal);
-      await npm.ended;
-      // The process that had them is gone, and has ended in order: it took its address back.
-      await until(async () => (await post(address, 2 * number + 2)) === 'refused');
-      expect(readdirSync(data())).not.toContain('daemon.json');
-    }
-    const { running } = await startDaemon();
-    expect((await running.end()).code).toBe(0);
-  });
-
-  it('lets no signal open a debugger before the program has begun, and neither does an image', () => {
-    const { scripts } = JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as { scripts: { start: string } };
-    const image = readFileSync(join(TOP, 'config/deploy/worksync'), 'utf8');
-    for (const text of [scripts.start, image]) expect(text).toContain('--disable-sigusr1');
-  });
-});
-
-describe('another user of this machine', () => {
-  // Only root may start processes as somebody else.
-  const isRoot = process.getuid?.() === 0;
-  const NOBODY = { uid: 65_534, gid: 65_534 };
-
-  it('gets nothing: no file, no page, no command', async ({ skip }) => {
-    if (!isRoot) skip('left out: the tests do not run as root, so they cannot start a process as another user');
-    // Everybody may enter the folders, as those of a checkout; what lies in them is what counts.
-    chmodSync(folder, 0o755);
-    mkdirSync(data(), { mode: 0o755 });
-    const { address } = await startDaemon();
-    const files = readdirSync(data()).filter((name) => statSync(join(data(), name)).isFile());
-    expect(files).toEqual(expect.arrayContaining(['daemon.json', 'worksync.lock', 'worksync.db']));
-    const script = `
-      import { readFileSync } from 'node:fs';
-      const opened = ${JSON.stringify(files)}.filter((name) => {
-        try { return readFileSync(${JSON.stringify(data())} + '/' + name) !== undefined; } catch { return false; }
-      });
-      const statuses = [];
-      for (const path of ['/', '/status.json', '/metrics', '/admin/check', '/livez'])
-        statuses.push((await fetch(${JSON.stringify(address)} + path)).status);
-      process.stdout.write(JSON.stringify({ uid: process.getuid(), opened, statuses }));`;
-    const asNobody = startNode(['--input-type=module', '-e', script], NOBODY);
-    started.push(asNobody);
-    const found = JSON.parse((await asNobody.ended).stdout) as object;
-    expect(found).toEqual({ uid: 65_534, opened: [], statuses: [401, 401, 401, 401, 200] });
-
-    const refused = async (...args: string[]) => {
-      const command = startWorksync([...args, '--data', data()], NOBODY);
-      started.push(command);
-      const { code, stdout, stderr } = await command.ended;
-      expect([args[0], code, stdout]).toEqual([args[0], 77, '']);
-      expect(stderr).toContain('daemon.json');
-      expect(stderr).toContain('Run the command as the user of the daemon');
-    };
-    const commands = [['status'], ['login'], ['held', '--config', config], ['check', '--config', config]];
-    await Promise.all(commands.map((args) => refused(...args)));
-    expect((await command('status', '--data', data())).code).toBe(0);
   });
 });
 

@@ -1,12 +1,11 @@
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Webhooks } from '@octokit/webhooks';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { memoryFolder } from '../../src/lib/memory-folder.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { sampleOf } from '../support/depth.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { postPull } from '../support/post-pull.ts';
 import { type Running, startWorksync, worksync } from '../support/processes.ts';
 import { CAN_MOUNT, mountSmallVolume } from '../support/small-volume.ts';
 
@@ -48,16 +47,7 @@ async function startDaemon(config: string): Promise<{ address: string; said: str
   return { address: /Status page: (\S+)\//.exec(said)?.[1] ?? '', said };
 }
 
-async function post(address: string, workspace: string): Promise<number> {
-  const body = JSON.stringify(pullEvent({ number: 1 }));
-  const headers = {
-    'content-type': 'application/json',
-    'x-github-event': 'pull_request',
-    'x-github-delivery': 'delivery-1',
-    'x-hub-signature-256': await new Webhooks({ secret: SECRET }).sign(body),
-  };
-  return (await fetch(`${address}/webhooks/${workspace}/hooks`, { method: 'POST', headers, body })).status;
-}
+const post = (address: string, workspace: string) => postPull(`${address}/webhooks/${workspace}/hooks`, SECRET, 1);
 
 describe('one bad workspace', () => {
   it('keeps no other from starting: it is shown, and its webhooks are told to come again', async () => {
