@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { defineConfig, type TestProjectConfiguration, type TestUserConfig } from 'vitest/config';
 import { LongestFirst } from './support/longest-first.ts';
+import { folderOfTests } from './support/memory-disk.ts';
 
 /** Milliseconds. No limit of time decides a test; this ends what hangs, also beside twenty busy processes. */
 const HANGS = 300_000;
@@ -21,6 +22,7 @@ const KILLS = ['test/faults/crash.test.ts', ONE_BY_ONE];
 /** They draw their cases, as laws do. */
 const DRAWN = [
   ...KILLS,
+  'test/faults/start.test.ts',
   'test/scenarios/order.test.ts',
   'test/scenarios/trouble.test.ts',
   'test/contracts/**/*.test.ts',
@@ -70,7 +72,7 @@ const DAYS = ['at-rest', 'backfill', 'day', 'quota', 'sweep', 'trouble', 'worksp
 );
 
 function project(name: string, include: string[], more: TestUserConfig = {}): TestProjectConfiguration {
-  return { extends: true, test: { name, include, ...more, env: { TZ: 'UTC', ...more.env } } };
+  return { extends: true, test: { name, include, ...more, env: { TZ: 'UTC', TMPDIR: folderOfTests(), ...more.env } } };
 }
 
 const OVER_POSTGRES = { globalSetup: ['test/support/postgres-setup.ts'], env: { TEST_STORE: 'postgres' } };
@@ -119,7 +121,7 @@ export default defineConfig({
         ...{ globalSetup: OVER_POSTGRES.globalSetup, testTimeout: LONG },
         env: { ...OVER_POSTGRES.env, ...EACH_STEP },
       }),
-      // It takes a quarter of an hour; the quick rows of it run in `faults/replicas.test.ts` each time.
+      // It takes a quarter of an hour; its quickest rows run in `faults/replicas.test.ts` each time.
       project('replicas', ['test/replicas/**/*.test.ts'], { fileParallelism: false, testTimeout: LONG }),
       project('deep', ['deep', 'laws', 'model', 'power'].map((folder) => `test/${folder}/**/*.test.ts`).concat(DRAWN), {
         env: { TEST_DEPTH: 'deep' },

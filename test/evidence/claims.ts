@@ -379,6 +379,7 @@ export const FAULTS: readonly Resistance[] = [
       ['test/faults/daemon.test.ts', 'may take over as soon as the first was killed'],
       ['test/laws/lease.test.ts', 'no two trust in one workspace, and nobody commits after who came later'],
       ['test/faults/replicas.test.ts', 'three replicas under load'],
+      ['test/deep/replicas.test.ts', 'three replicas under load'],
       [
         'test/scenarios/leases.sqlite.test.ts',
         'that stood still for too long commits and sends nothing more for what was taken from it',
@@ -423,7 +424,7 @@ export const FAULTS: readonly Resistance[] = [
       ['test/faults/lost-database.test.ts', 'beside an older copy that nobody said to be one doubles nothing either'],
       [
         'test/faults/daemon.test.ts',
-        'for a database that is damaged %s ends with 78 and the remedy each time; moved away, it is rebuilt',
+        'for a database that is damaged ends with 78 and the remedy each time; moved away, it is rebuilt',
       ],
       ['test/faults/daemon.test.ts', 'for a database file that is none ends with 78 and the remedy'],
       ['test/faults/databases.test.ts', '%s while the daemon runs takes no delivery any more'],
@@ -728,7 +729,7 @@ export const ATTACKS: readonly Resistance[] = [
       ['test/deep/image.test.ts', 'works: it becomes ready, is healthy, and ends in order'],
       ['test/deep/image.test.ts', 'can write its data and shared memory, and nothing else'],
       ['test/deep/image.test.ts', 'cannot start a shell, though the base has one, nor read what its user may not'],
-      ['test/faults/daemon.test.ts', 'gets nothing: no file, no page, no command'],
+      ['test/deep/daemon-process.test.ts', 'gets nothing: no file, no page, no command'],
     ],
     left: 'its contents run under the rights of a container, but no engine has run the image on its base; jobs of GitLab need the shell that this has',
   },

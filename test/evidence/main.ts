@@ -39,7 +39,7 @@ process.exitCode = wrong.length === 0 ? 0 : 1;
 /** What takes long runs in a deep run only; laws and the like play all of their cases there. */
 function isDrawn([file]: Proof): boolean {
   const isLong = /^test\/(deep|power)\/|\/killed-work\.test/.test(file);
-  return isLong || (isDeep && /^test\/(laws|contracts|fuzz|model)\/|\/(crash|order|trouble)\.test/.test(file));
+  return isLong || (isDeep && /^test\/(laws|contracts|fuzz|model)\/|\/(crash|start|order|trouble)\.test/.test(file));
 }
 
 function shownBy({ proofs }: Resistance, ran: readonly Ran[]): Shown {

@@ -1,19 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Webhooks } from '@octokit/webhooks';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
@@ -23,7 +11,8 @@ import { systemRandom } from '../../src/lib/random.ts';
 import { createWorkspaceService, type WorkspaceService } from '../../src/workspace-service/service.ts';
 import { createWorld } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
-import { type Ended, type Running, startNode, startProgram, startWorksync, TOP } from '../support/processes.ts';
+import { postPull } from '../support/post-pull.ts';
+import { type Ended, type Running, startWorksync, TOP } from '../support/processes.ts';
 
 /** If one of these is ever printed, it is found. */
 const WEBHOOK_SECRET = 'canary-webhook-secret-4f1d';
@@ -114,41 +103,11 @@ async function command(...args: string[]): Promise<Ended> {
   return running.ended;
 }
 
-/** The status, or `refused` where nobody listens any more. */
-async function post(address: string, number: number): Promise<number | 'refused'> {
-  const body = JSON.stringify(pullEvent({ number }));
-  const headers = {
-    'content-type': 'application/json',
-    'x-github-event': 'pull_request',
-    'x-github-delivery': `delivery-${number}`,
-    'x-hub-signature-256': await new Webhooks({ secret: WEBHOOK_SECRET }).sign(body),
-  };
-  return fetch(`${address}/webhooks/test/github`, { method: 'POST', headers, body }).then(
-    ({ status }) => status,
-    () => 'refused' as const,
-  );
-}
+const post = (address: string, number: number) => postPull(`${address}/webhooks/test/github`, WEBHOOK_SECRET, number);
 
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20));
 }
-
-describe('a daemon whose output nobody reads any more', () => {
-  it.each([['its standard output'], ['its standard output and its log']])('goes on: %s', async (which) => {
-    const running = startWorksync(['run', ...flags()]);
-    started.push(running);
-    // As `npm start | head -0`, and with 2>&1.
-    running.child.stdout?.destroy();
-    if (which !== 'its standard output') running.child.stderr?.destroy();
-    await until(() => running.child.exitCode !== null || existsSync(join(data(), 'daemon.json')));
-    expect(running.child.exitCode).toBeNull();
-    const { address } = JSON.parse(readFileSync(join(data(), 'daemon.json'), 'utf8')) as { address: string };
-    // Printed, or logged, long before these are answered.
-    expect(await post(address, 1)).toBe(202);
-    expect((await fetch(`${address}/readyz`)).status).toBe(200);
-    expect((await running.end('SIGTERM')).code).toBe(0);
-  });
-});
 
 describe('a second daemon on the same data', () => {
   it('ends at once with 75 and says why; the first one goes on', async () => {
@@ -158,7 +117,6 @@ describe('a second daemon on the same data', () => {
     expect(stderr).toContain(`the data folder ${data()} is in use by another worksync process`);
     expect(stderr).toContain('code:   locked');
     expect((await fetch(`${address}/readyz`)).status).toBe(200);
-    expect((await command('status', '--data', data())).code).toBe(0);
   });
 
   it('may take over as soon as the first was killed', async () => {
@@ -234,22 +192,24 @@ describe('SIGTERM', () => {
 });
 
 describe('other signals', () => {
-  it('SIGQUIT ends in order too', async () => {
-    const { running } = await startDaemon();
-    expect((await running.end('SIGQUIT')).code).toBe(0);
+  it('SIGHUP and SIGUSR2 are logged, SIGUSR1 opens no debugger, and all end nothing; SIGQUIT ends in order', async () => {
+    const { running, address } = await startDaemon();
+    for (const [number, signal] of (['SIGHUP', 'SIGUSR2', 'SIGUSR1'] as const).entries()) {
+      running.child.kill(signal);
+      for (let look = 0; look < 20; look++) expect((await fetch(`${address}/readyz`)).status).toBe(200);
+      expect(await post(address, number + 1)).toBe(202);
+    }
+    const { code, stderr } = await running.end('SIGQUIT');
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/"signal":"SIGHUP","msg":"the configuration is being reloaded/);
+    expect(stderr).toMatch(/"signal":"SIGUSR2","msg":"the signal is ignored/);
+    expect(stderr).not.toContain('Debugger');
   });
 
-  it.each([
-    ['SIGHUP', 'the configuration is being reloaded'],
-    ['SIGUSR2', 'the signal is ignored'],
-  ] as const)('%s is logged, and ends nothing: %s', async (signal, said) => {
-    const { running, address } = await startDaemon();
-    running.child.kill(signal);
-    for (let look = 0; look < 20; look++) expect((await fetch(`${address}/readyz`)).status).toBe(200);
-    expect(await post(address, 1)).toBe(202);
-    const { code, stderr } = await running.end('SIGTERM');
-    expect(code).toBe(0);
-    expect(stderr).toMatch(new RegExp(`"signal":"${signal}","msg":"${said}`));
+  it('lets no signal open a debugger before the program has begun: npm start and the image forbid it', () => {
+    const { scripts } = JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as { scripts: { start: string } };
+    const image = readFileSync(join(TOP, 'config/deploy/worksync'), 'utf8');
+    for (const text of [scripts.start, image]) expect(text).toContain('--disable-sigusr1');
   });
 
   it('a second one ends at once, with the code that shells know, however long the end takes', async () => {
@@ -274,83 +234,6 @@ describe('other signals', () => {
   });
 });
 
-describe('npm start', () => {
-  it.each(['SIGTERM', 'SIGINT'] as const)(
-    'passes %s on: nothing is left behind, port and lock are free',
-    async (signal) => {
-      const env = { WORKSYNC_CONFIG: config, WORKSYNC_DATA: data(), WORKSYNC_PORT: '0' };
-      const npm = startProgram('npm', ['start', '--silent'], { env });
-      started.push(npm);
-      await npm.says('worksync runs.');
-      const { address } = JSON.parse(readFileSync(join(data(), 'daemon.json'), 'utf8')) as { address: string };
-      expect(await post(address, 1)).toBe(202);
-      npm.child.kill(signal);
-      await npm.ended;
-      // The process that had them is gone, and has ended in order: it took its address back.
-      await until(async () => (await post(address, 2)) === 'refused');
-      expect(readdirSync(data())).not.toContain('daemon.json');
-      const { running } = await startDaemon();
-      expect((await running.end()).code).toBe(0);
-    },
-  );
-});
-
-describe('SIGUSR1', () => {
-  it('opens no debugger, also for a daemon that was started by hand', async () => {
-    const { running, address } = await startDaemon();
-    running.child.kill('SIGUSR1');
-    for (let look = 0; look < 20; look++) expect((await fetch(`${address}/readyz`)).status).toBe(200);
-    const { code, stderr } = await running.end('SIGTERM');
-    expect(stderr).not.toContain('Debugger');
-    expect(code).toBe(0);
-  });
-
-  it('cannot open one before the program has begun where npm or an image starts it', () => {
-    const { scripts } = JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as { scripts: { start: string } };
-    const image = readFileSync(join(TOP, 'config/deploy/worksync'), 'utf8');
-    for (const text of [scripts.start, image]) expect(text).toContain('--disable-sigusr1');
-  });
-});
-
-describe('another user of this machine', () => {
-  // Only root may start processes as somebody else.
-  const isRoot = process.getuid?.() === 0;
-  const NOBODY = { uid: 65_534, gid: 65_534 };
-
-  it('gets nothing: no file, no page, no command', async ({ skip }) => {
-    if (!isRoot) skip('left out: the tests do not run as root, so they cannot start a process as another user');
-    // Everybody may enter the folders, as those of a checkout; what lies in them is what counts.
-    chmodSync(folder, 0o755);
-    mkdirSync(data(), { mode: 0o755 });
-    const { address } = await startDaemon();
-    const files = readdirSync(data()).filter((name) => statSync(join(data(), name)).isFile());
-    expect(files).toEqual(expect.arrayContaining(['daemon.json', 'worksync.lock', 'worksync.db']));
-    const script = `
-      import { readFileSync } from 'node:fs';
-      const opened = ${JSON.stringify(files)}.filter((name) => {
-        try { return readFileSync(${JSON.stringify(data())} + '/' + name) !== undefined; } catch { return false; }
-      });
-      const statuses = [];
-      for (const path of ['/', '/status.json', '/metrics', '/admin/check', '/livez'])
-        statuses.push((await fetch(${JSON.stringify(address)} + path)).status);
-      process.stdout.write(JSON.stringify({ uid: process.getuid(), opened, statuses }));`;
-    const asNobody = startNode(['--input-type=module', '-e', script], NOBODY);
-    started.push(asNobody);
-    const found = JSON.parse((await asNobody.ended).stdout) as object;
-    expect(found).toEqual({ uid: 65_534, opened: [], statuses: [401, 401, 401, 401, 200] });
-
-    for (const args of [['status'], ['login'], ['held', '--config', config], ['check', '--config', config]]) {
-      const command = startWorksync([...args, '--data', data()], NOBODY);
-      started.push(command);
-      const { code, stdout, stderr } = await command.ended;
-      expect([args[0], code, stdout]).toEqual([args[0], 77, '']);
-      expect(stderr).toContain('daemon.json');
-      expect(stderr).toContain('Run the command as the user of the daemon');
-    }
-    expect((await command('status', '--data', data())).code).toBe(0);
-  });
-});
-
 describe('a start that cannot be', () => {
   it('for a wrong configuration ends with 78 and names every place', async () => {
     writeConfig({ quotas: {}, quota: { share: 2 } });
@@ -371,45 +254,34 @@ describe('a start that cannot be', () => {
     expect(stderr).toContain('test.db');
   });
 
-  it.each([
-    ['from its first byte', (size: number) => [0, size] as const],
-    ['behind its first pages', (size: number) => [16_384, size] as const],
-  ])(
-    'for a database that is damaged %s ends with 78 and the remedy each time; moved away, it is rebuilt',
-    async (_name, damaged) => {
-      const first = await startDaemon();
-      for (let number = 1; number <= 10; number++) expect(await post(first.address, number)).toBe(202);
-      await until(async () => (await service.statistics()).pullRequests === 10);
-      expect((await first.running.end()).code).toBe(0);
-      const file = join(data(), 'worksync.db');
-      const [from, to] = damaged(statSync(file).size);
-      const bytes = readFileSync(file);
-      writeFileSync(file, bytes.fill(0xa5, from, to));
+  it('for a database that is damaged ends with 78 and the remedy each time; moved away, it is rebuilt', async () => {
+    const first = await startDaemon();
+    for (let number = 1; number <= 10; number++) expect(await post(first.address, number)).toBe(202);
+    await until(async () => (await service.statistics()).pullRequests === 10);
+    expect((await first.running.end()).code).toBe(0);
+    const file = join(data(), 'worksync.db');
+    const bytes = readFileSync(file);
+    const behindItsFirstPages = 16_384;
+    for (const from of [0, behindItsFirstPages]) {
+      writeFileSync(file, Buffer.from(bytes).fill(0xa5, from));
       for (let start = 0; start < 2; start++) {
         const { code, stderr } = await command('run', ...flags());
         expect(code).toBe(78);
         expect(stderr).toContain('code:   database_corrupt');
         expect(stderr).toContain(`Restore ${file} from a backup, or move it away`);
       }
-      // What starts the daemon takes 78 for what it is.
-      expect(readFileSync(join(TOP, 'config/deploy/worksync.service'), 'utf8')).toMatch(
-        /^RestartPreventExitStatus=.*\b78\b/m,
-      );
-      renameSync(file, `${file}.damaged`);
-      const before = written;
-      const second = await startDaemon();
-      for (const number of [1, 10, 11]) expect(await post(second.address, number)).toBe(202);
-      await until(async () => (await service.statistics()).pullRequests === 11);
-      // What it had recorded before is there, and is not written again.
-      expect(written).toBe(before + 1);
-    },
-  );
-
-  it('of status, without a daemon, ends with 75 and says how to start one', async () => {
-    const { code, stderr } = await command('status', '--data', data());
-    expect(code).toBe(75);
-    expect(stderr).toContain('code:   not_running');
-    expect(stderr).toContain('npm start');
+    }
+    // What starts the daemon takes 78 for what it is.
+    expect(readFileSync(join(TOP, 'config/deploy/worksync.service'), 'utf8')).toMatch(
+      /^RestartPreventExitStatus=.*\b78\b/m,
+    );
+    renameSync(file, `${file}.damaged`);
+    const before = written;
+    const second = await startDaemon();
+    for (const number of [1, 10, 11]) expect(await post(second.address, number)).toBe(202);
+    await until(async () => (await service.statistics()).pullRequests === 11);
+    // What it had recorded before is there, and is not written again.
+    expect(written).toBe(before + 1);
   });
 });
 

@@ -1,42 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Cluster, startCluster } from '../support/replicas/cluster.ts';
-import { cutOff, databaseRestarted, type Fault, frozen, killed } from '../support/replicas/faults.ts';
-import { allArrived, outcomeOf } from '../support/replicas/figures.ts';
-import { createLoad, type Load } from '../support/replicas/load.ts';
+import { describe } from 'vitest';
+import { cutOff, killed } from '../support/replicas/faults.ts';
+import { describeFaults } from '../support/replicas/one-after-another.ts';
 
-/** In one cluster, one after another; the whole matrix with its figures: `test/replicas/matrix.test.ts`. */
-const FAULTS: readonly (readonly [string, Fault])[] = [
-  ['one is cut from the database, and comes back', cutOff],
-  ['one stands still, and wakes when its leases are over', frozen],
-  ['the database restarts', databaseRestarted],
-  ['one is killed', killed],
-];
-
+// The two quickest; others: `test/deep/replicas.test.ts`.
 describe('three replicas under load', () => {
-  let cluster: Cluster;
-  let load: Load;
-
-  beforeAll(async () => {
-    // All at once, over an empty database.
-    cluster = await startCluster({ ample: 9, specified: 2 });
-    load = createLoad(cluster, { senders: 3, mostSpecified: 60 });
-    load.start();
-  });
-  afterAll(() => cluster.close());
-
-  for (const [what, fault] of FAULTS)
-    it(`go on when ${what}`, async () => {
-      await fault(cluster, load);
-      expect(cluster.died()).toEqual([]);
-    });
-
-  it('have lost and doubled nothing then, and kept both windows', async () => {
-    await load.stop();
-    const isWaiting = await allArrived(cluster);
-    const outcome = await outcomeOf(cluster, load, isWaiting);
-    expect(outcome).toMatchObject({ lost: 0, doubled: 0, refused: 0 });
-    expect(outcome.mostInMinute).toBeLessThanOrEqual(40);
-    expect(outcome.mostInWindow).toBeLessThanOrEqual(200);
-    expect(outcome.acknowledged).toBeGreaterThan(50);
-  });
+  describeFaults([
+    ['one is cut from the database, and comes back', cutOff],
+    ['one is killed', killed],
+  ]);
 });

@@ -18,7 +18,7 @@ import { type Hostile, READERS, SIGNS, SINGLE, textOf } from '../support/strange
 /** Of the shortest texts; they are read again four times as long. */
 const LENGTH = 150;
 /** Of the hardest one: the longest that is read. */
-const LONGEST = isDeep ? LONGEST_SOURCE : 16_384;
+const LONGEST = isDeep ? LONGEST_SOURCE : 8_192;
 /** Texts that are counted together, since asking for the count costs most: so few that one is seen among the others. */
 const TOGETHER = 5;
 /** Steps for each character, at most: with the square of the length it would be thousands. */

@@ -1,27 +1,21 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { editPull } from '../support/edit-pull.ts';
+import { type PullSetting, pullEvent } from '../support/github-payloads.ts';
 import { loseDatabase } from '../support/lose-database.ts';
 
 const URL_OF_ONE = 'https://github.com/acme/app/pull/1';
 
 let world: World;
 let taskId: string;
-let second = 0;
 afterEach(() => world.close());
 
+/** An edit of pull request 1 at the provider. */
+const edit = (setting: PullSetting) => editPull(world, setting);
+
 async function open(options?: WorldOptions): Promise<void> {
-  second = 0;
   world = await createWorld(options);
   taskId = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body.taskId;
-}
-
-/** An edit of pull request 1 at the provider, a second after the one before. */
-async function edit(setting: Parameters<typeof pullEvent>[0]): Promise<void> {
-  const updated = new Date(Date.UTC(2026, 0, 5, 8, 0, ++second)).toISOString();
-  expect(await world.deliver('pull_request', pullEvent({ ...setting, updated }))).toBe(202);
-  await world.settled();
-  await world.clock.advance(60_000);
 }
 
 async function links() {
@@ -90,7 +84,7 @@ describe('an automatic link', () => {
     await open();
     await edit({ title: 'BUG-1: fix' });
     const renamed = (title: string) => {
-      const event = pullEvent({ title, updated: new Date(Date.UTC(2026, 0, 5, 8, 0, ++second)).toISOString() });
+      const event = pullEvent({ title, updated: new Date(world.clock.now()).toISOString() });
       event.pull_request.html_url = 'https://github.com/acme/new-name/pull/1';
       return event;
     };
@@ -154,15 +148,15 @@ describe('a lost database', () => {
     await open();
     const other = (await world.people.createBug({ body: { title: 'Another' } }, {})).body.taskId;
     await edit({ title: 'BUG-1: fix', labels: ['b', 'a'], body: '' });
-    await edit({ title: 'BUG-1: fix', labels: ['b', 'a'], body: '', draft: true });
+    const updated = new Date(world.clock.now()).toISOString();
+    await edit({ title: 'BUG-1: fix', labels: ['b', 'a'], body: '', draft: true, updated });
     await world.people.addWorkItem({ taskId: other, body: { url: URL_OF_ONE } }, {});
     const before = (await world.people.listPullRequests({ query: {} }, {})).body;
     await world.restart({ meanwhile: loseDatabase });
     await world.settled();
     const asked = (await world.requests()).received;
 
-    second--;
-    await edit({ title: 'BUG-1: fix', labels: ['a', 'b'], body: null, draft: true });
+    await edit({ title: 'BUG-1: fix', labels: ['a', 'b'], body: null, draft: true, updated });
     expect((await world.requests()).received).toBe(asked);
     expect((await world.people.listPullRequests({ query: {} }, {})).body).toEqual(before);
     expect(await links()).toEqual(AUTOMATIC);

@@ -1,5 +1,4 @@
 import { afterEach, expect, it } from 'vitest';
-import { type Answered, type Asked, answerQuestion, type Question } from '../../src/operator/questions.ts';
 
 import type { Fault, Faults } from '../../src/workspace-service/http/faults.ts';
 import { createWorld, type World } from '../support/daemon.ts';
@@ -10,9 +9,7 @@ import { pullEvent } from '../support/github-payloads.ts';
 let world: World;
 afterEach(() => world.close());
 
-function ask<Name extends Question>(question: Name, asked: Asked<Name>): Promise<Answered<Name>> {
-  return answerQuestion(question, world.partition(), asked, world.clock) as Promise<Answered<Name>>;
-}
+const ask: World['ask'] = (question, asked) => world.ask(question, asked);
 
 async function deliver(number: number, title: string): Promise<void> {
   const updated = new Date(world.clock.now()).toISOString();

@@ -6,11 +6,12 @@ import { systemParts } from '../../src/daemon/system-parts.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
 import { createWorkspaceService } from '../../src/workspace-service/service.ts';
+import { commandLine } from '../support/command-line.ts';
 import { complaintsOf } from '../support/complaints.ts';
 import { type Running, TOP, worksync } from '../support/processes.ts';
 import { useScratch } from '../support/scratch.ts';
 
-/** The command line as its users meet it: real processes, real files, the wall clock. */
+/** The command line as its users meet it: real processes, real files, the wall clock. What ends before it does anything needs no process. */
 
 const scratch = useScratch('cli');
 const { start } = scratch;
@@ -27,11 +28,12 @@ function file(name: string, text: string): string {
   return path;
 }
 
-/** A workspace that only takes webhooks, so that nobody outside is asked. */
+/** A workspace that only takes webhooks: nobody outside is asked, and nobody listens where a check would ask GitHub. */
 const CONNECTIONS = `
 connections:
   hooks:
     connector: github
+    apiUrl: http://127.0.0.1:9
     repositories: [acme/app]
     webhookSecrets: a-secret-of-sixteen-or-more
     poll: off
@@ -141,20 +143,17 @@ describe('run', () => {
     expect(messages).toContain('the process shuts down');
   });
 
-  it('keeps a second process off its data, while the other commands ask it', async () => {
+  it('is asked by the other commands, which end with 75 without it', async () => {
     const config = file('one.yaml', CONNECTIONS);
     const flags = ['--config', config, '--data', data, '--port', '0'];
     const daemon = start(['run', ...flags]);
     await daemon.says('Status page');
-    const [second, status, json, health, once] = await Promise.all([
-      worksync(['run', ...flags]),
+    const [status, json, health, once] = await Promise.all([
       worksync(['status', ...flags]),
       worksync(['status', '--json', '--data', data]),
       worksync(['healthcheck'], { env: { WORKSYNC_DATA: data } }),
       worksync(['once', '--json', ...flags]),
     ]);
-    expect(second.code).toBe(75);
-    expect(second.stderr).toMatch(/is in use by another worksync process\n {2}remedy: .+\n {2}code: {3}locked\n$/);
     expect(status.code).toBe(0);
     expect(status.stdout).toMatch(/^worksync \d\S*, ok, up for .+\n\nworkspace one {2}http/);
     expect(JSON.parse(json.stdout)).toMatchObject({ ready: true, workspaces: [{ name: 'one' }] });
@@ -162,8 +161,13 @@ describe('run', () => {
     expect(once.code).toBe(0);
     expect(JSON.parse(once.stdout)).toMatchObject({ workspace: 'one', left: 0, failures: [] });
     await daemon.end();
-    expect((await worksync(['status', '--data', data])).code).toBe(75);
-    expect((await worksync(['healthcheck', '--data', data])).code).toBe(75);
+    const [alone, unhealthy] = await Promise.all([
+      worksync(['status', '--data', data]),
+      worksync(['healthcheck', '--data', data]),
+    ]);
+    expect([alone.code, unhealthy.code]).toEqual([75, 75]);
+    expect(alone.stderr).toContain('code:   not_running');
+    expect(alone.stderr).toContain('npm start');
   });
 });
 
@@ -277,7 +281,7 @@ describe('once and check', () => {
       'wrong.yaml',
       `workspce:\n  url: x\nconnections:\n  hooks:\n    connector: github\n    webhookSecrets: \${NO_SUCH_VARIABLE}\n`,
     );
-    const { code, stderr, stdout } = await worksync(['check', '--config', config, '--data', data]);
+    const { code, stderr, stdout } = await commandLine('check', '--config', config, '--data', data);
     expect(code).toBe(78);
     expect(stdout).toBe('');
     expect(stderr).toMatch(/wrong\.yaml:1:1: .*workspce.*\(did you mean "workspace"\?\)/);
@@ -293,14 +297,14 @@ describe('usage', () => {
       'own.yaml',
       `workspace: { url: "http://127.0.0.1:9/api/v1", apiKey: a-key-of-mine }\n${CONNECTIONS}`,
     );
-    const sound = await worksync(['check', '--offline', '--config', config, '--data', data]);
+    const sound = await commandLine('check', '--offline', '--config', config, '--data', data);
     expect(sound).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^ok {7}own: .*own\.yaml is valid/) as string,
     });
     expect(existsSync(data)).toBe(false);
     file('own.yaml', `quota: { requests: many }\n${CONNECTIONS}`);
-    const wrong = await worksync(['check', '--offline', '--config', config, '--data', data]);
+    const wrong = await commandLine('check', '--offline', '--config', config, '--data', data);
     expect(wrong).toMatchObject({
       code: 78,
       stderr: expect.stringContaining('own.yaml:1:20: quota.requests') as string,
@@ -308,7 +312,7 @@ describe('usage', () => {
   });
 
   it('run --help names every flag with its environment variable', async () => {
-    const { code, stdout } = await worksync(['run', '--help']);
+    const { code, stdout } = await commandLine('run', '--help');
     expect(code).toBe(0);
     const text = stdout.replace(/\s+/g, ' ');
     for (const { flag, env } of DAEMON_OPTIONS) {
@@ -338,7 +342,7 @@ describe('usage', () => {
     ['a group without its command', ['workspace'], /serve \[options\]/],
     ['a wrong number', ['workspace', 'serve', '--quota', 'many'], /expected a whole number/],
   ])('ends with 2 for %s, and says so', async (_what, args, message) => {
-    const { code, stdout, stderr } = await worksync(args);
+    const { code, stdout, stderr } = await commandLine(...args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(message);
   });

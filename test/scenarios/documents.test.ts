@@ -1,27 +1,22 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { createWorld, type World } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { editPull } from '../support/edit-pull.ts';
+import type { PullSetting } from '../support/github-payloads.ts';
 
 let world: World;
-let second = 0;
 afterEach(() => world.close());
+
+const edit = (setting: PullSetting) => editPull(world, setting);
 
 async function open(
   documents: 'attach' | 'off',
 ): Promise<{ taskId: string; other: string; documentId: string; url: string }> {
-  second = 0;
   world = await createWorld({ config: { rules: { documents } } });
   const task = async (title: string) => (await world.people.createBug({ body: { title } }, {})).body.taskId;
   const [taskId, other] = [await task('One'), await task('Two')];
   const { documentId } = (await world.people.createDocument({ body: { title: 'Plan' } }, {})).body;
   const { origin } = new URL((await world.partition().status()).address);
   return { taskId, other, documentId, url: `${origin}/documents/${documentId}` };
-}
-
-async function edit(setting: Parameters<typeof pullEvent>[0]): Promise<void> {
-  const updated = new Date(Date.UTC(2026, 0, 5, 8, 0, ++second)).toISOString();
-  expect(await world.deliver('pull_request', pullEvent({ ...setting, updated }))).toBe(202);
-  await world.settled();
 }
 
 const attachedTo = async (documentId: string) => (await world.people.getDocument({ documentId }, {})).body.taskId;

@@ -1,10 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { answerQuestion, type Question } from '../../src/operator/questions.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/github-payloads.ts';
 
 let world: World;
 afterEach(() => world.close());
+
+const ask: World['ask'] = (question, asked) => world.ask(question, asked);
 
 async function open(guard: object, options: Partial<WorldOptions> = {}): Promise<void> {
   const connections = {
@@ -28,10 +29,6 @@ async function deliver(count: number, setting: PullSetting = {}): Promise<void> 
 
 async function pause(): Promise<void> {
   await world.clock.advance(60_000);
-}
-
-async function ask(question: Question, asked: object): Promise<unknown> {
-  return answerQuestion(question, world.partition(), asked, world.clock);
 }
 
 async function states(): Promise<Record<string, number>> {
@@ -73,8 +70,8 @@ describe('the mass-change guard', () => {
   it('releases ten seconds after somebody asked, unless it was undone; the audit tells', async () => {
     await open({ creations: 5 });
     await deliver(8);
-    const wish = { question: 'release', asked: { classes: ['creations'] } };
-    const first = (await ask('postpone', wish)) as { id: string };
+    const wish = { question: 'release', asked: { classes: ['creations'] } } as const;
+    const first = await ask('postpone', wish);
     expect(first).toMatchObject({ question: 'release', count: 3, remaining: 10_000 });
     expect(await ask('postponed', {})).toMatchObject({ actions: [first] });
     await world.clock.advance(5_000);
@@ -110,7 +107,7 @@ describe('the mass-change guard', () => {
     await world.settled();
     expect(await states()).toEqual({ open: 4, closed: 2 });
 
-    const held = (await ask('held', { samples: 9 })) as { removals: { samples: { entity: string }[] } };
+    const held = await ask('held', { samples: 9 });
     const [first = '', second = ''] = held.removals.samples.map(({ entity }) => entity);
     const updated = new Date(world.clock.now()).toISOString();
     await world.deliver('pull_request', pullEvent({ number: Number(first.at(-1)), updated }, 'reopened'));

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { checkAll } from '../../src/operator/check.ts';
-import { answerQuestion, type Question } from '../../src/operator/questions.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { createForge, type Forge, pulls } from '../support/forge.ts';
 
@@ -29,8 +28,7 @@ async function open(options: Partial<WorldOptions> = {}, connection: object = {}
   world = await createWorld({ publicUrl: 'https://sync.example', ...options, connectors: [forge.connector], config });
 }
 
-const ask = async (question: Question, asked: object): Promise<unknown> =>
-  answerQuestion(question, world.partition(), asked, world.clock);
+const ask: World['ask'] = (question, asked) => world.ask(question, asked);
 
 async function metric(name: string): Promise<string | undefined> {
   const page = await world.metrics();
@@ -101,7 +99,7 @@ describe('webhooks at the vendor', () => {
     await world.clock.advance(MINUTE);
     expect((await status())?.silent).toHaveLength(2);
     const outcomes = async () => {
-      const { hooks } = (await ask('hooks-install', { connection: 'forge' })) as { hooks: { outcome: string }[] };
+      const { hooks } = await ask('hooks-install', { connection: 'forge' });
       return hooks.map(({ outcome }) => outcome);
     };
     expect(await outcomes()).toEqual(['created', 'created']);

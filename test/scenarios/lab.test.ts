@@ -6,23 +6,17 @@ import { describeLab } from '../../src/cli/lab-report.ts';
 import { type LabReport, tryRules } from '../../src/operator/lab.ts';
 import { answerQuestion } from '../../src/operator/questions.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { editPull } from '../support/edit-pull.ts';
+import type { PullSetting } from '../support/github-payloads.ts';
 
 let world: World;
-let second = 0;
 afterEach(() => world.close());
 
+const edit = (setting: PullSetting) => editPull(world, setting);
+
 async function open(): Promise<void> {
-  second = 0;
   const github = { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' };
   world = await createWorld({ config: { connections: { github } } });
-}
-
-async function edit(setting: Parameters<typeof pullEvent>[0]): Promise<void> {
-  const updated = new Date(Date.UTC(2026, 0, 5, 8, 0, ++second)).toISOString();
-  expect(await world.deliver('pull_request', pullEvent({ ...setting, updated }))).toBe(202);
-  await world.settled();
-  await world.clock.advance(60_000);
 }
 
 function inUse(): Record<string, unknown> {

@@ -1,16 +1,17 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { describeExplained } from '../../src/cli/explained.ts';
-import { type Answered, type Asked, answerQuestion, type Question } from '../../src/operator/questions.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { editPull } from '../support/edit-pull.ts';
+import { type PullSetting, pullEvent } from '../support/github-payloads.ts';
 import { createTracker, issue, tell } from '../support/tracker.ts';
 
 let world: World;
-let second = 0;
 afterEach(() => world.close());
 
+const ask: World['ask'] = (question, asked) => world.ask(question, asked);
+const edit = (setting: PullSetting, id?: string) => editPull(world, setting, id);
+
 async function open(rules: object = {}): Promise<void> {
-  second = 0;
   world = await createWorld({
     connectors: [createTracker().connector],
     config: {
@@ -21,17 +22,6 @@ async function open(rules: object = {}): Promise<void> {
       },
     },
   });
-}
-
-function ask<Name extends Question>(name: Name, asked: Asked<Name>): Promise<Answered<Name>> {
-  return answerQuestion(name, world.partition(), asked, world.clock) as Promise<Answered<Name>>;
-}
-
-async function edit(setting: Parameters<typeof pullEvent>[0], id?: string): Promise<void> {
-  const updated = new Date(Date.UTC(2026, 0, 5, 8, 0, ++second)).toISOString();
-  expect(await world.deliver('pull_request', pullEvent({ ...setting, updated }), { id })).toBe(202);
-  await world.settled();
-  await world.clock.advance(60_000);
 }
 
 const say = async (number: number, fields: object = {}) => {

@@ -1,10 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Answered, type Asked, answerQuestion, type Question } from '../../src/operator/questions.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/github-payloads.ts';
 
 let world: World;
 afterEach(() => world.close());
+
+const ask: World['ask'] = (question, asked) => world.ask(question, asked);
 
 const CONNECTIONS = {
   github: {
@@ -15,10 +16,6 @@ const CONNECTIONS = {
   },
 };
 const MINUTE = 60_000;
-
-function ask<Name extends Question>(question: Name, asked: Asked<Name>): Promise<Answered<Name>> {
-  return answerQuestion(question, world.partition(), asked, world.clock) as Promise<Answered<Name>>;
-}
 
 async function deliver(number: number, setting: PullSetting = {}): Promise<void> {
   const updated = new Date(world.clock.now()).toISOString();

@@ -1,18 +1,20 @@
 import { afterEach, expect, it } from 'vitest';
 import { describeDelivery } from '../../src/cli/deliveries.ts';
 import { describeItems } from '../../src/cli/show-items.ts';
-import { type Answered, type Asked, answerQuestion, type Question } from '../../src/operator/questions.ts';
+import type { Asked } from '../../src/operator/questions.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { editPull } from '../support/edit-pull.ts';
+import type { PullSetting } from '../support/github-payloads.ts';
 
 /** What happened to a delivery, and to an item: as pages and commands are told. */
 
 let world: World;
-let second = 0;
 afterEach(() => world.close());
 
+const ask: World['ask'] = (question, asked) => world.ask(question, asked);
+const edit = (setting: PullSetting, id?: string) => editPull(world, setting, id);
+
 async function open(): Promise<void> {
-  second = 0;
   world = await createWorld({
     config: {
       connections: {
@@ -20,17 +22,6 @@ async function open(): Promise<void> {
       },
     },
   });
-}
-
-function ask<Name extends Question>(name: Name, asked: Asked<Name>): Promise<Answered<Name>> {
-  return answerQuestion(name, world.partition(), asked, world.clock) as Promise<Answered<Name>>;
-}
-
-async function edit(setting: Parameters<typeof pullEvent>[0], id?: string): Promise<void> {
-  const updated = new Date(Date.UTC(2026, 0, 5, 8, 0, ++second)).toISOString();
-  expect(await world.deliver('pull_request', pullEvent({ ...setting, updated }), { id })).toBe(202);
-  await world.settled();
-  await world.clock.advance(60_000);
 }
 
 const newBug = async () => (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body.taskId;
@@ -149,8 +140,8 @@ it('finds what is rare far back, a piece at a time', async () => {
 it('tells of an item what it holds, why it is linked or not, and its waterfall', async () => {
   await open();
   const taskId = await newBug();
-  await edit({ title: 'Door', body: 'It fixes BUG-1, and not BUG-9.' });
-  await edit({ title: 'Door two', body: 'It fixes BUG-1, and not BUG-9.' });
+  await edit({ title: 'Door', body: 'It fixes BUG-1, and not BUG-9.', updated: '2026-01-05T08:00:01Z' });
+  await edit({ title: 'Door two', body: 'It fixes BUG-1, and not BUG-9.', updated: '2026-01-05T08:00:02Z' });
   for (const name of ['acme/app#1', 'https://github.com/acme/app/pull/1', 'bug-1']) {
     const { items } = await ask('items', { name });
     expect(items).toHaveLength(1);

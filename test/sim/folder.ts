@@ -1,10 +1,7 @@
-import { existsSync, mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
-
-/** Memory, where there is a folder of it: nothing here outlives the run, and a disk would take most of its time. */
-const MEMORY = '/dev/shm';
+import { folderOfTests } from '../support/memory-disk.ts';
 
 export function makeFolder(): string {
-  return mkdtempSync(join(existsSync(MEMORY) ? MEMORY : tmpdir(), 'worksync-sim-'));
+  return mkdtempSync(join(folderOfTests(), 'worksync-sim-'));
 }

@@ -24,6 +24,7 @@ import { noSteps, type Steps } from '../../src/lib/steps.ts';
 import { createHealth } from '../../src/observe/health.ts';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
+import { type Answered, type Asked, answerQuestion, type Question } from '../../src/operator/questions.ts';
 import type { Installation } from '../../src/store/installation.ts';
 import type { Token } from '../../src/web/token-callers.ts';
 import { apiOverrides } from '../../src/workspace/contract.ts';
@@ -98,6 +99,8 @@ export interface World {
   readonly dataFolder: string;
   /** As SIGHUP does. */
   reload(): Promise<void>;
+  /** What pages and commands ask of a daemon, beside its HTTP. */
+  ask<Name extends Question>(question: Name, asked: Asked<Name>): Promise<Answered<Name>>;
   /** A page, with the read token. */
   read(path: string): Promise<Response>;
   /** What `/metrics` answers. */
@@ -366,6 +369,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     configFolder: configPath,
     dataFolder: join(folder, 'data'),
     reload: () => running.composition.reload.now(),
+    ask: <Name extends Question>(question: Name, asked: Asked<Name>) =>
+      answerQuestion(question, partition(), asked, clock) as Promise<Answered<Name>>,
     read,
     metrics: async () => (await read('/metrics')).text(),
     async requests() {
