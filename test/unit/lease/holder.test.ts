@@ -14,6 +14,10 @@ function shares({ members }: Cluster): Record<string, number> {
   return Object.fromEntries(members().map(({ name, trusts }) => [name, trusts().length]));
 }
 
+async function incarnationOf({ installation }: Cluster, name: string): Promise<string | undefined> {
+  return (await replicasOf(installation.query)).find(({ id }) => id === name)?.incarnation;
+}
+
 test.each([
   [6, 3, [2, 2, 2]],
   [7, 3, [3, 2, 2]],
@@ -239,6 +243,68 @@ describe('several holders over one store', () => {
     await cluster.clock.advance(2 * RENEWAL);
     expect(trusts()).toEqual(SIX);
     expect(told).toEqual([0, 6]);
+  });
+
+  test('whatever the database refuses of a renewal is told, and the next renewal goes on from there', async () => {
+    const wanted = [...SIX.slice(1), 'seven'];
+    /** Others die, and one workspace is left for another one, while one statement is refused. */
+    async function liveThrough(refused: number): Promise<readonly string[]> {
+      const cluster = await openCluster(SIX);
+      const { holder } = await cluster.join('a');
+      const { kill } = await cluster.join('b');
+      await cluster.clock.advance(3 * RENEWAL);
+      expect(shares(cluster)).toEqual({ a: 3, b: 3 });
+      let asked = 0;
+      cluster.refuse('a', () => asked++ === refused);
+      kill();
+      const told = holder.want(wanted);
+      await cluster.clock.advance(TTL + 4 * RENEWAL);
+      await told;
+      expect(wanted.filter((name) => !holder.leaseOf(name)?.isTrusted())).toEqual([]);
+      expect((await leaseRow(cluster.installation, 'one')).incarnation).not.toBe(await incarnationOf(cluster, 'a'));
+      return cluster.errors;
+    }
+    expect(await liveThrough(-1)).toEqual([]);
+    for (let refused = 0; refused < 12; refused++)
+      expect(await liveThrough(refused)).toEqual(['leases could not be renewed']);
+  });
+
+  test.each([
+    ['gives back', 'leases'],
+    ['leaves', 'replicas'],
+  ])('one that stops tells where it %s nothing', async (_name, table) => {
+    const cluster = await openCluster(SIX);
+    const { holder } = await cluster.join('a');
+    cluster.refuse('a', (statement) => statement.includes(`"${table}"`) && !statement.startsWith('select'));
+    await expect(holder.stop()).rejects.toThrow('refused');
+  });
+
+  test('a renewal whose answer comes after the trust is over begins anew at once', async () => {
+    let slow = 0;
+    const cluster = await openCluster(['one'], (_name, way) => (way === 'back' ? slow : 0));
+    const { holder, trusts } = await cluster.join('a');
+    const lease = holder.leaseOf('one');
+    await cluster.clock.advance(RENEWAL - 1);
+    slow = TTL;
+    await cluster.clock.advance(1);
+    slow = 0;
+    await cluster.clock.advance(TTL - RENEWAL);
+    expect([trusts(), lease?.lost?.aborted]).toEqual([[], true]);
+    await cluster.clock.advance(RENEWAL);
+    expect(trusts()).toEqual(['one']);
+    expect(lease?.isTrusted()).toBe(false);
+  });
+
+  test('workspaces are taken in the transaction that renews, so that nobody comes in between', async () => {
+    const { statements, join } = await openCluster(SIX);
+    await join('a');
+    const taking = statements.findIndex((statement) => statement.startsWith('insert into "leases"'));
+    const before = statements.slice(0, taking);
+    const within = before.slice(before.findLastIndex((statement) => /^(?:begin|commit)/.test(statement)));
+    expect(within[0]).toMatch(/^begin/);
+    expect(within[1]).toMatch(/^update "replicas"/);
+    // A file has one writer anyway.
+    expect(within.some((statement) => statement.includes('pg_advisory_xact_lock'))).toBe(ON_POSTGRES);
   });
 
   test('at rest a renewal costs one statement of a server, and a look for what nobody holds one in ten seconds, however many workspaces there are', async () => {
