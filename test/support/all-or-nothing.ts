@@ -27,6 +27,11 @@ export async function expectAllOrNothing(getReady: GetReady): Promise<void> {
     const cut = await rowsAround(getReady, { kind: 'dies', commit });
     expect(cut.after, `the rows after a death at commit ${commit} of ${whole.commits}`).toEqual(cut.before);
   }
+  await expectNothingOfLost(getReady);
+}
+
+/** Work that takes several transactions: one that has lost the workspace to another leaves nothing of it. */
+export async function expectNothingOfLost(getReady: GetReady): Promise<void> {
   const lost = await rowsAround(getReady, { kind: 'lost the workspace' });
   expect(lost.after, 'the rows after the work of one that has lost the workspace').toEqual(lost.before);
 }
