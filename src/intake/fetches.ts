@@ -210,7 +210,8 @@ async function postpone(deps: FetchDeps, wanted: WantedFetch, error: SyncError) 
   const pause = error.code === 'rate_limited' ? 0 : backoff(random, wanted.attempts + 1, undefined, longest);
   try {
     await store.commit(async (transaction) => {
-      if (error.code === 'not_found' && (await isHeldAsGone(transaction, wanted))) await settleFetch(transaction, wanted);
+      if (error.code === 'not_found' && (await isHeldAsGone(transaction, wanted)))
+        await settleFetch(transaction, wanted);
       else await postponeFetch(transaction, wanted.key, `${error.code}: ${error.message}`, clock.now() + pause);
     });
   } catch (failure) {

@@ -46,6 +46,8 @@ export interface Cluster {
   refuse(member: string, isRefused: (statement: string) => boolean): void;
   /** What members could not do, as they say it. */
   readonly errors: string[];
+  /** Called by each member that sees that the clock of the database was set. */
+  onClockSet(call: () => Promise<void>): void;
   /** Moves the clock of the database, and no other. */
   jumpStore(ms: number): void;
 }
@@ -72,17 +74,22 @@ export async function openCluster(
   const storeTime = timeOf({ now: () => clock.now() + ahead });
   const members: Member[] = [];
   const errors: string[] = [];
+  let clockSet = async () => {};
   const refusals = new Map<string, (statement: string) => boolean>();
   const logger = { ...silentLogger, error: (_fields: LogFields, message: string) => void errors.push(message) };
 
   async function join(name: string): Promise<Member> {
     const refused = (statement: string) => refusals.get(name)?.(statement) ?? false;
-    const { life, database, after } = createLife(clock, installation, { latency: (way) => latency(name, way), refused });
+    const { life, database, after } = createLife(clock, installation, {
+      latency: (way) => latency(name, way),
+      refused,
+    });
     let takeovers = 0;
     const holder = createSharedHolder({
       storeClock: createStoreClock(),
       ...{ database, after, storeTime, address: () => `http://${name}`, logger },
       facts: () => ({ version: 'test', config: '', startedAt: 0, host: name }),
+      onClockSet: () => clockSet(),
       onTakeover: (count) => void (takeovers += count),
       passed: () => clock.elapsed(),
       // Processes are listed by their ids: in these tests, by their names.
@@ -104,6 +111,7 @@ export async function openCluster(
     refuse: (member, isRefused) => void refusals.set(member, isRefused),
     members: () => members,
     onStatement: (call) => void calls.push(call),
+    onClockSet: (call) => void (clockSet = call),
     jumpStore: (ms) => void (ahead += ms),
   };
 }

@@ -104,10 +104,20 @@ test('what is fetched becomes a delivery, and the wish goes away', async () => {
 test('what was fetched is stored and the wish for it goes away together, or neither', async () => {
   await expectAllOrNothing(async (store) => {
     const clock = createTravellingClock();
-    await requestFetch(store.query, { connection: 'notes', reference: reference('a'), deliveryId: 7, now: clock.now() });
+    await requestFetch(store.query, {
+      connection: 'notes',
+      reference: reference('a'),
+      deliveryId: 7,
+      now: clock.now(),
+    });
     const fetch = async () => ({ event: 'object', body: Buffer.from('object a') });
     const parts = { clock, random: systemRandom(), logger: silentLogger, pauses: createPauses(clock) };
-    const fetches = createFetches({ store, connections: [activeWith({ connection: { fetch } })], inbox: createBell(), ...parts });
+    const fetches = createFetches({
+      store,
+      connections: [activeWith({ connection: { fetch } })],
+      inbox: createBell(),
+      ...parts,
+    });
     return async () => {
       fetches.start();
       while (!fetches.idle()) await clock.advance(0);

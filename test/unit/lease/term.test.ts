@@ -13,6 +13,7 @@ async function bench(early = 0) {
   onTestFinished(() => installation.close());
   const clock = createTravellingClock();
   const lapses: number[] = [];
+  const heard: number[] = [];
   let ahead = early;
   const terms = createTerms({
     ...{ query: installation.query, random: systemRandom(), passed: clock.elapsed, storeTime: timeOf(clock) },
@@ -22,10 +23,10 @@ async function bench(early = 0) {
       return cancel;
     },
     replica: () => ({ id: 'a', address: 'http://a', about: '{}' }),
-    onTime: () => undefined,
+    onTime: (now) => void heard.push(now),
     onLapse: (workspaces) => void lapses.push(workspaces),
   });
-  return { clock, terms, lapses, replicas: () => replicasOf(installation.query) };
+  return { clock, terms, lapses, heard, replicas: () => replicasOf(installation.query) };
 }
 
 test('a term ends by itself as soon as it is not trusted any more, and no sooner, also where its timer is early', async () => {
@@ -53,8 +54,8 @@ test('each renewal trusts the term for so long after it began, and what was trus
   expect([lease.isTrusted(), lease.lost?.aborted]).toEqual([false, true]);
 });
 
-test('a term that is over is followed by another one, under which nothing is held', async () => {
-  const { clock, terms, replicas } = await bench();
+test('a term that is over is not renewed but followed by another one, under which nothing is held', async () => {
+  const { clock, terms, heard, replicas } = await bench();
   const first = (await terms.renewed()).term;
   await clock.advance(TTL);
   const { term, replicas: seen } = await terms.renewed();
@@ -63,6 +64,9 @@ test('a term that is over is followed by another one, under which nothing is hel
   expect(term.incarnation).not.toBe(first.incarnation);
   expect((await replicas()).map(({ incarnation }) => incarnation)).toEqual([term.incarnation]);
   expect(seen).toEqual(await replicas());
+  expect(heard).toEqual([]);
+  await terms.renewed();
+  expect(heard).toEqual([clock.now()]);
 });
 
 test('a lease whose work has ended is trusted no more, nor is one of a term that was ended', async () => {

@@ -21,15 +21,18 @@ test.each<[what: string, answer: Answer | undefined]>([
   ['refused for its key', REFUSED_KEY],
   ['failed', FAILED],
   ['not answered', undefined],
-])('a request that was %s: its end in the ledger and what became of its change are stored together, or neither is', async (_what, answer) => {
-  await expectAllOrNothing(async (store) => {
-    const { slot, take, attempt } = await outboxBench(store, 1, () => answer);
-    const own = await slot();
-    const prepared = await take(own, linkOf(1));
-    if (!prepared) throw new Error('nothing is to be sent');
-    return () => attempt(prepared, own);
-  });
-});
+])(
+  'a request that was %s: its end in the ledger and what became of its change are stored together, or neither is',
+  async (_what, answer) => {
+    await expectAllOrNothing(async (store) => {
+      const { slot, take, attempt } = await outboxBench(store, 1, () => answer);
+      const own = await slot();
+      const prepared = await take(own, linkOf(1));
+      if (!prepared) throw new Error('nothing is to be sent');
+      return () => attempt(prepared, own);
+    });
+  },
+);
 
 test('when the attempt has ended, so has the request in the ledger', async () => {
   const store = await openTestStore();

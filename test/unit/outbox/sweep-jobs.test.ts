@@ -97,7 +97,14 @@ it.each([
     const clock = createTravellingClock();
     if (isRunning) await store.commit((query) => beginSweep(query, clock.now()));
     const quota = { requests: 200, window: 15 * MINUTE };
-    const jobs = sweepJobs({ store, clock, logger: silentLogger, outbox: createBell(), when: { everyMs: HOUR }, quota });
+    const jobs = sweepJobs({
+      store,
+      clock,
+      logger: silentLogger,
+      outbox: createBell(),
+      when: { everyMs: HOUR },
+      quota,
+    });
     return async () => jobs.find(({ name }) => name === SWEEP)?.run(new AbortController().signal);
   });
 });

@@ -11,7 +11,13 @@ const BUG = workItem({ type: 'Bug', updatedAt: START });
 async function laneOfList(items: readonly Item[], isUnsure: boolean): Promise<string | undefined> {
   const { query, commit } = await openTestStore();
   if (isUnsure) await doubtTasks(query, START);
-  await commit((transaction) => takeBatch(transaction, items.map((item) => saidOf(item)), 1));
+  await commit((transaction) =>
+    takeBatch(
+      transaction,
+      items.map((item) => saidOf(item)),
+      1,
+    ),
+  );
   const rows = await query.selectFrom('outbox').select(['entity', 'lane']).where('entity', '=', 'read:tasks').execute();
   return rows[0]?.lane;
 }

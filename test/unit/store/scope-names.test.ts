@@ -40,7 +40,10 @@ test('what is begun again are the units of that name and of that connection, and
 test('of their backfills those that were not finished end, and tell why', async () => {
   const store = await withUnits();
   await restartUnits(store.query, 'github', ['one', 'done'], BOUND_AGAIN);
-  const rows = await store.query.selectFrom('backfills').select(['connection', 'unit', 'finished_at', 'error']).execute();
+  const rows = await store.query
+    .selectFrom('backfills')
+    .select(['connection', 'unit', 'finished_at', 'error'])
+    .execute();
   const { now, reason } = BOUND_AGAIN;
   const ended = rows.filter(({ finished_at }) => finished_at !== null);
   expect(ended.map((row) => Object.values(row)).toSorted()).toEqual([
