@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { expect } from 'vitest';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import type { Store } from '../../src/store/database.ts';
 import type { Installation } from '../../src/store/installation.ts';
@@ -17,23 +16,31 @@ type Fate =
   | { readonly kind: 'lost the workspace' };
 
 /**
- * A piece of work is one transaction of the workspace's owner: a process that dies at any of its commits leaves nothing of it,
- * nor does one that has lost the workspace to another. Fails where the work changes nothing at all.
+ * What is left of work that did not come to its end, by table: nothing, where the work is one transaction of the workspace's owner.
+ * It is done by a process that dies at each of its commits in turn, and by one that has lost the workspace. Throws where the work
+ * changes nothing at all.
  */
-export async function expectAllOrNothing(getReady: GetReady): Promise<void> {
+export async function remainsOf(getReady: GetReady): Promise<readonly string[]> {
   const whole = await rowsAround(getReady, { kind: 'lives' });
-  expect(whole.after, 'the rows after the work').not.toEqual(whole.before);
+  if (changedIn(whole).length === 0) throw new Error('the work changes nothing');
+  const remains: string[] = [];
   for (let commit = 1; commit <= whole.commits; commit++) {
-    const cut = await rowsAround(getReady, { kind: 'dies', commit });
-    expect(cut.after, `the rows after a death at commit ${commit} of ${whole.commits}`).toEqual(cut.before);
+    const changed = changedIn(await rowsAround(getReady, { kind: 'dies', commit }));
+    remains.push(...changed.map((table) => `${table}, after a death at commit ${commit} of ${whole.commits}`));
   }
-  await expectNothingOfLost(getReady);
+  return [...remains, ...(await remainsOfLost(getReady))];
 }
 
-/** Work that takes several transactions: one that has lost the workspace to another leaves nothing of it. */
-export async function expectNothingOfLost(getReady: GetReady): Promise<void> {
-  const lost = await rowsAround(getReady, { kind: 'lost the workspace' });
-  expect(lost.after, 'the rows after the work of one that has lost the workspace').toEqual(lost.before);
+/** The same of work that takes several transactions, done by a process that has lost the workspace alone. */
+export async function remainsOfLost(getReady: GetReady): Promise<readonly string[]> {
+  const changed = changedIn(await rowsAround(getReady, { kind: 'lost the workspace' }));
+  return changed.map((table) => `${table}, of one that has lost the workspace`);
+}
+
+type Rows = Readonly<Record<string, readonly string[]>>;
+
+function changedIn({ before, after }: { readonly before: Rows; readonly after: Rows }): string[] {
+  return Object.keys(after).filter((table) => after[table]?.join('\n') !== before[table]?.join('\n'));
 }
 
 async function rowsAround(getReady: GetReady, fate: Fate) {
@@ -65,7 +72,7 @@ async function rowsAround(getReady: GetReady, fate: Fate) {
   }
 }
 
-async function allRows({ query }: Installation): Promise<Record<string, readonly string[]>> {
+async function allRows({ query }: Installation): Promise<Rows> {
   const names = ON_POSTGRES
     ? sql<{ name: string }>`select tablename as name from pg_tables where schemaname = current_schema()`
     : sql<{ name: string }>`select name from sqlite_master where type = 'table'`;

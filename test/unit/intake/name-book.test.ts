@@ -5,7 +5,7 @@ import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { keptUnits, loadNames } from '../../../src/store/scope-names.ts';
-import { expectAllOrNothing } from '../../support/all-or-nothing.ts';
+import { remainsOf } from '../../support/all-or-nothing.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
@@ -43,10 +43,12 @@ test('a name that leads elsewhere keeps its target until it is bound again; then
 });
 
 test('the new target and the begin of its units are stored together, or neither is', async () => {
-  await expectAllOrNothing(async (store) => {
-    const { book, vendor } = await reboundBook(store);
-    return () => book.rebind(vendor, signal);
-  });
+  expect(
+    await remainsOf(async (store) => {
+      const { book, vendor } = await reboundBook(store);
+      return () => book.rebind(vendor, signal);
+    }),
+  ).toEqual([]);
 });
 
 test('when names have been asked for, or are said to be settled, what they lead to is stored', async () => {

@@ -46,10 +46,10 @@ test('of their backfills those that were not finished end, and tell why', async 
     .execute();
   const { now, reason } = BOUND_AGAIN;
   const ended = rows.filter(({ finished_at }) => finished_at !== null);
-  expect(ended.map((row) => Object.values(row)).toSorted()).toEqual([
-    ['github', 'done', 7, null],
-    ['github', 'one', now, reason],
-    ['gitlab', 'done', 7, null],
+  expect(ended.map((row) => Object.values(row).join()).toSorted()).toEqual([
+    'github,done,7,',
+    `github,one,${now},${reason}`,
+    'gitlab,done,7,',
   ]);
 });
 
