@@ -183,7 +183,10 @@ async function countItems(active: ActiveConnection, { event, body }: HistoryPage
   }
 }
 
-/** What can never be read ends its unit; everything else is tried again. @returns when to go on, milliseconds */
+/**
+ * What can never be read ends its unit; everything else is tried again. By commits: one that has lost the workspace leaves no
+ * failure to its owner. @returns when to go on, milliseconds
+ */
 async function onFailure(deps: BackfillDeps, unit: BackfillRow, error: SyncError): Promise<number> {
   const { store, clock, random, pauses, meter, logger } = deps;
   const { connection } = unit;
@@ -192,12 +195,13 @@ async function onFailure(deps: BackfillDeps, unit: BackfillRow, error: SyncError
   logger.warn({ connection, unit: unit.unit, code: error.code, error }, 'backfill failed');
   const text = `${error.code}: ${error.message}`;
   if (error.verdict === 'never') {
-    await endUnit(store.query, unit, clock.now(), text);
+    await store.commit((transaction) => endUnit(transaction, unit, clock.now(), text));
     return PACE;
   }
   const longest = error.verdict === 'retry' ? LONGEST_RETRY : LONGEST_WAIT;
   const pause = limit > 0 ? limit : backoff(random, unit.attempts, FIRST_RETRY, longest);
-  await postponeBackfill(store.query, unit, { error: text, notBefore: clock.now() + pause });
+  const postponed = { error: text, notBefore: clock.now() + pause };
+  await store.commit((transaction) => postponeBackfill(transaction, unit, postponed));
   // Another unit may be read meanwhile.
   return PACE;
 }

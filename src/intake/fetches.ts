@@ -200,14 +200,20 @@ async function keep(deps: FetchDeps, wanted: WantedFetch, got: Fetched & { reado
   logger.debug({ ...about(wanted), fetched: row?.id, key, bytes: got.body.length }, 'object fetched');
 }
 
-/** A limit is the connection's matter, so the row keeps its place. A disk that is full takes no note. */
+/**
+ * A limit is the connection's matter, so the row keeps its place. A disk that is full takes no note, and neither does a workspace
+ * that others own by now: they fetch it themselves, and no later for our failure.
+ */
 async function postpone(deps: FetchDeps, wanted: WantedFetch, error: SyncError) {
   const { store, clock, random, logger, pauses } = deps;
   const longest = error.verdict === 'retry' ? LONGEST_RETRY : LONGEST_WAIT;
   const pause = error.code === 'rate_limited' ? 0 : backoff(random, wanted.attempts + 1, undefined, longest);
   try {
-    if (error.code === 'not_found' && (await isHeldAsGone(store.query, wanted))) await settleFetch(store.query, wanted);
-    else await postponeFetch(store.query, wanted.key, `${error.code}: ${error.message}`, clock.now() + pause);
+    await store.commit(async (transaction) => {
+      if (error.code === 'not_found' && (await isHeldAsGone(transaction, wanted)))
+        await settleFetch(transaction, wanted);
+      else await postponeFetch(transaction, wanted.key, `${error.code}: ${error.message}`, clock.now() + pause);
+    });
   } catch (failure) {
     logger.error({ ...about(wanted), error: failure }, 'fetch failure not recorded');
     // Its row is still due: without a pause it would be fetched again and again for as long as nothing can be written.

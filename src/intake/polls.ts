@@ -195,8 +195,10 @@ async function failed(
   deps.meter.count('polls_total', { connection, outcome: pause > 0 ? 'limited' : 'failed' });
   deps.logger.warn({ connection, unit, code: error.code, error }, 'poll failed');
   const text = `${error.code}: ${error.message}`;
-  await recordPollFailure(deps.store.query, connection, unit, text, deps.clock.now()).catch((reason: unknown) =>
-    deps.logger.error({ connection, unit, error: reason }, 'poll failure not recorded'),
-  );
+  const { store, clock, logger } = deps;
+  // By a commit: one that has lost the workspace leaves no failure to its owner.
+  await store
+    .commit((transaction) => recordPollFailure(transaction, connection, unit, text, clock.now()))
+    .catch((reason: unknown) => logger.error({ connection, unit, error: reason }, 'poll failure not recorded'));
   return error;
 }

@@ -86,9 +86,10 @@ async function attempt<Result>(
     meter.count('sweeps_total', { connection, outcome: 'failed' });
     logger.warn({ connection, unit, code: error.code, error }, 'sweep failed');
     const text = `${error.code}: ${error.message}`;
-    await recordSweepFailure(store.query, { connection, unit }, text, clock.now()).catch((reason: unknown) =>
-      logger.error({ connection, unit, error: reason }, 'failure of a sweep not recorded'),
-    );
+    // By a commit: one that has lost the workspace leaves no failure to its owner.
+    await store
+      .commit((transaction) => recordSweepFailure(transaction, { connection, unit }, text, clock.now()))
+      .catch((reason: unknown) => logger.error({ connection, unit, error: reason }, 'failure of a sweep not recorded'));
     return undefined;
   }
 }

@@ -119,7 +119,9 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     const level = state === 'refused' && kind === 'status' && refusals.has(told) ? 'debug' : 'warn';
     refusals.add(told);
     logger[level]({ item, kind, connection, error, attempts, outcome: state }, 'could not be written to the vendor');
-    await updateNotice(store.query, notice, { state, attempts, error: text, not_before: clock.now() + pause });
+    const row = { state, attempts, error: text, not_before: clock.now() + pause } as const;
+    // By a commit: one that has lost the workspace leaves no failure to its owner.
+    await store.commit((transaction) => updateNotice(transaction, notice, row));
   }
 
   async function readTasks(): Promise<void> {

@@ -18,9 +18,9 @@ export const START = Date.UTC(2026, 0, 5, 9);
 const CODE = sourceOf('code', 'github');
 export const TRACKER = sourceOf('tracker', 'jira');
 
-const SOURCES = new Map([CODE, TRACKER].map((source) => [source.connection, source]));
+export const SOURCES = new Map([CODE, TRACKER].map((source) => [source.connection, source]));
 
-const RULES = createRules({
+export const RULES = createRules({
   ...{ trailers: ['Task'], links: [], users: {}, grammars: [], documents: true },
   addresses: ['https://app.example.com/workspace'],
   triage: [{ when: { type: ['Bug'] }, create: 'bug', title: '{title}', labels: [], since: 0 }],

@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest';
 import type { Holder } from '../../src/lease/holder.ts';
 import { createSharedHolder } from '../../src/lease/shared-holder.ts';
 import { createStoreClock } from '../../src/lease/store-clock.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
+import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import type { Installation } from '../../src/store/installation.ts';
 import { timeOf } from '../../src/store/leases.ts';
@@ -42,6 +42,12 @@ export interface Cluster {
   members(): readonly Member[];
   /** Called for each statement that begins. */
   onStatement(call: (statement: string) => void): void;
+  /** From now on the database refuses each statement of this member for which that holds. */
+  refuse(member: string, isRefused: (statement: string) => boolean): void;
+  /** What members could not do, as they say it. */
+  readonly errors: string[];
+  /** Called by each member that sees that the clock of the database was set. */
+  onClockSet(call: () => Promise<void>): void;
   /** Moves the clock of the database, and no other. */
   jumpStore(ms: number): void;
 }
@@ -67,14 +73,23 @@ export async function openCluster(
   let ahead = 0;
   const storeTime = timeOf({ now: () => clock.now() + ahead });
   const members: Member[] = [];
+  const errors: string[] = [];
+  let clockSet = async () => {};
+  const refusals = new Map<string, (statement: string) => boolean>();
+  const logger = { ...silentLogger, error: (_fields: LogFields, message: string) => void errors.push(message) };
 
   async function join(name: string): Promise<Member> {
-    const { life, database, after } = createLife(clock, installation, (way) => latency(name, way));
+    const refused = (statement: string) => refusals.get(name)?.(statement) ?? false;
+    const { life, database, after } = createLife(clock, installation, {
+      latency: (way) => latency(name, way),
+      refused,
+    });
     let takeovers = 0;
     const holder = createSharedHolder({
       storeClock: createStoreClock(),
-      ...{ database, after, storeTime, address: () => `http://${name}`, logger: silentLogger },
+      ...{ database, after, storeTime, address: () => `http://${name}`, logger },
       facts: () => ({ version: 'test', config: '', startedAt: 0, host: name }),
+      onClockSet: () => clockSet(),
       onTakeover: (count) => void (takeovers += count),
       passed: () => clock.elapsed(),
       // Processes are listed by their ids: in these tests, by their names.
@@ -92,9 +107,11 @@ export async function openCluster(
   }
 
   return {
-    ...{ clock, installation, statements, workspaces, join },
+    ...{ clock, installation, statements, workspaces, join, errors },
+    refuse: (member, isRefused) => void refusals.set(member, isRefused),
     members: () => members,
     onStatement: (call) => void calls.push(call),
+    onClockSet: (call) => void (clockSet = call),
     jumpStore: (ms) => void (ahead += ms),
   };
 }
@@ -112,11 +129,17 @@ function namedFirst(name: string) {
   };
 }
 
+/** What lies between a process and its database. */
+interface Wire {
+  latency(way: Way): number;
+  refused(statement: string): boolean;
+}
+
 /**
  * The clock and the database as a process sees them that may fall asleep, or die, between any two steps; each statement takes
  * its time to get there, and its answer to come back.
  */
-function createLife(clock: TravellingClock, installation: Installation, latency: (way: Way) => number) {
+function createLife(clock: TravellingClock, installation: Installation, { latency, refused }: Wire) {
   const life = createWakefulness();
   const { whenAwake } = life;
   const after = (ms: number, call: () => void) => clock.after(ms, () => whenAwake(call));
@@ -134,7 +157,10 @@ function createLife(clock: TravellingClock, installation: Installation, latency:
   }
   const connection: DatabaseConnection = {
     executeQuery: <Row>(statement: CompiledQuery) =>
-      distantly(() => installation.query.executeQuery(statement)) as Promise<QueryResult<Row>>,
+      distantly(async () => {
+        if (refused(statement.sql)) throw new Error(`refused: ${statement.sql}`);
+        return installation.query.executeQuery(statement) as Promise<QueryResult<Row>>;
+      }),
     streamQuery: () => {
       throw new Error('nothing is streamed here');
     },

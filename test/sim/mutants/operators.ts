@@ -47,7 +47,8 @@ export function mutationsOf(file: string, source: string): Mutation[] {
     CallExpression(node) {
       const { callee } = node;
       const given = source.slice(callee.end, node.end);
-      const split = splitOf(textOf(callee), given);
+      const [work] = node.arguments;
+      const split = work && splitOf(textOf(callee), textOf(work));
       if (split) add('a transaction is split', node, split);
       const open = withoutFence(textOf(callee), given);
       if (open) add('a fence is forgotten', node, open);
@@ -57,11 +58,11 @@ export function mutationsOf(file: string, source: string): Mutation[] {
   return found.map((each) => ({ file, ...each }));
 }
 
-/** The same statements, each in a transaction of its own. @param given from `(` to `)` */
-function splitOf(callee: string, given: string): string | undefined {
+/** The same statements, each in a transaction of its own. */
+function splitOf(callee: string, work: string): string | undefined {
   const [, database, apart] = /^(.*?)\s*\.(?:commit(?:Relaxed)?|(transaction\(\)\s*\.execute))$/s.exec(callee) ?? [];
   if (database === undefined) return undefined;
-  return `(${given})(${database}${apart === undefined ? '.query' : ''})`;
+  return `(${work})(${database}${apart === undefined ? '.query' : ''})`;
 }
 
 function withoutFence(callee: string, given: string): string | undefined {

@@ -27,6 +27,14 @@ const KEPT: readonly Unobservable[] = [
     why: 'a count is increased by nothing',
   },
   {
+    ...{ file: 'src/lease/shared-holder.ts', kind: AWAIT, text: 'await lockLeases(transaction);' },
+    why: IN_ORDER,
+  },
+  {
+    ...{ file: 'src/store/leases.ts', kind: AWAIT, text: 'await sql`select pg_advisory_xact_lock(' },
+    why: IN_ORDER,
+  },
+  {
     ...{ file: 'src/lease/shared-holder.ts', kind: 'a statement is left out', text: 'terms.trust(own, began);' },
     why: 'the lease is trusted for some tenths of a second less than it could be, until the next renewal',
   },
@@ -63,6 +71,10 @@ const KEPT: readonly Unobservable[] = [
     why: 'of two that are equally urgent the other goes first',
   },
   {
+    ...{ file: 'src/store/row-statements.ts', kind: BOUND, text: 'size >= some.length' },
+    why: 'a statement names its last row some times more, which changes nothing',
+  },
+  {
     ...{ file: 'src/throttle/throttle.ts', kind: BOUND, text: 'now < carefulUntil' },
     why: ONE_INSTANT,
   },
@@ -93,6 +105,22 @@ const KEPT: readonly Unobservable[] = [
       text: "await updateChange(query, prepared.entity, { state: 'unknown'",
     },
     why: IN_ORDER,
+  },
+  {
+    ...{
+      file: 'src/outbox/settle.ts',
+      kind: AWAIT,
+      text: 'await addRequest(query, ended(prepared, { now: context.now',
+    },
+    why: IN_ORDER,
+  },
+  {
+    ...{
+      file: 'src/store/next-change.ts',
+      kind: 'a fence is forgotten',
+      text: "query .updateTable('outbox') .where('state', '=', 'pending') .where('queue', 'in'",
+    },
+    why: 'it names every queue that there is, so that an index answers',
   },
   {
     ...{ file: 'src/outbox/attempt.ts', kind: AWAIT, text: 'await slot.complete({ status, key: null }, transaction);' },

@@ -47,7 +47,9 @@ function argsOf(way: Way, { file, runs }: Trial): readonly string[] {
     ? ['--replicas', '3', '--runs', String(Math.ceil(runs / 2))]
     : ['--replicas', '1', '--runs', String(runs)];
   if (way === 'sim') return ['test/sim/main.ts', ...plans, '--no-shrink', '--first'];
-  const files = way === 'unit' ? [`test/unit/${room}/`] : (WHOLE[room] ?? []).map((name) => `test/${name}`);
+  // Files about leases lie in two rooms, and so do their tests.
+  const own = file.replace(/^src\/(.*)\.ts$/, 'test/unit/$1.test.ts');
+  const files = way === 'unit' ? [`test/unit/${room}/`, own] : (WHOLE[room] ?? []).map((name) => `test/${name}`);
   return [
     ...['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/vitest.config.ts', '--bail', '1'],
     ...['--project', way === 'unit' ? 'fast' : 'whole', '--maxWorkers', '1', '--reporter', 'default'],

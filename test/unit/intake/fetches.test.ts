@@ -9,6 +9,7 @@ import { type Random, systemRandom } from '../../../src/lib/random.ts';
 import type { ItemReference } from '../../../src/model/item.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { requestFetch } from '../../../src/store/wanted-fetches.ts';
+import { remainsOf } from '../../support/all-or-nothing.ts';
 import { activeWith, inboxOf, openTestStore } from '../../support/intake.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
 
@@ -98,6 +99,33 @@ test('what is fetched becomes a delivery, and the wish goes away', async () => {
   await all.fetches.stop();
   await all.fetches.stop();
   expect(all.clock.pending).toBe(0);
+});
+
+test('what was fetched is stored and the wish for it goes away together, or neither', async () => {
+  expect(
+    await remainsOf(async (store) => {
+      const clock = createTravellingClock();
+      await requestFetch(store.query, {
+        connection: 'notes',
+        reference: reference('a'),
+        deliveryId: 7,
+        now: clock.now(),
+      });
+      const fetch = async () => ({ event: 'object', body: Buffer.from('object a') });
+      const parts = { clock, random: systemRandom(), logger: silentLogger, pauses: createPauses(clock) };
+      const fetches = createFetches({
+        store,
+        connections: [activeWith({ connection: { fetch } })],
+        inbox: createBell(),
+        ...parts,
+      });
+      return async () => {
+        fetches.start();
+        while (!fetches.idle()) await clock.advance(0);
+        await fetches.stop();
+      };
+    }),
+  ).toEqual([]);
 });
 
 test('what is asked for again while it is fetched is fetched once more', async () => {

@@ -10,6 +10,7 @@ import { silentMeter } from '../../../src/lib/meter.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import type { Schedule } from '../../../src/lib/scheduler.ts';
 import type { Store } from '../../../src/store/database.ts';
+import { remainsOf } from '../../support/all-or-nothing.ts';
 import { activeWith, inboxOf, openTestStore } from '../../support/intake.ts';
 import { startJobs } from '../../support/timetable.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
@@ -89,6 +90,15 @@ describe('a walk', () => {
     expect(asked.map((position) => position.page)).toEqual([undefined, '2', '3']);
     expect(counts).toEqual(['polls_total notes complete']);
     await polls.stop();
+  });
+
+  test('stores a page with all that follows from it or nothing, and one that has lost the workspace tells no failure', async () => {
+    expect(
+      await remainsOf(async (store) => {
+        const { active } = scripted([page('one', { newest: '2026-01-05T08:00:00Z' })]);
+        return () => pollsOver(store, createTravellingClock(), [active]).polls.pollNow();
+      }),
+    ).toEqual([]);
   });
 
   test('goes on at its page after a restart, and nothing is stored twice', async () => {

@@ -5,6 +5,7 @@ import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { dueFetches } from '../../../src/store/wanted-fetches.ts';
+import { remainsOfLost } from '../../support/all-or-nothing.ts';
 import { createForge, forgeItem } from '../../support/forge.ts';
 import { activeWith, openTestStore } from '../../support/intake.ts';
 import { startJobs } from '../../support/timetable.ts';
@@ -66,4 +67,20 @@ test('a mass that is not listed holds nobody up and buries no other fetch', asyn
   expect(Math.max(...most)).toBeLessThanOrEqual(200);
   // However many it asks for: what one commit does keeps everything else from its turn.
   expect(Math.max(...commits)).toBeLessThanOrEqual(12);
+});
+
+test('one that has lost the workspace to another tells no failure of its sweep', async () => {
+  expect(
+    await remainsOfLost(async (store) => {
+      const { connector } = createForge({ app: [] });
+      const connection = connector.connect({}, {} as never);
+      const clock = createTravellingClock();
+      const [job] = sweepJobs({
+        ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
+        ...{ pauses: createPauses(clock), fetches: { ring: () => undefined } },
+        connections: [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })],
+      });
+      return async () => job?.run(new AbortController().signal);
+    }),
+  ).toEqual([]);
 });

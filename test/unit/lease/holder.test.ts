@@ -226,6 +226,20 @@ describe('several holders over one store', () => {
     },
   );
 
+  test('that the clock of the store was set is told until it is heard', async () => {
+    const cluster = await openCluster(SIX);
+    await cluster.join('a');
+    let told = 0;
+    cluster.onClockSet(async () => {
+      if (told++ === 0) throw new Error('the database is away');
+    });
+    await cluster.clock.advance(2 * RENEWAL);
+    expect(told).toBe(0);
+    cluster.jumpStore(3_600_000);
+    await cluster.clock.advance(4 * RENEWAL);
+    expect([told, cluster.errors]).toEqual([2, ['leases could not be renewed']]);
+  });
+
   test('a store that does not answer ends the trust, and all goes on when it answers again', async () => {
     const cluster = await openCluster(SIX);
     const { holder, trusts } = await cluster.join('a');
@@ -239,6 +253,108 @@ describe('several holders over one store', () => {
     await cluster.clock.advance(2 * RENEWAL);
     expect(trusts()).toEqual(SIX);
     expect(told).toEqual([0, 6]);
+  });
+
+  test('whatever the database refuses of a renewal is told, and the next renewal goes on from there', async () => {
+    const wanted = [...SIX.slice(1), 'seven'];
+    /** One is killed, and one workspace is left for another one, while the other process has one statement refused. */
+    async function liveThrough(refused: number) {
+      const cluster = await openCluster(SIX);
+      const { holder } = await cluster.join('a');
+      const { kill } = await cluster.join('b');
+      await cluster.clock.advance(3 * RENEWAL);
+      expect(shares(cluster)).toEqual({ a: 3, b: 3 });
+      kill();
+      await cluster.clock.advance(TTL - 2 * RENEWAL);
+      const asked: string[] = [];
+      cluster.refuse('a', (statement) => asked.push(statement) === refused);
+      const told = holder.want(wanted);
+      await cluster.clock.advance(5 * RENEWAL);
+      await told;
+      expect(wanted.filter((name) => !holder.leaseOf(name)?.isTrusted())).toEqual([]);
+      return { asked, errors: cluster.errors };
+    }
+    const { asked, errors } = await liveThrough(0);
+    expect(errors).toEqual([]);
+    // One of each kind is enough.
+    const kinds = [...new Set(asked)].map((statement) => asked.indexOf(statement) + 1);
+    for (const refused of kinds) expect((await liveThrough(refused)).errors).toEqual(['leases could not be renewed']);
+  });
+
+  test.each([
+    ['gives back', 'leases'],
+    ['leaves', 'replicas'],
+  ])('one that stops tells where it %s nothing', async (_name, table) => {
+    const cluster = await openCluster(SIX);
+    const { holder } = await cluster.join('a');
+    cluster.refuse('a', (statement) => statement.includes(`"${table}"`) && !statement.startsWith('select'));
+    await expect(holder.stop()).rejects.toThrow('refused');
+  });
+
+  test('a renewal whose answer comes after the trust is over begins anew at once', async () => {
+    let slow = 0;
+    const cluster = await openCluster(['one'], (_name, way) => (way === 'back' ? slow : 0));
+    const { holder, trusts } = await cluster.join('a');
+    const lease = holder.leaseOf('one');
+    await cluster.clock.advance(RENEWAL - 1);
+    slow = TTL;
+    await cluster.clock.advance(1);
+    slow = 0;
+    await cluster.clock.advance(TTL - RENEWAL);
+    expect([trusts(), lease?.lost?.aborted]).toEqual([[], true]);
+    expect(holder.leaseOf('one')).toBeUndefined();
+    await cluster.clock.advance(RENEWAL);
+    expect(trusts()).toEqual(['one']);
+    expect(lease?.isTrusted()).toBe(false);
+  });
+
+  test('what was taken when the trust was over already is held by nobody until the next renewal takes it', async () => {
+    let slow = 0;
+    const cluster = await openCluster(['one'], (_name, way) => {
+      const ms = way === 'back' ? slow : 0;
+      if (ms > 0) slow = 0;
+      return ms;
+    });
+    const told: string[][] = [];
+    let takings = 0;
+    cluster.onStatement((statement) => {
+      // The answer to the whole transaction is long on the way.
+      if (statement.startsWith('insert into "leases"') && takings++ === 0) slow = TTL;
+    });
+    const { holder, trusts } = await cluster.join('a');
+    holder.onChange(async () => void told.push([...trusts()]));
+    await cluster.clock.advance(TTL);
+    expect([trusts(), told]).toEqual([[], []]);
+    await cluster.clock.advance(RENEWAL);
+    expect([trusts(), told]).toEqual([['one'], [['one']]]);
+  });
+
+  test('a process that stops while it begins anew leaves nothing behind', async () => {
+    let slow = 0;
+    const cluster = await openCluster(SIX, (_name, way) => (way === 'back' ? slow : 0));
+    const { holder, sleep, wake } = await cluster.join('a');
+    sleep();
+    await cluster.clock.advance(2 * TTL);
+    slow = RENEWAL;
+    wake();
+    await cluster.clock.advance(1);
+    const stopped = holder.stop();
+    await cluster.clock.advance(10 * RENEWAL);
+    await stopped;
+    expect(await replicasOf(cluster.installation.query)).toEqual([]);
+    expect((await leaseRow(cluster.installation, 'one')).incarnation).toBeNull();
+  });
+
+  test('workspaces are taken in the transaction that renews, so that nobody comes in between', async () => {
+    const { statements, join } = await openCluster(SIX);
+    await join('a');
+    const taking = statements.findIndex((statement) => statement.startsWith('insert into "leases"'));
+    const before = statements.slice(0, taking);
+    const within = before.slice(before.findLastIndex((statement) => /^(?:begin|commit)/.test(statement)));
+    expect(within[0]).toMatch(/^begin/);
+    expect(within[1]).toMatch(/^update "replicas"/);
+    // A file has one writer anyway.
+    expect(within.some((statement) => statement.includes('pg_advisory_xact_lock'))).toBe(ON_POSTGRES);
   });
 
   test('at rest a renewal costs one statement of a server, and a look for what nobody holds one in ten seconds, however many workspaces there are', async () => {

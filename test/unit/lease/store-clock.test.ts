@@ -32,6 +32,18 @@ describe('the clock of the store', () => {
     expect(store.ahead()).toBeCloseTo(1_000 + jump, -1);
   });
 
+  it.each([
+    [2_000, 0],
+    [-2_000, 0],
+    [2_001, 1],
+    [-2_001, 1],
+  ])('may be off by two seconds, and no more: %d ms', (off, times) => {
+    const store = createStoreClock();
+    store.heard(1_000, { began: 0, ended: 0 });
+    store.heard(6_000 + off, { began: 5_000, ended: 5_000 });
+    expect(store.timesSet()).toBe(times);
+  });
+
   it('was not set where an answer took as long as it seems to have jumped', () => {
     const store = createStoreClock();
     store.heard(1_000, { began: 0, ended: 0 });

@@ -3,12 +3,14 @@ import { createBell } from '../../../src/lib/bell.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { entity } from '../../../src/model/change.ts';
 import { workItemKey } from '../../../src/model/item.ts';
-import { sweepJobs } from '../../../src/outbox/sweep-jobs.ts';
+import { SWEEP, sweepJobs } from '../../../src/outbox/sweep-jobs.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import { saveItem } from '../../../src/store/items.ts';
 import { removeChange } from '../../../src/store/outbox-rows.ts';
+import { beginSweep } from '../../../src/store/workspace-sweeps.ts';
 import { readTurn } from '../../../src/store/workspace-turn.ts';
+import { remainsOf } from '../../support/all-or-nothing.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
 
@@ -85,4 +87,26 @@ it('comes to the end of its turn, and begins the next from the first', async () 
   expect(await readFor(store, clock, HOUR)).toEqual(names);
   expect((await readTurn(store.query))?.endedAt).not.toBeNull();
   expect(await readFor(store, clock, HOUR)).toEqual(names);
+});
+
+it.each([
+  ['begins a round', false],
+  ['asks again for the lists that a round lacks', true],
+])('%s together with the requests for its lists, or does neither', async (_name, isRunning) => {
+  expect(
+    await remainsOf(async (store) => {
+      const clock = createTravellingClock();
+      if (isRunning) await store.commit((query) => beginSweep(query, clock.now()));
+      const quota = { requests: 200, window: 15 * MINUTE };
+      const jobs = sweepJobs({
+        store,
+        clock,
+        logger: silentLogger,
+        outbox: createBell(),
+        when: { everyMs: HOUR },
+        quota,
+      });
+      return async () => jobs.find(({ name }) => name === SWEEP)?.run(new AbortController().signal);
+    }),
+  ).toEqual([]);
 });

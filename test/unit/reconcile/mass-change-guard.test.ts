@@ -140,3 +140,18 @@ describe('guarding the changes of a partition', () => {
     expect(await findChange(query, 'pull_request:1')).toMatchObject({ state: 'pending', guard: null, error: null });
   });
 });
+
+it('what the guard cannot write down is not passed over', async () => {
+  let isFull = false;
+  const steps = {
+    reached() {
+      if (isFull) throw new Error('the disk is full');
+    },
+  };
+  const { query } = await openTestStore({ steps });
+  const wish = { kind: 'link', lane: 'link', since: 1, due: 2, weight: 1, waiting: [], effect: 'creation' } as const;
+  for (const entity of ['link:1', 'link:2']) await addDifference(query, { entity, ...wish });
+  isFull = true;
+  for (const creations of [1, 2])
+    await expect(guardChanges(query, { removals: 1, creations, repairs: 1 })).rejects.toThrow('the disk is full');
+});

@@ -31,4 +31,16 @@ describe('a repeat of a delivery in quarantine', () => {
     await appendDeliveries(query, [delivery('as it was')], NOW);
     expect(await repeat(query, 'otherwise')).toBe('repeated');
   });
+
+  it.each([
+    ['of another name', { key: 'two' }],
+    ['of another connection', { connection: 'gitlab' }],
+  ])('leaves one %s there', async (_name, other) => {
+    const { query } = await openTestStore();
+    await appendDeliveries(query, [delivery('as it was'), { ...delivery('as it was'), ...other }], NOW);
+    await quarantine(query, 'internal: no');
+    expect(await repeat(query, 'as it was')).toBe('revived');
+    const rows = await query.selectFrom('inbox').select('state').orderBy('id').execute();
+    expect(rows.map(({ state }) => state)).toEqual(['pending', 'quarantined']);
+  });
 });

@@ -91,6 +91,32 @@ test('a released entry leaves memory at once and the database with the next reco
   expect((await readLedger(query)).map(({ id }) => id)).toEqual([next.id]);
 });
 
+test('a workspace that has sent nothing is opened without a write', async () => {
+  const statements: string[] = [];
+  store = await openStore({ file: ':memory:', onStatement: (statement) => void statements.push(statement) });
+  statements.length = 0;
+  await openBook(store.query, createTravellingClock(), [windowOf(5, 60_000)]);
+  expect(statements.filter((statement) => !statement.startsWith('select'))).toEqual([]);
+  expect(statements.length).toBeGreaterThan(0);
+});
+
+test('where old rows cannot be removed no request is recorded', async () => {
+  let failures = 0;
+  const steps = {
+    reached() {
+      if (failures-- > 0) throw new Error('the disk is full');
+    },
+  };
+  store = await openStore({ file: ':memory:', steps });
+  const { query } = store;
+  const book = await openBook(query, createTravellingClock(), [windowOf(5, 60_000)]);
+  const entry = book.open('mirror');
+  // Only the first statement of it.
+  failures = 1;
+  await expect(book.record(entry, query)).rejects.toThrow('the disk is full');
+  expect(await readLedger(query)).toEqual([]);
+});
+
 test('an id is not given twice, also where its row was rolled back', async () => {
   const database = await open();
   const clock = createTravellingClock();

@@ -1,0 +1,104 @@
+import { SyncError } from '../../src/errors/sync-error.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { silentMeter } from '../../src/lib/meter.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import { type Attempt, createAttempt } from '../../src/outbox/attempt.ts';
+import { type Breaker, createBreaker } from '../../src/outbox/breaker.ts';
+import { createChoice } from '../../src/outbox/choice.ts';
+import type { Prepared } from '../../src/outbox/prepare.ts';
+import type { Client, SendContext, Slot } from '../../src/outbox/send-context.ts';
+import { takeChange } from '../../src/outbox/take-change.ts';
+import { untilStored } from '../../src/outbox/until-stored.ts';
+import type { Store } from '../../src/store/database.ts';
+import { blankEntity, saveEntity } from '../../src/store/entities.ts';
+import { PULL_REQUESTS_READ, TASKS_READ } from '../../src/store/list-reads.ts';
+import { writeMeta } from '../../src/store/meta.ts';
+import { addDifference } from '../../src/store/outbox-rows.ts';
+import { createThrottle, type Throttle } from '../../src/throttle/throttle.ts';
+import type { ApiResponse } from '../../src/workspace/exchange.ts';
+import { createWorkspaceClient } from '../../src/workspace/typed-client.ts';
+import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
+
+const MINUTE = 60_000;
+const QUOTA = { requests: 100, window: 15 * MINUTE, burst: 50, burstWindow: MINUTE, share: 1, concurrency: 4 };
+
+/** What the workspace says to a request; undefined: nothing comes back. */
+export type Answer = Pick<ApiResponse, 'status'> & { readonly json?: unknown };
+
+/** The parts that take a change and send it, over a store in which links wait to be added. */
+export interface OutboxBench {
+  readonly store: Store;
+  readonly clock: TravellingClock;
+  readonly throttle: Throttle;
+  readonly breaker: Breaker;
+  readonly client: Client;
+  /** What people are told of the workspace: codes of errors, and undefined when all is well. */
+  readonly told: (string | undefined)[];
+  readonly attempt: Attempt;
+  slot(): Promise<Slot>;
+  take(slot: Slot, entity?: string): Promise<Prepared | undefined>;
+  /** Takes the change and sends it. */
+  send(entity: string): Promise<void>;
+}
+
+export const linkOf = (number: number) => `link:jira:cloud:issue:${number}>t${number}`;
+const urlOf = (number: number) => `https://tracker.example/${number}`;
+
+/** What the workspace answers to the link of this number. */
+export const added = (number: number): Answer => ({
+  status: 201,
+  json: { workItemId: `w${number}`, taskId: `t${number}`, url: urlOf(number), externalId: null },
+});
+
+export async function outboxBench(
+  store: Store,
+  links: number,
+  answer: (taskId: string) => Answer | undefined = () => added(1),
+): Promise<OutboxBench> {
+  const clock = createTravellingClock();
+  const random = systemRandom();
+  const throttle = await createThrottle({
+    ...{ store, clock, random, logger: silentLogger, meter: silentMeter, quota: QUOTA },
+  });
+  await store.commit(async (query) => {
+    for (const fact of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(query, fact, '1');
+    for (let number = 1; number <= links; number++) {
+      const desired = JSON.stringify({ url: urlOf(number) });
+      const ids = { item_key: `jira:cloud:issue:${number}`, task_id: `t${number}`, desired };
+      await saveEntity(query, blankEntity(linkOf(number), 'link', ids));
+      const wish = { kind: 'link', lane: 'link', since: clock.now(), due: clock.now(), weight: 1 } as const;
+      await addDifference(query, { entity: linkOf(number), ...wish, waiting: [] });
+    }
+  });
+  const breaker = createBreaker();
+  const choice = createChoice({ store, throttle, clock, breaker });
+  const client = createWorkspaceClient<SendContext>({
+    workspaceId: 'current',
+    async send({ path }) {
+      const said = answer(path.split('/')[2] as string);
+      if (!said) throw new SyncError('outcome_unknown', 'no answer came');
+      return { status: said.status, headers: {}, body: Buffer.from(JSON.stringify(said.json ?? {})) };
+    },
+  });
+  const told: (string | undefined)[] = [];
+  const attempt = createAttempt({
+    ...{ store, throttle, client, clock, breaker, logger: silentLogger, meter: silentMeter },
+    settleContext: () => ({ now: clock.now(), random, usedShare: 0 }),
+    mayWrite: choice.mayWrite,
+    // As at the end of a process: what cannot be stored is left as it is.
+    untilStored: (work) => untilStored({ clock, random, logger: silentLogger }, work, AbortSignal.abort()),
+    onTrouble: (trouble) => void told.push(trouble?.code),
+  });
+  const slot = () => throttle.acquire({ lane: 'link', due: 1 });
+  const take = (own: Slot, entity?: string) =>
+    takeChange({ store, throttle, clock, choice }, own, { entity, askedAt: clock.now() });
+  return {
+    ...{ store, clock, throttle, breaker, client, told, attempt, slot, take },
+    async send(entity) {
+      const own = await slot();
+      const prepared = await take(own, entity);
+      if (!prepared) throw new Error(`nothing of ${entity} is to be sent`);
+      await attempt(prepared, own);
+    },
+  };
+}

@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest';
+import { SyncError } from '../../../src/errors/sync-error.ts';
+import { createBackfills } from '../../../src/intake/backfill-stage.ts';
+import { createPauses } from '../../../src/intake/pauses.ts';
+import { createBell } from '../../../src/lib/bell.ts';
+import { silentLogger } from '../../../src/lib/logger.ts';
+import { silentMeter } from '../../../src/lib/meter.ts';
+import { systemRandom } from '../../../src/lib/random.ts';
+import { askBackfill } from '../../../src/store/backfills.ts';
+import type { Store } from '../../../src/store/database.ts';
+import { remainsOfLost } from '../../support/all-or-nothing.ts';
+import { activeWith, inboxOf, openTestStore } from '../../support/intake.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+
+/** One unit, of which one page has been read when the work ends. */
+async function backfill(store: Store, history: () => Promise<{ event: string; body: Buffer }>) {
+  const clock = createTravellingClock();
+  const asked = Promise.withResolvers<void>();
+  const active = activeWith({
+    connection: {
+      units: async () => ['unit'],
+      async history() {
+        asked.resolve();
+        return history();
+      },
+    },
+  });
+  await askBackfill(store.query, { connection: active.name, since: null, now: clock.now() });
+  await store.query.updateTable('backfills').set({ unit: 'unit' }).execute();
+  const stage = createBackfills({
+    ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
+    ...{ connections: [active], pauses: createPauses(clock), inbox: createBell() },
+  });
+  return async () => {
+    stage.start();
+    await asked.promise;
+    await clock.advance(0);
+    await stage.stop();
+  };
+}
+
+const rows = ({ query }: Store) =>
+  query.selectFrom('backfills').select(['unit', 'error', 'attempts', 'finished_at']).execute();
+
+const PAGE = { event: 'list', body: Buffer.from('one') };
+
+test('the last page of a unit ends it', async () => {
+  const store = await openTestStore();
+  await (await backfill(store, async () => PAGE))();
+  expect((await inboxOf(store)).map(({ source, body }) => [source, body])).toEqual([['backfill', 'one']]);
+  expect(await rows(store)).toEqual([{ unit: 'unit', error: null, attempts: 0, finished_at: expect.any(Number) }]);
+});
+
+test.each([
+  ['what may succeed later is tried again', 'server_failed', false],
+  ['what can never be read ends its unit', 'refused', true],
+] as const)('%s, and tells why', async (_what, code, isOver) => {
+  const store = await openTestStore();
+  await (await backfill(store, () => Promise.reject(new SyncError(code, 'down'))))();
+  const [row] = await rows(store);
+  expect([row?.error, row?.finished_at !== null]).toEqual([`${code}: down`, isOver]);
+});
+
+test.each([
+  ['a page that it read', async () => PAGE],
+  ['a failure', () => Promise.reject(new SyncError('server_failed', 'down'))],
+])('one that has lost the workspace to another leaves nothing of %s', async (_what, history) => {
+  expect(await remainsOfLost((store) => backfill(store, history))).toEqual([]);
+});

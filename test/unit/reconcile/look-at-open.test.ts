@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { createBell } from '../../../src/lib/bell.ts';
+import { silentLogger } from '../../../src/lib/logger.ts';
+import { applyBatch } from '../../../src/reconcile/batch.ts';
+import { createBatchInputs } from '../../../src/reconcile/batch-inputs.ts';
+import { PLAIN_RULES } from '../../../src/reconcile/item-rules.ts';
+import { keyHorizon } from '../../../src/reconcile/key-horizon.ts';
+import { rulesLookedBy } from '../../../src/reconcile/look-again.ts';
+import { createLookAtOpen } from '../../../src/reconcile/look-at-open.ts';
+import type { Store } from '../../../src/store/database.ts';
+import { remainsOf } from '../../support/all-or-nothing.ts';
+import { RULES, SOURCES, saidOf } from '../../support/batches.ts';
+import { openTestStore } from '../../support/intake.ts';
+import { workItem } from '../../support/items.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+
+/** By those of before nothing becomes a task. */
+const PRESENT = { ...RULES, digest: 'present' };
+const MOMENT = { now: 1_000, usedShare: 0 };
+
+/** Bugs that were taken over by other rules, and what looks at them by the present ones. */
+async function afterOtherRules(store: Store, bugs: number) {
+  const items = Array.from({ length: bugs }, (_, at) =>
+    workItem({ key: `jira:cloud-1:${10_001 + at}`, identifier: `ENG-${at}`, type: 'Bug' }),
+  );
+  const surroundings = { sources: SOURCES, horizon: keyHorizon([]), logger: silentLogger, rules: PLAIN_RULES };
+  const said = items.map((item) => saidOf(item));
+  await store.commit((query) => applyBatch(query, said, MOMENT, surroundings));
+  const stopping = new AbortController();
+  const rung: number[] = [];
+  const outbox = { ...createBell(), ring: () => void rung.push(rung.length) };
+  const parts = { store, clock: createTravellingClock(), logger: silentLogger, rules: PRESENT };
+  const inputs = createBatchInputs({ ...parts, sources: SOURCES, usedShare: () => 0 });
+  return {
+    rung,
+    lookAgain: createLookAtOpen({ ...parts, inputs, outbox }),
+    /** It is told to end when it has looked at the first of them. */
+    lookOnce: () =>
+      createLookAtOpen({ ...parts, inputs, outbox: { ...outbox, ring: () => stopping.abort() } })(stopping.signal),
+  };
+}
+
+const wanted = async ({ query }: Store) =>
+  (await query.selectFrom('outbox').select('entity').where('kind', '=', 'task').execute()).length;
+
+test('what was looked at by the new rules, what came of it and how far the look is are stored together, or nothing is', async () => {
+  expect(await remainsOf(async (store) => (await afterOtherRules(store, 3)).lookOnce)).toEqual([]);
+});
+
+test('all open items are looked at by the new rules, some at a time, from where a look ended, and each once', async () => {
+  const store = await openTestStore();
+  const { lookOnce, lookAgain, rung } = await afterOtherRules(store, 25);
+  await lookOnce();
+  const first = await wanted(store);
+  expect(first).toBeGreaterThan(0);
+  expect(first).toBeLessThan(25);
+  expect(await rulesLookedBy(store.query)).not.toBe(PRESENT.digest);
+  await store.query.deleteFrom('outbox').execute();
+  await lookAgain(new AbortController().signal);
+  expect(await wanted(store)).toBe(25 - first);
+  expect(await rulesLookedBy(store.query)).toBe(PRESENT.digest);
+  expect(rung.length).toBeGreaterThan(0);
+  rung.length = 0;
+  await lookAgain(new AbortController().signal);
+  expect(rung).toEqual([]);
+});

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { createBell } from '../../../src/lib/bell.ts';
+import { silentLogger } from '../../../src/lib/logger.ts';
+import { silentMeter } from '../../../src/lib/meter.ts';
+import { createBatchInputs } from '../../../src/reconcile/batch-inputs.ts';
+import type { Suspects } from '../../../src/reconcile/suspects.ts';
+import { createTakeOver } from '../../../src/reconcile/take-deliveries.ts';
+import type { Store } from '../../../src/store/database.ts';
+import { pendingDeliveries } from '../../../src/store/inbox.ts';
+import { appendAnswer } from '../../../src/store/workspace-answers.ts';
+import { remainsOf } from '../../support/all-or-nothing.ts';
+import { RULES, SOURCES } from '../../support/batches.ts';
+import { openTestStore } from '../../support/intake.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+
+/** Lists of tasks, of which each is one delivery. @returns what takes all of them over */
+async function withLists(store: Store, lists: readonly number[]): Promise<() => Promise<void>> {
+  const clock = createTravellingClock();
+  for (const [at, count] of lists.entries()) {
+    const tasks = Array.from({ length: count }, (_, number) => {
+      const name = `${at}-${number}`;
+      return { taskId: `t${name}`, key: `T${at}-${number + 1}`, title: name, status: 'open', source: 'api' };
+    });
+    const answer = { action: 'saw-tasks', entity: '', sentAt: clock.now(), body: { tasks } } as const;
+    await appendAnswer(store.query, answer, String(at), clock.now());
+  }
+  const parts = { store, clock, logger: silentLogger, sources: SOURCES, rules: RULES };
+  const suspects: Pick<Suspects, 'has'> = { has: () => false };
+  const takeOver = createTakeOver({
+    ...{ ...parts, meter: silentMeter, outbox: createBell(), fetches: createBell() },
+    ...{ inputs: createBatchInputs({ ...parts, usedShare: () => 0 }), suspects: suspects as Suspects },
+  });
+  const pending = await pendingDeliveries(store.query, 100, 1024 * 1024);
+  return () => takeOver.all(pending);
+}
+
+test('what came of deliveries and that they are taken over are stored together, or neither is', async () => {
+  expect(await remainsOf((store) => withLists(store, [1, 2]))).toEqual([]);
+});
+
+test('a delivery that tells of more than one portion holds is taken over too, and those after it', async () => {
+  const store = await openTestStore();
+  const takeAll = await withLists(store, [60, 1, 60]);
+  await takeAll();
+  const states = await store.query.selectFrom('inbox').select('state').execute();
+  expect(states.map(({ state }) => state)).toEqual(['applied', 'applied', 'applied']);
+  expect(await store.query.selectFrom('tasks').select('key').execute()).toHaveLength(121);
+});

@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest';
+import { doubtTasks, holdCreates, releaseCreates, tasksAreUnsure, trustTasks } from '../../../src/store/creates.ts';
+import type { Store } from '../../../src/store/database.ts';
+import { addDifference } from '../../../src/store/outbox-rows.ts';
+import { openTestStore } from '../../support/intake.ts';
+
+const NOW = 1_000_000;
+/** A task list that does not come for so long is waited for no longer. */
+const LONGEST = 900_000;
+
+type Row = Partial<Pick<Awaited<ReturnType<typeof rowsOf>>[number], 'kind' | 'state' | 'attempts' | 'sent'>>;
+const rowsOf = ({ query }: Store) => query.selectFrom('outbox').selectAll().orderBy('entity').execute();
+
+/** One that was never tried, and others that are no such tasks. */
+const OTHERS: Readonly<Record<string, Row>> = {
+  'link:b': { kind: 'link' },
+  'task:failed': { attempts: 1 },
+  'task:flying': { state: 'sending', sent: '{}' },
+  'task:held': { state: 'held' },
+  'task:open': { sent: '{}' },
+};
+
+async function withChanges(): Promise<Store> {
+  const store = await openTestStore();
+  for (const [entity, row] of [['task:a', {} as Row] as const, ...Object.entries(OTHERS)]) {
+    const kind = row.kind === 'link' ? 'link' : 'task';
+    const wish = { entity, kind, lane: 'triage', since: 500, due: 600, weight: 1, waiting: [] } as const;
+    await addDifference(store.query, wish);
+    await store.query
+      .updateTable('outbox')
+      .set({ ...row, due: 600 })
+      .where('entity', '=', entity)
+      .execute();
+  }
+  return store;
+}
+
+/** Which of them wait until then, and are due no earlier. */
+const waitingUntil = async (store: Store, time: number) =>
+  (await rowsOf(store))
+    .filter(({ not_before, due }) => not_before === time && due === time)
+    .map(({ entity }) => entity);
+
+const all = ['a', 'failed', 'flying', 'held', 'open'];
+
+test('only tasks that were never tried wait for the list', async () => {
+  const store = await withChanges();
+  expect(await holdCreates(store.query, [...all, 'b'], NOW)).toBe(true);
+  expect(await waitingUntil(store, NOW + LONGEST)).toEqual(['task:a']);
+  expect(await holdCreates(store.query, all.slice(1), NOW)).toBe(false);
+  expect(await holdCreates(store.query, [], NOW)).toBe(false);
+});
+
+test('only those of these items wait', async () => {
+  const store = await withChanges();
+  expect(await holdCreates(store.query, ['other'], NOW)).toBe(false);
+  expect(await waitingUntil(store, NOW + LONGEST)).toEqual([]);
+});
+
+test('a process that begins lets all of them wait, until a list came that was requested since', async () => {
+  const store = await withChanges();
+  expect(await tasksAreUnsure(store.query)).toBe(false);
+  expect(await doubtTasks(store.query, NOW)).toBe(true);
+  expect(await waitingUntil(store, NOW + LONGEST)).toEqual(['task:a']);
+  await trustTasks(store.query, NOW - 1);
+  expect(await tasksAreUnsure(store.query)).toBe(true);
+  await trustTasks(store.query, NOW);
+  expect(await tasksAreUnsure(store.query)).toBe(false);
+});
+
+test('a list lets go those that waited before it was requested, at the time that they came, and no pause of another', async () => {
+  const store = await withChanges();
+  await holdCreates(store.query, all, NOW);
+  const paused = { not_before: NOW, due: 600 };
+  await store.query.updateTable('outbox').set(paused).where('entity', 'in', Object.keys(OTHERS)).execute();
+  await releaseCreates(store.query, NOW - 1);
+  expect(await waitingUntil(store, NOW + LONGEST)).toEqual(['task:a']);
+  await releaseCreates(store.query, NOW);
+  const rows = await rowsOf(store);
+  const free = rows.filter(({ not_before }) => not_before === 0);
+  expect(free.map(({ entity, due }) => [entity, due])).toEqual([['task:a', 500]]);
+  expect(rows.filter(({ not_before }) => not_before === NOW)).toHaveLength(Object.keys(OTHERS).length);
+});

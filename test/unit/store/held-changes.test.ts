@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import type { Store } from '../../../src/store/database.ts';
+import { heldChanges, releaseHeld } from '../../../src/store/held-changes.ts';
+import { addDifference, updateChange } from '../../../src/store/outbox-rows.ts';
+import { openTestStore } from '../../support/intake.ts';
+
+/** Two that the guard held, one that the workspace refused, and one that waits after a failure. */
+async function withHeld(): Promise<Store> {
+  const store = await openTestStore();
+  const { query } = store;
+  const held = { state: 'held', error: 'guard_held: many', guard: 'held' } as const;
+  const rows = {
+    'link:made': { ...held, effect: 'creation' },
+    'link:removed': { ...held, effect: 'removal' },
+    'link:refused': { ...held, guard: null, effect: 'creation', attempts: 5 },
+    'link:waits': { attempts: 2, not_before: 900, error: 'server_failed: down' },
+  } as const;
+  for (const [entity, row] of Object.entries(rows)) {
+    const wish = { entity, kind: 'link', lane: 'link', since: 1, due: 2, weight: 1, waiting: [] } as const;
+    await addDifference(query, wish);
+    await updateChange(query, entity, row);
+  }
+  return store;
+}
+
+const stillHeld = async ({ query }: Store) =>
+  (await query.selectFrom('outbox').select('entity').where('state', '=', 'held').orderBy('entity').execute()).map(
+    ({ entity }) => entity,
+  );
+
+test('those that are named are released, and no others', async () => {
+  const store = await withHeld();
+  expect(await releaseHeld(store, { entities: ['link:made', 'link:refused', 'link:made'] })).toBe(2);
+  expect(await stillHeld(store)).toEqual(['link:removed']);
+  const waits = await store.query.selectFrom('outbox').selectAll().where('entity', '=', 'link:waits').execute();
+  expect(waits).toMatchObject([{ attempts: 2, not_before: 900, guard: null, error: 'server_failed: down' }]);
+});
+
+test.each([
+  ['creations', ['link:refused', 'link:removed']],
+  ['removals', ['link:made', 'link:refused']],
+  ['refused', ['link:made', 'link:removed']],
+  ['repairs', ['link:made', 'link:refused', 'link:removed']],
+] as const)('of the class %s all are released, and none of another', async (which, left) => {
+  const store = await withHeld();
+  const { count } = (await heldChanges(store.query, 9))[which];
+  expect(await releaseHeld(store, { classes: [which] })).toBe(count);
+  expect(await stillHeld(store)).toEqual(left);
+});
+
+test('where one that is named is not held nothing is released', async () => {
+  const store = await withHeld();
+  const entities = ['link:made', 'link:waits', 'link:other'];
+  await expect(releaseHeld(store, { entities })).rejects.toMatchObject({ code: 'not_found' });
+  expect(await stillHeld(store)).toHaveLength(3);
+});

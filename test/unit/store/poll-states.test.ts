@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import {
+  ALL_UNITS,
+  clearConnectionFailure,
+  loadPollState,
+  recordPollFailure,
+  savePollState,
+} from '../../../src/store/poll-states.ts';
+import { openTestStore } from '../../support/intake.ts';
+
+test('a failure keeps the position, and the next page takes it back', async () => {
+  const { query } = await openTestStore();
+  await savePollState(query, 'github', 'unit', { watermark: 'w1', etag: '"e"' }, 5);
+  await recordPollFailure(query, 'github', 'unit', 'server_failed: down', 7);
+  expect(await loadPollState(query, 'github', 'unit')).toMatchObject({ watermark: 'w1', etag: '"e"' });
+  const row = () => query.selectFrom('polls').select(['error', 'failed_at', 'completed_at']).executeTakeFirst();
+  expect(await row()).toEqual({ error: 'server_failed: down', failed_at: 7, completed_at: 5 });
+  await savePollState(query, 'github', 'unit', { watermark: 'w2' });
+  expect(await row()).toEqual({ error: null, failed_at: null, completed_at: 5 });
+});
+
+test('positions are of one unit of one connection', async () => {
+  const { query } = await openTestStore();
+  await savePollState(query, 'github', 'unit', { watermark: 'w1' });
+  expect(await loadPollState(query, 'github', 'other')).toEqual({});
+  expect(await loadPollState(query, 'gitlab', 'unit')).toEqual({});
+});
+
+test('a failure of a whole connection goes away alone', async () => {
+  const { query } = await openTestStore();
+  for (const connection of ['github', 'gitlab'])
+    for (const unit of [ALL_UNITS, 'unit']) await recordPollFailure(query, connection, unit, 'down', 7);
+  await clearConnectionFailure(query, 'github');
+  const rows = await query.selectFrom('polls').select(['connection', 'unit']).execute();
+  expect(rows.map(({ connection, unit }) => `${connection} ${unit}`).toSorted()).toEqual([
+    'github unit',
+    'gitlab *',
+    'gitlab unit',
+  ]);
+});
