@@ -12,6 +12,7 @@ import { type Retained, retentionJob } from '../intake/retention.ts';
 import type { Lease } from '../lease/holder.ts';
 import { throwAll } from '../lib/failures.ts';
 import { createScheduler } from '../lib/scheduler.ts';
+import { ON_ITS_WAY } from '../model/change.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import { createReplicas } from '../replicas/replicas.ts';
 import { createSignatures } from '../replicas/signature.ts';
@@ -38,10 +39,10 @@ import type { WorkspaceAddress } from './workspace-api.ts';
 import { createWorkspaces, type Workspaces } from './workspaces.ts';
 
 /**
- * Of a workspace that another process worked on until it died. What that one was sending may still be on its way for as long as
- * requests live, 30 s. That it died says nothing of this process: it need not be careful for long. Milliseconds.
+ * Of a workspace that another process worked on until it died. That it died says nothing of this process: it need not be careful for
+ * long. Milliseconds.
  */
-export const SUCCESSION = { careful: 60_000, untouched: 40_000 };
+export const SUCCESSION = { careful: 60_000, untouched: ON_ITS_WAY };
 
 const NONE: ReadonlyMap<string, SyncError> = new Map();
 

@@ -80,6 +80,12 @@ export function settlement(kind: EntityKind): Settlement {
 /** The server's longest handling time and list lag, milliseconds: earlier a list read proves nothing. */
 export const SETTLE_AFTER = 60_000;
 
+/**
+ * Of a workspace that another process worked on until it died: how long what that one was sending may still be on its way,
+ * milliseconds. Requests live for 30 s.
+ */
+export const ON_ITS_WAY = 40_000;
+
 /** Entity names. The prefix is the kind; the rest is the natural key. */
 export const entity = {
   pullRequest: (provider: string, repoId: string, identifier: string) =>

@@ -1,4 +1,4 @@
-import { entity, SETTLE_AFTER } from '../../model/change.ts';
+import { entity, ON_ITS_WAY, SETTLE_AFTER } from '../../model/change.ts';
 import {
   allTaskKeys,
   expectSources,
@@ -162,7 +162,7 @@ async function settleCreates(query: Scope, sentAt: number, moment: Moment): Prom
 
 async function wishLaterList(query: Scope, change: OutboxRow, { now, usedShare }: Moment): Promise<void> {
   // Further ahead it can only be where the clock was set back meanwhile.
-  const notBefore = Math.min(change.not_before, now + SETTLE_AFTER);
+  const notBefore = Math.min(change.not_before, now + ON_ITS_WAY + SETTLE_AFTER);
   await saveChange(query, { ...change, not_before: notBefore });
   await wishTaskList(query, { now, usedShare, lane: 'triage', notBefore });
 }

@@ -140,6 +140,17 @@ export async function allDone(cluster: Cluster): Promise<void> {
   );
 }
 
+/** Resolves when nothing may be sent now: what a dead process had sent waits for its time. */
+export async function nothingDue(cluster: Cluster): Promise<void> {
+  await until('nothing is due', async () => {
+    const [due] = await cluster.ask<{ count: number }>(DUE);
+    return due?.count === 0;
+  });
+}
+
+const DUE = `select ((select count(*) from worksync.inbox where state = 'pending') + (select count(*) from worksync.outbox
+  where state = 'sending' or (state = 'pending' and not_before <= extract(epoch from clock_timestamp()) * 1000)))::int as count`;
+
 /** Two windows of the specified quota, and what a creation waits for. */
 const LONGEST = 300_000;
 

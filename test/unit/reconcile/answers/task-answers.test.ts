@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
-import { entity } from '../../../../src/model/change.ts';
+import { systemRandom } from '../../../../src/lib/random.ts';
+import { entity, ON_ITS_WAY, SETTLE_AFTER } from '../../../../src/model/change.ts';
+import type { Prepared } from '../../../../src/outbox/prepare.ts';
+import { recover } from '../../../../src/outbox/settle.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { findEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { answered, START, saidOf, takeBatch } from '../../../support/batches.ts';
@@ -48,4 +51,21 @@ test('a request for a task that is on its way settles itself, whoever made one m
   await store.commit((query) => takeBatch(query, [answered('saw-task', TASK, { seconds: 2 })], 3));
   expect(await findEntity(store.query, NAME)).toMatchObject({ remote_id: null, known: null });
   expect(await outbox(store)).toContain(NAME);
+});
+
+test('a list that was read too early settles no creation any sooner, although the process that sent it is dead', async () => {
+  const store = await wanted();
+  const { query } = store;
+  const sent: Prepared = {
+    ...{ action: 'create-task', entity: NAME, kind: 'task', lane: 'triage', body: {}, known: null, taskId: null },
+    ...{ waiting: 0, attempts: 0, open: false, sentAt: START },
+  };
+  const sending = { state: 'sending', sent: JSON.stringify(sent), sent_at: START } as const;
+  await query.updateTable('outbox').set(sending).where('entity', '=', NAME).execute();
+  const context = { now: START, random: systemRandom(), usedShare: 0, visibility: 0 };
+  await store.commit((transaction) => recover(transaction, context, ON_ITS_WAY));
+  // Its successor reads what there is at once, for other reasons.
+  await store.commit((scope) => takeBatch(scope, [answered('read-tasks', { tasks: [] }, { seconds: 1 })], 1));
+  const [row] = await query.selectFrom('outbox').select(['state', 'not_before']).where('entity', '=', NAME).execute();
+  expect(row).toEqual({ state: 'unknown', not_before: START + ON_ITS_WAY + SETTLE_AFTER });
 });
