@@ -127,17 +127,18 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
       await Promise.all(some.map((config) => attempt(config.name, [], () => all.open(config))));
   }
 
-  /** Nobody else opens them: what this process owns, the others leave alone. */
+  /** Whether one that this process owns, so that nobody else opens it, did not open for a reason that may pass. */
+  function isOneToTryAgain(): boolean {
+    const mayPass = (name: string) => MAY_PASS.has(broken.get(name)?.verdict ?? 'never');
+    return last?.workspaces.some(({ name }) => !held.has(name) && holder.leaseOf(name) && mayPass(name)) === true;
+  }
+
   function openAgainLater(): void {
     cancel();
-    const isWaiting = last?.workspaces.some(
-      ({ name }) => !held.has(name) && holder.leaseOf(name) && MAY_PASS.has(broken.get(name)?.verdict ?? 'never'),
-    );
-    if (!isWaiting) attempts = 0;
-    else
-      cancel = deps.clock.after(backoff(deps.random, attempts++, OPENED_AGAIN_FIRST, OPENED_AGAIN_WITHIN), () => {
-        void inTurn(followHolder).finally(openAgainLater);
-      });
+    attempts = isOneToTryAgain() ? attempts + 1 : 0;
+    if (attempts === 0) return;
+    const pause = backoff(deps.random, attempts - 1, OPENED_AGAIN_FIRST, OPENED_AGAIN_WITHIN);
+    cancel = deps.clock.after(pause, () => void inTurn(followHolder).finally(openAgainLater));
   }
 
   /** One at a time. */
