@@ -23,6 +23,10 @@ const KEPT: readonly Unobservable[] = [
     why: 'it only lets other work have its turn in between',
   },
   {
+    ...{ file: 'src/store/workspace-sweeps.ts', kind: AWAIT, text: "await query.deleteFrom('workspace_listed')" },
+    why: IN_ORDER,
+  },
+  {
     ...{ file: 'src/lease/shared-holder.ts', kind: BOUND, text: 'takenOver > 0' },
     why: 'a count is increased by nothing',
   },

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import type { Connection } from '../../../src/connectors/connector.ts';
+import { SyncError } from '../../../src/errors/sync-error.ts';
 import { createPauses } from '../../../src/intake/pauses.ts';
 import { sweepJobs } from '../../../src/intake/sweeps.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
@@ -83,4 +85,34 @@ test('one that has lost the workspace to another tells no failure of its sweep',
       return async () => job?.run(new AbortController().signal);
     }),
   ).toEqual([]);
+});
+
+test('a provider that does not answer is asked a few times, after pauses that grow', async () => {
+  const store = await openTestStore();
+  const clock = createTravellingClock();
+  const asked: number[] = [];
+  const { connector } = createForge({ app: [] });
+  const connection: Connection = {
+    ...connector.connect({}, {} as never),
+    async units() {
+      asked.push(clock.monotonic());
+      throw new SyncError('unreachable', 'nobody answers');
+    },
+  };
+  const [job] = sweepJobs({
+    // Nothing is left to chance: each pause is as long as it may be.
+    ...{ store, clock, random: { ...systemRandom(), float: () => 1 }, logger: silentLogger, meter: silentMeter },
+    ...{ pauses: createPauses(clock), fetches: { ring: () => undefined } },
+    connections: [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })],
+  });
+  let isOver = false;
+  const run = job?.run(new AbortController().signal).then(() => {
+    isOver = true;
+  });
+  while (!isOver && (await clock.toNextTimer()));
+  await run;
+  const pauses = asked.slice(1).map((at, index) => Math.round(at - (asked[index] as number)));
+  expect(pauses).toHaveLength(5);
+  expect(pauses[0]).toBeGreaterThanOrEqual(5_000);
+  expect(pauses).toEqual(pauses.toSorted((one, other) => one - other));
 });
