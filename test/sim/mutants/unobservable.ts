@@ -23,6 +23,10 @@ const KEPT: readonly Unobservable[] = [
     why: 'it only lets other work have its turn in between',
   },
   {
+    ...{ file: 'src/outbox/settle.ts', kind: AWAIT, text: 'await updateChange(query, prepared.entity, isRefusedPlace' },
+    why: IN_ORDER,
+  },
+  {
     ...{ file: 'src/store/workspace-sweeps.ts', kind: AWAIT, text: "await query.deleteFrom('workspace_listed')" },
     why: IN_ORDER,
   },
