@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { LoadedConfig } from '../config/load.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
-import type { Verdict } from '../errors/codes.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Cancel, Clock } from '../lib/clock.ts';
 import { piecesOf } from '../lib/pieces.ts';
@@ -53,8 +52,6 @@ const OPENED_AT_ONCE = 8;
 const OPENED_AGAIN_WITHIN = 60_000;
 /** The first time after so long at most, milliseconds. */
 const OPENED_AGAIN_FIRST = 1_000;
-
-const MAY_PASS: ReadonlySet<Verdict> = new Set(['retry', 'wait-until']);
 
 interface WorkspacesDeps extends HeldWorkspacesDeps {
   readonly clock: Pick<Clock, 'after'>;
@@ -129,7 +126,7 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
 
   /** Whether one that this process owns, so that nobody else opens it, did not open for a reason that may pass. */
   function isOneToTryAgain(): boolean {
-    const mayPass = (name: string) => MAY_PASS.has(broken.get(name)?.verdict ?? 'never');
+    const mayPass = (name: string) => (broken.get(name)?.verdict ?? 'never') !== 'never';
     return last?.workspaces.some(({ name }) => !held.has(name) && holder.leaseOf(name) && mayPass(name)) === true;
   }
 

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { connectors } from '../../src/connectors/registry.ts';
 import type { Status } from '../../src/operator/status.ts';
+import { cookieOf } from '../support/browser-session.ts';
 import { piecesOf } from '../support/canaries.ts';
 import { keptByPostgres } from '../support/postgres-bytes.ts';
 import { type Running, startWorksync } from '../support/processes.ts';
@@ -264,13 +265,7 @@ async function secretOf(what: string, args: readonly string[], pattern: RegExp):
 /** A browser that is logged in, and callers of the gateway with a token of ours and with a key that nobody knows. */
 async function useDoors(address: string): Promise<void> {
   const link = await secretOf('login link', ['login'], /link=([\w-]+)/);
-  const login = await fetch(`${address}/login`, {
-    method: 'POST',
-    redirect: 'manual',
-    headers: { origin: address },
-    body: new URLSearchParams({ link }),
-  });
-  const cookie = login.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+  const cookie = await cookieOf(address, { link });
   made['session'] = cookie.split('=')[1] ?? '';
   const page = await fetch(address, { headers: { cookie } });
   expect(page.status).toBe(200);

@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { cookieOf } from '../support/browser-session.ts';
 import { type Running, startProgram, startWorksync, worksync } from '../support/processes.ts';
 
 /** `worksync login` and `worksync logout`, beside a real daemon and without one. */
@@ -26,14 +27,8 @@ afterAll(async () => {
 const command = (...args: string[]) => worksync([...args, '--data', data]);
 
 /** Logs in by a link; the cookie. */
-async function open(link: string): Promise<string> {
-  const answer = await fetch(`${address}/login`, {
-    method: 'POST',
-    redirect: 'manual',
-    headers: { origin: address },
-    body: new URLSearchParams({ link: new URL(link).searchParams.get('link') ?? '' }),
-  });
-  return answer.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+function open(link: string): Promise<string> {
+  return cookieOf(address, { link: new URL(link).searchParams.get('link') ?? '' });
 }
 
 const look = (cookie: string, path = '/status.json') => fetch(address + path, { headers: { cookie } });

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
 
 import type { Fault, Faults } from '../../src/workspace-service/http/faults.ts';
-import { createWorld, type World } from '../support/daemon.ts';
+import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 
 /** Changes by the names that people use: what waits, tried again, dropped. */
@@ -24,12 +24,7 @@ async function recorded(): Promise<string[]> {
 
 async function open(guard: object = {}, faults?: Faults): Promise<void> {
   const connections = {
-    github: {
-      connector: 'github',
-      repositories: ['acme/app'],
-      webhookSecrets: 'a webhook secret for tests only',
-      poll: 'off',
-    },
+    github: GITHUB,
   };
   world = await createWorld({ config: { connections, guard }, ...(faults && { faults }) });
   await world.settled();

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { PullRequestTasks } from '../../src/operator/pull-request-tasks.ts';
 import { complaintsOf } from '../support/complaints.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { type Ended, type Running, startWorksync, worksync } from '../support/processes.ts';
 
@@ -17,7 +17,6 @@ let ours = '';
 let theirs = '';
 let address = '';
 
-const CONNECTION = { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' };
 const JOB = {
   GITHUB_ACTIONS: 'true',
   GITHUB_SERVER_URL: 'https://github.com',
@@ -27,7 +26,7 @@ const JOB = {
 
 beforeAll(async () => {
   world = await createWorld();
-  world.configure('other', { connections: { hub: CONNECTION } });
+  world.configure('other', { connections: { hub: GITHUB } });
   await world.reload();
   const tokenOf = async (name: string) =>
     (await world.workspaces().find(name)?.passage.tokens.create('CI'))?.secret ?? '';

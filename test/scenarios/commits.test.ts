@@ -2,7 +2,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { answerQuestion } from '../../src/operator/questions.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { type PullSetting, pullEvent, pullObject } from '../support/github-payloads.ts';
 
 let world: World;
@@ -50,8 +50,7 @@ function answer(url: string): unknown {
 }
 
 function connected(apiUrl: string, commits: boolean) {
-  const shared = { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' };
-  return { connections: { github: { ...shared, apiUrl, token: 'a-token-of-the-tests', commits } } };
+  return { connections: { github: { ...GITHUB, apiUrl, token: 'a-token-of-the-tests', commits } } };
 }
 
 function pull(setting: PullSetting = {}) {

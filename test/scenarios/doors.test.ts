@@ -2,6 +2,7 @@ import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { GuardedRoute } from '../../src/web/access-control.ts';
 import { QUESTION_BODIES } from '../../src/web/admin-bodies.ts';
+import { cookieOf, logIn } from '../support/browser-session.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { ON_POSTGRES } from '../support/store-place.ts';
 
@@ -29,19 +30,6 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Logs a browser in, and finds the token of its pages. */
-async function logIn(token: string): Promise<{ cookie: string; page: string }> {
-  const answer = await fetch(`${origin}/login`, {
-    method: 'POST',
-    redirect: 'manual',
-    headers: { origin, 'content-type': 'application/x-www-form-urlencoded' },
-    body: new URLSearchParams({ token }),
-  });
-  const cookie = answer.headers.getSetCookie()[0]?.split(';')[0] ?? '';
-  const html = await (await fetch(origin, { headers: { cookie } })).text();
-  return { cookie, page: /name="page" type="hidden" value="([^"]+)"/.exec(html)?.[1] ?? '' };
-}
-
 interface Credential {
   readonly headers: Readonly<Record<string, string>>;
   /** For forms. */
@@ -51,7 +39,7 @@ interface Credential {
 const bearer = (token: string): Credential => ({ headers: { authorization: `Bearer ${token}` } });
 
 async function session(token: string, withPage = true): Promise<Credential> {
-  const { cookie, page } = await logIn(token);
+  const { cookie, token: page } = await logIn(origin, { token });
   return { headers: { cookie, origin, ...(withPage && { 'x-page-token': page }) }, ...(withPage && { page }) };
 }
 
@@ -353,10 +341,7 @@ describe('a link for a browser', () => {
     expect(beyond.failure?.message).toBe('workspaces: there is no workspace "other"');
     const { path = '' } = await linkFor(OURS, { role: 'admin', workspaces: null });
     const link = new URL(path, origin).searchParams.get('link') ?? '';
-    const headers = { origin, 'content-type': 'application/x-www-form-urlencoded' };
-    const body = new URLSearchParams({ link });
-    const answer = await fetch(`${origin}/login`, { method: 'POST', redirect: 'manual', headers, body });
-    const cookie = answer.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+    const cookie = await cookieOf(origin, { link });
     const look = async (url: string) => (await fetch(origin + url, { headers: { cookie } })).status;
     expect(await look('/admin/workspaces/test/gateway-tokens')).toBe(200);
     expect(await look('/admin/workspaces/other/gateway-tokens')).toBe(403);

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
+import { createWorld, GITHUB, type World, type WorldOptions } from '../support/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/github-payloads.ts';
 
 let world: World;
@@ -9,12 +9,7 @@ const ask: World['ask'] = (question, asked) => world.ask(question, asked);
 
 async function open(guard: object, options: Partial<WorldOptions> = {}): Promise<void> {
   const connections = {
-    github: {
-      connector: 'github',
-      repositories: ['acme/app'],
-      webhookSecrets: 'a webhook secret for tests only',
-      poll: 'off',
-    },
+    github: GITHUB,
   };
   world = await createWorld({ quota: { requests: 1_000, burst: 1_000 }, ...options, config: { connections, guard } });
 }

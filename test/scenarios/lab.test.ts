@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { describeLab } from '../../src/cli/lab-report.ts';
 import { type LabReport, tryRules } from '../../src/operator/lab.ts';
 import { answerQuestion } from '../../src/operator/questions.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { editPull } from '../support/edit-pull.ts';
 import type { PullSetting } from '../support/github-payloads.ts';
 
@@ -15,8 +15,7 @@ afterEach(() => world.close());
 const edit = (setting: PullSetting) => editPull(world, setting);
 
 async function open(): Promise<void> {
-  const github = { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' };
-  world = await createWorld({ config: { connections: { github } } });
+  world = await createWorld({ config: { connections: { github: GITHUB } } });
 }
 
 function inUse(): Record<string, unknown> {

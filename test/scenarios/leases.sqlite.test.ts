@@ -7,7 +7,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import type { Installation } from '../../src/store/installation.ts';
 import { timeOf } from '../../src/store/leases.ts';
-import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/daemon.ts';
+import { createWorld, GITHUB, type World, type WorldOptions } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import type { TravellingClock } from '../support/travelling-clock.ts';
 import { createWakefulness, type Wakefulness } from '../support/wakefulness.ts';
@@ -18,7 +18,7 @@ const TTL = 3_000;
 const SECOND = 1_000;
 const CONFIG = {
   connections: {
-    github: { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' },
+    github: GITHUB,
   },
 };
 

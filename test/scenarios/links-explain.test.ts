@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { describeExplained } from '../../src/cli/explained.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
 import { editPull } from '../support/edit-pull.ts';
 import { type PullSetting, pullEvent } from '../support/github-payloads.ts';
 import { createTracker, issue, tell } from '../support/tracker.ts';
@@ -17,7 +17,7 @@ async function open(rules: object = {}): Promise<void> {
     config: {
       rules,
       connections: {
-        github: { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' },
+        github: GITHUB,
         tracker: { connector: 'tracker', webhookSecrets: WEBHOOK_SECRET, poll: 'off' },
       },
     },

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { createWorld, type World } from '../support/daemon.ts';
+import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/github-payloads.ts';
 
 let world: World;
@@ -8,12 +8,7 @@ afterEach(() => world.close());
 const ask: World['ask'] = (question, asked) => world.ask(question, asked);
 
 const CONNECTIONS = {
-  github: {
-    connector: 'github',
-    repositories: ['acme/app'],
-    webhookSecrets: 'a webhook secret for tests only',
-    poll: 'off',
-  },
+  github: GITHUB,
 };
 const MINUTE = 60_000;
 

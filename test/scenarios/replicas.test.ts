@@ -4,6 +4,7 @@ import { describeStatus } from '../../src/cli/status.ts';
 import type { Finding } from '../../src/connectors/connector.ts';
 import type { OnceResult } from '../../src/operator/once.ts';
 import type { Status } from '../../src/operator/status.ts';
+import { cookieOf } from '../support/browser-session.ts';
 import { openReplicas, type TestReplica, type TestReplicas } from '../support/replicas.ts';
 
 /** Three processes over one PostgreSQL: whoever is asked, the one that works on the workspace answers. */
@@ -43,16 +44,6 @@ async function settled(): Promise<void> {
 const theirs = () => other.open()[0] as string;
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const json = { 'content-type': 'application/json' };
-
-async function logIn(replica: TestReplica): Promise<string> {
-  const answer = await fetch(`${replica.adminAddress}/login`, {
-    method: 'POST',
-    redirect: 'manual',
-    headers: { origin: replica.adminAddress, 'content-type': 'application/x-www-form-urlencoded' },
-    body: new URLSearchParams({ token: ADMIN }),
-  });
-  return answer.headers.getSetCookie()[0]?.split(';')[0] ?? '';
-}
 
 describe('a command beside a replica', () => {
   it('is answered by the one that works on the workspace, with the name of its user in the audit', async () => {
@@ -122,7 +113,7 @@ describe('a command beside a replica', () => {
 
 describe('a caller of the pages', () => {
   it('who is logged in at one replica sees the pages of all, and acts there', async () => {
-    const cookie = await logIn(other);
+    const cookie = await cookieOf(other.adminAddress, { token: ADMIN });
     const address = `${one.adminAddress}/workspaces/${theirs()}`;
     const page = await fetch(address, { headers: { cookie } });
     const text = await page.text();

@@ -2,7 +2,7 @@ import { afterEach, expect, it } from 'vitest';
 import { describeDelivery } from '../../src/cli/deliveries.ts';
 import { describeItems } from '../../src/cli/show-items.ts';
 import type { Asked } from '../../src/operator/questions.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { editPull } from '../support/edit-pull.ts';
 import type { PullSetting } from '../support/github-payloads.ts';
 
@@ -18,7 +18,7 @@ async function open(): Promise<void> {
   world = await createWorld({
     config: {
       connections: {
-        github: { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' },
+        github: GITHUB,
       },
     },
   });

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { WorkItem } from '../../src/model/item.ts';
-import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/daemon.ts';
+import { createWorld, GITHUB, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { loseDatabase } from '../support/lose-database.ts';
 import { createTracker, issue, type Tracker, tell } from '../support/tracker.ts';
@@ -10,7 +10,7 @@ let tracker: Tracker;
 afterEach(() => world.close());
 
 const CONNECTIONS = {
-  github: { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' },
+  github: GITHUB,
   tracker: { connector: 'tracker', webhookSecrets: WEBHOOK_SECRET, poll: 'off' },
 };
 const EVERYTHING = { triage: [{ create: 'bug' }] };

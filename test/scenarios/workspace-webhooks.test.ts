@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import nock from 'nock';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createWorld, type World } from '../support/daemon.ts';
+import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { pullEvent, pullObject } from '../support/github-payloads.ts';
 import { createWeather, type Weather } from '../support/weather.ts';
 
@@ -27,12 +27,7 @@ async function open(webhook?: object): Promise<void> {
 
 const CONFIG = {
   connections: {
-    github: {
-      connector: 'github',
-      repositories: ['acme/app'],
-      webhookSecrets: 'a webhook secret for tests only',
-      poll: 'off',
-    },
+    github: GITHUB,
   },
 };
 

@@ -44,6 +44,14 @@ import { documentedOnly } from './vendor-requests/index.ts';
 /** The webhook secret of every test connection. */
 export const WEBHOOK_SECRET = 'a webhook secret for tests only';
 
+/** A connection to GitHub that takes webhooks of one repository, and never polls. */
+export const GITHUB = {
+  connector: 'github',
+  repositories: ['acme/app'],
+  webhookSecrets: WEBHOOK_SECRET,
+  poll: 'off',
+};
+
 const READ_TOKEN = 'a read token for tests only, and a long one'.replaceAll(' ', '-');
 
 export interface WorldOptions {

@@ -2,10 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { WorkspaceStatus } from '../../../src/operator/status.ts';
 import { readWorkspaceList } from '../../../src/operator/whole-status.ts';
 import { type ListedWorkspace, listBroken, worstFirst } from '../../../src/operator/workspace-list.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../../support/daemon.ts';
+import { createWorld, GITHUB, type World } from '../../support/daemon.ts';
 import { pullEvent } from '../../support/github-payloads.ts';
-
-const GITHUB = { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' };
 
 let world: World;
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { answerQuestion } from '../../../../src/operator/questions.ts';
+import { type BrowserSession, logIn } from '../../../support/browser-session.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../../../support/daemon.ts';
 import { type Dom, readDom } from '../../../support/dom.ts';
 import { pullEvent } from '../../../support/github-payloads.ts';
@@ -29,7 +30,7 @@ const PULLS = 9;
 
 let world: World;
 let origin: string;
-let session: { readonly cookie: string; readonly token: string };
+let session: BrowserSession;
 
 beforeAll(async () => {
   world = await createWorld({
@@ -51,21 +52,9 @@ beforeAll(async () => {
     const { changes, deliveries } = await world.partition().status();
     return deliveries.pending + changes.byState.pending + changes.byState.sending === 0 && deliveries.quarantined === 1;
   });
-  session = await logIn(ADMIN);
+  session = await logIn(origin, { token: ADMIN });
 });
 afterAll(() => world.close());
-
-async function logIn(token: string): Promise<typeof session> {
-  const answer = await fetch(`${origin}/login`, {
-    method: 'POST',
-    redirect: 'manual',
-    headers: { origin, 'content-type': 'application/x-www-form-urlencoded' },
-    body: new URLSearchParams({ token }),
-  });
-  const cookie = answer.headers.getSetCookie()[0]?.split(';')[0] ?? '';
-  const page = await (await fetch(`${origin}/`, { headers: { cookie } })).text();
-  return { cookie, token: /name="page" type="hidden" value="([^"]+)"/.exec(page)?.[1] ?? '' };
-}
 
 async function html(
   path: string,
@@ -465,7 +454,7 @@ describe('streams of live updates', () => {
   }
 
   it('end when their session does, and say nothing more', async () => {
-    const { cookie, token } = await logIn(ADMIN);
+    const { cookie, token } = await logIn(origin, { token: ADMIN });
     const said = await heardAfter(await begin({ cookie }), async () => {
       await answerQuestion('retry', world.partition(), {}, world.clock, 'command somebody');
       await fetch(`${origin}/logout`, {
@@ -479,7 +468,7 @@ describe('streams of live updates', () => {
   });
 
   it('end when all sessions are ended', async () => {
-    const { cookie } = await logIn(LIMITED);
+    const { cookie } = await logIn(origin, { token: LIMITED });
     const end = () =>
       fetch(`${origin}/admin/sessions/end`, {
         method: 'POST',
@@ -487,7 +476,7 @@ describe('streams of live updates', () => {
         body: '{}',
       });
     expect(await heardAfter(await begin({ cookie }), end)).toBe('');
-    session = await logIn(ADMIN);
+    session = await logIn(origin, { token: ADMIN });
   });
 
   it('are few for one credential, however many it asks for, and others still have theirs', async () => {
@@ -501,7 +490,7 @@ describe('streams of live updates', () => {
 
 describe('who is limited to another workspace', () => {
   it('sees nothing of this one', async () => {
-    const other = await logIn(OTHER);
+    const other = await logIn(origin, { token: OTHER });
     const { status } = await fetch(`${origin}/workspaces/test`, { headers: { cookie: other.cookie } });
     expect(status).toBe(403);
     expect(await html('/', { cookie: other.cookie })).not.toContain('/workspaces/test');
