@@ -68,7 +68,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
     clock: await options.ledgerClock(),
     ...options.succession,
   });
-  await noteKey(store, throttle, address.apiKey());
+  await noteKey(store, throttle, { key: address.apiKey(), workspace: config.workspace });
   const tracer = options.tracer?.child({ 'worksync.workspace': config.name });
   const written = createWritten();
   const shared: PartitionParts = { store, clock, random, logger, meter, tracer, throttle, written };
