@@ -10,7 +10,7 @@ import { createGrants } from '../intake/grants.ts';
 import { createGroupCommit } from '../intake/group-commit.ts';
 import { type Retained, retentionJob } from '../intake/retention.ts';
 import type { Lease } from '../lease/holder.ts';
-import { throwAll } from '../lib/failures.ts';
+import { doAll } from '../lib/failures.ts';
 import { createScheduler } from '../lib/scheduler.ts';
 import { ON_ITS_WAY } from '../model/change.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
@@ -266,17 +266,13 @@ function unchanging(config: LoadedConfig): ConfigSource {
 type Undo = readonly [opened: string, close: () => Promise<void> | void];
 
 /** One step that fails keeps no other from being done: else the lock would stay, or a file stay open. */
-async function undoAll(steps: readonly Undo[], tell: (step: string) => void = () => undefined): Promise<void> {
-  const failures: unknown[] = [];
-  for (const [opened, close] of steps) {
-    tell(opened);
-    try {
-      await close();
-    } catch (error) {
-      failures.push(error);
-    }
-  }
-  throwAll(failures);
+function undoAll(steps: readonly Undo[], tell: (step: string) => void = () => undefined): Promise<void> {
+  return doAll(
+    steps.map(([opened, close]) => () => {
+      tell(opened);
+      return close();
+    }),
+  );
 }
 
 /** Throws where none runs, here or elsewhere. */

@@ -7,6 +7,7 @@ import type { ServerClocks } from '../http/server-clocks.ts';
 import { type Receiver, webhookRoutes } from '../intake/webhook-routes.ts';
 import type { Holder } from '../lease/holder.ts';
 import type { Cancel } from '../lib/clock.ts';
+import { doAll } from '../lib/failures.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import { daemonConfiguration } from '../operator/effective-config.ts';
 import { readShared, type Sharing } from '../operator/replica-status.ts';
@@ -155,8 +156,8 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   let stopped: Promise<void> | undefined;
   async function stop(): Promise<void> {
     health.set('server', false, 'stopping');
-    await Promise.all([...new Set([server, admin])].map((each) => closeServer(each, clock)));
-    await refusals.stop();
+    const servers = [...new Set([server, admin])];
+    await doAll([() => Promise.all(servers.map((each) => closeServer(each, clock))), () => refusals.stop()]);
   }
   return {
     address,

@@ -3,7 +3,7 @@ import type { WorkspaceConfig } from '../config/schema.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Holder, Lease } from '../lease/holder.ts';
 import { createBell } from '../lib/bell.ts';
-import { throwAll } from '../lib/failures.ts';
+import { doAll, throwAll } from '../lib/failures.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Embedded } from './embedded.ts';
 import type { Partition } from './partition.ts';
@@ -71,8 +71,7 @@ export function createHeldWorkspaces({ open, holder, logger }: HeldWorkspacesDep
   }
 
   async function close({ partition, service }: Held): Promise<void> {
-    await partition.stop();
-    await service?.close();
+    await doAll([() => partition.stop(), () => service?.close()]);
   }
 
   function lose(name: string, error: SyncError): void {

@@ -8,6 +8,7 @@ import { createSharedHolder } from '../lease/shared-holder.ts';
 import { clockOfStore, createStoreClock, ledgerClock, type StoreClock } from '../lease/store-clock.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { OpenOptions } from '../lib/database/database-types.ts';
+import { doAll } from '../lib/failures.ts';
 import { createPassedTime } from '../lib/passed-time.ts';
 import { bumpClockEra, readClockEra } from '../store/clock-era.ts';
 import { type Installation, openInstallation, openSharedInstallation } from '../store/installation.ts';
@@ -83,7 +84,7 @@ async function openShared(
 ): Promise<OpenStore> {
   const { random, logger } = parts;
   const { replicaAddress } = input.options;
-  const close = () => closeAll([() => apart.close(), () => installation.close()]);
+  const close = () => doAll([() => apart.close(), () => installation.close()]);
   const time = createPassedTime(parts.clock);
   const passed = () => {
     time.look();
@@ -162,11 +163,4 @@ function keyMissing(): SyncError {
   return new SyncError('secret_key_missing', 'a PostgreSQL is configured, and WORKSYNC_SECRET_KEY is not', {
     hint: 'Give all replicas the same key, by WORKSYNC_SECRET_KEY or WORKSYNC_SECRET_KEY_FILE: a key file beside a database would be another one on each machine. Make one with: openssl rand -base64 32',
   });
-}
-
-async function closeAll(steps: readonly (() => Promise<void>)[]): Promise<void> {
-  const results: PromiseSettledResult<void>[] = [];
-  for (const step of steps) results.push(...(await Promise.allSettled([step()])));
-  const failed = results.find((result) => result.status === 'rejected');
-  if (failed) throw failed.reason;
 }

@@ -1,5 +1,6 @@
 import type { WorkspaceConfig } from '../config/schema.ts';
 import type { SyncError } from '../errors/sync-error.ts';
+import { doAll } from '../lib/failures.ts';
 import type { Job, Timetable } from '../lib/scheduler.ts';
 import type { Stage } from '../lib/stage.ts';
 import { phaseOf } from '../lib/stagger.ts';
@@ -80,8 +81,10 @@ export async function openStages(
       for (const stage of stages) stage.start();
     },
     async stop() {
-      await Promise.all([timetable.stop(), intake.polls.stop()]);
-      for (const stage of stages.toReversed()) await stage.stop();
+      await doAll([
+        () => Promise.all([timetable.stop(), intake.polls.stop()]),
+        ...stages.toReversed().map((stage) => () => stage.stop()),
+      ]);
     },
   };
 }

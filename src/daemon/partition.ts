@@ -4,6 +4,7 @@ import { createTokens } from '../gateway/token-book.ts';
 import type { HookWatch } from '../intake/hook-watch.ts';
 import type { Polls } from '../intake/polls.ts';
 import type { Receiver } from '../intake/webhook-routes.ts';
+import { doAll } from '../lib/failures.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Timetable } from '../lib/scheduler.ts';
 import { createCauseTimes } from '../operator/cause-times.ts';
@@ -60,18 +61,31 @@ export async function openPartition(options: PartitionOptions, parts: Parts): Pr
 }
 
 async function wire(options: PartitionOptions, parts: Parts, store: Store, logger: Logger): Promise<Partition> {
-  const { config, address, bells, lease, converter } = options;
-  const { clock, random, http } = parts;
+  const { config, address } = options;
+  const { clock, random } = parts;
   const meter = parts.metrics.forWorkspace(config.name);
   const throttle = await createThrottle({
     ...{ store, random, logger, meter, quota: config.quota },
     clock: await options.ledgerClock(),
     ...options.succession,
   });
-  await noteKey(store, throttle, { key: address.apiKey(), workspace: config.workspace });
   const tracer = options.tracer?.child({ 'worksync.workspace': config.name });
   const written = createWritten();
-  const shared: PartitionParts = { store, clock, random, logger, meter, tracer, throttle, written };
+  try {
+    await noteKey(store, throttle, { key: address.apiKey(), workspace: config.workspace });
+    return await join(options, parts, { store, clock, random, logger, meter, tracer, throttle, written });
+  } catch (error) {
+    // Its alarms would ring on for a workspace that nobody works on here.
+    await throttle.abandon();
+    throw error;
+  }
+}
+
+/** Nothing of it runs before it is started. */
+async function join(options: PartitionOptions, parts: Parts, shared: PartitionParts): Promise<Partition> {
+  const { config, address, bells, lease, converter } = options;
+  const { store, clock, random, throttle } = shared;
+  const { http } = parts;
   const onWrite = () => shared.written.tell();
   const api = openWorkspaceApi({ ...shared, ...bells, config, address, lease, http, converter, onWrite });
   const intake = await openIntake(options, parts, shared);
@@ -97,11 +111,8 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
   let stopped: Promise<void> | undefined;
   async function stop(): Promise<void> {
     const cancel = clock.after(GRACE, () => api.cut());
-    await postponed.stop();
-    await stages.stop();
-    await throttle.stop();
-    for (const book of intake.books.values()) await book.settled();
-    cancel();
+    const settleBooks = () => doAll([...intake.books.values()].map((book) => () => book.settled()));
+    await doAll([postponed.stop, stages.stop, throttle.stop, settleBooks]).finally(cancel);
   }
 
   return {

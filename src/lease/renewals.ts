@@ -12,11 +12,13 @@ interface RenewalsDeps {
   readonly renew: () => Promise<void>;
   /** Until the next one, milliseconds. */
   readonly pause: () => number;
+  /** The same after one that failed: what is due by then stays due, and the database may be away for long. */
+  readonly retry: number;
   readonly after: Clock['after'];
   readonly logger: Logger;
 }
 
-export function createRenewals({ renew, pause, after, logger }: RenewalsDeps): Renewals {
+export function createRenewals({ renew, pause, retry, after, logger }: RenewalsDeps): Renewals {
   let isStopped = false;
   let cancel: Cancel = () => undefined;
   let queue: Promise<void> = Promise.resolve();
@@ -24,12 +26,11 @@ export function createRenewals({ renew, pause, after, logger }: RenewalsDeps): R
   async function once(): Promise<void> {
     if (isStopped) return;
     cancel();
-    try {
-      await renew();
-    } catch (error) {
+    const wait = await renew().then(pause, (error: unknown) => {
       logger.error({ error }, 'leases could not be renewed');
-    }
-    if (!isStopped) cancel = after(Math.max(1, pause()), () => void now());
+      return retry;
+    });
+    if (!isStopped) cancel = after(Math.max(1, wait), () => void now());
   }
 
   function now(): Promise<void> {

@@ -77,7 +77,7 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
   let names: readonly string[] = [];
   let isStopped = false;
   const renewals = createRenewals({
-    ...{ renew: beat, after: deps.after, logger },
+    ...{ renew: beat, after: deps.after, logger, retry: RENEW_EVERY },
     pause: () => Math.min(RENEW_EVERY, Math.ceil(watch.next() - passed())),
   });
 
@@ -92,7 +92,7 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
     const others = replicas.filter(({ incarnation }) => incarnation !== own.incarnation);
     const lapsed = watch.lapsed({ replicas: others, began, ended });
     await removeLapsed(query, lapsed);
-    await release(query, own);
+    await release(database, own);
     wanted = await numbered(query, names, wanted);
     const living = replicas.filter((each) => !lapsed.includes(each));
     neighbours.saw(living);
@@ -121,9 +121,12 @@ export function createSharedHolder(deps: SharedHolderDeps): Holder {
     // Nearly always there is none: no transaction finds that out.
     if ((await freeFor(query, own, wanted)).length === 0) return;
     const began = passed();
-    const taken = await takeRenewed(database, own, storeTime, async (transaction) =>
-      (await freeFor(transaction, own, wanted)).slice(0, most),
-    );
+    const taken = await takeRenewed(database, own, storeTime, async (transaction) => {
+      const chosen = (await freeFor(transaction, own, wanted)).slice(0, most);
+      for (const number of chosen) own.unsure.add(number);
+      return chosen;
+    });
+    own.unsure.clear();
     if (taken === undefined || !terms.isTrusted(own)) {
       terms.end(own);
       return;
@@ -237,8 +240,16 @@ function keptOf(wanted: ReadonlyMap<string, number>, since: (number: number) => 
   });
 }
 
-/** Gives back what nobody works on any more. */
-async function release(query: Installation['query'], own: Term): Promise<void> {
+/** Gives back what nobody works on any more, or may not know that it is its own. */
+async function release({ query, commit }: SharedHolderDeps['database'], own: Term): Promise<void> {
+  const unsure = [...own.unsure];
+  if (unsure.length > 0)
+    await commit(async (transaction) => {
+      // The transaction without an answer has ended then.
+      await lockLeases(transaction);
+      await giveBack(transaction, own.incarnation, unsure);
+    });
+  own.unsure.clear();
   const closed = [...own.leaving].filter(([, { isClosed }]) => isClosed).map(([number]) => number);
   if (closed.length === 0) return;
   await giveBack(query, own.incarnation, closed);

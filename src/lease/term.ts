@@ -15,6 +15,8 @@ export interface Term {
   readonly held: Map<number, HeldLease>;
   /** Of which others are to take over, and whether nobody works on it here any more. */
   readonly leaving: Map<number, HeldLease>;
+  /** Which it tried to take, and never heard whether they are its own. */
+  readonly unsure: Set<number>;
 }
 
 export interface HeldLease extends Lease {
@@ -72,7 +74,10 @@ export function createTerms(deps: TermsDeps): Terms {
   async function begin(): Promise<Term> {
     const began = passed();
     const incarnation = random.uuid();
-    const next = { incarnation, over: new AbortController(), trustedUntil: 0, held: new Map(), leaving: new Map() };
+    const next = {
+      ...{ incarnation, over: new AbortController(), trustedUntil: 0 },
+      ...{ held: new Map(), leaving: new Map(), unsure: new Set<number>() },
+    };
     await register(query, { ...deps.replica(), incarnation }, storeTime, TTL);
     term = next;
     return trust(next, began);

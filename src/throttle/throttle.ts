@@ -54,6 +54,8 @@ export interface Throttle {
   isHalted(): boolean;
   /** The daemon has another key: forgets what it knew of the previous one. A pause of the quota stays. */
   resume(): Promise<void>;
+  /** For one that nothing was sent through: ends at once, and leaves the database as it found it. */
+  abandon(): Promise<void>;
   /** Rejects the waiting callers with `aborted`; resolves when the slots given out have ended. */
   stop(): Promise<void>;
 }
@@ -166,6 +168,13 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
     });
   };
 
+  const end = async () => {
+    stopped = true;
+    alarm.set(Number.POSITIVE_INFINITY);
+    await slots.stopBeating();
+    await line.close();
+  };
+
   line.onChange(pump);
   pump();
 
@@ -204,11 +213,10 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
       if (control.forgetHalt()) await durably(store, (query) => writeBrake(query, clock, control.brake));
     },
 
+    abandon: end,
+
     async stop() {
-      stopped = true;
-      alarm.set(Number.POSITIVE_INFINITY);
-      await slots.stopBeating();
-      await line.close();
+      await end();
       await slots.noteEnd();
     },
   };

@@ -3,11 +3,13 @@ import type { LogFields, Logger } from '../../src/lib/logger.ts';
 import { type Life, ProcessEnded } from './life.ts';
 
 /** A log that nobody reads but for faults of the program itself: whatever happens around it, it must have a name for it. */
-export function watchedLog(life: Life, tell: (fault: string) => void): Logger {
+export function watchedLog(life: Life, tell: (fault: string) => void, isQuiet: () => boolean): Logger {
   const look = ({ error, err = error }: LogFields, message: string) => {
     if (err === undefined || !life.isAlive() || isEndOf(err)) return;
     const { code, message: text } = asSyncError(err);
-    if (code === 'internal') tell(`${life.name} logs "${message}": ${text}`);
+    // Where nothing disturbs it, a process works on what is its own alone.
+    const isFault = code === 'internal' || (code === 'lease_lost' && isQuiet());
+    if (isFault) tell(`${life.name} logs "${message}": ${text}`);
   };
   const log: Logger = { debug: look, info: look, warn: look, error: look, child: () => log };
   return log;

@@ -21,6 +21,8 @@ export interface Played extends History {
 
 /** After everything is healed: how often the workspace is compared with the providers, and when it is given up. */
 const LOOK_EVERY = 5 * MINUTE;
+/** What was on its way then, and what was taken over, has come to its end. */
+const AFTERMATH = MINUTE;
 const PATIENCE = 4 * 60 * MINUTE;
 
 /**
@@ -305,6 +307,8 @@ async function heal(site: Site, stage: Stage): Promise<void> {
 /** @returns whether all became as it should be */
 async function settle(site: Site): Promise<boolean> {
   const end = site.clock.elapsed() + PATIENCE;
+  await site.pass(AFTERMATH);
+  site.setQuiet(true);
   for (;;) {
     await site.pass(LOOK_EVERY);
     await site.releaseHeld();
@@ -312,6 +316,7 @@ async function settle(site: Site): Promise<boolean> {
     const isSettled = look.left === 0 && differences(look, site.recorder.events).length === 0;
     if (!isSettled && site.clock.elapsed() < end) continue;
     site.recorder.record({ what: 'looked', ...look });
+    site.setQuiet(false);
     return isSettled;
   }
 }

@@ -116,6 +116,8 @@ export interface Site {
   /** The partition that works, wherever it is. */
   partition(): Partition | undefined;
   releaseHeld(): Promise<void>;
+  /** Whether nothing disturbs the processes now, nor has of late. */
+  setQuiet(isQuiet: boolean): void;
   pass(ms: number): Promise<void>;
   /** Lets time pass for as long as the work takes. Whoever calls it is the only one who lets time pass. */
   during(work: Promise<unknown>): Promise<void>;
@@ -201,6 +203,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       tellFault(`${life.name} of replica ${life.replica} commits ${text} to ${workspace}, which ${owner.address} owns`);
   }
 
+  let isQuiet = false;
   const tellFault = (text: string) => recorder.record({ what: 'unexpected', text });
 
   let ownerTold = '';
@@ -252,7 +255,14 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
         version: 'sim',
       },
       {
-        ...{ clock: life.clock, random, logger: watchedLog(life, tellFault), connectors, steps: life.steps, shared },
+        ...{
+          clock: life.clock,
+          random,
+          logger: watchedLog(life, tellFault, () => isQuiet),
+          connectors,
+          steps: life.steps,
+          shared,
+        },
         ...{ metrics, health: createHealth(), checkFile: async () => [] },
         ...{
           converter: createInlineConverter(connectors),
@@ -360,6 +370,9 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       if (held.length === 0) return;
       await releaseHeld(store, { entities: held.map(({ entity }) => entity) });
       working.wakeOutbox();
+    },
+    setQuiet(next) {
+      isQuiet = next;
     },
     async pass(ms) {
       let isOver = false;

@@ -44,6 +44,8 @@ export interface Cluster {
   onStatement(call: (statement: string) => void): void;
   /** From now on the database refuses each statement of this member for which that holds. */
   refuse(member: string, isRefused: (statement: string) => boolean): void;
+  /** From now on this member never hears whether what it commits was carried out, though it is. */
+  loseAnswers(member: string, isLost: boolean): void;
   /** What members could not do, as they say it. */
   readonly errors: string[];
   /** Called by each member that sees that the clock of the database was set. */
@@ -75,6 +77,7 @@ export async function openCluster(
   const members: Member[] = [];
   const errors: string[] = [];
   let clockSet = async () => {};
+  const deaf = new Set<string>();
   const refusals = new Map<string, (statement: string) => boolean>();
   const logger = { ...silentLogger, error: (_fields: LogFields, message: string) => void errors.push(message) };
 
@@ -83,6 +86,7 @@ export async function openCluster(
     const { life, database, after } = createLife(clock, installation, {
       latency: (way) => latency(name, way),
       refused,
+      hears: () => !deaf.has(name),
     });
     let takeovers = 0;
     const holder = createSharedHolder({
@@ -109,6 +113,7 @@ export async function openCluster(
   return {
     ...{ clock, installation, statements, workspaces, join, errors },
     refuse: (member, isRefused) => void refusals.set(member, isRefused),
+    loseAnswers: (member, isLost) => void (isLost ? deaf.add(member) : deaf.delete(member)),
     members: () => members,
     onStatement: (call) => void calls.push(call),
     onClockSet: (call) => void (clockSet = call),
@@ -133,13 +138,15 @@ function namedFirst(name: string) {
 interface Wire {
   latency(way: Way): number;
   refused(statement: string): boolean;
+  /** Whether the answer to what was committed arrives. */
+  hears(): boolean;
 }
 
 /**
  * The clock and the database as a process sees them that may fall asleep, or die, between any two steps; each statement takes
  * its time to get there, and its answer to come back.
  */
-function createLife(clock: TravellingClock, installation: Installation, { latency, refused }: Wire) {
+function createLife(clock: TravellingClock, installation: Installation, { latency, refused, hears }: Wire) {
   const life = createWakefulness();
   const { whenAwake } = life;
   const after = (ms: number, call: () => void) => clock.after(ms, () => whenAwake(call));
@@ -167,7 +174,12 @@ function createLife(clock: TravellingClock, installation: Installation, { latenc
   };
   const database: Pick<Installation, 'query' | 'commit'> = {
     query: new Kysely<Schema>({ dialect: dialectOver(connection, ON_POSTGRES ? 'postgres' : 'sqlite') }),
-    commit: (work) => distantly(() => installation.commit(work)),
+    commit: (work) =>
+      distantly(async () => {
+        const result = await installation.commit(work);
+        if (!hears()) throw new Error('the connection was cut');
+        return result;
+      }),
   };
   return { database, after, life };
 }

@@ -78,6 +78,37 @@ describe('several holders over one store', () => {
     }
   });
 
+  test('what a process has taken without hearing so is given back, and taken by who is to have it', async () => {
+    const cluster = await openCluster(['one', 'two']);
+    cluster.loseAnswers('a', true);
+    const { holder, trusts, takeovers } = await cluster.join('a');
+    await cluster.join('b');
+    await cluster.clock.advance(10 * TTL);
+    expect(trusts()).toEqual([]);
+    cluster.loseAnswers('a', false);
+    await cluster.clock.advance(3 * RENEWAL);
+    expect(shares(cluster)).toEqual({ a: 1, b: 1 });
+    // Nobody was silent.
+    expect(takeovers()).toBe(0);
+    const [own] = trusts();
+    await commitUnder(cluster.installation, holder.leaseOf(own as string)?.fence, async () => undefined);
+  });
+
+  test('a database that refuses everything is asked no more often than at rest', async () => {
+    const cluster = await openCluster(['one']);
+    await cluster.join('a');
+    const dead = await cluster.join('b');
+    await cluster.clock.advance(2 * RENEWAL);
+    dead.kill();
+    // Among others, what takes away who has lapsed.
+    cluster.refuse('a', (statement) => statement.startsWith('delete'));
+    const asked: string[] = [];
+    cluster.onStatement((statement) => void asked.push(statement));
+    await cluster.clock.advance(10 * TTL);
+    expect(cluster.errors.length).toBeGreaterThan(10);
+    expect(asked.length).toBeLessThanOrEqual((2 * 10 * TTL) / RENEWAL);
+  });
+
   test('counts as taken over what nobody gave back, and no share that moved', async () => {
     const cluster = await openCluster(SIX);
     const takeovers = () => cluster.members().map(({ takeovers: count }) => count());
