@@ -1,4 +1,5 @@
 import type { Cancel, Clock } from '../lib/clock.ts';
+import { createFailureTeller } from '../lib/failure-teller.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Stage } from '../lib/stage.ts';
 import { pendingWorkspaces } from '../store/inbox.ts';
@@ -39,6 +40,10 @@ export function createBellsElsewhere(deps: BellsDeps): BellsElsewhere {
   const server = serverOf(installation);
   // Channels are the whole database's, whatever its schemas.
   const channel = `worksync_${installation.id}`;
+  const teller = createFailureTeller(logger, 'warn', {
+    failed: 'gateway tokens could not be read',
+    again: 'gateway tokens are read again',
+  });
   const untold = new Set<string>();
   let isTelling = false;
   let cancel: Cancel = () => undefined;
@@ -75,9 +80,10 @@ export function createBellsElsewhere(deps: BellsDeps): BellsElsewhere {
     try {
       await deps.rereadTokens();
       tokensReadAt = began;
+      teller.succeeded();
     } catch (error) {
       tokensReadAt = Number.NEGATIVE_INFINITY;
-      logger.warn({ error }, 'gateway tokens could not be read');
+      teller.failed(error);
     }
   }
 

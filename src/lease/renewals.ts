@@ -1,4 +1,5 @@
 import type { Cancel, Clock } from '../lib/clock.ts';
+import { createFailureTeller } from '../lib/failure-teller.ts';
 import type { Logger } from '../lib/logger.ts';
 
 /** Renewals, one after the other: at their times, and whenever one is asked for. */
@@ -19,6 +20,10 @@ interface RenewalsDeps {
 }
 
 export function createRenewals({ renew, pause, retry, after, logger }: RenewalsDeps): Renewals {
+  const teller = createFailureTeller(logger, 'error', {
+    failed: 'leases could not be renewed',
+    again: 'leases are renewed again',
+  });
   let isStopped = false;
   let cancel: Cancel = () => undefined;
   let queue: Promise<void> = Promise.resolve();
@@ -26,11 +31,15 @@ export function createRenewals({ renew, pause, retry, after, logger }: RenewalsD
   async function once(): Promise<void> {
     if (isStopped) return;
     cancel();
-    const wait = await renew().then(pause, (error: unknown) => {
-      logger.error({ error }, 'leases could not be renewed');
-      return retry;
-    });
-    if (!isStopped) cancel = after(Math.max(1, wait), () => void now());
+    let wait = retry;
+    try {
+      await renew();
+      wait = Math.max(1, pause());
+      teller.succeeded();
+    } catch (error) {
+      teller.failed(error);
+    }
+    if (!isStopped) cancel = after(wait, () => void now());
   }
 
   function now(): Promise<void> {

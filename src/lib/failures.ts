@@ -2,7 +2,7 @@
  * Does each step in order, though others before it have failed: a step that fails keeps no other from being done. Throws their
  * failures at the end.
  */
-export async function doAll(steps: readonly (() => Promise<unknown> | unknown)[]): Promise<void> {
+export async function doAll(steps: readonly (() => unknown)[]): Promise<void> {
   const failures: unknown[] = [];
   for (const step of steps) {
     try {

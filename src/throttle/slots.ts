@@ -1,5 +1,6 @@
 import { asSyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
+import { createFailureTeller } from '../lib/failure-teller.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Store } from '../store/database.ts';
 import type { Scope } from '../store/workspace-scope.ts';
@@ -35,6 +36,10 @@ export interface Slots {
 }
 
 export function createSlots({ store, clock, logger, book, control, died, isIdle }: SlotsDeps): Slots {
+  const teller = createFailureTeller(logger, 'warn', {
+    failed: 'the time of the ledger could not be stored',
+    again: 'the time of the ledger is stored again',
+  });
   let stopped = false;
   let beating = Promise.resolve();
   /** Whether it stands in the database that this process, or one that died, uses the quota: maybe, and for certain. */
@@ -51,8 +56,9 @@ export function createSlots({ store, clock, logger, book, control, died, isIdle 
     pulseLater();
     try {
       await durably(store, (query) => book.beat(query));
+      teller.succeeded();
     } catch (error) {
-      logger.warn({ error }, 'the time of the ledger could not be stored');
+      teller.failed(error);
     }
   };
 
