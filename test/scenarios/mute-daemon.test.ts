@@ -4,23 +4,17 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type DataFolder, ownDataFolder } from '../../src/store/data-folder.ts';
-import { allCommands, commandLine, type Leaf } from '../support/command-line.ts';
+import type { DataFolder } from '../../src/store/data-folder.ts';
+import type { Leaf } from '../support/command-line.ts';
+import { PACE } from '../support/paced-clock.ts';
+import { replaceClock } from '../support/replace-clock.ts';
 
 /** No command waits silently, or without end, for a daemon that takes connections and says nothing. */
 
-/** How many times as fast time passes here. */
-const PACE = vi.hoisted(() => 1_000);
-
-vi.mock('../../src/lib/clock.ts', async (importOriginal) => {
-  const original = await importOriginal<typeof import('../../src/lib/clock.ts')>();
-  const fast = () => {
-    const real = original.systemClock();
-    const after: typeof real.after = (ms, call) => real.after(ms / PACE, call);
-    return { ...real, after, monotonic: () => real.monotonic() * PACE };
-  };
-  return { ...original, systemClock: fast };
-});
+replaceClock(new URL('../support/paced-clock.ts', import.meta.url).href);
+// Loaded after it, so that they have the other clock.
+const { ownDataFolder } = await import('../../src/store/data-folder.ts');
+const { allCommands, commandLine } = await import('../support/command-line.ts');
 
 /** They ask the workspace themselves, as a person. */
 const ASK_WORKSPACE = ['keys list', 'keys create', 'keys revoke', 'keys rotate'];

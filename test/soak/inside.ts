@@ -1,23 +1,12 @@
 import { appendFileSync } from 'node:fs';
-import { registerHooks } from 'node:module';
+import { replaceClock } from '../support/replace-clock.ts';
 
 /**
  * Loaded before the daemon of a soak: its clock runs faster, and it tells what its memory holds after everything was collected
  * that nobody needs any more.
  */
 
-const url = (path: string) => new URL(path, import.meta.url).href;
-const CLOCK = url('../../src/lib/clock.ts');
-const SPED = url('sped-clock.ts');
-/** They need the clock itself. */
-const MAKERS = [SPED, url('../support/crash-clock.ts')];
-
-registerHooks({
-  resolve(specifier, context, next) {
-    const found = next(specifier, context);
-    return found.url === CLOCK && !MAKERS.includes(context.parentURL ?? '') ? { ...found, url: SPED } : found;
-  },
-});
+replaceClock(new URL('sped-clock.ts', import.meta.url).href);
 
 /** Milliseconds. */
 const EVERY = 5_000;
