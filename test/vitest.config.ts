@@ -75,7 +75,15 @@ const DAYS = ['at-rest', 'backfill', 'day', 'quota', 'sweep', 'trouble', 'worksp
 const COMPILED = `${import.meta.dirname}/../node_modules/.cache/tests`;
 
 function project(name: string, include: string[], more: TestUserConfig = {}): TestProjectConfiguration {
-  return { extends: true, test: { name, include, ...more, env: { TZ: 'UTC', TMPDIR: folderOfTests(), NODE_COMPILE_CACHE: COMPILED, ...more.env } } };
+  return {
+    extends: true,
+    test: {
+      name,
+      include,
+      ...more,
+      env: { TZ: 'UTC', TMPDIR: folderOfTests(), NODE_COMPILE_CACHE: COMPILED, ...more.env },
+    },
+  };
 }
 
 const OVER_POSTGRES = { globalSetup: ['test/support/postgres-setup.ts'], env: { TEST_STORE: 'postgres' } };
