@@ -18,7 +18,7 @@ export const FAULTS: readonly Resistance[] = [
         'test/faults/crash.test.ts',
         'is numbered at every commit and every request, as counted at the database and at the service',
       ],
-      ['test/faults/crash.test.ts', 'at any step loses nothing, doubles nothing and keeps both windows'],
+      ['test/faults/crash.test.ts', 'at any step loses nothing, doubles nothing and keeps both windows, part %d'],
       [
         'test/faults/service.test.ts',
         '50 clients, kill -9 in the middle of a quota of %d: all acknowledged is there, all sent is counted',

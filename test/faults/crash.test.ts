@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { EXPECTED, expectGoodEnd, held, openWithTasks, STORY } from '../support/crash-story.ts';
-import { killsOf } from '../support/depth.ts';
+import { killsOf, PARTS_OF_KILLS } from '../support/depth.ts';
 import { tellCases } from '../support/figures.ts';
 
 /** Of all steps, one of so many in a plain run. */
@@ -38,10 +38,10 @@ describe('kill -9', () => {
     steps = end.steps;
   });
 
-  it('at any step loses nothing, doubles nothing and keeps both windows', async () => {
+  it.each(PARTS_OF_KILLS)('at any step loses nothing, doubles nothing and keeps both windows, part %d', async (part) => {
     expect(steps).toBeGreaterThan(0);
     const all = Array.from({ length: steps }, (_, index) => index + 1);
-    const left = killsOf(all, EVERY);
+    const left = killsOf(all, EVERY).filter((_, index) => index % PARTS_OF_KILLS.length === part - 1);
     tellCases(left.length);
     const survived: number[] = [];
     const work = async () => {

@@ -31,6 +31,9 @@ const KILLS = Number(process.env['TEST_KILLS'] ?? 0);
 const DEEP_EVERY = 3;
 const SEED = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 1_000));
 
+/** The tests among which kills at each step are divided: each ends in time, though others use the machine. */
+export const PARTS_OF_KILLS = KILLS > 0 ? [1, 2, 3, 4, 5, 6] : [1];
+
 /** At which steps a process is killed, of all that it takes. */
 export function killsOf(all: readonly number[], every: number): number[] {
   if (KILLS > 0) return Array.from({ length: KILLS }, () => all).flat();
