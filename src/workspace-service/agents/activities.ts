@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
 import type { Call, Handlers, Service } from '../http/call.ts';
-import { cutPage, pageOf } from '../http/paging.ts';
+import { readPage } from '../http/paging.ts';
 import { newId, timeNow } from '../storage/new-row.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 import { findSession } from './agent-session-rows.ts';
@@ -31,14 +31,8 @@ function activityOf(row: Row) {
 
 async function listActivities(service: Service, { workspaceId, ids, query }: Call<'listActivities'>) {
   await findSession(service.database.query, workspaceId, ids.sessionId);
-  const page = pageOf(query);
-  let rows = service.database.query.selectFrom('activities').selectAll().where('session_id', '=', ids.sessionId);
-  if (page.after !== undefined) rows = rows.where('seq', '<', page.after);
-  const found = await rows
-    .orderBy('seq', 'desc')
-    .limit(page.limit + 1)
-    .execute();
-  const { given, nextCursor } = cutPage(found, page);
+  const rows = service.database.query.selectFrom('activities').selectAll().where('session_id', '=', ids.sessionId);
+  const { given, nextCursor } = await readPage(rows, query);
   return { status: 200, body: { activities: given.map(activityOf), nextCursor } };
 }
 

@@ -1,7 +1,7 @@
 import type { Caller } from '../access/caller-rights.ts';
 import { invalid } from '../http/api-error.ts';
 import type { Call, Handlers, Service } from '../http/call.ts';
-import { cutPage, pageOf } from '../http/paging.ts';
+import { readPage } from '../http/paging.ts';
 import { newId, timeNow } from '../storage/new-row.ts';
 import type { Write } from '../storage/transactions.ts';
 import { findSession, invalidTransition, moveSession, type SessionRow } from './agent-session-rows.ts';
@@ -42,15 +42,9 @@ function sessionOf(row: SessionRow, claim?: ClaimRow) {
 async function listSessions(service: Service, { workspaceId, ids, query }: Call<'listSessions'>) {
   await settleLeases(service, workspaceId);
   await findAgent(service.database.query, workspaceId, ids.agentId);
-  const page = pageOf(query);
   let rows = service.database.query.selectFrom('sessions').selectAll().where('agent_id', '=', ids.agentId);
   if (query.state) rows = rows.where('state', 'in', query.state);
-  if (page.after !== undefined) rows = rows.where('seq', '<', page.after);
-  const found = await rows
-    .orderBy('seq', 'desc')
-    .limit(page.limit + 1)
-    .execute();
-  const { given, nextCursor } = cutPage(found, page);
+  const { given, nextCursor } = await readPage(rows, query);
   const claims = await findLiveClaims(
     service.database.query,
     given.map((row) => row.session_id),

@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely';
 import { type Caller, requireOwn } from '../access/caller-rights.ts';
 import { notFound } from '../http/api-error.ts';
 import type { Call, Handlers, Query, Service } from '../http/call.ts';
-import { cutPage, pageOf } from '../http/paging.ts';
+import { readPage } from '../http/paging.ts';
 import { newId, timeNow } from '../storage/new-row.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 import { renewClaims, settleLeases } from './claim-leases.ts';
@@ -74,14 +74,8 @@ export async function findOwnAgent(query: Query, workspaceId: string, agentId: s
 }
 
 async function listAgents(service: Service, { workspaceId, query }: Call<'listAgents'>) {
-  const page = pageOf(query);
-  let rows = service.database.query.selectFrom('agents').selectAll().where('workspace_id', '=', workspaceId);
-  if (page.after !== undefined) rows = rows.where('seq', '<', page.after);
-  const found = await rows
-    .orderBy('seq', 'desc')
-    .limit(page.limit + 1)
-    .execute();
-  const { given, nextCursor } = cutPage(found, page);
+  const rows = service.database.query.selectFrom('agents').selectAll().where('workspace_id', '=', workspaceId);
+  const { given, nextCursor } = await readPage(rows, query);
   return { status: 200, body: { agents: given.map(agentOf), nextCursor } };
 }
 
@@ -111,14 +105,8 @@ async function updateAgent(service: Service, { workspaceId, ids, caller, body }:
 
 async function listHarnesses(service: Service, { workspaceId, ids, query }: Call<'listHarnesses'>) {
   await findAgent(service.database.query, workspaceId, ids.agentId);
-  const page = pageOf(query);
-  let rows = service.database.query.selectFrom('harnesses').selectAll().where('agent_id', '=', ids.agentId);
-  if (page.after !== undefined) rows = rows.where('seq', '<', page.after);
-  const found = await rows
-    .orderBy('seq', 'desc')
-    .limit(page.limit + 1)
-    .execute();
-  const { given, nextCursor } = cutPage(found, page);
+  const rows = service.database.query.selectFrom('harnesses').selectAll().where('agent_id', '=', ids.agentId);
+  const { given, nextCursor } = await readPage(rows, query);
   return { status: 200, body: { harnesses: given.map(harnessOf), nextCursor } };
 }
 

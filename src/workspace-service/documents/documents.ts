@@ -3,7 +3,7 @@ import type { CheckedBody, CheckedQuery, Routes } from '../../workspace/contract
 import type { Caller } from '../access/caller-rights.ts';
 import { invalid, notFound } from '../http/api-error.ts';
 import type { Call, Handlers, Service } from '../http/call.ts';
-import { cutPage, pageOf } from '../http/paging.ts';
+import { readPage } from '../http/paging.ts';
 import { newId, timeNow } from '../storage/new-row.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 import type { Write } from '../storage/transactions.ts';
@@ -73,8 +73,7 @@ export function selectListed(query: Query, workspaceId: string) {
       'created_at',
       'updated_at',
     ])
-    .where('workspace_id', '=', workspaceId)
-    .orderBy('seq', 'desc');
+    .where('workspace_id', '=', workspaceId);
 }
 
 /** Throws 404. */
@@ -90,14 +89,12 @@ export async function findDocument(query: Query, workspaceId: string, documentId
 }
 
 async function listDocuments(service: Service, { workspaceId, query }: Call<'listDocuments'>) {
-  const page = pageOf(query);
-  let rows = withFilters(selectListed(service.database.query, workspaceId), query).limit(page.limit + 1);
-  if (page.after !== undefined) rows = rows.where('seq', '<', page.after);
+  const rows = withFilters(selectListed(service.database.query, workspaceId), query);
   if (!query.includeContent) {
-    const { given, nextCursor } = cutPage(await rows.execute(), page);
+    const { given, nextCursor } = await readPage(rows, query);
     return { documents: given.map(listedDocumentOf), nextCursor };
   }
-  const { given, nextCursor } = cutPage(await rows.select('content').execute(), page);
+  const { given, nextCursor } = await readPage(rows.select('content'), query);
   return { documents: given.map(documentOf), nextCursor };
 }
 

@@ -36,7 +36,10 @@ type Target = Omit<Call<'attachDocument'>, 'body'>;
 
 async function listTaskDocuments(service: Service, { workspaceId, ids }: Call<'listTaskDocuments'>) {
   await findTask(service.database.query, workspaceId, ids.taskId);
-  const rows = await selectListed(service.database.query, workspaceId).where('task_id', '=', ids.taskId).execute();
+  const rows = await selectListed(service.database.query, workspaceId)
+    .where('task_id', '=', ids.taskId)
+    .orderBy('seq', 'desc')
+    .execute();
   return { status: 200, body: { documents: rows.map(listedDocumentOf) } };
 }
 

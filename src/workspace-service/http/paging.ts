@@ -1,25 +1,23 @@
+import { type SelectQueryBuilder, sql } from 'kysely';
 import { LIMITS } from '../../workspace/contract.ts';
 import { invalid } from './api-error.ts';
 
-/** Where a page starts and how long it is; `after` is the `seq` of the last row that was given. */
-export interface Page {
-  readonly limit: number;
-  readonly after: number | undefined;
-}
-
-/** Keyset pages: they neither skip nor repeat rows when others are added meanwhile (W10). Throws 400. */
-export function pageOf(query: { limit?: number; cursor?: string }): Page {
-  return {
-    limit: query.limit ?? LIMITS.page.default,
-    after: query.cursor === undefined ? undefined : readCursor(query.cursor),
-  };
-}
-
-/** Splits what was read with one row too many into the page and the cursor of the next one. */
-export function cutPage<Row extends { seq: number }>(rows: readonly Row[], page: Page) {
-  const given = rows.slice(0, page.limit);
+/**
+ * One page of these rows, the newest first, and the cursor of the next one. The cursor is the `seq` of the last row that was given, so
+ * pages neither skip nor repeat rows when others are added meanwhile (W10). Throws 400.
+ */
+export async function readPage<Tables, Table extends keyof Tables, Row extends { seq: number }>(
+  rows: SelectQueryBuilder<Tables, Table, Row>,
+  query: { limit?: number; cursor?: string },
+) {
+  const limit = query.limit ?? LIMITS.page.default;
+  const after = query.cursor === undefined ? undefined : readCursor(query.cursor);
+  // One too many, which says whether there is another page.
+  const newest = rows.orderBy(sql.ref('seq'), 'desc').limit(limit + 1);
+  const found = await (after === undefined ? newest : newest.where(sql.ref('seq'), '<', after)).execute();
+  const given = found.slice(0, limit);
   const last = given.at(-1);
-  return { given, nextCursor: rows.length > page.limit && last ? writeCursor(last.seq) : null };
+  return { given, nextCursor: found.length > limit && last ? writeCursor(last.seq) : null };
 }
 
 function writeCursor(seq: number): string {

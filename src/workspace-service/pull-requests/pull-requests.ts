@@ -4,7 +4,7 @@ import type { CheckedBody, CheckedQuery, Routes } from '../../workspace/contract
 import type { Caller } from '../access/caller-rights.ts';
 import { ApiError, invalid, notFound } from '../http/api-error.ts';
 import type { Call, Handlers, Query, Service } from '../http/call.ts';
-import { cutPage, pageOf } from '../http/paging.ts';
+import { readPage } from '../http/paging.ts';
 import { timeNow } from '../storage/new-row.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 import { readStrings, writeStrings } from '../storage/string-lists.ts';
@@ -69,18 +69,12 @@ async function listPullRequests(
   workspaceId: string,
   query: CheckedQuery<Routes['listPullRequests']>,
 ) {
-  const page = pageOf(query);
   let rows = selectPullRequests(service.database.query, workspaceId);
   if (query.provider) rows = rows.where('provider', '=', query.provider);
   if (query.repoId) rows = rows.where('repo_id', '=', query.repoId);
   if (query.state) rows = rows.where('state', 'in', query.state);
   if (query.headBranch) rows = rows.where('head_branch', '=', query.headBranch);
-  if (page.after !== undefined) rows = rows.where('seq', '<', page.after);
-  const found = await rows
-    .orderBy('seq', 'desc')
-    .limit(page.limit + 1)
-    .execute();
-  const { given, nextCursor } = cutPage(found, page);
+  const { given, nextCursor } = await readPage(rows, query);
   return { pullRequests: given.map(pullRequestOf), nextCursor };
 }
 

@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely';
 import type { CheckedBody, CheckedQuery, Routes } from '../../workspace/contract.ts';
 import { invalid, notFound } from '../http/api-error.ts';
 import type { Call, Handlers, Service } from '../http/call.ts';
-import { cutPage, pageOf } from '../http/paging.ts';
+import { readPage } from '../http/paging.ts';
 import { newId, timeNow } from '../storage/new-row.ts';
 import { type Prepared, prepared } from '../storage/prepared.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
@@ -71,10 +71,9 @@ export async function findTask(query: Query, workspaceId: string, taskId: string
 
 /** `all=true` gives every status in one answer; otherwise open work, unless `status` names what is wanted (W36). */
 async function listTasks(service: Service, workspaceId: string, query: CheckedQuery<Routes['listTasks']>) {
-  const page = query.all ? undefined : pageOf(query);
   let rows = service.database.query.selectFrom('tasks').selectAll().where('workspace_id', '=', workspaceId);
   if (query.status) rows = rows.where('status', 'in', query.status);
-  else if (page) rows = rows.where('open', '=', 1);
+  else if (!query.all) rows = rows.where('open', '=', 1);
   if (query.kind) rows = rows.where('kind', 'in', query.kind);
   for (const [kind, id] of [
     ['team', query.teamId],
@@ -90,11 +89,8 @@ async function listTasks(service: Service, workspaceId: string, query: CheckedQu
         .where('ref_id', '=', id),
     );
   }
-  if (page?.after !== undefined) rows = rows.where('seq', '<', page.after);
-  if (page) rows = rows.limit(page.limit + 1);
-  const found = await rows.orderBy('seq', 'desc').execute();
-  if (!page) return { tasks: found.map(taskOf), nextCursor: null };
-  const { given, nextCursor } = cutPage(found, page);
+  if (query.all) return { tasks: (await rows.orderBy('seq', 'desc').execute()).map(taskOf), nextCursor: null };
+  const { given, nextCursor } = await readPage(rows, query);
   return { tasks: given.map(taskOf), nextCursor };
 }
 
