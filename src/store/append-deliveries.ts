@@ -1,4 +1,4 @@
-import type { CompiledQuery, Selectable } from 'kysely';
+import { type CompiledQuery, type Selectable, sql } from 'kysely';
 import { dialectOf } from '../lib/database/dialect.ts';
 import type { DeliverySource } from '../model/delivery.ts';
 import { packBody, type StoredBody } from './bodies.ts';
@@ -157,7 +157,9 @@ function nameOf({ workspace, connection, key }: Pick<Addressed, 'workspace' | 'c
 /** How many deliveries are pending, counted no further than `most`. */
 export async function countPending(query: Scope, most: number): Promise<number> {
   const { count } = await query
-    .selectOver(query.selectFrom('inbox').select('id').where('state', '=', 'pending').limit(most).as('pending'))
+    .selectOver(
+      query.selectFrom('inbox').select('id').where('state', '=', sql.lit('pending')).limit(most).as('pending'),
+    )
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .executeTakeFirstOrThrow();
   return Number(count);

@@ -1,4 +1,4 @@
-import { type CompiledQuery, type DatabaseConnection, Kysely, type QueryResult } from 'kysely';
+import { type CompiledQuery, type DatabaseConnection, type QueryResult } from 'kysely';
 import type { SharedDatabase } from '../../src/daemon/parts.ts';
 import { DatabaseFault } from '../../src/lib/database/database-fault.ts';
 import { type Installation, installationOver } from '../../src/store/installation.ts';
@@ -6,7 +6,7 @@ import { timeOf } from '../../src/store/leases.ts';
 import type { Schema } from '../../src/store/tables.ts';
 import type { Sql } from '../../src/store/workspace-scope.ts';
 import type { Chance } from '../bench/quota/references/chance.ts';
-import { dialectOver } from '../support/dialect-over.ts';
+import { kyselyOver } from '../support/kysely-over.ts';
 import type { TravellingClock } from '../support/travelling-clock.ts';
 import type { Life } from './life.ts';
 
@@ -53,17 +53,18 @@ export function createDatabaseServer(
   function viewOf(life: Life): SharedDatabase {
     let isClosed = false;
     const awake = async () => {
-      await new Promise<void>((resolve) => life.whenAwake(resolve));
+      if (!life.isAwake()) await new Promise<void>((resolve) => life.whenAwake(resolve));
       if (isClosed) throw new Error('its connection is closed');
       if (server.failing > 0 && failures.happens(server.failing))
         throw new DatabaseFault('away', 'the server', 'it does not answer');
     };
+    const executor = installation.query.getExecutor();
     const connectionOf = (onWritten: (text: string) => Promise<void>): DatabaseConnection => ({
       async executeQuery<Row>(statement: CompiledQuery) {
         await awake();
         const writes = !/^\s*(?:select|with)/i.test(statement.sql);
         if (writes) life.steps.reached('commit', 'before');
-        const result = (await installation.query.executeQuery(statement)) as QueryResult<Row>;
+        const result = (await executor.executeQuery(statement)) as QueryResult<Row>;
         if (writes) await onWritten(statement.sql);
         if (writes) life.steps.reached('commit', 'after');
         await awake();
@@ -74,7 +75,7 @@ export function createDatabaseServer(
       },
     });
     const queryOf = (onWritten: (text: string) => Promise<void>) =>
-      new Kysely<Schema>({ dialect: dialectOver(connectionOf(onWritten), 'sqlite') });
+      kyselyOver<Schema>(connectionOf(onWritten), 'sqlite');
     const committing =
       (commit: Installation['commit']): Installation['commit'] =>
       async (work) => {

@@ -1,4 +1,4 @@
-import { type CompiledQuery, type DatabaseConnection, Kysely, type QueryResult } from 'kysely';
+import { type CompiledQuery, type DatabaseConnection, type QueryResult } from 'kysely';
 import { onTestFinished } from 'vitest';
 import type { Holder } from '../../src/lease/holder.ts';
 import { createSharedHolder } from '../../src/lease/shared-holder.ts';
@@ -8,7 +8,7 @@ import { systemRandom } from '../../src/lib/random.ts';
 import type { Installation } from '../../src/store/installation.ts';
 import { timeOf } from '../../src/store/leases.ts';
 import type { Schema } from '../../src/store/tables.ts';
-import { dialectOver } from './dialect-over.ts';
+import { kyselyOver } from './kysely-over.ts';
 import { openTestInstallation } from './store.ts';
 import { ON_POSTGRES } from './store-place.ts';
 import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
@@ -173,7 +173,7 @@ function createLife(clock: TravellingClock, installation: Installation, { latenc
     },
   };
   const database: Pick<Installation, 'query' | 'commit'> = {
-    query: new Kysely<Schema>({ dialect: dialectOver(connection, ON_POSTGRES ? 'postgres' : 'sqlite') }),
+    query: kyselyOver<Schema>(connection, ON_POSTGRES ? 'postgres' : 'sqlite'),
     commit: (work) =>
       distantly(async () => {
         const result = await installation.commit(work);

@@ -1,15 +1,15 @@
 import { accessSync, chmodSync, closeSync, constants, existsSync, openSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import BetterSqlite, { type Statement } from 'better-sqlite3';
-import { type Driver, Kysely, SqliteAdapter, type SqliteDatabase, SqliteDialect } from 'kysely';
+import { type CompiledQuery, type Kysely, type QueryResult } from 'kysely';
 import { noSteps, type Steps } from '../steps.ts';
 import { syncFolder } from '../sync-folder.ts';
 import { DatabaseFault, type FaultWatch, faultOf, isLocked, placeOf, watchFaults } from './database-fault.ts';
 import { type Database, MissingDatabaseError, type OpenOptions } from './database-types.ts';
 import { createFileLog, LOG, LOG_LIMIT } from './file-log.ts';
-import { inOrder } from './in-order.ts';
 import { migrate } from './migrate.ts';
-import { type Locks, patient } from './patient.ts';
+import { BEGIN, COMMIT, type Locks, overOneConnection, ROLLBACK, type Statements } from './one-connection.ts';
+import { SQLITE_WORDS } from './sqlite-words.ts';
 
 /**
  * The only opener of files.
@@ -27,9 +27,8 @@ export async function openSqlite<Tables>(options: OpenOptions): Promise<Database
   const { file, onFault = () => undefined } = options;
   const watch = watchFaults((error) => faultOf(error, file), onFault);
   const raw = openFile(options);
-  const query = new Kysely<Tables>({
-    dialect: new TransactionalDialect(withSteps(raw, options.steps ?? noSteps, watch), locksOf(file, watch)),
-  });
+  const statements = withSteps(raw, options.steps ?? noSteps, watch);
+  const query = overOneConnection<Tables>(SQLITE_WORDS, statements, locksOf(file, watch));
   try {
     await migrate(query as Kysely<unknown>, {
       migrations: options.migrations,
@@ -216,27 +215,6 @@ function checkIntegrity(raw: BetterSqlite.Database): void {
   raw.prepare('SELECT count(*) FROM sqlite_schema').get();
 }
 
-/**
- * SQLite changes schemas inside transactions, though Kysely does not count on it. With this the migrations and the rows
- * that remember them are one commit: a process killed in between finds either all of it or nothing.
- */
-class TransactionalDialect extends SqliteDialect {
-  private readonly locks: Locks;
-
-  constructor(database: SqliteDatabase, locks: Locks) {
-    super({ database });
-    this.locks = locks;
-  }
-
-  override createAdapter(): SqliteAdapter {
-    return new TransactionalAdapter();
-  }
-
-  override createDriver(): Driver {
-    return patient(inOrder(super.createDriver()), this.locks);
-  }
-}
-
 /** Another program that keeps the file locked is a fault of its own: nothing can be stored meanwhile. */
 function locksOf(file: string, watch: FaultWatch): Locks {
   return {
@@ -250,34 +228,22 @@ function locksOf(file: string, watch: FaultWatch): Locks {
   };
 }
 
-class TransactionalAdapter extends SqliteAdapter {
-  override get supportsTransactionalDdl(): boolean {
-    return true;
-  }
-
-  /** It does not: `inOrder` sees to that. */
-  override get supportsMultipleConnections(): boolean {
-    return true;
-  }
-}
-
 /** Statements kept prepared: the hot ones of all stages fit well. */
 const STATEMENTS_KEPT = 256;
 
 /**
- * The connection as Kysely sees it: statements stay prepared, transactions begin IMMEDIATE, and every durable commit
- * (a `commit`, or a single write outside a transaction) is reported as a step.
+ * Statements stay prepared, and every durable commit (a `commit`, or a single write outside a transaction) is reported as a step.
  *
  * SQLite ends a transaction by itself where the disk fails in the middle of it. Then the failure that ended it is what
  * every further statement of that transaction answers, or they would be commits of their own; and rolling it back, which
  * Kysely does, finds nothing left to do.
  */
-function withSteps(raw: BetterSqlite.Database, steps: Steps, watch: FaultWatch): SqliteDatabase {
+function withSteps(raw: BetterSqlite.Database, steps: Steps, watch: FaultWatch): Statements {
   const kept = new Map<string, Statement<unknown[]>>();
   const prepare = (sql: string): Statement<unknown[]> => {
     const found = kept.get(sql);
     if (found) return found;
-    const statement = watch.during(() => raw.prepare<unknown[]>(sql === 'begin' ? 'begin immediate' : sql));
+    const statement = watch.during(() => raw.prepare<unknown[]>(sql));
     if (kept.size >= STATEMENTS_KEPT) kept.delete(kept.keys().next().value as string);
     kept.set(sql, statement);
     return statement;
@@ -288,10 +254,10 @@ function withSteps(raw: BetterSqlite.Database, steps: Steps, watch: FaultWatch):
   let ended: unknown;
 
   const inTurn = <Result>(sql: string, run: () => Result): Result => {
-    if (ended !== undefined && sql !== 'begin') throw ended;
+    if (ended !== undefined && sql !== BEGIN) throw ended;
     try {
       const result = watch.during(run);
-      if (sql === 'begin' || sql === 'commit') within = raw.inTransaction;
+      if (sql === BEGIN || sql === COMMIT) within = raw.inTransaction;
       return result;
     } catch (error) {
       if (within && !raw.inTransaction) ended = error;
@@ -307,34 +273,33 @@ function withSteps(raw: BetterSqlite.Database, steps: Steps, watch: FaultWatch):
     steps.reached('commit', 'after');
     return result;
   };
-  const rollBack = (statement: Statement<unknown[]>) => {
+  const rollBack = <Row>(statement: Statement<unknown[]>): QueryResult<Row> => {
     ended = undefined;
     within = false;
     hasWritten = false;
-    return raw.inTransaction ? watch.during(() => statement.run()) : { changes: 0, lastInsertRowid: 0 };
-  };
-  const guarded = <Result>(sql: string, statement: Statement<unknown[]>, run: () => Result): Result => {
-    const writes = !statement.readonly && sql !== 'begin';
-    const isLone = writes && !within && !raw.inTransaction;
-    if (sql === 'begin' || isLone) watch.refuse();
-    if (sql === 'commit' || isLone) return durably(sql, writes, run);
-    const result = inTurn(sql, run);
-    hasWritten ||= writes;
-    return result;
+    return raw.inTransaction ? watch.during(() => resultOf<Row>(statement, [])) : { rows: [] };
   };
   return {
     close: () => raw.close(),
-    prepare(sql) {
+    run<Row>({ sql, parameters }: CompiledQuery) {
       const statement = prepare(sql);
-      return {
-        reader: statement.reader,
-        all: (parameters) => guarded(sql, statement, () => statement.all(...parameters)),
-        run: (parameters) =>
-          sql === 'rollback' ? rollBack(statement) : guarded(sql, statement, () => statement.run(...parameters)),
-        iterate: (parameters) => guarded(sql, statement, () => statement.iterate(...parameters)),
-      };
+      if (sql === ROLLBACK) return rollBack<Row>(statement);
+      const run = () => resultOf<Row>(statement, parameters);
+      const writes = !statement.readonly && sql !== BEGIN;
+      const isLone = writes && !within && !raw.inTransaction;
+      if (sql === BEGIN || isLone) watch.refuse();
+      if (sql === COMMIT || isLone) return durably(sql, writes, run);
+      const result = inTurn(sql, run);
+      hasWritten ||= writes;
+      return result;
     },
   };
+}
+
+function resultOf<Row>(statement: Statement<unknown[]>, parameters: readonly unknown[]): QueryResult<Row> {
+  if (statement.reader) return { rows: statement.all(...parameters) as Row[] };
+  const { changes, lastInsertRowid } = statement.run(...parameters);
+  return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
 }
 
 /** Enough to tell what is wrong; a damaged file may have thousands. */

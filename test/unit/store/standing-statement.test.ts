@@ -1,8 +1,8 @@
-import { type CompiledQuery, type DatabaseConnection, Kysely } from 'kysely';
+import { type CompiledQuery, type DatabaseConnection } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { standing } from '../../../src/store/standing-statement.ts';
 import type { Schema } from '../../../src/store/tables.ts';
-import { dialectOver } from '../../support/dialect-over.ts';
+import { kyselyOver } from '../../support/kysely-over.ts';
 
 /** What reaches a database of this kind. */
 function listening(kind: 'sqlite' | 'postgres') {
@@ -16,7 +16,7 @@ function listening(kind: 'sqlite' | 'postgres') {
       throw new Error('nothing is streamed');
     },
   };
-  return { asked, query: new Kysely<Schema>({ dialect: dialectOver(connection, kind) }) };
+  return { asked, query: kyselyOver<Schema>(connection, kind) };
 }
 
 interface Given {
