@@ -76,13 +76,11 @@ export interface Renewed {
   readonly replicas: readonly RenewedReplica[];
 }
 
-/** Renews, and sees who else does: of a server in one statement, since this is what it is asked most often when nothing happens. */
+/** Renews, and sees who else does, in one statement: it is what a database is asked most often when nothing happens. */
 export async function renewAmongAll(query: Sql, incarnation: string, time: StoreTime, ttl: number): Promise<Renewed> {
-  if (dialectOf(query) === 'sqlite') {
-    const renewedAt = await renew(query, incarnation, time, ttl);
-    return { now: renewedAt, replicas: await replicasOf(query) };
-  }
-  const replicas = await renewalAmongAll(time)(query, { incarnation, ttl, now: time.now() });
+  const ask = dialectOf(query) === 'sqlite' ? renewalOfFile(time) : renewalAmongAll(time);
+  const rows = await ask(query, { incarnation, ttl, now: time.now() });
+  const replicas = rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   return { now: replicas.find((row) => row.now !== null)?.now ?? undefined, replicas };
 }
 
@@ -101,21 +99,34 @@ const renewalAmongAll = inTheWordsOf((time) =>
       .selectFrom('replicas')
       .leftJoin('renewed', 'renewed.incarnation', 'replicas.incarnation')
       .selectAll('replicas')
-      .select('renewed.now')
-      .orderBy('replicas.id'),
+      .select('renewed.now'),
   ),
 );
 
-function renewalOf(query: Sql, { inWords }: StoreTime, { incarnation, ttl, now }: Renewal) {
-  const time = inWords(now);
-  const next = sql<number>`${time} + ${ttl}`;
-  // Another value each time, also where the clock is set back: by that the others see that it lives.
-  const later = sql<number>`case when ${next} > expires_at then ${next} else expires_at + 1 end`;
+/** SQLite selects from no update, but tells of each row that it wrote: so it writes all, the others as they are. */
+const renewalOfFile = inTheWordsOf((time) =>
+  standing((query, values: Renewal) => {
+    const isOwn = sql`incarnation = ${values.incarnation}`;
+    return query
+      .updateTable('replicas')
+      .set({ expires_at: sql<number>`case when ${isOwn} then ${laterThan(time, values)} else expires_at end` })
+      .returningAll()
+      .returning(sql<number | null>`case when ${isOwn} then ${time.inWords(values.now)} end`.as('now'));
+  }),
+);
+
+/** Another value each time, also where the clock is set back: by that the others see that it lives. */
+function laterThan({ inWords }: StoreTime, { ttl, now }: Renewal) {
+  const next = sql<number>`${inWords(now)} + ${ttl}`;
+  return sql<number>`case when ${next} > expires_at then ${next} else expires_at + 1 end`;
+}
+
+function renewalOf(query: Sql, time: StoreTime, values: Renewal) {
   return query
     .updateTable('replicas')
-    .set({ expires_at: later })
-    .where('incarnation', '=', incarnation)
-    .returning(['incarnation', sql<number>`${time}`.as('now')]);
+    .set({ expires_at: laterThan(time, values) })
+    .where('incarnation', '=', values.incarnation)
+    .returning(['incarnation', sql<number>`${time.inWords(values.now)}`.as('now')]);
 }
 
 /** Made once for all clocks that statements ask in the same words. */
@@ -153,14 +164,17 @@ export async function removeLapsed(query: Sql, lapsed: readonly RenewedReplica[]
 
 /** Of these workspaces, those that nobody owns. */
 export async function freeOf(query: Sql, workspaces: readonly number[]): Promise<readonly number[]> {
-  const held = await query
-    .selectFrom('leases')
-    .innerJoin('replicas', 'replicas.incarnation', 'leases.incarnation')
-    .select('leases.workspace')
-    .execute();
+  const held = await allHeld(query, {});
   const isHeld = new Set(held.map(({ workspace }) => workspace));
   return workspaces.filter((workspace) => !isHeld.has(workspace));
 }
+
+const allHeld = standing<object, { readonly workspace: number }>((query) =>
+  query
+    .selectFrom('leases')
+    .innerJoin('replicas', 'replicas.incarnation', 'leases.incarnation')
+    .select('leases.workspace'),
+);
 
 /** Any number: of the lock that one process of a schema holds while it takes leases. */
 const TAKING = 8_117_346_251_904_340n;
@@ -256,27 +270,32 @@ export async function unregister(query: Sql, incarnation: string): Promise<void>
   await query.deleteFrom('replicas').where('incarnation', '=', incarnation).execute();
 }
 
+/** A row of `leases`, as its holder knows it. */
+interface HeldRow {
+  readonly workspace: number;
+  readonly incarnation: string;
+  readonly epoch: number;
+}
+
 /** What a commit of a workspace begins with. */
 export type Fence = (transaction: Sql) => Promise<void>;
 
 /** Throws `lease_lost` where the workspace has been taken over since. */
-export function fenceOf(lease: {
-  readonly workspace: number;
-  readonly incarnation: string;
-  readonly epoch: number;
-}): Fence {
-  const { workspace, incarnation, epoch } = lease;
+export function fenceOf(lease: HeldRow): Fence {
   return async (transaction) => {
-    const row = await transaction
-      .selectFrom('leases')
-      .select('epoch')
-      .where('workspace', '=', workspace)
-      .where('incarnation', '=', incarnation)
-      .where('epoch', '=', epoch)
-      // Whoever takes it over waits for the end of this transaction. A file has one writer anyway.
-      .$if(dialectOf(transaction) === 'postgres', (locking) => locking.forShare())
-      .executeTakeFirst();
-    if (row === undefined)
-      throw new SyncError('lease_lost', `workspace ${workspace} was taken over by another process`);
+    const rows = await present(transaction, lease);
+    if (rows.length === 0)
+      throw new SyncError('lease_lost', `workspace ${lease.workspace} was taken over by another process`);
   };
 }
+
+const present = standing((query, { workspace, incarnation, epoch }: HeldRow) =>
+  query
+    .selectFrom('leases')
+    .select('epoch')
+    .where('workspace', '=', workspace)
+    .where('incarnation', '=', incarnation)
+    .where('epoch', '=', epoch)
+    // Whoever takes it over waits for the end of this transaction. A file has one writer anyway.
+    .$if(dialectOf(query) === 'postgres', (locking) => locking.forShare()),
+);

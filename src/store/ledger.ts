@@ -1,6 +1,7 @@
 import type { Selectable } from 'kysely';
+import { standing } from './standing-statement.ts';
 import type { Tables } from './tables.ts';
-import type { Scope } from './workspace-scope.ts';
+import { type Scope, scopeOf } from './workspace-scope.ts';
 
 export type LedgerRow = Selectable<Tables['ledger']>;
 
@@ -14,8 +15,15 @@ export async function addLedgerRow(
   query: Scope,
   row: Pick<LedgerRow, 'id' | 'boot' | 'lane' | 'caller' | 'started'>,
 ): Promise<void> {
-  await query.insertInto('ledger').values(row).execute();
+  const { id, boot, lane, caller, started } = row;
+  await adding(query.whole, { workspace: query.workspace, id, boot, lane, caller, started });
 }
+
+type Added = Pick<Scope, 'workspace'> & Pick<LedgerRow, 'id' | 'boot' | 'lane' | 'caller' | 'started'>;
+
+const adding = standing((query, { workspace, id, boot, lane, caller, started }: Added) =>
+  scopeOf(query, workspace).insertInto('ledger').values({ id, boot, lane, caller, started }),
+);
 
 /** Says how a request ended. `completed` is in monotonic milliseconds of the row's boot. False where the row says it already. */
 export async function endLedgerRow(
@@ -24,14 +32,19 @@ export async function endLedgerRow(
   completed: number,
   status: number | undefined,
 ): Promise<boolean> {
-  const { numUpdatedRows } = await query
-    .updateTable('ledger')
-    .set({ completed, status: status ?? null })
-    .where('id', '=', id)
-    .where('completed', 'is', null)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  const ended = await ending(query.whole, { workspace: query.workspace, id, completed, status: status ?? null });
+  return ended.length > 0;
 }
+
+const ending = standing(
+  (query, { workspace, id, completed, status }: Omit<LedgerRow, keyof Added> & Pick<Added, 'workspace' | 'id'>) =>
+    scopeOf(query, workspace)
+      .updateTable('ledger')
+      .set({ completed, status })
+      .where('id', '=', id)
+      .where('completed', 'is', null)
+      .returning('id'),
+);
 
 /** Gives a row other times: of a new boot, or of a request whose end nobody saw. */
 export async function redateLedgerRow(query: Scope, row: LedgerRow): Promise<void> {
@@ -45,6 +58,10 @@ export async function forgetLedgerRows(
   completedBefore: number,
   neverSent: readonly number[],
 ): Promise<void> {
-  await query.deleteFrom('ledger').where('completed', '<', completedBefore).execute();
+  await forgetting(query.whole, { workspace: query.workspace, completedBefore });
   if (neverSent.length > 0) await query.deleteFrom('ledger').where('id', 'in', neverSent).execute();
 }
+
+const forgetting = standing((query, { workspace, completedBefore }: { workspace: number; completedBefore: number }) =>
+  scopeOf(query, workspace).deleteFrom('ledger').where('completed', '<', completedBefore),
+);

@@ -5,8 +5,9 @@ import { readCounts, sumOf } from './counts.ts';
 import { AT_ONCE } from './in-pieces.ts';
 import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
 import type { KeptRow } from './kept-tables.ts';
+import { standingByNames } from './standing-statement.ts';
 import type { Tables } from './tables.ts';
-import type { Scope } from './workspace-scope.ts';
+import { type Scope, scopeOf } from './workspace-scope.ts';
 
 export type OutboxRow = KeptRow<'outbox'>;
 export type OutboxUpdate = Updateable<Tables['outbox']>;
@@ -195,8 +196,14 @@ export async function hurry(query: Scope, entities: readonly string[]): Promise<
 
 /** Without a look at it. */
 export async function updateChange(query: Scope, entity: string, set: OutboxUpdate): Promise<void> {
-  await query.updateTable('outbox').set(set).where('entity', '=', entity).execute();
+  await updating(query.whole, { ...set, workspace: query.workspace, entity });
 }
+
+type Updated = OutboxUpdate & { readonly workspace: number; readonly entity: string };
+
+const updating = standingByNames((query, { workspace, entity, ...set }: Updated) =>
+  scopeOf(query, workspace).updateTable('outbox').set(set).where('entity', '=', entity),
+);
 
 export async function saveChange(query: Scope, row: OutboxRow): Promise<void> {
   await saveRows(query, 'outbox', [row]);

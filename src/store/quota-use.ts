@@ -1,5 +1,6 @@
+import { standing } from './standing-statement.ts';
 import { workspacesWith } from './workspace-numbers.ts';
-import type { Scope, Sql } from './workspace-scope.ts';
+import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 /** Requests of one caller in one quarter of an hour. */
 export interface QuotaUse {
@@ -14,17 +15,21 @@ export interface QuotaUse {
 
 /** Counts one request. */
 export async function addQuotaUse(query: Scope, since: number, caller: string, refused: 0 | 1): Promise<void> {
-  await query
-    .insertInto('quota_use')
-    .values({ since, caller, requests: 1, refused })
-    .onConflict((conflict) =>
-      conflict.columns(['workspace', 'since', 'caller']).doUpdateSet((update) => ({
-        requests: update('quota_use.requests', '+', 1),
-        refused: update('quota_use.refused', '+', refused),
-      })),
-    )
-    .execute();
+  await counting(query.whole, { workspace: query.workspace, since, caller, refused });
 }
+
+const counting = standing(
+  (query, { workspace, since, caller, refused }: Omit<QuotaUse, 'requests'> & Pick<Scope, 'workspace'>) =>
+    scopeOf(query, workspace)
+      .insertInto('quota_use')
+      .values({ since, caller, requests: 1, refused })
+      .onConflict((conflict) =>
+        conflict.columns(['workspace', 'since', 'caller']).doUpdateSet((update) => ({
+          requests: update('quota_use.requests', '+', 1),
+          refused: update('quota_use.refused', '+', refused),
+        })),
+      ),
+);
 
 /** Stores that a caller used at least so much; a larger number that is stored stays. */
 export async function raiseQuotaUse(query: Scope, since: number, caller: string, requests: number): Promise<void> {

@@ -1,7 +1,8 @@
 import type { Insertable, Selectable } from 'kysely';
+import { standingByNames } from './standing-statement.ts';
 import type { Tables } from './tables.ts';
 import { workspacesWith } from './workspace-numbers.ts';
-import type { Scope, Sql } from './workspace-scope.ts';
+import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 export type RequestRow = Omit<Selectable<Tables['requests']>, 'workspace'>;
 
@@ -9,12 +10,16 @@ export type RequestRow = Omit<Selectable<Tables['requests']>, 'workspace'>;
 export const MOST_REQUESTS = 20_000;
 
 /** Adds a request that has ended, in the transaction that settles it. Its number is one more than the last one's. */
-export async function addRequest(query: Scope, row: Omit<Insertable<Tables['requests']>, 'id'>): Promise<void> {
-  await query
-    .insertInto('requests')
-    .values({ ...row, id: nextIdOf(query) as unknown as number })
-    .execute();
+export async function addRequest(query: Scope, row: NewRequest): Promise<void> {
+  await adding(query.whole, { ...row, workspace: query.workspace });
 }
+
+type NewRequest = Omit<Insertable<Tables['requests']>, 'id' | 'workspace'>;
+
+const adding = standingByNames((query, { workspace, ...row }: NewRequest & Pick<Scope, 'workspace'>) => {
+  const scope = scopeOf(query, workspace);
+  return scope.insertInto('requests').values({ ...row, id: nextIdOf(scope) as unknown as number });
+});
 
 function nextIdOf(query: Scope) {
   return query.selectFrom('requests').select(({ fn, eb }) => eb(fn.coalesce(fn.max('id'), eb.lit(0)), '+', 1).as('id'));

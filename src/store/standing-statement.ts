@@ -23,8 +23,29 @@ class Blank {
 export function standing<Given extends object, Row>(
   build: (query: Sql, given: Given) => Compilable<Row>,
 ): StandingStatement<Given, Row> {
+  return standingWith(build, new Proxy({} as Given, { get: (_, name) => new Blank(String(name)) }));
+}
+
+/** The same of values of which not always all are given: one for each choice of them. The blanks can be spread. */
+export function standingByNames<Given extends object, Row>(
+  build: (query: Sql, given: Given) => Compilable<Row>,
+): StandingStatement<Given, Row> {
+  const known = new Map<string, StandingStatement<Given, Row>>();
+  return (query, given) => {
+    const names = Object.keys(given);
+    const choice = names.join(' ');
+    const blanks = () => Object.fromEntries(names.map((name) => [name, new Blank(name)])) as Given;
+    const statement = known.get(choice) ?? standingWith(build, blanks());
+    known.set(choice, statement);
+    return statement(query, given);
+  };
+}
+
+function standingWith<Given extends object, Row>(
+  build: (query: Sql, given: Given) => Compilable<Row>,
+  blanks: Given,
+): StandingStatement<Given, Row> {
   const built: Partial<Record<Dialect, CompiledQuery<Row>>> = {};
-  const blanks = new Proxy({} as Given, { get: (_, name) => new Blank(String(name)) });
   return async (query, given) => {
     const dialect = dialectOf(query);
     built[dialect] ??= build(query, blanks).compile();

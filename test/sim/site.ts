@@ -16,6 +16,7 @@ import { createScrubber } from '../../src/observe/scrubber.ts';
 import { releaseHeld } from '../../src/store/held-changes.ts';
 import { type Installation, openInstallationFile } from '../../src/store/installation.ts';
 import { restoreAll } from '../../src/store/restore.ts';
+import { standing } from '../../src/store/standing-statement.ts';
 import type { Sql } from '../../src/store/workspace-scope.ts';
 import { apiOverrides } from '../../src/workspace/contract.ts';
 import { createSend } from '../../src/workspace/transport.ts';
@@ -81,6 +82,17 @@ export interface Settings {
   poll: number;
   concurrency: number;
 }
+
+/** Which replica owns which workspace, and for which time it changed hands. */
+const ownersOf = standing<object, { readonly name: string; readonly epoch: number; readonly address: string }>(
+  (query) =>
+    query
+      .selectFrom('leases')
+      .innerJoin('replicas', 'replicas.incarnation', 'leases.incarnation')
+      .innerJoin('workspaces', 'workspaces.id', 'leases.workspace')
+      .select(['workspaces.name', 'leases.epoch', 'replicas.address'])
+      .orderBy('workspaces.name'),
+);
 
 /** The whole world of one run. */
 export interface Site {
@@ -186,19 +198,10 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     });
   }
 
-  const ownersOf = (query: Sql) =>
-    query
-      .selectFrom('leases')
-      .innerJoin('replicas', 'replicas.incarnation', 'leases.incarnation')
-      .innerJoin('workspaces', 'workspaces.id', 'leases.workspace')
-      .select(['workspaces.name', 'leases.epoch', 'replicas.address'])
-      .orderBy('workspaces.name')
-      .execute();
-
   async function checkOwner(life: Life, workspace: string, transaction: Sql, text = ''): Promise<void> {
-    const owner = (await ownersOf(transaction)).find(({ name }) => name === workspace);
     // Marks of a process at work are no rows of the work.
     if (text.includes('"meta"')) return;
+    const owner = (await ownersOf(transaction, {})).find(({ name }) => name === workspace);
     if (owner && owner.address !== replicas[life.replica]?.origin)
       tellFault(`${life.name} of replica ${life.replica} commits ${text} to ${workspace}, which ${owner.address} owns`);
   }
@@ -209,7 +212,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
   let ownerTold = '';
   async function tellOwner(): Promise<void> {
     if (!databaseServer) return;
-    const row = (await ownersOf(databaseServer.installation.query)).find(({ name }) => name === 'test');
+    const row = (await ownersOf(databaseServer.installation.query, {})).find(({ name }) => name === 'test');
     const text = JSON.stringify(row);
     if (!row || text === ownerTold) return;
     ownerTold = text;
@@ -312,7 +315,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       const owner = (await site.leases()).find(({ name }) => name === 'test');
       return replicas.find(({ origin }) => origin === owner?.address)?.number ?? -1;
     },
-    leases: async () => (databaseServer ? ownersOf(databaseServer.installation.query) : []),
+    leases: async () => (databaseServer ? ownersOf(databaseServer.installation.query, {}) : []),
     async isShared() {
       const owners = await site.leases();
       return (
