@@ -1,4 +1,4 @@
-import { type CompiledQuery, type DatabaseConnection, type QueryResult } from 'kysely';
+import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely';
 import type { SharedDatabase } from '../../src/daemon/parts.ts';
 import { DatabaseFault } from '../../src/lib/database/database-fault.ts';
 import { type Installation, installationOver } from '../../src/store/installation.ts';

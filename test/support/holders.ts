@@ -1,4 +1,4 @@
-import { type CompiledQuery, type DatabaseConnection, type QueryResult } from 'kysely';
+import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely';
 import { onTestFinished } from 'vitest';
 import type { Holder } from '../../src/lease/holder.ts';
 import { createSharedHolder } from '../../src/lease/shared-holder.ts';

@@ -1,4 +1,4 @@
-import { type CompiledQuery, type DatabaseConnection } from 'kysely';
+import type { CompiledQuery, DatabaseConnection } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { standing } from '../../../src/store/standing-statement.ts';
 import type { Schema } from '../../../src/store/tables.ts';
