@@ -135,14 +135,9 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     /** 404 is also the answer for one in the recycle bin, which comes back when it is restored. */
     async item(locator, signal) {
       const path = pathOf(locator);
-      try {
-        const { content } = await api.get(path, { fields: schema.FIELDS }, signal, schema.KEPT);
-        const project = await directory.project(projectIn(content, path), signal);
-        return { found: await enrich(content, project, directory, signal) };
-      } catch (thrown) {
-        if (asSyncError(thrown).code !== 'not_found') throw thrown;
-        return { isGone: false };
-      }
+      const { content } = await api.get(path, { fields: schema.FIELDS }, signal, schema.KEPT);
+      const project = await directory.project(projectIn(content, path), signal);
+      return { found: await enrich(content, project, directory, signal) };
     },
     about: (signal) => about(api, options, signal),
     /** A project may be seen by a credential that may not read its work items. */

@@ -79,13 +79,8 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       return isBeginning ? { ...listed, total: await count(api, jql, signal) } : listed;
     },
     async item(locator, signal) {
-      try {
-        const { content } = await api.get(pathOf(locator), { fields: schema.FIELDS }, signal, schema.KEPT);
-        return { found: schema.slim(content) };
-      } catch (thrown) {
-        if (asSyncError(thrown).code !== 'not_found') throw thrown;
-        return { isGone: false };
-      }
+      const { content } = await api.get(pathOf(locator), { fields: schema.FIELDS }, signal, schema.KEPT);
+      return { found: schema.slim(content) };
     },
     about: async (signal) => ({
       first: [

@@ -16,11 +16,8 @@ import { historyPage, pollPage, type Walk } from './walk.ts';
 export function gitConnector<Options extends { readonly commits: boolean }, Locator extends Unjudged>(
   vendor: GitVendor<Options, Locator>,
 ): Connector<Options> {
-  const { id, title, publicHost, capabilities, grammar, largestDelivery, options, host, verify } = vendor;
-  const { eventOf, samples, unrestricted, shortestPoll, exclusive, unitOf } = vendor;
   return {
-    ...{ id, title, publicHost, capabilities, largestDelivery, options, host, verify },
-    ...present({ grammar, eventOf, samples, unrestricted, shortestPoll, exclusive, unitOf }),
+    ...vendor,
     fetchesCommits: ({ commits }) => commits,
     translate: createTranslate(vendor),
     reference: (item) => referenceTo(kindOf(vendor, item.kind), item),

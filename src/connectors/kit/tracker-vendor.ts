@@ -53,6 +53,7 @@ export interface Source<Container> extends Pick<Walk, 'list'> {
   container(unit: string, signal: AbortSignal): Promise<Container>;
   /** The same as it is at this moment, where `container` remembers. */
   present?(unit: string, signal: AbortSignal): Promise<Container>;
+  /** `not_found` means that the item is not there, and may only be hidden. */
   item(locator: Locator, signal: AbortSignal): Promise<Looked>;
   /** A page as worksync stores it, where that is not just the list of its elements. */
   pageOf?(found: readonly unknown[], signal: AbortSignal): Promise<unknown>;
@@ -73,24 +74,11 @@ export interface Source<Container> extends Pick<Walk, 'list'> {
   extend?(connection: Connection): Partial<Connection>;
 }
 
-type Outside =
-  | 'id'
-  | 'title'
-  | 'publicHost'
-  | 'capabilities'
-  | 'grammar'
-  | 'largestDelivery'
-  | 'accepted'
-  | 'options'
-  | 'host'
-  | 'verify'
-  | 'eventOf'
-  | 'samples'
-  | 'unrestricted'
-  | 'oauth';
+/** What the engines write of a connector; a vendor says the rest. */
+export type OfEngine = 'translate' | 'reference' | 'namesIn' | 'fetchesCommits' | 'git' | 'connect';
 
 /** What a tracker says of itself; the engine does what all trackers have in common. */
-export interface Tracker<Options, Found, Container> extends Pick<Connector<Options>, Outside> {
+export interface Tracker<Options, Found, Container> extends Omit<Connector<Options>, OfEngine> {
   /** The first part of the names of rows that polls and fetches bring: `issues` in `issues.list`. */
   readonly noun: string;
   /** What the vendor calls its containers, the option that names them, and what to do where none can be seen. */

@@ -4,6 +4,7 @@ import type { Connection, ConnectionDeps, Connector } from '../connector.ts';
 import { present } from './fields.ts';
 import { checkUnits, createFollowed } from './followed.ts';
 import { parseAnswer, writeJson } from './json.ts';
+import { unless } from './refusal.ts';
 import { rowNames } from './row-names.ts';
 import { addressOf, namedIn } from './scope.ts';
 import { locatorOf, referenceOf, rowOfGone } from './tracker-rows.ts';
@@ -15,11 +16,8 @@ import { historyPage, pollPage, type Walk } from './walk.ts';
 export function trackerConnector<Options, Found, Container>(
   tracker: Tracker<Options, Found, Container>,
 ): Connector<Options> {
-  const { id, title, publicHost, capabilities, grammar, largestDelivery, accepted, options, host } = tracker;
-  const { verify, eventOf, samples, unrestricted, oauth } = tracker;
   return {
-    ...{ id, title, publicHost, capabilities, largestDelivery, options, host, verify },
-    ...present({ grammar, accepted, eventOf, samples, unrestricted, oauth }),
+    ...tracker,
     translate: createTranslate(tracker),
     reference: (item) => referenceOf(tracker, item as WorkItem),
     namesIn: (given) => namedIn(tracker.scopeOf(given)),
@@ -114,7 +112,7 @@ function createFetch<Options, Found, Container>(
   return async (wanted, signal) => {
     const locator = locatorOf(tracker, wanted);
     const { id, container, identifier, isFollowed } = locator;
-    const looked = await source.item(locator, signal);
+    const looked = (await unless(source.item(locator, signal), 'not_found')) ?? { isGone: false };
     if (looked.found !== undefined) {
       const body = writeJson(looked.found);
       return { event: isFollowed ? shapes.judged : shapes.item, body };

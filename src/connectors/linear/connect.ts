@@ -67,15 +67,12 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
     /**
      * The same answer tells whether the team can be seen. No team has the id of an issue: where it is not known, none is found.
      */
-    async item({ id: issueId, container, identifier }, signal) {
+    async item({ id: issueId, container }, signal) {
       const variables = { issueId, teamId: container ?? issueId };
       const question = { document: queries.ONE_ISSUE, variables, data: schema.one, use: 'fetch', keep: true } as const;
       const { data } = await api.ask({ ...question, signal });
       const [found] = data.issues.nodes;
-      if (found !== undefined) return { found };
-      if (container !== undefined && identifier !== undefined && data.teams.nodes.length === 0)
-        throw new SyncError('not_found', `the credential can see neither ${identifier} nor its team`);
-      return { isGone: true };
+      return found === undefined ? { isGone: data.teams.nodes.length > 0 } : { found };
     },
     async about(signal) {
       try {

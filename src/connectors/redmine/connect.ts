@@ -5,7 +5,7 @@ import type { ConnectionDeps } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { isNamed } from '../kit/fields.ts';
 import { keepComment } from '../kit/own-comment.ts';
-import { malformed, type Refusals } from '../kit/refusal.ts';
+import { malformed, type Refusals, unless } from '../kit/refusal.ts';
 import { createRest, type Rest } from '../kit/rest.ts';
 import type { Locator, Source } from '../kit/tracker-vendor.ts';
 import type { Selection, Wanted } from '../kit/walk.ts';
@@ -77,16 +77,12 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     pageOf: async (issues, signal) => ({ statuses: await statusesBeside(issues, signal), issues }),
     /** What may not be seen is 403 here, and 404 does not exist. */
     async item(locator, signal) {
-      try {
-        const { issue } = (await api.read(schema.placed, pathOf(locator), {}, signal, { issue: schema.KEPT })).content;
-        const found = { issue: schema.slim(issue), statuses: await statusesBeside([issue], signal) };
-        if (!locator.isFollowed) return { found };
-        return { found: { ...found, project: await project(String(issue.project.id), signal) } };
-      } catch (thrown) {
-        const { code } = asSyncError(thrown);
-        if (code !== 'not_found' && code !== 'forbidden') throw thrown;
-        return { isGone: false };
-      }
+      const asked = api.read(schema.placed, pathOf(locator), {}, signal, { issue: schema.KEPT });
+      const issue = (await unless(asked, 'forbidden'))?.content.issue;
+      if (!issue) return { isGone: false };
+      const found = { issue: schema.slim(issue), statuses: await statusesBeside([issue], signal) };
+      if (!locator.isFollowed) return { found };
+      return { found: { ...found, project: await project(String(issue.project.id), signal) } };
     },
     about: (signal) => about(api, options, signal),
     /** A project may be seen by a user who may not see its issues, or have no issues at all. */

@@ -95,13 +95,8 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     list,
     /** It is gone where another one comes in its place, with which it was merged. */
     async item(locator, signal) {
-      try {
-        const { content } = await api.read(schema.anIssue, pathOf(locator), {}, signal, schema.KEPT);
-        return content.id === locator.id ? { found: schema.slim(content) } : { isGone: true };
-      } catch (thrown) {
-        if (asSyncError(thrown).code !== 'not_found') throw thrown;
-        return { isGone: false };
-      }
+      const { content } = await api.read(schema.anIssue, pathOf(locator), {}, signal, schema.KEPT);
+      return content.id === locator.id ? { found: schema.slim(content) } : { isGone: true };
     },
     about: (signal) => about(api, options, signal),
     /** A token may see a project and not its issues. */

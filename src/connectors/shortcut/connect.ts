@@ -49,16 +49,11 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
     list,
     /** One that lost its team stays with the one that it had; one that never had any is not read. */
     async item(locator, signal) {
-      try {
-        const { content } = await api.read(schema.aStory, pathOf(locator), {}, signal, schema.KEPT);
-        const group_id = content.group_id ?? locator.container;
-        if (group_id === undefined) return { isGone: false };
-        const story = { ...(schema.slim(content) as object), group_id };
-        return { found: locator.isFollowed ? { story, team: await team(group_id, signal) } : { story } };
-      } catch (thrown) {
-        if (asSyncError(thrown).code !== 'not_found') throw thrown;
-        return { isGone: false };
-      }
+      const { content } = await api.read(schema.aStory, pathOf(locator), {}, signal, schema.KEPT);
+      const group_id = content.group_id ?? locator.container;
+      if (group_id === undefined) return { isGone: false };
+      const story = { ...(schema.slim(content) as object), group_id };
+      return { found: locator.isFollowed ? { story, team: await team(group_id, signal) } : { story } };
     },
     async about(signal) {
       try {

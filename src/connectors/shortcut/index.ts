@@ -1,10 +1,12 @@
 import { MEBIBYTE } from '../../lib/quantities.ts';
+import { EVENT } from '../kit/hmac.ts';
+import { readable } from '../kit/json.ts';
 import { trackerConnector } from '../kit/tracker.ts';
 import { connect } from './connect.ts';
-import { changedAt, eventOf, foundOn, itemOf, PARTS, placeOf, told } from './items.ts';
+import { changedAt, foundOn, itemOf, PARTS, placeOf, told } from './items.ts';
 import { options, PUBLIC_HOST, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
-import { EVENT, verify } from './verify.ts';
+import { verify } from './verify.ts';
 
 /** Stories of Shortcut. */
 export const shortcut = trackerConnector({
@@ -16,7 +18,7 @@ export const shortcut = trackerConnector({
   options,
   host: () => PUBLIC_HOST,
   verify,
-  eventOf,
+  eventOf: (payload) => readable(schema.event, payload) && EVENT,
   samples: async () => (await import('./sample.ts')).samples,
   unrestricted: () => options.parse({ token: 'none', teams: ['*'] }),
   noun: 'stories',
