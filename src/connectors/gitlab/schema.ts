@@ -1,14 +1,10 @@
 import { z } from 'zod';
-import { keep } from '../../lib/shape.ts';
 import { commitMessages } from '../kit/commits.ts';
 import { absent, instant as inUtc, webAddress } from '../kit/fields.ts';
-import { shapeOf } from '../kit/shape-of.ts';
+import { keptBy } from '../kit/shape-of.ts';
 import { PROJECT } from './options.ts';
 
-/**
- * The fields that are read, and no others (GL4). Identity and time must be there; any other field that is missing, or
- * that has become something else, is absent: worksync then neither compares nor clears it.
- */
+/** The fields that are read, and no others (GL4); all but identity and time are `absent` where they drift. */
 
 const id = z.int().positive();
 const text = z.string().min(1);
@@ -179,13 +175,5 @@ export const kindOfHook = z.object({
   event_type: absent(z.string()),
 });
 
-/** The fields to keep of an element of either list. */
-export const KEPT = { ...shapeOf(mergeRequest), ...shapeOf(issue) };
-
-/**
- * Pure: leaves out what no schema here reads. `translate` makes the same items of it: a value of an unexpected kind stays as
- * it is, for `translate` to judge.
- */
-export function slim(found: unknown): unknown {
-  return keep(found, KEPT);
-}
+/** Of an element of either list. */
+export const { kept: KEPT, slim } = keptBy(mergeRequest.extend(issue.shape));

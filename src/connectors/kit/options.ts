@@ -21,7 +21,22 @@ export function statusName(longest: number) {
   return z.string().min(1).max(longest);
 }
 
+/** An entry of a scope that may be a number. @param adapt how the vendor writes it */
+export function nameOrNumber(form: RegExp, message: string, adapt = (text: string) => text) {
+  return z
+    .union([z.string(), z.int()])
+    .transform((given) => adapt(String(given)))
+    .pipe(z.string().regex(form, message));
+}
+
 /** Entries of a scope, each what the vendor calls its projects by. */
 export function atLeastOne<Entry extends z.ZodType>(entry: Entry, word: string) {
   return z.array(entry).min(1, `must name at least one ${word}`);
+}
+
+/** The arguments of `refine` for an option that excludes others. */
+export function excludes<Name extends string>(name: Name, others: readonly Name[], message: string) {
+  const isFine = (given: Readonly<Partial<Record<Name, unknown>>>) =>
+    given[name] === undefined || others.every((other) => given[other] === undefined);
+  return [isFine, { path: [name] as PropertyKey[], message }] as const;
 }
