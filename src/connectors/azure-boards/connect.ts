@@ -1,4 +1,4 @@
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { plainComment, type StandingComment } from '../../model/comment.ts';
@@ -7,8 +7,7 @@ import { segmentOf } from '../kit/addresses.ts';
 import { onOneLine } from '../kit/answers.ts';
 import type { Budget } from '../kit/budget.ts';
 import { isNamed } from '../kit/fields.ts';
-import { failed } from '../kit/finding.ts';
-import type { About } from '../kit/followed.ts';
+import { findingsOf, tenantFinding } from '../kit/finding.ts';
 import { parseAnswer, readable } from '../kit/json.ts';
 import { keepComment } from '../kit/own-comment.ts';
 import { nextPage, storedPage } from '../kit/pages.ts';
@@ -139,7 +138,13 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       const project = await directory.project(projectIn(content, path), signal);
       return { found: await enrich(content, project, directory, signal) };
     },
-    about: (signal) => about(api, options, signal),
+    about: async (signal) => ({
+      first: await findingsOf('credential', async () => {
+        const found = await whoAmI(api, signal);
+        const tenant = { id: found?.instanceId, configured: options.organizationId, word: 'id', what: 'work items' };
+        return [credential(found), tenantFinding('organisation', tenant)];
+      }),
+    }),
     /** A project may be seen by a credential that may not read its work items. */
     async describe(unit, { id, name }, signal) {
       await api.get(`/${id}/_apis/wit/workitemtypes`, {}, signal);
@@ -229,15 +234,6 @@ function standing(answer: unknown, html: string): StandingComment | undefined {
   return author === undefined ? undefined : { author, text: plainComment(textOfHtml(html)) };
 }
 
-async function about(api: Rest, options: Options, signal: AbortSignal): Promise<About> {
-  try {
-    const found = await whoAmI(api, signal);
-    return { first: [credential(found), organization(found?.instanceId, options)] };
-  } catch (thrown) {
-    return { first: [failed('credential', asSyncError(thrown))] };
-  }
-}
-
 /** The anonymous identity: an unknown credential gets it. */
 const ANONYMOUS = 'aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa';
 
@@ -250,17 +246,5 @@ function credential(found: schema.Who | undefined): Finding {
     subject,
     message: 'none that Azure DevOps accepts: worksync reads only public projects',
     hint: 'Set token: a personal access token with the scope Work Items (Read).',
-  };
-}
-
-function organization(id: string | undefined, { organizationId }: Options): Finding {
-  const subject = 'organisation';
-  if (id === undefined) return { level: 'warning', subject, message: 'does not report its id' };
-  if (id === organizationId) return { level: 'ok', subject, message: 'has the configured id' };
-  return {
-    level: 'error',
-    subject,
-    message: `has the id ${onOneLine(id, 60)}, not the configured one`,
-    hint: 'Configure that id, or correct the organisation. worksync identifies work items by it.',
   };
 }

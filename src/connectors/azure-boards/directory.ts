@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import { segmentOf } from '../kit/addresses.ts';
-import { createListing } from '../kit/listing.ts';
+import { createCache } from '../kit/listing.ts';
 import type { Rest } from '../kit/rest.ts';
 import * as schema from './schema.ts';
 
@@ -22,44 +22,21 @@ export interface Directory {
   states(project: string, type: string, signal: AbortSignal): Promise<States>;
 }
 
-/** Processes and names change seldom: what was read is kept for a while. */
 export function createDirectory(api: Rest, clock: Clock): Directory {
-  const projects = new Map<string, ReturnType<typeof createListing<schema.Project>>>();
-  const types = new Map<string, ReturnType<typeof createListing<State>>>();
-
+  const readStates = async (path: string, signal: AbortSignal) =>
+    (await api.read(states, path, {}, signal)).content.value;
+  const cached = createCache(clock, readStates);
   return {
-    async project(unit, signal) {
-      const kept = keptAt(projects, unit, () =>
-        createListing(clock, async (within) => [await readProject(api, unit, within)]),
-      );
-      return (await kept(signal))[0] as schema.Project;
-    },
-    async states(project, type, signal) {
-      const kept = keptAt(types, `${project}/${type}`, () =>
-        createListing(clock, async (within) => await readStates(api, project, type, within)),
-      );
-      return await kept(signal);
-    },
+    project: createCache(clock, (unit, signal) => readProject(api, unit, signal)),
+    states: (project, type, signal) =>
+      cached(`/${segmentOf(project)}/_apis/wit/workitemtypes/${segmentOf(type)}/states`, signal),
   };
-}
-
-function keptAt<Kept>(kept: Map<string, Kept>, name: string, make: () => Kept): Kept {
-  const known = kept.get(name);
-  if (known !== undefined) return known;
-  const made = make();
-  kept.set(name, made);
-  return made;
 }
 
 /** A project by its name or id, as it is at this moment. */
 export async function readProject(api: Rest, unit: string, signal: AbortSignal): Promise<schema.Project> {
   const path = `/_apis/projects/${segmentOf(unit)}`;
   return (await api.read(schema.project, path, {}, signal)).content;
-}
-
-async function readStates(api: Rest, project: string, type: string, signal: AbortSignal): Promise<States> {
-  const path = `/${segmentOf(project)}/_apis/wit/workitemtypes/${segmentOf(type)}/states`;
-  return (await api.read(states, path, {}, signal)).content.value;
 }
 
 /** Everything that the credential sees. */

@@ -1,6 +1,5 @@
-import { asSyncError } from '../../errors/sync-error.ts';
 import type { Finding } from '../connector.ts';
-import { failed } from '../kit/finding.ts';
+import { findingsOf } from '../kit/finding.ts';
 import type { Rest } from '../kit/rest.ts';
 import { pollPage } from '../kit/walk.ts';
 import type { Options } from './options.ts';
@@ -15,8 +14,8 @@ export async function checkGeneric(
   if (!feed) return [withoutFeed];
   const startedAt = new Date(0).toISOString();
   return [
-    await finding('feed', 'items can be read', () => pollPage(walkOf(feed), { unit: UNIT, startedAt }, signal)),
-    await finding('ids', 'ids can be read', () => sweepItems(feed, system, undefined, signal)),
+    ...(await proved('feed', 'items can be read', () => pollPage(walkOf(feed), { unit: UNIT, startedAt }, signal))),
+    ...(await proved('ids', 'ids can be read', () => sweepItems(feed, system, undefined, signal))),
   ];
 }
 
@@ -27,11 +26,9 @@ const withoutFeed: Finding = {
   hint: 'Offer a feed as the README of this connector describes it, and set feedUrl.',
 };
 
-async function finding(subject: string, message: string, read: () => Promise<unknown>): Promise<Finding> {
-  try {
+function proved(subject: string, message: string, read: () => Promise<unknown>) {
+  return findingsOf(subject, async () => {
     await read();
-    return { level: 'ok', subject, message };
-  } catch (thrown) {
-    return failed(subject, asSyncError(thrown));
-  }
+    return [{ level: 'ok', subject, message }];
+  });
 }

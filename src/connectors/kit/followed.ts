@@ -1,7 +1,6 @@
-import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Connection, Finding } from '../connector.ts';
-import { failed } from './finding.ts';
+import { findingsOf } from './finding.ts';
 import { createListing } from './listing.ts';
 import { addressOf, type Candidate, inScope, namedIn, patternsOf, type Scope } from './scope.ts';
 
@@ -54,22 +53,15 @@ export async function checkUnits<Container>(
   const { word, option, hint } = checked.container;
   const { first, besides = [] } = await checked.about(signal);
   if (first.some(({ level }) => level === 'error')) return first;
-  const findings = [...first, ...besides];
-  try {
-    const units = await checked.units(signal);
+  const found = await findingsOf(option, async () => {
+    const findings: Finding[] = [];
+    for (const unit of await checked.units(signal)) findings.push(...(await checkUnit(checked, unit, signal)));
     const message = `${option} matches no ${word} that this credential can see`;
-    if (units.length === 0) findings.push({ level: 'error', subject: option, message, hint });
-    for (const unit of units) findings.push(await checkUnit(checked, unit, signal));
-  } catch (thrown) {
-    findings.push(failed(option, asSyncError(thrown)));
-  }
-  return findings;
+    return findings.length === 0 ? [{ level: 'error', subject: option, message, hint }] : findings;
+  });
+  return [...first, ...besides, ...found];
 }
 
-async function checkUnit<Container>({ scope, find, describe }: Checked<Container>, unit: string, signal: AbortSignal) {
-  try {
-    return await describe(unit, await find(addressOf(unit, scope), signal), signal);
-  } catch (thrown) {
-    return failed(unit, asSyncError(thrown));
-  }
+function checkUnit<Container>({ scope, find, describe }: Checked<Container>, unit: string, signal: AbortSignal) {
+  return findingsOf(unit, async () => [await describe(unit, await find(addressOf(unit, scope), signal), signal)]);
 }

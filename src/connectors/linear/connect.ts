@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import { plainComment } from '../../model/comment.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
@@ -82,7 +82,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
         const credential: Finding = { level: 'ok', subject: 'credential', message };
         return { first: [credential], besides: [organization(data.organization, options), limit(answer)] };
       } catch (thrown) {
-        return { first: [failed('credential', asSyncError(thrown))] };
+        return { first: [failed('credential', thrown)] };
       }
     },
     describe: async (unit, { key, name }) => ({

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../errors/sync-error.ts';
 import { plainComment } from '../../model/comment.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { isNamed, UUID } from '../kit/fields.ts';
-import { failed } from '../kit/finding.ts';
+import { findingsOf } from '../kit/finding.ts';
 import { keepComment } from '../kit/own-comment.ts';
 import type { Refusals } from '../kit/refusal.ts';
 import { createRest } from '../kit/rest.ts';
@@ -55,14 +55,12 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
       const story = { ...(schema.slim(content) as object), group_id };
       return { found: locator.isFollowed ? { story, team: await team(group_id, signal) } : { story } };
     },
-    async about(signal) {
-      try {
+    about: async (signal) => ({
+      first: await findingsOf('credential', async () => {
         const { name } = await me(signal);
-        return { first: [{ level: 'ok', subject: 'credential', message: `of ${onOneLine(name, 100)}` }] };
-      } catch (thrown) {
-        return { first: [failed('credential', asSyncError(thrown))] };
-      }
-    },
+        return [{ level: 'ok', subject: 'credential', message: `of ${onOneLine(name, 100)}` }];
+      }),
+    }),
     describe: async (unit, { mention_name: name }) => ({ level: 'ok', subject: unit, message: `@${name} can be read` }),
     /** Nobody documents that a comment hides HTML: the words of the marker are its last line. */
     async comment(locator, given, signal) {
