@@ -17,7 +17,7 @@ import type { Locator, Source } from '../kit/tracker-vendor.ts';
 import type { Listed, Wanted } from '../kit/walk.ts';
 import { allProjects, createDirectory, readProject } from './directory.ts';
 import { categoryOf, enrich } from './enrich.ts';
-import { hooksOf } from './hooks.ts';
+import { hooksOfProjects } from './hooks.ts';
 import { htmlOfText, textOfHtml } from './html.ts';
 import { apiBase, type Options } from './options.ts';
 import * as schema from './schema.ts';
@@ -176,7 +176,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
         signal,
       );
     },
-    hooks: (followed) => hooksOf(api, followed),
+    hooks: (followed) => hooksOfProjects(api, followed),
   };
 }
 

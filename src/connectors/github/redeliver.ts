@@ -50,13 +50,13 @@ interface Deliveries {
 
 /** The lists of deliveries of the hooks that send to this address, as far as this credential may read them. */
 async function listsOf(deps: Parts, url: string, signal: AbortSignal): Promise<readonly Deliveries[]> {
-  const { api, appApi, options, repositories, findHook } = deps;
+  const { api, appApi, findHook } = deps;
   if (appApi) {
     const config = await appHook(appApi, signal);
     return config?.url === url ? [{ api: appApi, path: '/app/hook/deliveries' }] : [];
   }
   const lists: Deliveries[] = [];
-  for (const { path } of await placesOf(options, repositories, signal)) {
+  for (const { path } of await placesOf(deps, signal)) {
     const found = await orUndefined(findHook(path, url, signal));
     if (found) lists.push({ api, path: `${path}/${found.id}/deliveries` });
   }

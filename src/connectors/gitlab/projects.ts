@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import type { Use } from '../kit/budget.ts';
 import { absent } from '../kit/fields.ts';
-import { parseAnswer, readable } from '../kit/json.ts';
+import { readable } from '../kit/json.ts';
 import { createCache } from '../kit/listing.ts';
 import { type Candidate, inScope } from '../kit/scope.ts';
 import type { Api } from './api.ts';
@@ -43,7 +43,7 @@ export function createProjects(api: Api, options: Options, clock: Clock): Projec
   const all = createCache(clock, async (group, signal): Promise<readonly Candidate[]> => {
     const path = `${pathOf({ kind: 'group', name: group })}/projects`;
     const query = 'include_subgroups=true&with_shared=false&order_by=id&sort=asc';
-    return parseAnswer(z.array(project), await api.list(path, { query, use: 'poll', signal }), `GET ${path}`);
+    return api.all(project, path, { query, use: 'poll', signal });
   });
 
   return {

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import type { Connection } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
-import { parseAnswer } from '../kit/json.ts';
 import {
   createRedelivery,
   type DeliveryList,
@@ -64,11 +63,10 @@ function listAt(api: Api, path: string): DeliveryList {
     const events: Event[] = [];
     let count = 0;
     const sized = `${query === undefined ? '' : `${query}&`}per_page=${PAGE}`;
-    for await (const page of api.pages(path, { query: sized, use: 'background', signal })) {
-      const read = page.map((each) => parseAnswer(event, each, `GET ${path}`));
-      const recent = read.filter(({ id }) => id > last);
+    for await (const page of api.pages(event, path, { query: sized, use: 'background', signal })) {
+      const recent = page.filter(({ id }) => id > last);
       events.push(...recent);
-      if (recent.length < read.length || read.length < PAGE) return { events, isWhole: true };
+      if (recent.length < page.length || page.length < PAGE) return { events, isWhole: true };
       if (++count === most) return { events, isWhole: false };
     }
     return { events, isWhole: true };

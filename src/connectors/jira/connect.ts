@@ -13,7 +13,7 @@ import { addressOf } from '../kit/scope.ts';
 import type { Locator, Source } from '../kit/tracker-vendor.ts';
 import type { Listed, Selection } from '../kit/walk.ts';
 import { adfOfText, textOfAdf } from './adf.ts';
-import { hooksOf } from './hooks.ts';
+import { hooksOfSite } from './hooks.ts';
 import { apiBase, type Options, projectIs, scopeOf, tenantBase } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -131,7 +131,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       if (!chosen) throw cannotClose(key, options.doneStatus);
       await api.send('POST', `${path}/transitions`, { transition: { id: chosen.id } }, signal);
     },
-    hooks: () => hooksOf(api, options),
+    hooks: () => hooksOfSite(api, options),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { ZodType } from 'zod';
+import { type ZodType, z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import { isSuccess } from '../../http/semantics.ts';
@@ -75,7 +75,19 @@ export interface Api {
    *
    * @param memory of pages that were read before: an unchanged page uses up nothing of the limit
    */
-  pages(path: string, options: GetOptions, memory?: Memory<Page>): AsyncGenerator<readonly unknown[]>;
+  pages<Element>(
+    element: ZodType<Element>,
+    path: string,
+    options: GetOptions,
+    memory?: Memory<Page>,
+  ): AsyncGenerator<readonly Element[]>;
+  /** All elements of such a list. */
+  all<Element>(
+    element: ZodType<Element>,
+    path: string,
+    options: GetOptions,
+    memory?: Memory<Page>,
+  ): Promise<readonly Element[]>;
   /** Sends a write once, and follows no redirect. Resolves with 2xx and the `explained` statuses, and throws for any other. */
   write(
     method: Method,
@@ -138,15 +150,16 @@ export function createGitApi(speech: Speech, { http, clock }: Pick<ConnectionDep
       return parseAnswer(expected, readAnswer(await api.get(path, given), what), what);
     },
     pageOf: (answer, asked) => speech.pageOf(answer, asked),
-    async *pages(path, given, memory) {
+    async *pages(element, path, given, memory) {
       let query: string | undefined = speech.firstQuery?.(given.query) ?? given.query ?? '';
       for (let count = 0; query !== undefined; count++) {
         if (count === MOST_PAGES) throw malformed(`GET ${path}: the list does not end`);
         const page: Page = await readPage(path, { ...given, query }, memory);
-        yield page.found;
+        yield parseAnswer(z.array(element), page.found, `GET ${path}`);
         query = page.next;
       }
     },
+    all: async (...asked) => (await Array.fromAsync(api.pages(...asked))).flat(),
     async write(method, path, { body, explained = [], signal }) {
       budget.require('fetch');
       const answer = await ask(method, path, { body, signal });

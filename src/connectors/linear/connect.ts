@@ -13,7 +13,7 @@ import type { Source } from '../kit/tracker-vendor.ts';
 import type { Selection } from '../kit/walk.ts';
 import { rateOf } from './answers.ts';
 import { CURSOR, createApi, cursorAfter, pageOf, readAll } from './api.ts';
-import { hooksOf } from './hooks.ts';
+import { hooksOfTeams } from './hooks.ts';
 import type { Options } from './options.ts';
 import * as queries from './queries.ts';
 import * as schema from './schema.ts';
@@ -124,7 +124,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
         });
       await api.change(queries.SET_STATE, { issueId, stateId: chosen.id }, signal);
     },
-    hooks: (followed) => hooksOf(api, followed),
+    hooks: (followed) => hooksOfTeams(api, followed),
   };
 }
 
