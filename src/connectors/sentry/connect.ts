@@ -52,20 +52,18 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
   /** Below the organisation, whose name goes into no log. */
   const shown = (path: string) => path.split(`/${organization}/`).at(-1) || 'the organisation';
   const api = createRest({ target: 'sentry', base: baseOf(options), headers: bearer(token), refusals, shown }, deps);
-  async function containers(signal: AbortSignal): Promise<readonly schema.Project[]> {
+  const containers = createListing(deps.clock, async (signal) => {
     const path = `/organizations/${organization}/projects/`;
     const projects: schema.Project[] = [];
     for await (const page of pages(api, path, { per_page: '100' }, z.array(schema.project), signal))
       projects.push(...page);
     return projects;
-  }
-
-  const listed = createListing(deps.clock, containers);
+  });
 
   /** By a number nothing need be asked: issues are listed by it. */
   async function container(unit: string, signal: AbortSignal): Promise<schema.Project> {
     if (NUMBER.test(unit)) return { id: unit, slug: unit };
-    const found = (await listed(signal)).find(({ slug }) => slug === unit);
+    const found = (await containers(signal)).find(({ slug }) => slug === unit);
     if (found) return found;
     throw new SyncError('not_found', `the token can see no project ${unit}`);
   }
