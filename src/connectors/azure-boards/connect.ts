@@ -205,10 +205,9 @@ async function writeComment(
     textOf: ({ text }) => text,
     authorOf: ({ createdBy }) => createdBy?.id,
     me: async () => (await whoAmI(api, signal))?.authenticatedUser.id,
-    post: async (text) => standing(await api.send('POST', path, { text }, signal, PREVIEW), text),
-    edit: async (found, text) =>
-      standing(await api.send('PATCH', `${path}/${found.id}`, { text }, signal, PREVIEW), text),
-    keep: standing,
+    post: (text) => api.send('POST', path, { text }, signal, PREVIEW),
+    edit: (found, text) => api.send('PATCH', `${path}/${found.id}`, { text }, signal, PREVIEW),
+    told: standing,
   });
 }
 

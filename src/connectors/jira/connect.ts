@@ -115,10 +115,9 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
         textOf: ({ body }) => textOfAdf(body),
         authorOf: ({ author }) => author?.accountId,
         me: async () => (await api.read(schema.me, `${API}/myself`, {}, signal)).content.accountId,
-        post: async (text) => standing(await api.send('POST', path, { body: adfOfText(text) }, signal), text),
-        edit: async ({ id }, text) =>
-          standing(await api.send('PUT', `${path}/${id}`, { body: adfOfText(text) }, signal, SILENTLY), text),
-        keep: standing,
+        post: (text) => api.send('POST', path, { body: adfOfText(text) }, signal),
+        edit: ({ id }, text) => api.send('PUT', `${path}/${id}`, { body: adfOfText(text) }, signal, SILENTLY),
+        told: standing,
       });
     },
     /** Moves the issue to a status that counts as done, as its workflow allows; one that is done is left as it is. */

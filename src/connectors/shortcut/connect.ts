@@ -66,7 +66,6 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
     async comment(locator, given, signal) {
       const path = `${pathOf(locator)}/comments`;
       const author = (await me(signal)).id;
-      const standing = (text: string) => ({ author, text: plainComment(text) });
       return keepComment<schema.Comment>(given, {
         write: (text, words) => `${text}\n\n${words}`,
         plain: (text) => text.replace(/\r\n?/g, '\n').trim(),
@@ -77,15 +76,9 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
         textOf: ({ text }) => text ?? '',
         authorOf: ({ author_id: by }) => by ?? undefined,
         me: async () => author,
-        async post(text) {
-          await api.send('POST', path, { text }, signal);
-          return standing(text);
-        },
-        async edit({ id }, text) {
-          await api.send('PUT', `${path}/${id}`, { text }, signal);
-          return standing(text);
-        },
-        keep: (_, text) => standing(text),
+        post: (text) => api.send('POST', path, { text }, signal),
+        edit: ({ id }, text) => api.send('PUT', `${path}/${id}`, { text }, signal),
+        told: (_, text) => ({ author, text: plainComment(text) }),
       });
     },
     /** A story that is completed is left as it is. Otherwise it goes to a state of type done in its own workflow. */
