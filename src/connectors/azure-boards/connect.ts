@@ -10,13 +10,12 @@ import { isNamed } from '../kit/fields.ts';
 import { findingsOf, tenantFinding } from '../kit/finding.ts';
 import { parseAnswer, readable } from '../kit/json.ts';
 import { keepComment } from '../kit/own-comment.ts';
-import { nextPage, storedPage } from '../kit/pages.ts';
+import { nextPage, pagesOf, storedPage } from '../kit/pages.ts';
 import { askedWait, type Refusals, untilReset } from '../kit/refusal.ts';
 import { basic, bearer, createRest, type Rest } from '../kit/rest.ts';
 import type { Locator, Source } from '../kit/tracker-vendor.ts';
 import type { Listed, Wanted } from '../kit/walk.ts';
 import { allProjects, createDirectory, readProject } from './directory.ts';
-import { categoryOf, enrich } from './enrich.ts';
 import { hooksOfProjects } from './hooks.ts';
 import { htmlOfText, textOfHtml } from './html.ts';
 import { apiBase, type Options } from './options.ts';
@@ -31,7 +30,6 @@ const PREVIEW = { 'api-version': '7.1-preview.4' };
 
 /** Consumption is counted over five minutes (AZ3). */
 const refusals: Refusals = {
-  messageOf: (body) => (body as { message?: unknown }).message,
   /** 203 is its page for signing in, 412 a work item that changed meanwhile. */
   statuses: new Map([
     [203, 'unauthorized'],
@@ -108,7 +106,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     const items: unknown[] = [];
     if (values.length === 0) return items;
     const project = await directory.project(unit, signal);
-    for (const value of values) items.push(await enrich(value, project, directory, signal));
+    for (const value of values) items.push(await directory.enrich(value, project, signal));
     return items;
   }
 
@@ -136,7 +134,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       const path = pathOf(locator);
       const { content } = await api.get(path, { fields: schema.FIELDS }, signal, schema.KEPT);
       const project = await directory.project(projectIn(content, path), signal);
-      return { found: await enrich(content, project, directory, signal) };
+      return { found: await directory.enrich(content, project, signal) };
     },
     about: async (signal) => ({
       first: await findingsOf('credential', async () => {
@@ -160,8 +158,8 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       const { content } = await api.get(path, { fields: schema.FIELDS }, signal);
       const { rev, fields } = parseAnswer(schema.current, content, `GET ${path}`);
       const project = await directory.project(fields['System.TeamProject'], signal);
-      if (schema.isDone({ category: await categoryOf(content, project, directory, signal) })) return;
-      const states = await directory.states(project.id, fields['System.WorkItemType'], signal);
+      if (schema.isDone({ category: await directory.categoryOf(content, project, signal) })) return;
+      const states = await directory.statesOf(project.id, fields['System.WorkItemType'], signal);
       const completed = states.filter(({ category }) => category === 'Completed');
       const chosen = completed.find(({ name }) => isNamed(name, options.doneStatus));
       if (!chosen)
@@ -192,16 +190,12 @@ async function writeComment(
   return keepComment<schema.Comment>(given, {
     write: (text, words) => htmlOfText(`${text}\n\n${words}`),
     plain: textOfHtml,
-    async *pages() {
-      let token: string | undefined;
-      do {
+    pages: () =>
+      pagesOf(async (token) => {
         const query = { ...PREVIEW, $top: '200', ...(token !== undefined && { continuationToken: token }) };
-        const { content } = await api.read(schema.comments, path, query, signal);
-        yield content.comments;
-        const { continuationToken: next } = content;
-        token = next === undefined ? undefined : nextPage(next, TOKEN, token, `GET ${path}`);
-      } while (token !== undefined);
-    },
+        const { comments, continuationToken: next } = (await api.read(schema.comments, path, query, signal)).content;
+        return { found: comments, next: next === undefined ? undefined : nextPage(next, TOKEN, token, `GET ${path}`) };
+      }),
     textOf: ({ text }) => text,
     authorOf: ({ createdBy }) => createdBy?.id,
     me: async () => (await whoAmI(api, signal))?.authenticatedUser.id,

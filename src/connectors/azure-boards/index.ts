@@ -18,7 +18,6 @@ export const azureBoards = trackerConnector({
   capabilities: {
     pollsSince: true,
     reportsDeletions: true,
-    workItems: true,
     supportsLabels: true,
     supportsAssignees: true,
   },

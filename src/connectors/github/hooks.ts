@@ -5,9 +5,10 @@ import type { HookState, Hooks, InstalledHook } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { hooksOfPlaces } from '../kit/hooks.ts';
 import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
+import { unless } from '../kit/refusal.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
-import { type Hook, hook, orUndefined, type Parts, placesOf } from './places.ts';
+import { HIDDEN, type Hook, hook, type Parts, placesOf } from './places.ts';
 
 const PULL_REQUEST_EVENTS = [
   'pull_request',
@@ -33,8 +34,7 @@ export function createHooks(parts: Parts): Hooks {
   return hooksOfPlaces<Hook>({
     placesOf: (signal) => placesOf(parts, signal),
     find: ({ path }, url, signal) => findHook(path, url, signal),
-    // Without the right GitHub answers 403 or 404.
-    hidden: ['not_found', 'forbidden'],
+    hidden: HIDDEN,
     hints: {
       hidden:
         'Give the token the right to manage webhooks (Webhooks: read and write, or admin:org_hook), or check by hand.',
@@ -100,7 +100,7 @@ const appConfig = hook.shape.config;
 
 /** The configuration of the App's webhook; undefined where the App has none. */
 export async function appHook(api: Api, signal: AbortSignal): Promise<Hook['config'] | undefined> {
-  const asked = await orUndefined(api.get(CONFIG, { signal }));
+  const asked = await unless(api.get(CONFIG, { signal }), ...HIDDEN);
   return asked && parseAnswer(appConfig, readAnswer(asked, `GET ${CONFIG}`), `GET ${CONFIG}`);
 }
 

@@ -3,7 +3,6 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Page } from '../kit/git-api.ts';
 import { type HookPlace, hookPlaces } from '../kit/hooks.ts';
 import { createMemory } from '../kit/listing.ts';
-import { unless } from '../kit/refusal.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
 import { type Repositories, repositoryPath } from './repositories.ts';
@@ -26,6 +25,9 @@ export function placesOf({ options, repositories }: Parts, signal: AbortSignal):
   const followed = { scope: scopeOf(options), listed, unitOf: ({ id }: { id: string }) => id, pathOf: repositoryPath };
   return hookPlaces(owners, followed, signal);
 }
+
+/** Without the right GitHub answers 403 or 404. */
+export const HIDDEN = ['not_found', 'forbidden'] as const;
 
 export const hook = z.object({
   id: z.int().positive(),
@@ -60,9 +62,4 @@ export function createFindHook(api: Api): FindHook {
     }
     return undefined;
   };
-}
-
-/** Without the right GitHub answers 403 or 404. */
-export function orUndefined<Answer>(asked: Promise<Answer>): Promise<Answer | undefined> {
-  return unless(asked, 'not_found', 'forbidden');
 }

@@ -13,10 +13,11 @@ import {
   type ListedAttempt,
   listedInPages,
 } from '../kit/redelivery.ts';
+import { unless } from '../kit/refusal.ts';
 import type { Api } from './api.ts';
 import { appHook, eventsOf } from './hooks.ts';
 import type { Options } from './options.ts';
-import { orUndefined, type Parts, placesOf } from './places.ts';
+import { HIDDEN, type Parts, placesOf } from './places.ts';
 
 type Redeliver = NonNullable<Connection['redeliver']>;
 
@@ -55,7 +56,7 @@ async function listsOf(deps: Parts, url: string, signal: AbortSignal): Promise<r
   }
   const lists: Deliveries[] = [];
   for (const { path } of await placesOf(deps, signal)) {
-    const found = await orUndefined(findHook(path, url, signal));
+    const found = await unless(findHook(path, url, signal), ...HIDDEN);
     if (found) lists.push({ api, path: `${path}/${found.id}/deliveries` });
   }
   return lists;

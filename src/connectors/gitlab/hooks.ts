@@ -155,6 +155,8 @@ function switchedOff({ disabled_until, said }: Hook): Pick<HookState, 'message' 
   };
 }
 
+const REPAIR = 'Repair it with "worksync hooks install".';
+
 /** The first fault of a hook that is on. */
 function faultOf(present: Hook, wanted: Events): Pick<HookState, 'message' | 'hint'> {
   const missing = missingEvents(present, wanted);
@@ -163,13 +165,9 @@ function faultOf(present: Hook, wanted: Events): Pick<HookState, 'message' | 'hi
       message: 'it sends a custom template, which worksync cannot read',
       hint: 'Remove the custom webhook template in its settings.',
     };
-  if (missing.length > 0)
-    return { message: `it does not send ${missing.join(', ')}`, hint: 'Repair it with "worksync hooks install".' };
+  if (missing.length > 0) return { message: `it does not send ${missing.join(', ')}`, hint: REPAIR };
   if (present.token_present === false && present.signing_token_present !== true)
-    return {
-      message: 'it has no secret, so worksync refuses its deliveries',
-      hint: 'Repair it with "worksync hooks install".',
-    };
+    return { message: 'it has no secret, so worksync refuses its deliveries', hint: REPAIR };
   return { message: 'it is on' };
 }
 

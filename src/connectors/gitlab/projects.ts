@@ -8,6 +8,7 @@ import { type Candidate, inScope } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { withoutNumber } from './items.ts';
 import { type Options, scopeOf } from './options.ts';
+import { placedInList } from './schema.ts';
 import { pathOf } from './units.ts';
 
 const project = z
@@ -70,10 +71,8 @@ export function createProjects(api: Api, options: Options, clock: Clock): Projec
   };
 }
 
-const placed = z.object({ project_id: z.int().positive(), references: z.object({ full: z.string() }) });
-
 /** The project of a listed element; without a name where the element does not tell it: `translate` then judges it. */
 function placeIn(element: unknown): { readonly id: string; readonly name?: string } {
-  const told = readable(placed, element);
-  return told ? { id: String(told.project_id), name: withoutNumber(told.references.full) } : { id: '' };
+  const { project_id: id, references } = readable(placedInList, element) ?? {};
+  return references ? { id: String(id), name: withoutNumber(references.full) } : { id: '' };
 }

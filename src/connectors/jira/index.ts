@@ -18,7 +18,6 @@ export const jira = trackerConnector({
     namesDeliveries: true,
     pollsSince: true,
     reportsDeletions: true,
-    workItems: true,
     supportsLabels: true,
     supportsAssignees: true,
   },

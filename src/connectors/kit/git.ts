@@ -18,6 +18,7 @@ export function gitConnector<Options extends { readonly commits: boolean }, Loca
 ): Connector<Options> {
   return {
     ...vendor,
+    capabilities: { ...vendor.capabilities, pullRequests: true },
     fetchesCommits: ({ commits }) => commits,
     translate: createTranslate(vendor),
     reference: (item) => referenceTo(kindOf(vendor, item.kind), item),

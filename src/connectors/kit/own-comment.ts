@@ -1,5 +1,4 @@
 import type { StandingComment } from '../../model/comment.ts';
-import { wordsOfMarker } from './marker.ts';
 
 /** How one vendor stores comments. Which comment is ours, and when worksync edits it, is the same everywhere. */
 export interface Comments<Standing> {
@@ -82,4 +81,9 @@ async function findOwn<Standing>(words: string, comments: Comments<Standing>): P
     }
   }
   return undefined;
+}
+
+/** The words of a marker (`<!-- words -->`), for where a comment of HTML would be seen or lost. */
+export function wordsOfMarker(marker: string): string {
+  return marker.replace('<!--', '').replace('-->', '').trim();
 }

@@ -2,7 +2,6 @@ import type { ZodType } from 'zod';
 import type { StandingComment } from '../../model/comment.ts';
 import type { WorkItem } from '../../model/item.ts';
 import type { Connection, ConnectionDeps, Connector, Finding, Hooks, Translation } from '../connector.ts';
-import type { About } from './followed.ts';
 import type { Candidate, Scope } from './scope.ts';
 import type { Order, Walk } from './walk.ts';
 
@@ -44,6 +43,13 @@ export interface Told {
 
 /** What a search by id brought. Where the item is not there and may only be hidden, the engine asks for its container. */
 export type Looked = { readonly found: unknown } | { readonly found?: undefined; readonly isGone: boolean };
+
+/** What `check` says of the vendor's address and the credential. */
+export interface About {
+  /** Where one of these is an error, `check` goes no further. */
+  readonly first: readonly Finding[];
+  readonly besides?: readonly Finding[];
+}
 
 /** The vendor's API. It reduces what it lists and finds to the fields that are read. Every method throws `SyncError`. */
 export interface Source<Container> extends Pick<Walk, 'list'> {

@@ -18,6 +18,7 @@ export function trackerConnector<Options, Found, Container>(
 ): Connector<Options> {
   return {
     ...tracker,
+    capabilities: { ...tracker.capabilities, workItems: true },
     translate: createTranslate(tracker),
     reference: (item) => referenceOf(tracker, item as WorkItem),
     namesIn: (given) => namedIn(tracker.scopeOf(given)),
@@ -38,7 +39,6 @@ function connect<Options, Found, Container>(
   const now = (unit: string, signal: AbortSignal) => (source.present ?? source.container)(unit, signal);
   const { units } = createFollowed({ scope, clock: deps.clock, all, candidate, unitOf: (each) => each[unitBy] });
   const walk = walkOf(tracker, source);
-  const { about, describe } = source;
 
   async function followed(signal: AbortSignal): Promise<readonly Container[]> {
     const found: Container[] = [];
@@ -54,7 +54,7 @@ function connect<Options, Found, Container>(
       return { id: seen.id, name: seen.name };
     },
     fetch: createFetch(tracker, source, now, deps),
-    check: (signal) => checkUnits({ scope, container, units, about, find, describe }, signal),
+    check: (signal) => checkUnits(container, source, scope, units, signal),
     history: (position, signal) => historyPage(walk, position, signal),
     async sweep(unit, page, signal) {
       const { id: containerId } = candidate(await find(unit, signal));

@@ -36,8 +36,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
   return {
     containers: (signal) =>
       readAll(async (after) => {
-        const variables = after === undefined ? {} : { after };
-        const question = { document: queries.TEAMS, variables, data: teams, use: 'poll', signal } as const;
+        const question = { document: queries.TEAMS, variables: { after }, data: teams, use: 'poll', signal } as const;
         return (await api.ask(question)).data.teams;
       }),
     async container(unit, signal) {
@@ -49,16 +48,15 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
     },
     async list({ unit, selection, page, use }, signal) {
       const after = storedPage(page, CURSOR);
-      const place = after === undefined ? {} : { after };
       const wanted =
         selection.items === 'ids'
           ? {
               document: queries.ISSUE_IDS,
-              variables: { filter: filterOf(unit, selection), first: IDS_AT_ONCE, ...place },
+              variables: { filter: filterOf(unit, selection), first: IDS_AT_ONCE, after },
             }
           : {
               document: queries.ISSUES,
-              variables: { filter: filterOf(unit, selection), orderBy: ORDERS[selection.items], first: PAGE, ...place },
+              variables: { filter: filterOf(unit, selection), orderBy: ORDERS[selection.items], first: PAGE, after },
               keep: true as const,
             };
       const { data, answer } = await api.ask({ ...wanted, data: issues, use, signal });

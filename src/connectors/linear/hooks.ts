@@ -31,8 +31,8 @@ export function hooksOfTeams(api: Api, followed: (signal: AbortSignal) => Promis
     finder(url, signal) {
       const all = lazily(() =>
         readAll(async (after) => {
-          const variables = after === undefined ? {} : { after };
-          return (await api.ask({ document: WEBHOOKS, variables, data, use: 'background', signal })).data.webhooks;
+          const question = { document: WEBHOOKS, variables: { after }, data, use: 'background', signal } as const;
+          return (await api.ask(question)).data.webhooks;
         }),
       );
       return async (team) => {

@@ -21,7 +21,6 @@ export const redmine = trackerConnector({
   capabilities: {
     pollsSince: true,
     reportsDeletions: true,
-    workItems: true,
     supportsAssignees: true,
   },
   grammar,

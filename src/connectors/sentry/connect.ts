@@ -8,8 +8,8 @@ import { type Rate, rateFrom } from '../kit/budget.ts';
 import { findingsOf } from '../kit/finding.ts';
 import { readable } from '../kit/json.ts';
 import { createListing } from '../kit/listing.ts';
-import { wordsOfMarker } from '../kit/marker.ts';
-import { nextPage, storedPage } from '../kit/pages.ts';
+import { wordsOfMarker } from '../kit/own-comment.ts';
+import { nextPage, pagesOf, storedPage } from '../kit/pages.ts';
 import { malformed, type Refusals, untilReset } from '../kit/refusal.ts';
 import { bearer, createRest, type Rest } from '../kit/rest.ts';
 import type { Locator, Source } from '../kit/tracker-vendor.ts';
@@ -54,10 +54,9 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
   const api = createRest({ target: 'sentry', base: baseOf(options), headers: bearer(token), refusals, shown }, deps);
   const containers = createListing(deps.clock, async (signal) => {
     const path = `/organizations/${organization}/projects/`;
-    const projects: schema.Project[] = [];
-    for await (const page of pages(api, path, { per_page: '100' }, z.array(schema.project), signal))
-      projects.push(...page);
-    return projects;
+    const shape = z.array(schema.project);
+    const pages = pagesOf((page) => pageAt(api, path, { per_page: '100' }, shape, page, signal));
+    return (await Array.fromAsync(pages)).flat();
   });
 
   /** By a number nothing need be asked: issues are listed by it. */
@@ -104,7 +103,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       const words = wordsOfMarker(marker);
       const whole = `${text}\n\n${words}`;
       const notes: schema.Note[] = [];
-      for await (const page of pages(api, path, {}, z.array(z.unknown()), signal))
+      for await (const page of pagesOf((each) => pageAt(api, path, {}, z.array(z.unknown()), each, signal)))
         notes.push(...page.flatMap((each) => readable(schema.note, each) ?? []));
       for (const { id, data } of notes.filter((each) => each.data.text.includes(words))) {
         if (data.text.trim() === whole || (await isEdited(api, `${path}${id}/`, whole, signal))) return undefined;
@@ -152,21 +151,6 @@ async function pageAt<Element>(
     keep,
   );
   return { found: content, next: nextCursor(answer.headers['link'], cursor), answer };
-}
-
-async function* pages<Element>(
-  api: Rest,
-  path: string,
-  query: Query,
-  shape: z.ZodType<readonly Element[]>,
-  signal: AbortSignal,
-): AsyncGenerator<readonly Element[]> {
-  let cursor: string | undefined;
-  do {
-    const { found, next } = await pageAt(api, path, query, shape, cursor, signal);
-    yield found;
-    cursor = next;
-  } while (cursor !== undefined);
 }
 
 /**

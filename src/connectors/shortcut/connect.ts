@@ -16,7 +16,6 @@ import { windowOf } from './windows.ts';
 const QUERY = '/stories/search';
 
 const refusals: Refusals = {
-  messageOf: (body) => (body as { message?: unknown }).message,
   hints: { 401: 'Set token to an API token of a member: Settings → Your Account → API Tokens.' },
 };
 

@@ -13,7 +13,7 @@ export const shortcut = trackerConnector({
   ...PARTS,
   title: 'Shortcut',
   publicHost: PUBLIC_HOST,
-  capabilities: { pollsSince: true, workItems: true, supportsLabels: true, supportsAssignees: true },
+  capabilities: { pollsSince: true, supportsLabels: true, supportsAssignees: true },
   largestDelivery: 5 * MEBIBYTE,
   options,
   host: () => PUBLIC_HOST,
