@@ -70,7 +70,7 @@ function connect<Options extends { readonly commits: boolean }, Locator extends 
       const looked = await source.item(noun, locator, known, signal);
       if (looked.found !== undefined)
         return { event: locator.isFollowed ? names.judged : names.item, body: writeJson(looked.found) };
-      if (!('isGone' in looked && looked.isGone)) await source.prove(noun, locator, signal);
+      if (!looked.isGone) await source.prove(noun, locator, signal);
       if (locator.isFollowed) return { event: names.missing, body: writeJson({}) };
       const seenAt = new Date(clock.now()).toISOString();
       return { event: names.gone, body: writeJson(rowOfGone(locator, seenAt)) };

@@ -42,7 +42,10 @@ export interface Told {
 }
 
 /** What a search by id brought. Where the item is not there and may only be hidden, the engine asks for its container. */
-export type Looked = { readonly found: unknown } | { readonly found?: undefined; readonly isGone: boolean };
+export interface Looked {
+  readonly found?: unknown;
+  readonly isGone?: boolean;
+}
 
 /** What `check` says of the vendor's address and the credential. */
 export interface About {

@@ -85,13 +85,10 @@ function walkOf<Options, Found, Container>(
   tracker: Tracker<Options, Found, Container>,
   source: Source<Container>,
 ): Walk {
-  const { order, changedAt, isDone } = tracker;
   const event = rowNames(tracker.noun).list;
   return {
-    order,
+    ...tracker,
     list: (wanted, signal) => source.list(wanted, signal),
-    changedAt,
-    ...(isDone && { isDone }),
     async write(found, signal) {
       return { event, body: writeJson(source.pageOf ? await source.pageOf(found, signal) : found) };
     },
@@ -119,7 +116,7 @@ function createFetch<Options, Found, Container>(
     }
     // worksync has nothing of it, and nobody can tell whether it is gone or hidden.
     if (container === undefined || identifier === undefined) return { event: shapes.missing, body: writeJson({}) };
-    const place = 'isGone' in looked && looked.isGone ? undefined : await now(container, signal);
+    const place = looked.isGone ? undefined : await now(container, signal);
     const seenAt = new Date(clock.now()).toISOString();
     const gone = { id, container, identifier, seenAt, place: isFollowed && place };
     return { event: shapes.gone, body: writeJson(rowOfGone(tracker, gone)) };
