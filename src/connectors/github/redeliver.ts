@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
+import { longNumbersAsTexts } from '../../http/parse-json.ts';
 import { isSuccess } from '../../http/semantics.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Connection } from '../connector.ts';
-import { parseAnswer, readExactly } from '../kit/json.ts';
+import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { createMemory } from '../kit/listing.ts';
 import {
   type AttemptPage,
@@ -85,7 +86,11 @@ function createLists({ app, issues }: Options, clock: Clock, keptFor: number): (
   async function read({ api, path }: Deliveries, query: string, signal: AbortSignal): Promise<AttemptPage> {
     const ask = (etag?: string) => api.get(path, { query, etag, signal, use: 'poll' });
     const parse = (answer: HttpAnswer) => {
-      const found = parseAnswer(z.array(attempt), readExactly(answer, `GET ${path}`), `GET ${path}`);
+      const found = parseAnswer(
+        z.array(attempt),
+        readAnswer({ ...answer, body: longNumbersAsTexts(answer.body) }, `GET ${path}`),
+        `GET ${path}`,
+      );
       return { attempts: found.map(listed), next: api.nextQuery(answer, path) };
     };
     return query === NEWEST || query === FAILED ? pages.read(`${path}?${query}`, ask, parse) : parse(await ask());

@@ -46,11 +46,9 @@ const mergeRequests: Kind<Options, Locator> = {
 };
 
 const issues: Kind<Options, Locator> = {
+  ...mergeRequests,
   kind: 'work_item',
   noun: ISSUES,
-  order: 'since',
-  isConditional: true,
-  changedAt: mergeRequests.changedAt,
   locator: locator.extend({ id: number }),
   locatorOf: (parts) => ({ ...mergeRequests.locatorOf(parts), id: parts.id }),
   itemsOn: (page, options) => read(schema.issue.array(), page).map((each) => toIssue(each, options)),

@@ -4,8 +4,6 @@ import type { HttpAnswer } from '../../http/http-client.ts';
 import { isSuccess } from '../../http/semantics.ts';
 import type { Shape } from '../../lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import { ownUrl } from './addresses.ts';
-import { isRedirect } from './answers.ts';
 import type { Budget, Use } from './budget.ts';
 import { parseAnswer, readAnswer } from './json.ts';
 import type { Memory } from './listing.ts';
@@ -178,4 +176,17 @@ export function linkedUrl({ bases, isSame }: Pick<Speech, 'bases' | 'isSame'>, l
   throw new SyncError('answer_malformed', `GET ${path}: the link to another page leads elsewhere`, {
     hint: 'Check host and apiUrl, and whether it was renamed: the vendor links to another address.',
   });
+}
+
+/** The URL of a text, as a path below the one of our own bases that it begins with; undefined when it leads elsewhere. */
+function ownUrl(text: string, bases: readonly string[]): URL | undefined {
+  const home = bases.find((base) => text.startsWith(`${base}/`));
+  if (home === undefined || !URL.canParse(text)) return undefined;
+  // Parsed again below a fixed origin: that resolves dot segments, so that callers compare the real path.
+  const below = `https://api.invalid${text.slice(home.length)}`;
+  return URL.canParse(below) ? new URL(below) : undefined;
+}
+
+function isRedirect({ status }: Pick<HttpAnswer, 'status'>): boolean {
+  return status === 301 || status === 302 || status === 307 || status === 308;
 }

@@ -1,5 +1,9 @@
 import { z } from 'zod';
-import { HOST, isApiUrl } from './addresses.ts';
+
+/** A host name alone, in lower case. */
+const HOST = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
+
+const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 /** Parts of options that many vendors have; each says for itself what it is for. */
 export const httpsAddress = z
@@ -39,4 +43,12 @@ export function excludes<Name extends string>(name: Name, others: readonly Name[
   const isFine = (given: Readonly<Partial<Record<Name, unknown>>>) =>
     given[name] === undefined || others.every((other) => given[other] === undefined);
   return [isFine, { path: [name] as PropertyKey[], message }] as const;
+}
+
+/** Whether requests may append paths to it and send a credential there: https, or http on loopback. */
+function isApiUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const url = new URL(text);
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') return false;
+  return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.has(url.hostname));
 }
