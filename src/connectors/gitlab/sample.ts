@@ -26,20 +26,16 @@ export const samples = samplesOf({
   headers: () => ({ 'x-gitlab-event': 'Merge Request Hook' }),
   payload(state, { options, place, now }) {
     const id = Number(place.id);
-    const author = { id: 1, name: TRIAL, username: TRIAL_NAME };
     const webUrl = `https://${options.host}/${place.name}`;
     return {
       object_kind: 'merge_request',
       event_type: 'merge_request',
-      user: author,
       project: { id, path_with_namespace: place.name, web_url: webUrl },
       object_attributes: {
         id: TRIAL_NUMBER,
         iid: TRIAL_NUMBER,
-        author_id: author.id,
         assignee_ids: [],
         reviewer_ids: [],
-        source_project_id: id,
         target_project_id: id,
         source_branch: TRIAL_NAME,
         target_branch: 'main',
