@@ -21,7 +21,7 @@ export function single({ headers }: WebhookRequest, name: string): string | unde
 export const EVENT = 'webhook';
 
 /** How a vendor signs: an HMAC-SHA256 over the raw bytes, in a header as lower-case hexadecimal digits. */
-interface Signing<Header, Delivery> {
+interface Scheme<Header, Delivery> {
   readonly header: Header;
   /** What stands before the digits. */
   readonly prefix?: '' | 'sha256=';
@@ -39,9 +39,9 @@ interface Signing<Header, Delivery> {
  * without a usable event name or delivery id, `delivery_malformed`.
  */
 export function hmacSigning<const Header extends string, const Delivery extends string = never>(
-  signing: Signing<Header, Delivery>,
+  scheme: Scheme<Header, Delivery>,
 ) {
-  const { header, prefix = '', event, delivery } = signing;
+  const { header, prefix = '', event, delivery } = scheme;
   const form = new RegExp(`^${prefix}([0-9a-f]{64})$`);
   return {
     async verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest> {
@@ -55,7 +55,8 @@ export function hmacSigning<const Header extends string, const Delivery extends 
     /** @param moment where deliveries have an id */
     sign(body: Buffer, secret: string, moment?: { readonly id: string }) {
       const digest = createHmac('sha256', secret).update(body).digest('hex');
-      const headers = { [header]: `${prefix}${digest}`, ...(delivery !== undefined && { [delivery]: moment?.id }) };
+      const named = delivery === undefined ? [] : [[delivery, moment?.id]];
+      const headers: unknown = Object.fromEntries([...named, [header, `${prefix}${digest}`]]);
       return headers as Readonly<Record<Header | Delivery, string>>;
     },
   };
