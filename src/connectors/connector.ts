@@ -57,16 +57,17 @@ export interface HookState {
   readonly hint?: string;
 }
 
+/** The same after an installation. */
+export interface InstalledHook extends HookState {
+  readonly outcome: 'created' | 'updated' | 'unchanged';
+}
+
 /** Webhooks at the vendor, if its API can read and register them. */
 export interface Hooks {
   /** @param url the public address that deliveries are to go to */
   states(url: string, signal: AbortSignal): Promise<readonly HookState[]>;
   /** Registers, repairs and switches on webhooks; idempotent. Returns one line per hook. */
-  install(
-    url: string,
-    secret: string,
-    signal: AbortSignal,
-  ): Promise<readonly (HookState & { readonly outcome: 'created' | 'updated' | 'unchanged' })[]>;
+  install(url: string, secret: string, signal: AbortSignal): Promise<readonly InstalledHook[]>;
 }
 
 /** A webhook request as intake received it: header names in lower case, the raw bytes untouched. */

@@ -766,9 +766,6 @@ describe('redelivery', () => {
         .reply(200, [], { 'x-next-page': '' });
     scope
       .get(EVENTS_OF)
-      .query(pageOf(1))
-      .reply(200, late, { 'x-next-page': '2' })
-      .get(EVENTS_OF)
       .query(pageOf(2))
       .reply(200, [eventOf(70, 'internal error', 'early')], { 'x-next-page': '' })
       .post(`${EVENTS_OF}/70/resend`)

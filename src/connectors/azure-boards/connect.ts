@@ -1,4 +1,4 @@
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { plainComment, type StandingComment } from '../../model/comment.ts';
@@ -7,18 +7,16 @@ import { segmentOf } from '../kit/addresses.ts';
 import { onOneLine } from '../kit/answers.ts';
 import type { Budget } from '../kit/budget.ts';
 import { isNamed } from '../kit/fields.ts';
-import { failed } from '../kit/finding.ts';
-import type { About } from '../kit/followed.ts';
+import { findingsOf, tenantFinding } from '../kit/finding.ts';
 import { parseAnswer, readable } from '../kit/json.ts';
 import { keepComment } from '../kit/own-comment.ts';
-import { nextPage, storedPage } from '../kit/pages.ts';
+import { nextPage, pagesOf, storedPage } from '../kit/pages.ts';
 import { askedWait, type Refusals, untilReset } from '../kit/refusal.ts';
 import { basic, bearer, createRest, type Rest } from '../kit/rest.ts';
 import type { Locator, Source } from '../kit/tracker-vendor.ts';
 import type { Listed, Wanted } from '../kit/walk.ts';
 import { allProjects, createDirectory, readProject } from './directory.ts';
-import { categoryOf, enrich } from './enrich.ts';
-import { hooksOf } from './hooks.ts';
+import { hooksOfProjects } from './hooks.ts';
 import { htmlOfText, textOfHtml } from './html.ts';
 import { apiBase, type Options } from './options.ts';
 import * as schema from './schema.ts';
@@ -32,7 +30,6 @@ const PREVIEW = { 'api-version': '7.1-preview.4' };
 
 /** Consumption is counted over five minutes (AZ3). */
 const refusals: Refusals = {
-  messageOf: (body) => (body as { message?: unknown }).message,
   /** 203 is its page for signing in, 412 a work item that changed meanwhile. */
   statuses: new Map([
     [203, 'unauthorized'],
@@ -109,7 +106,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     const items: unknown[] = [];
     if (values.length === 0) return items;
     const project = await directory.project(unit, signal);
-    for (const value of values) items.push(await enrich(value, project, directory, signal));
+    for (const value of values) items.push(await directory.enrich(value, project, signal));
     return items;
   }
 
@@ -135,16 +132,17 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     /** 404 is also the answer for one in the recycle bin, which comes back when it is restored. */
     async item(locator, signal) {
       const path = pathOf(locator);
-      try {
-        const { content } = await api.get(path, { fields: schema.FIELDS }, signal, schema.KEPT);
-        const project = await directory.project(projectIn(content, path), signal);
-        return { found: await enrich(content, project, directory, signal) };
-      } catch (thrown) {
-        if (asSyncError(thrown).code !== 'not_found') throw thrown;
-        return { isGone: false };
-      }
+      const { content } = await api.get(path, { fields: schema.FIELDS }, signal, schema.KEPT);
+      const project = await directory.project(projectIn(content, path), signal);
+      return { found: await directory.enrich(content, project, signal) };
     },
-    about: (signal) => about(api, options, signal),
+    about: async (signal) => ({
+      first: await findingsOf('credential', async () => {
+        const found = await whoAmI(api, signal);
+        const tenant = { id: found?.instanceId, configured: options.organizationId, word: 'id', what: 'work items' };
+        return [credential(found), tenantFinding('organisation', tenant)];
+      }),
+    }),
     /** A project may be seen by a credential that may not read its work items. */
     async describe(unit, { id, name }, signal) {
       await api.get(`/${id}/_apis/wit/workitemtypes`, {}, signal);
@@ -160,8 +158,8 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       const { content } = await api.get(path, { fields: schema.FIELDS }, signal);
       const { rev, fields } = parseAnswer(schema.current, content, `GET ${path}`);
       const project = await directory.project(fields['System.TeamProject'], signal);
-      if (schema.isDone({ category: await categoryOf(content, project, directory, signal) })) return;
-      const states = await directory.states(project.id, fields['System.WorkItemType'], signal);
+      if (schema.isDone({ category: await directory.categoryOf(content, project, signal) })) return;
+      const states = await directory.statesOf(project.id, fields['System.WorkItemType'], signal);
       const completed = states.filter(({ category }) => category === 'Completed');
       const chosen = completed.find(({ name }) => isNamed(name, options.doneStatus));
       if (!chosen)
@@ -176,7 +174,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
         signal,
       );
     },
-    hooks: (followed) => hooksOf(api, followed),
+    hooks: (followed) => hooksOfProjects(api, followed),
   };
 }
 
@@ -192,23 +190,18 @@ async function writeComment(
   return keepComment<schema.Comment>(given, {
     write: (text, words) => htmlOfText(`${text}\n\n${words}`),
     plain: textOfHtml,
-    async *pages() {
-      let token: string | undefined;
-      do {
+    pages: () =>
+      pagesOf(async (token) => {
         const query = { ...PREVIEW, $top: '200', ...(token !== undefined && { continuationToken: token }) };
-        const { content } = await api.read(schema.comments, path, query, signal);
-        yield content.comments;
-        const { continuationToken: next } = content;
-        token = next === undefined ? undefined : nextPage(next, TOKEN, token, `GET ${path}`);
-      } while (token !== undefined);
-    },
+        const { comments, continuationToken: next } = (await api.read(schema.comments, path, query, signal)).content;
+        return { found: comments, next: next === undefined ? undefined : nextPage(next, TOKEN, token, `GET ${path}`) };
+      }),
     textOf: ({ text }) => text,
     authorOf: ({ createdBy }) => createdBy?.id,
     me: async () => (await whoAmI(api, signal))?.authenticatedUser.id,
-    post: async (text) => standing(await api.send('POST', path, { text }, signal, PREVIEW), text),
-    edit: async (found, text) =>
-      standing(await api.send('PATCH', `${path}/${found.id}`, { text }, signal, PREVIEW), text),
-    keep: standing,
+    post: (text) => api.send('POST', path, { text }, signal, PREVIEW),
+    edit: (found, text) => api.send('PATCH', `${path}/${found.id}`, { text }, signal, PREVIEW),
+    told: standing,
   });
 }
 
@@ -234,15 +227,6 @@ function standing(answer: unknown, html: string): StandingComment | undefined {
   return author === undefined ? undefined : { author, text: plainComment(textOfHtml(html)) };
 }
 
-async function about(api: Rest, options: Options, signal: AbortSignal): Promise<About> {
-  try {
-    const found = await whoAmI(api, signal);
-    return { first: [credential(found), organization(found?.instanceId, options)] };
-  } catch (thrown) {
-    return { first: [failed('credential', asSyncError(thrown))] };
-  }
-}
-
 /** The anonymous identity: an unknown credential gets it. */
 const ANONYMOUS = 'aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa';
 
@@ -255,17 +239,5 @@ function credential(found: schema.Who | undefined): Finding {
     subject,
     message: 'none that Azure DevOps accepts: worksync reads only public projects',
     hint: 'Set token: a personal access token with the scope Work Items (Read).',
-  };
-}
-
-function organization(id: string | undefined, { organizationId }: Options): Finding {
-  const subject = 'organisation';
-  if (id === undefined) return { level: 'warning', subject, message: 'does not report its id' };
-  if (id === organizationId) return { level: 'ok', subject, message: 'has the configured id' };
-  return {
-    level: 'error',
-    subject,
-    message: `has the id ${onOneLine(id, 60)}, not the configured one`,
-    hint: 'Configure that id, or correct the organisation. worksync identifies work items by it.',
   };
 }

@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import { segmentOf } from '../kit/addresses.ts';
-import { createListing } from '../kit/listing.ts';
+import { absent, present } from '../kit/fields.ts';
+import { readable } from '../kit/json.ts';
+import { createCache } from '../kit/listing.ts';
+import { unless } from '../kit/refusal.ts';
 import type { Rest } from '../kit/rest.ts';
 import * as schema from './schema.ts';
 
@@ -10,56 +13,44 @@ const PAGE = 100;
 
 const states = z.object({ value: z.array(z.object({ name: z.string(), category: z.string() })) });
 
-type State = z.infer<typeof states>['value'][number];
+const about = z.object({
+  fields: z.object({ 'System.State': absent(z.string().min(1)), 'System.WorkItemType': absent(z.string().min(1)) }),
+});
 
-export type States = readonly State[];
+/** What work items leave to be looked up: their project by its id, and what their states mean. Both change seldom. */
+export function createDirectory(api: Rest, clock: Clock) {
+  const cached = createCache(clock, async (path, signal) => (await api.read(states, path, {}, signal)).content.value);
 
-/** What work items leave to be looked up: their project by its id, and what their states mean. */
-export interface Directory {
-  /** A project by its name or id, as it is called now. */
-  project(unit: string, signal: AbortSignal): Promise<schema.Project>;
   /** The states of a type of work items, in the order of its process. */
-  states(project: string, type: string, signal: AbortSignal): Promise<States>;
-}
+  const statesOf = (project: string, type: string, signal: AbortSignal) =>
+    cached(`/${segmentOf(project)}/_apis/wit/workitemtypes/${segmentOf(type)}/states`, signal);
 
-/** Processes and names change seldom: what was read is kept for a while. */
-export function createDirectory(api: Rest, clock: Clock): Directory {
-  const projects = new Map<string, ReturnType<typeof createListing<schema.Project>>>();
-  const types = new Map<string, ReturnType<typeof createListing<State>>>();
+  /** Undefined where the process no longer knows the type or the state: the item then keeps the state it has. */
+  async function categoryOf(found: unknown, project: schema.Project, signal: AbortSignal): Promise<string | undefined> {
+    const { 'System.State': state, 'System.WorkItemType': type } = readable(about, found)?.fields ?? {};
+    if (state === undefined || type === undefined) return undefined;
+    const known = await unless(statesOf(project.id, type, signal), 'not_found');
+    return known?.find(({ name }) => name === state)?.category;
+  }
 
   return {
-    async project(unit, signal) {
-      const kept = keptAt(projects, unit, () =>
-        createListing(clock, async (within) => [await readProject(api, unit, within)]),
-      );
-      return (await kept(signal))[0] as schema.Project;
-    },
-    async states(project, type, signal) {
-      const kept = keptAt(types, `${project}/${type}`, () =>
-        createListing(clock, async (within) => await readStates(api, project, type, within)),
-      );
-      return await kept(signal);
+    /** A project by its name or id, as it is called now. */
+    project: createCache(clock, (unit, signal) => readProject(api, unit, signal)),
+    statesOf,
+    categoryOf,
+    /** A work item as it is stored: what is read of it, its project by id and name, and the category of its state. */
+    async enrich(found: unknown, project: schema.Project, signal: AbortSignal): Promise<unknown> {
+      const kept = schema.slim(found);
+      if (typeof kept !== 'object' || kept === null) return kept;
+      return { ...kept, project, ...present({ category: await categoryOf(found, project, signal) }) };
     },
   };
-}
-
-function keptAt<Kept>(kept: Map<string, Kept>, name: string, make: () => Kept): Kept {
-  const known = kept.get(name);
-  if (known !== undefined) return known;
-  const made = make();
-  kept.set(name, made);
-  return made;
 }
 
 /** A project by its name or id, as it is at this moment. */
 export async function readProject(api: Rest, unit: string, signal: AbortSignal): Promise<schema.Project> {
   const path = `/_apis/projects/${segmentOf(unit)}`;
   return (await api.read(schema.project, path, {}, signal)).content;
-}
-
-async function readStates(api: Rest, project: string, type: string, signal: AbortSignal): Promise<States> {
-  const path = `/${segmentOf(project)}/_apis/wit/workitemtypes/${segmentOf(type)}/states`;
-  return (await api.read(states, path, {}, signal)).content.value;
 }
 
 /** Everything that the credential sees. */

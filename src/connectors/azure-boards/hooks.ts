@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { HookState, Hooks } from '../connector.ts';
-import { hooksOfContainers } from '../kit/hooks.ts';
+import { hooksOf, lazily } from '../kit/hooks.ts';
 import type { Rest } from '../kit/rest.ts';
 import type { Project } from './schema.ts';
 
@@ -20,50 +20,47 @@ type Subscription = z.infer<typeof subscription>;
 const list = z.object({ value: z.array(subscription) });
 
 /** One subscription for each project and event: Azure DevOps knows none for several. */
-export function hooksOf(api: Rest, followed: (signal: AbortSignal) => Promise<readonly Project[]>): Hooks {
-  return hooksOfContainers<Project, Subscription>({
-    followed,
-    async leadingTo(url, signal) {
-      const query = { publisherId: 'tfs', consumerId: 'webHooks', consumerActionId: 'httpRequest' };
-      const { value } = (await api.read(list, PATH, query, signal)).content;
-      return value.filter(({ consumerInputs }) => consumerInputs.url === url);
-    },
+export function hooksOfProjects(api: Rest, followed: (signal: AbortSignal) => Promise<readonly Project[]>): Hooks {
+  return hooksOf<Project, readonly Subscription[]>({
+    placesOf: followed,
     subjectOf: ({ name }) => name,
-    stateOf: (project, standing) => stateOf(of(standing, project)),
-    unknown: UNKNOWN,
-    active: ACTIVE,
-    async keep(project, standing, { url, secret }, signal) {
-      const mine = of(standing, project);
+    finder(url, signal) {
+      const query = { publisherId: 'tfs', consumerId: 'webHooks', consumerActionId: 'httpRequest' };
+      const all = lazily(() => api.read(list, PATH, query, signal));
+      return async ({ id }) => {
+        const leading = (await all()).content.value.filter(({ consumerInputs }) => consumerInputs.url === url);
+        const mine = leading.filter(({ publisherInputs }) => publisherInputs.projectId === id);
+        return mine.length === 0 ? undefined : mine;
+      };
+    },
+    hidden: ['forbidden', 'unauthorized'],
+    unknown: {
+      state: 'unknown',
+      message: 'only an administrator of the project may read service hooks',
+      hint: 'Look at Project settings, Service hooks.',
+    },
+    stateOf,
+    isRight: (mine) => stateOf(mine).state === 'active',
+    async save(project, mine, { url, secret }, signal) {
       for (const eventType of EVENTS) {
-        const found = mine.find((each) => each.eventType === eventType);
+        const found = mine?.find((each) => each.eventType === eventType);
         const body = describe(project, eventType, url, secret);
         // The password cannot be read back: worksync sends it each time, which also switches a subscription on again.
         if (found) await api.send('PUT', `${PATH}/${found.id}`, { ...body, id: found.id }, signal);
         else await api.send('POST', PATH, body, signal);
       }
-      if (mine.length === 0) return 'created';
-      return stateOf(mine).state === 'active' ? 'unchanged' : 'updated';
+      return ACTIVE;
     },
   });
 }
 
 const ACTIVE = { state: 'active', message: 'the subscriptions send its events' } as const;
 
-const UNKNOWN = {
-  state: 'unknown',
-  message: 'only an administrator of the project may read service hooks',
-  hint: 'Look at Project settings, Service hooks.',
-} as const;
-
 const REMEDY =
   'Run "worksync hooks install" with a token of a project administrator, or see Project settings, Service hooks.';
 
-function of(standing: readonly Subscription[], { id }: Project): readonly Subscription[] {
-  return standing.filter(({ publisherInputs }) => publisherInputs.projectId === id);
-}
-
 /** Without comments news come a little later, so a missing subscription to them is no fault. */
-function stateOf(mine: readonly Subscription[]): Omit<HookState, 'subject'> {
+function stateOf(mine: readonly Subscription[] = []): Omit<HookState, 'subject'> {
   const missing = EVENTS.filter((event) => event !== 'workitem.commented').filter(
     (event) => !mine.some(({ eventType }) => eventType === event),
   );

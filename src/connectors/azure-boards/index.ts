@@ -1,12 +1,14 @@
 import { MEBIBYTE } from '../../lib/quantities.ts';
+import { EVENT } from '../kit/hmac.ts';
+import { readable } from '../kit/json.ts';
 import { readTenant } from '../kit/tenants.ts';
 import { trackerConnector } from '../kit/tracker.ts';
 import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
-import { eventOf, itemOf, told } from './items.ts';
+import { itemOf, told } from './items.ts';
 import { options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
-import { EVENT, verify } from './verify.ts';
+import { verify } from './verify.ts';
 
 /** Azure Boards of Azure DevOps Services. */
 export const azureBoards = trackerConnector({
@@ -16,7 +18,6 @@ export const azureBoards = trackerConnector({
   capabilities: {
     pollsSince: true,
     reportsDeletions: true,
-    workItems: true,
     supportsLabels: true,
     supportsAssignees: true,
   },
@@ -25,7 +26,7 @@ export const azureBoards = trackerConnector({
   options,
   host: ({ organizationId }) => organizationId,
   verify,
-  eventOf,
+  eventOf: (payload) => readable(schema.serviceHook, payload) && EVENT,
   samples: async () => (await import('./sample.ts')).samples,
   unrestricted: (host) => {
     const organizationId = readTenant(host, "organisation's id");

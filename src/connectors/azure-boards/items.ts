@@ -10,7 +10,6 @@ import type { Told } from '../kit/tracker-vendor.ts';
 import { textOfHtml } from './html.ts';
 import { type Options, webBase } from './options.ts';
 import * as schema from './schema.ts';
-import { EVENT } from './verify.ts';
 
 const FOLLOWED = new Set([
   'workitem.created',
@@ -19,11 +18,6 @@ const FOLLOWED = new Set([
   'workitem.restored',
   'workitem.commented',
 ]);
-
-/** Pure: what service hooks post names its event, whatever it is about. */
-export function eventOf(payload: unknown): string | undefined {
-  return readable(schema.serviceHook, payload) && EVENT;
-}
 
 /**
  * No event tells enough: states have names that each process chooses, and only the API knows what they mean; a

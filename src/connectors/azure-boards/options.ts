@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { asBase } from '../kit/addresses.ts';
 import { UUID } from '../kit/fields.ts';
-import { atLeastOne, httpsAddress, oneWord, statusName } from '../kit/options.ts';
+import { atLeastOne, excludes, httpsAddress, oneWord, statusName } from '../kit/options.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** No character that Azure forbids in names of projects. */
@@ -41,10 +41,7 @@ export const options = z
       .optional()
       .describe('State that closed work items get, if closing is switched on. Default: the first completed state.'),
   })
-  .refine(({ token, accessToken }) => token === undefined || accessToken === undefined, {
-    path: ['accessToken'],
-    message: 'excludes token: give one of the two',
-  });
+  .refine(...excludes('accessToken', ['token'], 'excludes token: give one of the two'));
 
 export type Options = z.infer<typeof options>;
 

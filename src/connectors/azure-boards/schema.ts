@@ -1,12 +1,10 @@
 import { z } from 'zod';
-import { keep, type Shape } from '../../lib/shape.ts';
+import type { Shape } from '../../lib/shape.ts';
 import { absent, instant, UUID } from '../kit/fields.ts';
 import { readable } from '../kit/json.ts';
+import { keptBy } from '../kit/shape-of.ts';
 
-/**
- * The fields that are read, and no others (AZ2). Identity and time must be there; any other field that is missing, or
- * that has become something else, is absent: it is then neither compared nor cleared.
- */
+/** The fields that are read, and no others (AZ2); all but identity and time are `absent` where they drift. */
 const itemId = z.int().positive();
 /** The same in addresses. */
 export const number = z.string().regex(/^[1-9]\d{0,14}$/);
@@ -35,19 +33,20 @@ const fields = z.object({
   'System.CreatedBy': person,
   'System.CreatedDate': absent(instant),
   'System.Tags': emptied(z.string()),
+  'System.TeamProject': absent(text),
   'System.IsDeleted': absent(z.boolean()),
   'Microsoft.VSTS.Common.Priority': emptied(z.number()),
 });
 
-/** A work item, with what was asked for besides: the category of its state, and the project by its id. */
-export const workItem = z.object({
+const told = z.object({
   id: itemId,
   rev: z.int().positive(),
   fields,
-  project,
-  category: absent(z.string()),
   multilineFieldsFormat: absent(z.record(z.string(), z.string())),
 });
+
+/** A work item, with what was asked for besides: the category of its state, and the project by its id. */
+export const workItem = told.extend({ project, category: absent(z.string()) });
 
 export type AzureWorkItem = z.infer<typeof workItem>;
 
@@ -57,7 +56,7 @@ export const event = z.object({ eventType: text });
 /** What tells service hooks from other bodies that name an event, where there are no headers. */
 export const serviceHook = event.extend({ publisherId: text });
 
-const told = absent(z.object({ 'System.TeamProject': absent(text) }));
+const toldFields = absent(z.object({ 'System.TeamProject': absent(text) }));
 
 /**
  * Every event of a work item names it, at one of two places: of an update `id` is the number of the update. With little
@@ -67,8 +66,8 @@ export const workItemEvent = z.object({
   resource: z.object({
     id: absent(itemId),
     workItemId: absent(itemId),
-    fields: told,
-    revision: absent(z.object({ id: absent(itemId), fields: told })),
+    fields: toldFields,
+    revision: absent(z.object({ id: absent(itemId), fields: toldFields })),
   }),
   resourceContainers: absent(z.object({ project: absent(z.object({ id: projectId })) })),
 });
@@ -153,34 +152,12 @@ export function isDone(found: unknown): boolean {
   return readable(done, found) !== undefined;
 }
 
-const PERSON: Shape = { id: true, uniqueName: true };
-
-const KEPT_FIELDS: Shape = {
-  'System.ChangedDate': true,
-  'System.Title': true,
-  'System.Description': true,
-  'System.State': true,
-  'System.WorkItemType': true,
-  'System.AssignedTo': PERSON,
-  'System.CreatedBy': PERSON,
-  'System.CreatedDate': true,
-  'System.Tags': true,
-  'System.TeamProject': true,
-  'System.IsDeleted': true,
-  'Microsoft.VSTS.Common.Priority': true,
-};
+export const { kept: KEPT, slim } = keptBy(told);
 
 /** One that was deleted is not found at all, so that field is not asked for. */
-export const FIELDS = Object.keys(KEPT_FIELDS)
+export const FIELDS = Object.keys(fields.shape)
   .filter((name) => name !== 'System.IsDeleted')
   .join(',');
 
-export const KEPT: Shape = { id: true, rev: true, multilineFieldsFormat: true, fields: KEPT_FIELDS };
-
 /** What is looked at of a page. */
 export const KEPT_PAGE: Shape = { values: KEPT, isLastBatch: true, continuationToken: true };
-
-/** Pure: leaves out what no schema here reads. */
-export function slim(found: unknown): unknown {
-  return keep(found, KEPT);
-}

@@ -1,10 +1,8 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import { isSameSecret } from '../../lib/same-secret.ts';
 import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
-import { mismatch, requireSecrets, requireText, single } from '../kit/hmac.ts';
+import { EVENT, mismatch, requireSecrets, requireText, single } from '../kit/hmac.ts';
 
-/** Azure DevOps names the event in the body only, which is not read here. */
-export const EVENT = 'webhook';
 /** For those who rather set a header of their own on the subscription. */
 const HEADER = 'x-worksync-secret';
 const BASIC = /^Basic ([A-Za-z0-9+/]{1,4000}={0,2})$/;

@@ -2,9 +2,8 @@ import type { HttpAnswer } from '../../http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { createGitApi, type Api as GitApi, linkedUrl, type Speech } from '../kit/git-api.ts';
 import { readAnswer } from '../kit/json.ts';
-import { malformed } from '../kit/refusal.ts';
+import { malformed, type Refusals, refusalOf } from '../kit/refusal.ts';
 import { basic, bearer } from '../kit/rest.ts';
-import { refusal } from './answers.ts';
 import { createHourlyBudget } from './hourly-budget.ts';
 import { apiBase, isAnonymous, type Options, PUBLIC_API } from './options.ts';
 
@@ -17,6 +16,20 @@ export type Api = GitApi;
 /** The credential, and where it goes. */
 export type Access = Pick<Options, 'apiUrl' | 'token' | 'email' | 'apiToken'>;
 
+const MINUTE = 60_000;
+
+/** A limit is answered with 429 (BB2). */
+const refusals: Refusals = {
+  messageOf: (body) => (body as { error?: { message?: unknown } }).error?.message,
+  hints: {
+    401: 'Set token (an access token), or email with apiToken. App passwords no longer work.',
+    403: 'Give the token the scopes to read repositories and pull requests, and its owner access to the repository.',
+  },
+  /** Bitbucket counts the requests of the last hour, so they become free little by little: some are after this time. */
+  otherwise: 5 * MINUTE,
+  shortest: MINUTE,
+};
+
 export function createApi(access: Access, deps: Pick<ConnectionDeps, 'http' | 'clock'>): Api {
   const links = { bases: [apiBase(access), PUBLIC_API], isSame: isSameList } as const;
   const authorization = authorizationOf(access);
@@ -26,7 +39,7 @@ export function createApi(access: Access, deps: Pick<ConnectionDeps, 'http' | 'c
     headers: { accept: 'application/json', 'user-agent': 'worksync' },
     authorization: async () => authorization,
     budget: createHourlyBudget(deps.clock, isAnonymous(access) ? 60 : 1_000),
-    refusal,
+    refusal: (...given) => refusalOf(refusals, ...given),
     pageOf(answer, { path, query }) {
       const page = readPage(answer, path);
       if (page.next === undefined) return { found: page.values, next: undefined };

@@ -3,7 +3,7 @@ import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Finding } from '../connector.ts';
 import { readFinding } from '../kit/finding.ts';
 import type { GitChecks } from '../kit/git-check.ts';
-import { readAnswer, readable } from '../kit/json.ts';
+import { readable } from '../kit/json.ts';
 import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { isAnonymous, type Options, scopeOf, shortestPoll } from './options.ts';
@@ -14,15 +14,15 @@ export function createChecks(api: Api, options: Options, repositories: Repositor
   const scope = scopeOf(options);
   return {
     credential: async () => [credential(options)],
-    named: namedIn(scope).map((subject) => ({
-      subject,
-      async look(note, signal) {
-        const path = repositoryPath(addressOf(subject, scope));
-        const answer = await api.get(path, { query: 'fields=uuid,full_name', signal });
-        note(describeRepository(subject, answer), answer);
-        note(undefined, await api.get(`${path}/pullrequests`, { query: 'pagelen=1&fields=values.id', signal }));
-      },
-    })),
+    get: api.get,
+    named: () =>
+      namedIn(scope).map((subject) => ({
+        subject,
+        path: repositoryPath(addressOf(subject, scope)),
+        query: 'fields=uuid,full_name',
+        describe: (told) => readFinding(subject, readable(metadata, told)?.full_name ?? subject),
+      })),
+    lists: { names: ['pullrequests'], query: 'pagelen=1&fields=values.id' },
     patterns: patternsOf(scope),
     counted: async (signal) => (await repositories.listed(signal)).length,
     limit: (headers) => limit(headers, options),
@@ -48,10 +48,6 @@ function credential(options: Options): Finding {
 }
 
 const metadata = z.object({ full_name: z.string() });
-
-function describeRepository(name: string, answer: HttpAnswer): Finding {
-  return readFinding(name, readable(metadata, readAnswer(answer, `GET /repositories/${name}`))?.full_name ?? name);
-}
 
 /** Bitbucket tells only access tokens that little is left, and nobody how much. */
 function limit(headers: HttpAnswer['headers'], options: Options): Finding {

@@ -5,7 +5,7 @@ import type { ConnectionDeps } from '../connector.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import { absent } from '../kit/fields.ts';
 import type { GitSource } from '../kit/git-vendor.ts';
-import { parseAnswer, readable } from '../kit/json.ts';
+import { readable } from '../kit/json.ts';
 import { askedOnce, keepHiddenComment } from '../kit/own-comment.ts';
 import { malformed, unless } from '../kit/refusal.ts';
 import { createApi } from './api.ts';
@@ -37,7 +37,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       readable(withHead, found),
       { ...options, commitsSha },
       {
-        pages: () => api.pages(`${path}/commits`, { query: COMMITS, signal, keep: true }),
+        pages: () => api.pages(z.unknown(), `${path}/commits`, { query: COMMITS, signal, keep: true }),
         messageOf,
         order: 'newest first',
       },
@@ -99,8 +99,8 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       const us = readable(account, await me(signal));
       return keepHiddenComment<Comment>(given, {
         async *pages() {
-          for await (const page of api.pages(path, { query: `pagelen=100&fields=${FIELDS}`, signal }))
-            yield parseAnswer(z.array(comment), page, `GET ${path}`).filter(({ deleted }) => deleted !== true);
+          for await (const page of api.pages(comment, path, { query: `pagelen=100&fields=${FIELDS}`, signal }))
+            yield page.filter(({ deleted }) => deleted !== true);
         },
         textOf: ({ content }) => content?.raw ?? '',
         authorOf: ({ user }) => user?.uuid,

@@ -2,10 +2,8 @@ import { z } from 'zod';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Hooks } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
-import { hooksOfPlaces } from '../kit/hooks.ts';
+import { hookPlaces, hooksOfPlaces } from '../kit/hooks.ts';
 import { parseAnswer, readAnswer } from '../kit/json.ts';
-import { isPattern } from '../kit/patterns.ts';
-import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
 import { type Repositories, repositoryPath, unitOf } from './repositories.ts';
@@ -13,12 +11,6 @@ import { uuid } from './schema.ts';
 
 /** What changes a pull request. Approvals and comments change none; a webhook that sends them keeps them. */
 const EVENTS = ['pullrequest:created', 'pullrequest:updated', 'pullrequest:fulfilled', 'pullrequest:rejected'];
-
-/** What may have a webhook: a whole workspace, or one repository. */
-interface Place {
-  readonly subject: string;
-  readonly path: string;
-}
 
 const hook = z.object({
   uuid,
@@ -33,25 +25,14 @@ type Hook = z.infer<typeof hook>;
 
 /** The webhooks of a connection: one for each workspace that is followed whole, one for each other repository. */
 export function createHooks(api: Api, options: Options, repositories: Repositories): Hooks {
-  async function placesOf(signal: AbortSignal): Promise<readonly Place[]> {
-    const followed = new Set(options.workspaces.map((name) => name.toLowerCase()));
-    const isLeft = ({ name }: { name: string }) => !followed.has((name.split('/', 1)[0] as string).toLowerCase());
-    const named = options.repositories.filter((name) => !isPattern(name));
-    const units = [
-      ...named.map((name) => ({ name, unit: addressOf(name, scopeOf(options)) })),
-      ...(await repositories.listed(signal)).map((each) => ({ name: each.name, unit: unitOf(each) })),
-    ];
-    return [
-      ...options.workspaces.map((name) => ({ subject: name, path: `/workspaces/${name}/hooks` })),
-      ...units.filter(isLeft).map(({ name, unit }) => ({ subject: name, path: `${repositoryPath(unit)}/hooks` })),
-    ];
-  }
-
-  return hooksOfPlaces<Place, Hook>({
-    placesOf,
+  const owners = options.workspaces.map((name) => ({ subject: name, path: `/workspaces/${name}/hooks` }));
+  const { listed } = repositories;
+  return hooksOfPlaces<Hook>({
+    placesOf: (signal) =>
+      hookPlaces(owners, { scope: scopeOf(options), listed, unitOf, pathOf: repositoryPath }, signal),
     async find({ path }, url, signal) {
-      for await (const page of api.pages(path, { query: 'pagelen=100', signal })) {
-        const found = parseAnswer(z.array(hook), page, `GET ${path}`).find((each) => each.url === url);
+      for await (const page of api.pages(hook, path, { query: 'pagelen=100', signal })) {
+        const found = page.find((each) => each.url === url);
         if (found) return found;
       }
       return undefined;

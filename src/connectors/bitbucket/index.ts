@@ -14,7 +14,7 @@ export const bitbucket = gitConnector({
   id: 'bitbucket',
   title: 'Bitbucket Cloud',
   publicHost: HOST,
-  capabilities: { pollsSince: true, pullRequests: true, supportsReviewers: true, supportsDraft: true },
+  capabilities: { pollsSince: true, supportsReviewers: true, supportsDraft: true },
   grammar,
   /** Bitbucket sends no payload above 256 KB; this leaves room in case it raises that. */
   largestDelivery: MEBIBYTE,

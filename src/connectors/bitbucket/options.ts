@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { asBase } from '../kit/addresses.ts';
 import { commitsOption } from '../kit/commits.ts';
-import { httpsAddress, oneWord } from '../kit/options.ts';
+import { excludes, httpsAddress, oneWord } from '../kit/options.ts';
 import { isPattern } from '../kit/patterns.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
@@ -52,10 +52,7 @@ export const options = z
     path: ['apiToken'],
     message: 'goes with `email`: give both or neither',
   })
-  .refine((given) => given.token === undefined || given.apiToken === undefined, {
-    path: ['apiToken'],
-    message: 'excludes `token`: give one of the two',
-  })
+  .refine(...excludes('apiToken', ['token'], 'excludes `token`: give one of the two'))
   .refine((given) => given.repositories.length + given.workspaces.length > 0, {
     path: ['repositories'],
     message: 'must name at least one repository, here or by workspaces',

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import { createFollowed } from '../kit/followed.ts';
-import { parseAnswer } from '../kit/json.ts';
 import { type Candidate, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, REPOSITORY, scopeOf } from './options.ts';
@@ -40,11 +39,8 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
   async function all(signal: AbortSignal) {
     const found: z.infer<typeof repository>[] = [];
     const query = new URLSearchParams({ pagelen: '100', sort: 'created_on', fields: FIELDS }).toString();
-    for (const workspace of workspaces) {
-      const path = `/repositories/${workspace}`;
-      for await (const page of api.pages(path, { query, signal, use: 'poll' }))
-        found.push(...parseAnswer(z.array(repository), page, `GET ${path}`));
-    }
+    for (const workspace of workspaces)
+      found.push(...(await api.all(repository, `/repositories/${workspace}`, { query, signal, use: 'poll' })));
     return found;
   }
 

@@ -3,10 +3,7 @@ import { commitMessages } from '../kit/commits.ts';
 import { absent, isInstant, webAddress } from '../kit/fields.ts';
 import { REPOSITORY } from './options.ts';
 
-/**
- * The fields that are read, and no others (BB7). Identity and time must be there; any other field that is missing, or
- * that has become something else, is absent: worksync then neither compares nor clears it.
- */
+/** The fields that are read, and no others (BB7); all but identity and time are `absent` where they drift. */
 
 const number = z.int().positive();
 

@@ -3,12 +3,8 @@ import type { WorkItem } from '../../model/item.ts';
 import type { Connector } from '../connector.ts';
 import { namedIn } from '../kit/scope.ts';
 import { referenceOf } from '../kit/tracker-rows.ts';
-import { historyPage, pollPage } from '../kit/walk.ts';
-import { checkGeneric } from './check.ts';
-import { createFeed } from './feed.ts';
-import { fetchItem } from './fetch.ts';
+import { connect } from './connect.ts';
 import { type Options, options, scopeOf } from './options.ts';
-import { sweepItems, UNIT, walkOf } from './poll.ts';
 import { eventOf, PARTS, translate } from './translate.ts';
 import { verify } from './verify.ts';
 
@@ -35,19 +31,5 @@ export const generic: Connector<Options> = {
   unrestricted: (host = 'generic') => options.parse({ system: host }),
   reference: (item) => referenceOf(PARTS, item as WorkItem),
   namesIn: (given) => namedIn(scopeOf(given)),
-  connect(given, deps) {
-    const feed = createFeed(given, deps);
-    return {
-      units: async () => (feed ? [UNIT] : []),
-      async poll(position, signal) {
-        return feed ? pollPage(walkOf(feed), position, signal) : { outcome: 'unchanged' };
-      },
-      fetch: (wanted, signal) => fetchItem(feed, deps.clock, wanted, signal),
-      check: (signal) => checkGeneric(feed, given, signal),
-      ...(feed && {
-        history: (position, signal) => historyPage(walkOf(feed), position, signal),
-        sweep: (_unit, page, signal) => sweepItems(feed, given.system, page, signal),
-      }),
-    };
-  },
+  connect,
 };

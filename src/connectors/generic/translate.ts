@@ -3,13 +3,13 @@ import type { Delivery } from '../../model/delivery.ts';
 import type { WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
+import { EVENT } from '../kit/hmac.ts';
 import { identityOf } from '../kit/identity.ts';
 import { read, readable, readJson } from '../kit/json.ts';
 import { NOT_FOLLOWED, outOfScope } from '../kit/outcome.ts';
 import { inScope } from '../kit/scope.ts';
 import { type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
-import { EVENT } from './verify.ts';
 
 /** The connector's own names of what polls and fetches bring. */
 export const SHAPES = { list: 'items.list', item: 'items.get', gone: 'items.gone', unknown: 'items.unknown' } as const;

@@ -1,10 +1,7 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
-import { readName, requireSecrets, requireText } from '../kit/hmac.ts';
+import { EVENT, readName, requireSecrets, requireText } from '../kit/hmac.ts';
 import { checkStandardWebhook } from '../kit/standard-webhooks.ts';
-
-/** The body names what happened; it is not read here. */
-export const EVENT = 'webhook';
 
 /** Standard Webhooks, as standardwebhooks.com has it: every secret is a signing token, `whsec_…`. */
 export async function verify(

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Finding } from '../connector.ts';
-import { expiringSoon, failed, readFinding } from '../kit/finding.ts';
+import { expiringSoon, failed, findingsOf, readFinding } from '../kit/finding.ts';
 import { type GitChecks, limitFinding } from '../kit/git-check.ts';
 import { readAnswer, readable } from '../kit/json.ts';
 import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
@@ -13,22 +13,19 @@ import { repositoryPath } from './repositories.ts';
 
 export function createChecks({ api, appApi, options, repositories, clock }: Parts): GitChecks {
   const scope = scopeOf(options);
-  const lists = options.issues ? ['pulls', 'issues'] : ['pulls'];
   return {
     async credential(signal) {
       if (options.app && appApi) return asInstallation(api, appApi, options.app.installationId, signal);
       return options.token === undefined ? [anonymous(options)] : asToken(api, clock.now(), signal);
     },
-    named: namedIn(scope).map((subject) => ({
-      subject,
-      async look(note, signal) {
-        const path = repositoryPath(addressOf(subject, scope));
-        const answer = await api.get(path, { signal });
-        note(describeRepository(subject, answer), answer);
-        for (const list of lists)
-          note(undefined, await api.get(`${path}/${list}`, { query: 'state=all&per_page=1', signal }));
-      },
-    })),
+    get: api.get,
+    named: () =>
+      namedIn(scope).map((subject) => ({
+        subject,
+        path: repositoryPath(addressOf(subject, scope)),
+        describe: (told) => describeRepository(subject, told),
+      })),
+    lists: { names: options.issues ? ['pulls', 'issues'] : ['pulls'], query: 'state=all&per_page=1' },
     patterns: patternsOf(scope),
     counted: async (signal) => (await repositories.listed(signal)).length,
     limit: (headers) =>
@@ -48,9 +45,9 @@ function anonymous(options: Options): Finding {
 const appAnswer = z.object({ installations_count: z.int().optional().catch(undefined) });
 
 /** An App has one webhook: an App that is installed elsewhere too cannot serve this workspace alone. */
-async function asInstallation(api: Api, appApi: Api, installationId: string, signal: AbortSignal): Promise<Finding[]> {
+function asInstallation(api: Api, appApi: Api, installationId: string, signal: AbortSignal) {
   const subject = 'credential';
-  try {
+  return findingsOf(subject, async () => {
     await api.get('/installation/repositories', { query: 'per_page=1', signal });
     const ok: Finding = { level: 'ok', subject, message: `GitHub App, installation ${installationId}` };
     const told = readable(appAnswer, readAnswer(await appApi.get('/app', { signal }), 'GET /app'));
@@ -58,9 +55,7 @@ async function asInstallation(api: Api, appApi: Api, installationId: string, sig
     if (count <= 1) return [ok];
     const message = `the App is installed ${count} times, and all of its installations share one webhook`;
     return [ok, { level: 'warning', subject, message, hint: 'One GitHub App per workspace is the supported form.' }];
-  } catch (thrown) {
-    return [failed(subject, asSyncError(thrown))];
-  }
+  });
 }
 
 const account = z.object({ login: z.string() });
@@ -71,9 +66,9 @@ async function asToken(api: Api, now: number, signal: AbortSignal): Promise<Find
     const user = readable(account, readAnswer(answer, 'GET /user'));
     return [tokenWorks(user ? `token of ${user.login}` : 'token'), ...expiry(answer, now)];
   } catch (thrown) {
-    const error = asSyncError(thrown);
     // Tokens of workflows and of Apps are valid, but have no user.
-    return [error.code === 'forbidden' ? tokenWorks('token without a user') : failed('credential', error)];
+    const isValid = asSyncError(thrown).code === 'forbidden';
+    return [isValid ? tokenWorks('token without a user') : failed('credential', thrown)];
   }
 }
 
@@ -99,8 +94,7 @@ function tokenWorks(whose: string): Finding {
 
 const metadata = z.object({ full_name: z.string(), archived: z.boolean().optional().catch(undefined) });
 
-function describeRepository(name: string, answer: HttpAnswer): Finding {
-  const told = readable(metadata, readAnswer(answer, `GET /repos/${name}`));
-  const { full_name, archived } = told ?? { full_name: name, archived: undefined };
+function describeRepository(name: string, told: unknown): Finding {
+  const { full_name, archived } = readable(metadata, told) ?? { full_name: name, archived: undefined };
   return readFinding(name, full_name, { archived, write: `${full_name}, or the repository's id,` });
 }

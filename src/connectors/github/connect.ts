@@ -47,7 +47,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       readable(withHead, found),
       { ...options, commitsSha },
       {
-        pages: () => api.pages(`${path}/commits`, { query: 'per_page=100', signal, keep: COMMITS }),
+        pages: () => api.pages(z.unknown(), `${path}/commits`, { query: 'per_page=100', signal, keep: COMMITS }),
         messageOf,
         order: 'oldest first',
       },
@@ -111,10 +111,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
         const path = `${repository}/issues/${locator.number}/comments`;
         const us = await me(signal);
         return keepHiddenComment<Comment>(given, {
-          async *pages() {
-            for await (const page of api.pages(path, { query: 'per_page=100', signal }))
-              yield parseAnswer(z.array(comment), page, `GET ${path}`);
-          },
+          pages: () => api.pages(comment, path, { query: 'per_page=100', signal }),
           textOf: ({ body }) => body,
           authorOf: (each) => (appApi ? each.performed_via_github_app : each.user)?.id,
           me: async () => us?.id,

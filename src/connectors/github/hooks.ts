@@ -1,15 +1,14 @@
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
-import type { HookState, Hooks } from '../connector.ts';
+import type { HookState, Hooks, InstalledHook } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { hooksOfPlaces } from '../kit/hooks.ts';
 import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
+import { unless } from '../kit/refusal.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
-import { type Hook, hook, orUndefined, type Parts, type Place, placesOf } from './places.ts';
-
-type Installed = Awaited<ReturnType<Hooks['install']>>[number];
+import { HIDDEN, type Hook, hook, type Parts, placesOf } from './places.ts';
 
 const PULL_REQUEST_EVENTS = [
   'pull_request',
@@ -25,17 +24,17 @@ export function eventsOf({ issues }: Pick<Options, 'issues'>): readonly string[]
 }
 
 /** An App has one webhook for all of its installations; a token's webhooks are those of organisations and repositories. */
-export function createHooks({ api, appApi, options, repositories, findHook }: Parts): Hooks {
+export function createHooks(parts: Parts): Hooks {
+  const { api, appApi, options, findHook } = parts;
   if (appApi)
     return {
       states: async (url, signal) => [await appState(appApi, options, url, signal)],
       install: async (url, secret, signal) => [await installApp(appApi, options, url, secret, signal)],
     };
-  return hooksOfPlaces<Place, Hook>({
-    placesOf: (signal) => placesOf(options, repositories, signal),
+  return hooksOfPlaces<Hook>({
+    placesOf: (signal) => placesOf(parts, signal),
     find: ({ path }, url, signal) => findHook(path, url, signal),
-    // Without the right GitHub answers 403 or 404.
-    hidden: ['not_found', 'forbidden'],
+    hidden: HIDDEN,
     hints: {
       hidden:
         'Give the token the right to manage webhooks (Webhooks: read and write, or admin:org_hook), or check by hand.',
@@ -101,7 +100,7 @@ const appConfig = hook.shape.config;
 
 /** The configuration of the App's webhook; undefined where the App has none. */
 export async function appHook(api: Api, signal: AbortSignal): Promise<Hook['config'] | undefined> {
-  const asked = await orUndefined(api.get(CONFIG, { signal }));
+  const asked = await unless(api.get(CONFIG, { signal }), ...HIDDEN);
   return asked && parseAnswer(appConfig, readAnswer(asked, `GET ${CONFIG}`), `GET ${CONFIG}`);
 }
 
@@ -133,7 +132,7 @@ async function installApp(api: Api, options: Options, url: string, secret: strin
   const state = await appState(api, options, url, signal);
   const isSame =
     before?.url === url && before.content_type === 'json' && before.insecure_ssl === '0' && before.secret !== undefined;
-  return { ...state, outcome: before?.url ? (isSame ? 'unchanged' : 'updated') : 'created' } satisfies Installed;
+  return { ...state, outcome: before?.url ? (isSame ? 'unchanged' : 'updated') : 'created' } satisfies InstalledHook;
 }
 
 const appAnswer = z.object({ slug: z.string().catch(''), events: z.array(z.string()).catch([]) });

@@ -15,7 +15,6 @@ export const github = gitConnector({
   publicHost: PUBLIC_HOST,
   capabilities: {
     namesDeliveries: true,
-    pullRequests: true,
     workItems: true,
     supportsLabels: true,
     supportsAssignees: true,

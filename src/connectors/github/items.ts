@@ -42,11 +42,10 @@ const pulls: Kind<Options, Locator> = {
 };
 
 const issues: Kind<Options, Locator> = {
+  ...pulls,
   kind: 'work_item',
   noun: ISSUES,
   order: 'since',
-  isConditional: true,
-  changedAt: pulls.changedAt,
   locator: locator.extend({ id: number }),
   locatorOf: (parts) => ({ ...pulls.locatorOf(parts), id: parts.id }),
   itemsOn(page, { host }) {

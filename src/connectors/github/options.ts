@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { asBase } from '../kit/addresses.ts';
 import { commitsOption } from '../kit/commits.ts';
-import { hostName, httpsAddress, oneWord } from '../kit/options.ts';
+import { excludes, hostName, httpsAddress, nameOrNumber, oneWord } from '../kit/options.ts';
 import { isPattern } from '../kit/patterns.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
@@ -31,14 +31,7 @@ const app = z
   .describe('GitHub App that reads the repositories. Recommended: one App for each workspace. Excludes `token`.');
 
 const repositories = z
-  .array(
-    z
-      .union([z.string(), z.int()])
-      .transform(String)
-      .pipe(
-        z.string().regex(REPOSITORIES, 'must be owner/name, a pattern such as acme/api-*, or the id of a repository'),
-      ),
-  )
+  .array(nameOrNumber(REPOSITORIES, 'must be owner/name, a pattern such as acme/api-*, or the id of a repository'))
   .default([]);
 
 export const options = z
@@ -68,10 +61,7 @@ export const options = z
     issues: z.boolean().default(false).describe('Whether worksync follows issues too, as work items.'),
     commits: commitsOption,
   })
-  .refine((given) => given.token === undefined || given.app === undefined, {
-    path: ['app'],
-    message: 'excludes `token`: give one of the two',
-  })
+  .refine(...excludes('app', ['token'], 'excludes `token`: give one of the two'))
   .refine((given) => given.app !== undefined || given.repositories.length + given.organizations.length > 0, {
     path: ['repositories'],
     message: 'must name at least one repository, here or by organizations',

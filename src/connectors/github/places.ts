@@ -1,11 +1,8 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import type { Page } from '../kit/git-api.ts';
-import { parseAnswer } from '../kit/json.ts';
+import { type HookPlace, hookPlaces } from '../kit/hooks.ts';
 import { createMemory } from '../kit/listing.ts';
-import { isPattern, matches } from '../kit/patterns.ts';
-import { unless } from '../kit/refusal.ts';
-import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
 import { type Repositories, repositoryPath } from './repositories.ts';
@@ -21,32 +18,16 @@ export interface Parts {
   readonly clock: Clock;
 }
 
-/** Where webhooks of this connection can be registered: whole organisations, and single repositories beside them. */
-export interface Place {
-  /** For people. */
-  readonly subject: string;
-  /** The path of its hooks. */
-  readonly path: string;
+/** Where webhooks of this connection can be registered. */
+export function placesOf({ options, repositories }: Parts, signal: AbortSignal): Promise<readonly HookPlace[]> {
+  const owners = options.organizations.map((owner) => ({ subject: owner, path: `/orgs/${owner}/hooks` }));
+  const { listed } = repositories;
+  const followed = { scope: scopeOf(options), listed, unitOf: ({ id }: { id: string }) => id, pathOf: repositoryPath };
+  return hookPlaces(owners, followed, signal);
 }
 
-export async function placesOf(
-  options: Options,
-  repositories: Repositories,
-  signal: AbortSignal,
-): Promise<readonly Place[]> {
-  const { organizations, exclude } = options;
-  const scope = scopeOf(options);
-  const covered = ({ name }: { name: string }) => organizations.some((owner) => matches(`${owner}/*`, name));
-  const named = options.repositories
-    .filter((entry) => !isPattern(entry) && !exclude.some((other) => matches(other, entry)))
-    .map((entry) => ({ name: entry, unit: addressOf(entry, scope) }));
-  const listed = scope.include.some(isPattern) ? await repositories.listed(signal) : [];
-  const singles = [...named, ...listed.map(({ id, name }) => ({ name, unit: id }))].filter((each) => !covered(each));
-  return [
-    ...organizations.map((owner) => ({ subject: owner, path: `/orgs/${owner}/hooks` })),
-    ...singles.map(({ name, unit }) => ({ subject: name, path: `${repositoryPath(unit)}/hooks` })),
-  ];
-}
+/** Without the right GitHub answers 403 or 404. */
+export const HIDDEN = ['not_found', 'forbidden'] as const;
 
 export const hook = z.object({
   id: z.int().positive(),
@@ -75,15 +56,10 @@ export type FindHook = (path: string, url: string, signal: AbortSignal) => Promi
 export function createFindHook(api: Api): FindHook {
   const memory = createMemory<Page>();
   return async (path, url, signal) => {
-    for await (const page of api.pages(path, { query: 'per_page=100', signal }, memory)) {
-      const found = parseAnswer(z.array(hook), page, `GET ${path}`).find(({ config }) => config.url === url);
+    for await (const page of api.pages(hook, path, { query: 'per_page=100', signal }, memory)) {
+      const found = page.find(({ config }) => config.url === url);
       if (found) return found;
     }
     return undefined;
   };
-}
-
-/** Without the right GitHub answers 403 or 404. */
-export function orUndefined<Answer>(asked: Promise<Answer>): Promise<Answer | undefined> {
-  return unless(asked, 'not_found', 'forbidden');
 }

@@ -41,8 +41,7 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
 
   async function readAll({ path, query, otherwise }: List, signal: AbortSignal): Promise<readonly Repository[]> {
     try {
-      const all = await Array.fromAsync(api.pages(path, { query, signal, use: 'poll' }, pages));
-      return parseAnswer(z.array(one), all.flat(), `GET ${path}`);
+      return await api.all(one, path, { query, signal, use: 'poll' }, pages);
     } catch (thrown) {
       const { code } = asSyncError(thrown);
       if (!otherwise || (code !== 'not_found' && code !== 'forbidden')) throw thrown;

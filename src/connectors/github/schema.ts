@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { keep } from '../../lib/shape.ts';
 import { commitMessages } from '../kit/commits.ts';
 import { absent, instant, webAddress } from '../kit/fields.ts';
-import { shapeOf } from '../kit/shape-of.ts';
+import { keptBy } from '../kit/shape-of.ts';
 import { REPOSITORY } from './options.ts';
 
 const id = z.int().positive();
@@ -102,19 +101,5 @@ export const oneIssue = z.object({ repository, issue });
 export const gone = z.object({ repository, number, seen_at: instant });
 export const goneIssue = z.object({ repository, number, id, seen_at: instant });
 
-/** What is read of a pull request, and of an issue. */
-export const KEPT = shapeOf(pullRequest);
-export const KEPT_OF_ISSUE = shapeOf(issue);
-
-/**
- * Pure: leaves out what no schema here reads, so that a page of 100 pull requests shrinks from 2 MB to its texts.
- * `translate` makes the same items of it. A value of an unexpected kind stays as it is, for `translate` to judge.
- */
-export function slim(pull: unknown): unknown {
-  return keep(pull, KEPT);
-}
-
-/** The same for an issue. */
-export function slimIssue(issue: unknown): unknown {
-  return keep(issue, KEPT_OF_ISSUE);
-}
+export const { kept: KEPT, slim } = keptBy(pullRequest);
+export const { kept: KEPT_OF_ISSUE, slim: slimIssue } = keptBy(issue);

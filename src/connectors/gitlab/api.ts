@@ -13,8 +13,6 @@ export type Neighbour = 'next' | 'prev' | 'last';
 
 /** The REST API of one GitLab with one credential. */
 export interface Api extends GitApi {
-  /** All pages of a list. */
-  list(path: string, options: Parameters<GitApi['pages']>[1]): Promise<readonly unknown[]>;
   /**
    * Number of a neighbouring page of the list at this path, or undefined where the answer names none.
    * Throws `answer_malformed` for a link that leaves the list which was asked for.
@@ -53,12 +51,7 @@ export function createApi(access: Access, deps: ConnectionDeps): Api {
     },
     firstQuery: (query = 'per_page=100') => `${query.includes('per_page=') ? query : `${query}&per_page=100`}&page=1`,
   };
-  const api = createGitApi(speech, deps);
-  return {
-    ...api,
-    pageNumber,
-    list: async (path, given) => (await Array.fromAsync(api.pages(path, given))).flat(),
-  };
+  return { ...createGitApi(speech, deps), pageNumber };
 }
 
 const PAGE = /&page=(\d+)$/;

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { asSyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Finding } from '../connector.ts';
 import { expiringSoon, failed, readFinding } from '../kit/finding.ts';
@@ -12,22 +11,22 @@ import { type Options, scopeOf } from './options.ts';
 import { type Place, pathOf, placesOf } from './units.ts';
 
 export function createChecks(api: Api, options: Options, clock: Clock): GitChecks {
-  const lists = options.issues ? ['merge_requests', 'issues'] : ['merge_requests'];
   return {
     credential: async (signal) => [
       options.token === undefined ? anonymous : await credential(api, clock.now(), signal),
     ],
-    named: placesOf(options).map((place) => ({
-      subject: place.name,
-      async look(note, signal) {
-        const isGroup = place.kind === 'group';
-        const path = pathOf({ ...place, name: isGroup ? place.name : addressOf(place.name, scopeOf(options)) });
-        const answer = await api.get(path, { query: isGroup ? 'with_projects=false' : undefined, signal });
-        note(describe(place, answer));
-        for (const list of lists)
-          note(undefined, await api.get(`${path}/${list}`, { query: 'state=all&scope=all&per_page=1', signal }));
-      },
-    })),
+    get: api.get,
+    named: () =>
+      placesOf(options).map((place) => {
+        const { kind, name: subject } = place;
+        const describe = (told: unknown) => describePlace(place, told);
+        if (kind === 'group') return { subject, path: pathOf(place), query: 'with_projects=false', describe };
+        return { subject, path: pathOf({ kind, name: addressOf(subject, scopeOf(options)) }), describe };
+      }),
+    lists: {
+      names: options.issues ? ['merge_requests', 'issues'] : ['merge_requests'],
+      query: 'state=all&scope=all&per_page=1',
+    },
     // A pattern makes a group in `named`, which contains all projects below it.
     patterns: [],
     counted: async () => 0,
@@ -54,9 +53,8 @@ async function credential(api: Api, now: number, signal: AbortSignal): Promise<F
     const token = readable(accessToken, readAnswer(await api.get(path, { signal }), `GET ${path}`));
     return token ? describeToken(token, now) : unknownToken;
   } catch (thrown) {
-    const error = asSyncError(thrown);
     // Servers before 15.5 have no such address; there the projects, which `check` reads next, prove the token.
-    return error.code === 'not_found' ? unknownToken : failed('credential', error);
+    return asSyncError(thrown).code === 'not_found' ? unknownToken : failed('credential', thrown);
   }
 }
 
@@ -87,8 +85,8 @@ const metadata = z.object({
   archived: z.boolean().optional().catch(undefined),
 });
 
-function describe({ kind, name }: Place, answer: HttpAnswer): Finding {
-  const said = readable(metadata, readAnswer(answer, `GET ${kind} ${name}`)) ?? {};
+function describePlace({ kind, name }: Place, told: unknown): Finding {
+  const said = readable(metadata, told) ?? {};
   const path = said.path_with_namespace ?? said.full_path ?? name;
   const isOther = !/^\d+$/.test(name) && path.toLowerCase() !== name.toLowerCase();
   if (kind === 'group' && isOther) return renamedGroup(name, path);

@@ -76,7 +76,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       try {
         const found = await api.read(z.unknown(), path, { keep: KEPT, signal });
         if (noun === ISSUES) return { found: slim(found) };
-        const pages = () => api.pages(`${path}/commits`, { signal, keep: { message: true } });
+        const pages = () => api.pages(z.unknown(), `${path}/commits`, { signal, keep: { message: true } });
         const commits = { pages, messageOf, order: 'newest first' } as const;
         return {
           found: await withCommits(slim(found), readable(withHead, found), { ...options, commitsSha }, commits),
@@ -100,7 +100,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       const path = `${itemPath(noun, locator)}/notes`;
       return keepHiddenComment<Note>(given, {
         async *pages() {
-          for await (const page of api.pages(path, { query: 'order_by=created_at&sort=asc', signal }))
+          for await (const page of api.pages(z.unknown(), path, { query: 'order_by=created_at&sort=asc', signal }))
             yield page.flatMap((each) => readable(note, each) ?? []).filter(({ system }) => !system);
         },
         textOf: ({ body }) => body,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
-import type { HookState, Hooks } from '../connector.ts';
+import type { HookState, Hooks, InstalledHook } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
 import { addressOf } from '../kit/scope.ts';
@@ -10,8 +10,6 @@ import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
 import type { Projects } from './projects.ts';
 import { groupsOf, type Place, pathOf, projectsOutside } from './units.ts';
-
-type Installed = Awaited<ReturnType<Hooks['install']>>[number];
 
 const flag = absent(z.boolean());
 const hook = z.looseObject({
@@ -43,7 +41,7 @@ export function createHooks(api: Api, projects: Projects, options: Options): Hoo
       return all.map((each) => ('error' in each ? unknown(each) : stateOf(each, wanted)));
     },
     async install(url, secret, signal) {
-      const lines: Installed[] = [];
+      const lines: InstalledHook[] = [];
       for (const each of await hookedAt(api, projects, options, url, signal)) {
         if ('error' in each) lines.push({ ...unknown(each), outcome: 'unchanged' });
         else lines.push(await installAt(api, each, { url, secret, wanted }, signal));
@@ -102,7 +100,7 @@ async function look(
 ): Promise<Hooked | Refused> {
   const path = `${pathOf({ ...holder, name: address })}/hooks`;
   try {
-    const all = await api.list(path, { signal });
+    const all = await api.all(z.unknown(), path, { signal });
     const hooks = all.flatMap((each) => readable(hook, each) ?? []).filter((each) => each.url === url);
     return { holder, path, hooks };
   } catch (thrown) {
@@ -157,6 +155,8 @@ function switchedOff({ disabled_until, said }: Hook): Pick<HookState, 'message' 
   };
 }
 
+const REPAIR = 'Repair it with "worksync hooks install".';
+
 /** The first fault of a hook that is on. */
 function faultOf(present: Hook, wanted: Events): Pick<HookState, 'message' | 'hint'> {
   const missing = missingEvents(present, wanted);
@@ -165,13 +165,9 @@ function faultOf(present: Hook, wanted: Events): Pick<HookState, 'message' | 'hi
       message: 'it sends a custom template, which worksync cannot read',
       hint: 'Remove the custom webhook template in its settings.',
     };
-  if (missing.length > 0)
-    return { message: `it does not send ${missing.join(', ')}`, hint: 'Repair it with "worksync hooks install".' };
+  if (missing.length > 0) return { message: `it does not send ${missing.join(', ')}`, hint: REPAIR };
   if (present.token_present === false && present.signing_token_present !== true)
-    return {
-      message: 'it has no secret, so worksync refuses its deliveries',
-      hint: 'Repair it with "worksync hooks install".',
-    };
+    return { message: 'it has no secret, so worksync refuses its deliveries', hint: REPAIR };
   return { message: 'it is on' };
 }
 
@@ -185,7 +181,7 @@ interface Wish {
   readonly wanted: Events;
 }
 
-async function installAt(api: Api, at: Hooked, wish: Wish, signal: AbortSignal): Promise<Installed> {
+async function installAt(api: Api, at: Hooked, wish: Wish, signal: AbortSignal): Promise<InstalledHook> {
   const present = at.hooks.find(isOn) ?? at.hooks[0];
   const fields = { url: wish.url, ...wish.wanted, enable_ssl_verification: true, ...secretFields(wish.secret) };
   if (present === undefined) {

@@ -16,7 +16,6 @@ export const gitlab = gitConnector({
   capabilities: {
     namesDeliveries: true,
     pollsSince: true,
-    pullRequests: true,
     workItems: true,
     supportsLabels: true,
     supportsAssignees: true,

@@ -46,11 +46,9 @@ const mergeRequests: Kind<Options, Locator> = {
 };
 
 const issues: Kind<Options, Locator> = {
+  ...mergeRequests,
   kind: 'work_item',
   noun: ISSUES,
-  order: 'since',
-  isConditional: true,
-  changedAt: mergeRequests.changedAt,
   locator: locator.extend({ id: number }),
   locatorOf: (parts) => ({ ...mergeRequests.locatorOf(parts), id: parts.id }),
   itemsOn: (page, options) => read(schema.issue.array(), page).map((each) => toIssue(each, options)),
@@ -96,52 +94,50 @@ function systemHook(payload: unknown, options: Options): Translation {
   return kind === 'merge_request' ? mergeRequestHook(payload, options) : NOT_FOLLOWED;
 }
 
-/** Every such event contains the merge request as it was at that time, whatever the action. */
-function mergeRequestHook(payload: unknown, options: Options): Translation {
-  const { iid } = read(schema.namedMergeRequest, payload).object_attributes;
-  return ofMergeRequest(payload, iid, readable(schema.mergeRequestHook, payload), options);
-}
-
-function issueHook(payload: unknown, options: Options): Translation {
-  const named = read(schema.namedIssue, payload).object_attributes;
-  return ofIssue(payload, named, readable(schema.issueHook, payload), options);
-}
-
 /** The event of a comment contains what the comment is on, without the names of its people. */
 function noteHook(payload: unknown, options: Options): Translation {
   const { object_attributes, merge_request, issue } = read(schema.noteHook, payload);
   const on = object_attributes?.noteable_type ?? (merge_request ? 'MergeRequest' : issue ? 'Issue' : undefined);
-  if (on === 'MergeRequest') {
-    const { iid } = read(schema.mergeRequestOfNote, payload).merge_request;
-    const carried = readable(schema.mergeRequestNoteHook, payload)?.merge_request;
-    return ofMergeRequest(payload, iid, carried && { object_attributes: carried }, options);
-  }
-  if (options.issues && (on === 'Issue' || on === 'WorkItem')) {
-    const named = read(schema.issueOfNote, payload).issue;
-    const carried = readable(schema.issueNoteHook, payload)?.issue;
-    return ofIssue(payload, named, carried && { object_attributes: carried }, options);
-  }
+  if (on === 'MergeRequest') return mergeRequestHook(payload, options, { object_attributes: merge_request });
+  if (options.issues && (on === 'Issue' || on === 'WorkItem'))
+    return issueHook(payload, options, { object_attributes: issue });
   return { outcome: 'ignored', reason: options.issues ? 'not_followed_there' : 'not_a_merge_request' };
 }
 
-function ofMergeRequest(payload: unknown, iid: number, hook: schema.MergeRequestHook | undefined, options: Options) {
+/**
+ * Every such event contains the merge request as it was at that time, whatever the action.
+ *
+ * @param hook the part of the payload about the merge request
+ */
+function mergeRequestHook(payload: unknown, options: Options, hook = payload): Translation {
+  const { iid } = read(schema.namedMergeRequest, hook).object_attributes;
   const project = projectIn(payload);
   if (!project) throw new SyncError('delivery_malformed', 'project: names no project');
   const identity = mergeRequestIdentity(options.host, project.id, iid);
-  return judged(project, options, mergeRequests, identity, hook && mergeRequestOfHook(identity, project, hook));
+  const told = readable(schema.mergeRequestHook, hook);
+  return judged(
+    project,
+    options,
+    mergeRequests,
+    identity,
+    told && mergeRequestOf(identity, project.path_with_namespace, told),
+  );
 }
 
-function ofIssue(
-  payload: unknown,
-  { id, iid }: { readonly id: number; readonly iid: number },
-  hook: schema.IssueHook | undefined,
-  options: Options,
-): Translation {
+function issueHook(payload: unknown, options: Options, hook = payload): Translation {
+  const { id, iid } = read(schema.namedIssue, hook).object_attributes;
   const project = projectIn(payload);
   // Epics come by the same event, and belong to a group.
   if (!project) return { outcome: 'ignored', reason: 'not_in_a_project' };
   const identity = issueIdentity(options.host, id, project.id, iid);
-  return judged(project, options, issues, identity, hook && issueOfHook(identity, project, hook, options));
+  const told = readable(schema.issueHook, hook);
+  return judged(
+    project,
+    options,
+    issues,
+    identity,
+    told && issueOf(identity, project.path_with_namespace, told, options),
+  );
 }
 
 /** The item, or a reference to it where the webhook cannot be read or does not tell whether its project is in scope. */
@@ -212,73 +208,58 @@ export function pullOf(content: unknown, host: string): PullRequest {
 }
 
 function toMergeRequest(found: schema.GitlabMergeRequest, host: string): PullRequest {
-  return {
-    ...mergeRequestIdentity(host, found.project_id, found.iid),
-    ...timesOf(found),
-    ...present({
-      ...branchesOf(found),
-      ...ofApi(found),
-      repoName: found.references && withoutNumber(found.references.full),
-      reviewers: usernames(found.reviewers),
-      headSha: found.sha,
-      commitMessages: found.commit_messages,
-      commitsSha: found.commit_messages && found.sha,
-      mergedAt: found.merged_at,
-    }),
-  };
+  return mergeRequestOf(mergeRequestIdentity(host, found.project_id, found.iid), pathOf(found), found);
 }
 
-function mergeRequestOfHook(
-  identity: ReturnType<typeof mergeRequestIdentity>,
-  project: schema.HookProject,
-  hook: schema.MergeRequestHook,
-): PullRequest {
-  const { object_attributes: attributes } = hook;
-  return {
-    ...identity,
-    ...timesOf(attributes),
-    ...present({
-      ...branchesOf(attributes),
-      ...ofWebhook(hook),
-      repoName: project.path_with_namespace,
-      reviewers: people(hook.reviewers, attributes.reviewer_ids),
-      headSha: attributes.last_commit?.id,
-    }),
-  };
-}
-
-/** An issue that is hidden counts as gone: worksync takes nothing of its content. */
 function toIssue(found: schema.GitlabIssue, options: Options): WorkItem {
   const identity = issueIdentity(options.host, found.id, found.project_id, found.iid);
-  if (isHidden(found, options)) return { ...identity, updatedAt: wholeSeconds(found.updated_at), gone: true };
+  return issueOf(identity, pathOf(found), found, options);
+}
+
+function pathOf({ references }: Pick<schema.GitlabIssue, 'references'>): string | undefined {
+  return references && withoutNumber(references.full);
+}
+
+/** From the API, or from a webhook. @param path of its project */
+function mergeRequestOf(
+  identity: ReturnType<typeof mergeRequestIdentity>,
+  path: string | undefined,
+  told: schema.ToldMergeRequest,
+): PullRequest {
   return {
     ...identity,
-    ...timesOf(found),
+    ...common(told),
     ...present({
-      ...ofApi(found),
-      state: found.state && ISSUE_STATES[found.state],
-      containerName: found.references && withoutNumber(found.references.full),
-      type: typeOf(found.issue_type ?? found.type),
+      repoName: path,
+      state: told.state && STATES[told.state],
+      draft: told.draft ?? told.work_in_progress,
+      headBranch: told.source_branch,
+      headSha: told.sha,
+      commitMessages: told.commit_messages,
+      commitsSha: told.commit_messages && told.sha,
+      baseBranch: told.target_branch,
+      reviewers: usernames(told.reviewers),
+      mergedAt: told.merged_at,
     }),
   };
 }
 
-function issueOfHook(
+/** Likewise. An issue that is hidden counts as gone: worksync takes nothing of its content. */
+function issueOf(
   identity: ReturnType<typeof issueIdentity>,
-  project: schema.HookProject,
-  hook: schema.IssueHook,
+  path: string | undefined,
+  told: schema.ToldIssue,
   options: Options,
 ): WorkItem {
-  const { object_attributes: attributes } = hook;
-  if (isHidden(attributes, options)) return { ...identity, updatedAt: wholeSeconds(attributes.updated_at), gone: true };
+  if (isHidden(told, options)) return { ...identity, updatedAt: wholeSeconds(told.updated_at), gone: true };
   return {
     ...identity,
-    ...timesOf(attributes),
+    ...common(told),
     ...present({
-      ...ofWebhook(hook),
-      state: attributes.state && ISSUE_STATES[attributes.state],
-      containerName: project.path_with_namespace,
-      type: typeOf(attributes.type),
+      containerName: path,
+      state: told.state && ISSUE_STATES[told.state],
+      // `Test Case` in webhooks, `test_case` or `TEST_CASE` in the API.
+      type: (told.issue_type ?? told.type)?.toLowerCase().replaceAll(' ', '_'),
     }),
   };
 }
@@ -287,45 +268,20 @@ const ISSUE_STATES = { opened: 'open', closed: 'done' } as const;
 /** Without `locked`, a merge in progress: the state is then absent, and the stored one stays until a fetch (GL5). */
 const STATES: Readonly<Record<string, PullRequestState>> = { opened: 'open', closed: 'closed', merged: 'merged' };
 
-/** Fields that webhooks and the API write in the same way. */
-function timesOf(
-  given: Pick<schema.GitlabIssue, 'updated_at' | 'title' | 'created_at'> & { state?: string | undefined },
-) {
-  const createdAt = given.created_at && new Date(wholeSeconds(given.created_at)).toISOString();
+/** Fields that merge requests and issues share. */
+function common(told: schema.ToldMergeRequest | schema.ToldIssue) {
   return {
-    updatedAt: wholeSeconds(given.updated_at),
-    ...present({ rawState: given.state, title: given.title, createdAt }),
-  };
-}
-
-function branchesOf(given: schema.MergeRequestHook['object_attributes'] | schema.GitlabMergeRequest) {
-  return {
-    state: given.state && STATES[given.state],
-    draft: given.draft ?? given.work_in_progress,
-    headBranch: given.source_branch,
-    baseBranch: given.target_branch,
-  };
-}
-
-function ofApi(found: schema.GitlabMergeRequest | schema.GitlabIssue) {
-  return {
-    description: found.description,
-    author: found.author === null ? null : found.author?.username,
-    labels: sorted(found.labels),
-    assignees: usernames(found.assignees),
-    url: found.web_url,
-  };
-}
-
-/** Webhooks tell the author only as a number, and `user` is who acted: so the author is absent. */
-function ofWebhook({ object_attributes: attributes, labels, assignees }: schema.MergeRequestHook | schema.IssueHook) {
-  const { description, url } = attributes;
-  return {
-    // Webhooks make the addresses of images absolute. Taken as it is, such a text would change again with each answer of the API.
-    description: description?.includes('![') ? undefined : description,
-    labels: sorted((labels ?? attributes.labels)?.map(({ title }) => title)),
-    assignees: people(assignees, attributes.assignee_ids),
-    url,
+    updatedAt: wholeSeconds(told.updated_at),
+    ...present({
+      title: told.title,
+      description: told.description,
+      rawState: told.state,
+      author: told.author === null ? null : told.author?.username,
+      labels: sorted(told.labels),
+      assignees: usernames(told.assignees),
+      url: told.web_url,
+      createdAt: told.created_at && new Date(wholeSeconds(told.created_at)).toISOString(),
+    }),
   };
 }
 
@@ -337,24 +293,11 @@ function wholeSeconds(instant: string): number {
   return Math.floor(Date.parse(instant) / 1_000) * 1_000;
 }
 
-type Accounts = readonly { readonly username: string }[] | undefined;
-
-function usernames(accounts: Accounts): string[] | undefined {
+function usernames(accounts: readonly { readonly username: string }[] | undefined): string[] | undefined {
   return sorted(accounts?.map(({ username }) => username));
-}
-
-/** GitLab leaves out an empty list. The list of numbers tells an empty list from one that this event does not contain. */
-function people(accounts: Accounts, ids: readonly number[] | undefined): string[] | undefined {
-  if (accounts) return usernames(accounts);
-  return ids?.length === 0 ? [] : undefined;
 }
 
 /** `acme/api!12` and `acme/api#45` → `acme/api` */
 export function withoutNumber(reference: string): string {
   return reference.replace(/[!#]\d+$/, '');
-}
-
-/** `Test Case` in webhooks, `test_case` or `TEST_CASE` in the API. */
-function typeOf(type: string | undefined): string | undefined {
-  return type?.toLowerCase().replaceAll(' ', '_');
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { asBase } from '../kit/addresses.ts';
 import { commitsOption } from '../kit/commits.ts';
-import { hostName, httpsAddress, oneWord } from '../kit/options.ts';
+import { hostName, httpsAddress, nameOrNumber, oneWord } from '../kit/options.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A project's number, or its path `group/…/project`; no part may be `.` or `..`, so that a path made of it stays in its place. */
@@ -16,17 +16,10 @@ const GROUP = /^(?:(?!\.{1,2}(?:\/|$))[\w.-]{1,255})(?:\/(?!\.{1,2}(?:\/|$))[\w.
 
 const projects = z
   .array(
-    z
-      .union([z.string(), z.int()])
-      .transform(String)
-      .pipe(
-        z
-          .string()
-          .regex(
-            PROJECTS,
-            'must be group/project, a pattern behind a group such as acme/api-*, or the number of a project',
-          ),
-      ),
+    nameOrNumber(
+      PROJECTS,
+      'must be group/project, a pattern behind a group such as acme/api-*, or the number of a project',
+    ),
   )
   .default([]);
 

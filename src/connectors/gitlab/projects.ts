@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
+import type { Use } from '../kit/budget.ts';
 import { absent } from '../kit/fields.ts';
-import { parseAnswer, readable } from '../kit/json.ts';
-import { createListing } from '../kit/listing.ts';
+import { readable } from '../kit/json.ts';
+import { createCache } from '../kit/listing.ts';
 import { type Candidate, inScope } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { withoutNumber } from './items.ts';
 import { type Options, scopeOf } from './options.ts';
+import { placedInList } from './schema.ts';
 import { pathOf } from './units.ts';
 
 const project = z
@@ -36,18 +38,14 @@ export interface Projects {
 
 export function createProjects(api: Api, options: Options, clock: Clock): Projects {
   const scope = scopeOf(options);
-  const numbers = new Map<string, string>();
-  const listings = new Map<string, (signal: AbortSignal) => Promise<readonly Candidate[]>>();
-
-  function all(group: string, signal: AbortSignal): Promise<readonly Candidate[]> {
+  const one = (name: string, use: Use, signal: AbortSignal) =>
+    api.read(project, pathOf({ kind: 'project', name }), { use, signal });
+  const named = createCache(clock, (name, signal) => one(name, 'background', signal));
+  const all = createCache(clock, async (group, signal): Promise<readonly Candidate[]> => {
     const path = `${pathOf({ kind: 'group', name: group })}/projects`;
     const query = 'include_subgroups=true&with_shared=false&order_by=id&sort=asc';
-    const load = async (given: AbortSignal) =>
-      parseAnswer(z.array(project), await api.list(path, { query, use: 'poll', signal: given }), `GET ${path}`);
-    const listing = listings.get(group) ?? createListing(clock, load);
-    listings.set(group, listing);
-    return listing(signal);
-  }
+    return api.all(project, path, { query, use: 'poll', signal });
+  });
 
   return {
     followed: async (group, signal) => (await all(group, signal)).filter((each) => inScope(each, scope)),
@@ -68,22 +66,13 @@ export function createProjects(api: Api, options: Options, clock: Clock): Projec
         return name === undefined || inScope({ id, name }, { ...scope, include: [id] });
       });
     },
-    present: (name, signal) => api.read(project, pathOf({ kind: 'project', name }), { use: 'poll', signal }),
-    async numberOf(name, signal) {
-      if (/^\d+$/.test(name)) return name;
-      const known = numbers.get(name);
-      if (known !== undefined) return known;
-      const { id } = await api.read(project, pathOf({ kind: 'project', name }), { use: 'background', signal });
-      numbers.set(name, id);
-      return id;
-    },
+    present: (name, signal) => one(name, 'poll', signal),
+    numberOf: async (name, signal) => (/^\d+$/.test(name) ? name : (await named(name, signal)).id),
   };
 }
 
-const placed = z.object({ project_id: z.int().positive(), references: z.object({ full: z.string() }) });
-
 /** The project of a listed element; without a name where the element does not tell it: `translate` then judges it. */
 function placeIn(element: unknown): { readonly id: string; readonly name?: string } {
-  const told = readable(placed, element);
-  return told ? { id: String(told.project_id), name: withoutNumber(told.references.full) } : { id: '' };
+  const { project_id: id, references } = readable(placedInList, element) ?? {};
+  return references ? { id: String(id), name: withoutNumber(references.full) } : { id: '' };
 }

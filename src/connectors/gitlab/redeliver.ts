@@ -3,14 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Connection } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer } from '../kit/json.ts';
-import {
-  createRedelivery,
-  type DeliveryList,
-  type ListedAttempt,
-  type Look,
-  onlyNewest,
-  sortedOut,
-} from '../kit/redelivery.ts';
+import { createRedelivery, type DeliveryList, type ListedAttempt, listedInPages } from '../kit/redelivery.ts';
 import type { Api } from './api.ts';
 import { hookedAt } from './hooks.ts';
 import type { Options } from './options.ts';
@@ -54,65 +47,35 @@ const event = z.object({
 });
 type Event = z.infer<typeof event>;
 
-/**
- * Reads the events of a hook, newest first, back to where the last look ended. If the first page reaches back so far, it is
- * enough; else GitLab's own filters find what failed among the rest. They go by the status of the answer. So if the first page
- * shows a delivery that got none (listed as `internal error`), this reads the whole list.
- */
+const events = z.array(event);
+
 function listAt(api: Api, path: string): DeliveryList {
-  async function walk(query: string | undefined, last: number, most: number, signal: AbortSignal) {
-    const events: Event[] = [];
-    let count = 0;
-    const sized = `${query === undefined ? '' : `${query}&`}per_page=${PAGE}`;
-    for await (const page of api.pages(path, { query: sized, use: 'background', signal })) {
-      const read = page.map((each) => parseAnswer(event, each, `GET ${path}`));
-      const recent = read.filter(({ id }) => id > last);
-      events.push(...recent);
-      if (recent.length < read.length || read.length < PAGE) return { events, isWhole: true };
-      if (++count === most) return { events, isWhole: false };
-    }
-    return { events, isWhole: true };
-  }
-
-  async function look(from: string | undefined, signal: AbortSignal): Promise<Look> {
-    const last = Number(from ?? 0);
-    const first = await walk(undefined, last, 1, signal);
-    const newest = Math.max(last, ...first.events.map(({ id }) => id));
-    const upTo = newest === 0 ? undefined : String(newest);
-    if (first.isWhole) return { ...sortedOut(first.events.map(listed)), upTo };
-    const found = [first];
-    for (const status of ['client_failure', 'server_failure'])
-      found.push(await walk(`status=${status}`, last, MOST_PAGES.failed, signal));
-    if (first.events.some(hasNoStatus)) found.push(await walk(undefined, last, MOST_PAGES.all, signal));
-    const isWhole = found.slice(1).every((each) => each.isWhole);
-    const attempts = found.flatMap(({ events }) => events).map(listed);
-    return { ...sortedOut(attempts), upTo, ...(isWhole ? {} : { cut: onlyNewest(MOST_PAGES.failed * PAGE) }) };
-  }
-
-  return {
+  const first = `per_page=${PAGE}&page=1`;
+  return listedInPages({
     name: path,
-    look,
+    async read(query, signal) {
+      const answer = await api.get(path, { query, use: 'background', signal });
+      const { found, next } = api.pageOf(answer, { path, query });
+      return { attempts: parseAnswer(events, found, `GET ${path}`).map(listed), next };
+    },
+    queries: { newest: first, failed: [`status=client_failure&${first}`, `status=server_failure&${first}`] },
+    pageSize: PAGE,
+    mostPages: MOST_PAGES,
+    mark: { read: Number, write: String },
+    floorOf: (last) => last + 1,
     async ask(id, signal) {
       const { status } = await api.write('POST', `${path}/${id}/resend`, { body: {}, explained: [422, 429], signal });
       if (status === 429) return 'later';
       return status < 300 ? 'asked' : 'gone';
     },
-  };
+  });
 }
 
 /** Servers before 17.4 give deliveries no name: each event counts as one, and those servers cannot send it again anyway. */
-function listed(one: Event): ListedAttempt {
-  const { id, request_headers: headers } = one;
+function listed({ id, request_headers: headers, response_status: status }: Event): ListedAttempt {
   const key = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === 'idempotency-key')?.[1];
   const delivery = typeof key === 'string' ? key : `event ${id}`;
-  return { delivery, attempt: String(id), order: id, hasArrived: hasArrived(one) };
-}
-
-function hasArrived({ response_status: status }: Event): boolean {
-  return /^[23]\d\d$/.test(status);
-}
-
-/** Whether the delivery timed out or reached nobody. */
-function hasNoStatus({ response_status: status }: Event): boolean {
-  return !/^\d{3}$/.test(status);
+  // One that timed out or reached nobody is listed as `internal error`.
+  const result = /^[23]\d\d$/.test(status) ? 'arrived' : /^\d{3}$/.test(status) ? 'refused' : 'unanswered';
+  return { delivery, attempt: String(id), order: id, result };
 }

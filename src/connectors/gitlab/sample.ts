@@ -1,7 +1,6 @@
-import type { SampleEvent, Samples } from '../connector.ts';
 import {
   NUMBERS,
-  placeIn,
+  samplesOf,
   standardSignature,
   TRIAL,
   TRIAL_NAME,
@@ -10,59 +9,49 @@ import {
   TRIAL_TEXT,
 } from '../kit/sample.ts';
 import { SIGNING_KEY } from '../kit/standard-webhooks.ts';
-import { type Options, scopeOf } from './options.ts';
+import { scopeOf } from './options.ts';
 
 /** Sample events of GitLab, made here. */
-export const samples = {
-  events: {
-    opened: mergeRequest('a merge request is opened', 'opened'),
-    merged: mergeRequest('the same merge request is merged', 'merged'),
-  },
+export const samples = samplesOf({
   sign(body, secret, moment) {
     if (secret.startsWith(SIGNING_KEY)) return standardSignature(body, secret, moment);
     return { 'x-gitlab-token': secret, 'webhook-id': moment.id };
   },
-} satisfies Samples<Options>;
-
-function mergeRequest(about: string, state: 'opened' | 'merged'): SampleEvent<Options> {
-  return {
-    about,
-    headers: { 'x-gitlab-event': 'Merge Request Hook' },
-    payload(options, moment) {
-      const place = placeIn(scopeOf(options), moment, { ids: NUMBERS, name: TRIAL_PATH });
-      const now = new Date(moment.at).toISOString();
-      const id = Number(place.id);
-      const author = { id: 1, name: TRIAL, username: TRIAL_NAME };
-      const webUrl = `https://${options.host}/${place.name}`;
-      return {
-        object_kind: 'merge_request',
-        event_type: 'merge_request',
-        user: author,
-        project: { id, path_with_namespace: place.name, web_url: webUrl },
-        object_attributes: {
-          id: TRIAL_NUMBER,
-          iid: TRIAL_NUMBER,
-          author_id: author.id,
-          assignee_ids: [],
-          reviewer_ids: [],
-          source_project_id: id,
-          target_project_id: id,
-          source_branch: TRIAL_NAME,
-          target_branch: 'main',
-          title: TRIAL,
-          description: TRIAL_TEXT,
-          state,
-          draft: false,
-          created_at: now,
-          updated_at: now,
-          url: `${webUrl}/-/merge_requests/${TRIAL_NUMBER}`,
-          last_commit: { id: '0'.repeat(40) },
-          action: state === 'merged' ? 'merge' : 'open',
-        },
-        labels: [],
-        assignees: [],
-        reviewers: [],
-      };
-    },
-  };
-}
+  scopeOf,
+  place: { ids: NUMBERS, name: TRIAL_PATH },
+  events: {
+    opened: ['a merge request is opened', 'opened'],
+    merged: ['the same merge request is merged', 'merged'],
+  },
+  headers: () => ({ 'x-gitlab-event': 'Merge Request Hook' }),
+  payload(state, { options, place, now }) {
+    const id = Number(place.id);
+    const webUrl = `https://${options.host}/${place.name}`;
+    return {
+      object_kind: 'merge_request',
+      event_type: 'merge_request',
+      project: { id, path_with_namespace: place.name, web_url: webUrl },
+      object_attributes: {
+        id: TRIAL_NUMBER,
+        iid: TRIAL_NUMBER,
+        assignee_ids: [],
+        reviewer_ids: [],
+        target_project_id: id,
+        source_branch: TRIAL_NAME,
+        target_branch: 'main',
+        title: TRIAL,
+        description: TRIAL_TEXT,
+        state,
+        draft: false,
+        created_at: now,
+        updated_at: now,
+        url: `${webUrl}/-/merge_requests/${TRIAL_NUMBER}`,
+        last_commit: { id: '0'.repeat(40) },
+        action: state === 'merged' ? 'merge' : 'open',
+      },
+      labels: [],
+      assignees: [],
+      reviewers: [],
+    };
+  },
+});

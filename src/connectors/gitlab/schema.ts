@@ -1,14 +1,10 @@
 import { z } from 'zod';
-import { keep } from '../../lib/shape.ts';
 import { commitMessages } from '../kit/commits.ts';
 import { absent, instant as inUtc, webAddress } from '../kit/fields.ts';
-import { shapeOf } from '../kit/shape-of.ts';
+import { keptBy } from '../kit/shape-of.ts';
 import { PROJECT } from './options.ts';
 
-/**
- * The fields that are read, and no others (GL4). Identity and time must be there; any other field that is missing, or
- * that has become something else, is absent: worksync then neither compares nor clears it.
- */
+/** The fields that are read, and no others (GL4); all but identity and time are `absent` where they drift. */
 
 const id = z.int().positive();
 const text = z.string().min(1);
@@ -28,50 +24,111 @@ const instant = z
   .pipe(inUtc)
   .transform((given) => new Date(given).toISOString());
 
-const common = {
+const ofAll = {
   iid: id,
   updated_at: instant,
-  state: absent(z.enum(['opened', 'closed', 'merged', 'locked'])),
   title: absent(z.string()),
   description: absent(z.string().nullable()),
+  created_at: absent(instant),
+};
+
+const ofMergeRequests = {
+  ...ofAll,
+  state: absent(z.enum(['opened', 'closed', 'merged', 'locked'])),
   draft: absent(z.boolean()),
   work_in_progress: absent(z.boolean()),
   source_branch: absent(text),
   target_branch: absent(text),
-  created_at: absent(instant),
 };
 
-/** What the REST API says of a merge request, in a list or alone. */
-export const mergeRequest = z.object({
-  ...common,
+const ofIssues = {
+  ...ofAll,
+  id,
+  state: absent(z.enum(['opened', 'closed'])),
+  // An issue whose flag cannot be read counts as confidential.
+  confidential: z.boolean().optional().catch(true),
+  type: absent(text),
+};
+
+/** What only the REST API says of either, or in another way than webhooks. */
+const inApi = {
   project_id: id,
   references: absent(z.object({ full: z.string() })),
-  sha: absent(text),
   author: absent(account.nullable()),
   assignees: accounts,
-  reviewers: accounts,
   // Objects where a request asks for label details; texts otherwise.
   labels: absent(z.array(text)),
   web_url: url,
+};
+
+/** What the REST API says of a merge request, and of an issue, in a list or alone. */
+export const mergeRequest = z.object({
+  ...ofMergeRequests,
+  ...inApi,
+  sha: absent(text),
+  reviewers: accounts,
   merged_at: absent(instant.nullable()),
 });
+export const issue = z.object({ ...ofIssues, ...inApi, issue_type: absent(text) });
 
 /** What `fetch` writes. */
 export const fetchedMergeRequest = mergeRequest.extend({ commit_messages: commitMessages });
 
 export type GitlabMergeRequest = z.infer<typeof mergeRequest> & Partial<z.infer<typeof fetchedMergeRequest>>;
+export type GitlabIssue = z.infer<typeof issue>;
 
 const titles = absent(z.array(z.object({ title: text })));
+/** Ids in place of the author, no time of the merge. */
+const inHook = { assignee_ids: ids, labels: titles, url };
+const people = { labels: titles, assignees: accounts, reviewers: accounts };
 
-/** What a webhook says of a merge request: ids in place of the author, no time of the merge. */
-const hookAttributes = z.object({
-  ...common,
-  last_commit: absent(z.object({ id: text })),
-  assignee_ids: ids,
-  reviewer_ids: ids,
-  labels: titles,
-  url,
-});
+/** What a webhook says, in the words of the REST API. Only `user` is named, who acted: so the author is absent. */
+function asInApi<Own extends z.infer<z.ZodObject<typeof inHook & typeof ofAll>>>(
+  { labels, assignees }: { labels?: Titles; assignees?: Accounts },
+  own: Own,
+) {
+  return {
+    ...own,
+    // Webhooks make the addresses of images absolute. Taken as it is, such a text would change again with each answer of the API.
+    description: own.description?.includes('![') ? undefined : own.description,
+    labels: (labels ?? own.labels)?.map(({ title }) => title),
+    assignees: named(assignees, own.assignee_ids),
+    web_url: own.url,
+  };
+}
+
+type Titles = z.infer<typeof titles>;
+type Accounts = z.infer<typeof accounts>;
+
+/** GitLab leaves out an empty list. The list of numbers tells an empty list from one that this event does not contain. */
+function named(listed: Accounts, numbers: readonly number[] | undefined): Accounts {
+  return listed ?? (numbers?.length === 0 ? [] : undefined);
+}
+
+export const mergeRequestHook = z
+  .object({
+    object_attributes: z.object({
+      ...ofMergeRequests,
+      ...inHook,
+      last_commit: absent(z.object({ id: text })),
+      reviewer_ids: ids,
+    }),
+    ...people,
+  })
+  .transform(({ object_attributes: own, ...beside }) => ({
+    ...asInApi(beside, own),
+    sha: own.last_commit?.id,
+    reviewers: named(beside.reviewers, own.reviewer_ids),
+  }));
+
+/** Issues and all other work items. */
+export const issueHook = z
+  .object({ object_attributes: z.object({ ...ofIssues, ...inHook }), ...people })
+  .transform(({ object_attributes: own, ...beside }) => asInApi(beside, own));
+
+/** What is told of either, by the API or by a webhook. */
+export type ToldMergeRequest = Omit<GitlabMergeRequest, 'project_id' | 'references'>;
+export type ToldIssue = Omit<GitlabIssue, 'project_id' | 'references'>;
 
 /** The project of a webhook. Payloads tell the number in several places, older versions only outside of `project`. */
 export interface HookProject {
@@ -103,18 +160,9 @@ export const placedInList = z.object({ project_id: id, references: absent(z.obje
 
 export const hookKind = z.object({ object_kind: absent(z.string()) });
 
-/** The part of a webhook that tells which merge request it is about. */
+/** The part of a webhook that tells which merge request, or which issue, it is about. */
 export const namedMergeRequest = z.object({ object_attributes: z.object({ iid: id }) });
-export const mergeRequestOfNote = z.object({ merge_request: z.object({ iid: id }) });
-
-export const mergeRequestHook = z.object({
-  object_attributes: hookAttributes,
-  labels: titles,
-  assignees: accounts,
-  reviewers: accounts,
-});
-
-export type MergeRequestHook = z.infer<typeof mergeRequestHook>;
+export const namedIssue = z.object({ object_attributes: z.object({ id, iid: id }) });
 
 /** A comment, whatever it is on. */
 export const noteHook = z.object({
@@ -123,55 +171,12 @@ export const noteHook = z.object({
   issue: absent(z.looseObject({})),
 });
 
-export const mergeRequestNoteHook = z.object({ merge_request: hookAttributes });
-
 /** What `fetch` writes for an item that no longer exists. */
 export const gone = z.object({ project_id: id, iid: id, seen_at: instant });
 export const goneIssue = gone.extend({ id });
 
-const commonOfIssues = {
-  id,
-  iid: id,
-  updated_at: instant,
-  state: absent(z.enum(['opened', 'closed'])),
-  title: absent(z.string()),
-  description: absent(z.string().nullable()),
-  // An issue whose flag cannot be read counts as confidential.
-  confidential: z.boolean().optional().catch(true),
-  type: absent(text),
-  created_at: absent(instant),
-};
-
-/** What the REST API says of an issue, in a list or alone. */
-export const issue = z.object({
-  ...commonOfIssues,
-  project_id: id,
-  references: absent(z.object({ full: z.string() })),
-  author: absent(account.nullable()),
-  assignees: accounts,
-  labels: absent(z.array(text)),
-  issue_type: absent(text),
-  web_url: url,
-});
-
-export type GitlabIssue = z.infer<typeof issue>;
-
-const issueAttributes = z.object({ ...commonOfIssues, assignee_ids: ids, labels: titles, url });
-
-/** Issues and all other work items. */
-export const issueHook = z.object({ object_attributes: issueAttributes, labels: titles, assignees: accounts });
-
-export type IssueHook = z.infer<typeof issueHook>;
-
-export const issueNoteHook = z.object({ issue: issueAttributes });
-
-/** The part of a webhook that tells which issue it is about. */
-const namedAttributes = z.object({ id, iid: id });
-export const namedIssue = z.object({ object_attributes: namedAttributes });
-export const issueOfNote = z.object({ issue: namedAttributes });
-
 /** The ids of the elements of either list. */
-export const identities = z.array(z.object({ id, project_id: id, iid: id, confidential: commonOfIssues.confidential }));
+export const identities = z.array(z.object({ id, project_id: id, iid: id, confidential: ofIssues.confidential }));
 
 /** The fields that tell the event of a webhook whose headers are not at hand. */
 export const kindOfHook = z.object({
@@ -179,13 +184,5 @@ export const kindOfHook = z.object({
   event_type: absent(z.string()),
 });
 
-/** The fields to keep of an element of either list. */
-export const KEPT = { ...shapeOf(mergeRequest), ...shapeOf(issue) };
-
-/**
- * Pure: leaves out what no schema here reads. `translate` makes the same items of it: a value of an unexpected kind stays as
- * it is, for `translate` to judge.
- */
-export function slim(found: unknown): unknown {
-  return keep(found, KEPT);
-}
+/** Of an element of either list. */
+export const { kept: KEPT, slim } = keptBy(mergeRequest.extend(issue.shape));

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../errors/sync-error.ts';
 import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
-import { failed, renamed } from '../kit/finding.ts';
+import { findingsOf, renamed, tenantFinding } from '../kit/finding.ts';
 import { readable } from '../kit/json.ts';
 import { keepComment } from '../kit/own-comment.ts';
 import { nextPage, storedPage } from '../kit/pages.ts';
@@ -13,7 +13,7 @@ import { addressOf } from '../kit/scope.ts';
 import type { Locator, Source } from '../kit/tracker-vendor.ts';
 import type { Listed, Selection } from '../kit/walk.ts';
 import { adfOfText, textOfAdf } from './adf.ts';
-import { hooksOf } from './hooks.ts';
+import { hooksOfSite } from './hooks.ts';
 import { apiBase, type Options, projectIs, scopeOf, tenantBase } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -79,18 +79,13 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       return isBeginning ? { ...listed, total: await count(api, jql, signal) } : listed;
     },
     async item(locator, signal) {
-      try {
-        const { content } = await api.get(pathOf(locator), { fields: schema.FIELDS }, signal, schema.KEPT);
-        return { found: schema.slim(content) };
-      } catch (thrown) {
-        if (asSyncError(thrown).code !== 'not_found') throw thrown;
-        return { isGone: false };
-      }
+      const { content } = await api.get(pathOf(locator), { fields: schema.FIELDS }, signal, schema.KEPT);
+      return { found: schema.slim(content) };
     },
     about: async (signal) => ({
       first: [
-        await siteFinding(site, options, signal),
-        options.token === undefined ? ANONYMOUS : await credential(api, signal),
+        ...(await siteFindings(site, options, signal)),
+        ...(options.token === undefined ? [ANONYMOUS] : await credential(api, signal)),
       ],
     }),
     /** A project may be seen by an account that may not search it. */
@@ -120,10 +115,9 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
         textOf: ({ body }) => textOfAdf(body),
         authorOf: ({ author }) => author?.accountId,
         me: async () => (await api.read(schema.me, `${API}/myself`, {}, signal)).content.accountId,
-        post: async (text) => standing(await api.send('POST', path, { body: adfOfText(text) }, signal), text),
-        edit: async ({ id }, text) =>
-          standing(await api.send('PUT', `${path}/${id}`, { body: adfOfText(text) }, signal, SILENTLY), text),
-        keep: standing,
+        post: (text) => api.send('POST', path, { body: adfOfText(text) }, signal),
+        edit: ({ id }, text) => api.send('PUT', `${path}/${id}`, { body: adfOfText(text) }, signal, SILENTLY),
+        told: standing,
       });
     },
     /** Moves the issue to a status that counts as done, as its workflow allows; one that is done is left as it is. */
@@ -136,7 +130,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       if (!chosen) throw cannotClose(key, options.doneStatus);
       await api.send('POST', `${path}/transitions`, { transition: { id: chosen.id } }, signal);
     },
-    hooks: () => hooksOf(api, options),
+    hooks: () => hooksOfSite(api, options),
   };
 }
 
@@ -168,21 +162,11 @@ async function count(api: Rest, jql: string, signal: AbortSignal): Promise<numbe
   return readable(counted, answer)?.count;
 }
 
-async function siteFinding(site: Rest, { cloudId }: Options, signal: AbortSignal): Promise<Finding> {
-  const subject = 'site';
-  try {
-    const data = readable(schema.tenant, (await site.get('/_edge/tenant_info', {}, signal)).content);
-    if (!data) return { level: 'warning', subject, message: 'does not report its cloud id' };
-    if (data.cloudId === cloudId) return { level: 'ok', subject, message: 'has the configured cloud id' };
-    return {
-      level: 'error',
-      subject,
-      message: `has the cloud id ${onOneLine(data.cloudId, 60)}, not the configured one`,
-      hint: 'Configure that id, or correct the site. worksync identifies issues by it.',
-    };
-  } catch (thrown) {
-    return failed(subject, asSyncError(thrown));
-  }
+function siteFindings(site: Rest, { cloudId: configured }: Options, signal: AbortSignal) {
+  return findingsOf('site', async () => {
+    const id = readable(schema.tenant, (await site.get('/_edge/tenant_info', {}, signal)).content)?.cloudId;
+    return [tenantFinding('site', { id, configured, word: 'cloud id', what: 'issues' })];
+  });
 }
 
 const ANONYMOUS: Finding = {
@@ -192,15 +176,13 @@ const ANONYMOUS: Finding = {
   hint: 'Set email and token.',
 };
 
-async function credential(api: Rest, signal: AbortSignal): Promise<Finding> {
-  try {
+function credential(api: Rest, signal: AbortSignal) {
+  return findingsOf('credential', async () => {
     const data = readable(schema.account, (await api.get(`${API}/myself`, {}, signal)).content);
     const { displayName, timeZone = 'unknown' } = data ?? { displayName: 'somebody' };
     // Times are asked for as milliseconds, so the zone changes nothing; people look for it when times seem wrong.
-    return { level: 'ok', subject: 'credential', message: `${displayName}, time zone ${timeZone}` };
-  } catch (thrown) {
-    return failed('credential', asSyncError(thrown));
-  }
+    return [{ level: 'ok', subject: 'credential', message: `${displayName}, time zone ${timeZone}` }];
+  });
 }
 
 function standing(answer: unknown, text: string): StandingComment | undefined {

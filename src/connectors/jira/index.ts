@@ -1,11 +1,13 @@
 import { MEBIBYTE } from '../../lib/quantities.ts';
+import { EVENT } from '../kit/hmac.ts';
+import { readable } from '../kit/json.ts';
 import { readTenant } from '../kit/tenants.ts';
 import { trackerConnector } from '../kit/tracker.ts';
 import { connect } from './connect.ts';
-import { eventOf, itemOf, placeOf, told } from './items.ts';
+import { itemOf, placeOf, told } from './items.ts';
 import { options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
-import { EVENT, verify } from './verify.ts';
+import { verify } from './verify.ts';
 
 /** Jira Cloud. */
 export const jira = trackerConnector({
@@ -16,7 +18,6 @@ export const jira = trackerConnector({
     namesDeliveries: true,
     pollsSince: true,
     reportsDeletions: true,
-    workItems: true,
     supportsLabels: true,
     supportsAssignees: true,
   },
@@ -24,7 +25,7 @@ export const jira = trackerConnector({
   options,
   host: ({ cloudId }) => cloudId,
   verify,
-  eventOf,
+  eventOf: (payload) => readable(schema.event, payload) && EVENT,
   samples: async () => (await import('./sample.ts')).samples,
   unrestricted: (host) =>
     options.parse({ site: 'jira.invalid', cloudId: readTenant(host, 'cloud id'), projects: ['*'] }),

@@ -9,7 +9,6 @@ import type { Told } from '../kit/tracker-vendor.ts';
 import { textOfAdf } from './adf.ts';
 import { type Options, siteBase } from './options.ts';
 import * as schema from './schema.ts';
-import { EVENT } from './verify.ts';
 
 type Teller = (payload: unknown, options: Options) => Told | Translation;
 
@@ -26,11 +25,6 @@ const TOLD: ReadonlyMap<string, Teller> = new Map<string, Teller>([
 /** What a webhook tells. Throws `delivery_malformed`. */
 export function told(payload: unknown, options: Options): Told | Translation | undefined {
   return TOLD.get(read(schema.event, payload).webhookEvent)?.(payload, options);
-}
-
-/** Pure: what Jira posts names its event, whatever it is about. */
-export function eventOf(payload: unknown): string | undefined {
-  return readable(schema.event, payload) && EVENT;
 }
 
 type Named = Partial<z.infer<typeof schema.namedIssue>['issue']> & { readonly id: string };

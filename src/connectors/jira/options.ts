@@ -2,17 +2,18 @@ import { z } from 'zod';
 import { asBase } from '../kit/addresses.ts';
 import { UUID } from '../kit/fields.ts';
 import { oauthOption } from '../kit/oauth.ts';
-import { atLeastOne, hostName, httpsAddress, oneWord, statusName } from '../kit/options.ts';
+import { atLeastOne, excludes, hostName, httpsAddress, nameOrNumber, oneWord, statusName } from '../kit/options.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A project's key, its number, or a pattern over keys. */
 const PROJECT = /^(?:[1-9]\d{0,15}|[A-Z*][A-Z0-9_*]{0,254})$/;
 const GATEWAY = 'https://api.atlassian.com/ex/jira/';
 
-const project = z
-  .union([z.string(), z.int()])
-  .transform((given) => String(given).toUpperCase())
-  .pipe(z.string().regex(PROJECT, 'must be one project, by its key (ENG) or its number, or a pattern (ENG*, *)'));
+const project = nameOrNumber(
+  PROJECT,
+  'must be one project, by its key (ENG) or its number, or a pattern (ENG*, *)',
+  (given) => given.toUpperCase(),
+);
 
 const word = oneWord(/^[\x21-\x7e]{1,4000}$/);
 
@@ -55,8 +56,7 @@ const fields = z.strictObject({
 });
 
 export const options = fields.refine(
-  ({ oauth, email, token }) => oauth === undefined || (email === undefined && token === undefined),
-  { path: ['oauth'], message: 'excludes email and token: give one or the other' },
+  ...excludes('oauth', ['email', 'token'], 'excludes email and token: give one or the other'),
 );
 
 export type Options = z.infer<typeof options>;

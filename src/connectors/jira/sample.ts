@@ -1,54 +1,42 @@
-import type { SampleEvent, Samples } from '../connector.ts';
-import { hexHmac, NUMBERS, placeIn, TRIAL, TRIAL_NUMBER } from '../kit/sample.ts';
-import { type Options, scopeOf, siteBase } from './options.ts';
-
-const OPEN = { name: 'To Do', statusCategory: { key: 'new' } };
-const DONE = { name: 'Done', statusCategory: { key: 'done' } };
+import { NUMBERS, samplesOf, TRIAL, TRIAL_NUMBER } from '../kit/sample.ts';
+import { scopeOf, siteBase } from './options.ts';
+import { sign } from './verify.ts';
 
 /** Sample events of Jira, made here. */
-export const samples = {
+export const samples = samplesOf({
+  sign,
+  scopeOf,
+  place: { ids: NUMBERS, name: 'TRIAL' },
   events: {
-    created: issue('an issue is created', 'jira:issue_created', OPEN),
-    done: issue('the same issue is done', 'jira:issue_updated', DONE),
+    created: ['an issue is created', { event: 'jira:issue_created', status: 'To Do', category: 'new' }],
+    done: ['the same issue is done', { event: 'jira:issue_updated', status: 'Done', category: 'done' }],
   },
-  sign: (body: Buffer, secret: string, { id }: { readonly id: string }) => ({
-    'x-hub-signature': `sha256=${hexHmac(body, secret)}`,
-    'x-atlassian-webhook-identifier': id,
-  }),
-} satisfies Samples<Options>;
-
-function issue(about: string, webhookEvent: string, status: typeof OPEN): SampleEvent<Options> {
-  return {
-    about,
-    headers: {},
-    payload(options, moment) {
-      const place = placeIn(scopeOf(options), moment, { ids: NUMBERS, name: 'TRIAL' });
-      // Jira writes the offset without a colon.
-      const now = new Date(moment.at).toISOString().replace('Z', '+0000');
-      return {
-        timestamp: moment.at,
-        webhookEvent,
-        issue: {
-          id: String(TRIAL_NUMBER),
-          key: `${place.name}-${TRIAL_NUMBER}`,
-          self: `${siteBase(options)}/rest/api/2/issue/${TRIAL_NUMBER}`,
-          fields: {
-            project: { id: place.id, key: place.name },
-            summary: TRIAL,
-            // Webhooks have wiki text here, for which worksync asks Jira: Jira does not know this issue.
-            description: null,
-            status,
-            priority: null,
-            issuetype: { name: 'Task' },
-            assignee: null,
-            reporter: null,
-            creator: null,
-            labels: [],
-            created: now,
-            updated: now,
-          },
+  payload({ event: webhookEvent, status, category }, { options, place, at, now }) {
+    // Jira writes the offset without a colon.
+    const time = now.replace('Z', '+0000');
+    return {
+      timestamp: at,
+      webhookEvent,
+      issue: {
+        id: String(TRIAL_NUMBER),
+        key: `${place.name}-${TRIAL_NUMBER}`,
+        self: `${siteBase(options)}/rest/api/2/issue/${TRIAL_NUMBER}`,
+        fields: {
+          project: { id: place.id, key: place.name },
+          summary: TRIAL,
+          // Webhooks have wiki text here, for which worksync asks Jira: Jira does not know this issue.
+          description: null,
+          status: { name: status, statusCategory: { key: category } },
+          priority: null,
+          issuetype: { name: 'Task' },
+          assignee: null,
+          reporter: null,
+          creator: null,
+          labels: [],
+          created: time,
+          updated: time,
         },
-      };
-    },
-  };
-}
+      },
+    };
+  },
+});

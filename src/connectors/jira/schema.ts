@@ -1,13 +1,10 @@
 import { z } from 'zod';
-import { keep, type Shape } from '../../lib/shape.ts';
+import type { Shape } from '../../lib/shape.ts';
 import { absent, instant as inUtc } from '../kit/fields.ts';
 import { readable } from '../kit/json.ts';
-import { shapeOf } from '../kit/shape-of.ts';
+import { keptBy } from '../kit/shape-of.ts';
 
-/**
- * The fields that are read, and no others (JI3). Identity and time must be there; any other field that is missing, or
- * that has become something else, is absent: it is then neither compared nor cleared.
- */
+/** The fields that are read, and no others (JI3); all but identity and time are `absent` where they drift. */
 
 /** Jira writes its numbers as texts. */
 export const id = z.string().regex(/^[1-9]\d{0,15}$/);
@@ -130,15 +127,10 @@ export type Transition = z.infer<typeof transition>;
 
 export const transitions = z.object({ transitions: z.array(transition) });
 
-export const KEPT = shapeOf(issue);
+export const { kept: KEPT, slim } = keptBy(issue);
 
 /** What is looked at of a page. */
 export const KEPT_PAGE: Shape = { issues: KEPT, nextPageToken: true, isLast: true };
 
 /** Only ids come without being asked for. */
 export const FIELDS = Object.keys(KEPT['fields'] as Shape).join(',');
-
-/** Pure: leaves out what no schema here reads. */
-export function slim(found: unknown): unknown {
-  return keep(found, KEPT);
-}

@@ -28,7 +28,3 @@ export function saidBy(answer: Pick<HttpAnswer, 'body'>, messageOf: (body: unkno
     return '';
   }
 }
-
-export function isRedirect({ status }: Pick<HttpAnswer, 'status'>): boolean {
-  return status === 301 || status === 302 || status === 307 || status === 308;
-}

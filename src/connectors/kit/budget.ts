@@ -54,9 +54,9 @@ export function createBudget(clock: Clock, rateOf: (headers: HttpAnswer['headers
   };
 }
 
-/** `<prefix>-limit`, `-remaining` and `-reset`, the last in epoch seconds, as several vendors name them. */
-export function rateFrom(headers: HttpAnswer['headers'], prefix: string): Rate | undefined {
+/** `<prefix>-limit`, `-remaining` and `-reset`, as several vendors name them. @param unit of the reset, milliseconds */
+export function rateFrom(headers: HttpAnswer['headers'], prefix: string, unit = SECOND): Rate | undefined {
   const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) => headers[`${prefix}-${name}`]);
-  if (![limit, remaining, reset].every((text) => text !== undefined && /^\d{1,12}$/.test(text))) return undefined;
-  return { limit: Number(limit), remaining: Number(remaining), resetAt: Number(reset) * SECOND };
+  if (![limit, remaining, reset].every((text) => text !== undefined && /^\d{1,15}$/.test(text))) return undefined;
+  return { limit: Number(limit), remaining: Number(remaining), resetAt: Number(reset) * unit };
 }

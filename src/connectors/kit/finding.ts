@@ -1,10 +1,41 @@
-import type { SyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { Finding } from '../connector.ts';
+import { onOneLine } from './answers.ts';
 
 /** The finding for a request of `check` that failed. Throws the error where somebody stopped the check. */
-export function failed(subject: string, error: SyncError): Finding {
+export function failed(subject: string, thrown: unknown): Finding {
+  const error = asSyncError(thrown);
   if (error.code === 'aborted') throw error;
   return { level: 'error', subject, message: error.message, hint: error.hint };
+}
+
+/** What requests of `check` tell about a subject, or why they failed. */
+export async function findingsOf(subject: string, ask: () => Promise<readonly Finding[]>): Promise<readonly Finding[]> {
+  try {
+    return await ask();
+  } catch (thrown) {
+    return [failed(subject, thrown)];
+  }
+}
+
+/** The finding for a tenant, by whose id worksync identifies its items. @param what the items are called */
+export function tenantFinding(
+  subject: string,
+  {
+    id,
+    configured,
+    word,
+    what,
+  }: { readonly id: string | undefined; readonly configured: string; readonly word: string; readonly what: string },
+): Finding {
+  if (id === undefined) return { level: 'warning', subject, message: `does not report its ${word}` };
+  if (id === configured) return { level: 'ok', subject, message: `has the configured ${word}` };
+  return {
+    level: 'error',
+    subject,
+    message: `has the ${word} ${onOneLine(id, 60)}, not the configured one`,
+    hint: `Configure that id, or correct the ${subject}. worksync identifies ${what} by it.`,
+  };
 }
 
 const DAY = 86_400_000;

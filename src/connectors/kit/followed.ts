@@ -1,9 +1,9 @@
-import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Connection, Finding } from '../connector.ts';
-import { failed } from './finding.ts';
+import { findingsOf } from './finding.ts';
 import { createListing } from './listing.ts';
 import { addressOf, type Candidate, inScope, namedIn, patternsOf, type Scope } from './scope.ts';
+import type { Source, Tracker } from './tracker-vendor.ts';
 
 interface Followed<Container> {
   readonly scope: Scope;
@@ -30,46 +30,26 @@ export function createFollowed<Container>({ scope, clock, all, candidate, unitOf
   return { listed, units };
 }
 
-/** What `check` says of the vendor's address and the credential. */
-export interface About {
-  /** Where one of these is an error, `check` goes no further. */
-  readonly first: readonly Finding[];
-  readonly besides?: readonly Finding[];
-}
-
-interface Checked<Container> {
-  readonly scope: Scope;
-  readonly container: { readonly word: string; readonly option: string; readonly hint: string };
-  readonly units: Connection['units'];
-  about(signal: AbortSignal): Promise<About>;
-  find(unit: string, signal: AbortSignal): Promise<Container>;
-  describe(unit: string, container: Container, signal: AbortSignal): Promise<Finding>;
-}
-
 /** Checks the address and the credential, and then each unit. Reads only. */
 export async function checkUnits<Container>(
-  checked: Checked<Container>,
+  { word, option, hint }: Tracker<never, never, Container>['container'],
+  source: Pick<Source<Container>, 'about' | 'container' | 'describe'>,
+  scope: Scope,
+  units: Connection['units'],
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
-  const { word, option, hint } = checked.container;
-  const { first, besides = [] } = await checked.about(signal);
+  const { first, besides = [] } = await source.about(signal);
   if (first.some(({ level }) => level === 'error')) return first;
-  const findings = [...first, ...besides];
-  try {
-    const units = await checked.units(signal);
+  const checkUnit = (unit: string) =>
+    findingsOf(unit, async () => {
+      const container = await source.container(addressOf(unit, scope), signal);
+      return [await source.describe(unit, container, signal)];
+    });
+  const found = await findingsOf(option, async () => {
+    const findings: Finding[] = [];
+    for (const unit of await units(signal)) findings.push(...(await checkUnit(unit)));
     const message = `${option} matches no ${word} that this credential can see`;
-    if (units.length === 0) findings.push({ level: 'error', subject: option, message, hint });
-    for (const unit of units) findings.push(await checkUnit(checked, unit, signal));
-  } catch (thrown) {
-    findings.push(failed(option, asSyncError(thrown)));
-  }
-  return findings;
-}
-
-async function checkUnit<Container>({ scope, find, describe }: Checked<Container>, unit: string, signal: AbortSignal) {
-  try {
-    return await describe(unit, await find(addressOf(unit, scope), signal), signal);
-  } catch (thrown) {
-    return failed(unit, asSyncError(thrown));
-  }
+    return findings.length === 0 ? [{ level: 'error', subject: option, message, hint }] : findings;
+  });
+  return [...first, ...besides, ...found];
 }

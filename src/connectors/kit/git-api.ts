@@ -1,11 +1,9 @@
-import type { ZodType } from 'zod';
+import { type ZodType, z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import { isSuccess } from '../../http/semantics.ts';
 import type { Shape } from '../../lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import { ownUrl } from './addresses.ts';
-import { isRedirect } from './answers.ts';
 import type { Budget, Use } from './budget.ts';
 import { parseAnswer, readAnswer } from './json.ts';
 import type { Memory } from './listing.ts';
@@ -75,7 +73,19 @@ export interface Api {
    *
    * @param memory of pages that were read before: an unchanged page uses up nothing of the limit
    */
-  pages(path: string, options: GetOptions, memory?: Memory<Page>): AsyncGenerator<readonly unknown[]>;
+  pages<Element>(
+    element: ZodType<Element>,
+    path: string,
+    options: GetOptions,
+    memory?: Memory<Page>,
+  ): AsyncGenerator<readonly Element[]>;
+  /** All elements of such a list. */
+  all<Element>(
+    element: ZodType<Element>,
+    path: string,
+    options: GetOptions,
+    memory?: Memory<Page>,
+  ): Promise<readonly Element[]>;
   /** Sends a write once, and follows no redirect. Resolves with 2xx and the `explained` statuses, and throws for any other. */
   write(
     method: Method,
@@ -138,15 +148,16 @@ export function createGitApi(speech: Speech, { http, clock }: Pick<ConnectionDep
       return parseAnswer(expected, readAnswer(await api.get(path, given), what), what);
     },
     pageOf: (answer, asked) => speech.pageOf(answer, asked),
-    async *pages(path, given, memory) {
+    async *pages(element, path, given, memory) {
       let query: string | undefined = speech.firstQuery?.(given.query) ?? given.query ?? '';
       for (let count = 0; query !== undefined; count++) {
         if (count === MOST_PAGES) throw malformed(`GET ${path}: the list does not end`);
         const page: Page = await readPage(path, { ...given, query }, memory);
-        yield page.found;
+        yield parseAnswer(z.array(element), page.found, `GET ${path}`);
         query = page.next;
       }
     },
+    all: async (...asked) => (await Array.fromAsync(api.pages(...asked))).flat(),
     async write(method, path, { body, explained = [], signal }) {
       budget.require('fetch');
       const answer = await ask(method, path, { body, signal });
@@ -165,4 +176,17 @@ export function linkedUrl({ bases, isSame }: Pick<Speech, 'bases' | 'isSame'>, l
   throw new SyncError('answer_malformed', `GET ${path}: the link to another page leads elsewhere`, {
     hint: 'Check host and apiUrl, and whether it was renamed: the vendor links to another address.',
   });
+}
+
+/** The URL of a text, as a path below the one of our own bases that it begins with; undefined when it leads elsewhere. */
+function ownUrl(text: string, bases: readonly string[]): URL | undefined {
+  const home = bases.find((base) => text.startsWith(`${base}/`));
+  if (home === undefined || !URL.canParse(text)) return undefined;
+  // Parsed again below a fixed origin: that resolves dot segments, so that callers compare the real path.
+  const below = `https://api.invalid${text.slice(home.length)}`;
+  return URL.canParse(below) ? new URL(below) : undefined;
+}
+
+function isRedirect({ status }: Pick<HttpAnswer, 'status'>): boolean {
+  return status === 301 || status === 302 || status === 307 || status === 308;
 }

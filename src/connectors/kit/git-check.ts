@@ -1,14 +1,17 @@
-import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Finding } from '../connector.ts';
-import { failed } from './finding.ts';
+import { failed, findingsOf } from './finding.ts';
+import type { Api } from './git-api.ts';
+import { readAnswer } from './json.ts';
 
 /** What `check` asks of a git provider. */
-export interface GitChecks {
+export interface GitChecks extends Pick<Api, 'get'> {
   /** Findings about the credential. */
   credential(signal: AbortSignal): Promise<readonly Finding[]>;
   /** What the configuration names one by one. */
-  readonly named: readonly Named[];
+  named(): readonly Named[];
+  /** The last part of the paths of its lists, and the query for one element: a credential may see a repository, and still not its lists. */
+  readonly lists: { readonly names: readonly string[]; readonly query: string };
   /** The patterns of the configuration, and how many repositories they match. */
   readonly patterns: readonly string[];
   counted(signal: AbortSignal): Promise<number>;
@@ -19,44 +22,38 @@ export interface GitChecks {
 interface Named {
   /** As it is configured. */
   readonly subject: string;
-  /**
-   * Reads it, and its lists: a credential may see a repository, and still not its lists.
-   *
-   * @param note collects the finding, and each answer that may tell the limit
-   */
-  look(note: (finding: Finding | undefined, answer?: HttpAnswer) => void, signal: AbortSignal): Promise<void>;
+  readonly path: string;
+  readonly query?: string;
+  /** What is said of it, as the vendor tells it. */
+  describe(told: unknown): Finding;
 }
 
 /** Checks the credential, what the configuration names, and its patterns; tells how much of the limit is left. Reads only. */
 export async function checkGit(checks: GitChecks, signal: AbortSignal): Promise<readonly Finding[]> {
   const findings = [...(await checks.credential(signal))];
+  const { names, query } = checks.lists;
   let last: HttpAnswer | undefined;
-  const note = (finding: Finding | undefined, answer?: HttpAnswer) => {
-    if (finding) findings.push(finding);
-    last = answer ?? last;
-  };
-  for (const { subject, look } of checks.named) {
+  for (const { subject, path, query: own, describe } of checks.named()) {
     try {
-      await look(note, signal);
+      last = await checks.get(path, { query: own, signal });
+      findings.push(describe(readAnswer(last, `GET ${path}`)));
+      for (const name of names) last = await checks.get(`${path}/${name}`, { query, signal });
     } catch (thrown) {
-      findings.push(failed(subject, asSyncError(thrown)));
+      findings.push(failed(subject, thrown));
     }
   }
-  if (checks.patterns.length > 0) findings.push(await describePatterns(checks, signal));
-  const headers = (last as HttpAnswer | undefined)?.headers;
-  return headers ? [...findings, checks.limit(headers)] : findings;
+  if (checks.patterns.length > 0) findings.push(...(await describePatterns(checks, signal)));
+  return last ? [...findings, checks.limit(last.headers)] : findings;
 }
 
-async function describePatterns({ patterns, counted }: GitChecks, signal: AbortSignal): Promise<Finding> {
+function describePatterns({ patterns, counted }: GitChecks, signal: AbortSignal): Promise<readonly Finding[]> {
   const subject = patterns.join(', ');
-  try {
+  return findingsOf(subject, async () => {
     const count = await counted(signal);
-    if (count > 0) return { level: 'ok', subject, message: count === 1 ? '1 repository' : `${count} repositories` };
+    if (count > 0) return [{ level: 'ok', subject, message: count === 1 ? '1 repository' : `${count} repositories` }];
     const hint = 'Check the names, what the credential may see, and `exclude`, `archived` and `forks`.';
-    return { level: 'warning', subject, message: 'matches no repository', hint };
-  } catch (thrown) {
-    return failed(subject, asSyncError(thrown));
-  }
+    return [{ level: 'warning', subject, message: 'matches no repository', hint }];
+  });
 }
 
 /**

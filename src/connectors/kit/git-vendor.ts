@@ -14,7 +14,7 @@ import type {
 import type { GitChecks } from './git-check.ts';
 import type { GitWrites } from './git-writes.ts';
 import type { Scope } from './scope.ts';
-import type { Looked } from './tracker-vendor.ts';
+import type { Looked, OfEngine } from './tracker-vendor.ts';
 import type { Listed, Walk, Wanted } from './walk.ts';
 
 /** What identifies an item. */
@@ -90,23 +90,6 @@ export interface GitSource<Locator> extends GitChecks {
   closeIssue?(locator: Locator, key: string, signal: AbortSignal): Promise<void>;
 }
 
-type Outside =
-  | 'id'
-  | 'title'
-  | 'publicHost'
-  | 'capabilities'
-  | 'grammar'
-  | 'largestDelivery'
-  | 'options'
-  | 'host'
-  | 'verify'
-  | 'eventOf'
-  | 'samples'
-  | 'unrestricted'
-  | 'shortestPoll'
-  | 'exclusive'
-  | 'unitOf';
-
 /** `unknown`: the webhook did not tell whether the item is in scope, so `translate` judges what is fetched. */
 export interface Unjudged {
   readonly isFollowed?: 'unknown' | undefined;
@@ -114,7 +97,7 @@ export interface Unjudged {
 
 /** What a git provider says of itself; the engine does what all of them have in common. */
 export interface GitVendor<Options extends { readonly commits: boolean }, Locator extends Unjudged>
-  extends Pick<Connector<Options>, Outside> {
+  extends Omit<Connector<Options>, OfEngine> {
   /** What the vendor calls a repository. */
   readonly container: 'repository' | 'project';
   scopeOf(options: Options): Scope;

@@ -8,7 +8,6 @@ import type {
   PullRequestEdit,
   WrittenPullRequest,
 } from '../connector.ts';
-import { translateAnswer } from './json.ts';
 
 /** Writes of members at a git provider: open, read, edit, settle. The end of this file lists what each vendor says of itself. */
 export function createGitProvider(vendor: GitWrites, deps: ConnectionDeps): GitProvider {
@@ -121,7 +120,14 @@ function settle(
 }
 
 function read(member: MemberAt, content: unknown): PullRequest {
-  return translateAnswer('a pull request', () => member.pullOf(content));
+  try {
+    return member.pullOf(content);
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    if (error.code !== 'delivery_malformed') throw error;
+    // It is an answer, and no delivery.
+    throw new SyncError('answer_malformed', `a pull request: ${error.message}`, { cause: error });
+  }
 }
 
 function hasUnknownOutcome({ code }: SyncError): boolean {

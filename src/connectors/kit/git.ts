@@ -16,11 +16,9 @@ import { historyPage, pollPage, type Walk } from './walk.ts';
 export function gitConnector<Options extends { readonly commits: boolean }, Locator extends Unjudged>(
   vendor: GitVendor<Options, Locator>,
 ): Connector<Options> {
-  const { id, title, publicHost, capabilities, grammar, largestDelivery, options, host, verify } = vendor;
-  const { eventOf, samples, unrestricted, shortestPoll, exclusive, unitOf } = vendor;
   return {
-    ...{ id, title, publicHost, capabilities, largestDelivery, options, host, verify },
-    ...present({ grammar, eventOf, samples, unrestricted, shortestPoll, exclusive, unitOf }),
+    ...vendor,
+    capabilities: { ...vendor.capabilities, pullRequests: true },
     fetchesCommits: ({ commits }) => commits,
     translate: createTranslate(vendor),
     reference: (item) => referenceTo(kindOf(vendor, item.kind), item),
@@ -72,7 +70,7 @@ function connect<Options extends { readonly commits: boolean }, Locator extends 
       const looked = await source.item(noun, locator, known, signal);
       if (looked.found !== undefined)
         return { event: locator.isFollowed ? names.judged : names.item, body: writeJson(looked.found) };
-      if (!('isGone' in looked && looked.isGone)) await source.prove(noun, locator, signal);
+      if (!looked.isGone) await source.prove(noun, locator, signal);
       if (locator.isFollowed) return { event: names.missing, body: writeJson({}) };
       const seenAt = new Date(clock.now()).toISOString();
       return { event: names.gone, body: writeJson(rowOfGone(locator, seenAt)) };

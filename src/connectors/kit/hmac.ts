@@ -1,8 +1,9 @@
 import { isUtf8 } from 'node:buffer';
+import { createHmac } from 'node:crypto';
 import { SyncError } from '../../errors/sync-error.ts';
 import { hmacOf } from '../../lib/digest.ts';
 import { isSameSecret } from '../../lib/same-secret.ts';
-import type { WebhookRequest } from '../connector.ts';
+import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
 
 /** Throws `signature_missing` where no signature could prove anything: no secret is configured, or an empty one. */
 export function requireSecrets(secrets: readonly string[]): void {
@@ -16,13 +17,53 @@ export function single({ headers }: WebhookRequest, name: string): string | unde
   return typeof value === 'string' ? value : undefined;
 }
 
+/** The event of a vendor that names it in the body only, which `verify` does not read. */
+export const EVENT = 'webhook';
+
+/** How a vendor signs: an HMAC-SHA256 over the raw bytes, in a header as lower-case hexadecimal digits. */
+interface Scheme<Header, Delivery> {
+  readonly header: Header;
+  /** What stands before the digits. */
+  readonly prefix?: '' | 'sha256=';
+  /** The header that names the event, and the form of its names; absent: the body names it. */
+  readonly event?: { readonly header: string; readonly form?: RegExp };
+  /** The header with the id of the delivery. */
+  readonly delivery?: Delivery;
+}
+
 /**
- * The digest in a header. Throws `signature_missing` where it is absent, `signature_mismatch` where it is not
- * exactly one digest.
+ * Checks such a signature, and makes one for a sample. Every live secret is tried, whether or not one has matched, and each
+ * comparison takes constant time.
  *
- * @param form matches the whole value; its first group is the digest in lower-case hex, 64 digits
+ * `verify` throws `signature_missing` (also when no secret is configured), `signature_mismatch`, and, for a good signature
+ * without a usable event name or delivery id, `delivery_malformed`.
  */
-export function hexDigest(request: WebhookRequest, name: string, form = /^([0-9a-f]{64})$/): Buffer {
+export function hmacSigning<const Header extends string, const Delivery extends string = never>(
+  scheme: Scheme<Header, Delivery>,
+) {
+  const { header, prefix = '', event, delivery } = scheme;
+  const form = new RegExp(`^${prefix}([0-9a-f]{64})$`);
+  return {
+    async verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest> {
+      requireSecrets(secrets);
+      await checkHmac(request.body, secrets, hexDigest(request, header, form));
+      return {
+        event: event ? readName(request, event.header, event.form) : EVENT,
+        ...(delivery !== undefined && { deliveryId: readName(request, delivery) }),
+      };
+    },
+    /** @param moment where deliveries have an id */
+    sign(body: Buffer, secret: string, moment?: { readonly id: string }) {
+      const digest = createHmac('sha256', secret).update(body).digest('hex');
+      const named = delivery === undefined ? [] : [[delivery, moment?.id]];
+      const headers: unknown = Object.fromEntries([...named, [header, `${prefix}${digest}`]]);
+      return headers as Readonly<Record<Header | Delivery, string>>;
+    },
+  };
+}
+
+/** Throws `signature_missing` where the header is absent, `signature_mismatch` where it is not exactly one digest. */
+function hexDigest(request: WebhookRequest, name: string, form: RegExp): Buffer {
   if (request.headers[name] === undefined)
     throw new SyncError('signature_missing', `the request has no ${name} header`);
   const hex = form.exec(single(request, name) ?? '')?.[1];
@@ -30,11 +71,7 @@ export function hexDigest(request: WebhookRequest, name: string, form = /^([0-9a
   return Buffer.from(hex, 'hex');
 }
 
-/**
- * Checks an HMAC-SHA256 over the raw bytes. Every live secret is tried, whether or not one has matched, and each
- * comparison takes constant time. Rejects with `signature_mismatch`.
- */
-export async function checkHmac(body: Buffer, secrets: readonly string[], digest: Buffer): Promise<void> {
+async function checkHmac(body: Buffer, secrets: readonly string[], digest: Buffer): Promise<void> {
   requireText(body);
   let valid = false;
   for (const secret of secrets) {

@@ -1,67 +1,106 @@
 import type { ErrorCode } from '../../errors/codes.ts';
-import { asSyncError } from '../../errors/sync-error.ts';
-import type { HookState, Hooks } from '../connector.ts';
+import type { HookState, Hooks, InstalledHook } from '../connector.ts';
+import { matches } from './patterns.ts';
 import { unless } from './refusal.ts';
+import { addressOf, namedIn, type Scope } from './scope.ts';
 
 type Signal = AbortSignal;
-type Outcome = Awaited<ReturnType<Hooks['install']>>[number]['outcome'];
+type State = Omit<HookState, 'subject'>;
 
-/** Webhooks of a vendor that lists them all at once, one or more for each of its containers. */
-interface HooksOfContainers<Container, Standing> {
-  followed(signal: Signal): Promise<readonly Container[]>;
-  /** All webhooks that send to this address. Throws `forbidden` where this credential may not read them. */
-  leadingTo(url: string, signal: Signal): Promise<readonly Standing[]>;
-  subjectOf(container: Container): string;
-  stateOf(container: Container, standing: readonly Standing[]): Omit<HookState, 'subject'>;
-  /** The state of each container where this credential may not read webhooks. */
-  readonly unknown: Omit<HookState, 'subject'>;
-  readonly active: Omit<HookState, 'subject'>;
-  /** Registers, repairs and switches on what one container needs. */
-  keep(
-    container: Container,
-    standing: readonly Standing[],
-    wanted: { readonly url: string; readonly secret: string },
-    signal: Signal,
-  ): Promise<Outcome>;
+interface Target {
+  readonly url: string;
+  readonly secret: string;
 }
 
-export function hooksOfContainers<Container, Standing>(hooks: HooksOfContainers<Container, Standing>): Hooks {
-  const { followed, leadingTo, subjectOf, stateOf, unknown, active, keep } = hooks;
+/** Webhooks of a vendor, at each of its places. */
+interface HooksOf<Place, Standing> {
+  placesOf(signal: Signal): Promise<readonly Place[]>;
+  subjectOf(place: Place): string;
+  /** Begins a round: the function finds what sends to the address at a place. */
+  finder(url: string, signal: Signal): (place: Place) => Promise<Standing | undefined>;
+  /** Codes of errors that mean: this credential may not read the webhooks. They are `unknown` then. */
+  readonly hidden: readonly ErrorCode[];
+  readonly unknown: State;
+  stateOf(standing: Standing | undefined, place: Place): State;
+  /** Whether there is nothing to repair. */
+  isRight(standing: Standing): boolean;
+  /** Registers, repairs and switches on; resolves with the state afterwards. */
+  save(place: Place, standing: Standing | undefined, wanted: Target, signal: Signal): Promise<State>;
+}
+
+export function hooksOf<Place, Standing>(vendor: HooksOf<Place, Standing>): Hooks {
+  const { placesOf, subjectOf, finder, hidden, unknown, stateOf, isRight, save } = vendor;
+
+  async function everywhere<Line extends State>(visit: (place: Place) => Promise<Line>, signal: Signal) {
+    const lines: (Line & HookState)[] = [];
+    for (const place of await placesOf(signal)) lines.push({ ...(await visit(place)), subject: subjectOf(place) });
+    return lines;
+  }
+
   return {
-    async states(url, signal) {
-      const wanted = await followed(signal);
-      try {
-        const standing = await leadingTo(url, signal);
-        return wanted.map((each) => ({ ...stateOf(each, standing), subject: subjectOf(each) }));
-      } catch (thrown) {
-        const { code } = asSyncError(thrown);
-        if (code !== 'forbidden' && code !== 'unauthorized') throw thrown;
-        return wanted.map((each) => ({ ...unknown, subject: subjectOf(each) }));
-      }
+    states(url, signal) {
+      const find = finder(url, signal);
+      return everywhere(async (place) => {
+        const asked = find(place).then((standing) => ({ standing }));
+        const found = await unless(asked, ...hidden);
+        return found ? stateOf(found.standing, place) : unknown;
+      }, signal);
     },
-    async install(url, secret, signal) {
-      const wanted = await followed(signal);
-      const standing = await leadingTo(url, signal);
-      const done: Awaited<ReturnType<Hooks['install']>>[number][] = [];
-      for (const each of wanted) {
-        const outcome = await keep(each, standing, { url, secret }, signal);
-        done.push({ ...active, subject: subjectOf(each), outcome });
-      }
-      return done;
+    install(url, secret, signal) {
+      const find = finder(url, signal);
+      return everywhere(async (place): Promise<Omit<InstalledHook, 'subject'>> => {
+        const standing = await find(place);
+        const wasRight = standing !== undefined && isRight(standing);
+        const state = await save(place, standing, { url, secret }, signal);
+        return { ...state, outcome: standing === undefined ? 'created' : wasRight ? 'unchanged' : 'updated' };
+      }, signal);
     },
   };
 }
 
-type Line = Awaited<ReturnType<Hooks['install']>>[number];
+/** Asks when it is first needed, and once. */
+export function lazily<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
+  let asked: Promise<Answer> | undefined;
+  return () => (asked ??= ask());
+}
 
-/** Webhooks of a vendor that has one at each place: an organisation, a workspace, a repository. */
-interface HooksOfPlaces<Place extends { readonly subject: string }, Standing> {
-  placesOf(signal: Signal): Promise<readonly Place[]>;
+/** Where a webhook can be registered: a whole owner, or a repository. */
+export interface HookPlace {
+  /** For people. */
+  readonly subject: string;
+  /** The path of its hooks. */
+  readonly path: string;
+}
+
+interface Followed {
+  readonly scope: Scope;
+  listed(signal: Signal): Promise<readonly { readonly id: string; readonly name: string }[]>;
+  /** The unit of what a pattern took in. */
+  unitOf(listed: { readonly id: string; readonly name: string }): string;
+  /** The path of a repository in the API. */
+  pathOf(unit: string): string;
+}
+
+/** The owners that are followed whole, and the repositories besides. */
+export async function hookPlaces(
+  owners: readonly HookPlace[],
+  { scope, listed, unitOf, pathOf }: Followed,
+  signal: Signal,
+): Promise<readonly HookPlace[]> {
+  const repositories = [
+    ...namedIn(scope).map((name) => ({ name, unit: addressOf(name, scope) })),
+    ...(await listed(signal)).map((each) => ({ name: each.name, unit: unitOf(each) })),
+  ];
+  const isCovered = (name: string) => owners.some(({ subject }) => matches(`${subject}/*`, name));
+  const singles = repositories.filter(({ name }) => !isCovered(name));
+  return [...owners, ...singles.map(({ name, unit }) => ({ subject: name, path: `${pathOf(unit)}/hooks` }))];
+}
+
+/** Webhooks of a vendor that lists them at each place apart. */
+interface HooksOfPlaces<Standing> extends Pick<HooksOf<HookPlace, Standing>, 'placesOf' | 'hidden'> {
   /** The webhook of this place that sends to the address. */
-  find(place: Place, url: string, signal: Signal): Promise<Standing | undefined>;
-  /** Codes of errors that mean: this credential may not read the webhooks of the place. */
-  readonly hidden: readonly ErrorCode[];
-  /** What to do where it may not, and where a webhook is absent, switched off or faulty. */
+  find(place: HookPlace, url: string, signal: Signal): Promise<Standing | undefined>;
+  /** What to do where it may not be read, and where a webhook is absent, switched off or faulty. */
   readonly hints: { readonly hidden: string; readonly repair: string };
   /** How messages call it. */
   nameOf(standing: Standing): string;
@@ -71,27 +110,16 @@ interface HooksOfPlaces<Place extends { readonly subject: string }, Standing> {
   /** What the vendor says of its last delivery, where that failed. */
   saidOf?(standing: Standing): string;
   /** Registers a webhook, or repairs the one that is there; resolves with the webhook as it is afterwards. */
-  save(
-    place: Place,
-    standing: Standing | undefined,
-    wanted: { readonly url: string; readonly secret: string },
-    signal: Signal,
-  ): Promise<Standing>;
+  save(place: HookPlace, standing: Standing | undefined, wanted: Target, signal: Signal): Promise<Standing>;
 }
 
-export function hooksOfPlaces<Place extends { readonly subject: string }, Standing>(
-  vendor: HooksOfPlaces<Place, Standing>,
-): Hooks {
+export function hooksOfPlaces<Standing>(vendor: HooksOfPlaces<Standing>): Hooks {
   const { placesOf, find, hidden, hints, nameOf, isOn, flawsOf, saidOf, save } = vendor;
   const isRight = (standing: Standing) => isOn(standing) && flawsOf(standing).length === 0;
 
-  async function everywhere<Result>(visit: (place: Place) => Promise<Result>, signal: Signal): Promise<Result[]> {
-    const results: Result[] = [];
-    for (const place of await placesOf(signal)) results.push(await visit(place));
-    return results;
-  }
-
-  function describe(standing: Standing): Omit<HookState, 'subject'> {
+  function stateOf(standing: Standing | undefined): State {
+    if (standing === undefined)
+      return { state: 'absent', message: 'no webhook sends to this address', hint: hints.repair };
     const name = nameOf(standing);
     if (!isOn(standing)) return { state: 'disabled', message: `${name} is switched off`, hint: hints.repair };
     const what = flawsOf(standing).join(', ') || 'is registered';
@@ -99,28 +127,14 @@ export function hooksOfPlaces<Place extends { readonly subject: string }, Standi
     return { state: 'active', message, ...(isRight(standing) ? {} : { hint: hints.repair }) };
   }
 
-  async function stateAt(place: Place, url: string, signal: Signal): Promise<HookState> {
-    const { subject } = place;
-    const asked = await unless(
-      find(place, url, signal).then((standing) => ({ standing })),
-      ...hidden,
-    );
-    if (!asked)
-      return { subject, state: 'unknown', message: 'this credential may not read the webhooks', hint: hints.hidden };
-    const { standing } = asked;
-    if (standing) return { subject, ...describe(standing) };
-    return { subject, state: 'absent', message: 'no webhook sends to this address', hint: hints.repair };
-  }
-
-  return {
-    states: (url, signal) => everywhere((place) => stateAt(place, url, signal), signal),
-    install: (url, secret, signal) =>
-      everywhere(async (place): Promise<Line> => {
-        const standing = await find(place, url, signal);
-        const wasRight = standing !== undefined && isRight(standing);
-        const after = await save(place, standing, { url, secret }, signal);
-        const outcome = standing ? (wasRight ? 'unchanged' : 'updated') : 'created';
-        return { subject: place.subject, ...describe(after), outcome };
-      }, signal),
-  };
+  return hooksOf<HookPlace, Standing>({
+    placesOf,
+    subjectOf: ({ subject }) => subject,
+    finder: (url, signal) => (place) => find(place, url, signal),
+    hidden,
+    unknown: { state: 'unknown', message: 'this credential may not read the webhooks', hint: hints.hidden },
+    stateOf,
+    isRight,
+    save: async (...given) => stateOf(await save(...given)),
+  });
 }

@@ -1,7 +1,7 @@
 import type { ZodType } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
-import { JsonError, longNumbersAsTexts, parseJson } from '../../http/parse-json.ts';
+import { JsonError, parseJson } from '../../http/parse-json.ts';
 import { joinApart } from '../../lib/json-apart.ts';
 
 /** Reads the body of a delivery. Throws `delivery_malformed`. */
@@ -38,11 +38,6 @@ export function readAnswer(answer: Answer, what: string): unknown {
   }
 }
 
-/** The same where whole numbers may be larger than a number holds exactly: those become texts. Throws `answer_malformed`. */
-export function readExactly(answer: Pick<HttpAnswer, 'status' | 'body'>, what: string): unknown {
-  return readAnswer({ ...answer, body: longNumbersAsTexts(answer.body) }, what);
-}
-
 /**
  * An answer as its schema has it. Throws `answer_malformed`, which names the request and the first place that is wrong. Every
  * answer of a vendor goes through here or through `readable`: what a schema throws by itself is no `SyncError`.
@@ -60,21 +55,6 @@ export function parseAnswer<Output>(expected: ZodType<Output>, content: unknown,
 /** The content if it fits the schema, else undefined. For what nobody promised: one of several shapes, a help for people. */
 export function readable<Output>(expected: ZodType<Output>, content: unknown): Output | undefined {
   return expected.safeParse(content).data;
-}
-
-/**
- * Translates an answer. Throws `answer_malformed` in place of `delivery_malformed`: the answer is no delivery.
- *
- * @param what the request, for people
- */
-export function translateAnswer<Result>(what: string, translate: () => Result): Result {
-  try {
-    return translate();
-  } catch (thrown) {
-    const error = asSyncError(thrown);
-    if (error.code !== 'delivery_malformed') throw error;
-    throw new SyncError('answer_malformed', `${what}: ${error.message}`, { cause: error });
-  }
 }
 
 /** Reads an answer that must be a list. Throws `answer_malformed`. */

@@ -2,28 +2,41 @@ import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Clock } from '../../lib/clock.ts';
 
-/** How long a list is cached, milliseconds: what patterns match changes seldom. */
+/** How long something is cached, milliseconds: lists, names and processes change seldom. */
 const REFRESH_AFTER = 12 * 60_000;
 
 /**
- * A list that is cached, and read again when it is old. Where a passing failure prevents that, the caller gets the old
- * list, and the next call tries again.
+ * Things that are cached by name, and read again when they are old. Where a passing failure prevents that, the caller gets the
+ * old one, and the next call tries again.
  */
+export function createCache<Value>(
+  clock: Clock,
+  load: (name: string, signal: AbortSignal) => Promise<Value>,
+  refreshAfter = REFRESH_AFTER,
+): (name: string, signal: AbortSignal) => Promise<Value> {
+  const held = new Map<string, { readonly value: Value; readonly until: number }>();
+  return async (name, signal) => {
+    const known = held.get(name);
+    if (known && clock.monotonic() < known.until) return known.value;
+    try {
+      const value = await load(name, signal);
+      held.set(name, { value, until: clock.monotonic() + refreshAfter });
+      return value;
+    } catch (thrown) {
+      if (!known || asSyncError(thrown).verdict !== 'retry' || signal.aborted) throw thrown;
+      return known.value;
+    }
+  };
+}
+
+/** The same for one list. */
 export function createListing<Element>(
   clock: Clock,
   load: (signal: AbortSignal) => Promise<readonly Element[]>,
   refreshAfter = REFRESH_AFTER,
 ): (signal: AbortSignal) => Promise<readonly Element[]> {
-  let held: { list: readonly Element[]; until: number } | undefined;
-  return async (signal) => {
-    if (held && clock.monotonic() < held.until) return held.list;
-    try {
-      held = { list: await load(signal), until: clock.monotonic() + refreshAfter };
-    } catch (thrown) {
-      if (!held || asSyncError(thrown).verdict !== 'retry' || signal.aborted) throw thrown;
-    }
-    return held.list;
-  };
+  const cache = createCache(clock, (_, signal) => load(signal), refreshAfter);
+  return (signal) => cache('', signal);
 }
 
 export interface Memory<Page> {

@@ -1,5 +1,9 @@
 import { z } from 'zod';
-import { HOST, isApiUrl } from './addresses.ts';
+
+/** A host name alone, in lower case. */
+const HOST = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
+
+const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 /** Parts of options that many vendors have; each says for itself what it is for. */
 export const httpsAddress = z
@@ -21,7 +25,30 @@ export function statusName(longest: number) {
   return z.string().min(1).max(longest);
 }
 
+/** An entry of a scope that may be a number. @param adapt how the vendor writes it */
+export function nameOrNumber(form: RegExp, message: string, adapt = (text: string) => text) {
+  return z
+    .union([z.string(), z.int()])
+    .transform((given) => adapt(String(given)))
+    .pipe(z.string().regex(form, message));
+}
+
 /** Entries of a scope, each what the vendor calls its projects by. */
 export function atLeastOne<Entry extends z.ZodType>(entry: Entry, word: string) {
   return z.array(entry).min(1, `must name at least one ${word}`);
+}
+
+/** The arguments of `refine` for an option that excludes others. */
+export function excludes<Name extends string>(name: Name, others: readonly Name[], message: string) {
+  const isFine = (given: Readonly<Partial<Record<Name, unknown>>>) =>
+    given[name] === undefined || others.every((other) => given[other] === undefined);
+  return [isFine, { path: [name] as PropertyKey[], message }] as const;
+}
+
+/** Whether requests may append paths to it and send a credential there: https, or http on loopback. */
+function isApiUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const url = new URL(text);
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') return false;
+  return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.has(url.hostname));
 }

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { StandingComment } from '../../model/comment.ts';
 import type { Item, ItemReference } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 
@@ -18,11 +17,6 @@ export const NOT_FOLLOWED: Translation = { outcome: 'ignored', reason: 'event_no
 /** @param word the vendor's word for a container of items */
 export function outOfScope(word: string): Translation {
   return { outcome: 'ignored', reason: `${word}_not_in_scope` };
-}
-
-/** Adds the comment that a webhook reported on the item of the only reference. */
-export function withComment(translation: Translation, comment: StandingComment | undefined): Translation {
-  return comment && translation.outcome === 'references' ? { ...translation, comment } : translation;
 }
 
 /** The items that have all they need, and references to the others. */

@@ -1,5 +1,4 @@
 import type { StandingComment } from '../../model/comment.ts';
-import { wordsOfMarker } from './marker.ts';
 
 /** How one vendor stores comments. Which comment is ours, and when worksync edits it, is the same everywhere. */
 export interface Comments<Standing> {
@@ -13,11 +12,11 @@ export interface Comments<Standing> {
   authorOf(standing: Standing): string | undefined;
   /** Who this credential is; undefined where nobody knows, and no comment is ours then. */
   me(): Promise<string | undefined>;
-  /** Both resolve with the comment as it is now, as far as the vendor tells. */
-  post(text: string): Promise<StandingComment | undefined>;
-  edit(standing: Standing, text: string): Promise<StandingComment | undefined>;
-  /** Nothing is to be written: the comment says already what is wanted. */
-  keep(standing: Standing, text: string): StandingComment | undefined;
+  /** Both resolve with what the vendor answers. */
+  post(text: string): Promise<unknown>;
+  edit(standing: Standing, text: string): Promise<unknown>;
+  /** The comment with this text, as far as an answer or the comment that was found tells of it. */
+  told(of: unknown, text: string): StandingComment | undefined;
 }
 
 /** Posts a comment, or updates the one of this credential that carries the marker: somebody else may quote it. */
@@ -28,9 +27,9 @@ export async function keepComment<Standing>(
   const words = wordsOfMarker(marker);
   const wanted = comments.write(text, words);
   const standing = await findOwn(words, comments);
-  if (standing === undefined) return comments.post(wanted);
-  if (comments.plain(comments.textOf(standing)) === comments.plain(wanted)) return comments.keep(standing, wanted);
-  return comments.edit(standing, wanted);
+  if (standing === undefined) return comments.told(await comments.post(wanted), wanted);
+  const isSame = comments.plain(comments.textOf(standing)) === comments.plain(wanted);
+  return comments.told(isSame ? standing : await comments.edit(standing, wanted), wanted);
 }
 
 /**
@@ -39,10 +38,7 @@ export async function keepComment<Standing>(
  */
 export async function keepHiddenComment<Standing>(
   { marker, text }: { readonly marker: string; readonly text: string },
-  comments: Pick<Comments<Standing>, 'pages' | 'textOf' | 'authorOf' | 'me'> & {
-    post(text: string): Promise<unknown>;
-    edit(standing: Standing, text: string): Promise<unknown>;
-  },
+  comments: Omit<Comments<Standing>, 'write' | 'plain' | 'told'>,
 ): Promise<undefined> {
   let isAnybody = false;
   await keepComment<Standing>(
@@ -57,9 +53,7 @@ export async function keepHiddenComment<Standing>(
         return me ?? ANYBODY;
       },
       authorOf: (standing) => (isAnybody ? ANYBODY : comments.authorOf(standing)),
-      keep: () => undefined,
-      post: async (written) => void (await comments.post(written)),
-      edit: async (standing, written) => void (await comments.edit(standing, written)),
+      told: () => undefined,
     },
   );
 }
@@ -87,4 +81,9 @@ async function findOwn<Standing>(words: string, comments: Comments<Standing>): P
     }
   }
   return undefined;
+}
+
+/** The words of a marker (`<!-- words -->`), for where a comment of HTML would be seen or lost. */
+export function wordsOfMarker(marker: string): string {
+  return marker.replace('<!--', '').replace('-->', '').trim();
 }

@@ -19,3 +19,17 @@ export function nextPage(next: string | undefined | null, form: RegExp, present:
   if (next === present) throw malformed(`${what}: a page names itself as its next page`);
   return next;
 }
+
+/** The elements of each page of a list, where every page names the next one. */
+export async function* pagesOf<Element>(
+  read: (
+    page: string | undefined,
+  ) => Promise<{ readonly found: readonly Element[]; readonly next: string | undefined }>,
+): AsyncGenerator<readonly Element[]> {
+  let page: string | undefined;
+  do {
+    const { found, next }: Awaited<ReturnType<typeof read>> = await read(page);
+    yield found;
+    page = next;
+  } while (page !== undefined);
+}

@@ -15,7 +15,30 @@ export interface FailedAttempt {
 export interface ListedAttempt extends FailedAttempt {
   /** Rises from attempt to attempt: a time, or a number that the vendor counts on. */
   readonly order: number;
-  readonly hasArrived: boolean;
+  /** `unanswered`: failed without a status, or with one that the vendor's filter for failures passes over. */
+  readonly result: 'arrived' | 'refused' | 'unanswered';
+  /** It was not sent for this connection. */
+  readonly isForeign?: boolean;
+}
+
+export interface AttemptPage {
+  readonly attempts: readonly ListedAttempt[];
+  /** The query of the next page. */
+  readonly next: string | undefined;
+}
+
+/** The deliveries of one hook, as its vendor lists them in pages, newest first. */
+interface AttemptPages extends Pick<DeliveryList, 'name' | 'ask'> {
+  read(query: string, signal: AbortSignal): Promise<AttemptPage>;
+  /** The first page of everything, and those by which the vendor's own filters find what failed with a status. */
+  readonly queries: { readonly newest: string; readonly failed: readonly string[] };
+  readonly pageSize: number;
+  /** How many pages a round reads at most of what failed with a status, and of everything. */
+  readonly mostPages: { readonly failed: number; readonly all: number };
+  /** The order up to which a look saw, as the cursor keeps it. */
+  readonly mark: { read(text: string): number; write(order: number): string };
+  /** The lowest order that is looked at, where the last look saw up to this one. */
+  floorOf(last: number): number;
 }
 
 /** The deliveries of a list that are newer than the place where the last look at it ended. */
@@ -72,18 +95,70 @@ export function createRedelivery(
   };
 }
 
-/** Pure: sorts the attempts of a look, newest first. Several lists may contain the same attempt. */
-export function sortedOut(attempts: readonly ListedAttempt[]): Pick<Look, 'failed' | 'arrived'> {
-  const each = [...new Map(attempts.map((one) => [one.attempt, one])).values()].sort((a, b) => b.order - a.order);
+/**
+ * Reads a list back to where the last look ended. If the first page reaches back so far, it is enough; else the vendor's own
+ * filters find what failed among the rest. They go by the status of the answer. So if the first page shows a failure without
+ * a status, this reads the whole list.
+ */
+export function listedInPages(list: AttemptPages): DeliveryList {
+  const { name, ask, queries, mostPages, pageSize, mark } = list;
+
+  /** Reads page after page, back to that order, but no more than the most pages. */
+  async function walk(from: string, floor: number, most: number, signal: AbortSignal) {
+    const attempts: ListedAttempt[] = [];
+    let next: string | undefined = from;
+    for (let count = 0; next !== undefined && count < most; count++) {
+      const page: AttemptPage = await list.read(next, signal);
+      const recent = page.attempts.filter(({ order }) => order >= floor);
+      attempts.push(...recent);
+      next = recent.length < page.attempts.length ? undefined : page.next;
+    }
+    return { attempts, next };
+  }
+
   return {
-    failed: each.filter((one) => !one.hasArrived).map(({ delivery, attempt }) => ({ delivery, attempt })),
-    arrived: new Set(each.filter((one) => one.hasArrived).map(({ delivery }) => delivery)),
+    name,
+    ask,
+    async look(from, signal) {
+      const last = from === undefined ? 0 : mark.read(from);
+      const floor = list.floorOf(last);
+      const first = await walk(queries.newest, floor, 1, signal);
+      const newest = Math.max(last, ...first.attempts.map(({ order }) => order));
+      const upTo = newest === 0 ? undefined : mark.write(newest);
+      if (first.next === undefined) return { ...sortedOut(first.attempts), upTo };
+      const rest: (typeof first)[] = [];
+      for (const query of queries.failed) rest.push(await walk(query, floor, mostPages.failed, signal));
+      const isFiltered = rest.every(({ attempts }) => attempts.every(({ result }) => result !== 'arrived'));
+      if (isFiltered && first.attempts.some(({ result }) => result === 'unanswered'))
+        rest.push(await walk(first.next, floor, mostPages.all, signal));
+      const isWhole = rest.every(({ next }) => next === undefined);
+      const cut = (isFiltered ? onlyNewest : unfiltered)(mostPages.failed * pageSize);
+      const all = [first, ...rest].flatMap(({ attempts }) => attempts);
+      return { ...sortedOut(all), upTo, ...(isWhole ? {} : { cut }) };
+    },
+  };
+}
+
+/** Several lists may contain the same attempt. */
+function sortedOut(attempts: readonly ListedAttempt[]): Pick<Look, 'failed' | 'arrived'> {
+  const own = attempts.filter(({ isForeign }) => isForeign !== true);
+  const each = [...new Map(own.map((one) => [one.attempt, one])).values()].sort((a, b) => b.order - a.order);
+  const { arrived = [], failed = [] } = Object.groupBy(each, ({ result }) =>
+    result === 'arrived' ? result : 'failed',
+  );
+  return {
+    failed: failed.map(({ delivery, attempt }) => ({ delivery, attempt })),
+    arrived: new Set(arrived.map(({ delivery }) => delivery)),
   };
 }
 
 /** Why a look ended before it saw everything. */
-export function onlyNewest(most: number): string {
+function onlyNewest(most: number): string {
   return `worksync checks only the newest ${most} failed deliveries of a round; polls bring the rest`;
+}
+
+function unfiltered(most: number): string {
+  return `this server does not filter deliveries by status: only the newest ${most} are checked in a round, and polls bring the rest`;
 }
 
 /** A delivery that did not arrive. */

@@ -11,8 +11,8 @@ const LONGEST_WAIT = 65 * MINUTE;
 
 /** How one vendor refuses. */
 export interface Refusals {
-  /** Finds what is said for people in the vendor's error object; it may throw, and may answer with anything. */
-  messageOf(body: unknown): unknown;
+  /** Finds what is said for people in the vendor's error object; it may throw, and may answer with anything. Absent: `message`. */
+  messageOf?(body: unknown): unknown;
   /** Statuses that mean something else than for most. */
   readonly statuses?: ReadonlyMap<number, ErrorCode>;
   readonly hints?: Readonly<Record<number, string>>;
@@ -26,11 +26,13 @@ export interface Refusals {
   limitOf?(answer: HttpAnswer): string | undefined;
 }
 
+const messageIn = (body: unknown) => (body as { message?: unknown }).message;
+
 /** The error for an answer that is no success, with what the vendor says about it. */
 export function refusalOf(vendor: Refusals, answer: HttpAnswer, what: string, now: number): SyncError {
   const { status } = answer;
   const plain = errorOfStatus(answer, what, now);
-  const said = saidBy(answer, vendor.messageOf);
+  const said = saidBy(answer, vendor.messageOf ?? messageIn);
   const message = said === '' ? plain.message : `${plain.message} (${said})`;
   const code = vendor.statuses?.get(status) ?? plain.code;
   if (code !== 'rate_limited')

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { SyncError } from '../../errors/sync-error.ts';
 import { type Binding, boundNames } from '../../model/names.ts';
-import type { SampleMoment } from '../connector.ts';
+import type { SampleEvent, SampleMoment, Samples } from '../connector.ts';
 import { UUID } from './fields.ts';
 import { isPattern } from './patterns.ts';
 import { type Candidate, inScope, type Scope } from './scope.ts';
@@ -37,6 +37,42 @@ interface MadePlace {
   readonly name?: string;
 }
 
+/** What the payload of a sample is made with. */
+interface Making<Options> extends SampleMoment {
+  readonly options: Options;
+  readonly place: Candidate;
+  /** The moment, RFC 3339. */
+  readonly now: string;
+}
+
+interface MadeSamples<Options, Name extends string, What, Sign> {
+  readonly sign: Sign;
+  scopeOf(options: Options): Scope;
+  readonly place: MadePlace;
+  /** Each with what tells it from the others. */
+  readonly events: Readonly<Record<Name, readonly [about: string, what: What]>>;
+  /** Headers that name the event; absent: none does. */
+  headers?(what: What): Readonly<Record<string, string>>;
+  payload(what: What, making: Making<Options>): object;
+}
+
+/** Sample events about one thing, in a place that the connection follows. */
+export function samplesOf<Options, Name extends string, What, Sign extends Samples<Options>['sign']>(
+  made: MadeSamples<Options, Name, What, Sign>,
+) {
+  const { scopeOf, sign, headers = () => ({}) } = made;
+  const eventOf = ([about, what]: readonly [string, What]): SampleEvent<Options> => ({
+    about,
+    headers: headers(what),
+    payload(options, moment) {
+      const place = placeIn(scopeOf(options), moment, made.place);
+      return made.payload(what, { ...moment, options, place, now: new Date(moment.at).toISOString() });
+    },
+  });
+  const events = Object.entries<readonly [string, What]>(made.events).map(([name, each]) => [name, eventOf(each)]);
+  return { events: Object.fromEntries(events) as Record<Name, SampleEvent<Options>>, sign };
+}
+
 /**
  * A place that the connection follows. A name is used only with the id that it is bound to: a made-up one would bind it, or
  * look as if the name led elsewhere. Throws `refused` where no id is known.
@@ -57,11 +93,6 @@ function candidateOf(entry: string, bindings: readonly Binding[], made: MadePlac
   const bound = bindings.find((each) => each.entry === entry.toLowerCase());
   if (bound) return { id: bound.id, name: bound.called };
   return ids.pattern?.test(entry) ? { id: entry, name } : undefined;
-}
-
-/** HMAC-SHA256 over the bytes, as hexadecimal text. */
-export function hexHmac(body: Buffer, secret: string): string {
-  return createHmac('sha256', secret).update(body).digest('hex');
 }
 
 /** The three headers of Standard Webhooks; the secret is a signing token. */

@@ -1,4 +1,4 @@
-import { type ZodType, z } from 'zod';
+import { z } from 'zod';
 import { type ItemReference, type WorkItem, workItemKey } from '../../model/item.ts';
 import { present } from './fields.ts';
 import { read } from './json.ts';
@@ -25,29 +25,37 @@ export function referenceToTold(parts: Parts, host: string, told: Told): ItemRef
   return referenceTo(parts, workItemKey(parts.id, host, id), { id, ...known });
 }
 
+/** The parts that rows name, each under what it tells. */
+function namedParts({
+  itemId,
+  containerId,
+  identifier,
+}: Parts): readonly (readonly [keyof Gone & keyof Locator, Part])[] {
+  const both = [['id', itemId] as const, ['container', containerId] as const];
+  return typeof identifier === 'function' ? both : [...both, ['identifier', identifier]];
+}
+
 function referenceTo(parts: Parts, key: ItemReference['key'], given: Locator): ItemReference {
-  const { id, container, identifier, isFollowed } = given;
-  const named = [[parts.itemId.locator, id] as const, [parts.containerId.locator, container] as const];
-  if (typeof parts.identifier !== 'function') named.push([parts.identifier.locator, identifier]);
-  const locator = present(Object.fromEntries([...named, ['isFollowed', isFollowed]])) as Record<string, string>;
+  const named = namedParts(parts).map(([fact, { locator }]) => [locator, given[fact]] as const);
+  const locator = present(Object.fromEntries([...named, ['isFollowed', given.isFollowed]])) as Record<string, string>;
   return { kind: 'work_item', key, locator };
 }
 
-export function locatorOf({ itemId, containerId, identifier }: Parts, reference: ItemReference): Locator {
-  const shape = z.object({
-    [itemId.locator]: itemId.shape,
-    [containerId.locator]: containerId.shape.optional(),
-    ...(typeof identifier === 'function' ? {} : { [identifier.locator]: identifier.shape.optional() }),
-    isFollowed: unjudged,
-  }) as unknown as ZodType<Readonly<Record<string, string | undefined>>>;
-  const row = readLocator(shape, reference);
-  const id = row[itemId.locator] as string;
-  return {
-    id,
-    container: row[containerId.locator],
-    identifier: typeof identifier === 'function' ? identifier(id) : row[identifier.locator],
-    isFollowed: row['isFollowed'] as Locator['isFollowed'],
-  };
+export function locatorOf(parts: Parts, reference: ItemReference): Locator {
+  const shapes = namedParts(parts).map(([fact, { locator, shape }]) => [
+    locator,
+    fact === 'id' ? shape : shape.optional(),
+  ]);
+  const shape = z.object({ ...Object.fromEntries(shapes), isFollowed: unjudged });
+  const { isFollowed, ...row } = readLocator(shape, reference);
+  return { ...factsIn(parts, row, 'locator'), isFollowed: isFollowed as Locator['isFollowed'] };
+}
+
+/** What a row tells, by the names that it has for the parts. */
+function factsIn(parts: Parts, row: Readonly<Record<string, unknown>>, by: 'locator' | 'gone') {
+  const told = Object.fromEntries(namedParts(parts).map(([fact, part]) => [fact, row[part[by]]])) as Pick<Gone, 'id'>;
+  const { identifier } = parts;
+  return (typeof identifier === 'function' ? { ...told, identifier: identifier(told.id) } : told) as Gone;
 }
 
 /** An item that no longer exists, with its container where `translate` must still judge that. */
@@ -60,33 +68,16 @@ interface Gone {
   readonly place?: unknown;
 }
 
-export function rowOfGone({ itemId, containerId, identifier }: Parts, gone: Gone): object {
-  return present({
-    [itemId.gone]: gone.id,
-    ...(typeof identifier === 'function' ? {} : { [identifier.gone]: gone.identifier }),
-    [containerId.gone]: gone.container,
-    project: gone.place,
-    seenAt: gone.seenAt,
-  });
+export function rowOfGone(parts: Parts, { seenAt, place: project, ...gone }: Gone): object {
+  const named = namedParts(parts).map(([fact, part]) => [part.gone, gone[fact]]);
+  return present({ ...Object.fromEntries(named), project, seenAt });
 }
 
 /** Throws `delivery_malformed`. Rows of older versions contain some ids as numbers. */
-export function readGone({ itemId, containerId, identifier }: Parts, payload: unknown): Gone {
-  const text = ({ shape }: Part) => z.union([z.string(), z.int().transform(String)]).pipe(shape);
-  const shape = z.object({
-    [itemId.gone]: text(itemId),
-    [containerId.gone]: text(containerId),
-    ...(typeof identifier === 'function' ? {} : { [identifier.gone]: identifier.shape }),
-    seenAt: z.iso.datetime(),
-    project: z.unknown().optional(),
-  }) as unknown as ZodType<Readonly<Record<string, string>>>;
-  const row = read(shape, payload);
-  const id = row[itemId.gone] as string;
-  return {
-    id,
-    container: row[containerId.gone] as string,
-    identifier: typeof identifier === 'function' ? identifier(id) : (row[identifier.gone] as string),
-    seenAt: row['seenAt'] as string,
-    place: row['project'],
-  };
+export function readGone(parts: Parts, payload: unknown): Gone {
+  const text = z.union([z.string(), z.int().transform(String)]);
+  const shapes = namedParts(parts).map(([, { gone, shape }]) => [gone, text.pipe(shape)]);
+  const shape = z.object({ ...Object.fromEntries(shapes), seenAt: z.iso.datetime(), project: z.unknown().optional() });
+  const { seenAt, project: place, ...row } = read(shape, payload);
+  return { ...factsIn(parts, row, 'gone'), seenAt: seenAt as string, place };
 }

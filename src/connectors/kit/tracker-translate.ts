@@ -2,9 +2,10 @@ import { z } from 'zod';
 import type { Delivery } from '../../model/delivery.ts';
 import type { WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
+import { present } from './fields.ts';
 import { identityOf } from './identity.ts';
 import { read, readJson } from './json.ts';
-import { itemsOrReferences, NOT_FOLLOWED, NOT_FOUND, outOfScope, withComment } from './outcome.ts';
+import { itemsOrReferences, NOT_FOLLOWED, NOT_FOUND, outOfScope } from './outcome.ts';
 import { rowNames } from './row-names.ts';
 import { type Candidate, inScope } from './scope.ts';
 import { readGone, referenceOf, referenceToTold } from './tracker-rows.ts';
@@ -33,7 +34,7 @@ export function createTranslate<Options, Found, Container>(tracker: Tracker<Opti
 
   function toBeJudged(told: Told, options: Options): Translation {
     const reference = referenceToTold(tracker, tracker.host(options), { ...told, isFollowed: 'unknown' });
-    return withComment({ outcome: 'references', references: [reference] }, told.comment);
+    return { outcome: 'references', references: [reference], ...present({ comment: told.comment }) };
   }
 
   function taken(told: Told, options: Options): Translation {
@@ -44,7 +45,7 @@ export function createTranslate<Options, Found, Container>(tracker: Tracker<Opti
       return { outcome: 'items', items: [{ ...identity, updatedAt: goneAt, gone: true }] };
     }
     if (item) return itemsOrReferences([item], isWhole, (each) => referenceOf(tracker, each));
-    return withComment({ outcome: 'references', references: [referenceToTold(tracker, host, told)] }, comment);
+    return { outcome: 'references', references: [referenceToTold(tracker, host, told)], ...present({ comment }) };
   }
 
   /** worksync asked for pages and fetched objects, so they are in scope, also after a move. */

@@ -2,7 +2,6 @@ import type { ZodType } from 'zod';
 import type { StandingComment } from '../../model/comment.ts';
 import type { WorkItem } from '../../model/item.ts';
 import type { Connection, ConnectionDeps, Connector, Finding, Hooks, Translation } from '../connector.ts';
-import type { About } from './followed.ts';
 import type { Candidate, Scope } from './scope.ts';
 import type { Order, Walk } from './walk.ts';
 
@@ -43,7 +42,17 @@ export interface Told {
 }
 
 /** What a search by id brought. Where the item is not there and may only be hidden, the engine asks for its container. */
-export type Looked = { readonly found: unknown } | { readonly found?: undefined; readonly isGone: boolean };
+export interface Looked {
+  readonly found?: unknown;
+  readonly isGone?: boolean;
+}
+
+/** What `check` says of the vendor's address and the credential. */
+export interface About {
+  /** Where one of these is an error, `check` goes no further. */
+  readonly first: readonly Finding[];
+  readonly besides?: readonly Finding[];
+}
 
 /** The vendor's API. It reduces what it lists and finds to the fields that are read. Every method throws `SyncError`. */
 export interface Source<Container> extends Pick<Walk, 'list'> {
@@ -53,6 +62,7 @@ export interface Source<Container> extends Pick<Walk, 'list'> {
   container(unit: string, signal: AbortSignal): Promise<Container>;
   /** The same as it is at this moment, where `container` remembers. */
   present?(unit: string, signal: AbortSignal): Promise<Container>;
+  /** `not_found` means that the item is not there, and may only be hidden. */
   item(locator: Locator, signal: AbortSignal): Promise<Looked>;
   /** A page as worksync stores it, where that is not just the list of its elements. */
   pageOf?(found: readonly unknown[], signal: AbortSignal): Promise<unknown>;
@@ -73,24 +83,11 @@ export interface Source<Container> extends Pick<Walk, 'list'> {
   extend?(connection: Connection): Partial<Connection>;
 }
 
-type Outside =
-  | 'id'
-  | 'title'
-  | 'publicHost'
-  | 'capabilities'
-  | 'grammar'
-  | 'largestDelivery'
-  | 'accepted'
-  | 'options'
-  | 'host'
-  | 'verify'
-  | 'eventOf'
-  | 'samples'
-  | 'unrestricted'
-  | 'oauth';
+/** What the engines write of a connector; a vendor says the rest. */
+export type OfEngine = 'translate' | 'reference' | 'namesIn' | 'fetchesCommits' | 'git' | 'connect';
 
 /** What a tracker says of itself; the engine does what all trackers have in common. */
-export interface Tracker<Options, Found, Container> extends Pick<Connector<Options>, Outside> {
+export interface Tracker<Options, Found, Container> extends Omit<Connector<Options>, OfEngine> {
   /** The first part of the names of rows that polls and fetches bring: `issues` in `issues.list`. */
   readonly noun: string;
   /** What the vendor calls its containers, the option that names them, and what to do where none can be seen. */

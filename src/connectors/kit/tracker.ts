@@ -4,6 +4,7 @@ import type { Connection, ConnectionDeps, Connector } from '../connector.ts';
 import { present } from './fields.ts';
 import { checkUnits, createFollowed } from './followed.ts';
 import { parseAnswer, writeJson } from './json.ts';
+import { unless } from './refusal.ts';
 import { rowNames } from './row-names.ts';
 import { addressOf, namedIn } from './scope.ts';
 import { locatorOf, referenceOf, rowOfGone } from './tracker-rows.ts';
@@ -15,11 +16,9 @@ import { historyPage, pollPage, type Walk } from './walk.ts';
 export function trackerConnector<Options, Found, Container>(
   tracker: Tracker<Options, Found, Container>,
 ): Connector<Options> {
-  const { id, title, publicHost, capabilities, grammar, largestDelivery, accepted, options, host } = tracker;
-  const { verify, eventOf, samples, unrestricted, oauth } = tracker;
   return {
-    ...{ id, title, publicHost, capabilities, largestDelivery, options, host, verify },
-    ...present({ grammar, accepted, eventOf, samples, unrestricted, oauth }),
+    ...tracker,
+    capabilities: { ...tracker.capabilities, workItems: true },
     translate: createTranslate(tracker),
     reference: (item) => referenceOf(tracker, item as WorkItem),
     namesIn: (given) => namedIn(tracker.scopeOf(given)),
@@ -40,7 +39,6 @@ function connect<Options, Found, Container>(
   const now = (unit: string, signal: AbortSignal) => (source.present ?? source.container)(unit, signal);
   const { units } = createFollowed({ scope, clock: deps.clock, all, candidate, unitOf: (each) => each[unitBy] });
   const walk = walkOf(tracker, source);
-  const { about, describe } = source;
 
   async function followed(signal: AbortSignal): Promise<readonly Container[]> {
     const found: Container[] = [];
@@ -56,7 +54,7 @@ function connect<Options, Found, Container>(
       return { id: seen.id, name: seen.name };
     },
     fetch: createFetch(tracker, source, now, deps),
-    check: (signal) => checkUnits({ scope, container, units, about, find, describe }, signal),
+    check: (signal) => checkUnits(container, source, scope, units, signal),
     history: (position, signal) => historyPage(walk, position, signal),
     async sweep(unit, page, signal) {
       const { id: containerId } = candidate(await find(unit, signal));
@@ -87,13 +85,10 @@ function walkOf<Options, Found, Container>(
   tracker: Tracker<Options, Found, Container>,
   source: Source<Container>,
 ): Walk {
-  const { order, changedAt, isDone } = tracker;
   const event = rowNames(tracker.noun).list;
   return {
-    order,
+    ...tracker,
     list: (wanted, signal) => source.list(wanted, signal),
-    changedAt,
-    ...(isDone && { isDone }),
     async write(found, signal) {
       return { event, body: writeJson(source.pageOf ? await source.pageOf(found, signal) : found) };
     },
@@ -114,14 +109,14 @@ function createFetch<Options, Found, Container>(
   return async (wanted, signal) => {
     const locator = locatorOf(tracker, wanted);
     const { id, container, identifier, isFollowed } = locator;
-    const looked = await source.item(locator, signal);
+    const looked = (await unless(source.item(locator, signal), 'not_found')) ?? { isGone: false };
     if (looked.found !== undefined) {
       const body = writeJson(looked.found);
       return { event: isFollowed ? shapes.judged : shapes.item, body };
     }
     // worksync has nothing of it, and nobody can tell whether it is gone or hidden.
     if (container === undefined || identifier === undefined) return { event: shapes.missing, body: writeJson({}) };
-    const place = 'isGone' in looked && looked.isGone ? undefined : await now(container, signal);
+    const place = looked.isGone ? undefined : await now(container, signal);
     const seenAt = new Date(clock.now()).toISOString();
     const gone = { id, container, identifier, seenAt, place: isFollowed && place };
     return { event: shapes.gone, body: writeJson(rowOfGone(tracker, gone)) };

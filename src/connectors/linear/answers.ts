@@ -5,7 +5,7 @@ import type { HttpAnswer } from '../../http/http-client.ts';
 import { parseJson } from '../../http/parse-json.ts';
 import { errorOfStatus } from '../../http/provider-errors.ts';
 import { onOneLine } from '../kit/answers.ts';
-import type { Rate } from '../kit/budget.ts';
+import { type Rate, rateFrom } from '../kit/budget.ts';
 import { absent } from '../kit/fields.ts';
 import { readable } from '../kit/json.ts';
 import { limitWait, untilReset } from '../kit/refusal.ts';
@@ -61,17 +61,9 @@ function waitOf(answer: HttpAnswer, now: number): number | undefined {
   return untilReset(answer, rateOf(answer.headers)?.resetAt, now);
 }
 
-/** Requests and their complexity are limited each; the one that is nearer to its end counts. */
+/** Requests and their complexity are limited each; the one that is nearer to its end counts. Resets are told in milliseconds. */
 export function rateOf(headers: HttpAnswer['headers']): Rate | undefined {
-  const rates = ['requests', 'complexity'].flatMap((kind) => rateNamed(headers, `x-ratelimit-${kind}`) ?? []);
-  return rates.sort((left, right) => left.remaining / left.limit - right.remaining / right.limit)[0];
-}
-
-/** The reset is told in milliseconds. */
-function rateNamed(headers: HttpAnswer['headers'], prefix: string): Rate | undefined {
-  const [limit, remaining, resetAt] = ['limit', 'remaining', 'reset'].map((name) => headers[`${prefix}-${name}`]);
-  if (![limit, remaining, resetAt].every((text) => text !== undefined && /^\d{1,15}$/.test(text))) return undefined;
-  return Number(limit) > 0
-    ? { limit: Number(limit), remaining: Number(remaining), resetAt: Number(resetAt) }
-    : undefined;
+  const rates = ['requests', 'complexity'].flatMap((kind) => rateFrom(headers, `x-ratelimit-${kind}`, 1) ?? []);
+  const told = rates.filter(({ limit }) => limit > 0);
+  return told.sort((left, right) => left.remaining / left.limit - right.remaining / right.limit)[0];
 }

@@ -6,7 +6,7 @@ import { createBudget, type Use } from '../kit/budget.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { withAccessToken } from '../kit/oauth.ts';
-import { nextPage } from '../kit/pages.ts';
+import { nextPage, pagesOf } from '../kit/pages.ts';
 import { bearer } from '../kit/rest.ts';
 import { rateOf, refusal } from './answers.ts';
 import type { Options } from './options.ts';
@@ -110,12 +110,9 @@ export function cursorAfter({ hasNextPage, endCursor }: z.infer<typeof pageInfo>
 export async function readAll<Element>(
   read: (after: string | undefined) => Promise<{ nodes: readonly Element[]; pageInfo: z.infer<typeof pageInfo> }>,
 ): Promise<readonly Element[]> {
-  const all: Element[] = [];
-  let after: string | undefined;
-  do {
+  const pages = pagesOf(async (after) => {
     const { nodes, pageInfo: info } = await read(after);
-    all.push(...nodes);
-    after = cursorAfter(info, after);
-  } while (after !== undefined);
-  return all;
+    return { found: nodes, next: cursorAfter(info, after) };
+  });
+  return (await Array.fromAsync(pages)).flat();
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import { plainComment } from '../../model/comment.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
@@ -13,7 +13,7 @@ import type { Source } from '../kit/tracker-vendor.ts';
 import type { Selection } from '../kit/walk.ts';
 import { rateOf } from './answers.ts';
 import { CURSOR, createApi, cursorAfter, pageOf, readAll } from './api.ts';
-import { hooksOf } from './hooks.ts';
+import { hooksOfTeams } from './hooks.ts';
 import type { Options } from './options.ts';
 import * as queries from './queries.ts';
 import * as schema from './schema.ts';
@@ -36,8 +36,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
   return {
     containers: (signal) =>
       readAll(async (after) => {
-        const variables = after === undefined ? {} : { after };
-        const question = { document: queries.TEAMS, variables, data: teams, use: 'poll', signal } as const;
+        const question = { document: queries.TEAMS, variables: { after }, data: teams, use: 'poll', signal } as const;
         return (await api.ask(question)).data.teams;
       }),
     async container(unit, signal) {
@@ -49,16 +48,15 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
     },
     async list({ unit, selection, page, use }, signal) {
       const after = storedPage(page, CURSOR);
-      const place = after === undefined ? {} : { after };
       const wanted =
         selection.items === 'ids'
           ? {
               document: queries.ISSUE_IDS,
-              variables: { filter: filterOf(unit, selection), first: IDS_AT_ONCE, ...place },
+              variables: { filter: filterOf(unit, selection), first: IDS_AT_ONCE, after },
             }
           : {
               document: queries.ISSUES,
-              variables: { filter: filterOf(unit, selection), orderBy: ORDERS[selection.items], first: PAGE, ...place },
+              variables: { filter: filterOf(unit, selection), orderBy: ORDERS[selection.items], first: PAGE, after },
               keep: true as const,
             };
       const { data, answer } = await api.ask({ ...wanted, data: issues, use, signal });
@@ -67,15 +65,12 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
     /**
      * The same answer tells whether the team can be seen. No team has the id of an issue: where it is not known, none is found.
      */
-    async item({ id: issueId, container, identifier }, signal) {
+    async item({ id: issueId, container }, signal) {
       const variables = { issueId, teamId: container ?? issueId };
       const question = { document: queries.ONE_ISSUE, variables, data: schema.one, use: 'fetch', keep: true } as const;
       const { data } = await api.ask({ ...question, signal });
       const [found] = data.issues.nodes;
-      if (found !== undefined) return { found };
-      if (container !== undefined && identifier !== undefined && data.teams.nodes.length === 0)
-        throw new SyncError('not_found', `the credential can see neither ${identifier} nor its team`);
-      return { isGone: true };
+      return found === undefined ? { isGone: data.teams.nodes.length > 0 } : { found };
     },
     async about(signal) {
       try {
@@ -85,7 +80,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
         const credential: Finding = { level: 'ok', subject: 'credential', message };
         return { first: [credential], besides: [organization(data.organization, options), limit(answer)] };
       } catch (thrown) {
-        return { first: [failed('credential', asSyncError(thrown))] };
+        return { first: [failed('credential', thrown)] };
       }
     },
     describe: async (unit, { key, name }) => ({
@@ -127,7 +122,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
         });
       await api.change(queries.SET_STATE, { issueId, stateId: chosen.id }, signal);
     },
-    hooks: (followed) => hooksOf(api, followed),
+    hooks: (followed) => hooksOfTeams(api, followed),
   };
 }
 

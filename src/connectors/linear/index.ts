@@ -21,7 +21,6 @@ export const linear = trackerConnector({
     namesDeliveries: true,
     pollsSince: true,
     reportsDeletions: true,
-    workItems: true,
     supportsLabels: true,
     supportsAssignees: true,
   },

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { UUID } from '../kit/fields.ts';
 import { oauthOption } from '../kit/oauth.ts';
-import { atLeastOne, httpsAddress, oneWord, statusName } from '../kit/options.ts';
+import { atLeastOne, excludes, httpsAddress, oneWord, statusName } from '../kit/options.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A team's key or a pattern over keys. */
@@ -42,14 +42,8 @@ export const options = z
       .optional()
       .describe('Status that closed issues get, if closing is switched on. Default: the first completed status.'),
   })
-  .refine(({ apiKey, accessToken }) => apiKey === undefined || accessToken === undefined, {
-    path: ['accessToken'],
-    message: 'excludes apiKey: give one of the two',
-  })
-  .refine(({ oauth, apiKey, accessToken }) => oauth === undefined || (apiKey ?? accessToken) === undefined, {
-    path: ['oauth'],
-    message: 'excludes apiKey and accessToken: give only one of them',
-  });
+  .refine(...excludes('accessToken', ['apiKey'], 'excludes apiKey: give one of the two'))
+  .refine(...excludes('oauth', ['apiKey', 'accessToken'], 'excludes apiKey and accessToken: give only one of them'));
 
 export type Options = z.infer<typeof options>;
 

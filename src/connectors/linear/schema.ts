@@ -1,10 +1,7 @@
 import { z } from 'zod';
 import { absent, instant, UUID, webAddress } from '../kit/fields.ts';
 
-/**
- * The fields that are read, and no others (LI2). Identity and time must be there; any other field that is missing, or
- * that has become something else, is absent: it is then neither compared nor cleared.
- */
+/** The fields that are read, and no others (LI2); all but identity and time are `absent` where they drift. */
 export const id = z.string().regex(UUID);
 export const identifier = z.string().regex(/^[A-Z][A-Z0-9]{0,20}-[1-9]\d{0,15}$/);
 const text = z.string().min(1);

@@ -1,23 +1,22 @@
 import { z } from 'zod';
-import { asSyncError } from '../../errors/sync-error.ts';
 import type { Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
-import { failed } from '../kit/finding.ts';
-import type { About } from '../kit/followed.ts';
+import { failed, findingsOf } from '../kit/finding.ts';
 import { readable } from '../kit/json.ts';
 import type { Rest } from '../kit/rest.ts';
+import type { About } from '../kit/tracker-vendor.ts';
 import type { Options } from './options.ts';
 import type { Status } from './schema.ts';
 import { readStatuses } from './statuses.ts';
 
 /** Proves the key and the statuses. A wrong key is no error elsewhere: Redmine then answers as to anybody. */
 export async function about(api: Rest, options: Options, signal: AbortSignal): Promise<About> {
-  const first = [options.apiKey === undefined ? anonymous : await credential(api, signal)];
+  const first = options.apiKey === undefined ? [anonymous] : await credential(api, signal);
   if (first.some(({ level }) => level === 'error')) return { first };
   try {
     return { first, besides: statusesOf(await readStatuses(api, signal), options) };
   } catch (thrown) {
-    return { first: [...first, failed('address', asSyncError(thrown))] };
+    return { first: [...first, failed('address', thrown)] };
   }
 }
 
@@ -30,13 +29,12 @@ const anonymous: Finding = {
 
 const user = z.object({ user: z.object({ login: z.string().catch('without a login') }) });
 
-async function credential(api: Rest, signal: AbortSignal): Promise<Finding> {
-  try {
+function credential(api: Rest, signal: AbortSignal) {
+  return findingsOf('credential', async () => {
     const data = readable(user, (await api.get('/users/current.json', {}, signal)).content);
-    return { level: 'ok', subject: 'credential', message: `of ${onOneLine(data?.user.login ?? 'somebody', 100)}` };
-  } catch (thrown) {
-    return failed('credential', asSyncError(thrown));
-  }
+    const message = `of ${onOneLine(data?.user.login ?? 'somebody', 100)}`;
+    return [{ level: 'ok', subject: 'credential', message }];
+  });
 }
 
 function statusesOf(found: readonly Status[], { inProgress, doneStatus }: Options): readonly Finding[] {

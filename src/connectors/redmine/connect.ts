@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../errors/sync-error.ts';
 import { plainComment } from '../../model/comment.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { isNamed } from '../kit/fields.ts';
 import { keepComment } from '../kit/own-comment.ts';
-import { malformed, type Refusals } from '../kit/refusal.ts';
-import { createRest, type Rest } from '../kit/rest.ts';
+import { malformed, type Refusals, unless } from '../kit/refusal.ts';
+import { createRest } from '../kit/rest.ts';
 import type { Locator, Source } from '../kit/tracker-vendor.ts';
 import type { Selection, Wanted } from '../kit/walk.ts';
 import { about } from './check.ts';
@@ -77,16 +77,12 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     pageOf: async (issues, signal) => ({ statuses: await statusesBeside(issues, signal), issues }),
     /** What may not be seen is 403 here, and 404 does not exist. */
     async item(locator, signal) {
-      try {
-        const { issue } = (await api.read(schema.placed, pathOf(locator), {}, signal, { issue: schema.KEPT })).content;
-        const found = { issue: schema.slim(issue), statuses: await statusesBeside([issue], signal) };
-        if (!locator.isFollowed) return { found };
-        return { found: { ...found, project: await project(String(issue.project.id), signal) } };
-      } catch (thrown) {
-        const { code } = asSyncError(thrown);
-        if (code !== 'not_found' && code !== 'forbidden') throw thrown;
-        return { isGone: false };
-      }
+      const asked = api.read(schema.placed, pathOf(locator), {}, signal, { issue: schema.KEPT });
+      const issue = (await unless(asked, 'forbidden'))?.content.issue;
+      if (!issue) return { isGone: false };
+      const found = { issue: schema.slim(issue), statuses: await statusesBeside([issue], signal) };
+      if (!locator.isFollowed) return { found };
+      return { found: { ...found, project: await project(String(issue.project.id), signal) } };
     },
     about: (signal) => about(api, options, signal),
     /** A project may be seen by a user who may not see its issues, or have no issues at all. */
@@ -99,7 +95,6 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     async comment(locator, given, signal) {
       me ??= String((await api.read(schema.myself, '/users/current.json', {}, signal)).content.user.id);
       const author = me;
-      const standing = (text: string) => ({ author, text: plainComment(text) });
       return keepComment<schema.Journal>(given, {
         write: (text, words) => `${text}\n\n${formatting === 'markdown' ? given.marker : words}`,
         /** Redmine ends lines as forms do. */
@@ -110,15 +105,11 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
         textOf: ({ notes }) => notes ?? '',
         authorOf: ({ user }) => user && String(user.id),
         me: async () => author,
-        async post(notes) {
-          await api.send('PUT', pathOf(locator), { issue: { notes } }, signal);
-          return standing(notes);
-        },
-        async edit({ id }, notes) {
-          await editNote(api, id, notes, signal);
-          return standing(notes);
-        },
-        keep: (_, text) => standing(text),
+        post: (notes) => api.send('PUT', pathOf(locator), { issue: { notes } }, signal),
+        /** Before version 5 notes cannot be edited through the API: there the first one stands, and no second is added. */
+        edit: ({ id }, notes) =>
+          unless(api.send('PUT', `/journals/${id}.json`, { journal: { notes } }, signal), 'not_found'),
+        told: (_, text) => ({ author, text: plainComment(text) }),
       });
     },
     /**
@@ -144,15 +135,6 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
 }
 
 const ALLOWED = 'allowed_statuses';
-
-/** Before version 5 notes cannot be edited through the API: there the first one stands, and no second is added. */
-async function editNote(api: Rest, id: number, notes: string, signal: AbortSignal): Promise<void> {
-  try {
-    await api.send('PUT', `/journals/${id}.json`, { journal: { notes } }, signal);
-  } catch (thrown) {
-    if (asSyncError(thrown).code !== 'not_found') throw thrown;
-  }
-}
 
 /** Backfills go from the newest number down. */
 function isDownwards(selection: Selection): boolean {

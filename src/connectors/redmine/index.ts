@@ -1,12 +1,14 @@
 import { MEBIBYTE } from '../../lib/quantities.ts';
+import { EVENT } from '../kit/hmac.ts';
+import { readable } from '../kit/json.ts';
 import { trackerConnector } from '../kit/tracker.ts';
 import { timeOf } from '../kit/turns.ts';
 import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
-import { eventOf, foundOn, idsOf, itemOf, placeOf, told } from './items.ts';
+import { foundOn, idsOf, itemOf, placeOf, told } from './items.ts';
 import { hostOf, options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
-import { EVENT, verify } from './verify.ts';
+import { verify } from './verify.ts';
 
 /** There is no public Redmine: this host is used if a payload names none. */
 const ANY_HOST = 'redmine.invalid';
@@ -19,7 +21,6 @@ export const redmine = trackerConnector({
   capabilities: {
     pollsSince: true,
     reportsDeletions: true,
-    workItems: true,
     supportsAssignees: true,
   },
   grammar,
@@ -27,7 +28,7 @@ export const redmine = trackerConnector({
   options,
   host: hostOf,
   verify,
-  eventOf,
+  eventOf: (payload) => readable(schema.event, payload) && EVENT,
   samples: async () => (await import('./sample.ts')).samples,
   unrestricted: (host = ANY_HOST) => options.parse({ url: `https://${host}`, projects: ['*'] }),
   noun: 'issues',

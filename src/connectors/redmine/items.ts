@@ -7,7 +7,6 @@ import type { Told } from '../kit/tracker-vendor.ts';
 import { baseOf, hostOf, type Options } from './options.ts';
 import * as schema from './schema.ts';
 import { textOfTextile } from './textile.ts';
-import { EVENT } from './verify.ts';
 
 const FOLLOWED = new Set(['issue.created', 'issue.updated', 'issue.deleted']);
 
@@ -20,11 +19,6 @@ export function told(payload: unknown): Told | undefined {
   const { id, project } = read(schema.issueEvent, payload).data.issue;
   const container = project ? { id: String(project.id) } : undefined;
   return { id: String(id), container, isFollowed: 'unknown', comment: toldNote(payload) };
-}
-
-/** Pure: what Redmine posts names its event, whatever it is about. */
-export function eventOf(payload: unknown): string | undefined {
-  return readable(schema.event, payload) && EVENT;
 }
 
 function toldNote(payload: unknown): StandingComment | undefined {

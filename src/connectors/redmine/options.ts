@@ -1,17 +1,16 @@
 import { z } from 'zod';
 import { asBase } from '../kit/addresses.ts';
-import { atLeastOne, hostName, httpsAddress, oneWord, statusName } from '../kit/options.ts';
+import { atLeastOne, hostName, httpsAddress, nameOrNumber, oneWord, statusName } from '../kit/options.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A project's number, its identifier, or a pattern over identifiers. */
 const PROJECT = /^(?:[1-9]\d{0,15}|[a-z0-9_*-]{1,100})$/;
 
-const project = z
-  .union([z.string(), z.int()])
-  .transform((given) => String(given).toLowerCase())
-  .pipe(
-    z.string().regex(PROJECT, 'must be one project, by its identifier (website) or number, or a pattern (web-*, *)'),
-  );
+const project = nameOrNumber(
+  PROJECT,
+  'must be one project, by its identifier (website) or number, or a pattern (web-*, *)',
+  (given) => given.toLowerCase(),
+);
 
 const status = statusName(100);
 

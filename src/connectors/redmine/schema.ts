@@ -1,12 +1,10 @@
 import { z } from 'zod';
-import { keep, type Shape } from '../../lib/shape.ts';
+import type { Shape } from '../../lib/shape.ts';
 import { absent, instant } from '../kit/fields.ts';
 import { parseAnswer } from '../kit/json.ts';
+import { keptBy } from '../kit/shape-of.ts';
 
-/**
- * The fields that are read, and no others (RM2). Identity and time must be there; any other field that is missing, or
- * that has become something else, is absent: it is then neither compared nor cleared.
- */
+/** The fields that are read, and no others (RM2); all but identity and time are `absent` where they drift. */
 
 const id = z.int().min(1);
 /** The same in addresses. */
@@ -107,27 +105,7 @@ export const current = z.object({
   allowed_statuses: absent(z.array(status)),
 });
 
-const NAMED: Shape = { id: true, name: true };
-
-export const KEPT: Shape = {
-  id: true,
-  project: NAMED,
-  updated_on: true,
-  tracker: NAMED,
-  status: { id: true, name: true, is_closed: true },
-  priority: NAMED,
-  author: { id: true },
-  assigned_to: { id: true },
-  subject: true,
-  description: true,
-  is_private: true,
-  created_on: true,
-};
+export const { kept: KEPT, slim } = keptBy(issue);
 
 /** What is looked at of a page. */
 export const KEPT_PAGE: Shape = { issues: KEPT, total_count: true };
-
-/** Pure: leaves out what no schema here reads. */
-export function slim(found: unknown): unknown {
-  return keep(found, KEPT);
-}

@@ -5,11 +5,11 @@ import type { Shape } from '../../lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { type Rate, rateFrom } from '../kit/budget.ts';
-import { failed } from '../kit/finding.ts';
-import type { About } from '../kit/followed.ts';
+import { findingsOf } from '../kit/finding.ts';
 import { readable } from '../kit/json.ts';
-import { wordsOfMarker } from '../kit/marker.ts';
-import { nextPage, storedPage } from '../kit/pages.ts';
+import { createListing } from '../kit/listing.ts';
+import { wordsOfMarker } from '../kit/own-comment.ts';
+import { nextPage, pagesOf, storedPage } from '../kit/pages.ts';
 import { malformed, type Refusals, untilReset } from '../kit/refusal.ts';
 import { bearer, createRest, type Rest } from '../kit/rest.ts';
 import type { Locator, Source } from '../kit/tracker-vendor.ts';
@@ -19,8 +19,6 @@ import { baseOf, type Options } from './options.ts';
 import * as schema from './schema.ts';
 
 const SECOND = 1_000;
-/** Slugs change seldom, milliseconds. */
-const KEPT_FOR = 12 * 60 * SECOND;
 const CURSOR = /^-?\d{1,20}:\d{1,10}:[01]$/;
 const NUMBER = /^\d+$/;
 const PREFIX = 'x-sentry-rate-limit';
@@ -54,22 +52,17 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
   /** Below the organisation, whose name goes into no log. */
   const shown = (path: string) => path.split(`/${organization}/`).at(-1) || 'the organisation';
   const api = createRest({ target: 'sentry', base: baseOf(options), headers: bearer(token), refusals, shown }, deps);
-  let known: { readonly projects: readonly schema.Project[]; readonly until: number } | undefined;
-
-  async function containers(signal: AbortSignal): Promise<readonly schema.Project[]> {
+  const containers = createListing(deps.clock, async (signal) => {
     const path = `/organizations/${organization}/projects/`;
-    const projects: schema.Project[] = [];
-    for await (const page of pages(api, path, { per_page: '100' }, z.array(schema.project), signal))
-      projects.push(...page);
-    known = { projects, until: deps.clock.monotonic() + KEPT_FOR };
-    return projects;
-  }
+    const shape = z.array(schema.project);
+    const pages = pagesOf((page) => pageAt(api, path, { per_page: '100' }, shape, page, signal));
+    return (await Array.fromAsync(pages)).flat();
+  });
 
   /** By a number nothing need be asked: issues are listed by it. */
   async function container(unit: string, signal: AbortSignal): Promise<schema.Project> {
     if (NUMBER.test(unit)) return { id: unit, slug: unit };
-    const projects = known && deps.clock.monotonic() < known.until ? known.projects : await containers(signal);
-    const found = projects.find(({ slug }) => slug === unit);
+    const found = (await containers(signal)).find(({ slug }) => slug === unit);
     if (found) return found;
     throw new SyncError('not_found', `the token can see no project ${unit}`);
   }
@@ -95,15 +88,10 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     list,
     /** It is gone where another one comes in its place, with which it was merged. */
     async item(locator, signal) {
-      try {
-        const { content } = await api.read(schema.anIssue, pathOf(locator), {}, signal, schema.KEPT);
-        return content.id === locator.id ? { found: schema.slim(content) } : { isGone: true };
-      } catch (thrown) {
-        if (asSyncError(thrown).code !== 'not_found') throw thrown;
-        return { isGone: false };
-      }
+      const { content } = await api.read(schema.anIssue, pathOf(locator), {}, signal, schema.KEPT);
+      return content.id === locator.id ? { found: schema.slim(content) } : { isGone: true };
     },
-    about: (signal) => about(api, options, signal),
+    about: async (signal) => ({ first: await about(api, options, signal) }),
     /** A token may see a project and not its issues. */
     async describe(unit, { id: containerId }, signal) {
       await list({ unit, selection: { items: 'ids', containerId }, page: undefined, use: 'poll' }, signal);
@@ -115,7 +103,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       const words = wordsOfMarker(marker);
       const whole = `${text}\n\n${words}`;
       const notes: schema.Note[] = [];
-      for await (const page of pages(api, path, {}, z.array(z.unknown()), signal))
+      for await (const page of pagesOf((each) => pageAt(api, path, {}, z.array(z.unknown()), each, signal)))
         notes.push(...page.flatMap((each) => readable(schema.note, each) ?? []));
       for (const { id, data } of notes.filter((each) => each.data.text.includes(words))) {
         if (data.text.trim() === whole || (await isEdited(api, `${path}${id}/`, whole, signal))) return undefined;
@@ -133,16 +121,14 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
   };
 }
 
-async function about(api: Rest, { organization, token }: Options, signal: AbortSignal): Promise<About> {
+function about(api: Rest, { organization, token }: Options, signal: AbortSignal) {
   const subject = 'organisation';
-  try {
+  return findingsOf(subject, async () => {
     const data = readable(schema.organization, (await api.get(`/organizations/${organization}/`, {}, signal)).content);
     const message = `${onOneLine(data?.name ?? organization, 100)} can be read`;
-    if (token !== undefined) return { first: [{ level: 'ok', subject, message }] };
-    return { first: [{ level: 'warning', subject, message: `${message} without a token`, hint: 'Set token.' }] };
-  } catch (thrown) {
-    return { first: [failed(subject, asSyncError(thrown))] };
-  }
+    if (token !== undefined) return [{ level: 'ok', subject, message }];
+    return [{ level: 'warning', subject, message: `${message} without a token`, hint: 'Set token.' }];
+  });
 }
 
 type Query = Readonly<Record<string, string>>;
@@ -165,21 +151,6 @@ async function pageAt<Element>(
     keep,
   );
   return { found: content, next: nextCursor(answer.headers['link'], cursor), answer };
-}
-
-async function* pages<Element>(
-  api: Rest,
-  path: string,
-  query: Query,
-  shape: z.ZodType<readonly Element[]>,
-  signal: AbortSignal,
-): AsyncGenerator<readonly Element[]> {
-  let cursor: string | undefined;
-  do {
-    const { found, next } = await pageAt(api, path, query, shape, cursor, signal);
-    yield found;
-    cursor = next;
-  } while (cursor !== undefined);
 }
 
 /**

@@ -13,7 +13,7 @@ export const sentry = trackerConnector({
   id: 'sentry',
   title: 'Sentry',
   publicHost: PUBLIC_HOST,
-  capabilities: { namesDeliveries: true, workItems: true, supportsAssignees: true },
+  capabilities: { namesDeliveries: true, supportsAssignees: true },
   grammar,
   largestDelivery: 5 * MEBIBYTE,
   options,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { asBase } from '../kit/addresses.ts';
-import { atLeastOne, hostName, httpsAddress, oneWord } from '../kit/options.ts';
+import { atLeastOne, hostName, httpsAddress, nameOrNumber, oneWord } from '../kit/options.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 export const PUBLIC_HOST = 'sentry.io';
@@ -8,10 +8,11 @@ export const PUBLIC_HOST = 'sentry.io';
 /** A project's number, its slug, or a pattern over slugs. */
 const PROJECT = /^[a-z0-9_*-]{1,100}$/;
 
-const project = z
-  .union([z.string(), z.int()])
-  .transform((given) => String(given).toLowerCase())
-  .pipe(z.string().regex(PROJECT, 'must be one project, by its slug (front-end) or number, or a pattern (front-*, *)'));
+const project = nameOrNumber(
+  PROJECT,
+  'must be one project, by its slug (front-end) or number, or a pattern (front-*, *)',
+  (given) => given.toLowerCase(),
+);
 
 export const options = z.strictObject({
   host: hostName('sentry.example.com')

@@ -1,12 +1,8 @@
 import { z } from 'zod';
-import { keep } from '../../lib/shape.ts';
 import { absent, instant, webAddress } from '../kit/fields.ts';
-import { shapeOf } from '../kit/shape-of.ts';
+import { keptBy } from '../kit/shape-of.ts';
 
-/**
- * The fields that are read, and no others (SE2). Identity and time must be there; any other field that is missing, or
- * that has become something else, is absent: it is then neither compared nor cleared.
- */
+/** The fields that are read, and no others (SE2); all but identity and time are `absent` where they drift. */
 
 /** Numbers, written as texts. */
 export const id = z.string().regex(/^[1-9]\d{0,19}$/);
@@ -62,9 +58,4 @@ export const note = z.object({
 
 export type Note = z.infer<typeof note>;
 
-export const KEPT = shapeOf(issue);
-
-/** Pure: leaves out what no schema here reads. */
-export function slim(found: unknown): unknown {
-  return keep(found, KEPT);
-}
+export const { kept: KEPT, slim } = keptBy(issue);

@@ -1,12 +1,8 @@
-import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
-import { checkHmac, hexDigest, readName, requireSecrets } from '../kit/hmac.ts';
+import { hmacSigning } from '../kit/hmac.ts';
 
-/**
- * Proves that Sentry sent the request: `Sentry-Hook-Signature` is an HMAC-SHA256 over the raw bytes with the client
- * secret of the integration (SE1).
- */
-export async function verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest> {
-  requireSecrets(secrets);
-  await checkHmac(request.body, secrets, hexDigest(request, 'sentry-hook-signature'));
-  return { event: readName(request, 'sentry-hook-resource'), deliveryId: readName(request, 'request-id') };
-}
+/** The secret is the client secret of the integration (SE1). */
+export const { verify, sign } = hmacSigning({
+  header: 'sentry-hook-signature',
+  event: { header: 'sentry-hook-resource' },
+  delivery: 'request-id',
+});

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../errors/sync-error.ts';
 import { plainComment } from '../../model/comment.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { isNamed, UUID } from '../kit/fields.ts';
-import { failed } from '../kit/finding.ts';
+import { findingsOf } from '../kit/finding.ts';
 import { keepComment } from '../kit/own-comment.ts';
 import type { Refusals } from '../kit/refusal.ts';
 import { createRest } from '../kit/rest.ts';
@@ -16,7 +16,6 @@ import { windowOf } from './windows.ts';
 const QUERY = '/stories/search';
 
 const refusals: Refusals = {
-  messageOf: (body) => (body as { message?: unknown }).message,
   hints: { 401: 'Set token to an API token of a member: Settings → Your Account → API Tokens.' },
 };
 
@@ -49,31 +48,23 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
     list,
     /** One that lost its team stays with the one that it had; one that never had any is not read. */
     async item(locator, signal) {
-      try {
-        const { content } = await api.read(schema.aStory, pathOf(locator), {}, signal, schema.KEPT);
-        const group_id = content.group_id ?? locator.container;
-        if (group_id === undefined) return { isGone: false };
-        const story = { ...(schema.slim(content) as object), group_id };
-        return { found: locator.isFollowed ? { story, team: await team(group_id, signal) } : { story } };
-      } catch (thrown) {
-        if (asSyncError(thrown).code !== 'not_found') throw thrown;
-        return { isGone: false };
-      }
+      const { content } = await api.read(schema.aStory, pathOf(locator), {}, signal, schema.KEPT);
+      const group_id = content.group_id ?? locator.container;
+      if (group_id === undefined) return { isGone: false };
+      const story = { ...(schema.slim(content) as object), group_id };
+      return { found: locator.isFollowed ? { story, team: await team(group_id, signal) } : { story } };
     },
-    async about(signal) {
-      try {
+    about: async (signal) => ({
+      first: await findingsOf('credential', async () => {
         const { name } = await me(signal);
-        return { first: [{ level: 'ok', subject: 'credential', message: `of ${onOneLine(name, 100)}` }] };
-      } catch (thrown) {
-        return { first: [failed('credential', asSyncError(thrown))] };
-      }
-    },
+        return [{ level: 'ok', subject: 'credential', message: `of ${onOneLine(name, 100)}` }];
+      }),
+    }),
     describe: async (unit, { mention_name: name }) => ({ level: 'ok', subject: unit, message: `@${name} can be read` }),
     /** Nobody documents that a comment hides HTML: the words of the marker are its last line. */
     async comment(locator, given, signal) {
       const path = `${pathOf(locator)}/comments`;
       const author = (await me(signal)).id;
-      const standing = (text: string) => ({ author, text: plainComment(text) });
       return keepComment<schema.Comment>(given, {
         write: (text, words) => `${text}\n\n${words}`,
         plain: (text) => text.replace(/\r\n?/g, '\n').trim(),
@@ -84,15 +75,9 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
         textOf: ({ text }) => text ?? '',
         authorOf: ({ author_id: by }) => by ?? undefined,
         me: async () => author,
-        async post(text) {
-          await api.send('POST', path, { text }, signal);
-          return standing(text);
-        },
-        async edit({ id }, text) {
-          await api.send('PUT', `${path}/${id}`, { text }, signal);
-          return standing(text);
-        },
-        keep: (_, text) => standing(text),
+        post: (text) => api.send('POST', path, { text }, signal),
+        edit: ({ id }, text) => api.send('PUT', `${path}/${id}`, { text }, signal),
+        told: (_, text) => ({ author, text: plainComment(text) }),
       });
     },
     /** A story that is completed is left as it is. Otherwise it goes to a state of type done in its own workflow. */

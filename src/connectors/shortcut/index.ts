@@ -1,22 +1,24 @@
 import { MEBIBYTE } from '../../lib/quantities.ts';
+import { EVENT } from '../kit/hmac.ts';
+import { readable } from '../kit/json.ts';
 import { trackerConnector } from '../kit/tracker.ts';
 import { connect } from './connect.ts';
-import { changedAt, eventOf, foundOn, itemOf, PARTS, placeOf, told } from './items.ts';
+import { changedAt, foundOn, itemOf, PARTS, placeOf, told } from './items.ts';
 import { options, PUBLIC_HOST, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
-import { EVENT, verify } from './verify.ts';
+import { verify } from './verify.ts';
 
 /** Stories of Shortcut. */
 export const shortcut = trackerConnector({
   ...PARTS,
   title: 'Shortcut',
   publicHost: PUBLIC_HOST,
-  capabilities: { pollsSince: true, workItems: true, supportsLabels: true, supportsAssignees: true },
+  capabilities: { pollsSince: true, supportsLabels: true, supportsAssignees: true },
   largestDelivery: 5 * MEBIBYTE,
   options,
   host: () => PUBLIC_HOST,
   verify,
-  eventOf,
+  eventOf: (payload) => readable(schema.event, payload) && EVENT,
   samples: async () => (await import('./sample.ts')).samples,
   unrestricted: () => options.parse({ token: 'none', teams: ['*'] }),
   noun: 'stories',

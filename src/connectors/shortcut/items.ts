@@ -2,12 +2,11 @@ import type { WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
 import { identityOf } from '../kit/identity.ts';
-import { read, readable } from '../kit/json.ts';
+import { read } from '../kit/json.ts';
 import { referenceToTold } from '../kit/tracker-rows.ts';
 import { timeOf } from '../kit/turns.ts';
 import { PUBLIC_HOST } from './options.ts';
 import * as schema from './schema.ts';
-import { EVENT } from './verify.ts';
 
 /** What rows name a story by. */
 export const PARTS = {
@@ -27,11 +26,6 @@ export function told(payload: unknown): Translation | undefined {
   const ids = new Set(stories.map((action) => String(read(schema.storyAction, action).id)));
   if (ids.size === 0) return undefined;
   return { outcome: 'references', references: [...ids].map((id) => referenceToTold(PARTS, PUBLIC_HOST, { id })) };
-}
-
-/** Pure: a webhook is known by its shape. */
-export function eventOf(payload: unknown): string | undefined {
-  return readable(schema.event, payload) && EVENT;
 }
 
 export function placeOf({ id, mention_name: name, archived }: schema.Team) {

@@ -1,6 +1,7 @@
 import type { SampleEvent, Samples } from '../connector.ts';
-import { hexHmac, TRIAL, TRIAL_NUMBER } from '../kit/sample.ts';
+import { TRIAL, TRIAL_NUMBER } from '../kit/sample.ts';
 import type { Options } from './options.ts';
+import { sign } from './verify.ts';
 
 /** Sample events of Shortcut, made here. They name no team: worksync asks Shortcut for the story. */
 export const samples = {
@@ -8,7 +9,7 @@ export const samples = {
     created: story('a story is created', 'create'),
     updated: story('the same story is updated', 'update'),
   },
-  sign: (body, secret) => ({ 'payload-signature': hexHmac(body, secret) }),
+  sign,
 } satisfies Samples<Options>;
 
 function story(about: string, action: string): SampleEvent<Options> {

@@ -1,11 +1,8 @@
 import { z } from 'zod';
-import { keep, type Shape } from '../../lib/shape.ts';
 import { absent, instant, UUID, webAddress } from '../kit/fields.ts';
+import { keptBy } from '../kit/shape-of.ts';
 
-/**
- * The fields that are read, and no others (SH2). Identity and time must be there; any other field that is missing,
- * or that has become something else, is absent: it is then neither compared nor cleared.
- */
+/** The fields that are read, and no others (SH2); all but identity and time are `absent` where they drift. */
 
 /** Numbers; the same in addresses. */
 const number = z.int().min(1);
@@ -78,22 +75,4 @@ export const workflow = z.object({
   states: z.array(z.object({ id: z.int(), name: z.string(), type: z.string(), position: z.number() })),
 });
 
-export const KEPT: Shape = {
-  id: true,
-  group_id: true,
-  created_at: true,
-  updated_at: true,
-  app_url: true,
-  name: true,
-  description: true,
-  archived: true,
-  started: true,
-  completed: true,
-  story_type: true,
-  labels: { name: true },
-  owner_ids: true,
-  requested_by_id: true,
-};
-
-/** Leaves out what no schema here reads. */
-export const slim = (given: unknown): unknown => keep(given, KEPT);
+export const { kept: KEPT, slim } = keptBy(story);

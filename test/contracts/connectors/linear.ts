@@ -131,7 +131,13 @@ export const profile: ConnectorProfile = {
     reference: { issueId: ISSUE, teamId: TEAM, identifier: 'ENG-123' },
     found: [asked(one, { body: answer({ issues: { nodes: [issue] }, teams: { nodes: [{ id: TEAM }] } }) })],
     gone: [asked(one, { body: answer({ issues: { nodes: [] }, teams: { nodes: [{ id: TEAM }] } }) })],
-    hidden: [asked(one, { body: answer({ issues: { nodes: [] }, teams: { nodes: [] } }) })],
+    hidden: [
+      asked(one, { body: answer({ issues: { nodes: [] }, teams: { nodes: [] } }) }),
+      asked(
+        { filter: { id: { eq: TEAM } } },
+        { body: answer({ teams: { nodes: [], pageInfo: { hasNextPage: false } } }) },
+      ),
+    ],
     unjudged: {
       reference: { issueId: ISSUE, isFollowed: 'unknown' },
       found: [asked(alone, { body: answer({ issues: { nodes: [issue] }, teams: { nodes: [] } }) })],

@@ -298,7 +298,7 @@ describe('check', () => {
       [project, { body: { path_with_namespace: 'acme/api' } }],
       [list, { status: 403, body: { message: '403 Forbidden' } }],
     ]);
-    expect(hidden.at(-1)).toMatchObject({ level: 'error', subject: 'acme/api' });
+    expect(hidden[2]).toMatchObject({ level: 'error', subject: 'acme/api' });
   });
 
   it('does not say of a renamed group that it is followed', async () => {

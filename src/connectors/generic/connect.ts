@@ -1,0 +1,142 @@
+import { type ZodType, z } from 'zod';
+import { asSyncError } from '../../errors/sync-error.ts';
+import { workItemKey } from '../../model/item.ts';
+import type { Connection, ConnectionDeps, Finding, SweepPage } from '../connector.ts';
+import { absent, present } from '../kit/fields.ts';
+import { findingsOf } from '../kit/finding.ts';
+import { writeJson } from '../kit/json.ts';
+import { nextPage, storedPage } from '../kit/pages.ts';
+import type { Refusals } from '../kit/refusal.ts';
+import { bearer, createRest, type Rest } from '../kit/rest.ts';
+import { locatorOf } from '../kit/tracker-rows.ts';
+import { timeOf } from '../kit/turns.ts';
+import { historyPage, pollPage, type Selection, type Walk } from '../kit/walk.ts';
+import { feedBase, type Options } from './options.ts';
+import { id } from './schema.ts';
+import { PARTS, SHAPES } from './translate.ts';
+
+const refusals: Refusals = { shortest: 60_000 };
+
+/** The whole feed is listed as one. */
+const UNIT = 'items';
+
+/** Opaque, and sent back as it came: anything that looks like an address is none. */
+const CURSOR = /^[\w.=~+-]{1,1000}$/;
+
+/** What every page has; absent or null on the last one. */
+const page = z.object({ nextCursor: z.string().nullish() });
+const listed = page.extend({
+  items: z.array(z.unknown()),
+  /** How many there are in all, where the feed tells. */
+  total: absent(z.int().min(0)),
+});
+const ids = page.extend({ ids: z.array(id), projects: z.array(id) });
+
+/** The feed of one connection, where one is configured. */
+export function connect(options: Options, deps: ConnectionDeps): Connection {
+  const base = feedBase(options);
+  if (base === undefined) return withoutFeed;
+  const feed = createRest({ target: 'generic', base, headers: bearer(options.token), refusals }, deps);
+  const walk = walkOf(feed);
+  const proved = (subject: string, read: () => Promise<unknown>) =>
+    findingsOf(subject, async () => {
+      await read();
+      return [{ level: 'ok', subject, message: `${subject === 'feed' ? 'items' : subject} can be read` }];
+    });
+
+  /** One page of the ids of all that exists. */
+  async function sweep(cursor: string | undefined, signal: AbortSignal): Promise<SweepPage> {
+    const { found, next } = await readPage(feed, { path: '/ids', query: {}, cursor, shape: ids }, signal);
+    const keys = found.ids.map((each) => workItemKey('generic', options.system, each));
+    return { keys, containers: found.projects, ...present({ next }) };
+  }
+
+  return {
+    units: async () => [UNIT],
+    poll: (position, signal) => pollPage(walk, position, signal),
+    history: (position, signal) => historyPage(walk, position, signal),
+    sweep: (_unit, cursor, signal) => sweep(cursor, signal),
+    /** 410 says that it is gone; 404 proves nothing, since a lost right may look the same. */
+    async fetch(reference, signal) {
+      const { id: itemId, container, identifier } = locatorOf(PARTS, reference);
+      try {
+        const { content } = await feed.get(`/items/${itemId}`, {}, signal, true);
+        return { event: SHAPES.item, body: writeJson(content) };
+      } catch (thrown) {
+        const error = asSyncError(thrown);
+        if (error.status !== 410) throw error;
+        const seenAt = new Date(deps.clock.now()).toISOString();
+        return { event: SHAPES.gone, body: writeJson({ id: itemId, project: { id: container }, identifier, seenAt }) };
+      }
+    },
+    /** Proves that the feed can be read. */
+    async check(signal) {
+      const first = { unit: UNIT, startedAt: new Date(0).toISOString() };
+      const ofFeed = await proved('feed', () => pollPage(walk, first, signal));
+      return [...ofFeed, ...(await proved('ids', () => sweep(undefined, signal)))];
+    },
+  };
+}
+
+const noFeed: Finding = {
+  level: 'warning',
+  subject: 'feed',
+  message: 'none: worksync never sees what no webhook brings',
+  hint: 'Offer a feed as the README of this connector describes it, and set feedUrl.',
+};
+
+/** What webhooks have told stands then. */
+const withoutFeed: Connection = {
+  units: async () => [],
+  poll: async () => ({ outcome: 'unchanged' }),
+  async fetch(reference) {
+    locatorOf(PARTS, reference);
+    return { event: SHAPES.unknown, body: writeJson({}) };
+  },
+  check: async () => [noFeed],
+};
+
+/**
+ * Walks over the feed. The feed chooses the order of items: it promises only that an item which matches throughout is on some
+ * page.
+ */
+function walkOf(feed: Rest): Walk {
+  return {
+    order: 'since',
+    async list({ selection, page: cursor }, signal) {
+      const wanted = { path: '/items', query: queryOf(selection), cursor, shape: listed };
+      const { found, next, answer } = await readPage(feed, wanted, signal);
+      return { found: found.items, next, answer, total: found.total };
+    },
+    changedAt: (item) => timeOf(item, 'updatedAt'),
+    write: async (found) => ({ event: SHAPES.list, body: writeJson(found) }),
+  };
+}
+
+function queryOf(selection: Selection): Record<string, string> {
+  if (selection.items === 'open') return { done: 'false' };
+  if (selection.items === 'ids' || selection.since === undefined) return {};
+  return { updatedSince: new Date(selection.since).toISOString() };
+}
+
+interface Wanted<Page> {
+  readonly path: string;
+  readonly query: Readonly<Record<string, string>>;
+  /** Absent on the first page. */
+  readonly cursor: string | undefined;
+  readonly shape: ZodType<Page>;
+}
+
+/** One page of a list of the feed. Throws `answer_malformed`. */
+async function readPage<Page extends z.infer<typeof page>>(
+  feed: Rest,
+  { path, query, shape, cursor: given }: Wanted<Page>,
+  signal: AbortSignal,
+) {
+  const cursor = storedPage(given, CURSOR);
+  const wanted = { ...query, ...(cursor !== undefined && { cursor }) };
+  const { content: found, answer } = await feed.read(shape, path, wanted, signal, true);
+  const { nextCursor } = found;
+  const isLast = nextCursor === undefined || nextCursor === null;
+  return { found, next: isLast ? undefined : nextPage(nextCursor, CURSOR, cursor, `GET ${path}`), answer };
+}
