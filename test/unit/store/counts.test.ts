@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { sql } from 'kysely';
@@ -13,6 +11,7 @@ import type { Schema } from '../../../src/store/tables.ts';
 import type { Scope, Sql } from '../../../src/store/workspace-scope.ts';
 import { scopeOf } from '../../../src/store/workspace-scope.ts';
 import { drawn } from '../../support/depth.ts';
+import { folderOfTest } from '../../support/folder.ts';
 import { planOf } from '../../support/plans.ts';
 import { openStore, openTestInstallation } from '../../support/store.ts';
 import { newPlace, ON_POSTGRES } from '../../support/store-place.ts';
@@ -148,8 +147,7 @@ test('a transaction that is rolled back counts nothing', async () => {
 });
 
 test('what was there before there were counts is counted once', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-counts-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = folderOfTest('counts');
   const file = newPlace(join(folder, 'test.db'));
   const earlier = Object.fromEntries(Object.entries(INSTALLATION_MIGRATIONS).filter(([each]) => each < '006'));
   const before = await openDatabase<Schema>({ file, migrations: earlier });
