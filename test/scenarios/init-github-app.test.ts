@@ -1,7 +1,6 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -9,6 +8,7 @@ import { makeApp } from '../../src/cli/init-github-app.ts';
 import { createHttpClient, type HttpClient } from '../../src/http/http-client.ts';
 import { noSteps } from '../../src/lib/steps.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
+import { folderOfTest } from '../support/folder.ts';
 
 /** A GitHub App from a manifest: the page, GitHub's part by a stand-in, the browser by hand. */
 
@@ -63,12 +63,11 @@ let scratch = '';
 beforeEach(async () => {
   github = await startStandIn();
   http = createHttpClient({ steps: noSteps, meter: createMetrics({ version: 'test' }).meter });
-  scratch = mkdtempSync(join(tmpdir(), 'worksync-app-'));
+  scratch = folderOfTest('app');
 });
 afterEach(async () => {
   github.close();
   await http.close();
-  rmSync(scratch, { recursive: true });
 });
 
 function make(wanted: Partial<Parameters<typeof makeApp>[0]>, tell: (url: string) => unknown) {

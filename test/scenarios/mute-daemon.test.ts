@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { DataFolder } from '../../src/store/data-folder.ts';
 import type { Leaf } from '../support/command-line.ts';
+import { folderOfFile } from '../support/folder.ts';
 import { PACE } from '../support/paced-clock.ts';
 import { replaceClock } from '../support/replace-clock.ts';
 
@@ -37,7 +37,7 @@ const ASK_NOBODY = [
   ...['workspace serve', 'workspace token', 'workspace connect-provider'],
 ];
 
-const folder = mkdtempSync(join(tmpdir(), 'worksync-mute-'));
+const folder = folderOfFile('mute');
 const data = join(folder, 'data');
 const config = join(folder, 'team.yaml');
 const file = join(folder, 'file.png');
@@ -86,7 +86,6 @@ afterAll(() => {
   announced.release();
   server.closeAllConnections();
   server.close();
-  rmSync(folder, { recursive: true });
 });
 
 const ASKING = (await allCommands()).filter(({ path }) => !ASK_NOBODY.includes(path.join(' ')));

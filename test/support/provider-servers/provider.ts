@@ -87,8 +87,6 @@ export interface Tracker extends Api {
   itemKey(issue: HeldIssue): ItemKey;
   /** The address of its page, as people paste it. */
   page(issue: HeldIssue): string;
-  /** How people at a vendor of pull requests call it. */
-  calledAt(vendor: string, issue: HeldIssue): string;
 }
 
 export interface VendorAnswer {
