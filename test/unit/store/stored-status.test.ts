@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readStatus, readStatuses } from '../../../src/store/stored-status.ts';
 import { scopeOf } from '../../../src/store/workspace-scope.ts';
-import { folderOfTest } from '../../support/folder.ts';
+import { folderOfFile } from '../../support/folder.ts';
 import { planOf } from '../../support/plans.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
 
@@ -10,7 +10,7 @@ const NOW = Date.UTC(2026, 10, 20, 12);
 const DAY = 86_400_000;
 
 describe('readStatus', () => {
-  const folder = folderOfTest('status');
+  const folder = folderOfFile('status');
   const file = join(folder, 'a.sqlite');
   const statements: string[] = [];
   let store: OpenedStore;
