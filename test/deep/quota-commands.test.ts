@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { fullest } from '../bench/quota/references/windows.ts';
+import { listenLocally } from '../support/listen.ts';
 import { startOwnDaemon } from '../support/own-daemon.ts';
 import { worksync } from '../support/processes.ts';
 import { useScratch } from '../support/scratch.ts';
@@ -44,8 +44,7 @@ async function countBefore(origin: string, arrivals: number[]): Promise<string> 
     pass(request, response).catch(() => response.destroy());
   });
   counter = server;
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return await listenLocally(server);
 }
 
 it('twenty command lines beside a loaded daemon all get their answer, and no window holds more than its cap', async () => {

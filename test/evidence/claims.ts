@@ -208,7 +208,6 @@ export const FAULTS: readonly Resistance[] = [
       ],
       ['test/faults/floods.test.ts', 'idle connections lock nobody out: the oldest are given up'],
       ['test/faults/floods.test.ts', 'requests that never end lock nobody out either'],
-      ['test/faults/intake.test.ts', 'is cut off, and good deliveries get through meanwhile'],
       ['test/bench/flood.ts'],
     ],
   },

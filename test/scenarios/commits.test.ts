@@ -1,9 +1,9 @@
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { answerQuestion } from '../../src/operator/questions.ts';
 import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { type PullSetting, pullEvent, pullObject } from '../support/github-payloads.ts';
+import { listenLocally } from '../support/listen.ts';
 
 let world: World;
 let close: () => void;
@@ -29,12 +29,11 @@ beforeEach(async () => {
     response.writeHead(200, { 'content-type': 'application/json' }).end(body);
   };
   const server = createServer(({ url = '' }, response) => void respond(url, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   close = () => {
     server.closeAllConnections();
     server.close();
   };
-  apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  apiUrl = await listenLocally(server);
   world = await createWorld({ config: connected(apiUrl, true) });
   await world.people.createBug({ body: { title: 'It breaks' } }, {});
 });
