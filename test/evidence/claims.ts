@@ -334,10 +334,6 @@ export const FAULTS: readonly Resistance[] = [
         'test/deep/outage.test.ts',
         'a day in which a provider %s is caught up with in at most 1.2 times what the quota takes',
       ],
-      [
-        'test/deep/sim.test.ts',
-        'loses and doubles nothing, keeps the quota and settles, with all faults, from seed %d on',
-      ],
       ['test/laws/provider-order.test.ts', 'ends there too where webhooks are lost and a poll comes last'],
       ['test/contracts/redelivery.test.ts', 'asks once for each of those that failed, wherever they stand in the list'],
     ],
