@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import BetterSqlite from 'better-sqlite3';
 import { stringify } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
@@ -47,6 +48,21 @@ const SECRET_KEY = Buffer.alloc(32, 'bench').toString('base64');
 
 export function databaseFile(folder: string): string {
   return join(folder, 'data', INSTALLATION_FILE);
+}
+
+/** The one value that a statement tells of the rows of a daemon, which may be running. */
+export function lookInto(folder: string, statement: string): number {
+  const database = new BetterSqlite(databaseFile(folder), { readonly: true });
+  try {
+    return database.prepare(statement).pluck().get() as number;
+  } finally {
+    database.close();
+  }
+}
+
+/** Deliveries of which this is true. */
+export function countDeliveries(folder: string, condition: string): number {
+  return lookInto(folder, `select count(*) from inbox where ${condition}`);
 }
 
 /** `npm start` in a process of its own, as in production: nothing is replaced. */

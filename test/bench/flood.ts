@@ -4,11 +4,10 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import BetterSqlite from 'better-sqlite3';
 import { startNginx, WITHOUT_NGINX } from '../support/nginx.ts';
 import { startWorkspaceService } from '../support/workspace-service.ts';
 import type { Bench } from './bench.ts';
-import { databaseFile, WEBHOOK_PATH } from './daemon.ts';
+import { countDeliveries, WEBHOOK_PATH } from './daemon.ts';
 import { largeBody, pullRequestBodies } from './deliveries.ts';
 import { deliver, headOf, open } from './load.ts';
 import { figure, type Measured } from './report.ts';
@@ -88,12 +87,8 @@ async function block({ folder, port, turnsSince }: Watched): Promise<Measured> {
 }
 
 async function untilApplied(folder: string, count: number): Promise<void> {
-  const database = new BetterSqlite(databaseFile(folder), { readonly: true });
-  const applied = database
-    .prepare("select count(*) from inbox where connection = 'github' and state = 'applied'")
-    .pluck();
-  while ((applied.get() as number) < count) await pause(20);
-  database.close();
+  const applied = () => countDeliveries(folder, "connection = 'github' and state = 'applied'");
+  while (applied() < count) await pause(20);
 }
 
 const IDLE = 2_000;

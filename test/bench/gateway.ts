@@ -1,12 +1,10 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startWorkspaceService, type TestService } from '../support/workspace-service.ts';
 import { type Bench, RUNS } from './bench.ts';
 import { announcedPort, spawnDaemon, stopDaemon } from './daemon.ts';
-import { converse, open } from './load.ts';
+import { repeatRequest, startPeer } from './load.ts';
 import { compared } from './report.ts';
 
 /**
@@ -48,13 +46,14 @@ async function measure(port: number, service: TestService) {
     headers: { authorization: `Bearer ${service.apiKey}` },
   });
   const headers = Object.fromEntries([...first.headers].filter(([name]) => !AUTOMATIC.includes(name)));
-  const peer = await startPeer({ answer: await first.text(), headers });
+  const peer = await startPeer('http', { answer: await first.text(), headers });
   const runs: { ours: number[]; bare: number[] } = { ours: [], bare: [] };
   try {
     for (let round = 0; round < RUNS; round++) {
       for (const [name, at] of [['ours', port] as const, ['bare', peer.port] as const]) {
-        await load(at, path, service.apiKey, round === 0 ? WARM_UP : SETTLE);
-        runs[name].push(await load(at, path, service.apiKey, MEASURED));
+        const target = { port: at, key: service.apiKey, connections: CONNECTIONS };
+        await repeatRequest(target, { method: 'GET', path }, round === 0 ? WARM_UP : SETTLE);
+        runs[name].push((await repeatRequest(target, { method: 'GET', path }, MEASURED)).perSecond);
       }
     }
   } finally {
@@ -67,23 +66,3 @@ async function measure(port: number, service: TestService) {
 
 /** Headers that Node's server sets by itself. */
 const AUTOMATIC = ['connection', 'content-length', 'date', 'keep-alive'];
-
-async function startPeer(told: object): Promise<{ port: number; child: ChildProcess }> {
-  const child = fork(join(import.meta.dirname, 'peers', 'http.ts'));
-  child.send(told);
-  const [{ port }] = (await once(child, 'message')) as [{ port: number }];
-  return { port, child };
-}
-
-/** @returns requests per second */
-async function load(port: number, path: string, key: string, ms: number): Promise<number> {
-  const head =
-    `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${key}\r\n` +
-    `X-Service-Api-Version: 2\r\nAccept: application/json\r\n\r\n`;
-  const request = [Buffer.from(head), Buffer.alloc(0)] as const;
-  const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => open(port)));
-  const begin = performance.now();
-  const next = () => (performance.now() - begin >= ms ? undefined : request);
-  const counts = await Promise.all(sockets.map((socket) => converse(socket, next)));
-  return counts.reduce((sum, count) => sum + count, 0) / ((performance.now() - begin) / 1_000);
-}

@@ -4,10 +4,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import BetterSqlite from 'better-sqlite3';
 import { startWorkspaceService, type TestService } from '../support/workspace-service.ts';
 import { type Bench, RUNS } from './bench.ts';
-import { announcedPort, databaseFile, spawnDaemon, stopDaemon, WEBHOOK_PATH } from './daemon.ts';
+import { announcedPort, countDeliveries, spawnDaemon, stopDaemon, WEBHOOK_PATH } from './daemon.ts';
 import { pullRequestBodies, type SignedBody } from './deliveries.ts';
 import { sendDeliveries } from './load.ts';
 import { compared, figure, median } from './report.ts';
@@ -96,23 +95,14 @@ async function measureDaemon(bodies: readonly SignedBody[], { url, apiKey }: Tes
 /** Waits until reconcile has taken all deliveries over; tells how many were left, and how many seconds that took. */
 async function takenOver(folder: string): Promise<{ left: number; waited: number }> {
   const begin = performance.now();
-  const left = count(folder, "state = 'pending'");
-  while (count(folder, "state = 'pending'") > 0) await pause(20);
+  const left = countDeliveries(folder, "state = 'pending'");
+  while (countDeliveries(folder, "state = 'pending'") > 0) await pause(20);
   return { left, waited: (performance.now() - begin) / 1_000 };
 }
 
 function expectAllStored(folder: string, acknowledged: number): void {
-  const stored = count(folder, "connection = 'github'");
-  const applied = count(folder, "connection = 'github' and state = 'applied'");
+  const stored = countDeliveries(folder, "connection = 'github'");
+  const applied = countDeliveries(folder, "connection = 'github' and state = 'applied'");
   if (stored !== acknowledged || applied !== acknowledged)
     throw new Error(`${acknowledged} acknowledged, ${stored} stored, ${applied} applied`);
-}
-
-function count(folder: string, condition: string): number {
-  const database = new BetterSqlite(databaseFile(folder), { readonly: true });
-  try {
-    return database.prepare(`select count(*) from inbox where ${condition}`).pluck().get() as number;
-  } finally {
-    database.close();
-  }
 }

@@ -1,4 +1,7 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
 import type { SignedBody } from './deliveries.ts';
 
 export interface Target {
@@ -49,6 +52,33 @@ export async function sendDeliveries(
   const seconds = (performance.now() - begin) / 1_000;
   const accepted = counts.reduce((sum, count) => sum + count, 0);
   return { accepted, perSecond: accepted / seconds };
+}
+
+/** One request again and again for `ms` milliseconds, with the key of somebody, one on the way on each connection. */
+export async function repeatRequest(
+  { port, key, connections }: { readonly port: number; readonly key: string; readonly connections: number },
+  { method, path, body = '' }: { readonly method: string; readonly path: string; readonly body?: string },
+  ms: number,
+): Promise<{ readonly answered: number; readonly perSecond: number }> {
+  const head =
+    `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${key}\r\n` +
+    `X-Service-Api-Version: 2\r\nAccept: application/json\r\n` +
+    (body === '' ? '\r\n' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n`);
+  const request = [Buffer.from(head), Buffer.from(body)] as const;
+  const sockets = await Promise.all(Array.from({ length: connections }, () => open(port)));
+  const begin = performance.now();
+  const next = () => (performance.now() - begin >= ms ? undefined : request);
+  const counts = await Promise.all(sockets.map((socket) => converse(socket, next)));
+  const answered = counts.reduce((sum, count) => sum + count, 0);
+  return { answered, perSecond: answered / ((performance.now() - begin) / 1_000) };
+}
+
+/** A server of `peers` in a process of its own, which is told what to answer. */
+export async function startPeer(name: string, told: object): Promise<{ port: number; child: ChildProcess }> {
+  const child = fork(join(import.meta.dirname, 'peers', `${name}.ts`));
+  child.send(told);
+  const [{ port }] = (await once(child, 'message')) as [{ port: number }];
+  return { port, child };
 }
 
 export function open(port: number): Promise<Socket> {

@@ -1,12 +1,10 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { type Running, startWorksync } from '../support/processes.ts';
 import { type Bench, RUNS } from './bench.ts';
-import { converse, open } from './load.ts';
+import { repeatRequest, startPeer } from './load.ts';
 import { compared } from './report.ts';
 
 /**
@@ -50,18 +48,21 @@ async function measureAll(serving: Running, folder: string, { url, apiKey }: Add
   const created = await fetch(`${url}/workspaces/current/bugs`, { method: 'POST', headers, body: BUG });
   const answer = await created.text();
   const { taskId } = JSON.parse(answer) as { taskId: string };
-  const peer = await startPeer(answer);
-  const ours = { port: Number(new URL(url).port), key: apiKey };
-  const bare = { port: peer.port, key: apiKey };
-  const kinds = { reads: read(taskId), writes: write() };
+  const peer = await startPeer('fastify', { answer });
+  const ours = { port: Number(new URL(url).port), key: apiKey, connections: CONNECTIONS };
+  const bare = { ...ours, port: peer.port };
+  const kinds = {
+    reads: { method: 'GET', path: `/api/v1/workspaces/current/tasks/${taskId}` },
+    writes: { method: 'POST', path: '/api/v1/workspaces/current/bugs', body: BUG },
+  };
   const runs = { reads: { ours: [], bare: [] }, writes: { ours: [], bare: [] } } as Record<Kind, Runs>;
   let made = 1;
   try {
     for (let round = 0; round < RUNS; round++) {
       for (const kind of ['reads', 'writes'] as const) {
         for (const [name, target] of [['ours', ours] as const, ['bare', bare] as const]) {
-          const warm = await load(target, kinds[kind], round === 0 ? WARM_UP : SETTLE);
-          const timed = await load(target, kinds[kind], MEASURED);
+          const warm = await repeatRequest(target, kinds[kind], round === 0 ? WARM_UP : SETTLE);
+          const timed = await repeatRequest(target, kinds[kind], MEASURED);
           runs[kind][name].push(timed.perSecond);
           if (kind === 'writes' && name === 'ours') made += warm.answered + timed.answered;
         }
@@ -81,48 +82,11 @@ async function measureAll(serving: Running, folder: string, { url, apiKey }: Add
 
 type Kind = 'reads' | 'writes';
 type Runs = { ours: number[]; bare: number[] };
-interface Target {
-  readonly port: number;
-  readonly key: string;
-}
-
 const CONNECTIONS = 50;
 /** Milliseconds: until the code is compiled, between two rounds, and what is measured. */
 const WARM_UP = 2_000;
 const SETTLE = 200;
 const MEASURED = 1_500;
-
-type Request = readonly [method: string, path: string, body: string];
-
-function read(taskId: string): Request {
-  return ['GET', `/api/v1/workspaces/current/tasks/${taskId}`, ''];
-}
-
-function write(): Request {
-  return ['POST', '/api/v1/workspaces/current/bugs', BUG];
-}
-
-/** The same request again and again, one on the way on each connection. */
-async function load({ port, key }: Target, [method, path, body]: Request, ms: number) {
-  const head =
-    `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${key}\r\n` +
-    `X-Service-Api-Version: 2\r\nAccept: application/json\r\n` +
-    (body === '' ? '\r\n' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n`);
-  const request = [Buffer.from(head), Buffer.from(body)] as const;
-  const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => open(port)));
-  const begin = performance.now();
-  const next = () => (performance.now() - begin >= ms ? undefined : request);
-  const counts = await Promise.all(sockets.map((socket) => converse(socket, next)));
-  const answered = counts.reduce((sum, count) => sum + count, 0);
-  return { answered, perSecond: answered / ((performance.now() - begin) / 1_000) };
-}
-
-async function startPeer(answer: string): Promise<{ port: number; child: ChildProcess }> {
-  const child = fork(join(import.meta.dirname, 'peers', 'fastify.ts'));
-  child.send({ answer });
-  const [{ port }] = (await once(child, 'message')) as [{ port: number }];
-  return { port, child };
-}
 
 function expectAllStored(folder: string, made: number): void {
   const database = new BetterSqlite(join(folder, 'service.db'), { readonly: true });

@@ -4,10 +4,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { freePort } from '../support/listen.ts';
 import { type Bench, RUNS } from './bench.ts';
 import { PROGRAM, VARIABLES } from './daemon.ts';
 import { figure } from './report.ts';
-import { freePort, isReady } from './start.ts';
+import { isReady } from './start.ts';
 
 const TOP = join(import.meta.dirname, '../..');
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
-import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import BetterSqlite from 'better-sqlite3';
+import { freePort } from '../support/listen.ts';
 import { type Bench, RUNS } from './bench.ts';
 import { announcedPort, logOf, spawnDaemon, stopDaemon } from './daemon.ts';
 import { figure } from './report.ts';
@@ -61,15 +61,6 @@ async function measure(folder: string): Promise<{ seconds: number; megabytes: nu
   } finally {
     if (daemon.exitCode === null) daemon.kill('SIGKILL');
   }
-}
-
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 export function isReady(port: number): Promise<boolean> {

@@ -95,9 +95,14 @@ export async function costOf(daemon: Running, path: string, names: readonly stri
 
 /** As the owner of the data folder. Throws where the answer does not tell of all these workspaces. */
 export async function ask({ folder }: Pick<Running, 'folder'>, path: string, names: readonly string[]): Promise<void> {
-  const owner = findOwner(join(folder, 'data'));
-  if (!owner) throw new Error(logOf(folder));
-  const answer = await fetch(`${owner.address}${path}`, { headers: { authorization: `Bearer ${owner.token}` } });
+  const { address, token } = ownerOf({ folder });
+  const answer = await fetch(address + path, { headers: { authorization: `Bearer ${token}` } });
   const text = await answer.text();
   if (!answer.ok || !names.every((name) => text.includes(`"${name}"`))) throw new Error(`${path}: ${answer.status}`);
+}
+
+export function ownerOf({ folder }: Pick<Running, 'folder'>): { readonly address: string; readonly token: string } {
+  const owner = findOwner(join(folder, 'data'));
+  if (!owner) throw new Error(logOf(folder));
+  return owner;
 }

@@ -1,10 +1,10 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { listenLocally } from '../support/listen.ts';
 import { type Running, startWorksync, worksync } from '../support/processes.ts';
 import { launchChromium } from './chromium.ts';
 import { lowContrasts } from './contrast.ts';
@@ -140,8 +140,7 @@ describe('other pages in the same browser', () => {
       got.push(request.headers.cookie ?? '');
       response.setHeader('content-type', 'text/html').end('<title>other</title><iframe name="hidden"></iframe>');
     });
-    await new Promise<void>((resolve) => void other.listen(0, '127.0.0.1', resolve));
-    const { port } = other.address() as AddressInfo;
+    const { port } = new URL(await listenLocally(other));
     const { page } = await open({}, `http://127.0.0.1:${port}/`);
     expect(got[0]).toMatch(/^worksync-/);
     const target = JSON.stringify(address);

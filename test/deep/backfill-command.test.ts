@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { complaintsOf } from '../support/complaints.ts';
+import { folderOfTest } from '../support/folder.ts';
 import { type Ended, type Running, startWorksync, worksync } from '../support/processes.ts';
 import { githubVendor } from '../support/provider-servers/github.ts';
 import { openProvider, type Provider } from '../support/provider-servers/provider.ts';
@@ -20,7 +20,7 @@ let daemon: Running | undefined;
 let gate: Promise<void> | undefined;
 
 beforeEach(async () => {
-  scratch = mkdtempSync(join(tmpdir(), 'worksync-backfill-'));
+  scratch = folderOfTest('backfill');
   github = await openProvider(githubVendor(SECRET), {
     clock: { now: () => Date.now() },
     told: () => undefined,
@@ -39,7 +39,6 @@ afterEach(async () => {
   daemon = undefined;
   gate = undefined;
   await github.close();
-  rmSync(scratch, { recursive: true, force: true });
 });
 
 /** @param at seconds after the first day began */

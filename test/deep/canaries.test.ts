@@ -1,8 +1,6 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -11,6 +9,8 @@ import { connectors } from '../../src/connectors/registry.ts';
 import type { Status } from '../../src/operator/status.ts';
 import { cookieOf } from '../support/browser-session.ts';
 import { piecesOf } from '../support/canaries.ts';
+import { folderOfFile } from '../support/folder.ts';
+import { listenLocally } from '../support/listen.ts';
 import { keptByPostgres } from '../support/postgres-bytes.ts';
 import { type Running, startWorksync } from '../support/processes.ts';
 import { ON_POSTGRES, storePlace } from '../support/store-place.ts';
@@ -214,7 +214,7 @@ function grant(side: string): string {
   return JSON.stringify({ access_token: token('access'), refresh_token: token('refresh'), expires_in: 3_600 });
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'worksync-canaries-'));
+const folder = folderOfFile('canaries');
 const data = join(folder, 'data');
 const config = join(folder, 'config');
 const wrong = join(folder, 'wrong');
@@ -367,8 +367,7 @@ function writeWrongConfiguration(): void {
 beforeAll(async () => {
   await findStore();
   server = createServer(answer);
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = Number(new URL(await listenLocally(server)).port);
   const connections = connectionsAt(port);
   names = Object.keys(connections);
   mkdirSync(config);
@@ -441,7 +440,6 @@ beforeAll(async () => {
 afterAll(async () => {
   daemon?.child.kill('SIGKILL');
   await new Promise((resolve) => server.close(resolve));
-  rmSync(folder, { recursive: true, force: true });
 });
 
 describe('what vendors repeat', () => {

@@ -1,38 +1,16 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { Webhooks } from '@octokit/webhooks';
 import { expect, it } from 'vitest';
 import { complaintsOf } from '../support/complaints.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { startOwnDaemon } from '../support/own-daemon.ts';
 import { worksync } from '../support/processes.ts';
 import { useScratch } from '../support/scratch.ts';
 
 /** changes as real commands, beside a daemon. */
 
-const SECRET = 'a-secret-of-sixteen-or-more';
 const scratch = useScratch('changes');
-const { start } = scratch;
 
 it('lists, shows, retries and drops', async () => {
-  const serve = start(['workspace', 'serve', '--port', '0', '--db', join(scratch.folder, 'service.db'), '--json']);
-  const { url, apiKey } = JSON.parse(await serve.says('\n')) as { url: string; apiKey: string };
-  const config = join(scratch.folder, 'own.yaml');
-  const connection = `{ connector: github, repositories: [acme/app], webhookSecrets: ${SECRET}, poll: off }`;
-  const workspace = `workspace: { url: "${url}", apiKey: ${apiKey} }`;
-  writeFileSync(config, `${workspace}\nguard: { creations: 0 }\nconnections:\n  hooks: ${connection}\n`);
-  const flags = ['--config', config, '--data', join(scratch.folder, 'data')];
-  const daemon = start(['run', ...flags, '--port', '0']);
-  const address = /Status page: (\S+)\//.exec(await daemon.says('Status page'))?.[1] ?? '';
-  for (const number of [1, 2]) {
-    const body = JSON.stringify(pullEvent({ number, title: `Number ${number}`, updated: new Date().toISOString() }));
-    const headers = {
-      'content-type': 'application/json',
-      'x-github-event': 'pull_request',
-      'x-github-delivery': `delivery-${number}`,
-      'x-hub-signature-256': await new Webhooks({ secret: SECRET }).sign(body),
-    };
-    expect((await fetch(`${address}/webhooks/own/hooks`, { method: 'POST', headers, body })).status).toBe(202);
-  }
+  const { flags, deliver } = await startOwnDaemon(scratch, 'guard: { creations: 0 }');
+  await deliver(1, 2);
   expect(await worksync(['once', ...flags])).toMatchObject({ code: 3 });
 
   const listed = await worksync(['changes', '--state', 'held', ...flags]);

@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { folderOfTest } from '../support/folder.ts';
 import { TOP, worksync } from '../support/processes.ts';
 
 function variablesOf(file: string): string[] {
@@ -20,7 +20,7 @@ describe('config/examples', () => {
   };
 
   it.each(files)('%s starts as it is, once its variables are set', async (file) => {
-    const scratch = mkdtempSync(join(tmpdir(), 'worksync-docs-'));
+    const scratch = folderOfTest('docs');
     try {
       const key = join(scratch, 'key.pem');
       writeFileSync(key, privateKey(), { mode: 0o600 });
@@ -39,7 +39,6 @@ describe('config/examples', () => {
         message: expect.stringContaining('is valid'),
       });
     } finally {
-      rmSync(scratch, { recursive: true, force: true });
     }
   });
 });

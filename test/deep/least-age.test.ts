@@ -2,17 +2,17 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TOP } from '../../.ci/supply/lock.ts';
 import { LEAST_AGE } from '../../.ci/supply/settings.ts';
+import { folderOfFile } from '../support/folder.ts';
+import { listenLocally } from '../support/listen.ts';
 import { startProgram } from '../support/processes.ts';
 
 /** What npm does with the settings of this project at a registry that has just got another version of a package. */
 const DAY = 86_400_000;
-const folder = mkdtempSync(join(tmpdir(), 'worksync-age-'));
+const folder = folderOfFile('age');
 
 /** Days that each has been out. */
 const AGES: Readonly<Record<string, number>> = { '1.0.0': 100, '1.0.1': LEAST_AGE + 1, '1.0.2': LEAST_AGE - 1 };
@@ -60,12 +60,10 @@ beforeAll(async () => {
     if (version) response.end(tarballs.get(version));
     else response.setHeader('content-type', 'application/json').end(JSON.stringify(packument()));
   });
-  await new Promise<void>((resolve) => void registry.listen(0, '127.0.0.1', resolve));
-  address = `http://127.0.0.1:${(registry.address() as AddressInfo).port}`;
+  address = await listenLocally(registry);
 });
 afterAll(() => {
   registry.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** A project with our settings. */

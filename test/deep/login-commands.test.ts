@@ -1,12 +1,12 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cookieOf } from '../support/browser-session.ts';
+import { folderOfFile } from '../support/folder.ts';
 import { type Running, startProgram, startWorksync, worksync } from '../support/processes.ts';
 
 /** `worksync login` and `worksync logout`, beside a real daemon and without one. */
-const folder = mkdtempSync(join(tmpdir(), 'worksync-login-'));
+const folder = folderOfFile('login');
 const data = join(folder, 'data');
 let daemon: Running;
 let address = '';
@@ -21,7 +21,6 @@ async function startDaemon(): Promise<void> {
 beforeAll(startDaemon, 60_000);
 afterAll(async () => {
   await daemon.end();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const command = (...args: string[]) => worksync([...args, '--data', data]);
@@ -117,13 +116,6 @@ describe('logout --all', () => {
     expect(await command('logout', '--all')).toMatchObject({ code: 0, stdout: 'logged out: 1 browser\n' });
     await startDaemon();
     expect((await look(third)).status).toBe(401);
-  });
-
-  it('a session outlives the daemon otherwise', async () => {
-    const cookie = await open((await command('login')).stdout);
-    await daemon.end('SIGKILL');
-    await startDaemon();
-    expect((await look(cookie)).status).toBe(200);
   });
 
   it('does nothing without being told that all are meant', async () => {

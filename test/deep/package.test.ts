@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -10,11 +9,11 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { readLock, readManifest } from '../../.ci/supply/lock.ts';
 import { faultsOfSbom } from '../../.ci/supply/sbom.ts';
+import { folderOfFile } from '../support/folder.ts';
 import { copyProductionPackages, npm } from '../support/npm.ts';
 import { startProgram, TOP, worksync } from '../support/processes.ts';
 import { startWorkspaceService } from '../support/workspace-service.ts';
@@ -43,7 +42,7 @@ await workspace.close();
 `;
 /** Bytes. */
 const LARGEST = 3 * 1_024 * 1_024;
-const folder = mkdtempSync(join(tmpdir(), 'worksync-package-'));
+const folder = folderOfFile('package');
 const installed = join(folder, 'node_modules/worksync');
 const manifest = (path: string) => JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'));
 const { version } = manifest(TOP);
@@ -85,7 +84,6 @@ beforeAll(() => {
   if (!npm(folder, 'install', file)) unpack(file);
   node = installOldestNode(manifest(installed).engines.node.replace('>=', ''));
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('the package', () => {
   it('is small, and brings what runs: no TypeScript, no tests, no tools, no Node', () => {

@@ -1,50 +1,28 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Webhooks } from '@octokit/webhooks';
 import { expect, it } from 'vitest';
 import { complaintsOf } from '../support/complaints.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { startOwnDaemon } from '../support/own-daemon.ts';
 import { worksync } from '../support/processes.ts';
 import { useScratch } from '../support/scratch.ts';
 
 /** held, plan and quota as real commands, beside a daemon and without one. */
 
-const SECRET = 'a-secret-of-sixteen-or-more';
 const scratch = useScratch('plan');
-const { start } = scratch;
-
-async function deliver(address: string, number: number): Promise<number> {
-  const body = JSON.stringify(pullEvent({ number, updated: new Date().toISOString() }));
-  const headers = {
-    'content-type': 'application/json',
-    'x-github-event': 'pull_request',
-    'x-github-delivery': `delivery-${number}`,
-    'x-hub-signature-256': await new Webhooks({ secret: SECRET }).sign(body),
-  };
-  return (await fetch(`${address}/webhooks/own/hooks`, { method: 'POST', headers, body })).status;
-}
 
 it('holds, shows, plans and applies', async () => {
-  const serve = start(['workspace', 'serve', '--port', '0', '--db', join(scratch.folder, 'service.db'), '--json']);
-  const { url, apiKey } = JSON.parse(await serve.says('\n')) as { url: string; apiKey: string };
-  const config = join(scratch.folder, 'own.yaml');
-  const connection = `{ connector: github, repositories: [acme/app], webhookSecrets: ${SECRET}, poll: off }`;
-  const workspace = `workspace: { url: "${url}", apiKey: ${apiKey} }`;
-  writeFileSync(config, `${workspace}\nguard: { creations: 1 }\nconnections:\n  hooks: ${connection}\n`);
-  const flags = ['--config', config, '--data', join(scratch.folder, 'data')];
+  const { daemon, config, flags, deliver } = await startOwnDaemon(scratch, 'guard: { creations: 1 }');
   const json = async (...args: string[]) => {
     const { code, stdout, stderr } = await worksync([...args, '--json', ...flags]);
     return { code, stderr, ...(stdout === '' ? {} : (JSON.parse(stdout) as Record<string, unknown>)) };
   };
 
-  const daemon = start(['run', ...flags, '--port', '0']);
-  const address = /Status page: (\S+)\//.exec(await daemon.says('Status page'))?.[1] ?? '';
-  for (const number of [11, 12]) expect(await deliver(address, number)).toBe(202);
+  await deliver(11, 12);
   expect(await json('once')).toMatchObject({ code: 3, left: 1 });
   // Alone it lets everything go, as its hint says.
   expect(await json('held', 'release')).toMatchObject({ code: 0, released: 1 });
   expect(await json('once')).toMatchObject({ code: 0, left: 0, pullRequests: 2 });
-  for (const number of [1, 2, 3, 4]) expect(await deliver(address, number)).toBe(202);
+  await deliver(1, 2, 3, 4);
   // The command waits until all is taken over and sent; three are held.
   expect(await json('once')).toMatchObject({ code: 3, left: 3 });
   expect(await json('held')).toMatchObject({ code: 0, creations: { count: 3 }, removals: { count: 0 } });

@@ -1,14 +1,13 @@
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { installedPaths, LINUX, readLock, TOP } from '../../.ci/supply/lock.ts';
+import { folderOfFile } from '../support/folder.ts';
 import { npm } from '../support/npm.ts';
 import { startNode } from '../support/processes.ts';
 
 /** What npm really installs for production, without running any script of a package. */
-const folder = mkdtempSync(join(tmpdir(), 'worksync-production-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = folderOfFile('production');
 
 const isHere = process.platform === LINUX.os && process.arch === LINUX.cpu;
 for (const name of ['package.json', 'package-lock.json', '.npmrc']) copyFileSync(join(TOP, name), join(folder, name));

@@ -1,17 +1,13 @@
-import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
-import { Webhooks } from '@octokit/webhooks';
 import { afterEach, expect, it } from 'vitest';
 import { fullest } from '../bench/quota/references/windows.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { listenLocally } from '../support/listen.ts';
+import { startOwnDaemon } from '../support/own-daemon.ts';
 import { worksync } from '../support/processes.ts';
 import { useScratch } from '../support/scratch.ts';
 
 /** Command lines as real processes beside a loaded daemon, and every request that reaches the workspace counted. */
 
-const SECRET = 'a-secret-of-sixteen-or-more';
 const COMMANDS = 20;
 /** With the commands and the two first reads fewer than the 40 that the service itself takes within a minute. */
 const CHANGES = 14;
@@ -19,7 +15,6 @@ const LONG = { cap: 16, seconds: 10 };
 const SHORT = { cap: 5, seconds: 2 };
 
 const scratch = useScratch('quota');
-const { start } = scratch;
 let counter: Server | undefined;
 
 afterEach(async () => {
@@ -49,36 +44,18 @@ async function countBefore(origin: string, arrivals: number[]): Promise<string> 
     pass(request, response).catch(() => response.destroy());
   });
   counter = server;
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-async function deliver(address: string, number: number): Promise<number> {
-  const body = JSON.stringify(pullEvent({ number, updated: new Date().toISOString() }));
-  const headers = {
-    'content-type': 'application/json',
-    'x-github-event': 'pull_request',
-    'x-github-delivery': `delivery-${number}`,
-    'x-hub-signature-256': await new Webhooks({ secret: SECRET }).sign(body),
-  };
-  return (await fetch(`${address}/webhooks/own/hooks`, { method: 'POST', headers, body })).status;
+  return await listenLocally(server);
 }
 
 it('twenty command lines beside a loaded daemon all get their answer, and no window holds more than its cap', async () => {
-  const serve = start(['workspace', 'serve', '--port', '0', '--db', join(scratch.folder, 'service.db'), '--json']);
-  const { url, apiKey } = JSON.parse(await serve.says('\n')) as { url: string; apiKey: string };
   const arrivals: number[] = [];
-  const counted = url.replace(new URL(url).origin, await countBefore(new URL(url).origin, arrivals));
-  const config = join(scratch.folder, 'own.yaml');
   const quota = `{ requests: ${LONG.cap}, window: ${LONG.seconds}s, burst: ${SHORT.cap}, burstWindow: ${SHORT.seconds}s, share: 1 }`;
-  const connection = `{ connector: github, repositories: [acme/app], webhookSecrets: ${SECRET}, poll: off }`;
-  const workspace = `workspace: { url: "${counted}", apiKey: ${apiKey} }`;
-  writeFileSync(config, `${workspace}\nquota: ${quota}\nconnections:\n  hooks: ${connection}\n`);
-  const flags = ['--config', config, '--data', join(scratch.folder, 'data')];
-  const daemon = start(['run', ...flags, '--port', '0']);
-  const address = /Status page: (\S+)\//.exec(await daemon.says('Status page'))?.[1] ?? '';
+  const { flags, deliver } = await startOwnDaemon(scratch, `quota: ${quota}`, async (url) => {
+    const { origin } = new URL(url);
+    return url.replace(origin, await countBefore(origin, arrivals));
+  });
   const commands = Array.from({ length: COMMANDS }, () => worksync(['docs', 'list', '--json', ...flags]));
-  for (let number = 1; number <= CHANGES; number++) expect(await deliver(address, number)).toBe(202);
+  await deliver(...Array.from({ length: CHANGES }, (_, index) => index + 1));
   const ended = await Promise.all(commands);
 
   expect(ended.filter(({ code }) => code !== 0)).toEqual([]);

@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { complaintsOf } from '../support/complaints.ts';
+import { folderOfTest } from '../support/folder.ts';
 import { type Running, startWorksync, worksync } from '../support/processes.ts';
 
 /** `worksync sweep` as people run it: real processes, the wall clock. */
@@ -11,7 +11,7 @@ let scratch: string;
 let daemon: Running | undefined;
 
 beforeEach(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'worksync-sweep-'));
+  scratch = folderOfTest('sweep');
   const connection = { connector: 'github', repositories: ['acme/app'], webhookSecrets: 'a-secret-of-16-or-more' };
   const file = { workspace: { sweep: 'off' }, connections: { github: { ...connection, poll: 'off' } } };
   writeFileSync(join(scratch, 'work.yaml'), JSON.stringify(file));
@@ -20,7 +20,6 @@ beforeEach(() => {
 afterEach(async () => {
   await daemon?.end('SIGKILL');
   daemon = undefined;
-  rmSync(scratch, { recursive: true, force: true });
 });
 
 const flags = () => ['--config', join(scratch, 'work.yaml'), '--data', join(scratch, 'data')];

@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { commandLine } from '../support/command-line.ts';
 import { complaintsOf } from '../support/complaints.ts';
+import { folderOfTest } from '../support/folder.ts';
 import { type Running, startWorksync, worksync } from '../support/processes.ts';
 import { NO_QUOTA, startWorkspaceService, type TestService } from '../support/workspace-service.ts';
 
@@ -14,7 +14,7 @@ let service: TestService;
 const running: Running[] = [];
 
 beforeEach(async () => {
-  scratch = mkdtempSync(join(tmpdir(), 'worksync-waiting-'));
+  scratch = folderOfTest('waiting');
   service = await startWorkspaceService({ quota: NO_QUOTA });
 });
 
@@ -22,7 +22,6 @@ afterEach(async () => {
   vi.unstubAllEnvs();
   await Promise.all(running.splice(0).map((process) => process.end('SIGKILL')));
   await service.close();
-  rmSync(scratch, { recursive: true, force: true });
 });
 
 /** A daemon's configuration, which every command of this test finds. */

@@ -1,7 +1,7 @@
-import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { folderOfTest } from '../support/folder.ts';
 import { type GithubStandIn, startGithub } from '../support/github-stand-in.ts';
 import { type Ended, type Running, startWorksync, worksync } from '../support/processes.ts';
 
@@ -16,7 +16,7 @@ let standIn: GithubStandIn;
 const running: Running[] = [];
 
 beforeEach(async () => {
-  scratch = mkdtempSync(join(tmpdir(), 'worksync-credentials-'));
+  scratch = folderOfTest('credentials');
   db = join(scratch, 'service.db');
   standIn = await startGithub();
 });
@@ -24,7 +24,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await Promise.all(running.splice(0).map((process) => process.end('SIGKILL')));
   await standIn.close();
-  rmSync(scratch, { recursive: true, force: true });
 });
 
 type Env = Readonly<Record<string, string>>;

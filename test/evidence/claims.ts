@@ -208,7 +208,6 @@ export const FAULTS: readonly Resistance[] = [
       ],
       ['test/faults/floods.test.ts', 'idle connections lock nobody out: the oldest are given up'],
       ['test/faults/floods.test.ts', 'requests that never end lock nobody out either'],
-      ['test/faults/intake.test.ts', 'is cut off, and good deliveries get through meanwhile'],
       ['test/bench/flood.ts'],
     ],
   },
@@ -334,10 +333,6 @@ export const FAULTS: readonly Resistance[] = [
       [
         'test/deep/outage.test.ts',
         'a day in which a provider %s is caught up with in at most 1.2 times what the quota takes',
-      ],
-      [
-        'test/scenarios/day.test.ts',
-        'a day of all three providers, with lost, repeated and late webhooks, ends in their state at the fewest requests',
       ],
       ['test/laws/provider-order.test.ts', 'ends there too where webhooks are lost and a poll comes last'],
       ['test/contracts/redelivery.test.ts', 'asks once for each of those that failed, wherever they stand in the list'],
@@ -535,7 +530,7 @@ export const ATTACKS: readonly Resistance[] = [
       ['test/scenarios/replay.test.ts', '%s does nothing, whoever sent it'],
       ['test/scenarios/intake.test.ts', 'replayed months later, when its body was purged, changes nothing'],
       ['test/laws/scope-names.test.ts', 'takes only what its name led to first, under all names'],
-      ['test/unit/intake/collector.test.ts', 'the same key of another connection is another delivery'],
+      ['test/unit/store/append-deliveries.test.ts', '%s is another delivery, and stays there'],
     ],
   },
   {

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -10,6 +9,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { createWorkspaceService, type WorkspaceService } from '../../src/workspace-service/service.ts';
 import { createWorld } from '../support/daemon.ts';
+import { folderOfTest } from '../support/folder.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { postPull } from '../support/post-pull.ts';
 import { type Ended, type Running, startWorksync, TOP } from '../support/processes.ts';
@@ -29,7 +29,7 @@ let written: number;
 const started: Running[] = [];
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'worksync-processes-'));
+  folder = folderOfTest('processes');
   hold = () => undefined;
   written = 0;
   service = await createWorkspaceService({
@@ -59,7 +59,6 @@ afterEach(async () => {
     remember(await ended);
   }
   await service.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 function writeConfig(changed: object): string {

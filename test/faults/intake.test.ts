@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { connect } from 'node:net';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { PollPage } from '../../src/connectors/connector.ts';
@@ -92,31 +91,3 @@ describe('a full disk', () => {
     expect((await inboxOf(store)).map((row) => row.body?.length)).toEqual([5, 400_000]);
   });
 });
-
-describe('a slow sender', () => {
-  test('is cut off, and good deliveries get through meanwhile', async () => {
-    const store = await openTestStore();
-    const endpoint = await openEndpoint(store, [activeWith()], { requestTimeout: 1_000 });
-    const slow = sendHalf(endpoint.port);
-    for (let index = 0; index < 20; index++)
-      expect((await endpoint.post(PATH, 'x', signed('x', `id-${index}`))).status).toBe(202);
-    expect(await slow).toMatch(/^HTTP\/1\.1 408 /);
-    expect(await inboxOf(store)).toHaveLength(20);
-  });
-});
-
-/** Names a length and sends less; returns what comes back until the server closes. */
-function sendHalf(port: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let answer = '';
-    const socket = connect(port, '127.0.0.1', () => {
-      socket.write(
-        `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n`,
-      );
-      socket.write('{"half":');
-    });
-    socket.on('data', (data) => (answer += data.toString()));
-    socket.on('close', () => resolve(answer));
-    socket.on('error', reject);
-  });
-}

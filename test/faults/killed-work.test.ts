@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
@@ -17,6 +17,7 @@ import { workspacesInOldFiles } from '../../src/store/takeover/take-over.ts';
 import { fastClock } from '../support/crash-clock.ts';
 import { killsOf } from '../support/depth.ts';
 import { dumpStore, fillStore } from '../support/filled-store.ts';
+import { folderOfTest } from '../support/folder.ts';
 import { inboxOf } from '../support/intake.ts';
 import type { WorkInputs } from '../support/killed-work.ts';
 import { COMPILE_CACHE } from '../support/processes.ts';
@@ -44,8 +45,7 @@ async function child<Told>(name: string, ...given: readonly string[]): Promise<T
 }
 
 function folder(): string {
-  const path = mkdtempSync(join(tmpdir(), 'worksync-killed-'));
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  const path = folderOfTest('killed');
   return path;
 }
 

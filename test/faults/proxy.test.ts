@@ -1,9 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Webhooks } from '@octokit/webhooks';
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
+import { folderOfFile } from '../support/folder.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { startNginx, WITHOUT_NGINX } from '../support/nginx.ts';
 import { type Running, startWorksync, worksync } from '../support/processes.ts';
@@ -16,7 +16,7 @@ const SECRET = 'a webhook secret for tests only';
 const READ = 'the-token-of-a-reader-nobody-can-guess';
 const PUBLIC = 'sync.example.com';
 
-const folder = mkdtempSync(join(tmpdir(), 'worksync-proxy-'));
+const folder = folderOfFile('proxy');
 const running: Running[] = [];
 /** With nothing but `proxy_pass`; and one that ends TLS, as far as the daemon is told. */
 let plain = '';
@@ -57,7 +57,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   for (const each of running.toReversed()) await each.end('SIGTERM');
-  rmSync(folder, { recursive: true, force: true });
 });
 
 function needsNginx({ skip }: TestContext): void {

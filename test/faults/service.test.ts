@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { folderOfTest } from '../support/folder.ts';
 import { type Running, startWorksync } from '../support/processes.ts';
 
 /** A real `worksync workspace serve` under 50 clients, killed in the middle. */
@@ -18,12 +17,11 @@ let folder = '';
 let running: Running | undefined;
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'worksync-service-killed-'));
+  folder = folderOfTest('service-killed');
 });
 
 afterEach(async () => {
   await running?.end('SIGKILL');
-  rmSync(folder, { recursive: true, force: true });
 });
 
 async function serve(quota: number): Promise<Address> {

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { memoryFolder } from '../../src/lib/memory-folder.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { sampleOf } from '../support/depth.ts';
+import { folderOfTest } from '../support/folder.ts';
 import { postPull } from '../support/post-pull.ts';
 import { type Running, startWorksync, worksync } from '../support/processes.ts';
 import { CAN_MOUNT, mountSmallVolume } from '../support/small-volume.ts';
@@ -21,14 +22,13 @@ const running: Running[] = [];
 const undo: (() => void)[] = [];
 
 beforeEach(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'worksync-start-'));
+  scratch = folderOfTest('start');
   data = join(scratch, 'data');
 });
 
 afterEach(async () => {
   await Promise.all(running.splice(0).map((process) => process.end('SIGKILL')));
   for (const step of undo.splice(0).toReversed()) step();
-  rmSync(scratch, { recursive: true, force: true });
 });
 
 function workspaces(files: Readonly<Record<string, string>>): string {

@@ -1,8 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { verifyWorkspaceWebhook } from '../../src/workspace/contract.ts';
+import { folderOfTest } from '../support/folder.ts';
 import { type Running, startWorksync } from '../support/processes.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
 
@@ -21,14 +20,13 @@ let receiver: WebhookReceiver;
 let running: Running | undefined;
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'worksync-webhooks-killed-'));
+  folder = folderOfTest('webhooks-killed');
   receiver = await startWebhookReceiver();
 });
 
 afterEach(async () => {
   await running?.end('SIGKILL');
   await receiver.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 async function serve(): Promise<Address> {

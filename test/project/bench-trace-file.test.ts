@@ -1,16 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { eventsOf } from '../bench/quota/references/trace.ts';
 import { readTrace } from '../bench/quota/trace-file.ts';
+import { folderOfTest } from '../support/folder.ts';
 
 let folder = '';
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'worksync-trace-'));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
+  folder = folderOfTest('trace');
 });
 
 function trace(...lines: readonly (object | string)[]): string {

@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { SyncError } from '../../src/errors/sync-error.ts';
 import type { AskedBackfill, BackfillProgress } from '../../src/operator/backfill.ts';
 import { answerQuestion } from '../../src/operator/questions.ts';
 import { allRecords } from '../support/all-records.ts';
@@ -160,31 +159,6 @@ describe('a backfill', () => {
     await finished();
     expect(forge.asked).toEqual([...asked, 'history app 3', 'history app 4']);
     expect(await records()).toEqual(numbers(12));
-  });
-
-  it('waits for what only time mends, shares the pause of a limit, and gives up a unit that is not there', async () => {
-    const forge = createForge({ app: pulls(7, THEN), web: pulls(7, THEN, 101), lost: [] });
-    await open(forge);
-    const answers = [
-      new SyncError('server_failed', 'a bad day'),
-      new SyncError('rate_limited', 'too many', { retryAfter: 600_000, status: 429 }),
-    ];
-    forge.onAsk = (what) => {
-      if (what === 'history lost 1') throw new SyncError('not_found', 'there is no lost');
-      if (what === 'history app 2' && answers.length > 0) throw answers.shift();
-    };
-    await ask();
-    await world.until(() => answers.length === 0);
-    const limited = world.clock.now();
-    const before = forge.asked.length;
-    await world.until(() => forge.asked.length > before);
-    expect(world.clock.now() - limited).toBeGreaterThanOrEqual(600_000);
-    await finished();
-    expect(await records()).toHaveLength(14);
-    expect(await progress()).toMatchObject({
-      unitsDone: 3,
-      failures: [{ unit: 'lost', error: 'not_found: there is no lost', givenUp: true }],
-    });
   });
 
   it('refuses a connection that there is not, and a vendor without one', async () => {

@@ -125,6 +125,16 @@ it('does within ten seconds what can be undone until then', async () => {
   const refused = ask('postpone', { question: 'changes-drop', asked: { targets: [one!] } });
   await expect(refused).rejects.toMatchObject({ code: 'not_found' });
   expect(await ask('postponed', {})).toEqual({ actions: [] });
+  expect(await ask('audit', { since: null, before: null, limit: 10 })).toMatchObject({
+    entries: [
+      { action: 'changes-retry', outcome: 'done', count: 1 },
+      { action: 'changes-drop', outcome: 'done', count: 1 },
+      { action: 'changes-retry', outcome: 'asked', count: 1, subject: 'postponed as 3' },
+      { action: 'changes-drop', outcome: 'asked', count: 1, subject: 'postponed as 2' },
+      { action: 'changes-drop', outcome: 'undone', count: 2, subject: 'postponed as 1' },
+      { action: 'changes-drop', outcome: 'asked', count: 2, subject: 'postponed as 1' },
+    ],
+  });
 });
 
 it('drops a change, until the item changes again', async () => {

@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Finding } from '../../src/connectors/connector.ts';
 import { ownDataFolder } from '../../src/store/data-folder.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
+import { folderOfTest } from '../support/folder.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { worksync } from '../support/processes.ts';
 import { ON_POSTGRES } from '../support/store-place.ts';
@@ -128,7 +128,7 @@ describe('without a daemon that answers', () => {
     ['locked', 75],
     ['unreachable', 1],
   ])('%s is told beside everything else, and ends with %i', async (code, exit) => {
-    const scratch = mkdtempSync(join(tmpdir(), 'worksync-check-'));
+    const scratch = folderOfTest('check');
     const data = join(scratch, 'data');
     const config = join(scratch, 'own.yaml');
     const connection =
@@ -155,7 +155,6 @@ describe('without a daemon that answers', () => {
       expect(about(findings, 'disk')).toHaveLength(1);
     } finally {
       other?.release();
-      rmSync(scratch, { recursive: true, force: true });
     }
   });
 });

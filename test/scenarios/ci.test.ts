@@ -1,13 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { PullRequestTasks } from '../../src/operator/pull-request-tasks.ts';
 import { complaintsOf } from '../support/complaints.ts';
 import { createWorld, GITHUB, type World } from '../support/daemon.ts';
+import { folderOfTest } from '../support/folder.ts';
 import { pullEvent } from '../support/github-payloads.ts';
+import { listenLocally } from '../support/listen.ts';
 import { type Ended, type Running, startWorksync, worksync } from '../support/processes.ts';
 
 /** Jobs of a CI service as programs of their own, beside a daemon of two workspaces. */
@@ -71,8 +71,7 @@ describe('worksync ci', () => {
   });
 
   it('with --require a pull request without a task fails, and says what to write where', async () => {
-    const scratch = mkdtempSync(join(tmpdir(), 'worksync-ci-'));
-    onTestFinished(() => rmSync(scratch, { recursive: true }));
+    const scratch = folderOfTest('ci');
     const summary = join(scratch, 'summary.md');
     writeFileSync(summary, 'before\n');
     const failed = await ci(2, ['--require'], { GITHUB_STEP_SUMMARY: summary });
@@ -132,10 +131,8 @@ describe('worksync ci', () => {
       stderr: expect.stringContaining('not_answering'),
     });
     const other = createServer((_request, response) => response.end('{"hello":1}'));
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void other.close());
-    const { port } = other.address() as AddressInfo;
-    const strange = await ci(1, ['--url', `http://127.0.0.1:${port}`]);
+    const strange = await ci(1, ['--url', await listenLocally(other)]);
     expect(strange).toMatchObject({ code: 1, stderr: expect.stringContaining('is no daemon of worksync') });
   });
 });

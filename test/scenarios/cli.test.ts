@@ -2,10 +2,6 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DAEMON_OPTIONS } from '../../src/config/daemon-options.ts';
-import { systemParts } from '../../src/daemon/system-parts.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
-import { createScrubber } from '../../src/observe/scrubber.ts';
-import { createWorkspaceService } from '../../src/workspace-service/service.ts';
 import { commandLine } from '../support/command-line.ts';
 import { complaintsOf } from '../support/complaints.ts';
 import { type Running, TOP, worksync } from '../support/processes.ts';
@@ -217,19 +213,6 @@ describe('workspace serve', () => {
     const many = await Promise.all(Array.from({ length: 210 }, () => tasks(free.served, free.served.apiKey)));
     expect(many.filter(({ status }) => status !== 200)).toEqual([]);
   });
-
-  it('starts 25 times on one file', async () => {
-    const parts = systemParts(silentLogger, 'test', createScrubber());
-    const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };
-    const keys = new Set<string>();
-    for (let starts = 0; starts < 25; starts++) {
-      const service = await createWorkspaceService({ file: join(scratch.folder, 'many.db'), quota, ...parts });
-      keys.add((await service.startCredentials()).apiKey);
-      await service.close();
-    }
-    expect(keys.size).toBe(1);
-    await parts.http.close();
-  });
 });
 
 describe('once and check', () => {
@@ -274,20 +257,6 @@ describe('once and check', () => {
     const wrong = await worksync(['check', '--config', config, '--data', data]);
     expect(wrong.code).toBe(1);
     expect(wrong.stdout).toMatch(/^ERROR {4}own: workspace: (unauthorized|unreachable): .+\n {9}remedy: .+$/m);
-  });
-
-  it('names every wrong place of a configuration at once, and ends with 78', async () => {
-    const config = file(
-      'wrong.yaml',
-      `workspce:\n  url: x\nconnections:\n  hooks:\n    connector: github\n    webhookSecrets: \${NO_SUCH_VARIABLE}\n`,
-    );
-    const { code, stderr, stdout } = await commandLine('check', '--config', config, '--data', data);
-    expect(code).toBe(78);
-    expect(stdout).toBe('');
-    expect(stderr).toMatch(/wrong\.yaml:1:1: .*workspce.*\(did you mean "workspace"\?\)/);
-    expect(stderr).toMatch(/wrong\.yaml:6:21: variable NO_SUCH_VARIABLE is not set/);
-    expect(stderr).toMatch(/wrong\.yaml:4:3: connections\.hooks\.repositories: must name at least one repository/);
-    expect(stderr).toMatch(/code: {3}config_invalid\n$/);
   });
 });
 
@@ -350,9 +319,5 @@ describe('usage', () => {
   it('prints its version', async () => {
     const { version } = JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as { version: string };
     expect(await worksync(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
-  });
-
-  it('generated files are up to date', async () => {
-    expect(await worksync(['generate', '--check'])).toEqual({ code: 0, stdout: 'up to date\n', stderr: '' });
   });
 });

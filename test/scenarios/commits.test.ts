@@ -1,9 +1,9 @@
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { answerQuestion } from '../../src/operator/questions.ts';
 import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { type PullSetting, pullEvent, pullObject } from '../support/github-payloads.ts';
+import { listenLocally } from '../support/listen.ts';
 
 let world: World;
 let close: () => void;
@@ -29,12 +29,11 @@ beforeEach(async () => {
     response.writeHead(200, { 'content-type': 'application/json' }).end(body);
   };
   const server = createServer(({ url = '' }, response) => void respond(url, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   close = () => {
     server.closeAllConnections();
     server.close();
   };
-  apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  apiUrl = await listenLocally(server);
   world = await createWorld({ config: connected(apiUrl, true) });
   await world.people.createBug({ body: { title: 'It breaks' } }, {});
 });
@@ -90,16 +89,6 @@ it('a trailer of a commit links the task, and a forced push without it takes the
   ]);
 });
 
-it('what is no push asks for nothing, and keeps the link', async () => {
-  await push(['Mend it\n\nTask: bug-1'], 'opened');
-  const before = asked.length;
-  held = { ...held, updated: '2026-01-05T09:00:30Z' };
-  await tell('labeled', { labels: ['later'] });
-  await tell('labeled', { labels: ['later'] });
-  expect(asked.length).toBe(before);
-  expect(await linked()).toBe(true);
-});
-
 it('commits cost the workspace nothing where they name nothing', async () => {
   await push(['Begin'], 'opened');
   const { received } = await world.requests();
@@ -131,20 +120,6 @@ it('switched on later, a backfill brings those of open pull requests, once', asy
   expect(asked.filter((url) => url.includes('/commits?'))).toHaveLength(1);
 });
 
-it('a comment on a pull request that is held asks for nothing, and its text is taken', async () => {
-  await push(['Begin'], 'opened');
-  const before = asked.length;
-  const issue = { id: 1, number: 1, title: 'Mend BUG-1', state: 'open', updated_at: '2026-01-05T09:00:40Z' };
-  for (const action of ['created', 'edited', 'deleted']) {
-    const comment = { id: 5, body: 'Looks good', user: { login: 'mona', id: 7 } };
-    const about = { issue: { ...issue, pull_request: { merged_at: null } }, comment };
-    await world.deliver('issue_comment', { action, ...about, repository: { id: 5_001, full_name: 'acme/app' } });
-    await world.settled();
-  }
-  expect(asked.length).toBe(before);
-  expect(await linked()).toBe(true);
-});
-
 it('a comment on one that nobody has heard of asks for it', async () => {
   held = { ...held, messages: ['Mend it\n\nTask: bug-1'] };
   const issue = { id: 1, number: 1, title: 'A change', state: 'open', updated_at: '2026-01-05T09:00:40Z' };
@@ -153,18 +128,6 @@ it('a comment on one that nobody has heard of asks for it', async () => {
   await world.settled();
   expect(asked).toEqual(['/repos/acme/app/pulls/1', '/repos/acme/app/pulls/1/commits?per_page=100']);
   expect(await linked()).toBe(true);
-});
-
-it('the commits of one head are read once, whatever asks for the pull request', async () => {
-  await push(['Begin'], 'opened');
-  for (let second = 10; second < 15; second++) {
-    held = { ...held, updated: `2026-01-05T09:00:${second}Z` };
-    // It has drifted: what it says can only be fetched.
-    await world.deliver('pull_request', { ...pullEvent({}, 'edited'), pull_request: { ...pull(), title: 7 } });
-    await world.settled();
-  }
-  expect(asked.filter((url) => url.includes('/commits?'))).toHaveLength(1);
-  expect(asked.filter((url) => url.endsWith('/pulls/1'))).toHaveLength(6);
 });
 
 it('a push while the one before is still being read is read too', async () => {
@@ -180,18 +143,5 @@ it('a push while the one before is still being read is read too', async () => {
     afterCommits = () => void (held = second);
   };
   await tell('opened');
-  expect(await linked()).toBe(true);
-});
-
-it('a push while the pull request is read for another reason is read too', async () => {
-  await push(['Begin'], 'opened');
-  const pushed = { ...held, head: 'c', messages: ['Mend it\n\nTask: bug-1'], updated: '2026-01-05T09:00:02Z' };
-  whileAnswering = async () => {
-    whileAnswering = async () => undefined;
-    held = pushed;
-    await world.deliver('pull_request', { ...pullEvent({}, 'synchronize'), pull_request: pull() });
-  };
-  await world.deliver('pull_request', { ...pullEvent({}, 'edited'), pull_request: { ...pull(), title: 7 } });
-  await world.settled();
   expect(await linked()).toBe(true);
 });

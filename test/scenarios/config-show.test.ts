@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { commandLine } from '../support/command-line.ts';
+import { folderOfTest } from '../support/folder.ts';
 
 /** The configuration in use, and where each value comes from. */
 
@@ -15,7 +15,7 @@ let folder = '';
 let file = '';
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'worksync-show-'));
+  folder = folderOfTest('show');
   file = join(folder, 'team.yaml');
   vi.stubEnv('SHOWN_TOKEN', TOKEN);
   vi.stubEnv('WORKSYNC_PORT', '9090');
@@ -36,7 +36,6 @@ connections:
 });
 afterEach(() => {
   vi.unstubAllEnvs();
-  rmSync(folder, { recursive: true });
 });
 
 it('names the origin of each value, and shows no secret', async () => {

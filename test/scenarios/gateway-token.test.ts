@@ -1,8 +1,8 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { osUser } from '../../src/lib/os-user.ts';
+import { folderOfTest } from '../support/folder.ts';
 import { type Running, startWorksync, worksync } from '../support/processes.ts';
 
 /** Gateway tokens by real commands, with and without a daemon; two embedded workspaces. */
@@ -17,7 +17,7 @@ connections:
 `;
 
 beforeEach(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'worksync-gateway-'));
+  scratch = folderOfTest('gateway');
   for (const name of ['alpha', 'beta']) writeFileSync(join(scratch, `${name}.yaml`), WORKSPACE);
   flags = ['--config', scratch, '--data', join(scratch, 'data')];
 });
@@ -25,7 +25,6 @@ beforeEach(() => {
 afterEach(async () => {
   await daemon?.end('SIGKILL');
   daemon = undefined;
-  rmSync(scratch, { recursive: true, force: true });
 });
 
 /** @returns the address of the gateway */

@@ -62,35 +62,6 @@ describe('the mass-change guard', () => {
     expect(await states()).toEqual({ open: 8 });
   });
 
-  it('releases ten seconds after somebody asked, unless it was undone; the audit tells', async () => {
-    await open({ creations: 5 });
-    await deliver(8);
-    const wish = { question: 'release', asked: { classes: ['creations'] } } as const;
-    const first = await ask('postpone', wish);
-    expect(first).toMatchObject({ question: 'release', count: 3, remaining: 10_000 });
-    expect(await ask('postponed', {})).toMatchObject({ actions: [first] });
-    await world.clock.advance(5_000);
-    expect(await ask('undo', { id: first.id })).toEqual({ undone: true });
-    expect(await ask('undo', { id: first.id })).toEqual({ undone: false });
-    await pause();
-    expect(await ask('held', { samples: 0 })).toMatchObject({ creations: { count: 3 } });
-
-    await ask('postpone', wish);
-    await world.clock.advance(9_000);
-    expect(await states()).toEqual({ open: 5 });
-    await world.clock.advance(2_000);
-    await world.settled();
-    expect(await states()).toEqual({ open: 8 });
-    expect(await ask('audit', { since: null, before: null, limit: 10 })).toMatchObject({
-      entries: [
-        { action: 'release', outcome: 'done', count: 3, subject: 'creations' },
-        { action: 'release', outcome: 'asked', count: 3, subject: 'postponed as 2' },
-        { action: 'release', outcome: 'undone', count: 3, subject: 'postponed as 1' },
-        { action: 'release', outcome: 'asked', count: 3, subject: 'postponed as 1' },
-      ],
-    });
-  });
-
   it('holds closings, over a restart too; one that is open again is dropped, one that is named goes', async () => {
     await open({ removals: 2 });
     await deliver(6);

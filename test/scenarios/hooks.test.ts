@@ -128,31 +128,6 @@ describe('webhooks at the vendor', () => {
 });
 
 describe('failed deliveries', () => {
-  const asked = () => forge.asked.filter((each) => each.startsWith('redeliver'));
-
-  it('are asked for every 15 minutes, each round behind the one before, also over a restart and a failure', async () => {
-    forge.failedDeliveries = 2;
-    await open();
-    await world.until(() => asked().length === 1, 17 * MINUTE);
-    await world.clock.advance(33 * MINUTE);
-    const rounds = ['undefined', '1', '2'].map((cursor) => `redeliver ${URL_OF_HOOKS} behind ${cursor}`);
-    expect(asked()).toEqual(rounds);
-    expect(await metric('redeliveries_asked_total')).toBe('6');
-
-    forge.onAsk = (what) => {
-      if (what.startsWith('redeliver')) throw new SyncError('forbidden', 'no right');
-    };
-    await world.clock.advance(17 * MINUTE);
-    expect((await status())?.redeliveryFailure).toBe('forbidden: no right');
-    // What was asked for until it failed counts, and is kept.
-    expect(await metric('redeliveries_asked_total')).toBe('7');
-    forge.onAsk = () => undefined;
-    await world.restart();
-    await world.clock.advance(17 * MINUTE);
-    expect((await status())?.redeliveryFailure).toBeNull();
-    expect(asked().slice(3)).toEqual(['3', '4'].map((cursor) => `redeliver ${URL_OF_HOOKS} behind ${cursor}`));
-  });
-
   it('are left alone while the vendor limits us', async () => {
     await open();
     forge.onAsk = (what) => {

@@ -1,7 +1,5 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -9,6 +7,8 @@ import { makeApp } from '../../src/cli/init-github-app.ts';
 import { createHttpClient, type HttpClient } from '../../src/http/http-client.ts';
 import { noSteps } from '../../src/lib/steps.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
+import { folderOfTest } from '../support/folder.ts';
+import { listenLocally } from '../support/listen.ts';
 
 /** A GitHub App from a manifest: the page, GitHub's part by a stand-in, the browser by hand. */
 
@@ -51,8 +51,7 @@ async function startStandIn(): Promise<StandIn> {
     return response.writeHead(201).end(JSON.stringify({ ...app, webhook_secret: secret }));
   };
   const server = createServer((request, response) => void answer(request, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const origin = await listenLocally(server);
   return { origin, confirmed, exchanged, close: () => void server.close() };
 }
 
@@ -63,12 +62,11 @@ let scratch = '';
 beforeEach(async () => {
   github = await startStandIn();
   http = createHttpClient({ steps: noSteps, meter: createMetrics({ version: 'test' }).meter });
-  scratch = mkdtempSync(join(tmpdir(), 'worksync-app-'));
+  scratch = folderOfTest('app');
 });
 afterEach(async () => {
   github.close();
   await http.close();
-  rmSync(scratch, { recursive: true });
 });
 
 function make(wanted: Partial<Parameters<typeof makeApp>[0]>, tell: (url: string) => unknown) {

@@ -1,11 +1,11 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { askQuestions } from '../../src/cli/init-questions.ts';
 import { commandLine } from '../support/command-line.ts';
+import { folderOfTest } from '../support/folder.ts';
 
 /** A first configuration, from each example. */
 
@@ -15,11 +15,10 @@ const EXAMPLES = readdirSync(join(import.meta.dirname, '../../config/examples'))
 let folder = '';
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'worksync-init-'));
+  folder = folderOfTest('init');
 });
 afterEach(() => {
   vi.unstubAllEnvs();
-  rmSync(folder, { recursive: true });
 });
 
 it.each(EXAMPLES)('%s: what it writes is valid once its variables are set', async (from) => {

@@ -59,15 +59,6 @@ describe('a good delivery', () => {
     expect(pending.map(({ body }) => body)).toEqual(bodies);
   });
 
-  test('that was in quarantine is pending again when it is repeated', async () => {
-    const store = await openTestStore();
-    const endpoint = await openEndpoint(store, [activeWith()]);
-    await endpoint.post(PATH, 'x', signed('x'));
-    await store.query.updateTable('inbox').set({ state: 'quarantined', reason: 'unreadable', attempts: 5 }).execute();
-    expect((await endpoint.post(PATH, 'x', signed('x'))).body).toBe('{"delivery":"revived"}');
-    expect(await inboxOf(store)).toMatchObject([{ state: 'pending', attempts: 0, reason: null }]);
-  });
-
   test('replayed months later, when its body was purged, changes nothing', async () => {
     const store = await openTestStore();
     const endpoint = await openEndpoint(store, [activeWith()]);

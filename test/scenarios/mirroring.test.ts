@@ -62,17 +62,4 @@ describe('mirroring and linking', () => {
     await world.settled();
     expect((await world.requests()).received).toBe(before);
   });
-
-  it('makes one write of a hundred copies of one delivery', async () => {
-    await open();
-    await world.settled();
-    const before = (await world.requests()).received;
-    const answers = await Promise.all(
-      Array.from({ length: 100 }, () => world.deliver('pull_request', pullEvent(), { id: 'copy' })),
-    );
-    expect(new Set(answers)).toEqual(new Set([202]));
-    await world.settled();
-    expect((await world.requests()).received - before).toBe(1);
-    expect(await records()).toHaveLength(1);
-  });
 });

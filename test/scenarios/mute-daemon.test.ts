@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { DataFolder } from '../../src/store/data-folder.ts';
 import type { Leaf } from '../support/command-line.ts';
+import { folderOfFile } from '../support/folder.ts';
+import { listenLocally } from '../support/listen.ts';
 import { PACE } from '../support/paced-clock.ts';
 import { replaceClock } from '../support/replace-clock.ts';
 
@@ -37,7 +37,7 @@ const ASK_NOBODY = [
   ...['workspace serve', 'workspace token', 'workspace connect-provider'],
 ];
 
-const folder = mkdtempSync(join(tmpdir(), 'worksync-mute-'));
+const folder = folderOfFile('mute');
 const data = join(folder, 'data');
 const config = join(folder, 'team.yaml');
 const file = join(folder, 'file.png');
@@ -69,8 +69,7 @@ beforeAll(async () => {
     timeout(answersLife && ms <= 5_000 ? ms : Math.ceil(ms / PACE)),
   );
   const connection = '{ connector: github, repositories: [acme/app], webhookSecrets: a-secret-of-sixteen, poll: off }';
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const address = await listenLocally(server);
   const workspace = `workspace: { url: "${address}/api/v1", apiKey: a-key-of-some-length }`;
   writeFileSync(config, `${workspace}\nconnections:\n  github: ${connection}\n`);
   writeFileSync(file, 'x');
@@ -86,7 +85,6 @@ afterAll(() => {
   announced.release();
   server.closeAllConnections();
   server.close();
-  rmSync(folder, { recursive: true });
 });
 
 const ASKING = (await allCommands()).filter(({ path }) => !ASK_NOBODY.includes(path.join(' ')));

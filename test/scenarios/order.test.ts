@@ -1,10 +1,10 @@
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { allRecords } from '../support/all-records.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { isDeep, sampleOf } from '../support/depth.ts';
 import { pullEvent, pullObject } from '../support/github-payloads.ts';
+import { listenLocally } from '../support/listen.ts';
 
 type Setting = NonNullable<Parameters<typeof pullEvent>[0]>;
 
@@ -35,8 +35,7 @@ async function openGithub(): Promise<{ apiUrl: string; fetched: string[] }> {
     response.writeHead(number === undefined ? 404 : 200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(number === undefined ? {} : pullObject({ ...FINAL, number: Number(number) })));
   });
-  await new Promise<void>((resolve) => github.listen(0, '127.0.0.1', resolve));
-  return { apiUrl: `http://127.0.0.1:${(github.address() as AddressInfo).port}`, fetched };
+  return { apiUrl: await listenLocally(github), fetched };
 }
 
 /** A world whose quota is lifted as far as it may be: the order is to be tested, not the quota. */

@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { checkAll } from '../../src/operator/check.ts';
 import { rebindNames } from '../../src/operator/rebind.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { listenLocally } from '../support/listen.ts';
 
 const DAY = 24 * 3_600_000;
 
@@ -42,8 +42,7 @@ beforeEach(async () => {
       response.end(JSON.stringify(found.pulls.map((each) => pullOf(id, found.name, each, world.clock.now()))));
     else response.end(JSON.stringify({ id, full_name: found.name }));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  apiUrl = await listenLocally(server);
   close = () => server.close();
 });
 afterEach(async () => {

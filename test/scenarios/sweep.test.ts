@@ -168,22 +168,6 @@ describe('a sweep', () => {
     expect((await status()).missingUnits).toEqual([]);
   });
 
-  it('waits for what time mends, and shares the pause of a limit', async () => {
-    const forge = createForge({ app: pulls(8, THEN) });
-    await openSwept(forge);
-    forge.repositories.set('app', pulls(7, THEN, 2));
-    const answers = [
-      new SyncError('server_failed', 'a bad day'),
-      new SyncError('rate_limited', 'too many', { retryAfter: HOUR / 2, status: 429 }),
-    ];
-    forge.onAsk = (what) => {
-      if (what === 'sweep app 2' && answers.length > 0) throw answers.shift();
-    };
-    await swept();
-    expect(forge.asked.filter((each) => each === 'sweep app 2')).toHaveLength(3);
-    expect(await gone()).toEqual(['app pull 1']);
-  });
-
   it('comes once a day where nothing is said, and never where it is off', async () => {
     const forge = createForge({ app: pulls(3, THEN) });
     const connections = {

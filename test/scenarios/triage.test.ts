@@ -132,65 +132,6 @@ describe('triage', () => {
     expect((await tasks()).map((task) => task.taskId)).toEqual([taskId]);
     expect(await linksOf(taskId)).toHaveLength(1);
   });
-
-  it('creates exactly once where the answer of the create is lost', async () => {
-    let lost = 0;
-    await open(EVERYTHING, {
-      faults: {
-        async before() {
-          return undefined;
-        },
-        async after({ method, url }) {
-          if (method === 'POST' && url.endsWith('/bugs') && lost++ === 0) return 'cut';
-          return undefined;
-        },
-      },
-    });
-    await say(1);
-    await world.settled();
-    expect(lost).toBe(1);
-    expect(await tasks()).toHaveLength(1);
-    expect(await linksOf((await tasks())[0]?.taskId ?? '')).toHaveLength(1);
-  });
-
-  it('creates exactly once where the request did not arrive', async () => {
-    let refused = 0;
-    await open(EVERYTHING, {
-      faults: {
-        async before({ method, url }) {
-          if (method === 'POST' && url.endsWith('/bugs') && refused++ === 0) return 'cut';
-          return undefined;
-        },
-      },
-    });
-    await say(1);
-    await world.settled();
-    expect(refused).toBe(2);
-    expect(await tasks()).toHaveLength(1);
-  });
-
-  it('holds a mass of new tasks until a person lets them go', async () => {
-    await open(EVERYTHING, { config: { guard: { creations: 3 }, rules: EVERYTHING, connections: CONNECTIONS } });
-    for (let number = 1; number <= 8; number++) await say(number);
-    await world.settled();
-    expect((await tasks()).length).toBeLessThan(8);
-    const { changes } = await world.partition().status();
-    expect(changes.byState.held).toBeGreaterThan(0);
-  });
-
-  it('does not add again the link that a person took away', async () => {
-    await open(EVERYTHING);
-    await say(1);
-    await world.settled();
-    const taskId = (await tasks())[0]?.taskId ?? '';
-    const { workItems } = (await world.people.listWorkItems({ taskId }, {})).body;
-    for (const { workItemId } of workItems) await world.people.removeWorkItem({ taskId, workItemId }, {});
-    await world.clock.advance(1_000);
-    await say(1, { title: 'Edited' });
-    await world.settled();
-    expect(await linksOf(taskId)).toEqual([]);
-    expect(await tasks()).toHaveLength(1);
-  });
 });
 
 describe('a pull request that names an item of a tracker', () => {

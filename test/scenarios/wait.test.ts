@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { folderOfFile } from '../support/folder.ts';
 import { type Ended, type Running, startWorksync, worksync } from '../support/processes.ts';
 
 /** Commands that wait for a daemon, or watch it: the demo, which plays its deliveries by itself. */
 
-const data = mkdtempSync(join(tmpdir(), 'worksync-wait-'));
+const data = folderOfFile('wait');
 let daemon: Running;
 let waited: Ended;
 
@@ -18,7 +17,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await daemon.end();
-  rmSync(data, { recursive: true });
 });
 
 it('waits for a daemon that starts later, until everything is synced, and says for what', () => {

@@ -99,22 +99,6 @@ describe('the sweep of the workspace', () => {
     expect((await world.people.getTask({ taskId }, {})).body.title).toBe('It broke');
   });
 
-  it('goes on over an end of the process between its lists', async () => {
-    await open();
-    await editByHand('1', 'By hand');
-    weather.turn({
-      before: ({ url }) => (url.includes('/pull-requests?') ? { status: 503, body: 'later' } : undefined),
-    });
-    await world.partition().timetable.runNow('workspace.sweep');
-    await world.clock.advance(MINUTE);
-    const start = world.kill();
-    weather.turn({});
-    await start();
-    await world.until(async () => (await sweepOf()).last !== null, HOUR);
-    await world.settled();
-    expect(await titles()).toEqual(['Pull 1', 'Pull 2', 'Pull 3']);
-  });
-
   it('holds more repairs than the guard allows, until a person lets them go', async () => {
     await open({ config: { guard: { repairs: 1 } } });
     for (const each of ['1', '2', '3']) await editByHand(each, 'By hand');

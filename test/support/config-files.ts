@@ -1,12 +1,11 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import type { Environment } from '../../src/config/interpolate.ts';
 import { type LoadedConfig, loadConfig } from '../../src/config/load.ts';
 import type { ConnectorOptions } from '../../src/config/schema.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
+import { folderOfTest } from './folder.ts';
 
 const options = z
   .strictObject({
@@ -41,8 +40,7 @@ export const apiOverrides = z.strictObject({
 
 /** Writes the files into a folder of its own, which is removed after the test. */
 export function folderOf(files: Readonly<Record<string, string>>): string {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-config-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = folderOfTest('config');
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), text);

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Connection, Connector } from '../../src/connectors/connector.ts';
@@ -15,17 +13,17 @@ import type { Schedule } from '../../src/lib/scheduler.ts';
 import { mergingRepeats } from '../../src/observe/merged-repeats.ts';
 import { unpackBody } from '../../src/store/bodies.ts';
 import type { Store } from '../../src/store/database.ts';
+import { folderOfTest } from './folder.ts';
 import { connectionWith, notesConnector, SECRET } from './notes.ts';
 import { type OpenedStore, openStore } from './store.ts';
 import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
 
 /** A store in a folder of its own; both are gone when the test is over. */
 export async function openTestStore(options: Pick<OpenOptions, 'steps' | 'onStatement'> = {}): Promise<OpenedStore> {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-intake-'));
+  const folder = folderOfTest('intake');
   const store = await openStore({ file: join(folder, 'test.db'), ...options });
   onTestFinished(async () => {
     await store.close();
-    rmSync(folder, { recursive: true, force: true });
   });
   return store;
 }

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
+import { freePort } from './listen.ts';
 import { type Running, startProgram } from './processes.ts';
 
 const NGINX = process.env['NGINX'] ?? '/usr/sbin/nginx';
@@ -47,14 +48,6 @@ export async function startNginx(folder: string, server: string): Promise<Nginx>
   });
   await Promise.race([listens(port), ended]);
   return { address: `http://127.0.0.1:${port}`, running };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
 async function listens(port: number): Promise<void> {

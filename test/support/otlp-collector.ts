@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
+import { listenLocally } from './listen.ts';
 
 /**
  * A collector of OTLP over HTTP with JSON, as strict as the schema is: what a collector would read as something else, or not at
@@ -118,9 +118,9 @@ export async function startOtlpCollector(): Promise<OtlpCollector> {
   const server = createServer((incoming, response) => {
     respond(incoming, response).catch((error: unknown) => faults.push(String(error)));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = await listenLocally(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     ...{ spans, headers, faults },
     text: () => texts.join('\n'),
     answerNext: (...next) => void answers.push(...next),

@@ -1,9 +1,14 @@
 import { Webhooks } from '@octokit/webhooks';
-import { pullEvent } from './github-payloads.ts';
+import { type PullSetting, pullEvent } from './github-payloads.ts';
 
 /** A signed webhook of GitHub about a pull request of this number. The status, or `refused` where nobody listens any more. */
-export async function postPull(url: string, secret: string, number: number): Promise<number | 'refused'> {
-  const body = JSON.stringify(pullEvent({ number }));
+export async function postPull(
+  url: string,
+  secret: string,
+  number: number,
+  setting: PullSetting = {},
+): Promise<number | 'refused'> {
+  const body = JSON.stringify(pullEvent({ ...setting, number }));
   const headers = {
     'content-type': 'application/json',
     'x-github-event': 'pull_request',

@@ -24,7 +24,8 @@ import type { Schema } from '../../src/store/tables.ts';
 import type { Token } from '../../src/web/token-callers.ts';
 import { apiOverrides } from '../../src/workspace/contract.ts';
 import { createWorkspaceService } from '../../src/workspace-service/service.ts';
-import { freePort, startPostgres } from './postgres-server.ts';
+import { freePort, listenLocally } from './listen.ts';
+import { startPostgres } from './postgres-server.ts';
 
 export interface ReplicaOptions {
   readonly version?: string;
@@ -122,8 +123,7 @@ export async function openReplicas(given: {
   async function joinMute(host: string): Promise<() => Promise<void>> {
     const sockets: Socket[] = [];
     const server = createServer((socket) => void sockets.push(socket.on('error', () => undefined)));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const address = `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+    const address = await listenLocally(server);
     const database = openApart<Schema>({ file: store, within: 2_000 });
     const passed = () => clock.monotonic();
     const facts = () => ({ version: 'test', config: '', startedAt: 0, host });

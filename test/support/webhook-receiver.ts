@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { listenLocally } from './listen.ts';
 
 interface Received {
   readonly path: string;
@@ -35,8 +35,7 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
     response.writeHead(status, { location: `${url}/elsewhere` }).end();
   };
   const server = createServer((request, response) => void take(request, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = await listenLocally(server);
   return {
     url,
     received,

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import BetterSqlite from 'better-sqlite3';
 import { openStore } from '../../support/store.ts';
 import type { Bench } from '../bench.ts';
-import { databaseFile, WEBHOOK_PATH, WORKSPACE, writeConfiguration } from '../daemon.ts';
+import { databaseFile, lookInto, WEBHOOK_PATH, WORKSPACE, writeConfiguration } from '../daemon.ts';
 import { largeBody } from '../deliveries.ts';
 import { createKnownItems, ITEMS } from '../known-items.ts';
 import { deliver } from '../load.ts';
@@ -81,7 +81,7 @@ function work(folder: string): Promise<Phase[]> {
   const setup = { folder, config: configure(folder), url: NOWHERE, apiKey: '' };
   return runWatched(setup, async (daemon) => {
     const asking = askAllTheWhile(daemon);
-    const look = lookInto(folder);
+    const look = (statement: string) => lookInto(folder, statement);
     const pending = "select count(*) from inbox where state = 'pending'";
     const ended = "select max(id) from inbox where state = 'applied'";
     const looked = "select value from meta where name = 'rules.looked_by'";
@@ -114,7 +114,7 @@ function purge(folder: string): Promise<Phase> {
   });
   return runWatched({ folder, config, url: NOWHERE, apiKey: '' }, async (daemon) => {
     const asking = askAllTheWhile(daemon);
-    const look = lookInto(folder);
+    const look = (statement: string) => lookInto(folder, statement);
     const purged = await phase(daemon, 'purge', () => until(() => look('select exists (select 1 from inbox)') === 0));
     await asking.end();
     return purged;
@@ -144,18 +144,6 @@ function askAllTheWhile(daemon: Watched): { end(): Promise<void> } {
       isOver = true;
       await asking;
     },
-  };
-}
-
-/** The one value that a statement answers. */
-function lookInto(folder: string): (statement: string) => number {
-  return (statement) => {
-    const database = new BetterSqlite(databaseFile(folder), { readonly: true });
-    try {
-      return database.prepare(statement).pluck().get() as number;
-    } finally {
-      database.close();
-    }
   };
 }
 

@@ -1,9 +1,8 @@
 import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import BetterSqlite from 'better-sqlite3';
 import { openStore } from '../../support/store.ts';
 import type { Bench } from '../bench.ts';
-import { databaseFile } from '../daemon.ts';
+import { countDeliveries, databaseFile } from '../daemon.ts';
 import { pullRequestBodies } from '../deliveries.ts';
 import { deliver } from '../load.ts';
 import { createFleet, NOWHERE } from '../many/workspaces.ts';
@@ -78,15 +77,7 @@ async function trickle(
   return Promise.all(waits);
 }
 
-function pendingPages(folder: string): number {
-  const database = new BetterSqlite(databaseFile(folder), { readonly: true });
-  try {
-    const pages = "select count(*) from inbox where state = 'pending' and source = 'backfill'";
-    return database.prepare(pages).pluck().get() as number;
-  } finally {
-    database.close();
-  }
-}
+const pendingPages = (folder: string) => countDeliveries(folder, "state = 'pending' and source = 'backfill'");
 
 function p99(waits: readonly number[]): number {
   return waits.toSorted((left, right) => left - right)[Math.ceil(waits.length * 0.99) - 1] ?? 0;

@@ -1,8 +1,6 @@
 import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { findOwner } from '../../../src/store/daemon-file.ts';
 import { assetPath } from '../../../src/web/page-assets.ts';
 import { launchChromium } from '../../browser/chromium.ts';
 import type { Bench } from '../bench.ts';
@@ -11,7 +9,7 @@ import { REPOSITORY } from '../deliveries.ts';
 import { createFleet, NOWHERE } from '../many/workspaces.ts';
 import { figure, type Measured } from '../report.ts';
 import { usageOf } from '../usage.ts';
-import { ask, costOf, longestOf, runWatched, type Watched } from '../watched.ts';
+import { ask, costOf, longestOf, ownerOf, runWatched, type Watched } from '../watched.ts';
 import { createBigInstallation } from './big-installation.ts';
 
 const SIZE = { items: 1_000_000, deliveries: 500_000, tasks: 100_000, held: 50_000 };
@@ -161,10 +159,4 @@ async function size(daemon: Watched): Promise<number> {
     bytes += gzipSync(await answer.bytes()).length;
   }
   return bytes / 1_000;
-}
-
-function ownerOf({ folder }: Watched): { readonly address: string; readonly token: string } {
-  const owner = findOwner(join(folder, 'data'));
-  if (!owner) throw new Error('the daemon does not run');
-  return owner;
 }

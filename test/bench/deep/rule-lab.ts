@@ -1,15 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LabReport } from '../../../src/operator/lab.ts';
-import { findOwner } from '../../../src/store/daemon-file.ts';
 import type { Bench } from '../bench.ts';
 import { WORKSPACE, writeConfiguration } from '../daemon.ts';
 import { createKnownItems, ITEMS } from '../known-items.ts';
 import { NOWHERE } from '../many/workspaces.ts';
 import { figure, type Measured } from '../report.ts';
 import { usageOf } from '../usage.ts';
-import { longestOf, runWatched, type Watched } from '../watched.ts';
+import { longestOf, ownerOf, runWatched, type Watched } from '../watched.ts';
 
 const RULES = { links: [{ pattern: 'tenant ([0-9]+)', place: ['title'], task: 'BUG-$1' }], trailers: ['Closes-Task'] };
 
@@ -52,12 +50,11 @@ async function measure(daemon: Watched, config: string): Promise<Measured[]> {
   ];
 }
 
-async function tryOut({ folder }: Watched, config: string): Promise<LabReport> {
-  const owner = findOwner(join(folder, 'data'));
-  if (!owner) throw new Error('the daemon does not run');
-  const answer = await fetch(`${owner.address}/admin/workspaces/${WORKSPACE}/questions/lab`, {
+async function tryOut(daemon: Watched, config: string): Promise<LabReport> {
+  const { address, token } = ownerOf(daemon);
+  const answer = await fetch(`${address}/admin/workspaces/${WORKSPACE}/questions/lab`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${owner.token}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body: JSON.stringify({ config, limit: 20 }),
   });
   if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);

@@ -1,8 +1,7 @@
 import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import BetterSqlite from 'better-sqlite3';
 import { type Bench, RUNS } from '../bench.ts';
-import { announcedPort, databaseFile, spawnDaemon, stopDaemon } from '../daemon.ts';
+import { announcedPort, countDeliveries, spawnDaemon, stopDaemon } from '../daemon.ts';
 import { pullRequestBodies } from '../deliveries.ts';
 import { sendDeliveries } from '../load.ts';
 import { compared } from '../report.ts';
@@ -26,7 +25,7 @@ export const manyIngest: Bench = {
       const port = await announcedPort(daemon, folder);
       const measure = async (to: readonly string[], run: string, ms: number) => {
         const { perSecond } = await sendDeliveries({ port, paths: to }, bodies, run, ms);
-        while (pending(folder) > 0) await pause(20);
+        while (countDeliveries(folder, "state = 'pending'") > 0) await pause(20);
         return perSecond;
       };
       await measure(paths, 'warm', WARM_UP);
@@ -44,12 +43,3 @@ export const manyIngest: Bench = {
     }
   },
 };
-
-function pending(folder: string): number {
-  const database = new BetterSqlite(databaseFile(folder), { readonly: true });
-  try {
-    return database.prepare("select count(*) from inbox where state = 'pending'").pluck().get() as number;
-  } finally {
-    database.close();
-  }
-}

@@ -1,8 +1,7 @@
 import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import BetterSqlite from 'better-sqlite3';
 import { type Bench, RUNS } from '../bench.ts';
-import { announcedPort, databaseFile, spawnDaemon, stopDaemon } from '../daemon.ts';
+import { announcedPort, countDeliveries, spawnDaemon, stopDaemon } from '../daemon.ts';
 import { pullRequestBodies, type SignedBody } from '../deliveries.ts';
 import { sendDeliveries } from '../load.ts';
 import { createFleet, type Fleet, NOWHERE } from '../many/workspaces.ts';
@@ -96,14 +95,7 @@ async function fileStore(workspaces: number): Promise<Place> {
   return {
     fleet,
     cpu: () => 0,
-    async count(condition) {
-      const database = new BetterSqlite(databaseFile(fleet.folder), { readonly: true });
-      try {
-        return database.prepare(`select count(*) from inbox where ${condition}`).pluck().get() as number;
-      } finally {
-        database.close();
-      }
-    },
+    count: async (condition) => countDeliveries(fleet.folder, condition),
   };
 }
 

@@ -28,7 +28,6 @@ export function genericTracker(): Tracker {
     },
     itemKey: ({ number }) => workItemKey('generic', 'desk', idOf(number)),
     page,
-    calledAt: (_vendor, { number }) => `WEB-${number}`,
   };
 }
 

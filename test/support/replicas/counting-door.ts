@@ -1,5 +1,6 @@
 import { Agent, request as ask, createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
+import { listenLocally } from '../listen.ts';
 
 /** A request as it came to the door of a workspace service. */
 export interface Arrival {
@@ -70,10 +71,9 @@ export async function openDoor(service: string, delay: number): Promise<Counting
   const server = createServer((request, response) => void answer(request, response));
   // Longer than any test: a connection that the service had closed would keep a late request from arriving.
   server.keepAliveTimeout = 600_000;
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const own = (server.address() as { port: number }).port;
+  const own = await listenLocally(server);
   return {
-    url: `http://127.0.0.1:${own}${pathname}`,
+    url: `${own}${pathname}`,
     arrivals,
     mostWithin(key, span) {
       const times = arrivals.filter((arrival) => arrival.key === key).map(({ at }) => at);

@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { configuredTokens } from '../../../src/config/tokens.ts';
 import { refusal } from '../../support/config-files.ts';
+import { folderOfTest } from '../../support/folder.ts';
 
 const A = '0123456789abcdef';
 const B = 'abcdefghijklmnop+/=';
@@ -25,8 +25,7 @@ test('an admin token, a read token, and a list', () => {
 });
 
 test('from files, with a line and a remark for each', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-tokens-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = folderOfTest('tokens');
   const [list, read] = [join(folder, 'list'), join(folder, 'read')];
   writeFileSync(list, `# the team's dashboard\nread:acme ${A}\n\nadmin ${B}\n`, { mode: 0o600 });
   writeFileSync(read, '1111111111111111\n', { mode: 0o600 });

@@ -194,6 +194,13 @@ test.each([
   ['/api/v1/a?b#c', undefined],
   ['/api/v1/a;b', undefined],
   ['/api/v1/%a', undefined],
+  ['/api/v1/%zz', undefined],
+  ['/api/v1/a%00b', undefined],
+  ['/api/v1/%252e%252e/b', undefined],
+  ['/api/v1/a/./b', undefined],
+  ['/api/v1/a/..', undefined],
+  ['/api/v1/.%2e/b', undefined],
+  ['/api/v1/@example.com/', '/@example.com/'],
   ['/API/v1/a', undefined],
   ['http://elsewhere/api/v1/a', undefined],
 ])('the path of %s', (url, path) => {

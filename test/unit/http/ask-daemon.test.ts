@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { afterEach, expect, it } from 'vitest';
 import { askDaemon } from '../../../src/http/ask-daemon.ts';
+import { listenLocally } from '../../support/listen.ts';
 
 const PATIENCE = 60_000;
 const servers: Server[] = [];
@@ -15,8 +16,7 @@ afterEach(() => {
 async function listening(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
   const server = createServer(answer);
   servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return `http://127.0.0.1:${(server.address() as { port: number }).port}/x`;
+  return `${await listenLocally(server)}/x`;
 }
 
 it('sends the token and the body as JSON, and returns the answer whatever its status', async () => {

@@ -1,6 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { signOfLife } from '../../../src/http/sign-of-life.ts';
+import { listenLocally } from '../../support/listen.ts';
 
 /** Longer than anything here takes. */
 const PATIENCE = 60_000;
@@ -16,8 +17,7 @@ async function listening(answer: (socket: Socket, request: string) => void): Pro
     socket.once('data', (chunk) => answer(socket, chunk.toString()));
   });
   servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
+  const { port } = new URL(await listenLocally(server));
   return `http://127.0.0.1:${port}/livez`;
 }
 

@@ -2,13 +2,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createListener, type Server as Listener, type Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { requestStreamed, type StreamedAnswer, type StreamedRequest } from '../../../src/http/streamed-request.ts';
+import { listenLocally } from '../../support/listen.ts';
 
 const PATIENCE = 60_000;
 const MIB = 1024 * 1024;
 
 async function portOf(server: Listener): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+  return await listenLocally(server);
 }
 
 async function listening(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {

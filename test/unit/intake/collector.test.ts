@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createCollector } from '../../../src/intake/collector.ts';
 import { createBell } from '../../../src/lib/bell.ts';
 import { nextTurn } from '../../../src/lib/turn.ts';
-import { type AppendedRow, appendDeliveries, type NewDelivery } from '../../../src/store/append-deliveries.ts';
+import type { AppendedRow, NewDelivery } from '../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { inboxOf, openTestStore } from '../../support/intake.ts';
 import { ON_POSTGRES } from '../../support/store-place.ts';
@@ -21,58 +21,6 @@ async function quarantine(store: Store, key: string): Promise<void> {
 }
 
 const outcomesOf = (rows: readonly AppendedRow[]) => rows.map(({ appended }) => appended);
-
-describe('appendDeliveries', () => {
-  test('appends in order and knows repeats, within one call and later', async () => {
-    const store = await openTestStore();
-    expect(outcomesOf(await appendDeliveries(store.query, [delivery('a'), delivery('b'), delivery('a')], 1))).toEqual([
-      'new',
-      'new',
-      'repeated',
-    ]);
-    expect(outcomesOf(await appendDeliveries(store.query, [delivery('b'), delivery('c')], 2))).toEqual([
-      'repeated',
-      'new',
-    ]);
-    expect((await inboxOf(store)).map((row) => [row.delivery_key, row.received_at, row.state])).toEqual([
-      ['a', 1, 'pending'],
-      ['b', 1, 'pending'],
-      ['c', 2, 'pending'],
-    ]);
-  });
-
-  test('the same key of another connection is another delivery', async () => {
-    const store = await openTestStore();
-    const both = [delivery('a', 'x', 'one'), delivery('a', 'x', 'two')];
-    expect(outcomesOf(await appendDeliveries(store.query, both, 1))).toEqual(['new', 'new']);
-  });
-
-  test('the repeat of a quarantined delivery is pending again, with the bytes of the repeat', async () => {
-    const store = await openTestStore();
-    await appendDeliveries(store.query, [delivery('a', 'cut of')], 1);
-    await quarantine(store, 'a');
-    expect(
-      outcomesOf(await appendDeliveries(store.query, [delivery('a', 'whole'), delivery('a', 'third')], 9)),
-    ).toEqual(['revived', 'repeated']);
-    expect(await inboxOf(store)).toMatchObject([
-      { id: 1, state: 'pending', body: 'whole', attempts: 0, reason: null, settled_at: null, received_at: 9 },
-    ]);
-  });
-
-  test.each(['applied', 'superseded', 'ignored'] as const)('a repeat of what was %s changes nothing', async (state) => {
-    const store = await openTestStore();
-    await appendDeliveries(store.query, [delivery('a')], 1);
-    await store.query.updateTable('inbox').set({ state, settled_at: 2, body: null }).execute();
-    const before = await inboxOf(store);
-    expect(outcomesOf(await appendDeliveries(store.query, [delivery('a', 'again')], 3))).toEqual(['repeated']);
-    expect(await inboxOf(store)).toEqual(before);
-  });
-
-  test('appends nothing when there is nothing', async () => {
-    const store = await openTestStore();
-    expect(outcomesOf(await appendDeliveries(store.query, [], 1))).toEqual([]);
-  });
-});
 
 describe('collector', () => {
   test('whoever waits when the database closes hears of it, and nothing else does', async () => {

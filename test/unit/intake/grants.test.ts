@@ -1,5 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -11,6 +10,7 @@ import { systemRandom } from '../../../src/lib/random.ts';
 import type { Installation } from '../../../src/store/installation.ts';
 import { claimRenewal } from '../../../src/store/oauth-credentials.ts';
 import { drawn } from '../../support/depth.ts';
+import { folderOfTest } from '../../support/folder.ts';
 import { openTestInstallation } from '../../support/store.ts';
 import { createTokenEndpoint, type TokenEndpoint } from '../../support/token-endpoint.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
@@ -29,7 +29,7 @@ let installation: Installation;
 let key: Buffer | undefined;
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'worksync-oauth-'));
+  folder = folderOfTest('oauth');
   clock = createTravellingClock();
   key = undefined;
   secrets = new Set();
@@ -38,7 +38,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await installation.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 let begun = 0;

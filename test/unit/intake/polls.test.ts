@@ -123,24 +123,6 @@ describe('a walk', () => {
     ]);
   });
 
-  test('that is unchanged stores nothing and keeps watermark and validator', async () => {
-    const { active, asked } = scripted([
-      page('one', { newest: '2026-01-05T08:00:00Z', etag: '"e1"' }),
-      { outcome: 'unchanged' },
-    ]);
-    const { store, clock, polls, counts } = await bench(active);
-    await polls.pollNow();
-    await clock.advance(1_000);
-    await polls.pollNow();
-    expect(asked[1]).toMatchObject({ etag: '"e1"', watermark: '2026-01-05T08:00:00Z' });
-    expect(await inboxOf(store)).toHaveLength(1);
-    expect(await pollRows(store)).toMatchObject([
-      { watermark: '2026-01-05T08:00:00Z', etag: '"e1"', completed_at: clock.now() },
-    ]);
-    expect(counts).toEqual(['polls_total notes complete', 'polls_total notes unchanged']);
-    await polls.stop();
-  });
-
   test('of a vendor without validators stores the same page once, and once more when it came back', async () => {
     const { active } = scripted([page('A'), page('A'), page('B'), page('A')]);
     const { store, polls } = await bench(active);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { soleHolder } from '../../../src/lease/holder.ts';
 import { shareOf } from '../../../src/lease/replica-share.ts';
-import { removeLapsed, replicasOf } from '../../../src/store/leases.ts';
+import { replicasOf } from '../../../src/store/leases.ts';
 import { type Cluster, commitUnder, leaseRow, openCluster } from '../../support/holders.ts';
 import { ON_POSTGRES } from '../../support/store-place.ts';
 
@@ -188,15 +188,6 @@ describe('several holders over one store', () => {
       await cluster.clock.advance(10);
     }
     expect(shares(cluster)).toEqual({ a: 0, b: 1 });
-  });
-
-  test('who was renewed after it was looked at has not lapsed', async () => {
-    const { installation, join, clock } = await openCluster(SIX);
-    await join('a');
-    const before = await replicasOf(installation.query);
-    await clock.advance(RENEWAL);
-    await removeLapsed(installation.query, before);
-    expect(await replicasOf(installation.query)).toHaveLength(1);
   });
 
   test('who lapsed meanwhile takes nothing', async () => {

@@ -1,14 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { asTyped, helpAsTyped, ownCommandOf } from '../../../src/lib/own-command.ts';
+import { folderOfTest } from '../../support/folder.ts';
 
 const CLONE = 'npm run -s worksync --';
 
 it('is a script of npm in a clone, and the program itself in a package', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-own-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = folderOfTest('own');
   writeFileSync(join(folder, 'package.json'), '{}');
   expect(ownCommandOf(folder)).toBe('worksync');
   writeFileSync(join(folder, 'package-lock.json'), '{}');

@@ -1,7 +1,6 @@
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { auditAlone, backUp, forgetAlone, restore } from '../../../src/operator/data.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
@@ -13,13 +12,13 @@ import { writeMeta } from '../../../src/store/meta.ts';
 import { addSession } from '../../../src/store/session-rows.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
 import { openBook } from '../../../src/throttle/book.ts';
+import { folderOfTest } from '../../support/folder.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
 const WINDOW = { hold: 900_000, window: 900_000, cap: 200 };
 
 async function dataFolder() {
-  const path = mkdtempSync(join(tmpdir(), 'worksync-upkeep-'));
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  const path = folderOfTest('upkeep');
   const within = async <Result>(work: (installation: Installation) => Promise<Result>): Promise<Result> => {
     const installation = await openInstallation(path, { random: systemRandom() });
     try {

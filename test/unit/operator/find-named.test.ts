@@ -1,11 +1,10 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { itemsAbout, MOST_ABOUT } from '../../../src/operator/find-named.ts';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
-import { openStore } from '../../support/store.ts';
+import { openTestStore } from '../../support/intake.ts';
 
 test('of a task that a template names everywhere some items are found, those with links first', async () => {
-  const store = await openStore({ file: ':memory:' });
-  onTestFinished(() => store.close());
+  const store = await openTestStore();
   const { query } = store;
   const rows = Array.from({ length: 1_000 }, (_, index) => ({
     item_key: `item ${index}`,

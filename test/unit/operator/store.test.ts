@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -15,6 +14,7 @@ import { readLedger } from '../../../src/store/ledger.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import { openBook } from '../../../src/throttle/book.ts';
 import { commandLine } from '../../support/command-line.ts';
+import { folderOfTest } from '../../support/folder.ts';
 import { newPlace, ON_POSTGRES, storePlace } from '../../support/store-place.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
@@ -27,8 +27,7 @@ afterEach(async () => {
 });
 
 function folder(): string {
-  const path = mkdtempSync(join(tmpdir(), 'worksync-move-'));
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  const path = folderOfTest('move');
   return path;
 }
 

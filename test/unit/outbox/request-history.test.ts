@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { SyncError } from '../../../src/errors/sync-error.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { prepareNext } from '../../../src/outbox/prepare.ts';
@@ -6,7 +6,7 @@ import { recover, settle, settleFailure } from '../../../src/outbox/settle.ts';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import { addDifference } from '../../../src/store/outbox-rows.ts';
 import { type RequestRow, requestsOfItems } from '../../../src/store/requests.ts';
-import { openStore } from '../../support/store.ts';
+import { openTestStore } from '../../support/intake.ts';
 
 const ITEM = 'jira:cloud:issue:1';
 const LINK = `link:${ITEM}>t1`;
@@ -15,8 +15,7 @@ const FAILING = { ...CONTEXT, outage: false, atFault: false };
 
 /** A link that is to be added, as it is about to be sent. */
 async function prepared() {
-  const store = await openStore({ file: ':memory:' });
-  onTestFinished(() => store.close());
+  const store = await openTestStore();
   const { query } = store;
   const desired = JSON.stringify({ url: 'https://tracker.example/1' });
   await saveEntity(query, blankEntity(LINK, 'link', { item_key: ITEM, task_id: 't1', desired }));

@@ -1,19 +1,18 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { prepareNext } from '../../../src/outbox/prepare.ts';
 import { recover } from '../../../src/outbox/settle.ts';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import { wishFirstReads } from '../../../src/store/list-reads.ts';
 import { addDifference } from '../../../src/store/outbox-rows.ts';
-import { openStore } from '../../support/store.ts';
+import { openTestStore } from '../../support/intake.ts';
 
 const LINK = 'link:jira:cloud:issue:1>t1';
 const UNTOUCHED = 40_000;
 const NOW = 100_000;
 
 test('what another process was writing is left alone for a while, and what it was reading is read again at once', async () => {
-  const store = await openStore({ file: ':memory:' });
-  onTestFinished(() => store.close());
+  const store = await openTestStore();
   const { query } = store;
   await wishFirstReads(query, 100);
   const desired = JSON.stringify({ url: 'https://tracker.example/1' });

@@ -1,14 +1,13 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { findItem, readDeliveries, readFields } from '../../../src/store/items.ts';
 import { saidOf, takeBatch } from '../../support/batches.ts';
+import { openTestStore } from '../../support/intake.ts';
 import { PULL_IDENTITY, pull } from '../../support/items.ts';
-import { openStore } from '../../support/store.ts';
 
 const KEY = PULL_IDENTITY.key;
 
 async function open() {
-  const store = await openStore({ file: ':memory:' });
-  onTestFinished(() => store.close());
+  const store = await openTestStore();
   const { query } = store;
   const held = async () => readFields((await findItem(query, KEY))!).item;
   const asked = async () => (await query.selectFrom('fetches').select('reference').execute()).length;

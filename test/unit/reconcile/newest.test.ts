@@ -22,235 +22,181 @@ function take(...deliveries: readonly (Item | Fetched)[]) {
   return { outcome, item: (held as Held).item as PullRequest, older: (held as Held).older };
 }
 
-interface Row {
-  readonly rule: string;
-  readonly deliveries: readonly (Item | Fetched)[];
-  readonly outcome: string;
-  readonly holds: Partial<PullRequest>;
-}
+type Row = [rule: string, deliveries: readonly (Item | Fetched)[], outcome: string, holds: Partial<PullRequest>];
 
 const A = { title: 'a' };
 const B = { title: 'b' };
 const fetched = (item: Item): Fetched => ({ fetched: item });
 
 const TABLE: readonly Row[] = [
-  { rule: 'the first is taken', deliveries: [bare(5, A)], outcome: 'applied', holds: { ...A, updatedAt: 5 } },
-  { rule: 'newer replaces', deliveries: [bare(5, A), bare(6, B)], outcome: 'applied', holds: { ...B, updatedAt: 6 } },
-  { rule: 'older is superseded', deliveries: [bare(6, A), bare(5, B)], outcome: 'superseded', holds: A },
-  {
-    rule: 'an absent field is kept',
-    deliveries: [bare(5, { ...A, draft: true }), bare(6, B)],
-    outcome: 'applied',
-    holds: { ...B, draft: true },
-  },
-  {
-    rule: 'an undefined field is absent',
-    deliveries: [bare(5, { ...A, draft: true }), bare(6, { ...B, draft: undefined })],
-    outcome: 'applied',
-    holds: { ...B, draft: true },
-  },
-  {
-    rule: 'null is a value',
-    deliveries: [bare(5, { description: 'x' }), bare(6, { description: null })],
-    outcome: 'applied',
-    holds: { description: null },
-  },
-  {
-    rule: 'older fills what newer ones lack, and no more',
-    deliveries: [bare(6, A), bare(5, { ...B, draft: true })],
-    outcome: 'applied',
-    holds: { ...A, draft: true, updatedAt: 6 },
-  },
-  {
-    rule: 'what was filled by an older one is replaced by a less old one',
-    deliveries: [bare(9, A), bare(5, { draft: true }), bare(7, { draft: false })],
-    outcome: 'applied',
-    holds: { ...A, draft: false, updatedAt: 9 },
-  },
-  {
-    rule: 'what was filled by an older one is not replaced by an even older one',
-    deliveries: [bare(9, A), bare(7, { draft: false }), bare(5, { draft: true })],
-    outcome: 'superseded',
-    holds: { ...A, draft: false },
-  },
-  {
-    rule: 'a field that newer ones lacked keeps its own time',
-    deliveries: [bare(5, { draft: true }), bare(9, A), bare(7, { draft: false })],
-    outcome: 'applied',
-    holds: { ...A, draft: false },
-  },
-  { rule: 'a repeat changes nothing', deliveries: [bare(5, A), bare(5, A)], outcome: 'unchanged', holds: A },
-  {
-    rule: 'lists are compared by content',
-    deliveries: [bare(5, { labels: ['x', 'y'] }), bare(5, { labels: ['x', 'y'] })],
-    outcome: 'unchanged',
-    holds: { labels: ['x', 'y'] },
-  },
-  {
-    rule: 'a tie that only adds fields is no doubt',
-    deliveries: [bare(5, A), bare(5, { ...A, draft: true })],
-    outcome: 'applied',
-    holds: { ...A, draft: true },
-  },
-  { rule: 'a contradicting tie is a guess', deliveries: [bare(5, A), bare(5, B)], outcome: 'doubtful', holds: B },
-  {
-    rule: 'a tie of older times is a guess as well',
-    deliveries: [bare(9, { draft: true }), bare(5, A), bare(5, B)],
-    outcome: 'doubtful',
-    holds: { ...B, draft: true, updatedAt: 9 },
-  },
-  {
-    rule: 'what was fetched wins its tie',
-    deliveries: [bare(5, A), bare(5, B), fetched(bare(5, A))],
-    outcome: 'applied',
-    holds: A,
-  },
-  {
-    rule: 'what was fetched earlier does not win over what is newer',
-    deliveries: [bare(6, A), fetched(bare(5, B))],
-    outcome: 'superseded',
-    holds: A,
-  },
-  {
-    rule: 'a fetched object that agrees changes nothing',
-    deliveries: [bare(5, A), fetched(bare(5, A))],
-    outcome: 'unchanged',
-    holds: A,
-  },
-  {
-    rule: 'being merged is not taken back on a guess, nor is anything else of that delivery taken',
-    deliveries: [bare(5, { ...A, state: 'merged' }), bare(5, { ...B, state: 'open' })],
-    outcome: 'doubtful',
-    holds: { ...A, state: 'merged' },
-  },
-  {
-    rule: 'being closed is not taken back on a guess',
-    deliveries: [bare(5, { state: 'closed' }), bare(5, { state: 'open' })],
-    outcome: 'doubtful',
-    holds: { state: 'closed' },
-  },
-  {
-    rule: 'being finished is believed on a guess',
-    deliveries: [bare(5, { state: 'open' }), bare(5, { state: 'merged' })],
-    outcome: 'doubtful',
-    holds: { state: 'merged' },
-  },
-  {
-    rule: 'being reopened is believed once it was fetched',
-    deliveries: [bare(5, { state: 'closed' }), bare(5, { state: 'open' }), fetched(bare(5, { state: 'open' }))],
-    outcome: 'applied',
-    holds: { state: 'open' },
-  },
-  {
-    rule: 'being reopened later is no guess',
-    deliveries: [bare(5, { state: 'closed' }), bare(6, { state: 'open' })],
-    outcome: 'applied',
-    holds: { state: 'open' },
-  },
-  {
-    rule: 'gone is a guess',
-    deliveries: [bare(5, A), bare(6, { gone: true })],
-    outcome: 'doubtful',
-    holds: { ...A, gone: true, updatedAt: 5 },
-  },
-  {
-    rule: 'gone, as it was fetched, whatever time the look was at',
-    deliveries: [bare(5, A), fetched(bare(4, { gone: true }))],
-    outcome: 'applied',
-    holds: { ...A, gone: true, updatedAt: 5 },
-  },
-  {
-    rule: 'seen again is to be fetched',
-    deliveries: [bare(5, A), fetched(bare(6, { gone: true })), bare(7, B)],
-    outcome: 'doubtful',
-    holds: { ...B, gone: true },
-  },
-  {
-    rule: 'an old event of a gone item is to be fetched as well',
-    deliveries: [bare(5, A), fetched(bare(6, { gone: true })), bare(4, A)],
-    outcome: 'doubtful',
-    holds: { ...A, gone: true },
-  },
-  {
-    rule: 'seen again by a fetch is back, though no time moved',
-    deliveries: [bare(5, A), fetched(bare(9, { gone: true })), fetched(bare(5, A))],
-    outcome: 'applied',
-    holds: { ...A, gone: false },
-  },
-  {
-    rule: 'what is back is filled with what changed meanwhile',
-    deliveries: [bare(5, A), fetched(bare(9, { gone: true })), fetched(bare(6, B))],
-    outcome: 'applied',
-    holds: { ...B, gone: false, updatedAt: 6 },
-  },
-  {
-    rule: 'what was seen later was not gone before',
-    deliveries: [bare(7, A), bare(6, { gone: true })],
-    outcome: 'doubtful',
-    holds: { ...A, gone: false },
-  },
-  {
-    rule: 'a deletion of the time between does not hide what is back',
-    deliveries: [bare(4, { gone: true }), fetched(bare(7, A)), bare(6, { gone: true })],
-    outcome: 'doubtful',
-    holds: { ...A, gone: false },
-  },
-  {
-    rule: 'a gone item is filled from before, and stays gone',
-    deliveries: [bare(6, { gone: true }), bare(5, A)],
-    outcome: 'doubtful',
-    holds: { ...A, gone: true },
-  },
-  {
-    rule: 'version: higher replaces within one time',
-    deliveries: [bare(5, { ...A, version: 1 }), bare(5, { ...B, version: 2 })],
-    outcome: 'applied',
-    holds: { ...B, version: 2 },
-  },
-  {
-    rule: 'version: lower is superseded within one time',
-    deliveries: [bare(5, { ...A, version: 2 }), bare(5, { ...B, version: 1 })],
-    outcome: 'superseded',
-    holds: A,
-  },
-  {
-    rule: 'version: equal is a tie',
-    deliveries: [bare(5, { ...A, version: 2 }), bare(5, { ...B, version: 2 })],
-    outcome: 'doubtful',
-    holds: B,
-  },
-  {
-    rule: 'version: missing on one side is a tie',
-    deliveries: [bare(5, { ...A, version: 2 }), bare(5, B)],
-    outcome: 'doubtful',
-    holds: B,
-  },
-  {
-    rule: 'version: time goes first',
-    deliveries: [bare(5, { ...A, version: 9 }), bare(6, { ...B, version: 1 })],
-    outcome: 'applied',
-    holds: B,
-  },
-  {
-    rule: 'version: that of another time orders nothing',
-    deliveries: [bare(5, { ...A, version: 1 }), bare(6, A), bare(6, { ...B, version: 2 })],
-    outcome: 'doubtful',
-    holds: B,
-  },
-  {
-    rule: 'version: a field that the newest lacked is filled by the last that had it',
-    deliveries: [
-      bare(5, { draft: true, version: 1 }),
-      bare(5, { ...A, version: 3 }),
-      bare(5, { draft: false, version: 2 }),
-    ],
-    outcome: 'applied',
-    holds: { ...A, draft: false, version: 3 },
-  },
+  ['the first is taken', [bare(5, A)], 'applied', { ...A, updatedAt: 5 }],
+  ['newer replaces', [bare(5, A), bare(6, B)], 'applied', { ...B, updatedAt: 6 }],
+  ['older is superseded', [bare(6, A), bare(5, B)], 'superseded', A],
+  ['an absent field is kept', [bare(5, { ...A, draft: true }), bare(6, B)], 'applied', { ...B, draft: true }],
+  [
+    'an undefined field is absent',
+    [bare(5, { ...A, draft: true }), bare(6, { ...B, draft: undefined })],
+    'applied',
+    { ...B, draft: true },
+  ],
+  [
+    'null is a value',
+    [bare(5, { description: 'x' }), bare(6, { description: null })],
+    'applied',
+    { description: null },
+  ],
+  [
+    'older fills what newer ones lack, and no more',
+    [bare(6, A), bare(5, { ...B, draft: true })],
+    'applied',
+    { ...A, draft: true, updatedAt: 6 },
+  ],
+  [
+    'what was filled by an older one is replaced by a less old one',
+    [bare(9, A), bare(5, { draft: true }), bare(7, { draft: false })],
+    'applied',
+    { ...A, draft: false, updatedAt: 9 },
+  ],
+  [
+    'what was filled by an older one is not replaced by an even older one',
+    [bare(9, A), bare(7, { draft: false }), bare(5, { draft: true })],
+    'superseded',
+    { ...A, draft: false },
+  ],
+  [
+    'a field that newer ones lacked keeps its own time',
+    [bare(5, { draft: true }), bare(9, A), bare(7, { draft: false })],
+    'applied',
+    { ...A, draft: false },
+  ],
+  ['a repeat changes nothing', [bare(5, A), bare(5, A)], 'unchanged', A],
+  [
+    'lists are compared by content',
+    [bare(5, { labels: ['x', 'y'] }), bare(5, { labels: ['x', 'y'] })],
+    'unchanged',
+    { labels: ['x', 'y'] },
+  ],
+  [
+    'a tie that only adds fields is no doubt',
+    [bare(5, A), bare(5, { ...A, draft: true })],
+    'applied',
+    { ...A, draft: true },
+  ],
+  ['a contradicting tie is a guess', [bare(5, A), bare(5, B)], 'doubtful', B],
+  [
+    'a tie of older times is a guess as well',
+    [bare(9, { draft: true }), bare(5, A), bare(5, B)],
+    'doubtful',
+    { ...B, draft: true, updatedAt: 9 },
+  ],
+  ['what was fetched wins its tie', [bare(5, A), bare(5, B), fetched(bare(5, A))], 'applied', A],
+  ['what was fetched earlier does not win over what is newer', [bare(6, A), fetched(bare(5, B))], 'superseded', A],
+  ['a fetched object that agrees changes nothing', [bare(5, A), fetched(bare(5, A))], 'unchanged', A],
+  [
+    'being merged is not taken back on a guess, nor is anything else of that delivery taken',
+    [bare(5, { ...A, state: 'merged' }), bare(5, { ...B, state: 'open' })],
+    'doubtful',
+    { ...A, state: 'merged' },
+  ],
+  [
+    'being closed is not taken back on a guess',
+    [bare(5, { state: 'closed' }), bare(5, { state: 'open' })],
+    'doubtful',
+    { state: 'closed' },
+  ],
+  [
+    'being finished is believed on a guess',
+    [bare(5, { state: 'open' }), bare(5, { state: 'merged' })],
+    'doubtful',
+    { state: 'merged' },
+  ],
+  [
+    'being reopened is believed once it was fetched',
+    [bare(5, { state: 'closed' }), bare(5, { state: 'open' }), fetched(bare(5, { state: 'open' }))],
+    'applied',
+    { state: 'open' },
+  ],
+  [
+    'being reopened later is no guess',
+    [bare(5, { state: 'closed' }), bare(6, { state: 'open' })],
+    'applied',
+    { state: 'open' },
+  ],
+  ['gone is a guess', [bare(5, A), bare(6, { gone: true })], 'doubtful', { ...A, gone: true, updatedAt: 5 }],
+  [
+    'gone, as it was fetched, whatever time the look was at',
+    [bare(5, A), fetched(bare(4, { gone: true }))],
+    'applied',
+    { ...A, gone: true, updatedAt: 5 },
+  ],
+  [
+    'seen again is to be fetched',
+    [bare(5, A), fetched(bare(6, { gone: true })), bare(7, B)],
+    'doubtful',
+    { ...B, gone: true },
+  ],
+  [
+    'an old event of a gone item is to be fetched as well',
+    [bare(5, A), fetched(bare(6, { gone: true })), bare(4, A)],
+    'doubtful',
+    { ...A, gone: true },
+  ],
+  [
+    'seen again by a fetch is back, though no time moved',
+    [bare(5, A), fetched(bare(9, { gone: true })), fetched(bare(5, A))],
+    'applied',
+    { ...A, gone: false },
+  ],
+  [
+    'what is back is filled with what changed meanwhile',
+    [bare(5, A), fetched(bare(9, { gone: true })), fetched(bare(6, B))],
+    'applied',
+    { ...B, gone: false, updatedAt: 6 },
+  ],
+  ['what was seen later was not gone before', [bare(7, A), bare(6, { gone: true })], 'doubtful', { ...A, gone: false }],
+  [
+    'a deletion of the time between does not hide what is back',
+    [bare(4, { gone: true }), fetched(bare(7, A)), bare(6, { gone: true })],
+    'doubtful',
+    { ...A, gone: false },
+  ],
+  [
+    'a gone item is filled from before, and stays gone',
+    [bare(6, { gone: true }), bare(5, A)],
+    'doubtful',
+    { ...A, gone: true },
+  ],
+  [
+    'version: higher replaces within one time',
+    [bare(5, { ...A, version: 1 }), bare(5, { ...B, version: 2 })],
+    'applied',
+    { ...B, version: 2 },
+  ],
+  [
+    'version: lower is superseded within one time',
+    [bare(5, { ...A, version: 2 }), bare(5, { ...B, version: 1 })],
+    'superseded',
+    A,
+  ],
+  ['version: equal is a tie', [bare(5, { ...A, version: 2 }), bare(5, { ...B, version: 2 })], 'doubtful', B],
+  ['version: missing on one side is a tie', [bare(5, { ...A, version: 2 }), bare(5, B)], 'doubtful', B],
+  ['version: time goes first', [bare(5, { ...A, version: 9 }), bare(6, { ...B, version: 1 })], 'applied', B],
+  [
+    'version: that of another time orders nothing',
+    [bare(5, { ...A, version: 1 }), bare(6, A), bare(6, { ...B, version: 2 })],
+    'doubtful',
+    B,
+  ],
+  [
+    'version: a field that the newest lacked is filled by the last that had it',
+    [bare(5, { draft: true, version: 1 }), bare(5, { ...A, version: 3 }), bare(5, { draft: false, version: 2 })],
+    'applied',
+    { ...A, draft: false, version: 3 },
+  ],
 ];
 
 describe('newest wins', () => {
-  it.each(TABLE)('$rule', ({ deliveries, outcome, holds }) => {
+  it.each(TABLE)('%s', (_rule, deliveries, outcome, holds) => {
     const taken = take(...deliveries);
     expect(taken.outcome).toBe(outcome);
     expect(taken.item).toMatchObject(holds);

@@ -1,19 +1,14 @@
 import { expect, test } from 'vitest';
 import { SyncError } from '../../../src/errors/sync-error.ts';
-import { createBell } from '../../../src/lib/bell.ts';
-import { silentLogger } from '../../../src/lib/logger.ts';
-import { silentMeter } from '../../../src/lib/meter.ts';
-import { systemRandom } from '../../../src/lib/random.ts';
 import type { DeliverySource } from '../../../src/model/delivery.ts';
 import type { Aside, Source } from '../../../src/reconcile/context.ts';
-import { createReconcile } from '../../../src/reconcile/reconcile.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import { unpackBody } from '../../../src/store/bodies.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { quarantined, retryQuarantined } from '../../../src/store/inbox.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { pull } from '../../support/items.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { reconcileOver } from '../../support/reconcile-over.ts';
 
 /**
  * What takes more than it may is held back alone, and what the process ended over is not read as it was before. Bodies are
@@ -55,21 +50,8 @@ function stageOver(store: Store, version = '1.0.0'): Stage {
       }));
     },
   };
-  const source: Source = {
-    connection: 'main',
-    vendor: { id: 'github', publicHost: 'github.com', capabilities: { pullRequests: true } },
-    mirror: true,
-    translate: ({ body }) => ({ outcome: 'items', items: itemsOf(body) }),
-    reference: ({ kind, key }) => ({ kind, key, locator: {} }),
-    aside,
-  };
-  const reconcile = createReconcile({
-    ...{ store, version, clock: createTravellingClock(), random: systemRandom() },
-    ...{ logger: silentLogger, meter: silentMeter, sources: new Map([['main', source]]) },
-    ...{ inbox: createBell(), outbox: createBell(), fetches: createBell() },
-    usedShare: () => 0,
-    isCrowded: () => false,
-  });
+  const translate: Source['translate'] = ({ body }) => ({ outcome: 'items', items: itemsOf(body) });
+  const reconcile = reconcileOver(store, { translate, aside, version });
   return { aside: read, attempts, drain: () => reconcile.drain(), stop: () => reconcile.stop() };
 }
 

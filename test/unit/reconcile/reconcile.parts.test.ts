@@ -1,16 +1,12 @@
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
-import { createBell } from '../../../src/lib/bell.ts';
-import { silentLogger } from '../../../src/lib/logger.ts';
-import { silentMeter } from '../../../src/lib/meter.ts';
-import { systemRandom } from '../../../src/lib/random.ts';
 import type { Source } from '../../../src/reconcile/context.ts';
-import { createReconcile } from '../../../src/reconcile/reconcile.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
+import { openTestStore } from '../../support/intake.ts';
 import { pull } from '../../support/items.ts';
-import { type OpenedStore, openStore } from '../../support/store.ts';
+import { reconcileOver } from '../../support/reconcile-over.ts';
+import type { OpenedStore } from '../../support/store.ts';
 import { ON_POSTGRES } from '../../support/store-place.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
 
 /** A delivery that tells of many items is taken over in parts, and settled once, with the last of them. */
 
@@ -23,30 +19,17 @@ type Page = readonly (readonly [number: number, updatedAt: number])[];
 const pageOf = (from: number, to: number, updatedAt: number): Page =>
   Array.from({ length: to - from + 1 }, (_, index) => [from + index, updatedAt]);
 
-const source: Source = {
-  connection: 'main',
-  vendor: { id: 'github', publicHost: 'github.com', capabilities: { pullRequests: true } },
-  mirror: true,
-  translate: ({ body }) => ({
-    outcome: 'items',
-    items: (JSON.parse(body.toString()) as Page).map(([number, updatedAt]) =>
-      pull({ identifier: String(number), key: `github:github.com:r1:pr:${number}`, updatedAt }),
-    ),
-  }),
-  reference: ({ kind, key }) => ({ kind, key, locator: {} }),
-};
+const translate: Source['translate'] = ({ body }) => ({
+  outcome: 'items',
+  items: (JSON.parse(body.toString()) as Page).map(([number, updatedAt]) =>
+    pull({ identifier: String(number), key: `github:github.com:r1:pr:${number}`, updatedAt }),
+  ),
+});
 
 async function open(): Promise<{ store: OpenedStore; statements: string[]; drain(): Promise<void> }> {
   const statements: string[] = [];
-  const store = await openStore({ file: ':memory:', onStatement: (statement) => statements.push(statement) });
-  onTestFinished(() => store.close());
-  const reconcile = createReconcile({
-    ...{ store, version: '1.0.0', clock: createTravellingClock({ start: SECOND }), random: systemRandom() },
-    ...{ logger: silentLogger, meter: silentMeter, sources: new Map([['main', source]]) },
-    ...{ inbox: createBell(), outbox: createBell(), fetches: createBell() },
-    usedShare: () => 0,
-    isCrowded: () => false,
-  });
+  const store = await openTestStore({ onStatement: (statement) => statements.push(statement) });
+  const reconcile = reconcileOver(store, { translate, start: SECOND });
   return { store, statements, drain: () => reconcile.drain() };
 }
 

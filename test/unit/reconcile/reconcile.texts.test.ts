@@ -1,14 +1,9 @@
-import { expect, onTestFinished, test } from 'vitest';
-import { createBell } from '../../../src/lib/bell.ts';
-import { silentLogger } from '../../../src/lib/logger.ts';
-import { silentMeter } from '../../../src/lib/meter.ts';
-import { systemRandom } from '../../../src/lib/random.ts';
-import { createReconcile } from '../../../src/reconcile/reconcile.ts';
+import { expect, test } from 'vitest';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import { itemsAtUrl, itemsCalled } from '../../../src/store/find-items.ts';
+import { openTestStore } from '../../support/intake.ts';
 import { pull } from '../../support/items.ts';
-import { openStore } from '../../support/store.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { reconcileOver } from '../../support/reconcile-over.ts';
 
 /** Texts that a vendor may answer, and that not every database keeps. */
 
@@ -24,28 +19,9 @@ const HOSTILE = {
 };
 
 test('an item whose texts hold the sign 0 and halves of surrogate pairs is taken over, found, and taken over once', async () => {
-  const store = await openStore({ file: ':memory:' });
-  onTestFinished(() => store.close());
+  const store = await openTestStore();
   const item = pull({ ...HOSTILE, repoName: 'acme/app\u0000' });
-  const reconcile = createReconcile({
-    ...{ store, version: '1.0.0', clock: createTravellingClock({ start: NOW }), random: systemRandom() },
-    ...{ logger: silentLogger, meter: silentMeter },
-    sources: new Map([
-      [
-        'main',
-        {
-          connection: 'main',
-          vendor: { id: 'github', publicHost: 'github.com', capabilities: { pullRequests: true } },
-          mirror: true,
-          translate: () => ({ outcome: 'items', items: [item] }),
-          reference: ({ kind, key }) => ({ kind, key, locator: {} }),
-        },
-      ],
-    ]),
-    ...{ inbox: createBell(), outbox: createBell(), fetches: createBell() },
-    usedShare: () => 0,
-    isCrowded: () => false,
-  });
+  const reconcile = reconcileOver(store, { translate: () => ({ outcome: 'items', items: [item] }), start: NOW });
   for (const key of ['first', 'again']) {
     const delivery = { connection: 'main', key, source: 'poll', event: 'pull', body: Buffer.from('{}') } as const;
     await appendDeliveries(store.query, [delivery], NOW);

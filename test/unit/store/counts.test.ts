@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { sql } from 'kysely';
@@ -13,6 +11,8 @@ import type { Schema } from '../../../src/store/tables.ts';
 import type { Scope, Sql } from '../../../src/store/workspace-scope.ts';
 import { scopeOf } from '../../../src/store/workspace-scope.ts';
 import { drawn } from '../../support/depth.ts';
+import { folderOfTest } from '../../support/folder.ts';
+import { openTestStore } from '../../support/intake.ts';
 import { planOf } from '../../support/plans.ts';
 import { openStore, openTestInstallation } from '../../support/store.ts';
 import { newPlace, ON_POSTGRES } from '../../support/store-place.ts';
@@ -136,8 +136,7 @@ test('whatever is written, what is counted is what is there', async () => {
 });
 
 test('a transaction that is rolled back counts nothing', async () => {
-  const store = await openStore({ file: ':memory:' });
-  onTestFinished(() => store.close());
+  const store = await openTestStore();
   const failed = store.commit(async (transaction) => {
     await perform(transaction, { table: 'items', does: 'put', name: 'a' });
     throw new Error('no');
@@ -148,8 +147,7 @@ test('a transaction that is rolled back counts nothing', async () => {
 });
 
 test('what was there before there were counts is counted once', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-counts-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = folderOfTest('counts');
   const file = newPlace(join(folder, 'test.db'));
   const earlier = Object.fromEntries(Object.entries(INSTALLATION_MIGRATIONS).filter(([each]) => each < '006'));
   const before = await openDatabase<Schema>({ file, migrations: earlier });
@@ -178,8 +176,7 @@ test('a workspace that is forgotten leaves no counts', async () => {
 
 test('the highest key of each prefix is told without a look at the others', async () => {
   const statements: string[] = [];
-  const store = await openStore({ file: ':memory:', onStatement: (statement) => statements.push(statement) });
-  onTestFinished(() => store.close());
+  const store = await openTestStore({ onStatement: (statement) => statements.push(statement) });
   const put = (workspace: number, key: string) =>
     scopeOf(store.database, workspace)
       .insertInto('tasks')

@@ -1,12 +1,11 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import { deliveriesByIds, type Looked, lookAtDeliveries, type Place } from '../../../src/store/find-deliveries.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { openStore } from '../../support/store.ts';
+import { openTestStore } from '../../support/intake.ts';
 
 async function open(count: number): Promise<Scope> {
-  const { query, close } = await openStore({ file: ':memory:' });
-  onTestFinished(close);
+  const { query } = await openTestStore();
   const deliveries = Array.from({ length: count }, (_, index) => ({
     ...{ connection: index === 0 ? 'rare' : 'notes', key: `k${index}`, source: 'webhook' as const },
     ...{ event: 'note', body: Buffer.from('body') },

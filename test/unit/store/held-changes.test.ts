@@ -47,10 +47,3 @@ test.each([
   expect(await releaseHeld(store, { classes: [which] })).toBe(count);
   expect(await stillHeld(store)).toEqual(left);
 });
-
-test('where one that is named is not held nothing is released', async () => {
-  const store = await withHeld();
-  const entities = ['link:made', 'link:waits', 'link:other'];
-  await expect(releaseHeld(store, { entities })).rejects.toMatchObject({ code: 'not_found' });
-  expect(await stillHeld(store)).toHaveLength(3);
-});

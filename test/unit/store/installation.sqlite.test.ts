@@ -1,15 +1,14 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../src/lib/database/open.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { type Installation, openInstallation } from '../../../src/store/installation.ts';
 import { OLD_MIGRATIONS } from '../../../src/store/takeover/old-migrations.ts';
+import { folderOfTest } from '../../support/folder.ts';
 
 function folder(): string {
-  const path = mkdtempSync(join(tmpdir(), 'worksync-installation-'));
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  const path = folderOfTest('installation');
   return path;
 }
 

@@ -1,14 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { SyncError } from '../../../src/errors/sync-error.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
+import { folderOfTest } from '../../support/folder.ts';
 import { openTestInstallation } from '../../support/store.ts';
 
 it('keeps its id, and another one has another', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-installation-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = folderOfTest('installation');
   const open = async (name: string) => {
     const installation = await openTestInstallation({ file: join(folder, name) });
     await installation.close();

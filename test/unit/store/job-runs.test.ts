@@ -1,10 +1,9 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { jobRuns } from '../../../src/store/job-runs.ts';
-import { openStore } from '../../support/store.ts';
+import { openTestStore } from '../../support/intake.ts';
 
 test('the runs of jobs are remembered', async () => {
-  const store = await openStore({ file: ':memory:' });
-  onTestFinished(() => store.close());
+  const store = await openTestStore();
   const memory = jobRuns(store);
   expect(await memory.read()).toEqual(new Map());
 

@@ -28,85 +28,80 @@ const difference = (fields: Partial<Difference> = {}): Difference => ({
 });
 
 describe('the change to be sent next', () => {
-  interface Row {
-    readonly rule: string;
-    readonly rows: readonly Partial<Difference>[];
-    readonly next: string | undefined;
-  }
   const S = 1_000;
   const at = (since: number, due: number, weight = 1) => ({ since: NOW - since * S, due: NOW - due * S, weight });
-  it.each<Row>([
-    { rule: 'nothing', rows: [], next: undefined },
-    { rule: 'nothing is due', rows: [{ entity: 'a', ...at(1, -1) }], next: undefined },
-    { rule: 'due at this very moment', rows: [{ entity: 'a', ...at(2, 0) }], next: 'a' },
-    {
-      rule: 'overdue the longest',
-      rows: [
+  it.each<[rule: string, rows: readonly Partial<Difference>[], next: string | undefined]>([
+    ['nothing', [], undefined],
+    ['nothing is due', [{ entity: 'a', ...at(1, -1) }], undefined],
+    ['due at this very moment', [{ entity: 'a', ...at(2, 0) }], 'a'],
+    [
+      'overdue the longest',
+      [
         { entity: 'a', ...at(5, 3) },
         { entity: 'b', ...at(9, 7) },
         { entity: 'c', ...at(6, 4) },
       ],
-      next: 'b',
-    },
-    {
-      rule: 'due first, though another differs for longer',
-      rows: [
+      'b',
+    ],
+    [
+      'due first, though another differs for longer',
+      [
         { entity: 'a', ...at(20, 5) },
         { entity: 'b', ...at(9, 7) },
       ],
-      next: 'b',
-    },
-    {
-      rule: 'the age of a finished item counts a tenth more',
-      rows: [
+      'b',
+    ],
+    [
+      'the age of a finished item counts a tenth more',
+      [
         { entity: 'a', ...at(110, 105) },
         { entity: 'b', ...at(102, 100, 2) },
       ],
-      next: 'b',
-    },
-    {
-      rule: 'but no more than a tenth',
-      rows: [
+      'b',
+    ],
+    [
+      'but no more than a tenth',
+      [
         { entity: 'a', ...at(130, 120) },
         { entity: 'b', ...at(102, 100, 2) },
       ],
-      next: 'a',
-    },
-    {
-      rule: 'a backfill only where nothing else is due',
-      rows: [
+      'a',
+    ],
+    [
+      'a backfill only where nothing else is due',
+      [
         { entity: 'a', ...at(900, 800), lane: 'backfill' },
         { entity: 'b', ...at(3, 1) },
       ],
-      next: 'b',
-    },
-    {
-      rule: 'a backfill before what is not due yet',
-      rows: [
+      'b',
+    ],
+    [
+      'a backfill before what is not due yet',
+      [
         { entity: 'a', ...at(900, 800), lane: 'backfill' },
         { entity: 'b', ...at(3, -1) },
       ],
-      next: 'a',
-    },
-    {
-      rule: 'a read that nobody waits for only where nothing else is due',
-      rows: [
+      'a',
+    ],
+    [
+      'a read that nobody waits for only where nothing else is due',
+      [
         { entity: 'read:tasks', kind: 'read', ...at(900, 800), lane: 'backfill' },
         { entity: 'b', ...at(3, 1) },
       ],
-      next: 'b',
-    },
-    {
-      rule: 'by name where all is equal',
-      rows: [
+      'b',
+    ],
+    [
+      'by name where all is equal',
+      [
         { entity: 'b', ...at(5, 3) },
         { entity: 'a', ...at(5, 3) },
       ],
-      next: 'a',
-    },
-    { rule: 'not before its time', rows: [{ entity: 'a', ...at(5, 3), notBefore: NOW + 1 }], next: undefined },
-    { rule: 'from its time on', rows: [{ entity: 'a', ...at(5, 3), notBefore: NOW }], next: 'a' },
-  ])('$rule', async ({ rows, next }) => {
+      'a',
+    ],
+    ['not before its time', [{ entity: 'a', ...at(5, 3), notBefore: NOW + 1 }], undefined],
+    ['from its time on', [{ entity: 'a', ...at(5, 3), notBefore: NOW }], 'a'],
+  ])('%s', async (_rule, rows, next) => {
     const { query } = await openTestStore();
     for (const row of rows) await addDifference(query, difference(row));
     expect((await nextChange(query, EVERY))?.entity).toBe(next);

@@ -1,10 +1,9 @@
 import { sql } from 'kysely';
-import { expect, onTestFinished, test } from 'vitest';
-import { openStore } from '../../support/store.ts';
+import { expect, test } from 'vitest';
+import { openTestStore } from '../../support/intake.ts';
 
 test('SQLite is told of each index how many rows share its columns, as many numbers as it has columns and one', async () => {
-  const store = await openStore({ file: ':memory:' });
-  onTestFinished(() => store.close());
+  const store = await openTestStore();
   const { rows: indexes } = await sql<{ name: string; columns: number }>`
     select entry.name, (select count(*) from pragma_index_info(entry.name)) as columns
     from sqlite_schema as entry join pragma_table_info(entry.tbl_name) as field on field.name = 'workspace'

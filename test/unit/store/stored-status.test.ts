@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readStatus, readStatuses } from '../../../src/store/stored-status.ts';
 import { scopeOf } from '../../../src/store/workspace-scope.ts';
+import { folderOfFile } from '../../support/folder.ts';
 import { planOf } from '../../support/plans.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
 
@@ -11,7 +10,7 @@ const NOW = Date.UTC(2026, 10, 20, 12);
 const DAY = 86_400_000;
 
 describe('readStatus', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-status-'));
+  const folder = folderOfFile('status');
   const file = join(folder, 'a.sqlite');
   const statements: string[] = [];
   let store: OpenedStore;
@@ -21,7 +20,6 @@ describe('readStatus', () => {
   });
   afterAll(async () => {
     await store.close();
-    rmSync(folder, { recursive: true });
   });
 
   it('is all zeros and nulls for a new database', async () => {

@@ -1,5 +1,4 @@
-import { closeSync, copyFileSync, mkdtempSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, copyFileSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
@@ -8,6 +7,7 @@ import { type DatabaseFault, faultOf } from '../../../../src/lib/database/databa
 import type { Database } from '../../../../src/lib/database/database-types.ts';
 import { openDatabase } from '../../../../src/lib/database/open.ts';
 import { CAN_LIMIT_FILES, limitFiles } from '../../../support/file-limit.ts';
+import { folderOfTest } from '../../../support/folder.ts';
 import { CAN_MOUNT, mountSmallVolume } from '../../../support/small-volume.ts';
 
 interface Notes {
@@ -22,8 +22,7 @@ const NOTES: Migration = {
 };
 
 function tempFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-fault-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = folderOfTest('fault');
   return folder;
 }
 

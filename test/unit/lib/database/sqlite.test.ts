@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { type Kysely, sql, type Transaction } from 'kysely';
@@ -12,6 +11,7 @@ import { LOG_LIMIT } from '../../../../src/lib/database/file-log.ts';
 import { openDatabase } from '../../../../src/lib/database/open.ts';
 import { complaintsOf, copyDatabase, takeLock } from '../../../../src/lib/database/sqlite.ts';
 import { nextTurn } from '../../../../src/lib/turn.ts';
+import { folderOfTest } from '../../../support/folder.ts';
 
 interface Notes {
   notes: { id: number; text: string };
@@ -28,8 +28,7 @@ const FIRST: Migration = {
 };
 
 function tempFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-sqlite-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = folderOfTest('sqlite');
   return folder;
 }
 

@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -12,13 +10,13 @@ import { copyStore, giveUpCopy, type StoreCopy } from '../../../../src/store/cop
 import { countsOf } from '../../../../src/store/counts.ts';
 import { openInstallationFile, openTables } from '../../../../src/store/installation.ts';
 import { dumpStore, fillStore } from '../../../support/filled-store.ts';
+import { folderOfTest } from '../../../support/folder.ts';
 import { ON_POSTGRES, storePlace } from '../../../support/store-place.ts';
 
 type Opened = Awaited<ReturnType<typeof openTables>>;
 
 function folder(): string {
-  const path = mkdtempSync(join(tmpdir(), 'worksync-copy-'));
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  const path = folderOfTest('copy');
   return path;
 }
 

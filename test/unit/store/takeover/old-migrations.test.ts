@@ -1,14 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../../../src/lib/database/open.ts';
 import type { Tables } from '../../../../src/store/tables.ts';
 import { OLD_MIGRATIONS } from '../../../../src/store/takeover/old-migrations.ts';
+import { folderOfTest } from '../../../support/folder.ts';
 
 test('what was remembered of the last sweeps is remembered as runs of their jobs', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'worksync-migrations-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = folderOfTest('migrations');
   const file = join(folder, 'test.db');
   const earlier = Object.fromEntries(Object.entries(OLD_MIGRATIONS).filter(([each]) => each < '007_job_runs'));
   const before = await openDatabase<Tables>({ file, migrations: earlier });

@@ -1,5 +1,4 @@
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -10,6 +9,7 @@ import { type Installation, openInstallation } from '../../../../src/store/insta
 import type { Tables } from '../../../../src/store/tables.ts';
 import { OLD_MIGRATIONS } from '../../../../src/store/takeover/old-migrations.ts';
 import { keptName, takeOver } from '../../../../src/store/takeover/take-over.ts';
+import { folderOfTest } from '../../../support/folder.ts';
 
 /**
  * Files of one workspace each, with rows in nearly every table. Written by the daemons of these commits: the last one
@@ -32,8 +32,7 @@ async function folderWith(...workspaces: readonly string[]) {
 }
 
 async function folderOf(old: Buffer, ...workspaces: readonly string[]) {
-  const path = mkdtempSync(join(tmpdir(), 'worksync-take-over-'));
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  const path = folderOfTest('take-over');
   const fileOf = (workspace: string) => join(path, `${workspace}.db`);
   for (const workspace of workspaces) writeFileSync(fileOf(workspace), old);
   const open = async (steps?: Steps): Promise<Installation> => {

@@ -1,0 +1,31 @@
+import { createBell } from '../../src/lib/bell.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
+import { silentMeter } from '../../src/lib/meter.ts';
+import { systemRandom } from '../../src/lib/random.ts';
+import type { Source } from '../../src/reconcile/context.ts';
+import { createReconcile } from '../../src/reconcile/reconcile.ts';
+import type { Store } from '../../src/store/database.ts';
+import { createTravellingClock } from './travelling-clock.ts';
+
+interface Parts extends Pick<Source, 'translate'>, Partial<Pick<Source, 'aside'>> {
+  readonly start?: number;
+  readonly version?: string;
+}
+
+/** Reconcile of the connection `main` at GitHub. */
+export function reconcileOver(store: Store, { start, version = '1.0.0', ...source }: Parts) {
+  const main: Source = {
+    ...source,
+    connection: 'main',
+    vendor: { id: 'github', publicHost: 'github.com', capabilities: { pullRequests: true } },
+    mirror: true,
+    reference: ({ kind, key }) => ({ kind, key, locator: {} }),
+  };
+  return createReconcile({
+    ...{ store, version, clock: createTravellingClock({ start }), random: systemRandom() },
+    ...{ logger: silentLogger, meter: silentMeter, sources: new Map([['main', main]]) },
+    ...{ inbox: createBell(), outbox: createBell(), fetches: createBell() },
+    usedShare: () => 0,
+    isCrowded: () => false,
+  });
+}
