@@ -320,6 +320,33 @@ describe.each(PROFILES)('$id', (profile) => {
           });
     });
 
+    it('takes no webhook for a page or a fetched object', () => {
+      for (const fixture of profile.fixtures.filter(({ source }) => source !== 'webhook'))
+        expect(connector.translate({ ...fixture, source: 'webhook', body: read(fixture) }, options)).toEqual({
+          outcome: 'ignored',
+          reason: 'event_not_followed',
+        });
+    });
+
+    const webhooks = profile.fixtures.filter(({ source }) => source === 'webhook');
+    it.each(connector.eventOf ? webhooks : [])('tells from the payload of $file alone what it is', (fixture) => {
+      const body = read(fixture);
+      const told = connector.eventOf?.(JSON.parse(body.toString('utf8')));
+      const translation = connector.translate({ ...fixture, body }, options);
+      if (told === undefined) expect(translation.outcome).toBe('ignored');
+      else expect(connector.translate({ ...fixture, event: told, body }, options)).toEqual(translation);
+    });
+
+    it('tells no event of what is no payload', () => {
+      for (const payload of [undefined, null, 7, 'text', [], {}]) expect(connector.eventOf?.(payload)).toBeUndefined();
+    });
+
+    const outside = webhooks.filter(({ reason }) => /_not_(in_scope|configured)$/.test(reason ?? ''));
+    it.each(connector.unrestricted ? outside : [])('takes $file where nothing is restricted', (fixture) => {
+      const translation = connector.translate({ ...fixture, body: read(fixture) }, connector.unrestricted?.());
+      expect((translation as { reason?: string }).reason ?? 'event_not_followed').toBe('event_not_followed');
+    });
+
     const followed = profile.fixtures.filter(
       ({ reason }) => !['event_not_followed', 'test_delivery'].includes(reason ?? ''),
     );
@@ -497,6 +524,10 @@ describe.each(PROFILES)('$id', (profile) => {
         script([{ ...first, status, headers: { location: `https://evil.example${first.path}` } }]);
         expect(await codeOf(connect().poll(start, signal))).toBe('refused');
       }
+    });
+
+    it('goes on from no page that the vendor could not have named', async () => {
+      expect(await codeOf(connect().poll({ ...start, page: 'https://evil.example' }, signal))).toBe('internal');
     });
 
     it('asks nothing when it is told to stop', async () => {

@@ -562,7 +562,12 @@ describe('hooks', () => {
         [
           'POST /repos/acme/api/hooks',
           { status: 201, body: hook({ events: [...EVENTS, 'issues'] }) },
-          { name: 'web', active: true, events: [...EVENTS, 'issues'].toSorted(), config: wanted },
+          {
+            name: 'web',
+            active: true,
+            events: [...EVENTS, 'issues'].toSorted((a, b) => a.localeCompare(b)),
+            config: wanted,
+          },
         ],
       ],
       [{ subject: 'acme/api', outcome: 'created', state: 'active' }],
@@ -581,7 +586,7 @@ describe('hooks', () => {
           ['they are told the secret again', 'unchanged', {}, EVENTS],
         ] as const
       ).map(([name, outcome, present, events]) => {
-        const sent = { active: true, events: events.toSorted(), config: wanted };
+        const sent = { active: true, events: events.toSorted((a, b) => a.localeCompare(b)), config: wanted };
         const patch: Turn = ['PATCH /repos/acme/api/hooks/31', { body: hook({ events }) }, sent];
         return [name, [install, [standing(hook(present)), patch], [{ outcome, state: 'active' }]]] as const;
       }),

@@ -143,45 +143,6 @@ describe('fetch', () => {
     ]);
     expect((await connection.fetch(reference, signal)).event).toBe('pullrequests.get');
   });
-
-  describe('with commits', () => {
-    const commits = `${BY_ID}/pullrequests/12/commits`;
-    const page = (newest: number, count: number) =>
-      Array.from({ length: count }, (_, index) => ({ message: `Step ${newest - index}\n` }));
-
-    it('brings the messages of all pages', async () => {
-      const next = `${API}/repositories/acme/api/pullrequests/12/commits?pagelen=100&page=x9`;
-      const { connection, requests, rest, options } = connectionOf({ commits: true }, [
-        [`${BY_ID}/pullrequests/12`, { body: pull }],
-        [commits, { body: { values: page(102, 100), next } }],
-        [commits, { body: { values: page(2, 2) } }],
-      ]);
-      const { event, body } = await connection.fetch(reference, signal);
-      expect(rest).toEqual([]);
-      expect(requests.slice(1).map(({ url }) => new URL(url).searchParams.get('page'))).toEqual([null, 'x9']);
-      const translation = bitbucket.translate({ source: 'fetch', event, body }, options);
-      const messages = Array.from({ length: 102 }, (_, index) => `Step ${102 - index}\n`);
-      expect(translation).toMatchObject({ outcome: 'items', items: [{ identifier: '12', commitMessages: messages }] });
-    });
-
-    it.each([
-      ['are not found', { status: 404, body: said('Not found') }],
-      ['cannot be read', { body: { values: [{ message: 'Fix' }, {}] } }],
-    ])('says nothing of commits that %s', async (_, reply) => {
-      const { connection } = connectionOf({ commits: true }, [
-        [`${BY_ID}/pullrequests/12`, { body: pull }],
-        [commits, reply],
-      ]);
-      const { event, body } = await connection.fetch(reference, signal);
-      expect([event, JSON.parse(body.toString())]).toEqual(['pullrequests.get', pull]);
-    });
-  });
-
-  it.each([401, 403, 429, 500])('asks no further after status %i', async (status) => {
-    const { connection, rest } = connectionOf({}, [[`${BY_ID}/pullrequests/12`, { status }]]);
-    expect((await failure(connection.fetch(reference, signal)))?.status).toBe(status);
-    expect(rest).toEqual([]);
-  });
 });
 
 describe('check', () => {

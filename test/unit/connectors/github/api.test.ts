@@ -284,31 +284,10 @@ describe('fetch', () => {
     expect((await failure(connection.fetch(reference, signal)))?.code).toBe('not_found');
   });
 
-  it('lets other failures through', async () => {
-    const { connection } = connectionOf({}, [[named, { status: 502 }]]);
-    expect((await failure(connection.fetch(reference, signal)))?.code).toBe('server_failed');
-  });
-
   describe('with commits', () => {
     const commits = `${named}/commits`;
     const page = (from: number, count: number) => ({
       body: Array.from({ length: count }, (_, index) => ({ sha: 'a', commit: { message: `Step ${from + index}` } })),
-    });
-    const next = (number: number) => ({
-      link: `<https://api.github.com/repositories/70100/pulls/12/commits?per_page=100&page=${number}>; rel="next"`,
-    });
-
-    it('brings the messages of all pages, newest first', async () => {
-      const { connection, rest, options } = connectionOf({ commits: true }, [
-        [named, { body: pull(70100) }],
-        [`${commits}?per_page=100`, { ...page(1, 100), headers: next(2) }],
-        [`${commits}?per_page=100&page=2`, page(101, 2)],
-      ]);
-      const { event, body } = await connection.fetch(reference, signal);
-      expect(rest).toEqual([]);
-      const translation = github.translate({ source: 'fetch', event, body }, options);
-      const messages = Array.from({ length: 102 }, (_, index) => `Step ${102 - index}`);
-      expect(translation).toMatchObject({ outcome: 'items', items: [{ identifier: '12', commitMessages: messages }] });
     });
 
     it('asks the repository that the pull request was found in', async () => {

@@ -188,11 +188,6 @@ describe('fetch', () => {
     expect(JSON.parse(body.toString())).toEqual({ project_id: 80200, iid: 12, seen_at: '2026-01-05T09:00:00.000Z' });
   });
 
-  it('lets other failures through', async () => {
-    const { connection } = connectionOf({}, [[one, { status: 502 }]]);
-    expect((await failure(connection.fetch(reference, signal)))?.code).toBe('server_failed');
-  });
-
   describe('with commits', () => {
     const found = { iid: 12, project_id: 80200, updated_at: '2026-01-05T08:00:00.000Z' };
     const page = (newest: number, count: number) =>
@@ -211,18 +206,6 @@ describe('fetch', () => {
       const translation = gitlab.translate({ source: 'fetch', event, body }, gitlab.unrestricted!());
       const messages = Array.from({ length: 250 }, (_, index) => `Step ${400 - index}\n`);
       expect(translation).toMatchObject({ outcome: 'items', items: [{ identifier: '12', commitMessages: messages }] });
-    });
-
-    it.each([
-      ['are not found', { status: 404 }],
-      ['cannot be read', { body: [{ id: 'a', message: 'Fix' }, { id: 'b' }] }],
-    ])('says nothing of commits that %s', async (_, reply) => {
-      const { connection } = connectionOf({ commits: true }, [
-        [one, { body: found }],
-        [commits(1), reply],
-      ]);
-      const { event, body } = await connection.fetch(reference, signal);
-      expect([event, JSON.parse(body.toString())]).toEqual(['merge_requests.get', found]);
     });
 
     it('asks for none of an issue', async () => {

@@ -53,37 +53,6 @@ describe('requests', () => {
 });
 
 describe('the first walk', () => {
-  const date = 'Mon, 05 Jan 2026 08:59:30 GMT';
-
-  it('takes what is not done, and begins the watermark at its start by the clock that is behind', async () => {
-    const { connection } = connect([
-      [
-        search(NOT_DONE, FIELDS, 100),
-        {
-          headers: { date },
-          body: { issues: [issueAt('2026-01-01T00:00:00.000+0000')], nextPageToken: 'a', isLast: false },
-        },
-      ],
-      [
-        search(NOT_DONE, FIELDS, 100, 'a'),
-        { headers: { date }, body: { issues: [issueAt('2026-01-05T10:00:00.000+0000')], isLast: true } },
-      ],
-    ]);
-    const first = await connection.poll(started, signal);
-    expect(first).toMatchObject({ next: 'a', newest: '2026-01-05T08:59:30.000Z' });
-    expect(await connection.poll({ ...started, page: 'a' }, signal)).toMatchObject({
-      next: undefined,
-      newest: undefined,
-    });
-  });
-
-  it('goes on from no page that Jira could not have named', async () => {
-    const { connection, requests } = connect([]);
-    const error = await failure(connection.poll({ ...started, page: 'https://evil.example' }, signal));
-    expect(error?.code).toBe('internal');
-    expect(requests).toEqual([]);
-  });
-
   it('is malformed where the last page does not say so and names none', async () => {
     const { connection } = connect([[search(NOT_DONE, FIELDS, 100), { body: { issues: [], isLast: false } }]]);
     expect((await failure(connection.poll(started, signal)))?.code).toBe('answer_malformed');

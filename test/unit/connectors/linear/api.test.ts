@@ -82,28 +82,6 @@ describe('requests', () => {
   });
 });
 
-describe('the first walk', () => {
-  const headers = { date: 'Mon, 05 Jan 2026 08:59:30 GMT' };
-
-  it('takes what is not done, and begins the watermark at its start by the clock that is behind', async () => {
-    const nodes = [{ updatedAt: '2026-01-05T10:00:00.000Z' }];
-    const more = { issues: { nodes, pageInfo: { hasNextPage: true, endCursor: 'a' } } };
-    const { connection } = connect([
-      turn(queries.ISSUES, first, more, { headers }),
-      turn(queries.ISSUES, { ...first, after: 'a' }, { issues: { nodes, pageInfo: last } }),
-    ]);
-    expect(await connection.poll(started, signal)).toMatchObject({ next: 'a', newest: '2026-01-05T08:59:30.000Z' });
-    const page = await connection.poll({ ...started, page: 'a' }, signal);
-    expect(page).toMatchObject({ next: undefined, newest: undefined });
-  });
-
-  it('goes on from no page that Linear could not have named', async () => {
-    const { connection, requests } = connect([]);
-    expect((await failure(connection.poll({ ...started, page: '"}' }, signal)))?.code).toBe('internal');
-    expect(requests).toEqual([]);
-  });
-});
-
 describe('units', () => {
   const team = (id: string, key: string) => ({ id, key, name: key });
 
@@ -403,12 +381,6 @@ describe('check', () => {
       'warning rate limit',
       'error ENG',
     ]);
-  });
-
-  it('errs where a pattern takes nothing in', async () => {
-    const none = { teams: { nodes: [], pageInfo: last } };
-    const findings = await lines([who(), turn(queries.TEAMS, {}, none)], { teams: ['*'] });
-    expect(findings.filter(({ level }) => level === 'error').map(({ subject }) => subject)).toEqual(['teams']);
   });
 });
 

@@ -343,10 +343,4 @@ describe('check', () => {
       'error website',
     ]);
   });
-
-  it('errs where a pattern takes nothing in', async () => {
-    const empty: Turn = ['GET /projects.json?limit=100&offset=0', { body: { projects: [], total_count: 0 } }];
-    const more = { projects: ['*'], inProgress: ['New'] };
-    expect(await lines([me, statuses, empty], more)).toEqual(['ok credential', 'ok statuses', 'error projects']);
-  });
 });

@@ -126,11 +126,6 @@ describe('a webhook', () => {
     expect(ofRead('issues.get', body, { projects: ['website-two'] })).toEqual(ignored);
     expect(ofRead('issues.get', body, { exclude: ['website'] })).toEqual(ignored);
   });
-
-  it('is known by its shape', () => {
-    expect(redmine.eventOf?.(fixture('issue.updated'))).toBe('webhook');
-    expect(redmine.eventOf?.(fixture('issues.get'))).toBeUndefined();
-  });
 });
 
 it('a reference to an item asks no more whether its project is followed', () => {

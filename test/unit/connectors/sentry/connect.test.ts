@@ -59,12 +59,6 @@ describe('a walk over what was seen', () => {
     const { connection } = connect([[list('is:unresolved', 'date', '17:0:0'), { headers, body: [] }]]);
     expect((await failure(connection.poll({ ...started, page: '17:0:0' }, signal)))?.code).toBe('answer_malformed');
   });
-
-  it('goes on from no page that Sentry could not have named', async () => {
-    const { connection, requests } = connect([]);
-    expect((await failure(connection.poll({ ...started, page: '../../../x' }, signal)))?.code).toBe('internal');
-    expect(requests).toEqual([]);
-  });
 });
 
 describe('the walk over everything', () => {

@@ -95,11 +95,6 @@ it('two contents of one last event are doubtful, and what is fetched counts', ()
   });
 });
 
-it('a payload is known by its shape', () => {
-  expect(sentry.eventOf?.(fixture('issue.created'))).toBe('issue');
-  expect(sentry.eventOf?.(fixture('comment.created'))).toBeUndefined();
-});
-
 describe('options', () => {
   it.each([
     [{ organization: 'a/b' }, ['organization']],
