@@ -2,13 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { bitbucket } from '../../../../src/connectors/bitbucket/index.ts';
 import type { PollPosition } from '../../../../src/connectors/connector.ts';
-import type { SyncError } from '../../../../src/errors/sync-error.ts';
-import type { HttpAnswer, HttpRequest } from '../../../../src/http/http-client.ts';
-import { silentLogger } from '../../../../src/lib/logger.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
-import { requireDocumented } from '../../../support/vendor-requests/index.ts';
-
-type Reply = Partial<Omit<HttpAnswer, 'body'>> & { readonly body?: unknown };
+import { courseOf, failure, type Reply } from '../../../support/course.ts';
 
 const { signal } = new AbortController();
 const API = 'https://api.bitbucket.org/2.0';
@@ -24,32 +18,12 @@ const pull = JSON.parse(
   readFileSync(new URL('../../../../src/connectors/bitbucket/fixtures/pullrequests.get.json', import.meta.url), 'utf8'),
 ) as Readonly<Record<string, unknown>>;
 
-/** A connection over a written course of answers: each request must be the one that is due, its query aside. */
-function connectionOf(given: Record<string, unknown>, course: readonly [expected: string, reply: Reply][]) {
-  const clock = createTravellingClock();
-  const requests: HttpRequest[] = [];
-  const rest = [...course];
-  const http = {
-    async request(request: HttpRequest): Promise<HttpAnswer> {
-      requests.push(request);
-      requireDocumented(request);
-      const due = rest.shift();
-      if (!due || due[0] !== request.url.split('?', 1)[0])
-        throw new Error(`${request.url} came instead of ${due?.[0]}`);
-      const { status = 200, headers = {}, body = { values: [] } } = due[1];
-      return { status, headers, body: Buffer.from(JSON.stringify(body)) };
-    },
-    close: async () => {},
-  };
-  const options = bitbucket.options.parse({ repositories: ['acme/api'], ...given });
-  return { requests, rest, options, connection: bitbucket.connect(options, { http, clock, logger: silentLogger }) };
+/** The address of each request, its query aside, and what is answered: an empty list unless told. */
+function connectionOf(given: object, course: readonly [expected: string, reply: Reply][]) {
+  const turns = course.map(([expected, reply]) => [`GET ${expected}?*`, { body: { values: [] }, ...reply }] as const);
+  return courseOf(bitbucket, { repositories: ['acme/api'], ...given }, '', turns);
 }
 
-const failure = (work: Promise<unknown>) =>
-  work.then(
-    () => undefined,
-    (error: unknown) => error as SyncError,
-  );
 const said = (message: string) => ({ type: 'error', error: { message } });
 const LIST = `${API}/repositories/acme/api/pullrequests`;
 
