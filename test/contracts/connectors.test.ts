@@ -648,6 +648,8 @@ const OTHERWISE: Readonly<Record<string, (right: string) => string>> = {
   'in the other case': (right) =>
     right.replaceAll(/[a-z]/gi, (sign) => (/[a-z]/.test(sign) ? sign.toUpperCase() : sign.toLowerCase())),
   'behind a byte order mark': (right) => `\ufeff${right}`,
+  'with white space around it': (right) => ` ${right} `,
+  'before a line break': (right) => `${right}\n`,
   'before a NUL': (right) => `${right}\0`,
   'encoded as in an address': (right) => right.replaceAll(/[a-f0-9]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`),
 };

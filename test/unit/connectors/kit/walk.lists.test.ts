@@ -1,16 +1,16 @@
 import { hash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bitbucket } from '../../../src/connectors/bitbucket/index.ts';
-import type { Connector } from '../../../src/connectors/connector.ts';
-import { github } from '../../../src/connectors/github/index.ts';
-import { gitlab } from '../../../src/connectors/gitlab/index.ts';
-import type { HttpAnswer, HttpRequest } from '../../../src/http/http-client.ts';
-import type { Item } from '../../../src/model/item.ts';
-import { courseOf, type Reply } from '../../support/course.ts';
-import { drawn } from '../../support/depth.ts';
-import { PollMirror } from '../../support/poll-mirror.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { bitbucket } from '../../../../src/connectors/bitbucket/index.ts';
+import type { Connector } from '../../../../src/connectors/connector.ts';
+import { github } from '../../../../src/connectors/github/index.ts';
+import { gitlab } from '../../../../src/connectors/gitlab/index.ts';
+import type { HttpAnswer, HttpRequest } from '../../../../src/http/http-client.ts';
+import type { Item } from '../../../../src/model/item.ts';
+import { courseOf, type Reply } from '../../../support/course.ts';
+import { drawn } from '../../../support/depth.ts';
+import { PollMirror } from '../../../support/poll-mirror.ts';
+import { createTravellingClock } from '../../../support/travelling-clock.ts';
 
 /**
  * Walks over lists that behave as those of the git providers do: filtered, sorted, cut into pages by offset, linked in the
