@@ -396,15 +396,3 @@ describe('check', () => {
     expect(found.map((line) => line.split(':')[0])).toEqual(['warning credential', 'ok organisation', 'error Website']);
   });
 });
-
-it.each([
-  [{ organizationId: 'acme' }, ['organizationId']],
-  [{ organization: 'https://dev.azure.com/acme' }, ['organization']],
-  [{ projects: [] }, ['projects']],
-  [{ projects: ['a/b', '..', '', 'a\u0000', "x'", 'y.'] }, [0, 1, 2, 3, 4, 5].map((at) => `projects.${at}`)],
-  [{ accessToken: 't' }, ['accessToken']],
-  [{ apiUrl: 'http://dev.azure.com/acme' }, ['apiUrl']],
-])('options %j are refused', (more, where) => {
-  const result = azureBoards.options.safeParse({ ...given, ...more });
-  expect(result.error?.issues.map(({ path }) => path.join('.'))).toEqual(where);
-});

@@ -341,21 +341,6 @@ describe('check', () => {
   });
 });
 
-describe('options', () => {
-  it.each([
-    [{ cloudId: 'acme' }, ['cloudId']],
-    [{ site: 'https://acme.atlassian.net' }, ['site']],
-    [{ projects: [] }, ['projects']],
-    [{ projects: ['ENG-1', 'E G', '"', 0, '../../../x'] }, [0, 1, 2, 3, 4].map((at) => `projects.${at}`)],
-    [{ email: 'nobody' }, ['email']],
-    [{ apiUrl: 'http://acme.atlassian.net' }, ['apiUrl']],
-    [{ token: 'two words' }, ['token']],
-  ])('%j are refused', (more, where) => {
-    const result = jira.options.safeParse({ ...given, ...more });
-    expect(result.error?.issues.map(({ path }) => path.join('.'))).toEqual(where);
-  });
-});
-
 function issueAt(updated: string) {
   return { id: '10023', key: 'ENG-123', fields: { updated } };
 }

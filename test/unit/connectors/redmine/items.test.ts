@@ -132,18 +132,3 @@ it('a reference to an item asks no more whether its project is followed', () => 
   const { key, locator } = redmine.reference(itemWith({}));
   expect([key, locator]).toEqual(['redmine:redmine.example.com:issue:318', { issueId: '318', projectId: '12' }]);
 });
-
-describe('options', () => {
-  it.each([
-    [{ url: 'http://redmine.example.com' }, ['url']],
-    [{ url: 'https://u:p@redmine.example.com' }, ['url']],
-    [{ projects: [] }, ['projects']],
-    [{ projects: ['a/b', '', '../../../x', 'a b'] }, [0, 1, 2, 3].map((at) => `projects.${at}`)],
-    [{ host: 'https://x' }, ['host']],
-    [{ apiKey: 'two words' }, ['apiKey']],
-    [{ formatting: 'html' }, ['formatting']],
-  ])('%j are refused', (more, where) => {
-    const result = redmine.options.safeParse({ ...given, ...more });
-    expect(result.error?.issues.map(({ path }) => path.join('.'))).toEqual(where);
-  });
-});
