@@ -68,6 +68,9 @@ const read = (of: object = {}): Turn => [`GET ${ONE}?*`, named(of)];
 const puts = (sent: object | undefined, reply: Reply | number): Turn => [`PUT ${ONE}`, reply, sent];
 const declines = (reply: Reply | number): Turn => [`POST ${ONE}/decline`, reply];
 
+// printf 'ada@example.com:ATATT3x' | base64
+const PERSON = { authorization: 'Basic YWRhQGV4YW1wbGUuY29tOkFUQVRUM3g=' };
+
 const looking: WritesProfile['cases'] = [
   [
     'a branch is asked for by a query, so that a slash is no path',
@@ -106,6 +109,15 @@ const looking: WritesProfile['cases'] = [
     has('x', { repoId: 'acme/api' }),
     [['GET /repositories/acme/api?*', { body: REPOSITORY }], branches()],
     false,
+  ],
+  [
+    'an API token of a person goes with their e-mail address',
+    has('main', { repoId: 'acme/api' }, { token: 'ada@example.com:ATATT3x' }),
+    [
+      ['GET /repositories/acme/api?*', { body: REPOSITORY }, undefined, PERSON],
+      [`GET ${AT}/refs/branches?*`, { body: { values: [{ name: 'main' }] } }, undefined, PERSON],
+    ],
+    true,
   ],
   ['an unknown repository is not a missing branch', has('x'), [[`${WITHOUT_OWNER}?*`, 404]], failing('not_found')],
   [

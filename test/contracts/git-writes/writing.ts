@@ -14,7 +14,7 @@ export interface WritesProfile {
   readonly connector: Connector<never>;
   readonly origin: string;
   readonly access: MemberAccess;
-  /** Stands on every request. */
+  /** Stands on every request that names no other. */
   readonly authorization: string;
   readonly cases: readonly Writing[];
 }
@@ -24,9 +24,9 @@ export function actsIn(repoId: string) {
   const wanted = { repoId, title: 'A change', description: 'Text', headBranch: 'feature', baseBranch: 'main' };
   return {
     has:
-      (branch: string, more: object = {}): Act =>
+      (branch: string, more: object = {}, by: object = {}): Act =>
       async (git, access) =>
-        git.hasBranch(access, { repoId, branch, ...more }, signal),
+        git.hasBranch({ ...access, ...by }, { repoId, branch, ...more }, signal),
     open:
       (more: object = {}, by: object = {}): Act =>
       (git, access) =>
