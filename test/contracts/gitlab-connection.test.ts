@@ -197,13 +197,14 @@ describe('history', () => {
     'walks from the newest to the end, and tells how much there is': [
       async (connection) => {
         const first = await connection.history({ unit: 'acme/web', since }, signal);
-        return [first, await connection.history({ unit: 'acme/web', since, page: first.next! }, signal)];
+        const last = await connection.history({ unit: 'acme/web', since, page: first.next! }, signal);
+        return [first, last.next ?? 'the end'];
       },
       [
         [list('merge_requests', SINCE), page([inProject(1, 'acme/web', 2)], '2', { 'x-total': '5' })],
         [list('merge_requests', `${SINCE}&page=2`), page([inProject(1, 'acme/web', 1)], '', { 'x-total': '5' })],
       ],
-      [{ event: 'merge_requests.list', total: 5, next: 'next:2' }, expect.not.objectContaining({ next: 'next:3' })],
+      [{ event: 'merge_requests.list', total: 5, next: 'next:2' }, 'the end'],
     ],
     'without a start reads everything; above 10,000 GitLab tells no total': [
       async (connection) => Object.keys(await connection.history({ unit: 'issues:acme/web' }, signal)),

@@ -173,8 +173,7 @@ describe('a GitHub App', () => {
       [list, {}],
       [list, {}],
     ]);
-    await connection.poll(position, signal);
-    await connection.poll(position, signal);
+    for (const _ of [1, 2]) expect(await connection.poll(position, signal)).toMatchObject({ outcome: 'page' });
   });
 
   it('makes a new token after one was refused', async () => {

@@ -182,7 +182,7 @@ describe('fetch', () => {
       const { connection } = connectionOf({ commits: true, issues: true }, [
         [`GET ${BASE}/projects/80200/issues/12`, { body: found }],
       ]);
-      await connection.fetch(issue, signal);
+      expect((await connection.fetch(issue, signal)).event).toBe('issues.get');
     });
   });
 });
