@@ -320,6 +320,33 @@ describe.each(PROFILES)('$id', (profile) => {
           });
     });
 
+    it('takes no webhook for a page or a fetched object', () => {
+      for (const fixture of profile.fixtures.filter(({ source }) => source !== 'webhook'))
+        expect(connector.translate({ ...fixture, source: 'webhook', body: read(fixture) }, options)).toEqual({
+          outcome: 'ignored',
+          reason: 'event_not_followed',
+        });
+    });
+
+    const webhooks = profile.fixtures.filter(({ source }) => source === 'webhook');
+    it.each(connector.eventOf ? webhooks : [])('tells from the payload of $file alone what it is', (fixture) => {
+      const body = read(fixture);
+      const told = connector.eventOf?.(JSON.parse(body.toString('utf8')));
+      const translation = connector.translate({ ...fixture, body }, options);
+      if (told === undefined) expect(translation.outcome).toBe('ignored');
+      else expect(connector.translate({ ...fixture, event: told, body }, options)).toEqual(translation);
+    });
+
+    it('tells no event of what is no payload', () => {
+      for (const payload of [undefined, null, 7, 'text', [], {}]) expect(connector.eventOf?.(payload)).toBeUndefined();
+    });
+
+    const outside = webhooks.filter(({ reason }) => /_not_(in_scope|configured)$/.test(reason ?? ''));
+    it.each(connector.unrestricted ? outside : [])('takes $file where nothing is restricted', (fixture) => {
+      const translation = connector.translate({ ...fixture, body: read(fixture) }, connector.unrestricted?.());
+      expect((translation as { reason?: string }).reason ?? 'event_not_followed').toBe('event_not_followed');
+    });
+
     const followed = profile.fixtures.filter(
       ({ reason }) => !['event_not_followed', 'test_delivery'].includes(reason ?? ''),
     );
@@ -499,6 +526,10 @@ describe.each(PROFILES)('$id', (profile) => {
       }
     });
 
+    it('goes on from no page that the vendor could not have named', async () => {
+      expect(await codeOf(connect().poll({ ...start, page: 'https://evil.example' }, signal))).toBe('internal');
+    });
+
     it('asks nothing when it is told to stop', async () => {
       expect(await codeOf(connect().poll(start, AbortSignal.abort()))).toBe('aborted');
     });
@@ -617,6 +648,8 @@ const OTHERWISE: Readonly<Record<string, (right: string) => string>> = {
   'in the other case': (right) =>
     right.replaceAll(/[a-z]/gi, (sign) => (/[a-z]/.test(sign) ? sign.toUpperCase() : sign.toLowerCase())),
   'behind a byte order mark': (right) => `\ufeff${right}`,
+  'with white space around it': (right) => ` ${right} `,
+  'before a line break': (right) => `${right}\n`,
   'before a NUL': (right) => `${right}\0`,
   'encoded as in an address': (right) => right.replaceAll(/[a-f0-9]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`),
 };

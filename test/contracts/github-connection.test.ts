@@ -1,36 +1,52 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Connection } from '../../src/connectors/connector.ts';
 import { github } from '../../src/connectors/github/index.ts';
-import type { SyncError } from '../../src/errors/sync-error.ts';
+import { createInlineConverter } from '../../src/convert/converter.ts';
+import { readingAside } from '../../src/convert/reading-aside.ts';
+import { silentLogger } from '../../src/lib/logger.ts';
 import type { Item, ItemReference } from '../../src/model/item.ts';
-import { type Exchange, fixture, linkTo, signal, useGithub } from '../support/github-connection.ts';
+import { conversations, exactly, failing, itemsIn } from '../support/conversation.ts';
+import { courseOf, failure, playing, type Reply, type Turn } from '../support/course.ts';
 
-const { connect, script } = useGithub();
+/** What a connection of GitHub does beside the polls and fetches of the contract suite. */
+
+const { signal } = new AbortController();
+const ORIGIN = 'https://api.github.com';
+const PARTY = { connector: github, given: { token: 'ghp_x', repositories: ['acme/api'] }, origin: ORIGIN };
+const WITH_ISSUES = { ...PARTY, given: { ...PARTY.given, issues: true } };
+const connect = (course: readonly Turn[], more: object = {}) =>
+  courseOf(github, { ...PARTY.given, ...more }, ORIGIN, course);
 
 const URL_OF_HOOK = 'https://sync.example.com/webhooks/acme/api';
 const REPOSITORY = { id: 70100, full_name: 'acme/api', archived: false, fork: false, has_issues: true };
+const REPO = 'GET /repos/acme/api';
+const FIND: Turn = [REPO, { body: REPOSITORY }];
+const WITHOUT_ISSUES: Turn = [REPO, { body: { ...REPOSITORY, has_issues: false } }];
+const fixture = (name: string) =>
+  JSON.parse(
+    readFileSync(new URL(`../../src/connectors/github/fixtures/${name}.json`, import.meta.url), 'utf8'),
+  ) as object;
 const pull = fixture('pulls.get');
-const privateKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
 const app = {
   id: 4711,
-  privateKey: privateKey.export({ type: 'pkcs1', format: 'pem' }) as string,
+  privateKey: generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs1', format: 'pem' }),
   installationId: 66,
 };
-const MINT: Exchange = {
-  request: 'POST /app/installations/66/access_tokens',
-  status: 201,
-  answer: { token: 'ghs_one', expires_at: '2026-01-05T10:00:00Z' },
-  answerHeaders: { date: 'Mon, 05 Jan 2026 09:00:00 GMT' },
-};
-const said = (message: string) => ({ message, documentation_url: 'https://docs.github.com/rest' });
-const failure = (work: Promise<unknown>) =>
-  work.then(
-    () => {
-      throw new Error('it did not fail');
-    },
-    (error: unknown) => error as SyncError,
-  );
+const AS_APP = { token: undefined, app };
+const MINT: Turn = [
+  'POST /app/installations/66/access_tokens',
+  {
+    status: 201,
+    body: { token: 'ghs_one', expires_at: '2026-01-05T10:00:00Z' },
+    headers: { date: 'Mon, 05 Jan 2026 09:00:00 GMT' },
+  },
+];
+/** How an App shows itself where it needs no installation. */
+const SIGNED = { authorization: /^Bearer ey/ };
+const said = (message: string, status = 404): Reply => ({ status, body: { message } });
+const linkTo = (target: string, rel = 'next') => ({ link: `<${ORIGIN}${target}>; rel="${rel}"` });
 
 function issue(number: number, more: object = {}) {
   return {
@@ -50,566 +66,418 @@ function issue(number: number, more: object = {}) {
   };
 }
 
-function itemsOf(page: { event: string; body: Buffer }, source: 'poll' | 'fetch' = 'poll'): readonly Item[] {
-  const options = github.options.parse({ repositories: ['acme/api'], issues: true });
-  const translation = github.translate({ source, event: page.event, body: page.body }, options);
-  return translation.outcome === 'items' ? translation.items : [];
-}
-
 describe('the scope', () => {
-  it('sends no request where every repository is named', async () => {
-    const { connection } = connect({ repositories: ['acme/api', 'acme/web', 7], exclude: ['acme/w*'] });
-    expect(await connection.units(signal)).toEqual(['acme/api', '7']);
+  const units = (connection: Connection) => connection.units(signal);
+  const ALL = 'GET /orgs/acme/repos?type=all&per_page=100';
+
+  conversations(PARTY, {
+    'sends no request where every repository is named': [
+      units,
+      [],
+      exactly(['acme/api', '7']),
+      { repositories: ['acme/api', 'acme/web', 7], exclude: ['acme/w*'] },
+    ],
+    'takes in archived repositories and forks where the options say so': [
+      units,
+      [
+        [
+          ALL,
+          {
+            body: [
+              { id: 1, full_name: 'acme/old', archived: true },
+              { id: 2, full_name: 'acme/fork', fork: true },
+            ],
+          },
+        ],
+      ],
+      exactly(['1', 'issues:1', '2', 'issues:2']),
+      { repositories: ['acme/*'], archived: true, forks: true, issues: true },
+    ],
+    'asks for a user where no organisation has the name': [
+      units,
+      [
+        ['GET /orgs/ada/repos?type=all&per_page=100', said('Not Found')],
+        ['GET /users/ada/repos?type=owner&per_page=100', { body: [{ id: 1, full_name: 'ada/open' }] }],
+        [
+          'GET /user/repos?affiliation=owner,collaborator&per_page=100',
+          {
+            body: [
+              { id: 1, full_name: 'ada/open' },
+              { id: 2, full_name: 'ada/hidden' },
+              { id: 3, full_name: 'bob/other' },
+            ],
+          },
+        ],
+      ],
+      exactly(['1', '2']),
+      { organizations: ['ada'], repositories: undefined },
+    ],
+    'of an App is what its installation contains': [
+      units,
+      [
+        MINT,
+        [
+          'GET /installation/repositories?per_page=100',
+          { body: { total_count: 1, repositories: [REPOSITORY] } },
+          undefined,
+          { authorization: 'Bearer ghs_one' },
+        ],
+      ],
+      exactly(['70100']),
+      { ...AS_APP, repositories: undefined },
+    ],
+    'cannot be told when the list is refused': [
+      units,
+      [['GET /user/repos?per_page=100', 403]],
+      failing('forbidden'),
+      { repositories: ['*/api'] },
+    ],
+    'cannot be told where an answer is no list': [
+      units,
+      [['GET /user/repos?per_page=100', { body: '<html></html>' }]],
+      failing('answer_malformed'),
+      { repositories: ['*/api'] },
+    ],
   });
 
   it('lists owners over all pages, and keeps what it read: later for free', async () => {
-    const { connection, clock } = connect({ repositories: ['tools/cli', 'acme/a*'], exclude: ['acme/attic'] });
-    const names = ['api', 'attic', 'web', 'app', 'ant', 'old', 'fork'];
-    const list = names.map((name, at) => ({
-      id: 100 + at,
-      full_name: `acme/${name === 'old' ? 'a-old' : name === 'fork' ? 'a-fork' : name}`,
-      archived: name === 'old',
-      fork: name === 'fork',
-    }));
-    const page = (number: number, elements: readonly object[]): Exchange => ({
-      request: `GET /orgs/acme/repos?type=all&per_page=100${number === 1 ? '' : `&page=${number}`}`,
-      answer: elements,
-      answerHeaders: {
-        etag: `"${number}"`,
-        ...(number < 4 ? linkTo(`/organizations/9/repos?type=all&per_page=100&page=${number + 1}`) : {}),
-      },
+    const names = ['api', 'attic', 'web', 'app', 'ant', 'a-old', 'a-fork'];
+    const list = names.map((name, at) => {
+      return { id: 100 + at, full_name: `acme/${name}`, archived: name === 'a-old', fork: name === 'a-fork' };
     });
-    script([page(1, list.slice(0, 2)), page(2, list.slice(2, 4)), page(3, list.slice(4, 6)), page(4, list.slice(6))]);
+    const path = (number: number) => `${ALL}${number === 1 ? '' : `&page=${number}`}`;
+    const page = (number: number): Turn => [
+      path(number),
+      {
+        body: list.slice(2 * number - 2, 2 * number),
+        headers: {
+          etag: `"${number}"`,
+          ...(number < 4 && linkTo(`/organizations/9/repos?type=all&per_page=100&page=${number + 1}`)),
+        },
+      },
+    ];
+    const { connection, clock, rest } = connect([1, 2, 3, 4].map(page), {
+      repositories: ['tools/cli', 'acme/a*'],
+      exclude: ['acme/attic'],
+    });
     expect(await connection.units(signal)).toEqual(['tools/cli', '100', '103', '104']);
     expect(await connection.units(signal)).toHaveLength(4);
-
     await clock.advance(16 * 60_000);
-    const unchanged = [1, 2, 3, 4].map((number) => ({
-      ...page(number, []),
-      headers: { 'if-none-match': `"${number}"` },
-      status: 304,
-      answer: '',
-    }));
-    script(unchanged);
+    for (const number of [1, 2, 3, 4]) rest.push([path(number), 304, undefined, { 'if-none-match': `"${number}"` }]);
     expect(await connection.units(signal)).toEqual(['tools/cli', '100', '103', '104']);
-  });
-
-  it('takes in archived repositories and forks where the options say so', async () => {
-    const { connection } = connect({ repositories: ['acme/*'], archived: true, forks: true, issues: true });
-    script([
-      {
-        request: 'GET /orgs/acme/repos?type=all&per_page=100',
-        answer: [
-          { id: 1, full_name: 'acme/old', archived: true },
-          { id: 2, full_name: 'acme/fork', fork: true },
-        ],
-      },
-    ]);
-    expect(await connection.units(signal)).toEqual(['1', 'issues:1', '2', 'issues:2']);
-  });
-
-  it('asks for a user where no organisation has the name', async () => {
-    const { connection } = connect({ organizations: ['ada'], repositories: undefined });
-    script([
-      { request: 'GET /orgs/ada/repos?type=all&per_page=100', status: 404, answer: said('Not Found') },
-      { request: 'GET /users/ada/repos?type=owner&per_page=100', answer: [{ id: 1, full_name: 'ada/open' }] },
-      {
-        request: 'GET /user/repos?affiliation=owner,collaborator&per_page=100',
-        answer: [
-          { id: 1, full_name: 'ada/open' },
-          { id: 2, full_name: 'ada/hidden' },
-          { id: 3, full_name: 'bob/other' },
-        ],
-      },
-    ]);
-    expect(await connection.units(signal)).toEqual(['1', '2']);
-  });
-
-  it('of an App is what its installation contains', async () => {
-    const { connection } = connect({ token: undefined, app, repositories: undefined });
-    script([
-      MINT,
-      {
-        request: 'GET /installation/repositories?per_page=100',
-        headers: { authorization: 'Bearer ghs_one' },
-        answer: { total_count: 1, repositories: [REPOSITORY] },
-      },
-    ]);
-    expect(await connection.units(signal)).toEqual(['70100']);
-  });
-
-  it.each([
-    [500, 'server_failed'],
-    [401, 'unauthorized'],
-    [403, 'forbidden'],
-  ])('cannot be told when the list answers %i', async (status, code) => {
-    const { connection } = connect({ repositories: ['*/api'] });
-    script([{ request: 'GET /user/repos?per_page=100', status, answer: said('no') }]);
-    expect((await failure(connection.units(signal))).code).toBe(code);
-  });
-
-  it('fails where an answer is no list', async () => {
-    const { connection } = connect({ repositories: ['*/api'] });
-    script([{ request: 'GET /user/repos?per_page=100', answer: '<html></html>' }]);
-    expect((await failure(connection.units(signal))).code).toBe('answer_malformed');
   });
 
   it('polls by its id what a pattern took in', async () => {
-    const { connection } = connect({ organizations: ['acme'], repositories: undefined });
-    script([
-      {
-        request: 'GET /repositories/70100/pulls?state=all&sort=updated&direction=desc&per_page=100',
-        answer: [pull],
-      },
-    ]);
+    const given = { organizations: ['acme'], repositories: undefined };
+    const list = 'GET /repositories/70100/pulls?state=all&sort=updated&direction=desc&per_page=100';
+    const { connection } = connect([[list, { body: [pull] }]], given);
     const position = { unit: '70100', watermark: '2026-01-01T00:00:00Z', startedAt: '2026-01-05T09:00:00Z' };
-    const page = await connection.poll(position, signal);
-    if (page.outcome !== 'page') throw new Error(page.outcome);
-    expect(itemsOf(page)).toMatchObject([{ repoId: '70100' }]);
-  });
-
-  it('of webhooks is decided by what they carry: name, id, archived, fork', () => {
-    const event = fixture('pull_request.opened') as { repository: object; pull_request: { base: { repo: object } } };
-    const outcome = (given: object, change: object = {}) => {
-      const { base } = event.pull_request;
-      const payload = {
-        ...event,
-        repository: { ...event.repository, ...change },
-        pull_request: { ...event.pull_request, base: { ...base, repo: { ...base.repo, ...change } } },
-      };
-      return github.translate(
-        { source: 'webhook', event: 'pull_request', body: Buffer.from(JSON.stringify(payload)) },
-        github.options.parse({ token: 'x', ...given }),
-      ).outcome;
-    };
-    expect(outcome({ repositories: ['acme/*'] })).toBe('items');
-    expect(outcome({ organizations: ['acme'] })).toBe('items');
-    expect(outcome({ organizations: ['acme'], exclude: ['acme/api'] })).toBe('ignored');
-    expect(outcome({ organizations: ['acme'] }, { archived: true })).toBe('ignored');
-    expect(outcome({ organizations: ['acme'], archived: true }, { archived: true })).toBe('items');
-    expect(outcome({ organizations: ['acme'] }, { fork: true })).toBe('ignored');
-    expect(outcome({ repositories: ['acme/api'] }, { fork: true, archived: true })).toBe('items');
-    // Renamed and transferred: the id is still the same.
-    expect(outcome({ repositories: ['acme/api'] }, { full_name: 'other/gateway' })).toBe('ignored');
-    expect(outcome({ repositories: [70100] }, { full_name: 'other/gateway' })).toBe('items');
-  });
-});
-
-describe('the rate budget', () => {
-  const LIST = 'GET /repos/acme/api/pulls?state=all&sort=updated&direction=desc&per_page=100';
-  const position = { unit: 'acme/api', watermark: '2026-01-01T00:00:00Z', startedAt: '2026-01-05T09:00:00Z' };
-  const left = (remaining: number, resource = 'core') => ({
-    date: 'Mon, 05 Jan 2026 09:00:00 GMT',
-    'x-ratelimit-limit': '5000',
-    'x-ratelimit-remaining': String(remaining),
-    'x-ratelimit-reset': String(Date.UTC(2026, 0, 5, 9, 30) / 1_000),
-    'x-ratelimit-resource': resource,
-  });
-  const reference: ItemReference = {
-    kind: 'pull_request',
-    key: 'k',
-    locator: { repoId: '70100', repository: 'acme/api', number: '12' },
-  };
-  const fetched: Exchange = { request: 'GET /repos/acme/api/pulls/12', answer: pull };
-
-  it('stops polls before the limit is used up, and lets fetches go on', async () => {
-    const { connection, clock } = connect();
-    script([{ request: LIST, answer: [], answerHeaders: left(500) }, fetched]);
-    await connection.poll(position, signal);
-    const error = await failure(connection.poll(position, signal));
-    expect(error).toMatchObject({ code: 'rate_limited', retryAfter: 30 * 60_000 + 1_000 });
-    await connection.fetch(reference, signal);
-    await clock.advance(31 * 60_000);
-    script([{ request: LIST, answer: [] }]);
-    await connection.poll(position, signal);
-  });
-
-  it('stops background work at half of the limit', async () => {
-    const { connection } = connect();
-    script([
-      { request: LIST, answer: [], answerHeaders: left(2_400) },
-      { request: LIST, answer: [] },
-    ]);
-    await connection.poll(position, signal);
-    expect((await failure(connection.history({ unit: 'acme/api' }, signal))).code).toBe('rate_limited');
-    expect((await failure(connection.sweep('acme/api', undefined, signal))).code).toBe('rate_limited');
-    await connection.poll(position, signal);
-  });
-
-  it('counts only the limit of the REST API', async () => {
-    const { connection } = connect();
-    script([{ request: LIST, answer: [], answerHeaders: left(0, 'search') }, fetched]);
-    await connection.poll(position, signal);
-    expect(await connection.fetch(reference, signal)).toMatchObject({ event: 'pulls.get' });
-  });
-});
-
-describe('issues', () => {
-  const FIND: Exchange = { request: 'GET /repos/acme/api', answer: REPOSITORY };
-  const FIRST = '/repos/acme/api/issues?state=open&sort=updated&direction=asc&per_page=100';
-  const SINCE = '2026-01-04T23:50:00Z';
-  const CHANGED = `/repos/acme/api/issues?state=all&sort=updated&direction=desc&per_page=100&since=${SINCE}`;
-  const position = { unit: 'issues:acme/api', watermark: '2026-01-05T00:00:00Z', startedAt: '2026-01-05T09:00:00Z' };
-  const { watermark: _, ...unknown } = position;
-
-  it('have a unit of their own', async () => {
-    const { connection } = connect({ issues: true });
-    expect(await connection.units(signal)).toEqual(['acme/api', 'issues:acme/api']);
-  });
-
-  it('are walked along the links and their cursors, without the pull requests in the list', async () => {
-    const { connection } = connect({ issues: true });
-    const cursor = (count: number) => `${CHANGED}&after=Y3Vyc29y${count}&page=${count}`;
-    const page = (count: number): Exchange => ({
-      request: `GET ${count === 1 ? CHANGED : cursor(count)}`,
-      answer: [issue(10 * count), issue(10 * count + 1, { pull_request: { url: 'x' } })],
-      answerHeaders: {
-        etag: `"${count}"`,
-        date: 'Mon, 05 Jan 2026 10:00:00 GMT',
-        ...(count < 5 ? linkTo(cursor(count + 1).replace('/repos/acme/api', '/repositories/70100')) : {}),
-      },
-    });
-    script([FIND, ...[1, 2, 3, 4, 5].map(page)]);
-    const keys: string[] = [];
-    const etags: (string | undefined)[] = [];
-    let next: string | undefined;
-    do {
-      const read = await connection.poll(next === undefined ? position : { ...position, page: next }, signal);
-      if (read.outcome !== 'page') throw new Error(read.outcome);
-      keys.push(...itemsOf(read).map(({ key }) => key));
-      etags.push(read.etag);
-      next = read.next;
-    } while (next !== undefined);
-    expect(keys).toEqual([10, 20, 30, 40, 50].map((number) => `github:github.com:issue:${880_000 + number}`));
-    expect(etags).toEqual(['"1"', undefined, undefined, undefined, undefined]);
-  });
-
-  it('of an idle repository cost a 304', async () => {
-    const { connection } = connect({ issues: true });
-    const idle: Exchange = { request: `GET ${CHANGED}`, headers: { 'if-none-match': '"e"' }, status: 304 };
-    script([FIND, idle, idle]);
-    for (let cycle = 0; cycle < 2; cycle++)
-      expect(await connection.poll({ ...position, etag: '"e"' }, signal)).toEqual({ outcome: 'unchanged' });
-  });
-
-  it('are first walked by the time of their change, so that closing one hides no other', async () => {
-    const { connection } = connect({ issues: true });
-    const at = (minute: number) => ({ updated_at: `2026-01-05T08:${String(minute).padStart(2, '0')}:00Z` });
-    const next = linkTo('/repositories/70100/issues?state=open&sort=updated&direction=asc&per_page=100&page=2');
-    script([
-      FIND,
-      { request: `GET ${FIRST}`, answer: [issue(1, at(1)), issue(2, at(5))], answerHeaders: next },
-      {
-        request: `GET ${FIRST}&since=2026-01-05T08:04:59Z`,
-        answer: [issue(2, at(5)), issue(3, at(5))],
-        answerHeaders: next,
-      },
-      { request: `GET ${FIRST}&page=2`, answer: [issue(4, at(9))] },
-    ]);
-    const first = await connection.poll(unknown, signal);
-    expect(first).toMatchObject({ next: 'since:2026-01-05T08:04:59Z', newest: '2026-01-05T08:50:00.000Z' });
-    const second = await connection.poll({ ...unknown, page: 'since:2026-01-05T08:04:59Z' }, signal);
-    // A page that shares one second is gone on from along the link.
-    expect(second).toMatchObject({ next: expect.stringMatching(/^link:1:.*page=2$/) });
-    const third = await connection.poll({ ...unknown, page: (second as { next: string }).next }, signal);
-    expect(third).not.toHaveProperty('next', expect.anything());
-  });
-
-  it('count as none where a repository has them switched off', async () => {
-    const { connection } = connect({ issues: true });
-    script([{ ...FIND, answer: { ...REPOSITORY, has_issues: false } }]);
-    expect(await connection.poll(position, signal)).toEqual({ outcome: 'unchanged' });
-    expect(itemsOf(await connection.history({ unit: 'issues:acme/api' }, signal))).toEqual([]);
+    expect(itemsIn(PARTY, await connection.poll(position, signal))).toMatchObject([{ repoId: '70100' }]);
   });
 
   it.each([
-    [401, 'unauthorized'],
-    [404, 'not_found'],
-    [409, 'conflict'],
-    [422, 'refused'],
-    [502, 'server_failed'],
-  ])('fail with %i as %s', async (status, code) => {
-    const { connection } = connect({ issues: true });
-    script([FIND, { request: `GET ${CHANGED}`, status, answer: said('no') }]);
-    expect((await failure(connection.poll(position, signal))).code).toMatch(
-      code === 'refused' ? /refused|answer_malformed/ : code,
-    );
+    [{ repositories: ['acme/*'] }, {}, 'items'],
+    [{ organizations: ['acme'] }, {}, 'items'],
+    [{ organizations: ['acme'], exclude: ['acme/api'] }, {}, 'ignored'],
+    [{ organizations: ['acme'] }, { archived: true }, 'ignored'],
+    [{ organizations: ['acme'], archived: true }, { archived: true }, 'items'],
+    [{ organizations: ['acme'] }, { fork: true }, 'ignored'],
+    [{ repositories: ['acme/api'] }, { fork: true, archived: true }, 'items'],
+    // Renamed and transferred: the id is still the same.
+    [{ repositories: ['acme/api'] }, { full_name: 'other/gateway' }, 'ignored'],
+    [{ repositories: [70100] }, { full_name: 'other/gateway' }, 'items'],
+  ])('%j judges a webhook by what it carries, %j: %s', (given, change, outcome) => {
+    const event = fixture('pull_request.opened') as { repository: object; pull_request: { base: { repo: object } } };
+    const base = { ...event.pull_request.base, repo: { ...event.pull_request.base.repo, ...change } };
+    const repository = { ...event.repository, ...change };
+    const body = Buffer.from(JSON.stringify({ ...event, repository, pull_request: { ...event.pull_request, base } }));
+    const options = github.options.parse({ token: 'x', ...given });
+    expect(github.translate({ source: 'webhook', event: 'pull_request', body }, options).outcome).toBe(outcome);
+  });
+});
+
+it('the limit of the REST API leaves half to background work, a tenth to polls, and all to fetches', async () => {
+  const list = (remaining: number, resource = 'core'): Turn => [
+    'GET /repos/acme/api/pulls?state=all&sort=updated&direction=desc&per_page=100',
+    {
+      body: [],
+      headers: {
+        date: 'Mon, 05 Jan 2026 09:00:00 GMT',
+        'x-ratelimit-limit': '5000',
+        'x-ratelimit-remaining': String(remaining),
+        'x-ratelimit-reset': String(Date.UTC(2026, 0, 5, 9, 30) / 1_000),
+        'x-ratelimit-resource': resource,
+      },
+    },
+  ];
+  const fetched: Turn = ['GET /repos/acme/api/pulls/12', { body: pull }];
+  const { connection, clock } = connect([list(0, 'search'), list(2_400), list(500), fetched, list(4_999)]);
+  const position = { unit: 'acme/api', watermark: '2026-01-01T00:00:00Z', startedAt: '2026-01-05T09:00:00Z' };
+  for (const _ of [1, 2]) await connection.poll(position, signal);
+  expect((await failure(connection.history({ unit: 'acme/api' }, signal)))?.code).toBe('rate_limited');
+  expect((await failure(connection.sweep('acme/api', undefined, signal)))?.code).toBe('rate_limited');
+  await connection.poll(position, signal);
+  const error = await failure(connection.poll(position, signal));
+  expect(error).toMatchObject({ code: 'rate_limited', retryAfter: 30 * 60_000 + 1_000 });
+  const locator = { repoId: '70100', repository: 'acme/api', number: '12' };
+  await connection.fetch({ kind: 'pull_request', key: 'k', locator }, signal);
+  await clock.advance(31 * 60_000);
+  await connection.poll(position, signal);
+});
+
+describe('issues', () => {
+  const LIST = '/repos/acme/api/issues?state=all&sort=updated&direction=desc&per_page=100';
+  const CHANGED = `${LIST}&since=2026-01-04T23:50:00Z`;
+  const position = { unit: 'issues:acme/api', watermark: '2026-01-05T00:00:00Z', startedAt: '2026-01-05T09:00:00Z' };
+
+  it('are walked along the links and their cursors, without the pull requests in the list', async () => {
+    const cursor = (count: number) => `${CHANGED}&after=Y3Vyc29y${count}&page=${count}`;
+    const page = (count: number): Turn => [
+      `GET ${count === 1 ? CHANGED : cursor(count)}`,
+      {
+        body: [issue(10 * count), issue(10 * count + 1, { pull_request: { url: 'x' } })],
+        headers: {
+          etag: `"${count}"`,
+          date: 'Mon, 05 Jan 2026 10:00:00 GMT',
+          ...(count < 3 && linkTo(cursor(count + 1).replace('/repos/acme/api', '/repositories/70100'))),
+        },
+      },
+    ];
+    const { connection } = connect([FIND, ...[1, 2, 3].map(page)], { issues: true });
+    const read = [];
+    for (let next: string | undefined, isFirst = true; isFirst || next !== undefined; isFirst = false) {
+      const got = await connection.poll({ ...position, page: next }, signal);
+      read.push([itemsIn(WITH_ISSUES, got).map(({ key }) => key), (got as { etag?: string }).etag]);
+      next = (got as { next?: string }).next;
+    }
+    const key = (number: number) => `github:github.com:issue:${880_000 + number}`;
+    expect(read).toEqual([
+      [[key(10)], '"1"'],
+      [[key(20)], undefined],
+      [[key(30)], undefined],
+    ]);
   });
 
-  it('wait for a secondary limit', async () => {
-    const { connection } = connect({ issues: true });
-    const answer = said('You have exceeded a secondary rate limit.');
-    script([FIND, { request: `GET ${CHANGED}`, status: 403, answer, answerHeaders: { 'retry-after': '90' } }]);
-    expect(await failure(connection.poll(position, signal))).toMatchObject({
-      code: 'rate_limited',
-      retryAfter: 90_000,
-    });
-  });
-
-  it('follow no link to another host', async () => {
-    const { connection } = connect({ issues: true });
-    const link = '<https://api.github.com.evil.example/repos/acme/api/issues?page=2>; rel="next"';
-    script([FIND, { request: `GET ${CHANGED}`, answer: [], answerHeaders: { link } }]);
-    expect((await failure(connection.poll(position, signal))).code).toBe('answer_malformed');
+  conversations(WITH_ISSUES, {
+    'have a unit of their own': [
+      (connection) => connection.units(signal),
+      [],
+      exactly(['acme/api', 'issues:acme/api']),
+    ],
+    'count as none where a repository has them switched off': [
+      (connection) => connection.poll(position, signal),
+      [WITHOUT_ISSUES],
+      exactly({ outcome: 'unchanged' }),
+    ],
+    'are not there in history either': [
+      async (connection) => itemsIn(WITH_ISSUES, await connection.history({ unit: 'issues:acme/api' }, signal)),
+      [WITHOUT_ISSUES],
+      exactly([]),
+    ],
   });
 
   describe('one by one', () => {
-    const reference: ItemReference = {
-      kind: 'work_item',
-      key: 'github:github.com:issue:880013',
-      locator: { repoId: '70100', repository: 'acme/api', number: '13', id: '880013' },
-    };
+    const key = 'github:github.com:issue:880013';
+    const locator = { repoId: '70100', repository: 'acme/api', number: '13', id: '880013' };
+    const reference: ItemReference = { kind: 'work_item', key, locator };
     const NAMED = 'GET /repos/acme/api/issues/13';
     const BY_ID = 'GET /repositories/70100/issues/13';
+    const moved = (location: string): Turn => [NAMED, { status: 301, headers: { location: ORIGIN + location } }];
+    const fetched = async (connection: Connection) =>
+      itemsIn(WITH_ISSUES, await connection.fetch(reference, signal), 'fetch');
+    const GONE = exactly([expect.objectContaining({ key, identifier: '#13', containerId: '70100', gone: true })]);
+    const whole = issue(13, {
+      state: 'closed',
+      state_reason: 'not_planned',
+      body: 'Why?',
+      type: { name: 'Bug' },
+      labels: ['b', { name: 'a' }],
+      assignees: [{ login: 'cho' }],
+      repository_url: 'https://api.github.com/repos/acme/gateway',
+    });
 
-    it('are fetched with all their fields', async () => {
-      const { connection } = connect({ issues: true });
-      const whole = issue(13, {
-        state: 'closed',
-        state_reason: 'not_planned',
-        body: 'Why?',
-        type: { name: 'Bug' },
-        labels: ['b', { name: 'a' }],
-        assignees: [{ login: 'cho' }],
-        repository_url: 'https://api.github.com/repos/acme/gateway',
-      });
-      script([{ request: NAMED, answer: whole }]);
-      expect(itemsOf(await connection.fetch(reference, signal), 'fetch')).toEqual([
-        {
-          kind: 'work_item',
-          key: reference.key,
-          connector: 'github',
-          host: 'github.com',
-          containerId: '70100',
-          containerName: 'acme/gateway',
-          identifier: '#13',
-          updatedAt: Date.UTC(2026, 0, 5, 8),
-          url: 'https://github.com/acme/api/issues/13',
-          title: 'Issue 13',
-          description: 'Why?',
-          author: 'ada',
-          labels: ['a', 'b'],
-          assignees: ['cho'],
-          createdAt: '2026-01-01T00:00:00Z',
-          state: 'done',
-          rawState: 'closed (not_planned)',
-          type: 'Bug',
-        },
-      ]);
+    conversations(WITH_ISSUES, {
+      'are fetched with all their fields': [
+        fetched,
+        [[NAMED, { body: whole }]],
+        exactly([
+          {
+            kind: 'work_item',
+            key,
+            connector: 'github',
+            host: 'github.com',
+            containerId: '70100',
+            containerName: 'acme/gateway',
+            identifier: '#13',
+            updatedAt: Date.UTC(2026, 0, 5, 8),
+            url: 'https://github.com/acme/api/issues/13',
+            title: 'Issue 13',
+            description: 'Why?',
+            author: 'ada',
+            labels: ['a', 'b'],
+            assignees: ['cho'],
+            createdAt: '2026-01-01T00:00:00Z',
+            state: 'done',
+            rawState: 'closed (not_planned)',
+            type: 'Bug',
+          } satisfies Item,
+        ]),
+      ],
+      'are found by their own id where another repository took over the name': [
+        fetched,
+        [
+          [NAMED, { body: issue(13, { id: 5 }) }],
+          [BY_ID, { body: issue(13) }],
+        ],
+        [{ key }],
+      ],
+      'are gone when they were deleted': [fetched, [[NAMED, 410]], GONE],
+      'are gone when they are not found in a repository that can be read': [fetched, [[NAMED, 404], FIND], GONE],
+      'are gone when they were transferred': [fetched, [moved('/repositories/99/issues/3')], GONE],
+      'are gone when they were transferred to where they have the same number': [
+        fetched,
+        [
+          moved('/repositories/99/issues/13'),
+          ['GET /repositories/99/issues/13', { body: issue(13, { id: 7 }) }],
+          [BY_ID, { body: issue(13, { id: 7 }) }],
+        ],
+        GONE,
+      ],
+      'are not called gone where the repository cannot be read': [
+        fetched,
+        [
+          [NAMED, 404],
+          [REPO, 404],
+        ],
+        failing('not_found'),
+      ],
     });
 
     it('are the same where the answer is large', async () => {
-      const { connection } = connect({ issues: true });
-      const moved = issue(13, { repository_url: 'https://api.github.com/repos/acme/gateway' });
-      script([{ request: NAMED, answer: moved }]);
+      const body = issue(13, { repository_url: 'https://api.github.com/repos/acme/gateway' });
+      const { connection } = connect([[NAMED, { body }]], { issues: true });
       const plain = await connection.fetch(reference, signal);
-      script([{ request: NAMED, answer: { ...moved, reactions: 'x'.repeat(1_100_000) } }]);
-      expect(await connection.fetch(reference, signal)).toEqual(plain);
-      expect(itemsOf(plain, 'fetch')).toMatchObject([{ containerName: 'acme/gateway' }]);
-    });
-
-    it('are found by their own id where another repository took over the name', async () => {
-      const { connection } = connect({ issues: true });
-      script([
-        { request: NAMED, answer: issue(13, { id: 5 }) },
-        { request: BY_ID, answer: issue(13) },
-      ]);
-      expect(itemsOf(await connection.fetch(reference, signal), 'fetch')).toMatchObject([{ key: reference.key }]);
-    });
-
-    it.each([
-      ['deleted', [{ request: NAMED, status: 410, answer: said('This issue was deleted') }]],
-      [
-        'deleted, in a repository that can be read',
-        [
-          { request: NAMED, status: 404, answer: said('Not Found') },
-          { request: 'GET /repos/acme/api', answer: REPOSITORY },
-        ],
-      ],
-      [
-        'transferred',
-        [
-          {
-            request: NAMED,
-            status: 301,
-            answerHeaders: { location: 'https://api.github.com/repositories/99/issues/3' },
-          },
-        ],
-      ],
-      [
-        'transferred to where it has the same number',
-        [
-          {
-            request: NAMED,
-            status: 301,
-            answerHeaders: { location: 'https://api.github.com/repositories/99/issues/13' },
-          },
-          { request: 'GET /repositories/99/issues/13', answer: issue(13, { id: 7 }) },
-          { request: BY_ID, answer: issue(13, { id: 7 }) },
-        ],
-      ],
-    ] satisfies [string, Exchange[]][])('are gone when they were %s', async (_, exchanges) => {
-      const { connection } = connect({ issues: true });
-      script(exchanges);
-      expect(itemsOf(await connection.fetch(reference, signal), 'fetch')).toEqual([
-        expect.objectContaining({ key: reference.key, identifier: '#13', containerId: '70100', gone: true }),
-      ]);
-    });
-
-    it('are not called gone where the repository cannot be read', async () => {
-      const { connection } = connect({ issues: true });
-      script([
-        { request: NAMED, status: 404, answer: said('Not Found') },
-        { request: 'GET /repos/acme/api', status: 404, answer: said('Not Found') },
-      ]);
-      expect((await failure(connection.fetch(reference, signal))).code).toBe('not_found');
+      const { http, clock } = playing(ORIGIN, [[NAMED, { body: { ...body, reactions: 'x'.repeat(1_100_000) } }]]);
+      const deps = { http: readingAside(http, createInlineConverter([])), clock, logger: silentLogger };
+      expect(await github.connect(github.options.parse(PARTY.given), deps).fetch(reference, signal)).toEqual(plain);
+      expect(itemsIn(WITH_ISSUES, plain, 'fetch')).toMatchObject([{ containerName: 'acme/gateway' }]);
     });
   });
 });
 
 describe('history', () => {
   const LIST = '/repos/acme/api/pulls?state=all&sort=updated&direction=desc&per_page=100';
-  const aged = (number: number, hour: number) => ({
-    ...pull,
-    number,
-    updated_at: `2026-01-05T${String(hour).padStart(2, '0')}:00:00Z`,
-  });
-  const page = (count: number, hours: readonly number[], last = 9): Exchange => ({
-    request: `GET ${LIST}${count === 1 ? '' : `&page=${count}`}`,
-    answer: hours.map((hour) => aged(100 - hour, hour)),
-    answerHeaders:
-      count < last
-        ? {
-            link: `${linkTo(`${LIST}&page=${count + 1}`)['link']}, ${linkTo(`${LIST}&page=${last}`, 'last')['link']}`,
-          }
-        : {},
-  });
+  const page = (count: number, hours: readonly number[], last = 9): Turn => [
+    `GET ${LIST}${count === 1 ? '' : `&page=${count}`}`,
+    {
+      body: hours.map((hour) => {
+        return { ...pull, number: 100 - hour, updated_at: `2026-01-05T${String(hour).padStart(2, '0')}:00:00Z` };
+      }),
+      headers:
+        count < last
+          ? { link: `${linkTo(`${LIST}&page=${count + 1}`).link}, ${linkTo(`${LIST}&page=${last}`, 'last').link}` }
+          : {},
+    },
+  ];
+  const whole = (connection: Required<Connection>) => connection.history({ unit: 'acme/api' }, signal);
 
   it('goes back to its time over many pages, newest first, and can continue at any page', async () => {
-    script([page(1, [12, 11]), page(2, [10, 9]), page(3, [8, 7]), page(4, [6, 5])]);
     const seen: string[] = [];
     let next: string | undefined;
-    do {
+    for (const turn of [page(1, [12, 11]), page(2, [10, 9]), page(3, [8, 7]), page(4, [6, 5])]) {
       // A new connection each time: the position is all that is needed.
-      const { connection } = connect();
       const position = { unit: 'acme/api', since: '2026-01-05T06:00:00Z', ...(next && { page: next }) };
-      const read = await connection.history(position, signal);
-      seen.push(...itemsOf(read).map((item) => (item as { identifier: string }).identifier));
+      const read = await connect([turn]).connection.history(position, signal);
+      seen.push(...itemsIn(PARTY, read).map(({ identifier }) => identifier));
       next = read.next;
-    } while (next !== undefined);
+    }
     expect(seen).toEqual(['88', '89', '90', '91', '92', '93', '94']);
-  });
-
-  it('tells roughly how many items there are', async () => {
-    const { connection } = connect();
-    script([page(1, [12]), page(1, [12, 11], 1)]);
-    expect(await connection.history({ unit: 'acme/api' }, signal)).toMatchObject({ total: 900 });
-    expect(await connection.history({ unit: 'acme/api' }, signal)).toMatchObject({ total: 2 });
-  });
-
-  it('ends with the list', async () => {
-    const { connection } = connect();
-    script([page(1, [12], 1)]);
-    expect(await connection.history({ unit: 'acme/api' }, signal)).not.toHaveProperty('next');
+    expect(next).toBeUndefined();
   });
 
   it('has the issues too', async () => {
-    const { connection } = connect({ issues: true });
     const list = '/repos/acme/api/issues?state=all&sort=updated&direction=desc&per_page=100&since=2026-01-01T00:00:00Z';
-    script([
-      { request: 'GET /repos/acme/api', answer: REPOSITORY },
-      {
-        request: `GET ${list}`,
-        answer: [issue(1), issue(2, { pull_request: {} })],
-        answerHeaders: linkTo(`${list}&page=2`),
-      },
-      { request: `GET ${list}&page=2`, answer: [issue(3, { state: 'closed' })] },
-    ]);
+    const first = { body: [issue(1), issue(2, { pull_request: {} })], headers: linkTo(`${list}&page=2`) };
+    const second = { body: [issue(3, { state: 'closed' })] };
+    const { connection } = connect([FIND, [`GET ${list}`, first], [`GET ${list}&page=2`, second]], { issues: true });
     const position = { unit: 'issues:acme/api', since: '2026-01-01T00:00:00.250Z' };
-    const first = await connection.history(position, signal);
-    expect(itemsOf(first)).toMatchObject([{ identifier: '#1', state: 'open' }]);
-    const second = await connection.history({ ...position, page: first.next as string }, signal);
-    expect(itemsOf(second)).toMatchObject([{ identifier: '#3', state: 'done' }]);
-    expect(second.next).toBeUndefined();
+    const read = await connection.history(position, signal);
+    expect(itemsIn(WITH_ISSUES, read)).toMatchObject([{ identifier: '#1', state: 'open' }]);
+    const last = await connection.history({ ...position, page: read.next as string }, signal);
+    expect(itemsIn(WITH_ISSUES, last)).toMatchObject([{ identifier: '#3', state: 'done' }]);
+    expect(last.next).toBeUndefined();
   });
 
-  it('refuses a position that is not its own', async () => {
-    const { connection } = connect();
-    expect((await failure(connection.history({ unit: 'acme/api', page: 'next:2' }, signal))).code).toBe('internal');
-  });
-
-  it('refuses a list that links to itself', async () => {
-    const { connection } = connect();
-    script([{ request: `GET ${LIST}`, answer: [aged(1, 1)], answerHeaders: linkTo(LIST) }]);
-    expect((await failure(connection.history({ unit: 'acme/api' }, signal))).code).toBe('answer_malformed');
+  conversations(PARTY, {
+    'tells roughly how many items there are': [whole, [page(1, [12])], { total: 900 }],
+    'knows how many there are on a single page': [
+      async (connection) => Object.entries(await whole(connection)).filter(([name]) => name !== 'body'),
+      [page(1, [12, 11], 1)],
+      exactly([
+        ['event', 'pulls.list'],
+        ['total', 2],
+      ]),
+    ],
+    'refuses a position that is not its own': [
+      (connection) => connection.history({ unit: 'acme/api', page: 'next:2' }, signal),
+      [],
+      failing('internal'),
+    ],
+    'refuses a list that links to itself': [
+      whole,
+      [[`GET ${LIST}`, { body: [], headers: linkTo(LIST) }]],
+      failing('answer_malformed'),
+    ],
   });
 });
 
 describe('sweep', () => {
-  const FIND: Exchange = { request: 'GET /repos/acme/api', answer: REPOSITORY };
-  const list = (name: string, count: number) =>
-    `/repos/acme/api/${name}?state=all&sort=created&direction=asc&per_page=100${count === 1 ? '' : `&page=${count}`}`;
+  const list = (name: string, page = '') =>
+    `/repos/acme/api/${name}?state=all&sort=created&direction=asc&per_page=100${page}`;
+  const sweep = async (connection: Required<Connection>) => {
+    const first = await connection.sweep('acme/api', undefined, signal);
+    return first.next === undefined ? [first] : [first, await connection.sweep('acme/api', first.next, signal)];
+  };
+  const pullKey = (number: number) => `github:github.com:70100:pull:${number}`;
 
-  async function sweepAll(given: Record<string, unknown>) {
-    const { connection } = connect(given);
-    const keys: string[] = [];
-    let next: string | undefined;
-    do {
-      const page = await connection.sweep('acme/api', next, signal);
-      expect(page.containers).toEqual(['70100']);
-      keys.push(...page.keys);
-      next = page.next;
-    } while (next !== undefined);
-    return keys;
-  }
-
-  it('names every pull request of a repository, over all pages', async () => {
-    script([
-      FIND,
-      ...[1, 2, 3, 4, 5].map((count) => ({
-        request: `GET ${list('pulls', count)}`,
-        answer: [{ id: 9_000 + count, number: count }],
-        answerHeaders: count < 5 ? linkTo(list('pulls', count + 1)) : {},
-      })),
-    ]);
-    expect(await sweepAll({})).toEqual([1, 2, 3, 4, 5].map((number) => `github:github.com:70100:pull:${number}`));
-  });
-
-  it('names both kinds from one list where issues are followed', async () => {
-    script([
-      FIND,
-      { request: `GET ${list('issues', 1)}`, answer: [issue(1), issue(2, { pull_request: { url: 'x' } })] },
-    ]);
-    expect(await sweepAll({ issues: true })).toEqual([
-      'github:github.com:issue:880001',
-      'github:github.com:70100:pull:2',
-    ]);
-    const { connection } = connect({ issues: true });
-    expect(await connection.sweep('issues:acme/api', undefined, signal)).toEqual({ keys: [], containers: [] });
-  });
-
-  it('reads the pull requests alone where issues are switched off', async () => {
-    script([
-      { ...FIND, answer: { ...REPOSITORY, has_issues: false } },
-      { request: `GET ${list('pulls', 1)}`, answer: [{ id: 1, number: 2 }] },
-    ]);
-    expect(await sweepAll({ issues: true })).toEqual(['github:github.com:70100:pull:2']);
-  });
-
-  it.each([
-    ['cannot be read', [{ id: 1 }], 200, 'answer_malformed'],
-    ['is none', said('Not Found'), 404, 'not_found'],
-    ['is no JSON', '<html>', 200, 'answer_malformed'],
-  ])('of a list that %s counts for nothing', async (_, answer, status, code) => {
-    const { connection } = connect();
-    script([FIND, { request: `GET ${list('pulls', 1)}`, status, answer }]);
-    expect((await failure(connection.sweep('acme/api', undefined, signal))).code).toBe(code);
-  });
-
-  it('fails for a repository that is gone or hidden', async () => {
-    const { connection } = connect();
-    script([{ ...FIND, status: 404, answer: said('Not Found') }]);
-    expect((await failure(connection.sweep('acme/api', undefined, signal))).code).toBe('not_found');
+  conversations(PARTY, {
+    'names every pull request of a repository, over all pages': [
+      sweep,
+      [
+        FIND,
+        [`GET ${list('pulls')}`, { body: [{ id: 1, number: 1 }], headers: linkTo(list('pulls', '&page=2')) }],
+        [`GET ${list('pulls', '&page=2')}`, { body: [{ id: 2, number: 2 }] }],
+      ],
+      [
+        { keys: [pullKey(1)], containers: ['70100'] },
+        { keys: [pullKey(2)], containers: ['70100'] },
+      ],
+    ],
+    'names both kinds from one list where issues are followed': [
+      sweep,
+      [FIND, [`GET ${list('issues')}`, { body: [issue(1), issue(2, { pull_request: { url: 'x' } })] }]],
+      [{ keys: ['github:github.com:issue:880001', pullKey(2)], containers: ['70100'] }],
+      { issues: true },
+    ],
+    'has nothing left to say of the issues then': [
+      (connection) => connection.sweep('issues:acme/api', undefined, signal),
+      [],
+      exactly({ keys: [], containers: [] }),
+      { issues: true },
+    ],
+    'reads the pull requests alone where issues are switched off': [
+      sweep,
+      [WITHOUT_ISSUES, [`GET ${list('pulls')}`, { body: [{ id: 1, number: 2 }] }]],
+      [{ keys: [pullKey(2)] }],
+      { issues: true },
+    ],
+    'counts for nothing where an element cannot be read': [
+      sweep,
+      [FIND, [`GET ${list('pulls')}`, { body: [{ id: 1 }] }]],
+      failing('answer_malformed'),
+    ],
+    'counts for nothing where the list is none': [sweep, [FIND, [`GET ${list('pulls')}`, 404]], failing('not_found')],
+    'fails for a repository that is gone or hidden': [sweep, [[REPO, 404]], failing('not_found')],
   });
 });
 
@@ -628,167 +496,172 @@ const hook = (more: object = {}) => ({
   config: { url: URL_OF_HOOK, content_type: 'json', insecure_ssl: '0', secret: '********' },
   ...more,
 });
+const ELSEWHERE = { ...hook().config, url: 'https://elsewhere.example' };
+const HOOKS_LIST = 'GET /repos/acme/api/hooks?per_page=100';
 
 describe('hooks', () => {
-  const LIST = 'GET /repos/acme/api/hooks?per_page=100';
-  const config = (secret: string) => ({ url: URL_OF_HOOK, content_type: 'json', insecure_ssl: '0', secret });
-  const states = async (answer: unknown, status = 200) => {
-    const { connection } = connect();
-    script([{ request: LIST, answer, status }]);
-    return connection.hooks.states(URL_OF_HOOK, signal);
-  };
+  const states = (connection: Required<Connection>) => connection.hooks.states(URL_OF_HOOK, signal);
+  const install = (connection: Required<Connection>) => connection.hooks.install(URL_OF_HOOK, 's3cret', signal);
+  const standing = (...hooks: object[]): Turn => [HOOKS_LIST, { body: hooks }];
+  const wanted = { url: URL_OF_HOOK, content_type: 'json', insecure_ssl: '0', secret: 's3cret' };
+  const is = (state: string, message: string) => [{ subject: 'acme/api', state, message }];
+  const ON = 'webhook 31 is registered';
 
-  it.each([
-    ['active', [hook({ last_response: { code: 202, message: 'OK', status: 'active' } })], 'webhook 31 is registered'],
-    ['active', [hook({ events: ['*'], last_response: { code: null } })], 'webhook 31 is registered'],
-    [
-      'active',
-      [hook({ last_response: { code: 502, message: 'Invalid HTTP Response: 502' } })],
-      'webhook 31 is registered; its last delivery was answered with 502 Invalid HTTP Response: 502',
+  conversations(PARTY, {
+    'are active': [states, [standing(hook({ last_response: { code: 202, message: 'OK' } }))], is('active', ON)],
+    'are active with all events': [
+      states,
+      [standing(hook({ events: ['*'], last_response: { code: null } }))],
+      is('active', ON),
     ],
-    ['active', [hook({ events: EVENTS.slice(1) })], 'webhook 31 does not send issue_comment'],
-    [
-      'active',
-      [hook({ config: { url: URL_OF_HOOK, content_type: 'form', insecure_ssl: 1 } })],
-      'webhook 31 does not send application/json, has no secret, does not verify the certificate',
+    'are active, and their last delivery failed': [
+      states,
+      [standing(hook({ last_response: { code: 502, message: 'Invalid HTTP Response: 502' } }))],
+      is('active', `${ON}; its last delivery was answered with 502 Invalid HTTP Response: 502`),
     ],
-    ['disabled', [hook({ active: false })], 'webhook 31 is switched off'],
-    ['absent', [hook({ config: { url: 'https://elsewhere.example' } })], 'no webhook sends to this address'],
-    ['absent', [], 'no webhook sends to this address'],
-  ])('are %s: %#', async (state, answer, message) => {
-    expect(await states(answer)).toEqual([expect.objectContaining({ subject: 'acme/api', state, message })]);
-  });
-
-  it.each([403, 404])('are unknown where the credential may not read them, %i', async (status) => {
-    expect(await states(said('no'), status)).toMatchObject([
-      { state: 'unknown', hint: expect.stringContaining('Webhooks') },
-    ]);
-  });
-
-  it('fail where the request to GitHub fails', async () => {
-    expect((await failure(states(said('no'), 502))).code).toBe('server_failed');
-    expect((await failure(states({ hooks: [] }))).code).toBe('answer_malformed');
-  });
-
-  it('are searched for on all pages', async () => {
-    const { connection } = connect();
-    const pages = [1, 2, 3, 4].map((count) => ({
-      request: count === 1 ? LIST : `${LIST}&page=${count}`,
-      answer: count === 4 ? [hook()] : [hook({ id: count, config: { url: `https://other.example/${count}` } })],
-      answerHeaders: count < 4 ? linkTo(`/repositories/70100/hooks?per_page=100&page=${count + 1}`) : {},
-    }));
-    script(pages);
-    expect(await connection.hooks.states(URL_OF_HOOK, signal)).toMatchObject([{ state: 'active' }]);
-  });
-
-  it('are registered where there is none', async () => {
-    const { connection } = connect({ issues: true });
-    script([
-      { request: LIST, answer: [] },
-      {
-        request: 'POST /repos/acme/api/hooks',
-        sent: { name: 'web', active: true, events: [...EVENTS, 'issues'].toSorted(), config: config('s3cret') },
-        status: 201,
-        answer: hook({ events: [...EVENTS, 'issues'] }),
-      },
-    ]);
-    expect(await connection.hooks.install(URL_OF_HOOK, 's3cret', signal)).toMatchObject([
-      { subject: 'acme/api', outcome: 'created', state: 'active' },
-    ]);
-  });
-
-  it.each([
-    ['updated', hook({ active: false, events: ['push'] }), ['push', ...EVENTS]],
-    ['updated', hook({ config: { url: URL_OF_HOOK, content_type: 'form' } }), EVENTS],
-    ['unchanged', hook(), EVENTS],
-  ])('are mended where they are, and then %s', async (outcome, present, events) => {
-    const { connection } = connect();
-    script([
-      { request: LIST, answer: [present] },
-      {
-        request: 'PATCH /repos/acme/api/hooks/31',
-        sent: { active: true, events: events.toSorted(), config: config('s3cret') },
-        answer: hook({ events }),
-      },
-    ]);
-    expect(await connection.hooks.install(URL_OF_HOOK, 's3cret', signal)).toMatchObject([{ outcome, state: 'active' }]);
-  });
-
-  it('of an organisation cover its repositories', async () => {
-    const { connection } = connect({ organizations: ['acme'], repositories: ['acme/api', 'tools/cli', 'acme/x*'] });
-    script([
-      { request: 'GET /orgs/acme/repos?type=all&per_page=100', answer: [REPOSITORY] },
-      { request: 'GET /orgs/acme/hooks?per_page=100', answer: [hook()] },
-      { request: 'GET /repos/tools/cli/hooks?per_page=100', answer: [] },
-    ]);
-    const found = await connection.hooks.states(URL_OF_HOOK, signal);
-    expect(found.map(({ subject, state }) => [subject, state])).toEqual([
-      ['acme', 'active'],
-      ['tools/cli', 'absent'],
-    ]);
-  });
-
-  it('say why GitHub refused one', async () => {
-    const { connection } = connect();
-    const answer = { ...said('Validation Failed'), errors: [{ message: 'url is not supported' }] };
-    script([
-      { request: LIST, answer: [] },
-      { request: 'POST /repos/acme/api/hooks', status: 422, answer },
-    ]);
-    const error = await failure(connection.hooks.install(URL_OF_HOOK, 's3cret', signal));
-    expect(error).toMatchObject({ code: 'refused', message: expect.stringContaining('url is not supported') });
+    'lack an event': [
+      states,
+      [standing(hook({ events: EVENTS.slice(1) }))],
+      is('active', 'webhook 31 does not send issue_comment'),
+    ],
+    'have flaws': [
+      states,
+      [standing(hook({ config: { url: URL_OF_HOOK, content_type: 'form', insecure_ssl: 1 } }))],
+      is('active', 'webhook 31 does not send application/json, has no secret, does not verify the certificate'),
+    ],
+    'are switched off': [states, [standing(hook({ active: false }))], is('disabled', 'webhook 31 is switched off')],
+    'lead elsewhere': [
+      states,
+      [standing(hook({ config: ELSEWHERE }))],
+      is('absent', 'no webhook sends to this address'),
+    ],
+    'are absent': [states, [standing()], is('absent', 'no webhook sends to this address')],
+    ...Object.fromEntries(
+      [403, 404].map((status) => [
+        `are unknown where the credential may not read them: ${status}`,
+        [states, [[HOOKS_LIST, status]], [{ state: 'unknown', hint: expect.stringContaining('Webhooks') }]] as const,
+      ]),
+    ),
+    'fail where the request fails': [states, [[HOOKS_LIST, 502]], failing('server_failed')],
+    'fail where the answer is no list': [states, [[HOOKS_LIST, { body: { hooks: [] } }]], failing('answer_malformed')],
+    'are searched for on all pages': [
+      states,
+      [
+        [
+          HOOKS_LIST,
+          { body: [hook({ config: ELSEWHERE })], headers: linkTo('/repositories/70100/hooks?per_page=100&page=2') },
+        ],
+        [`${HOOKS_LIST}&page=2`, { body: [hook()] }],
+      ],
+      [{ state: 'active' }],
+    ],
+    'are registered where there is none': [
+      install,
+      [
+        standing(),
+        [
+          'POST /repos/acme/api/hooks',
+          { status: 201, body: hook({ events: [...EVENTS, 'issues'] }) },
+          {
+            name: 'web',
+            active: true,
+            events: [...EVENTS, 'issues'].toSorted((a, b) => a.localeCompare(b)),
+            config: wanted,
+          },
+        ],
+      ],
+      [{ subject: 'acme/api', outcome: 'created', state: 'active' }],
+      { issues: true },
+    ],
+    ...Object.fromEntries(
+      (
+        [
+          [
+            'their state and their events are mended',
+            'updated',
+            { active: false, events: ['push'] },
+            ['push', ...EVENTS],
+          ],
+          ['their form is mended', 'updated', { config: { url: URL_OF_HOOK, content_type: 'form' } }, EVENTS],
+          ['they are told the secret again', 'unchanged', {}, EVENTS],
+        ] as const
+      ).map(([name, outcome, present, events]) => {
+        const sent = { active: true, events: events.toSorted((a, b) => a.localeCompare(b)), config: wanted };
+        const patch: Turn = ['PATCH /repos/acme/api/hooks/31', { body: hook({ events }) }, sent];
+        return [name, [install, [standing(hook(present)), patch], [{ outcome, state: 'active' }]]] as const;
+      }),
+    ),
+    'of an organisation cover its repositories': [
+      states,
+      [
+        ['GET /orgs/acme/repos?type=all&per_page=100', { body: [REPOSITORY] }],
+        ['GET /orgs/acme/hooks?per_page=100', { body: [hook()] }],
+        ['GET /repos/tools/cli/hooks?per_page=100', { body: [] }],
+      ],
+      [
+        { subject: 'acme', state: 'active' },
+        { subject: 'tools/cli', state: 'absent' },
+      ],
+      { organizations: ['acme'], repositories: ['acme/api', 'tools/cli', 'acme/x*'] },
+    ],
+    'say why GitHub refused one': [
+      install,
+      [
+        standing(),
+        [
+          'POST /repos/acme/api/hooks',
+          { status: 422, body: { message: 'no', errors: [{ message: 'url is not supported' }] } },
+        ],
+      ],
+      expect.objectContaining({ code: 'refused', message: expect.stringContaining('url is not supported') }),
+    ],
   });
 
   describe('of an App', () => {
-    const own = { token: undefined, app };
     const CONFIG = 'GET /app/hook/config';
-    const about = (events: readonly string[] = EVENTS): Exchange => ({
-      request: 'GET /app',
-      headers: { authorization: /^Bearer ey/ as unknown as string },
-      answer: { id: 4711, slug: 'acme-sync', events },
-    });
+    const about = (events: readonly string[] = EVENTS): Turn => [
+      'GET /app',
+      { body: { id: 4711, slug: 'acme-sync', events } },
+      undefined,
+      SIGNED,
+    ];
+    const is = (state: string, message: unknown) => [{ subject: 'GitHub App acme-sync', state, message }];
 
-    it.each([
-      ['active', hook().config, EVENTS, 'the webhook of the App'],
-      ['active', hook().config, ['pull_request'], expect.stringContaining('does not send pull_request_review')],
-      [
-        'absent',
-        { ...hook().config, url: 'https://elsewhere.example' },
-        EVENTS,
-        expect.stringContaining('another address'),
-      ],
-    ])('are %s: %#', async (state, answer, events, message) => {
-      const { connection } = connect(own);
-      script([{ request: CONFIG, answer }, about(events)]);
-      expect(await connection.hooks.states(URL_OF_HOOK, signal)).toEqual([
-        expect.objectContaining({ subject: 'GitHub App acme-sync', state, message }),
-      ]);
-    });
-
-    it('are absent where there is none', async () => {
-      const { connection } = connect(own);
-      script([{ request: CONFIG, status: 404, answer: said('Not Found') }, about()]);
-      expect(await connection.hooks.states(URL_OF_HOOK, signal)).toMatchObject([{ state: 'absent' }]);
-    });
-
-    it('are a single one, whose address install sets', async () => {
-      const { connection } = connect(own);
-      script([
-        { request: CONFIG, answer: { ...hook().config, url: 'https://elsewhere.example' } },
-        { request: 'PATCH /app/hook/config', sent: config('s3cret'), answer: hook().config },
-        { request: CONFIG, answer: hook().config },
-        about(),
-      ]);
-      expect(await connection.hooks.install(URL_OF_HOOK, 's3cret', signal)).toMatchObject([
-        { outcome: 'updated', state: 'active' },
-      ]);
-    });
+    conversations(
+      { ...PARTY, given: { ...PARTY.given, ...AS_APP } },
+      {
+        'are active': [states, [[CONFIG, { body: hook().config }], about()], is('active', 'the webhook of the App')],
+        'lack an event': [
+          states,
+          [[CONFIG, { body: hook().config }], about(['pull_request'])],
+          is('active', expect.stringContaining('does not send pull_request_review')),
+        ],
+        'lead elsewhere': [
+          states,
+          [[CONFIG, { body: ELSEWHERE }], about()],
+          is('absent', expect.stringContaining('another address')),
+        ],
+        'are absent where there is none': [states, [[CONFIG, 404], about()], [{ state: 'absent' }]],
+        'are a single one, whose address install sets': [
+          install,
+          [
+            [CONFIG, { body: ELSEWHERE }],
+            ['PATCH /app/hook/config', { body: hook().config }, wanted],
+            [CONFIG, { body: hook().config }],
+            about(),
+          ],
+          [{ outcome: 'updated', state: 'active' }],
+        ],
+      },
+    );
   });
 });
 
 describe('redelivery', () => {
-  const LIST = '/repos/acme/api/hooks/31/deliveries?per_page=100';
-  const HOOKS: Exchange = { request: 'GET /repos/acme/api/hooks?per_page=100', answer: [hook()] };
+  const AT = '/repos/acme/api/hooks/31/deliveries';
+  const LIST = `GET ${AT}?per_page=100`;
+  const FAILED = `GET ${AT}?status=failure&per_page=100`;
+  const HOOKS: Turn = [HOOKS_LIST, { body: [hook()] }];
   let ids = 0;
   const attempt = (guid: string, status: string, hoursAgo: number, more: object = {}) => ({
     id: ++ids,
@@ -800,425 +673,352 @@ describe('redelivery', () => {
     event: 'pull_request',
     ...more,
   });
-  const asked = async (connection: Pick<Connection, 'redeliver'>, cursor?: string) => {
-    const told = await connection.redeliver?.(URL_OF_HOOK, cursor, signal);
-    if (told?.failure) throw told.failure;
-    return told?.asked;
+  const lost = attempt('lost', 'timed out', 5);
+  const early = attempt('early', 'timed out', 70);
+  const twice = [attempt('twice', 'Invalid HTTP Response: 503', 1), attempt('twice', 'timed out', 6)] as const;
+  const [now, before] = [1, 2].map((hour) => attempt(`lost ${hour}`, 'timed out', hour, { status_code: 0 }));
+  const again = (id: unknown, reply: Reply | number = 202): Turn => [`POST ${AT}/${String(id)}/attempts`, reply];
+  const round = (connection: Required<Connection>) => connection.redeliver(URL_OF_HOOK, undefined, signal);
+  const redeliver = async (connection: Required<Connection>) => {
+    const { asked, failure } = await round(connection);
+    if (failure) throw failure;
+    return asked;
   };
-  const again = (id: number | string, status = 202): Exchange => ({
-    request: `POST /repos/acme/api/hooks/31/deliveries/${id}/attempts`,
-    status,
-    answer: status === 202 ? {} : said('no'),
-  });
+  const cursorTo = (request: string) => linkTo(`${request.slice('GET '.length)}&cursor=v1_2`);
+  const IN_APP: Turn = ['GET /app/hook/config', { body: hook().config }, undefined, SIGNED];
 
-  it('requests again what never arrived, and nothing else', async () => {
-    const { connection } = connect();
-    const lost = attempt('lost', 'failed to connect to host', 5);
-    const twice = [attempt('twice', 'Invalid HTTP Response: 503', 1), attempt('twice', 'timed out', 6)];
-    script([
-      HOOKS,
-      {
-        request: `GET ${LIST}`,
-        answer: [
-          twice[0],
-          attempt('arrived later', 'OK', 2),
-          attempt('arrived later', 'Invalid HTTP Response: 503', 3),
-          lost,
-          twice[1],
-          attempt('fine', 'OK', 7),
-          attempt('taken by its code', 'Accepted', 8, { status_code: 202 }),
-          attempt('another event', 'timed out', 8, { event: 'push' }),
-          ...[9, 10, 11].map((hour) => attempt('hopeless', 'timed out', hour)),
+  conversations(PARTY, {
+    'requests again what never arrived, and nothing else': [
+      redeliver,
+      [
+        HOOKS,
+        [
+          LIST,
+          {
+            body: [
+              twice[0],
+              attempt('arrived later', 'OK', 2),
+              attempt('arrived later', 'Invalid HTTP Response: 503', 3),
+              lost,
+              twice[1],
+              attempt('fine', 'OK', 7),
+              attempt('taken by its code', 'Accepted', 8, { status_code: 202 }),
+              attempt('another event', 'timed out', 8, { event: 'push' }),
+              ...[9, 10, 11].map((hour) => attempt('hopeless', 'timed out', hour)),
+            ],
+          },
         ],
-      },
-      again(twice[0]!.id),
-      again(lost.id),
-    ]);
-    expect(await asked(connection)).toBe(2);
-  });
-
-  const FAILED = '/repos/acme/api/hooks/31/deliveries?status=failure&per_page=100';
-
-  it("finds what failed by GitHub's own filter where one page does not reach back far enough", async () => {
-    const { connection } = connect();
-    const [lost, early] = [attempt('lost', 'Invalid HTTP Response: 503', 2), attempt('early', 'timed out', 70)];
-    const next = linkTo(`${FAILED}&cursor=v1_2`);
-    script([
-      HOOKS,
-      { request: `GET ${LIST}`, answer: [attempt('fine', 'OK', 1)], answerHeaders: linkTo(`${LIST}&cursor=v1_2`) },
-      { request: `GET ${FAILED}`, answer: [lost], answerHeaders: next },
-      {
-        request: `GET ${FAILED}&cursor=v1_2`,
-        answer: [early, attempt('too old', 'timed out', 80)],
-        answerHeaders: next,
-      },
-      again(early.id),
-      again(lost.id),
-    ]);
-    expect(await asked(connection)).toBe(2);
-  });
-
-  it('reads the whole list where a failure has no code, which the filter goes by', async () => {
-    const { connection } = connect();
-    const [now, before] = [1, 2].map((hour) => attempt(`lost ${hour}`, 'timed out', hour, { status_code: 0 }));
-    script([
-      HOOKS,
-      { request: `GET ${LIST}`, answer: [now], answerHeaders: linkTo(`${LIST}&cursor=v1_2`) },
-      { request: `GET ${FAILED}`, answer: [] },
-      { request: `GET ${LIST}&cursor=v1_2`, answer: [attempt('fine', 'OK', 1), before] },
-      again(before!.id),
-      again(now!.id),
-    ]);
-    expect(await asked(connection)).toBe(2);
-  });
-
-  it('accepts ids that are too large for an exact number', async () => {
-    const { connection } = connect();
-    const id = '3804004623172239366';
-    const [lost] = [JSON.stringify([attempt('lost', 'timed out', 2, { id: 7 })]).replace('"id":7', `"id":${id}`)];
-    script([HOOKS, { request: `GET ${LIST}`, answer: lost }, again(id)]);
-    expect(await asked(connection)).toBe(1);
-  });
-
-  it('continues where the last round ended, and requests nothing a second time', async () => {
-    const { connection } = connect();
-    const [lost, later] = [attempt('lost', 'timed out', 2), attempt('later', 'timed out', 1)];
-    script([HOOKS, { request: `GET ${LIST}`, answer: [lost] }, again(lost.id)]);
-    const { cursor } = await connection.redeliver(URL_OF_HOOK, undefined, signal);
-    script([{ request: `GET ${LIST}`, answer: [later, lost] }, again(later.id)]);
-    expect(await asked(connection, cursor)).toBe(1);
-  });
-
-  it('goes back seven days on a self-hosted server', async () => {
-    const { connection } = connect({ host: 'ghe.example.com', apiUrl: 'https://api.github.com' });
-    const lost = attempt('lost', 'timed out', 6 * 24);
-    script([
-      HOOKS,
-      { request: `GET ${LIST}`, answer: [lost, attempt('too old', 'timed out', 8 * 24)] },
-      again(lost.id),
-    ]);
-    expect(await asked(connection)).toBe(1);
-  });
-
-  it.each([400, 404, 422])('gives up what GitHub will not send again, %i', async (status) => {
-    const { connection } = connect();
-    const [old, lost] = [attempt('old', 'timed out', 5), attempt('lost', 'timed out', 4)];
-    script([HOOKS, { request: `GET ${LIST}`, answer: [lost, old] }, again(old.id, status), again(lost.id)]);
-    expect(await asked(connection)).toBe(1);
-  });
-
-  it('ends at a limit', async () => {
-    const { connection } = connect();
-    const lost = attempt('lost', 'timed out', 5);
-    const limited = { ...again(lost.id, 403), answer: said('You have exceeded a secondary rate limit.') };
-    script([HOOKS, { request: `GET ${LIST}`, answer: [lost] }, limited]);
-    expect(await connection.redeliver(URL_OF_HOOK, undefined, signal)).toMatchObject({
-      asked: 0,
-      failure: { code: 'rate_limited' },
-    });
-  });
-
-  it('requests a bounded number in a round, oldest first', async () => {
-    const { connection } = connect();
-    const many = Array.from({ length: 70 }, (_, at) => attempt(`lost ${at}`, 'timed out', 1 + at / 100));
-    script([
-      HOOKS,
-      { request: `GET ${LIST}`, answer: many },
-      ...many
-        .toReversed()
-        .slice(0, 60)
-        .map(({ id }) => again(id)),
-    ]);
-    expect(await asked(connection)).toBe(60);
-  });
-
-  it.each([
-    ['there is no hook', { answer: [] }],
-    ['hooks may not be looked at', { status: 403, answer: said('no') }],
-  ])('does nothing where %s', async (_, answer) => {
-    const { connection } = connect();
-    script([{ ...HOOKS, ...answer }]);
-    expect(await asked(connection)).toBe(0);
-  });
-
-  it('of an App authenticates as the App', async () => {
-    const { connection } = connect({ token: undefined, app });
-    const lost = attempt('lost', 'timed out', 5);
-    const headers = { authorization: /^Bearer ey/ as unknown as string };
-    script([
-      { request: 'GET /app/hook/config', headers, answer: hook().config },
-      { request: 'GET /app/hook/deliveries?per_page=100', headers, answer: [lost] },
-      { request: `POST /app/hook/deliveries/${lost.id}/attempts`, headers, status: 202, answer: {} },
-    ]);
-    expect(await asked(connection)).toBe(1);
-  });
-
-  it('of an App ignores deliveries of its other installations', async () => {
-    const { connection } = connect({ token: undefined, app });
-    const ours = attempt('ours', 'timed out', 5, { installation_id: 66 });
-    script([
-      { request: 'GET /app/hook/config', answer: hook().config },
-      {
-        request: 'GET /app/hook/deliveries?per_page=100',
-        answer: [ours, attempt('theirs', 'timed out', 4, { installation_id: 67 })],
-      },
-      { request: `POST /app/hook/deliveries/${ours.id}/attempts`, status: 202, answer: {} },
-    ]);
-    expect(await asked(connection)).toBe(1);
+        again(lost.id),
+        again(twice[0].id),
+      ],
+      2,
+    ],
+    "finds what failed by GitHub's own filter where one page does not reach back far enough": [
+      redeliver,
+      [
+        HOOKS,
+        [LIST, { body: [attempt('fine', 'OK', 1)], headers: cursorTo(LIST) }],
+        [FAILED, { body: [lost], headers: cursorTo(FAILED) }],
+        [`${FAILED}&cursor=v1_2`, { body: [early, attempt('too old', 'timed out', 80)], headers: cursorTo(FAILED) }],
+        again(early.id),
+        again(lost.id),
+      ],
+      2,
+    ],
+    'reads the whole list where a failure has no code, which the filter goes by': [
+      redeliver,
+      [
+        HOOKS,
+        [LIST, { body: [now], headers: cursorTo(LIST) }],
+        [FAILED, { body: [] }],
+        [`${LIST}&cursor=v1_2`, { body: [attempt('fine', 'OK', 1), before] }],
+        again(before?.id),
+        again(now?.id),
+      ],
+      2,
+    ],
+    'accepts ids that are too large for an exact number': [
+      redeliver,
+      [
+        HOOKS,
+        [LIST, { body: JSON.stringify([{ ...lost, id: 7 }]).replace('"id":7', '"id":3804004623172239366') }],
+        again('3804004623172239366'),
+      ],
+      1,
+    ],
+    'goes back seven days on a self-hosted server': [
+      redeliver,
+      [
+        HOOKS,
+        [LIST, { body: [attempt('old', 'timed out', 6 * 24, { id: 77 }), attempt('too old', 'timed out', 8 * 24)] }],
+        again(77),
+      ],
+      1,
+      { host: 'ghe.example.com', apiUrl: ORIGIN },
+    ],
+    ...Object.fromEntries(
+      [400, 404, 422].map((status) => [
+        `gives up what GitHub will not send again: ${status}`,
+        [redeliver, [HOOKS, [LIST, { body: [lost, early] }], again(early.id, status), again(lost.id)], 1] as const,
+      ]),
+    ),
+    'ends at a limit': [
+      round,
+      [HOOKS, [LIST, { body: [lost] }], again(lost.id, said('You have exceeded a secondary rate limit.', 403))],
+      { asked: 0, failure: { code: 'rate_limited' } },
+    ],
+    'does nothing where there is no hook': [redeliver, [[HOOKS_LIST, { body: [] }]], 0],
+    'does nothing where hooks may not be looked at': [redeliver, [[HOOKS_LIST, 403]], 0],
+    'of an App authenticates as the App, and ignores deliveries of its other installations': [
+      redeliver,
+      [
+        IN_APP,
+        [
+          'GET /app/hook/deliveries?per_page=100',
+          {
+            body: [
+              lost,
+              attempt('ours', 'timed out', 5, { id: 78, installation_id: 66 }),
+              attempt('theirs', 'timed out', 4, { installation_id: 67 }),
+            ],
+          },
+          undefined,
+          SIGNED,
+        ],
+        ['POST /app/hook/deliveries/78/attempts', 202, undefined, SIGNED],
+        [`POST /app/hook/deliveries/${lost.id}/attempts`, 202, undefined, SIGNED],
+      ],
+      2,
+      AS_APP,
+    ],
+    'does nothing for an App whose webhook sends elsewhere': [
+      redeliver,
+      [['GET /app/hook/config', { body: ELSEWHERE }]],
+      0,
+      AS_APP,
+    ],
   });
 
   it('uses up nothing of the limit while nothing is delivered', async () => {
-    const { connection } = connect();
-    const list: Exchange = { request: `GET ${LIST}`, answer: [attempt('fine', 'OK', 1)] };
-    script([
-      { ...HOOKS, answerHeaders: { etag: '"hooks"' } },
-      { ...list, answerHeaders: { etag: '"list"' } },
+    const { connection } = connect([
+      [HOOKS_LIST, { body: [hook()], headers: { etag: '"hooks"' } }],
+      [LIST, { body: [attempt('fine', 'OK', 1)], headers: { etag: '"list"' } }],
+      [LIST, 304, undefined, { 'if-none-match': '"list"' }],
     ]);
-    expect(await asked(connection)).toBe(0);
-    script([{ ...list, status: 304, answer: '', headers: { 'if-none-match': '"list"' } }]);
-    expect(await asked(connection)).toBe(0);
-  });
-
-  it('does nothing for an App whose webhook sends elsewhere', async () => {
-    const { connection } = connect({ token: undefined, app });
-    script([{ request: 'GET /app/hook/config', answer: { ...hook().config, url: 'https://elsewhere.example' } }]);
-    expect(await asked(connection)).toBe(0);
+    for (const _ of [1, 2]) expect(await redeliver(connection)).toBe(0);
   });
 });
 
 describe('write-back', () => {
   const locator = { repoId: '70100', repository: 'acme/old-name', number: '13' };
   const ofPull: ItemReference = { kind: 'pull_request', key: 'github:github.com:70100:pull:13', locator };
-  const ofIssue: ItemReference = {
-    kind: 'work_item',
-    key: 'github:github.com:issue:880013',
-    locator: { ...locator, id: '880013' },
-  };
-  const FIND: Exchange = { request: 'GET /repos/acme/old-name', answer: REPOSITORY };
-  const ME: Exchange = { request: 'GET /user', answer: { id: 77, login: 'worksync-bot' } };
+  const ofIssue: ItemReference = { kind: 'work_item', key: 'k', locator: { ...locator, id: '880013' } };
+  const OLD = 'GET /repos/acme/old-name';
+  const FOUND: Turn = [OLD, { body: REPOSITORY }];
+  const ME: Turn = ['GET /user', { body: { id: 77, login: 'worksync-bot' } }];
   const COMMENTS = '/repos/acme/api/issues/13/comments';
   const marker = '<!-- worksync:acme -->';
   const text = `Task ENG-1\n\n${marker}`;
   const comment = (id: number, body: string, user = 77) => ({ id, body, user: { id: user } });
+  const listed = (...comments: object[]): Turn => [`GET ${COMMENTS}?per_page=100`, { body: comments }];
+  const posts = (reply: Reply | number = { status: 201, body: {} }, body = text): Turn => [
+    `POST ${COMMENTS}`,
+    reply,
+    { body },
+  ];
+  const edits: Turn = ['PATCH /repos/acme/api/issues/comments/2', { body: {} }, { body: text }];
+  const write =
+    (reference = ofPull, words = text) =>
+    (connection: Required<Connection>) =>
+      connection.comment(reference, { marker, text: words }, signal);
+  const sha = 'a'.repeat(40);
+  const STATUS = `POST /repos/acme/api/statuses/${sha}`;
+  const status = (connection: Required<Connection>) =>
+    connection.status.write(ofPull, { sha, state: 'failure', text: 'linked to no task' }, signal);
+  const close =
+    (reference = ofIssue) =>
+    (connection: Required<Connection>) =>
+      connection.close(reference, signal);
+  const ISSUE = '/repos/acme/api/issues/13';
+  const DONE = undefined;
+  const pages: Turn[] = [
+    [
+      `GET ${COMMENTS}?per_page=100`,
+      {
+        body: [comment(1, 'Something else')],
+        headers: linkTo('/repositories/70100/issues/13/comments?per_page=100&page=2'),
+      },
+    ],
+    [`GET ${COMMENTS}?per_page=100&page=2`, { body: [comment(2, 'Something else')] }],
+  ];
 
-  it.each([ofPull, ofIssue])('posts the comment where there is none, on all pages: $kind', async (reference) => {
-    const { connection } = connect();
-    const pages = [1, 2, 3, 4].map((count) => ({
-      request: `GET ${COMMENTS}?per_page=100${count === 1 ? '' : `&page=${count}`}`,
-      answer: [comment(count, 'Something else')],
-      answerHeaders: count < 4 ? linkTo(`/repositories/70100/issues/13/comments?per_page=100&page=${count + 1}`) : {},
-    }));
-    script([FIND, ME, ...pages, { request: `POST ${COMMENTS}`, sent: { body: text }, status: 201, answer: {} }]);
-    await expect(connection.comment(reference, { marker, text }, signal)).resolves.toBeUndefined();
-  });
-
-  it('updates its own comment, and writes nothing when it says the same', async () => {
-    const { connection } = connect();
-    const list: Exchange = {
-      request: `GET ${COMMENTS}?per_page=100`,
-      answer: [comment(1, `> ${text}`, 5), comment(2, `Old\n\n${marker}`), comment(3, text)],
-    };
-    const edited = { request: 'PATCH /repos/acme/api/issues/comments/2', sent: { body: text }, answer: {} };
-    script([FIND, ME, list, edited]);
-    await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
-    // What the repository is called was just asked.
-    script([{ ...list, answer: [comment(2, text)] }]);
-    await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
-  });
-
-  it.each<[string, Exchange]>([
-    ['belongs to another repository now', { ...FIND, answer: { ...REPOSITORY, id: 4, full_name: 'acme/old-name' } }],
-    ['leads to nothing', { ...FIND, status: 404, answer: said('Not Found') }],
-  ])('finds the repository by its id where its name %s', async (_, named) => {
-    const { connection } = connect();
-    script([
-      named,
-      { request: 'GET /repositories/70100', answer: REPOSITORY },
-      ME,
-      { request: `GET ${COMMENTS}?per_page=100`, answer: [comment(2, text)] },
-    ]);
-    await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
+  conversations(PARTY, {
+    'posts the comment where there is none, on all pages': [write(), [FOUND, ME, ...pages, posts()], DONE],
+    'posts the comment on an issue too': [write(ofIssue), [FOUND, ME, listed(), posts()], DONE],
+    'updates its own comment': [
+      write(),
+      [FOUND, ME, listed(comment(1, `> ${text}`, 5), comment(2, `Old\n\n${marker}`), comment(3, text)), edits],
+      DONE,
+    ],
+    'finds the repository by its id where its name belongs to another now': [
+      write(),
+      [
+        [OLD, { body: { ...REPOSITORY, id: 4 } }],
+        ['GET /repositories/70100', { body: REPOSITORY }],
+        ME,
+        listed(comment(2, text)),
+      ],
+      DONE,
+    ],
+    'finds the repository by its id where its name leads to nothing': [
+      write(),
+      [[OLD, 404], ['GET /repositories/70100', { body: REPOSITORY }], ME, listed(comment(2, text))],
+      DONE,
+    ],
+    'always contains the marker': [
+      write(ofPull, 'Hello'),
+      [FOUND, ME, listed(), posts(undefined, `Hello\n\n${marker}`)],
+      DONE,
+    ],
+    'knows its own comments as an App': [
+      write(),
+      [
+        MINT,
+        FOUND,
+        ['GET /app', { body: { id: 4711 } }],
+        listed(comment(1, text, 5), { ...comment(2, marker, 6), performed_via_github_app: { id: 4711 } }),
+        edits,
+      ],
+      DONE,
+      AS_APP,
+    ],
+    'recognises its comment by the marker alone with a token that has no user': [
+      write(),
+      [FOUND, ['GET /user', 403], listed(comment(2, text, 5))],
+      DONE,
+    ],
+    'fails where the comment is refused': [write(), [FOUND, ME, listed(), posts(422)], failing('refused')],
+    'sets the status of a commit, at the present name of the repository': [
+      status,
+      [
+        FOUND,
+        [
+          STATUS,
+          { status: 201, body: {} },
+          { state: 'failure', context: 'worksync/tasks', description: 'linked to no task' },
+        ],
+      ],
+      DONE,
+    ],
+    ...Object.fromEntries(
+      (
+        [
+          [403, 'refused', 'Commit statuses: write'],
+          [404, 'refused', 'repo:status'],
+          [422, 'refused', ''],
+          [502, 'server_failed', ''],
+        ] as const
+      ).map(([refusal, code, hint]) => [
+        `a status that is refused with ${refusal} is ${code}`,
+        [
+          status,
+          [FOUND, [STATUS, refusal]],
+          expect.objectContaining({ code, hint: expect.stringContaining(hint) }),
+        ] as const,
+      ]),
+    ),
+    'closes an issue as completed': [
+      close(),
+      [
+        FOUND,
+        [`GET ${ISSUE}`, { body: issue(13) }],
+        [`PATCH ${ISSUE}`, {}, { state: 'closed', state_reason: 'completed' }],
+      ],
+      DONE,
+    ],
+    'leaves a closed issue as it is': [
+      close(),
+      [FOUND, [`GET ${ISSUE}`, { body: issue(13, { state: 'closed' }) }]],
+      DONE,
+    ],
+    'does not close another issue that has the number now': [
+      close(),
+      [FOUND, [`GET ${ISSUE}`, { body: issue(13, { id: 5 }) }]],
+      failing('not_found'),
+    ],
+    'never closes a pull request': [
+      close(ofPull),
+      [],
+      expect.objectContaining({
+        code: 'refused',
+        errorCode: 'unsupported_field',
+        hint: expect.stringContaining('issues'),
+      }),
+    ],
   });
 
   it('asks for the name again after a failure, and after some minutes', async () => {
-    const { connection, clock } = connect();
-    const list: Exchange = { request: `GET ${COMMENTS}?per_page=100`, answer: [comment(2, text)] };
-    script([FIND, ME, { ...list, status: 404, answer: said('Not Found') }]);
-    expect((await failure(connection.comment(ofPull, { marker, text }, signal))).code).toBe('not_found');
-    script([FIND, list]);
-    await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
+    const { connection, clock, rest } = connect([FOUND, ME, [`GET ${COMMENTS}?per_page=100`, 404]]);
+    const then = (...turns: Turn[]) => {
+      rest.push(...turns);
+      return write()(connection);
+    };
+    await expect(then()).rejects.toMatchObject({ code: 'not_found' });
+    await expect(then(FOUND, listed(comment(2, text)))).resolves.toBeUndefined();
     await clock.advance(299_000);
-    script([list]);
-    await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
+    await expect(then(listed(comment(2, text)))).resolves.toBeUndefined();
     // A wall clock that is set back makes no name last longer.
     clock.jumpWall(-3_600_000);
     await clock.advance(1_000);
-    script([FIND, list]);
-    await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
-  });
-
-  it('always contains the marker', async () => {
-    const { connection } = connect();
-    script([
-      FIND,
-      ME,
-      { request: `GET ${COMMENTS}?per_page=100`, answer: [] },
-      { request: `POST ${COMMENTS}`, sent: { body: `Hello\n\n${marker}` }, status: 201, answer: {} },
-    ]);
-    await expect(connection.comment(ofPull, { marker, text: 'Hello' }, signal)).resolves.toBeUndefined();
-  });
-
-  it('knows its own comments as an App', async () => {
-    const { connection } = connect({ token: undefined, app });
-    script([
-      MINT,
-      FIND,
-      { request: 'GET /app', answer: { id: 4711 } },
-      {
-        request: `GET ${COMMENTS}?per_page=100`,
-        answer: [comment(1, text, 5), { ...comment(2, marker, 6), performed_via_github_app: { id: 4711 } }],
-      },
-      { request: 'PATCH /repos/acme/api/issues/comments/2', sent: { body: text }, answer: {} },
-    ]);
-    await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
-  });
-
-  it('recognises its comment by the marker alone with a token that has no user', async () => {
-    const { connection } = connect();
-    script([
-      FIND,
-      { ...ME, status: 403, answer: said('Resource not accessible by integration') },
-      { request: `GET ${COMMENTS}?per_page=100`, answer: [comment(2, text, 5)] },
-    ]);
-    await expect(connection.comment(ofPull, { marker, text }, signal)).resolves.toBeUndefined();
-  });
-
-  it.each([
-    [403, 'forbidden'],
-    [404, 'not_found'],
-    [422, 'refused'],
-    [502, 'server_failed'],
-  ])('that is refused with %i is %s', async (status, code) => {
-    const { connection } = connect();
-    script([
-      FIND,
-      ME,
-      { request: `GET ${COMMENTS}?per_page=100`, answer: [] },
-      { request: `POST ${COMMENTS}`, status, answer: said('no') },
-    ]);
-    expect((await failure(connection.comment(ofPull, { marker, text }, signal))).code).toBe(code);
-  });
-
-  it('sets the status of a commit, at the present name of the repository', async () => {
-    const sha = 'a'.repeat(40);
-    const status = { sha, state: 'failure', text: 'linked to no task' } as const;
-    const sent = { state: 'failure', context: 'worksync/tasks', description: 'linked to no task' };
-    const { connection } = connect();
-    script([FIND, { request: `POST /repos/acme/api/statuses/${sha}`, sent, status: 201, answer: {} }]);
-    await expect(connection.status!.write(ofPull, status, signal)).resolves.toBeUndefined();
-  });
-
-  it.each([
-    [403, 'refused', 'Commit statuses: write'],
-    [404, 'refused', 'repo:status'],
-    [422, 'refused', ''],
-    [502, 'server_failed', ''],
-  ])('a status that is refused with %i is %s', async (status, code, hint) => {
-    const { connection } = connect();
-    const sha = 'a'.repeat(40);
-    script([FIND, { request: `POST /repos/acme/api/statuses/${sha}`, status, answer: said('no') }]);
-    const error = await failure(connection.status!.write(ofPull, { sha, state: 'success', text: 'x' }, signal));
-    expect([error.code, error.hint]).toEqual([code, expect.stringContaining(hint)]);
-  });
-
-  const ISSUE = '/repos/acme/api/issues/13';
-
-  it('closes an issue as completed', async () => {
-    const { connection } = connect();
-    script([
-      FIND,
-      { request: `GET ${ISSUE}`, answer: issue(13) },
-      { request: `PATCH ${ISSUE}`, sent: { state: 'closed', state_reason: 'completed' }, answer: {} },
-    ]);
-    await expect(connection.close(ofIssue, signal)).resolves.toBeUndefined();
-  });
-
-  it('leaves a closed issue as it is', async () => {
-    const { connection } = connect();
-    script([FIND, { request: `GET ${ISSUE}`, answer: issue(13, { state: 'closed', state_reason: 'not_planned' }) }]);
-    await expect(connection.close(ofIssue, signal)).resolves.toBeUndefined();
-  });
-
-  it('does not close another issue that has the number now', async () => {
-    const { connection } = connect();
-    script([FIND, { request: `GET ${ISSUE}`, answer: issue(13, { id: 5 }) }]);
-    expect((await failure(connection.close(ofIssue, signal))).code).toBe('not_found');
-  });
-
-  it('never closes a pull request', async () => {
-    const { connection } = connect();
-    const error = await failure(connection.close(ofPull, signal));
-    expect(error).toMatchObject({
-      code: 'refused',
-      errorCode: 'unsupported_field',
-      hint: expect.stringContaining('issues'),
-    });
+    await expect(then(FOUND, listed(comment(2, text)))).resolves.toBeUndefined();
   });
 });
 
 describe('check', () => {
-  const proof = (events: object = {}): Exchange[] => [
+  const check = (connection: Connection) => connection.check(signal);
+  const proof = (events: object): Turn[] => [
     MINT,
-    { request: 'GET /installation/repositories?per_page=1', answer: { total_count: 1 } },
-    { request: 'GET /app', answer: { id: 4711, ...events } },
+    ['GET /installation/repositories?per_page=1', { body: { total_count: 1 } }],
+    ['GET /app', { body: { id: 4711, ...events } }],
+    ['GET /installation/repositories?per_page=100', { body: { repositories: [REPOSITORY] } }],
   ];
 
-  it('warns about an App that serves others too', async () => {
-    const { connection } = connect({ token: undefined, app, repositories: ['acme/*'] });
-    script([
-      ...proof({ installations_count: 3 }),
-      { request: 'GET /installation/repositories?per_page=100', answer: { repositories: [REPOSITORY] } },
-    ]);
-    expect(await connection.check(signal)).toMatchObject([
-      { level: 'ok', subject: 'credential' },
-      {
-        level: 'warning',
-        message: expect.stringContaining('3 times'),
-        hint: expect.stringContaining('One GitHub App'),
-      },
-      { level: 'ok', subject: 'acme/*', message: '1 repository' },
-    ]);
-  });
-
-  it('warns about patterns that match nothing', async () => {
-    const { connection } = connect({ token: undefined, app, repositories: ['acme/*'], exclude: ['acme/api'] });
-    script([
-      ...proof({ installations_count: 1 }),
-      { request: 'GET /installation/repositories?per_page=100', answer: { repositories: [REPOSITORY] } },
-    ]);
-    expect(await connection.check(signal)).toMatchObject([
-      { level: 'ok' },
-      { level: 'warning', message: 'matches no repository' },
-    ]);
-  });
-
-  it('reads the issues where they are followed', async () => {
-    const { connection } = connect({ issues: true, repositories: [70100] });
-    script([
-      { request: 'GET /user', answer: { login: 'ada' } },
-      { request: 'GET /repositories/70100', answer: REPOSITORY },
-      { request: 'GET /repositories/70100/pulls?state=all&per_page=1', answer: [] },
-      {
-        request: 'GET /repositories/70100/issues?state=all&per_page=1',
-        status: 403,
-        answer: said('Resource not accessible'),
-      },
-    ]);
-    expect(await connection.check(signal)).toMatchObject([
-      { level: 'warning', subject: 'credential' },
-      { level: 'ok', message: 'acme/api can be read' },
-      { level: 'error', message: expect.stringContaining('issues') },
-      { subject: 'rate limit' },
-    ]);
+  conversations(PARTY, {
+    'warns about an App that serves others too': [
+      check,
+      proof({ installations_count: 3 }),
+      [
+        { level: 'ok', subject: 'credential' },
+        {
+          level: 'warning',
+          message: expect.stringContaining('3 times'),
+          hint: expect.stringContaining('One GitHub App'),
+        },
+        { level: 'ok', subject: 'acme/*', message: '1 repository' },
+      ],
+      { ...AS_APP, repositories: ['acme/*'] },
+    ],
+    'warns about patterns that match nothing': [
+      check,
+      proof({ installations_count: 1 }),
+      [{ level: 'ok' }, { level: 'warning', message: 'matches no repository' }],
+      { ...AS_APP, repositories: ['acme/*'], exclude: ['acme/api'] },
+    ],
+    'reads the issues where they are followed': [
+      check,
+      [
+        ['GET /user', { body: { login: 'ada' } }],
+        ['GET /repositories/70100', { body: REPOSITORY }],
+        ['GET /repositories/70100/pulls?state=all&per_page=1', { body: [] }],
+        ['GET /repositories/70100/issues?state=all&per_page=1', said('Resource not accessible', 403)],
+      ],
+      [
+        { level: 'warning', subject: 'credential' },
+        { level: 'ok', message: 'acme/api can be read' },
+        { level: 'error', message: expect.stringContaining('issues') },
+        { subject: 'rate limit' },
+      ],
+      { issues: true, repositories: [70100] },
+    ],
   });
 });

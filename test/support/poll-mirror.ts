@@ -78,16 +78,7 @@ export class PollMirror<Options> {
     }
   }
 
-  /** As the provider calls them. */
-  get rawStates(): Record<string, string | undefined> {
-    return this.#each(({ rawState }) => rawState);
-  }
-
   get states(): Record<string, string | undefined> {
-    return this.#each(({ state }) => state);
-  }
-
-  #each(read: (item: Item) => string | undefined): Record<string, string | undefined> {
-    return Object.fromEntries([...this.known.values()].map((item) => [item.identifier, read(item)]));
+    return Object.fromEntries([...this.known.values()].map(({ identifier, state }) => [identifier, state]));
   }
 }

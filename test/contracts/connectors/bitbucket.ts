@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { samples } from '../../../src/connectors/bitbucket/sample.ts';
-import type { ConnectorProfile, Exchange } from './profile.ts';
+import { type ConnectorProfile, type Exchange, ignored } from './profile.ts';
 
 const ORIGIN = 'https://api.bitbucket.org';
 const REPOSITORY = '/2.0/repositories/acme/api';
@@ -91,21 +91,12 @@ export const profile: ConnectorProfile = {
     forgeries(body, secret) {
       const good = sign(body, secret);
       const hex = good['x-hub-signature'].slice('sha256='.length);
-      const { 'x-hub-signature': _, ...unsigned } = good;
       const other = (algorithm: string) => `${algorithm}=${createHmac(algorithm, secret).update(body).digest('hex')}`;
       return {
         'a SHA-1 digest, as GitHub sends under this header': { ...good, 'x-hub-signature': other('sha1') },
         'a SHA-512 digest': { ...good, 'x-hub-signature': other('sha512') },
         'a good digest under the name of another algorithm': { ...good, 'x-hub-signature': `sha1=${hex}` },
         'the digest without its name': { ...good, 'x-hub-signature': hex },
-        'upper-case hex': { ...good, 'x-hub-signature': `sha256=${hex.toUpperCase()}` },
-        'an upper-case name': { ...good, 'x-hub-signature': `SHA256=${hex}` },
-        'a digest that is too short': { ...good, 'x-hub-signature': `sha256=${hex.slice(0, 62)}` },
-        'a digest that is too long': { ...good, 'x-hub-signature': `sha256=${hex}00` },
-        'white space around it': { ...good, 'x-hub-signature': ` sha256=${hex} ` },
-        'a line break at its end': { ...good, 'x-hub-signature': `sha256=${hex}\n` },
-        "GitHub's header": { ...unsigned, 'x-hub-signature-256': `sha256=${hex}` },
-        "GitLab's token header": { ...unsigned, 'x-gitlab-token': secret },
       };
     },
   },
@@ -131,14 +122,8 @@ export const profile: ConnectorProfile = {
     },
     { file: 'pullrequest.unknown-key', source: 'webhook', event: 'pullrequest:of_tomorrow', outcome: 'items' },
     { file: 'pullrequest.unknown-state', source: 'webhook', event: 'pullrequest:updated', outcome: 'references' },
-    {
-      file: 'pullrequest.other-repository',
-      source: 'webhook',
-      event: 'pullrequest:created',
-      outcome: 'ignored',
-      reason: 'repository_not_in_scope',
-    },
-    { file: 'repo.push', source: 'webhook', event: 'repo:push', outcome: 'ignored', reason: 'event_not_followed' },
+    ignored('pullrequest.other-repository', 'pullrequest:created', 'repository_not_in_scope'),
+    ignored('repo.push', 'repo:push', 'event_not_followed'),
     { file: 'pullrequests.list', source: 'poll', event: 'pullrequests.list', outcome: 'items' },
     { file: 'pullrequests.get', source: 'fetch', event: 'pullrequests.get', outcome: 'items' },
     { file: 'pullrequests.gone', source: 'fetch', event: 'pullrequests.gone', outcome: 'items' },

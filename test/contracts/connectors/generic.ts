@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { samples } from '../../../src/connectors/generic/sample.ts';
-import type { ConnectorProfile, Exchange } from './profile.ts';
+import { type ConnectorProfile, type Exchange, ignored } from './profile.ts';
 
 const ORIGIN = 'https://desk.example.com';
 const ITEMS = '/feed/items';
@@ -79,15 +79,9 @@ export const profile: ConnectorProfile = {
   fixtures: [
     { file: 'item.created', source: 'webhook', event: 'webhook', outcome: 'items' },
     { file: 'item.updated', source: 'webhook', event: 'webhook', outcome: 'items' },
-    {
-      file: 'item.updated.other-project',
-      source: 'webhook',
-      event: 'webhook',
-      outcome: 'ignored',
-      reason: 'project_not_in_scope',
-    },
+    ignored('item.updated.other-project', 'webhook', 'project_not_in_scope'),
     { file: 'item.deleted', source: 'webhook', event: 'webhook', outcome: 'items' },
-    { file: 'report.ready', source: 'webhook', event: 'webhook', outcome: 'ignored', reason: 'event_not_followed' },
+    ignored('report.ready', 'webhook', 'event_not_followed'),
     { file: 'items.list', source: 'poll', event: 'items.list', outcome: 'items' },
     { file: 'items.get', source: 'fetch', event: 'items.get', outcome: 'items' },
     { file: 'items.gone', source: 'fetch', event: 'items.gone', outcome: 'items' },

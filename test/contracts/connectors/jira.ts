@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { samples } from '../../../src/connectors/jira/sample.ts';
-import type { ConnectorProfile, Exchange } from './profile.ts';
+import { type ConnectorProfile, type Exchange, ignored } from './profile.ts';
 
 const ORIGIN = 'https://acme.atlassian.net';
 const SEARCH = '/rest/api/3/search/jql';
@@ -80,26 +80,17 @@ export const profile: ConnectorProfile = {
         'a digest without its method': { ...good, 'x-hub-signature': hex },
         'another method': { ...good, 'x-hub-signature': `sha1=${sha1}` },
         'another method over the right digest': { ...good, 'x-hub-signature': `sha512=${hex}` },
-        'upper case': { ...good, 'x-hub-signature': `sha256=${hex.toUpperCase()}` },
-        'a digest that is too short': { ...good, 'x-hub-signature': `sha256=${hex.slice(2)}` },
         'the token of an app in its place': { ...unsigned, authorization: 'Bearer e30.e30.sig' },
-        "GitHub's header": { ...unsigned, 'x-hub-signature-256': `sha256=${hex}` },
       };
     },
   },
   fixtures: [
     { file: 'issue_created', source: 'webhook', event: 'webhook', outcome: 'items' },
     { file: 'issue_updated.described', source: 'webhook', event: 'webhook', outcome: 'references' },
-    {
-      file: 'issue_updated.other-project',
-      source: 'webhook',
-      event: 'webhook',
-      outcome: 'ignored',
-      reason: 'project_not_in_scope',
-    },
+    ignored('issue_updated.other-project', 'webhook', 'project_not_in_scope'),
     { file: 'issue_deleted', source: 'webhook', event: 'webhook', outcome: 'items' },
     { file: 'comment_created', source: 'webhook', event: 'webhook', outcome: 'references' },
-    { file: 'sprint_started', source: 'webhook', event: 'webhook', outcome: 'ignored', reason: 'event_not_followed' },
+    ignored('sprint_started', 'webhook', 'event_not_followed'),
     { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
     { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
     { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { samples } from '../../../src/connectors/linear/sample.ts';
-import type { ConnectorProfile, Exchange } from './profile.ts';
+import { type ConnectorProfile, type Exchange, ignored } from './profile.ts';
 
 const ORGANIZATION = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
 const TEAM = '72b2a2dc-6f4f-4423-9d34-24b5bd10634a';
@@ -74,14 +74,10 @@ export const profile: ConnectorProfile = {
     forgeries(body, secret) {
       const good = sign(body, secret);
       const hex = good['linear-signature'];
-      const { 'linear-signature': _, ...unsigned } = good;
       return {
         'a method before the digest': { ...good, 'linear-signature': `sha256=${hex}` },
-        'upper case': { ...good, 'linear-signature': hex.toUpperCase() },
-        'a digest that is too short': { ...good, 'linear-signature': hex.slice(2) },
         'another hash': { ...good, 'linear-signature': createHmac('sha512', secret).update(body).digest('hex') },
         base64: { ...good, 'linear-signature': createHmac('sha256', secret).update(body).digest('base64') },
-        "GitHub's header": { ...unsigned, 'x-hub-signature-256': `sha256=${hex}` },
       };
     },
   },
@@ -90,23 +86,11 @@ export const profile: ConnectorProfile = {
     { file: 'issue.create.nobody', source: 'webhook', event: 'Issue', outcome: 'items' },
     { file: 'issue.drifted', source: 'webhook', event: 'Issue', outcome: 'references' },
     { file: 'issue.remove', source: 'webhook', event: 'Issue', outcome: 'items' },
-    { file: 'issue.other-team', source: 'webhook', event: 'Issue', outcome: 'ignored', reason: 'team_not_in_scope' },
-    {
-      file: 'issue.other-organisation',
-      source: 'webhook',
-      event: 'Issue',
-      outcome: 'ignored',
-      reason: 'organization_not_configured',
-    },
+    ignored('issue.other-team', 'Issue', 'team_not_in_scope'),
+    ignored('issue.other-organisation', 'Issue', 'organization_not_configured'),
     { file: 'comment.create', source: 'webhook', event: 'Comment', outcome: 'references' },
-    {
-      file: 'comment.on-project-update',
-      source: 'webhook',
-      event: 'Comment',
-      outcome: 'ignored',
-      reason: 'not_an_issue',
-    },
-    { file: 'project.update', source: 'webhook', event: 'Project', outcome: 'ignored', reason: 'event_not_followed' },
+    ignored('comment.on-project-update', 'Comment', 'not_an_issue'),
+    ignored('project.update', 'Project', 'event_not_followed'),
     { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
     { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
     { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },

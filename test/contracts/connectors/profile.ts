@@ -25,6 +25,11 @@ export interface FixtureCase {
   readonly reason?: string;
 }
 
+/** A webhook that is not about what is followed. */
+export function ignored(file: string, event: string, reason: string): FixtureCase {
+  return { file, source: 'webhook', event, outcome: 'ignored', reason };
+}
+
 /** What a vendor's button for a test, or the making of a webhook, sends. */
 export interface TestDelivery {
   readonly name: string;

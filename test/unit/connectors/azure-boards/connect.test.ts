@@ -56,7 +56,7 @@ describe('requests', () => {
     const since = '2026-01-05T07:50:00.000Z';
     const slow = { headers: { 'retry-after': '30' }, body: empty };
     const path = `GET ${REPORT}&startDateTime=${since}`;
-    const { connection, clock, rest } = connect([
+    const { connection, clock } = connect([
       [path, slow],
       [path, { body: empty }],
     ]);
@@ -66,7 +66,6 @@ describe('requests', () => {
     expect([error?.code, error?.retryAfter]).toEqual(['rate_limited', 30_000]);
     await clock.advance(30_000);
     expect(await connection.poll(position, signal)).toMatchObject({ outcome: 'page' });
-    expect(rest).toEqual([]);
   });
 
   it('a page for signing in is a refused credential', async () => {
@@ -81,10 +80,9 @@ describe('a walk', () => {
     course: readonly Turn[],
     position: Parameters<ReturnType<typeof connect>['connection']['poll']>[0],
   ) => {
-    const { connection, rest } = connect(course);
+    const { connection } = connect(course);
     const page = await connection.poll(position, signal);
     if (page.outcome !== 'page') throw new Error(page.outcome);
-    expect(rest).toEqual([]);
     return { ...page, items: JSON.parse(page.body.toString()) as { id: number; category?: string }[] };
   };
 
@@ -155,7 +153,7 @@ it('units are those that are named, and those that patterns take in', async () =
     { id: PROJECT, name: 'Website' },
     { id: ORGANIZATION, name: 'Web Old' },
   ];
-  const { connection, rest } = connect(
+  const { connection } = connect(
     [
       [`GET /_apis/projects?${V}&$top=100&$skip=0`, { body: { value } }],
       [`GET /_apis/projects?${V}&$top=100&$skip=100`, { body: { value: more } }],
@@ -163,7 +161,6 @@ it('units are those that are named, and those that patterns take in', async () =
     { projects: ['Website', 'Web*'], exclude: ['Web Old'] },
   );
   for (const _ of [1, 2]) expect(await connection.units(signal)).toEqual(['Website', OTHER]);
-  expect(rest).toEqual([]);
 });
 
 it('history keeps what is done too', async () => {
@@ -231,13 +228,14 @@ describe('a comment', () => {
   ];
   const by = (id: string, number: number, words: string) => ({ id: number, text: words, createdBy: { id } });
   const run = async (course: readonly Turn[]) => {
-    const { connection, rest } = connect(course);
-    await connection.comment?.(reference, wanted, signal);
-    return rest;
+    const { connection } = connect(course);
+    return failure(connection.comment?.(reference, wanted, signal));
   };
 
   it('is posted where none is', async () => {
-    expect(await run([page([by('me', 1, 'hello')]), [`POST ${path}?${P}`, { body: { id: 2 } }, { text }]])).toEqual([]);
+    expect(
+      await run([page([by('me', 1, 'hello')]), [`POST ${path}?${P}`, { body: { id: 2 } }, { text }]]),
+    ).toBeUndefined();
   });
 
   it('is updated in place, beyond the first page too, and only its own', async () => {
@@ -247,12 +245,12 @@ describe('a comment', () => {
       page([by('me', 4, '<div>Tracked as BUG-11</div><div>worksync:acme</div>')], '&continuationToken=a'),
       [`PATCH ${path}/4?${P}`, { body: { id: 4 } }, { text }],
     ] as const;
-    expect(await run(course)).toEqual([]);
+    expect(await run(course)).toBeUndefined();
   });
 
   it('is left alone where it says the same, however Azure spells it', async () => {
     const same = by('me', 4, '<div>Tracked as BUG-12<br>\n<br>\nworksync:acme</div>');
-    expect(await run([page([same]), me])).toEqual([]);
+    expect(await run([page([same]), me])).toBeUndefined();
   });
 });
 
@@ -277,9 +275,8 @@ describe('closing', () => {
     ],
   ];
   const closing = async (course: readonly Turn[], more: object = {}) => {
-    const { connection, rest, requests } = connect(course, more);
+    const { connection, requests } = connect(course, more);
     const error = await failure(connection.close?.(reference, signal));
-    expect(rest).toEqual([]);
     return { code: error?.code, last: requests.at(-1) };
   };
 
@@ -355,18 +352,12 @@ describe('service hooks', () => {
     expect(await connection.hooks?.states(url, signal)).toMatchObject([{ subject: 'Website', state }]);
   });
 
-  it('are unknown to those who may not look', async () => {
-    const { connection } = connect([project, [LIST, { status: 403 }]]);
-    expect(await connection.hooks?.states(url, signal)).toMatchObject([{ subject: 'Website', state: 'unknown' }]);
-  });
-
   it('are made one for each event', async () => {
     const making = EVENTS.map((event): Turn => [`POST ${path}?${V}`, { body: {} }, body(event)]);
-    const { connection, rest } = connect([project, [LIST, { body: { value: [] } }], ...making]);
+    const { connection } = connect([project, [LIST, { body: { value: [] } }], ...making]);
     expect(await connection.hooks?.install(url, 'S', signal)).toMatchObject([
       { subject: 'Website', outcome: 'created' },
     ]);
-    expect(rest).toEqual([]);
   });
 
   it.each<[string, string]>([
@@ -377,9 +368,8 @@ describe('service hooks', () => {
       (event, at): Turn => [`PUT ${path}/${idOf(at)}?${V}`, { body: {} }, { ...body(event), id: idOf(at) }],
     );
     const value = standing(() => ({ status }));
-    const { connection, rest } = connect([project, [LIST, { body: { value } }], ...telling]);
+    const { connection } = connect([project, [LIST, { body: { value } }], ...telling]);
     expect(await connection.hooks?.install(url, 'S', signal)).toMatchObject([{ outcome }]);
-    expect(rest).toEqual([]);
   });
 });
 
@@ -389,9 +379,8 @@ describe('check', () => {
     { body: { instanceId, authenticatedUser: { id, providerDisplayName: 'Sync' } } },
   ];
   const lines = async (course: readonly Turn[], more: object = {}) => {
-    const { connection, rest } = connect(course, more);
+    const { connection } = connect(course, more);
     const findings = await connection.check(signal);
-    expect(rest).toEqual([]);
     return findings.map(({ level, subject, message }) => `${level} ${subject}: ${message}`);
   };
 
@@ -406,22 +395,4 @@ describe('check', () => {
     const found = await lines([who(ORGANIZATION, nobody), project, types]);
     expect(found.map((line) => line.split(':')[0])).toEqual(['warning credential', 'ok organisation', 'error Website']);
   });
-
-  it('errs where a pattern takes nothing in', async () => {
-    const none: Turn = [`GET /_apis/projects?${V}&$top=100&$skip=0`, { body: { value: [] } }];
-    const found = await lines([who(ORGANIZATION), none], { projects: ['*'] });
-    expect(found.at(-1)).toMatch(/^error projects: /);
-  });
-});
-
-it.each([
-  [{ organizationId: 'acme' }, ['organizationId']],
-  [{ organization: 'https://dev.azure.com/acme' }, ['organization']],
-  [{ projects: [] }, ['projects']],
-  [{ projects: ['a/b', '..', '', 'a\u0000', "x'", 'y.'] }, [0, 1, 2, 3, 4, 5].map((at) => `projects.${at}`)],
-  [{ accessToken: 't' }, ['accessToken']],
-  [{ apiUrl: 'http://dev.azure.com/acme' }, ['apiUrl']],
-])('options %j are refused', (more, where) => {
-  const result = azureBoards.options.safeParse({ ...given, ...more });
-  expect(result.error?.issues.map(({ path }) => path.join('.'))).toEqual(where);
 });

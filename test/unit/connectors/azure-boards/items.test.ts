@@ -111,12 +111,6 @@ describe('of a webhook', () => {
     ]);
   });
 
-  it('the event is the body, whose name it carries', () => {
-    expect(azureBoards.eventOf?.(updated)).toBe('webhook');
-    for (const other of [undefined, null, [], {}, { eventType: 'workitem.updated' }, { publisherId: 'tfs' }])
-      expect(azureBoards.eventOf?.(other)).toBeUndefined();
-  });
-
   it('any project of any organisation can be looked at without a configuration', () => {
     const any = azureBoards.unrestricted?.();
     expect(any && ofHook(fixture('workitem.other-project'), any).outcome).toBe('references');

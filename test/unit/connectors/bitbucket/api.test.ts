@@ -2,13 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { bitbucket } from '../../../../src/connectors/bitbucket/index.ts';
 import type { PollPosition } from '../../../../src/connectors/connector.ts';
-import type { SyncError } from '../../../../src/errors/sync-error.ts';
-import type { HttpAnswer, HttpRequest } from '../../../../src/http/http-client.ts';
-import { silentLogger } from '../../../../src/lib/logger.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
-import { requireDocumented } from '../../../support/vendor-requests/index.ts';
-
-type Reply = Partial<Omit<HttpAnswer, 'body'>> & { readonly body?: unknown };
+import { courseOf, failure, type Reply } from '../../../support/course.ts';
 
 const { signal } = new AbortController();
 const API = 'https://api.bitbucket.org/2.0';
@@ -24,32 +18,12 @@ const pull = JSON.parse(
   readFileSync(new URL('../../../../src/connectors/bitbucket/fixtures/pullrequests.get.json', import.meta.url), 'utf8'),
 ) as Readonly<Record<string, unknown>>;
 
-/** A connection over a written course of answers: each request must be the one that is due, its query aside. */
-function connectionOf(given: Record<string, unknown>, course: readonly [expected: string, reply: Reply][]) {
-  const clock = createTravellingClock();
-  const requests: HttpRequest[] = [];
-  const rest = [...course];
-  const http = {
-    async request(request: HttpRequest): Promise<HttpAnswer> {
-      requests.push(request);
-      requireDocumented(request);
-      const due = rest.shift();
-      if (!due || due[0] !== request.url.split('?', 1)[0])
-        throw new Error(`${request.url} came instead of ${due?.[0]}`);
-      const { status = 200, headers = {}, body = { values: [] } } = due[1];
-      return { status, headers, body: Buffer.from(JSON.stringify(body)) };
-    },
-    close: async () => {},
-  };
-  const options = bitbucket.options.parse({ repositories: ['acme/api'], ...given });
-  return { requests, rest, options, connection: bitbucket.connect(options, { http, clock, logger: silentLogger }) };
+/** The address of each request, its query aside, and what is answered: an empty list unless told. */
+function connectionOf(given: object, course: readonly [expected: string, reply: Reply][]) {
+  const turns = course.map(([expected, reply]) => [`GET ${expected}?*`, { body: { values: [] }, ...reply }] as const);
+  return courseOf(bitbucket, { repositories: ['acme/api'], ...given }, '', turns);
 }
 
-const failure = (work: Promise<unknown>) =>
-  work.then(
-    () => undefined,
-    (error: unknown) => error as SyncError,
-  );
 const said = (message: string) => ({ type: 'error', error: { message } });
 const LIST = `${API}/repositories/acme/api/pullrequests`;
 
@@ -142,45 +116,6 @@ describe('fetch', () => {
       [`${BY_ID.replace('acme', 'other')}/pullrequests/12`, { body: pull }],
     ]);
     expect((await connection.fetch(reference, signal)).event).toBe('pullrequests.get');
-  });
-
-  describe('with commits', () => {
-    const commits = `${BY_ID}/pullrequests/12/commits`;
-    const page = (newest: number, count: number) =>
-      Array.from({ length: count }, (_, index) => ({ message: `Step ${newest - index}\n` }));
-
-    it('brings the messages of all pages', async () => {
-      const next = `${API}/repositories/acme/api/pullrequests/12/commits?pagelen=100&page=x9`;
-      const { connection, requests, rest, options } = connectionOf({ commits: true }, [
-        [`${BY_ID}/pullrequests/12`, { body: pull }],
-        [commits, { body: { values: page(102, 100), next } }],
-        [commits, { body: { values: page(2, 2) } }],
-      ]);
-      const { event, body } = await connection.fetch(reference, signal);
-      expect(rest).toEqual([]);
-      expect(requests.slice(1).map(({ url }) => new URL(url).searchParams.get('page'))).toEqual([null, 'x9']);
-      const translation = bitbucket.translate({ source: 'fetch', event, body }, options);
-      const messages = Array.from({ length: 102 }, (_, index) => `Step ${102 - index}\n`);
-      expect(translation).toMatchObject({ outcome: 'items', items: [{ identifier: '12', commitMessages: messages }] });
-    });
-
-    it.each([
-      ['are not found', { status: 404, body: said('Not found') }],
-      ['cannot be read', { body: { values: [{ message: 'Fix' }, {}] } }],
-    ])('says nothing of commits that %s', async (_, reply) => {
-      const { connection } = connectionOf({ commits: true }, [
-        [`${BY_ID}/pullrequests/12`, { body: pull }],
-        [commits, reply],
-      ]);
-      const { event, body } = await connection.fetch(reference, signal);
-      expect([event, JSON.parse(body.toString())]).toEqual(['pullrequests.get', pull]);
-    });
-  });
-
-  it.each([401, 403, 429, 500])('asks no further after status %i', async (status) => {
-    const { connection, rest } = connectionOf({}, [[`${BY_ID}/pullrequests/12`, { status }]]);
-    expect((await failure(connection.fetch(reference, signal)))?.status).toBe(status);
-    expect(rest).toEqual([]);
   });
 });
 

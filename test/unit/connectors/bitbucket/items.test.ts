@@ -53,15 +53,6 @@ describe('a whole pull request', () => {
     });
   });
 
-  it('is the same from a webhook, a page and a fetch', () => {
-    const fetched = bitbucket.translate(
-      { source: 'fetch', event: 'pullrequests.get', body: Buffer.from(JSON.stringify(fixture('pullrequests.get'))) },
-      options,
-    );
-    expect(fetched).toEqual(ofWebhook(created));
-    expect(ofList(whole)).toEqual(ofWebhook(created));
-  });
-
   it('is the same whatever the order of its reviewers', () => {
     expect(withFields({ reviewers: (whole['reviewers'] as unknown[]).toReversed() })).toEqual(withFields({}));
   });
@@ -78,43 +69,6 @@ describe('a whole pull request', () => {
     for (const state of ['OPEN', 'MERGED', 'DECLINED'])
       for (const field of ['labels', 'assignees', 'mergedAt'])
         expect(withFields({ state, labels: ['x'], assignees: [] })).not.toHaveProperty(field);
-  });
-});
-
-describe('every event about a pull request', () => {
-  const COMMENT_KEYS = ['created', 'updated', 'deleted', 'resolved', 'reopened'].map((what) => `comment_${what}`);
-  const KEYS = [
-    'created',
-    'updated',
-    'push',
-    'fulfilled',
-    'rejected',
-    'approved',
-    'unapproved',
-    ...COMMENT_KEYS,
-  ].concat(['changes_request_created', 'changes_request_removed']);
-
-  it.each(KEYS)('pullrequest:%s gives the one it carries', (key) => {
-    const extra = { approval: {}, changes_request: {}, comment: { pullrequest: { id: 99, title: 'Another' } } };
-    expect(ofWebhook({ ...created, ...extra }, `pullrequest:${key}`)).toEqual(ofWebhook(created));
-  });
-
-  it.each(['repo:push', 'repo:updated', 'issue:created', 'pullrequest', 'pullrequests.list', 'pullrequests.get'])(
-    '%s is not followed',
-    (event) => {
-      expect(ofWebhook(created, event)).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
-    },
-  );
-});
-
-describe('state', () => {
-  it.each([
-    ['OPEN', 'open'],
-    ['MERGED', 'merged'],
-    ['DECLINED', 'declined'],
-    ['SUPERSEDED', 'declined'],
-  ])('%s is %s', (rawState, state) => {
-    expect(withFields({ state: rawState })).toMatchObject({ state, rawState });
   });
 });
 
@@ -204,13 +158,6 @@ describe('a pull request that has drifted', () => {
 });
 
 describe('scope', () => {
-  it('leaves out webhooks of other repositories', () => {
-    expect(ofWebhook(fixture('pullrequest.other-repository'))).toEqual({
-      outcome: 'ignored',
-      reason: 'repository_not_in_scope',
-    });
-  });
-
   it('takes pages and fetched objects, also under a new name', () => {
     const destination = { branch: { name: 'main' }, repository: { uuid: UUID, full_name: 'acme/gateway' } };
     expect(withFields({ destination }).repoName).toBe('acme/gateway');

@@ -53,11 +53,6 @@ describe('a whole pull request', () => {
     expect(ofList([reversed])).toEqual(ofList([whole]));
   });
 
-  it('belongs to its host', () => {
-    const ghes = github.options.parse({ host: 'GHE.example.com', repositories: ['acme/api'] });
-    expect(onlyItem(ofList([whole], ghes)).key).toBe('github:ghe.example.com:70100:pull:12');
-  });
-
   it('writes times in UTC', () => {
     const item = onlyItem(ofList([{ ...whole, created_at: '2026-03-02T10:00:00+02:00' }]));
     expect(item.createdAt).toBe('2026-03-02T08:00:00.000Z');
@@ -162,69 +157,6 @@ describe('scope', () => {
     const renamed = { ...whole, base: { ref: 'main', repo: { id: 70100, full_name: 'acme/gateway' } } };
     expect(onlyItem(ofList([renamed])).repoName).toBe('acme/gateway');
   });
-
-  it('never treats a webhook as a page or a fetched object', () => {
-    for (const event of ['pulls.list', 'pulls.get', 'pulls.gone'])
-      expect(ofWebhook([whole], event)).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
-  });
-});
-
-describe('every action of a pull request', () => {
-  const event = JSON.parse(fixture('pull_request.opened')) as { pull_request: object };
-  const act = (action: string, changes: object = {}, more: object = {}) =>
-    onlyItem(ofWebhook({ ...event, ...more, action, pull_request: { ...event.pull_request, ...changes } }));
-
-  it.each([
-    ['opened', {}, { state: 'open' }],
-    ['closed', { state: 'closed', merged: false, merged_at: null }, { state: 'closed', mergedAt: null }],
-    [
-      'closed',
-      { state: 'closed', merged: true, merged_at: '2026-03-03T10:00:00Z' },
-      { state: 'merged', mergedAt: '2026-03-03T10:00:00Z' },
-    ],
-    ['reopened', {}, { state: 'open' }],
-    ['synchronize', { head: { ref: 'bug-12', sha: 'b'.repeat(40) } }, { headSha: 'b'.repeat(40) }],
-    ['edited', { title: 'New', body: 'Text' }, { title: 'New', description: 'Text' }],
-    ['converted_to_draft', { draft: true }, { draft: true, state: 'open' }],
-    ['ready_for_review', { draft: false }, { draft: false, state: 'open' }],
-    ['labeled', { labels: [{ name: 'b' }, { name: 'a' }] }, { labels: ['a', 'b'] }],
-    ['unlabeled', { labels: [] }, { labels: [] }],
-    ['assigned', { assignees: [{ login: 'cho' }] }, { assignees: ['cho'] }],
-    ['unassigned', { assignees: [] }, { assignees: [] }],
-    [
-      'review_requested',
-      { requested_reviewers: [{ login: 'cho' }], requested_teams: [{ slug: 'web' }] },
-      { reviewers: ['acme/web', 'cho'] },
-    ],
-    ['review_request_removed', { requested_reviewers: [], requested_teams: [] }, { reviewers: [] }],
-    ['milestoned', {}, { state: 'open' }],
-    ['demilestoned', {}, { state: 'open' }],
-    ['locked', {}, { state: 'open' }],
-    ['unlocked', {}, { state: 'open' }],
-    ['auto_merge_enabled', {}, { state: 'open' }],
-    ['auto_merge_disabled', {}, { state: 'open' }],
-    ['enqueued', {}, { state: 'open' }],
-    ['dequeued', {}, { state: 'open' }],
-    ['stacked', {}, { state: 'open' }],
-    ['an action of tomorrow', {}, { state: 'open' }],
-  ])('%s with %j', (action, changes, expected) => {
-    expect(act(action, changes)).toMatchObject(expected);
-  });
-
-  it('retargeted', () => {
-    const base = { ...(whole['base'] as object), ref: 'next' };
-    expect(act('edited', { base }, { changes: { base: { ref: { from: 'main' } } } })).toMatchObject({
-      baseBranch: 'next',
-    });
-  });
-
-  it.each(['submitted', 'edited', 'dismissed'])('a review that is %s, of whatever state', (action) => {
-    const review = JSON.parse(fixture('pull_request_review.submitted')) as { review: object };
-    for (const state of ['approved', 'changes_requested', 'commented', 'dismissed', 'PENDING', 'new'])
-      expect(
-        onlyItem(ofWebhook({ ...review, action, review: { ...review.review, state } }, 'pull_request_review')),
-      ).toMatchObject({ identifier: '12', state: 'open' });
-  });
 });
 
 describe('issues', () => {
@@ -239,27 +171,6 @@ describe('issues', () => {
       },
       given,
     );
-  const ACTIONS =
-    'opened edited closed reopened assigned unassigned labeled unlabeled locked unlocked milestoned demilestoned pinned unpinned typed untyped tomorrow'.split(
-      ' ',
-    );
-
-  it.each(ACTIONS)('%s: the issue as it is', (action) => {
-    const items = [
-      expect.objectContaining({
-        kind: 'work_item',
-        key: 'github:github.com:issue:880013',
-        identifier: '#13',
-        containerId: '70100',
-        containerName: 'acme/api',
-        state: 'done',
-        rawState: 'closed (completed)',
-        type: 'Bug',
-        description: 'A refusal should say what was wrong, and where.',
-      }),
-    ];
-    expect(ofIssue(action)).toEqual({ outcome: 'items', items });
-  });
 
   it.each([
     [{ state: 'open', state_reason: null }, 'open', 'open'],
@@ -310,14 +221,6 @@ describe('issues', () => {
   it('stay when only a comment of theirs is deleted', () => {
     expect(ofIssue('deleted', {}, followed, 'issue_comment', { comment: { id: 1 } })).toMatchObject({
       outcome: 'items',
-    });
-  });
-
-  it('of other repositories are ignored', () => {
-    const repository = { ...closed.repository, id: 9, full_name: 'acme/other' };
-    expect(ofIssue('opened', {}, followed, 'issues', { repository })).toEqual({
-      outcome: 'ignored',
-      reason: 'repository_not_in_scope',
     });
   });
 });

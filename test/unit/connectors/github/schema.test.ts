@@ -108,40 +108,6 @@ describe('every payload that carries a pull request becomes exactly that', () =>
   });
 });
 
-const REASONS: Readonly<Record<string, string>> = { issue_comment: 'not_a_pull_request', ping: 'test_delivery' };
-
-describe('every other payload is ignored with a reason, or refers to a pull request', () => {
-  const others = groups.filter(({ name }) => !name.startsWith('pull_request'));
-
-  it.each(others)('$server $name', ({ name, examples }) => {
-    for (const example of examples) {
-      const translation = translate(name, example);
-      if (translation.outcome !== 'ignored') throw new Error(`${translation.outcome}: ${JSON.stringify(example)}`);
-      expect(translation.reason).toBe(REASONS[name] ?? 'event_not_followed');
-    }
-  });
-
-  it('refers to the pull request of a conversation', () => {
-    const comments = groups.filter(({ name }) => name === 'issue_comment').flatMap(({ examples }) => examples);
-    expect(comments.length).toBeGreaterThan(0);
-    for (const comment of comments) {
-      const ofPull = { ...comment, issue: { ...(at(comment, 'issue') as object), pull_request: { url: 'unused' } } };
-      const repoId = String(at(comment, 'repository.id'));
-      const number = String(at(comment, 'issue.number'));
-      expect(translate('issue_comment', ofPull)).toMatchObject({
-        outcome: 'references',
-        references: [
-          {
-            kind: 'pull_request',
-            key: `github:github.com:${repoId}:pull:${number}`,
-            locator: { repoId, number, repository: at(comment, 'repository.full_name') },
-          },
-        ],
-      });
-    }
-  });
-});
-
 describe('every payload that carries an issue becomes exactly that, where issues are followed', () => {
   const followed = github.options.parse({ repositories: [...repositories, 'hellomouse/GNS'], issues: true });
   const ofIssues = (event: string, example: unknown) =>
@@ -196,39 +162,6 @@ describe('every payload that carries an issue becomes exactly that, where issues
             followed,
           );
         expect(ofFetch(slimIssue(issue))).toEqual(ofFetch(issue));
-      }
-  });
-});
-
-describe('the event is told from the payload alone', () => {
-  const FOLLOWED = [
-    'pull_request',
-    'pull_request_review',
-    'pull_request_review_comment',
-    'pull_request_review_thread',
-    'issue_comment',
-    'issues',
-    'ping',
-  ];
-
-  it.each(groups)('$server $name', ({ name, examples }) => {
-    for (const example of examples) expect(github.eventOf?.(example)).toBe(FOLLOWED.includes(name) ? name : undefined);
-  });
-
-  it('says nothing of what is no object', () => {
-    for (const payload of [null, undefined, 7, 'pull_request', []]) expect(github.eventOf?.(payload)).toBeUndefined();
-  });
-});
-
-describe('without restriction', () => {
-  it.each(['github.com', 'ghe.example.com'])('every repository of %s is in scope', (host) => {
-    const everything = github.unrestricted?.(host);
-    if (!everything) throw new Error('there are no such options');
-    for (const { name, examples } of groups.filter((group) => group.name.startsWith('pull_request')))
-      for (const example of examples) {
-        const delivery = { source: 'webhook' as const, event: name, body: Buffer.from(JSON.stringify(example)) };
-        const translation = github.translate(delivery, everything);
-        expect(translation).toMatchObject({ outcome: 'items', items: [{ host }] });
       }
   });
 });

@@ -176,29 +176,3 @@ describe('where issues are not followed', () => {
     });
   });
 });
-
-describe('the event of a payload', () => {
-  it.each([
-    [hook, 'Issue Hook'],
-    [read('issue.confidential'), 'Confidential Issue Hook'],
-    [read('work_item.task'), 'Issue Hook'],
-    [read('note.on-issue'), 'Note Hook'],
-    [read('merge_request.open'), 'Merge Request Hook'],
-    [{ object_kind: 'tag_push' }, 'Tag Push Hook'],
-    [{ object_kind: 'build' }, 'Job Hook'],
-    [{ object_kind: '../../../x' }, undefined],
-    [read('issues.list'), undefined],
-    [null, undefined],
-  ])('is read from its kind', (payload, event) => {
-    expect(gitlab.eventOf?.(payload)).toBe(event);
-  });
-
-  it('an unrestricted look takes in every project of the host', () => {
-    const everything = gitlab.unrestricted!('git.example.com');
-    const foreign = { ...read('merge_request.open'), project: { id: 9, path_with_namespace: 'who/knows/where' } };
-    const body = Buffer.from(JSON.stringify(foreign));
-    const delivery = { source: 'webhook', event: 'Merge Request Hook', body } as const;
-    expect(itemsOf(gitlab.translate(delivery, everything))[0]).toMatchObject({ host: 'git.example.com' });
-    expect(gitlab.unrestricted!()).toMatchObject({ host: 'gitlab.com' });
-  });
-});

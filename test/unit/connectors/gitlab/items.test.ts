@@ -69,11 +69,6 @@ describe('a whole merge request', () => {
     expect(item).toEqual({ ...others, updatedAt: Date.UTC(2026, 2, 2, 8, 50) });
   });
 
-  it('belongs to its host', () => {
-    const own = gitlab.options.parse({ host: 'Git.example.com', projects: ['80200'] });
-    expect(onlyItem(ofList([rest], own)).key).toBe('gitlab:git.example.com:80200:pull:12');
-  });
-
   it('keeps when it was merged', () => {
     const merged = { ...rest, state: 'merged', merged_at: '2026-03-03T10:00:00.120+02:00' };
     expect(onlyItem(ofList([merged]))).toMatchObject({ state: 'merged', mergedAt: '2026-03-03T08:00:00.120Z' });
@@ -105,15 +100,6 @@ describe('times', () => {
 });
 
 describe('state', () => {
-  it.each([
-    ['opened', 'open'],
-    ['closed', 'closed'],
-    ['merged', 'merged'],
-  ])('%s is %s', (given, state) => {
-    expect(onlyItem(withAttributes({ state: given })).state).toBe(state);
-    expect(onlyItem(ofList([{ ...rest, state: given }])).state).toBe(state);
-  });
-
   it.each(['locked', 'parked', 7, undefined])('%j makes intake fetch it, and the stored one stays', (state) => {
     expect(withAttributes({ state })).toEqual({ outcome: 'references', references: [reference] });
     expect(
@@ -134,64 +120,6 @@ describe('state', () => {
   it('reads draft under its old name too', () => {
     expect(onlyItem(withAttributes({ draft: undefined, work_in_progress: true })).draft).toBe(true);
     expect(onlyItem(withAttributes({ draft: true, work_in_progress: false })).draft).toBe(true);
-  });
-});
-
-describe('every event of the vendor', () => {
-  const changed = (name: string, previous: unknown, current: unknown) => ({
-    changes: { [name]: { previous, current } },
-  });
-  const label = (title: string) => ({ id: 61, title });
-
-  it.each<[string, Json, Json, Partial<PullRequest>]>([
-    ['opened', { action: 'open' }, {}, { state: 'open' }],
-    ['closed', { action: 'close', state: 'closed' }, {}, { state: 'closed', rawState: 'closed' }],
-    ['reopened', { action: 'reopen', state: 'opened' }, {}, { state: 'open' }],
-    ['merged', { action: 'merge', state: 'merged', merge_commit_sha: 'f00' }, {}, { state: 'merged' }],
-    ['pushed', { action: 'update', oldrev: 'old', last_commit: { id: 'new' } }, { changes: {} }, { headSha: 'new' }],
-    ['edited', { action: 'update', title: 'New' }, changed('title', 'Old', 'New'), { title: 'New' }],
-    ['described', { action: 'update', description: null }, changed('description', 'x', null), { description: null }],
-    [
-      'retargeted',
-      { action: 'update', target_branch: 'next' },
-      changed('target_branch', 'main', 'next'),
-      { baseBranch: 'next' },
-    ],
-    ['a draft', { action: 'update', draft: true, title: 'Draft: x' }, changed('draft', false, true), { draft: true }],
-    ['ready', { action: 'update', draft: false }, changed('draft', true, false), { draft: false }],
-    [
-      'labelled',
-      { action: 'update' },
-      { labels: [label('z'), label('a')], ...changed('labels', [], []) },
-      { labels: ['a', 'z'] },
-    ],
-    ['without labels', { action: 'update' }, { labels: [], ...changed('labels', [label('a')], []) }, { labels: [] }],
-    [
-      'assigned',
-      { action: 'update', assignee_ids: [303] },
-      { assignees: [{ username: 'cho' }], ...changed('assignees', [], [{ username: 'cho' }]) },
-      { assignees: ['cho'] },
-    ],
-    [
-      'to be reviewed by nobody',
-      { action: 'update', reviewer_ids: [] },
-      { reviewers: undefined, ...changed('reviewers', [{ username: 'cho' }], []) },
-      { reviewers: [] },
-    ],
-    ['approved by one', { action: 'approval' }, {}, { state: 'open' }],
-    ['approved by all', { action: 'approved' }, {}, { state: 'open' }],
-    ['approved no more', { action: 'unapproved' }, {}, { state: 'open' }],
-    ['taken back by one', { action: 'unapproval' }, {}, { state: 'open' }],
-    [
-      'approved no more after a push',
-      { action: 'unapproved', system: true, system_action: 'approvals_reset_on_push' },
-      {},
-      { state: 'open' },
-    ],
-    ['something of tomorrow', { action: 'teleported' }, {}, { state: 'open' }],
-  ])('%s', (_, fields, more, expected) => {
-    const item = onlyItem(withAttributes({ updated_at: '2026-03-03 08:00:00 UTC', ...fields }, more));
-    expect(item).toMatchObject({ identifier: '12', updatedAt: Date.UTC(2026, 2, 3, 8), ...expected });
   });
 });
 
@@ -252,11 +180,6 @@ describe('scope', () => {
   it('takes pages and fetched objects, also under a new path', () => {
     const moved = { ...rest, references: { full: 'acme/gateway!12' } };
     expect(onlyItem(ofList([moved])).repoName).toBe('acme/gateway');
-  });
-
-  it('never treats a webhook as a page or a fetched object', () => {
-    for (const event of ['merge_requests.list', 'merge_requests.get', 'merge_requests.gone'])
-      expect(ofHook([rest], event)).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
   });
 
   it.each(['Confidential Note Hook', 'Push Hook', 'Issue Hook', 'Pipeline Hook'])('does not follow %s', (event) => {

@@ -106,13 +106,6 @@ describe('of a webhook', () => {
     expect(outcomes).toEqual(['items', 'items', 'items', 'items', 'ignored', 'ignored']);
   });
 
-  it('the event is the body, whose name it carries', () => {
-    expect(jira.eventOf?.(created)).toBe('webhook');
-    expect(jira.eventOf?.(fixture('sprint_started'))).toBe('webhook');
-    for (const other of [undefined, null, [], {}, { webhookEvent: 7 }, { action: 'opened' }])
-      expect(jira.eventOf?.(other)).toBeUndefined();
-  });
-
   it('any project of any site can be looked at without a configuration', () => {
     const any = jira.unrestricted?.();
     expect(any && ofHook(fixture('issue_updated.other-project'), any).outcome).toBe('items');

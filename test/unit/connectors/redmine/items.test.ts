@@ -126,29 +126,9 @@ describe('a webhook', () => {
     expect(ofRead('issues.get', body, { projects: ['website-two'] })).toEqual(ignored);
     expect(ofRead('issues.get', body, { exclude: ['website'] })).toEqual(ignored);
   });
-
-  it('is known by its shape', () => {
-    expect(redmine.eventOf?.(fixture('issue.updated'))).toBe('webhook');
-    expect(redmine.eventOf?.(fixture('issues.get'))).toBeUndefined();
-  });
 });
 
 it('a reference to an item asks no more whether its project is followed', () => {
   const { key, locator } = redmine.reference(itemWith({}));
   expect([key, locator]).toEqual(['redmine:redmine.example.com:issue:318', { issueId: '318', projectId: '12' }]);
-});
-
-describe('options', () => {
-  it.each([
-    [{ url: 'http://redmine.example.com' }, ['url']],
-    [{ url: 'https://u:p@redmine.example.com' }, ['url']],
-    [{ projects: [] }, ['projects']],
-    [{ projects: ['a/b', '', '../../../x', 'a b'] }, [0, 1, 2, 3].map((at) => `projects.${at}`)],
-    [{ host: 'https://x' }, ['host']],
-    [{ apiKey: 'two words' }, ['apiKey']],
-    [{ formatting: 'html' }, ['formatting']],
-  ])('%j are refused', (more, where) => {
-    const result = redmine.options.safeParse({ ...given, ...more });
-    expect(result.error?.issues.map(({ path }) => path.join('.'))).toEqual(where);
-  });
 });

@@ -94,22 +94,3 @@ it('two contents of one last event are doubtful, and what is fetched counts', ()
     held: { item: { state: 'open' } },
   });
 });
-
-it('a payload is known by its shape', () => {
-  expect(sentry.eventOf?.(fixture('issue.created'))).toBe('issue');
-  expect(sentry.eventOf?.(fixture('comment.created'))).toBeUndefined();
-});
-
-describe('options', () => {
-  it.each([
-    [{ organization: 'a/b' }, ['organization']],
-    [{ projects: [] }, ['projects']],
-    [{ projects: ['a/b', '', '../../../x'] }, [0, 1, 2].map((at) => `projects.${at}`)],
-    [{ host: 'https://sentry.io' }, ['host']],
-    [{ apiUrl: 'http://sentry.io/api/0' }, ['apiUrl']],
-    [{ token: 'two words' }, ['token']],
-  ])('%j are refused', (more, where) => {
-    const result = sentry.options.safeParse({ ...given, ...more });
-    expect(result.error?.issues.map(({ path }) => path.join('.'))).toEqual(where);
-  });
-});
