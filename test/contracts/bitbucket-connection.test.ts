@@ -325,11 +325,12 @@ describe('webhooks', () => {
     expect(await named().install(URL_HERE, 'a-secret', signal)).toMatchObject([{ outcome: 'unchanged' }]);
   });
 
-  it('one for a workspace that is followed whole, one for each other repository', async () => {
+  it('one for a workspace that is followed whole, one for each other repository that is not left out', async () => {
     listing();
     list([hook()], '/workspaces/acme/hooks');
     list([hook()], '/repositories/other/lib/hooks');
-    const { connection } = connectionOf({ workspaces: ['acme'], repositories: ['acme/api', 'other/lib'] });
+    const repositories = ['acme/api', 'other/lib', 'other/old'];
+    const { connection } = connectionOf({ workspaces: ['acme'], repositories, exclude: ['other/old'] });
     const states = await connection.hooks!.states(URL_HERE, signal);
     expect(states.map(({ subject }) => subject)).toEqual(['acme', 'other/lib']);
   });
