@@ -295,11 +295,11 @@ describe('webhooks', () => {
       [list([hook()]), put({ ...same, secret: 'a-secret' })],
       [{ outcome: 'unchanged' }],
     ],
-    'stand once for a workspace that is followed whole, and once for each other repository': [
+    'stand once for a workspace that is followed whole, and once for each other repository that is not left out': [
       states,
       [listing(), list([hook()], '/workspaces/acme/hooks'), list([hook()], '/repositories/other/lib/hooks')],
       [{ subject: 'acme' }, { subject: 'other/lib' }],
-      { workspaces: ['acme'], repositories: ['acme/api', 'other/lib'] },
+      { workspaces: ['acme'], repositories: ['acme/api', 'other/lib', 'other/old'], exclude: ['other/old'] },
     ],
     'tell why Bitbucket refused one': [
       install,
