@@ -28,6 +28,7 @@ export function genericTracker(): Tracker {
     },
     itemKey: ({ number }) => workItemKey('generic', 'desk', idOf(number)),
     page,
+    calledAt: (_vendor, { number }) => `WEB-${number}`,
   };
 }
 

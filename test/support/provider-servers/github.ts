@@ -67,6 +67,9 @@ export function githubTracker(secret: string): Vendor & Tracker {
     answer: (asked, held) => answer(asked, held, true),
     itemKey: ({ number }) => workItemKey('github', 'github.com', String(idOf(number))),
     page: ({ number }) => `https://github.com/acme/app/issues/${number}`,
+    calledAt(id, issue) {
+      return id === 'github' ? `#${issue.number}` : this.page(issue);
+    },
   };
 }
 

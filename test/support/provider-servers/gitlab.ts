@@ -1,12 +1,20 @@
+import { workItemKey } from '../../../src/model/item.ts';
+import { gitlabIssues } from '../model-providers/gitlab-issues.ts';
+import { altered } from '../model-providers/provider.ts';
 import {
   type Asked,
   type Held,
+  type HeldIssue,
   type HeldPull,
   type Hook,
+  isPull,
   linkHeader,
   listed,
   messageOf,
   mirrored,
+  NO_MORE,
+  present,
+  type Tracker,
   type Vendor,
   type VendorAnswer,
 } from './provider.ts';
@@ -38,6 +46,25 @@ export function gitlabVendor(secret: string): Vendor {
   };
 }
 
+/** The same project with its issues. Nothing tells that one of them was deleted. */
+export function gitlabTracker(secret: string): Vendor & Tracker {
+  const vendor = gitlabVendor(secret);
+  return {
+    ...vendor,
+    secret,
+    options: (apiUrl) => ({ ...vendor.options(apiUrl), issues: true }),
+    issueHook(issue, { event, delivery }) {
+      if (event === 'deleted') return undefined;
+      return proven(secret, 'Issue Hook', delivery, ofIssueHook(issue, event === 'created' ? 'open' : 'update'));
+    },
+    itemKey: ({ number }) => workItemKey('gitlab', 'gitlab.com', String(idOf(number))),
+    page: ({ number }) => `${PROJECT.web_url}/-/issues/${number}`,
+    calledAt(id, issue) {
+      return id === 'gitlab' ? `#${issue.number}` : this.page(issue);
+    },
+  };
+}
+
 function proven(secret: string, event: string, delivery: string, payload: object): Hook {
   const headers = {
     'content-type': 'application/json',
@@ -46,6 +73,31 @@ function proven(secret: string, event: string, delivery: string, payload: object
     'idempotency-key': delivery,
   };
   return { headers, body: JSON.stringify(payload) };
+}
+
+/** No two issues of GitLab share it. */
+const idOf = (number: number) => 440_000 + number;
+const stateOf = ({ fields }: HeldIssue) => ({ ...fields, assignees: [] });
+
+function ofIssueHook(issue: HeldIssue, action: string): object {
+  const { number, created, updated } = issue;
+  return altered(gitlabIssues.webhook(stateOf(issue), updated).payload, {
+    project: PROJECT,
+    'object_attributes.id': idOf(number),
+    'object_attributes.iid': number,
+    'object_attributes.action': action,
+    'object_attributes.created_at': hookTime(created),
+    'object_attributes.url': `${PROJECT.web_url}/-/issues/${number}`,
+  }) as object;
+}
+
+function ofIssue(issue: HeldIssue): object {
+  const { number, created, updated } = issue;
+  return altered(gitlabIssues.fetched(stateOf(issue), updated).payload, {
+    ...{ id: idOf(number), iid: number, project_id: PROJECT.id, created_at: new Date(created).toISOString() },
+    references: { short: `#${number}`, full: `acme/app#${number}` },
+    web_url: `${PROJECT.web_url}/-/issues/${number}`,
+  }) as object;
 }
 
 function named({ labels, assignees }: HeldPull['fields']) {
@@ -110,28 +162,35 @@ function ofRest(pull: HeldPull): object {
   };
 }
 
-function answer({ url }: Asked, { pulls }: Held): VendorAnswer | undefined {
+function answer({ url }: Asked, { pulls, issues }: Held): VendorAnswer | undefined {
   const path = url.pathname.replace(BY_NAME, `/projects/${PROJECT.id}`);
   if (path === `/projects/${PROJECT.id}`) return { body: { ...PROJECT, archived: false } };
-  const [, list, number] = new RegExp(`^/projects/${PROJECT.id}/(merge_requests)(?:/(\\d+))?$`).exec(path) ?? [];
+  const [, list, number] = new RegExp(`^/projects/${PROJECT.id}/(merge_requests|issues)(?:/(\\d+))?$`).exec(path) ?? [];
   const commits = pulls.get(
     Number(new RegExp(`^/projects/${PROJECT.id}/merge_requests/(\\d+)/commits$`).exec(path)?.[1]),
   );
   if (commits) return { body: [{ id: commits.fields.head, message: messageOf(commits) }] };
   if (list === undefined) return undefined;
-  if (number === undefined) return pageOf(url, [...pulls.values()]);
+  if (number === undefined)
+    return list === 'issues' ? pageOf(url, present(issues), ofIssue) : pageOf(url, [...pulls.values()], ofRest);
   const pull = pulls.get(Number(number));
-  return pull && { body: ofRest(pull), shown: [pull] };
+  if (list === 'merge_requests') return pull && { body: ofRest(pull), shown: [pull] };
+  const issue = issues.get(Number(number));
+  return issue && (issue.isDeleted ? NO_MORE : { body: ofIssue(issue) });
 }
 
-function pageOf(url: URL, pulls: readonly HeldPull[]): VendorAnswer {
+function pageOf<Element extends HeldPull | HeldIssue>(
+  url: URL,
+  elements: readonly Element[],
+  show: (element: Element) => object,
+): VendorAnswer {
   const query = url.searchParams;
   const page = Number(query.get('page') ?? 1);
   const since = Date.parse(query.get('updated_after') ?? '1970-01-01T00:00:00Z');
   const wanted = query.getAll('iids[]').map(Number);
-  const isWanted = ({ number }: HeldPull) => wanted.length === 0 || wanted.includes(number);
-  const isInState = ({ fields }: HeldPull) => query.get('state') === 'all' || fields.state === 'open';
-  const found = listed(pulls, {
+  const isWanted = ({ number }: Element) => wanted.length === 0 || wanted.includes(number);
+  const isInState = ({ fields }: Element) => query.get('state') === 'all' || fields.state === 'open';
+  const found = listed(elements, {
     where: (each) => isWanted(each) && isInState(each) && each.updated >= since,
     by: query.get('order_by') === 'updated_at' ? 'updated' : 'created',
     isDescending: query.get('sort') !== 'asc',
@@ -139,5 +198,6 @@ function pageOf(url: URL, pulls: readonly HeldPull[]): VendorAnswer {
   });
   const counts = { 'x-page': String(page), 'x-total-pages': String(found.lastPage) };
   const headers = { ...counts, ...linkHeader(url, page, found) };
-  return { body: found.shown.map(ofRest), shown: found.shown, headers };
+  const all: readonly (HeldPull | HeldIssue)[] = found.shown;
+  return { body: found.shown.map(show), shown: all.filter(isPull), headers };
 }

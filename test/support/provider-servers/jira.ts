@@ -39,6 +39,7 @@ export function jiraTracker(secret: string): Tracker {
     },
     itemKey: ({ number }) => workItemKey('jira', CLOUD_ID, idOf(number)),
     page: ({ number }) => `https://${SITE}/browse/ENG-${number}`,
+    calledAt: (_vendor, { number }) => `ENG-${number}`,
   };
 }
 

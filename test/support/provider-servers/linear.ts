@@ -31,6 +31,7 @@ export function linearTracker(secret: string): Tracker {
     },
     itemKey: ({ number }) => workItemKey('linear', ORGANIZATION, idOf(number)),
     page: ({ number }) => `https://linear.app/acme/issue/DES-${number}`,
+    calledAt: (_vendor, { number }) => `DES-${number}`,
   };
 }
 

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../../src/lib/clock.ts';
 import type { ItemKey } from '../../../src/model/item.ts';
 import type { Fields, Line } from '../../bench/quota/references/trace.ts';
-import { listenLocally } from '../listen.ts';
 
 /** A pull request as a provider holds it. Times are epoch milliseconds. */
 export interface HeldPull {
@@ -87,6 +87,8 @@ export interface Tracker extends Api {
   itemKey(issue: HeldIssue): ItemKey;
   /** The address of its page, as people paste it. */
   page(issue: HeldIssue): string;
+  /** How people at a vendor of pull requests call it. */
+  calledAt(vendor: string, issue: HeldIssue): string;
 }
 
 export interface VendorAnswer {
@@ -190,7 +192,8 @@ export async function openProvider<Shown extends Api>(
   }
 
   const server = createServer((request, response) => void respond(request, response));
-  const url = await listenLocally(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     ...state,
     url,
