@@ -116,7 +116,8 @@ export function createFetches(deps: FetchDeps): Fetches {
 
 async function dropOrphans({ store, connections, logger }: FetchDeps): Promise<void> {
   const names = connections.map(({ name }) => name);
-  for (const connection of await dropOrphanFetches(store.query, names))
+  const dropped = await store.commit((transaction) => dropOrphanFetches(transaction, names));
+  for (const connection of dropped)
     logger.warn({ connection }, 'fetches dropped: the connection is no longer configured');
 }
 

@@ -66,6 +66,9 @@ export type Happening = { readonly at: number } & (
       readonly back: number;
       readonly reboot: boolean;
     }
+  /** At a statement at which none has ended before. */
+  | { readonly do: 'kill-at'; readonly replica: number; readonly back: number }
+  | { readonly do: 'fail-statements'; readonly share: number; readonly for: number }
   | { readonly do: 'restart' | 'sleep'; readonly replica: number; readonly back: number }
   | { readonly do: 'jump'; readonly replica: number; readonly by: number }
   | { readonly do: 'jump-store'; readonly by: number }
@@ -106,11 +109,28 @@ export function drawPlan(seed: number): Plan {
     ...faults(chance, { replicas, servers: [...forges, ...trackers], length }),
   ];
   if (replicas > 1) happenings.push(...storeAway(chanceOf(seed, 'store'), length));
+  happenings.push(...atStatements(chanceOf(seed, 'statements'), replicas, length));
+  happenings.push(...restartsAmid(chanceOf(seed, 'restarts'), replicas, happenings));
   const events = chanceOf(seed, 'events').happens(0.5);
   const writing = chanceOf(seed, 'write-back');
   const writeBack = trackers.includes('jira') && writing.happens(0.7);
   if (writeBack) happenings.push(...underIssues(writing, length));
   return { seed, replicas, forges, trackers, share, events, writeBack, length, happenings: inOrder(happenings) };
+}
+
+/** Those in which the most different things happen, these first. */
+export function mostVaried(plans: Iterable<Plan>, count: number): readonly Plan[] {
+  const variety = ({ forges, trackers, happenings, events, writeBack }: Plan) =>
+    new Set([...forges, ...trackers, ...happenings.map(kindOf)]).size + Number(events) + Number(writeBack);
+  const rated = [...plans].map((plan) => ({ plan, variety: variety(plan) }));
+  return rated
+    .toSorted((one, other) => other.variety - one.variety)
+    .slice(0, count)
+    .map(({ plan }) => plan);
+}
+
+function kindOf(happening: Happening): string {
+  return happening.do === 'weather' ? `${happening.trouble} ${happening.server}` : happening.do;
 }
 
 function inOrder(happenings: readonly Happening[]): readonly Happening[] {
@@ -271,6 +291,34 @@ function storeAway(chance: Chance, length: number): Happening[] {
     const share = chance.happens(0.4) ? 1 : chance.between(0.02, 0.6);
     const duration = chance.happens(0.5) ? chance.whole(200, 5_000) : chance.whole(5, 120) * SECOND;
     return { at: chance.whole(1, length), do: 'store-away', share, for: duration } as const;
+  });
+}
+
+/** What becomes of processes by what they ask of the database. */
+function atStatements(chance: Chance, replicas: number, length: number): Happening[] {
+  const at = () => chance.whole(1, length);
+  const kill = (): Happening => ({
+    ...{ at: at(), do: 'kill-at', replica: chance.whole(0, replicas - 1) },
+    back: chance.whole(0, 20 * SECOND),
+  });
+  const fail = (): Happening => ({
+    ...{ at: chance.whole(1, Math.ceil(length / 2)), do: 'fail-statements' },
+    ...{ share: chance.between(0.05, 0.6), for: chance.whole(5, 60) * MINUTE },
+  });
+  return [
+    ...(chance.happens(0.5) ? times(chance, 4, kill) : []),
+    ...(chance.happens(0.6) ? [fail()] : []),
+  ];
+}
+
+/** Processes that end in order while there is work. */
+function restartsAmid(chance: Chance, replicas: number, work: readonly Happening[]): Happening[] {
+  const changes = work.filter((each) => each.do === 'pull' || each.do === 'issue');
+  if (changes.length === 0) return [];
+  return times(chance, 1.5, (): Happening => {
+    const { at } = oneOf(chance, changes);
+    const replica = chance.whole(0, replicas - 1);
+    return { at: at + chance.whole(50, 3 * SECOND), do: 'restart', replica, back: chance.whole(0, 30 * SECOND) };
   });
 }
 

@@ -122,11 +122,15 @@ function createStage(site: Site): Stage {
       clock.after(MINUTE, () => void sendHook(connection, delivery, hook, false));
   }
 
-  async function kill(replica: Replica, { steps, back: ms, reboot }: Do<'kill'>): Promise<void> {
-    const end = () => {
-      replica.isBusy = true;
-      clock.after(0, () => void gone());
-    };
+  async function kill(replica: Replica, { steps, back: ms, reboot }: Pick<Do<'kill'>, 'steps' | 'back' | 'reboot'>) {
+    const end = endOf(replica, ms, reboot);
+    if (steps > 0) return replica.running?.life.killAfter(steps, end);
+    replica.running?.life.kill();
+    end();
+  }
+
+  /** What is done when the process has ended. */
+  function endOf(replica: Replica, ms: number, reboot: boolean): () => void {
     const gone = async () => {
       await site.bury(replica);
       if (reboot) {
@@ -136,9 +140,10 @@ function createStage(site: Site): Stage {
       replica.isBusy = false;
       later(replica, ms, () => site.start(replica));
     };
-    if (steps > 0) return replica.running?.life.killAfter(steps, end);
-    replica.running?.life.kill();
-    end();
+    return () => {
+      replica.isBusy = true;
+      clock.after(0, () => void gone());
+    };
   }
 
   async function others({ requests, for: duration }: Do<'others'>): Promise<void> {
@@ -217,6 +222,14 @@ function createStage(site: Site): Stage {
         const replica = free(happening.replica);
         return replica && kill(replica, happening);
       }
+      case 'kill-at': {
+        const replica = free(happening.replica);
+        const life = replica?.running?.life;
+        if (replica && life) site.statements.killNext(life, endOf(replica, happening.back, false));
+        return;
+      }
+      case 'fail-statements':
+        return site.statements.fail(happening.share, clock.elapsed() + happening.for);
       case 'restart': {
         const replica = free(happening.replica);
         if (!replica) return;
@@ -282,6 +295,7 @@ function createStage(site: Site): Stage {
   return {
     act,
     async comeBack() {
+      site.statements.clear();
       for (const replica of replicas) {
         replica.running?.life.wake();
         replica.running?.life.killAfter(Number.POSITIVE_INFINITY, () => undefined);

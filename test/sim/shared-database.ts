@@ -9,6 +9,7 @@ import type { Chance } from '../bench/quota/references/chance.ts';
 import { dialectOver } from '../support/dialect-over.ts';
 import type { TravellingClock } from '../support/travelling-clock.ts';
 import type { Life } from './life.ts';
+import { type StatementWatch, watchedDatabase } from './statements.ts';
 
 /** A database in memory that several processes work on as on a server: one connection, statements in the order they come. */
 export interface DatabaseServer {
@@ -29,6 +30,7 @@ interface Surroundings {
   readonly onTaken: () => Promise<void>;
   /** Called within each transaction that a process began as the owner of a workspace, before its end. */
   readonly onOwn: (life: Life, workspace: string, transaction: Sql, text?: string) => Promise<void>;
+  readonly watchOf: (life: Life) => StatementWatch;
 }
 
 /** One signal of so many is lost. */
@@ -36,7 +38,7 @@ const LOST_SIGNALS = 0.1;
 
 export function createDatabaseServer(
   installation: Installation,
-  { clock, chance, failures, onTaken, onOwn }: Surroundings,
+  { clock, chance, failures, onTaken, onOwn, watchOf }: Surroundings,
 ): DatabaseServer {
   const listeners = new Map<Life, { channel: string; hear: (payload: string) => void }>();
   const server: DatabaseServer = { installation, ahead: 0, failing: 0, viewOf };
@@ -105,13 +107,16 @@ export function createDatabaseServer(
     const close = async () => {
       isClosed = true;
     };
-    const database = { ...rest, query, commit, commitRelaxed: committing(installation.commitRelaxed), close, asServer };
+    const watch = watchOf(life);
+    const unseen = { ...rest, query, commit, commitRelaxed: committing(installation.commitRelaxed), close, asServer };
+    const database = watchedDatabase(unseen, watch);
     const shared = installationOver(database, installation.id);
     // Only who owns a workspace gives a fence with its name, if perhaps none.
     const store: Installation['store'] = async (...asked) => {
       if (asked.length === 1) return shared.store(...asked);
       const own = queryOf((text) => onOwn(life, `${asked[0]}`, installation.query, text));
-      const opened = await installationOver({ ...database, query: own }, installation.id).store(...asked);
+      const ownDatabase = watchedDatabase({ ...unseen, query: own }, watch);
+      const opened = await installationOver(ownDatabase, installation.id).store(...asked);
       const looking =
         (commitOwn: typeof opened.commit): typeof opened.commit =>
         (work) =>
@@ -125,9 +130,9 @@ export function createDatabaseServer(
     return {
       installation: { ...shared, store },
       apart: {
-        query,
+        query: database.query,
         async commit(work) {
-          const result = await commit(work);
+          const result = await database.commit(work);
           await onTaken();
           return result;
         },
