@@ -139,13 +139,23 @@ function refused(events: readonly Event[]): string[] {
 /** Where nothing is disturbed few requests are made, and none of them writes what is there. */
 function calm(events: readonly Event[]): string[] {
   const asked = exchanges(events);
-  return all(events, 'calm').flatMap(({ at: end, name, began, writes, reads }) => {
-    const within = asked.filter(({ at }) => at > began && at <= end);
-    const made = within.filter(({ method }) => method !== 'GET');
-    const few = (count: number, most: number, what: string) =>
-      count <= most ? [] : [`waste: while ${name}, from ${began} on, it made ${count} ${what}, and ${most} are enough`];
-    return [...few(made.length, writes, 'writes'), ...few(within.length - made.length, reads, 'reads')];
-  });
+  const sent = all(events, 'sent').filter(({ url }) => !url.includes(WORKSPACE));
+  return all(events, 'calm').flatMap(
+    ({ at: end, name, began, writes, reads, asked: most = Number.POSITIVE_INFINITY }) => {
+      const within = asked.filter(({ at }) => at > began && at <= end);
+      const made = within.filter(({ method }) => method !== 'GET');
+      const few = (count: number, most: number, what: string) =>
+        count <= most
+          ? []
+          : [`waste: while ${name}, from ${began} on, it made ${count} ${what}, and ${most} are enough`];
+      const elsewhere = sent.filter(({ at }) => at > began && at <= end);
+      return [
+        ...few(made.length, writes, 'writes'),
+        ...few(within.length - made.length, reads, 'reads'),
+        ...few(elsewhere.length, most, 'requests elsewhere'),
+      ];
+    },
+  );
 }
 
 /** By arrivals at the service: refused ones too, since whoever is refused should not have asked. */

@@ -75,6 +75,8 @@ interface Calm {
   readonly began: number;
   readonly writes: number;
   readonly reads: number;
+  /** Of providers, at most; absent: any number. */
+  readonly asked?: number;
 }
 
 interface Configured {

@@ -105,8 +105,13 @@ function createStage(site: Site): Stage {
     sendHooks(connection, { delays: [echoes.whole(50, 5_000)], again: true }, delivery, hook),
   );
 
-  function sendHooks(connection: string, { delays, again }: Hooks, delivery: string, hook: () => Hook): void {
-    for (const delay of delays) clock.after(delay, () => void sendHook(connection, delivery, hook, again));
+  function sendHooks(connection: string, { delays, again, repaired }: Hooks, delivery: string, hook: () => Hook): void {
+    const [first] = delays;
+    if (repaired !== undefined && first !== undefined) {
+      const broken = () => providers.garbled(hook());
+      clock.after(first, () => void sendHook(connection, delivery, broken, true));
+      clock.after(first + repaired, () => void sendHook(connection, delivery, hook, true));
+    } else for (const delay of delays) clock.after(delay, () => void sendHook(connection, delivery, hook, again));
   }
 
   async function sendHook(connection: string, delivery: string, hook: () => Hook, again: boolean): Promise<void> {
@@ -260,6 +265,22 @@ function createStage(site: Site): Stage {
         });
         return;
       }
+      case 'store-slow': {
+        const { databaseServer } = site;
+        if (!databaseServer) return;
+        databaseServer.slowness = happening.by;
+        clock.after(happening.for, () => {
+          databaseServer.slowness = 0;
+        });
+        return;
+      }
+      case 'sleep-owner': {
+        const replica = free(await site.ownerOf());
+        const life = replica?.running?.life;
+        life?.sleep();
+        if (replica) clock.after(happening.back, () => life?.wake());
+        return;
+      }
       case 'others':
         return others(happening);
       case 'reload':
@@ -308,7 +329,7 @@ function createStage(site: Site): Stage {
 
 async function heal(site: Site, stage: Stage): Promise<void> {
   site.weather.clear();
-  if (site.databaseServer) site.databaseServer.failing = 0;
+  if (site.databaseServer) Object.assign(site.databaseServer, { failing: 0, slowness: 0 });
   await stage.comeBack();
   // Who is being ended at this moment comes back as well.
   for (let round = 0; round < 3; round++) {

@@ -18,6 +18,8 @@ export interface DatabaseServer {
   ahead: number;
   /** Of so many of one statements and commits nobody gets an answer: of none, of some, or of all. */
   failing: number;
+  /** Lone statements begin late, and their answers come late: by so many milliseconds at most. */
+  slowness: number;
   viewOf(life: Life): SharedDatabase;
 }
 
@@ -41,7 +43,7 @@ export function createDatabaseServer(
   { clock, chance, failures, onTaken, onOwn, watchOf }: Surroundings,
 ): DatabaseServer {
   const listeners = new Map<Life, { channel: string; hear: (payload: string) => void }>();
-  const server: DatabaseServer = { installation, ahead: 0, failing: 0, viewOf };
+  const server: DatabaseServer = { installation, ahead: 0, failing: 0, slowness: 0, viewOf };
   const now = () => clock.now() + server.ahead;
 
   function notify(channel: string, payload: string): void {
@@ -60,14 +62,20 @@ export function createDatabaseServer(
       if (server.failing > 0 && failures.happens(server.failing))
         throw new DatabaseFault('away', 'the server', 'it does not answer');
     };
+    const onItsWay = async () => {
+      if (server.slowness === 0) return;
+      await new Promise<void>((resolve) => clock.after(failures.whole(0, server.slowness), resolve));
+    };
     const connectionOf = (onWritten: (text: string) => Promise<void>): DatabaseConnection => ({
       async executeQuery<Row>(statement: CompiledQuery) {
+        await onItsWay();
         await awake();
         const writes = !/^\s*(?:select|with)/i.test(statement.sql);
         if (writes) life.steps.reached('commit', 'before');
         const result = (await installation.query.executeQuery(statement)) as QueryResult<Row>;
         if (writes) await onWritten(statement.sql);
         if (writes) life.steps.reached('commit', 'after');
+        await onItsWay();
         await awake();
         return result;
       },

@@ -287,7 +287,10 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
   /** Called with the database before anybody has asked it anything of a workspace. */
   function watched(life: Life) {
     return (installation: Installation) => {
-      Object.assign(installation, installationOver(watchedDatabase(installation, statements.watchOf(life)), installation.id));
+      Object.assign(
+        installation,
+        installationOver(watchedDatabase(installation, statements.watchOf(life)), installation.id),
+      );
       return soleHolder;
     };
   }
@@ -320,7 +323,19 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       .find(({ name }) => name === 'test');
 
   const site: Site = {
-    ...{ seed: plan.seed, clock, recorder, weather, network, providers, people, replicas, databaseServer, statements, othersKey },
+    ...{
+      seed: plan.seed,
+      clock,
+      recorder,
+      weather,
+      network,
+      providers,
+      people,
+      replicas,
+      databaseServer,
+      statements,
+      othersKey,
+    },
     ...{ start, configure, partition, during },
     settings: () => present,
     timeOf: (number) => (replicas[number]?.machine.ahead === 0 && !databaseServer ? clock.now() : undefined),

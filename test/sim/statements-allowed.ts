@@ -14,13 +14,27 @@ const ALONE: readonly Allowed[] = [
   { text: 'delete from "replicas"', why: 'the same' },
   { text: 'update "leases" set "incarnation" = ?', why: 'the same' },
   { text: 'insert into "inbox"', why: 'deliveries are taken whoever owns the workspace' },
-  { text: 'update "inbox" set "state" = ?, "attempts" = ?, "reason" = ?, "settled_at" = ?, "received_at" = ?', why: 'the same of one that comes again' },
+  {
+    text: 'update "inbox" set "state" = ?, "attempts" = ?, "reason" = ?, "settled_at" = ?, "received_at" = ?',
+    why: 'the same of one that comes again',
+  },
 ];
 
 /** They change more rows than they name. */
 const MANY: readonly Allowed[] = [
-  { text: 'delete from "ledger" where "ledger"."workspace" = ? and "completed" < ?', why: 'requests that count no longer' },
-{ text: 'delete from "workspace_findings" where "workspace_findings"."workspace" = ? and "sweep" < ?', why: 'those of earlier sweeps' },
+  { text: 'update "outbox" set "not_before" = ?, "due" = "since"', why: 'creates that wait for the list of tasks' },
+  {
+    text: 'update "outbox" set "guard" = ? where "outbox"."workspace" = ? and "entity" in (select',
+    why: 'a mass that the guard lets pass',
+  },
+  {
+    text: 'delete from "ledger" where "ledger"."workspace" = ? and "completed" < ?',
+    why: 'requests that count no longer',
+  },
+  {
+    text: 'delete from "workspace_findings" where "workspace_findings"."workspace" = ? and "sweep" < ?',
+    why: 'those of earlier sweeps',
+  },
   { text: 'delete from "workspace_listed" where "workspace_listed"."workspace" = ?', why: 'a sweep begins or ends' },
 ];
 

@@ -48,7 +48,8 @@ function watchedQuery(query: Kysely<Schema>, watch: StatementWatch, within: Open
       if (within) within.underWay++;
       try {
         const result = (await query.executeQuery(statement)) as QueryResult<Row>;
-        if (isChange(text)) watch.changed(text, Math.max(result.rows.length, Number(result.numAffectedRows ?? 0)), named);
+        if (isChange(text))
+          watch.changed(text, Math.max(result.rows.length, Number(result.numAffectedRows ?? 0)), named);
         return result;
       } finally {
         if (within) within.underWay--;
@@ -74,7 +75,8 @@ function readingOf(sql: string): Reading {
   if (known) return known;
   const text = sql.replaceAll(/\s+/g, ' ').replaceAll(/\(\?(?:, \?)*\)(?:, \(\?(?:, \?)*\))*/g, '(…)');
   const [, condition = ''] = / where (.*)$/s.exec(sql) ?? [];
-  const named = / in \(/.test(condition) ? (condition.match(/\?/g) ?? []).length : 1;
+  const lists = condition.match(/ in \((?:[^()]|\([^()]*\))*\)/g) ?? [];
+  const named = Math.max(1, ...lists.map((list) => list.split('?').length - 1));
   const reading = { text, named };
   readings.set(sql, reading);
   return reading;

@@ -38,7 +38,9 @@ interface Trial {
 export async function tryOut(way: Way, trial: Trial): Promise<string | undefined> {
   if (way !== 'sim') return toldBy(await run(testsOf(way, trial), trial.folder, MOST_CPU[way]), /FAIL .*|Error: .*/);
   const early = Math.min(FIRST_RUNS, trial.runs);
-  return (await simulate(trial, 1, early)) ?? (trial.runs > early ? simulate(trial, 1_001, trial.runs - early) : undefined);
+  return (
+    (await simulate(trial, 1, early)) ?? (trial.runs > early ? simulate(trial, 1_001, trial.runs - early) : undefined)
+  );
 }
 
 async function simulate({ file, folder }: Trial, seed: number, runs: number): Promise<string | undefined> {
