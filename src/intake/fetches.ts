@@ -116,8 +116,7 @@ export function createFetches(deps: FetchDeps): Fetches {
 
 async function dropOrphans({ store, connections, logger }: FetchDeps): Promise<void> {
   const names = connections.map(({ name }) => name);
-  const dropped = await store.commit((transaction) => dropOrphanFetches(transaction, names));
-  for (const connection of dropped)
+  for (const connection of await dropOrphanFetches(store.query, names))
     logger.warn({ connection }, 'fetches dropped: the connection is no longer configured');
 }
 

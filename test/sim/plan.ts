@@ -313,7 +313,10 @@ function atStatements(chance: Chance, replicas: number, length: number): Happeni
     ...{ at: chance.whole(1, Math.ceil(length / 2)), do: 'fail-statements' },
     ...{ share: chance.between(0.05, 0.6), for: chance.whole(5, 60) * MINUTE },
   });
-  return [...(chance.happens(0.5) ? times(chance, 4, kill) : []), ...(chance.happens(0.6) ? [fail()] : [])];
+  return [
+    ...(chance.happens(0.6) ? Array.from({ length: chance.whole(1, 2) }, kill) : []),
+    ...(chance.happens(0.6) ? [fail()] : []),
+  ];
 }
 
 /** Processes that end in order while there is work. */

@@ -110,11 +110,17 @@ function createStage(site: Site): Stage {
     if (repaired !== undefined && first !== undefined) {
       const broken = () => providers.garbled(hook());
       clock.after(first, () => void sendHook(connection, delivery, broken, true));
-      clock.after(first + repaired, () => void sendHook(connection, delivery, hook, true));
+      clock.after(first + repaired, () => void untilTaken(() => sendHook(connection, delivery, hook, false)));
     } else for (const delay of delays) clock.after(delay, () => void sendHook(connection, delivery, hook, again));
   }
 
-  async function sendHook(connection: string, delivery: string, hook: () => Hook, again: boolean): Promise<void> {
+  /** Somebody presses the button for as long as nobody takes it. */
+  async function untilTaken(send: () => Promise<number>): Promise<void> {
+    const status = await send();
+    if (status < 200 || status >= 300) clock.after(MINUTE, () => void untilTaken(send));
+  }
+
+  async function sendHook(connection: string, delivery: string, hook: () => Hook, again: boolean): Promise<number> {
     const { headers, body } = hook();
     const replica = replicas[deliveries++ % replicas.length] as Replica;
     const url = `${replica.origin}/webhooks/test/${connection}`;
@@ -125,6 +131,7 @@ function createStage(site: Site): Stage {
     recorder.record({ what: 'hook', connection, key, status });
     if (again && (status === 0 || status >= 500))
       clock.after(MINUTE, () => void sendHook(connection, delivery, hook, false));
+    return status;
   }
 
   async function kill(replica: Replica, { steps, back: ms, reboot }: Pick<Do<'kill'>, 'steps' | 'back' | 'reboot'>) {
