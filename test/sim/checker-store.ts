@@ -44,7 +44,7 @@ const OF_DATABASE = '%no space is left for%';
 /** Nothing is left over of work that is done. */
 async function leftovers(rows: Rows): Promise<string[]> {
   const left: Readonly<Record<string, string>> = {
-    'a delivery is quarantined': `select connection || ' ' || event || ' ' || coalesce(reason, '') as name from inbox where workspace = :w and state = 'quarantined'`,
+    'a delivery is quarantined': `select connection || ' ' || event || ' ' || coalesce(reason, '') as name from inbox where workspace = :w and state = 'quarantined' and coalesce(reason, '') not like 'over_budget: the process ended%'`,
     'a fetch is left': 'select reference as name from fetches where workspace = :w',
     'a poll is in error': 'select error as name from polls where workspace = :w and error is not null',
     'a sweep is in error': `select error as name from sweeps where workspace = :w and error is not null and error not like '${OF_DATABASE}'`,

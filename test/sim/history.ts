@@ -96,6 +96,7 @@ interface InboxRow {
   readonly connection: string;
   readonly key: string;
   readonly state: string;
+  readonly reason: string | null;
 }
 
 /** The workspace as people see it, beside what the providers hold at that moment. */

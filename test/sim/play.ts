@@ -376,7 +376,7 @@ async function tellInbox(site: Site): Promise<void> {
   const rows = await site
     .partition()
     ?.store.query.selectFrom('inbox')
-    .select(['connection', 'delivery_key as key', 'state'])
+    .select(['connection', 'delivery_key as key', 'state', 'reason'])
     .where('source', 'in', ['webhook', 'workspace'])
     .orderBy('id')
     .execute();

@@ -10,7 +10,14 @@ const WHOLE: Readonly<Record<string, readonly string[]>> = {
   throttle: ['laws/quota', 'scenarios/quota', 'scenarios/trouble'],
   store: ['laws/convergence', 'laws/statements-by-batch', 'scenarios/trouble', 'scenarios/kill', 'scenarios/changes'],
   outbox: ['scenarios/changes', 'scenarios/order', 'scenarios/trouble', 'scenarios/echo', 'scenarios/kill'],
-  reconcile: ['laws/convergence', 'laws/workspace-sweep', 'laws/triage', 'scenarios/mirroring', 'scenarios/by-hand'],
+  reconcile: [
+    'laws/convergence',
+    'laws/statements-by-batch',
+    'laws/workspace-sweep',
+    'laws/triage',
+    'scenarios/mirroring',
+    'scenarios/by-hand',
+  ],
   intake: ['scenarios/intake', 'faults/intake', 'scenarios/sweep', 'scenarios/trouble', 'laws/scope-names'],
   lease: ['laws/lease', 'scenarios/leases', 'scenarios/replicas'],
 };
