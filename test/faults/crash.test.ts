@@ -38,20 +38,23 @@ describe('kill -9', () => {
     steps = end.steps;
   });
 
-  it.each(PARTS_OF_KILLS)('at any step loses nothing, doubles nothing and keeps both windows, part %d', async (part) => {
-    expect(steps).toBeGreaterThan(0);
-    const all = Array.from({ length: steps }, (_, index) => index + 1);
-    const left = killsOf(all, EVERY).filter((_, index) => index % PARTS_OF_KILLS.length === part - 1);
-    tellCases(left.length);
-    const survived: number[] = [];
-    const work = async () => {
-      for (let step = left.shift(); step !== undefined; step = left.shift()) {
-        if (!(await survive(step))) survived.push(step);
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
-    // Deliveries that come in close together may share a commit, and a slow run writes more often that it lives: another run can be
-    // shorter than the counted one.
-    expect(survived.filter((step) => step < steps / 2)).toEqual([]);
-  });
+  it.each(PARTS_OF_KILLS)(
+    'at any step loses nothing, doubles nothing and keeps both windows, part %d',
+    async (part) => {
+      expect(steps).toBeGreaterThan(0);
+      const all = Array.from({ length: steps }, (_, index) => index + 1);
+      const left = killsOf(all, EVERY).filter((_, index) => index % PARTS_OF_KILLS.length === part - 1);
+      tellCases(left.length);
+      const survived: number[] = [];
+      const work = async () => {
+        for (let step = left.shift(); step !== undefined; step = left.shift()) {
+          if (!(await survive(step))) survived.push(step);
+        }
+      };
+      await Promise.all(Array.from({ length: AT_ONCE }, work));
+      // Deliveries that come in close together may share a commit, and a slow run writes more often that it lives: another run can be
+      // shorter than the counted one.
+      expect(survived.filter((step) => step < steps / 2)).toEqual([]);
+    },
+  );
 });
