@@ -84,7 +84,7 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
     try {
       const before = await redeliveryCursor(deps.store.query, name);
       const { asked, cursor, cut, failure } = await connection.redeliver(webhookUrl, before, signal);
-      await saveRedeliveryCursor(deps.store.query, name, cursor);
+      await deps.store.commit((transaction) => saveRedeliveryCursor(transaction, name, cursor));
       deps.meter.count('redeliveries_asked_total', { connection: name }, asked);
       if (asked > 0) deps.logger.info({ connection: name, asked }, 'redelivery of failed deliveries requested');
       if (cut !== undefined && cut !== cuts.get(name))

@@ -51,7 +51,7 @@ export async function openNameBook(
   const logger = deps.logger.child({ connection });
   const spelling = new Map(entries.map((entry) => [entry.toLowerCase(), entry]));
   const names = [...spelling.keys()];
-  const stored = await loadNames(store.query, connection, names);
+  const stored = await store.commit((transaction) => loadNames(transaction, connection, names));
   const held = new Map(stored.map((row) => [row.entry, heldOf(row)]));
   let version = 0;
   let isDoubted = false;
@@ -70,7 +70,7 @@ export async function openNameBook(
     if (before?.binding !== binding) tell(before?.binding, binding);
     writing = writing.then(async () => {
       try {
-        await saveName(store.query, connection, rowOf(binding, askedAt));
+        await store.commit((transaction) => saveName(transaction, connection, rowOf(binding, askedAt)));
       } catch (error) {
         logger.error({ error: asSyncError(error) }, 'the target of a name could not be stored');
       }

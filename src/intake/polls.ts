@@ -156,7 +156,7 @@ async function unitsOf(
   try {
     await active.names?.refresh(active.connection, signal);
     const units = await active.connection.units(signal);
-    await clearConnectionFailure(deps.store.query, active.name);
+    await deps.store.commit((transaction) => clearConnectionFailure(transaction, active.name));
     return only === undefined || only.has(ALL_UNITS) ? units : units.filter((unit) => only.has(unit));
   } catch (thrown) {
     return await failed(deps, active, ALL_UNITS, thrown, signal);

@@ -101,7 +101,7 @@ async function sweepUnit(deps: SweepDeps, active: ActiveConnection, unit: string
   const asked = await askForDoubtful(deps, active, { ...listing, startedAt }, signal);
   signal.throwIfAborted();
   const result = { at: clock.now(), listed: listing.keys.size, asked };
-  await recordSweep(store.query, { connection: active.name, unit }, result);
+  await store.commit((transaction) => recordSweep(transaction, { connection: active.name, unit }, result));
   meter.count('sweeps_total', { connection: active.name, outcome: 'complete' });
   logger.info({ connection: active.name, unit, ...result }, 'unit swept');
 }

@@ -120,7 +120,7 @@ async function next({ store, clock, outbox, logger }: SweepJobsDeps, turn: Turn)
     await nextTurn();
   }
   if (turn.read === 0) return undefined;
-  await writeTurn(store.query, { ...turn, endedAt: clock.now() });
+  await store.commit((transaction) => writeTurn(transaction, { ...turn, endedAt: clock.now() }));
   logger.info({ read: turn.read }, 'links of work items and documents checked');
   return undefined;
 }

@@ -29,7 +29,7 @@ export function createLookAtOpen(deps: LookAtOpenDeps): (signal: AbortSignal) =>
   async function lookAgain(signal: AbortSignal): Promise<void> {
     const digest = deps.rules?.digest;
     while (digest !== undefined && !signal.aborted) {
-      const keys = await nextToLookAt(store.query, digest, lookedAgain.size());
+      const keys = await store.commit((transaction) => nextToLookAt(transaction, digest, lookedAgain.size()));
       if (keys === undefined) return;
       await lookAt(keys, digest);
       deps.outbox.ring();

@@ -31,6 +31,8 @@ export function createSuspects({ store, version, batch }: SuspectsDeps): Suspect
   /** Whether it stands in the database that a process works on the inbox. */
   let isNoted = false;
 
+  const note = (value: 'yes' | 'no') => store.commit((transaction) => writeMeta(transaction, AT_WORK, value));
+
   /**
    * After an unclean end the batch that was in flight is still pending: it is among the oldest. Another version may read
    * better what took this one too long.
@@ -43,7 +45,7 @@ export function createSuspects({ store, version, batch }: SuspectsDeps): Suspect
     if (isOther) {
       await retryQuarantined(store, 'costly');
       // Killed before this, it tries the rest at the next start.
-      await writeMeta(store.query, TRIED_BY, version);
+      await store.commit((transaction) => writeMeta(transaction, TRIED_BY, version));
     }
     isNoted = wasAtWork;
     suspectsUntil = last ?? 0;
@@ -53,13 +55,13 @@ export function createSuspects({ store, version, batch }: SuspectsDeps): Suspect
     lookBack,
     async noteWork() {
       if (isNoted) return;
-      await writeMeta(store.query, AT_WORK, 'yes');
+      await note('yes');
       isNoted = true;
     },
     has: ({ id }) => id <= (suspectsUntil ?? 0),
     async noteEnd() {
       // A database that takes no writes now is taken for an unclean end: that costs time only.
-      if (isNoted && suspectsUntil !== undefined) await writeMeta(store.query, AT_WORK, 'no').catch(() => undefined);
+      if (isNoted && suspectsUntil !== undefined) await note('no').catch(() => undefined);
       isNoted = false;
       suspectsUntil = undefined;
     },

@@ -58,6 +58,8 @@ const MOST_ENDS = 5;
 export function createTakeOver(deps: TakeOverDeps): TakeOver {
   const { store, clock, logger, meter, inputs, suspects } = deps;
   const told = createPortion(clock, ITEMS);
+  /** Suspects whose present attempt is counted. A database that does not take them over ends no process: they are tried again. */
+  const counted = new Set<number>();
 
   /** Alone, and with the attempt committed before: so a text that ends the process again is recognised. */
   async function takeOverSuspect(delivery: PendingDelivery): Promise<void> {
@@ -65,8 +67,10 @@ export function createTakeOver(deps: TakeOverDeps): TakeOver {
       const message = `the process ended ${MOST_ENDS} times while it processed this delivery`;
       return quarantine(delivery, new SyncError('over_budget', message));
     }
-    await store.commit((transaction) => countAttempt(transaction, [delivery.id]));
+    if (!counted.has(delivery.id)) await store.commit((transaction) => countAttempt(transaction, [delivery.id]));
+    counted.add(delivery.id);
     await takeOver([delivery]);
+    counted.delete(delivery.id);
   }
 
   async function takeOver(pending: readonly PendingDelivery[]): Promise<void> {

@@ -65,7 +65,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
   let running: Promise<void> | undefined;
 
   async function run(signal: AbortSignal): Promise<void> {
-    await quietly(() => retryRefused(store.query));
+    await quietly(() => store.commit(retryRefused));
     while (!signal.aborted) {
       const pause = await quietly(() => look(signal));
       await waitFor(clock, pause ?? FIRST_PAUSE, bell, signal);

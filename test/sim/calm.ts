@@ -62,15 +62,15 @@ export async function calmDay(site: Site, { forges, trackers, seed }: Plan, act:
   const { key, taskId } = (await lookAtWorkspace(site)).tasks.at(-1) as { key: string; taskId: string };
   // Then no request counts in a window, and a sweep has found the task.
   await site.pass((replicas.length === 1 ? 34 : 17) * MINUTE);
-  if (replicas.length === 1) await phase('nothing happens', 0, 30, () => site.pass(16 * MINUTE));
+  if (replicas.length === 1) await nothingHappens(site, forges.length + trackers.length);
   // Others that named earlier tasks are linked then too, where replicas have not read the list of tasks before.
-  await phase('a pull request is opened', replicas.length === 1 ? 3 : 12, 20, async () => {
+  await phase('a pull request is opened', replicas.length === 1 ? 3 : 20, 20, async () => {
     await change(PROMPT, { names: numberOf(key) });
     await seen('a webhook of a new pull request', MINUTE);
     await promised('its link', 2 * MINUTE, () => isLinked(taskId));
   });
   // The same may come only now.
-  await phase('a task is made and named at once', replicas.length === 1 ? 8 : 12, 20, async () => {
+  await phase('a task is made and named at once', replicas.length === 1 ? 8 : 20, 20, async () => {
     const { body: task } = await people.createBug({ body: { title: 'A task of now' } }, {});
     await change(PROMPT, { names: numberOf(task.key) });
     await promised('a link to a task of now', 2 * MINUTE, () => isLinked(task.taskId));
@@ -99,6 +99,20 @@ export async function calmDay(site: Site, { forges, trackers, seed }: Plan, act:
   if (replicas.length === 1) await phase('strangers send webhooks', 0, 8, () => strangers(site, forge as string));
   if (replicas.length === 1) await aloneAgain(site, seed, { phase, seen, change });
   else await together(site, { promised, seen, change });
+}
+
+/** Neither of the workspace nor of providers is asked more than polls, sweeps and hooks need, nor of the database. */
+async function nothingHappens(
+  { recorder, clock, pass, settings, statements }: Site,
+  connections: number,
+): Promise<void> {
+  const [began, before] = [clock.elapsed(), statements.count()];
+  await pass(16 * MINUTE);
+  const polls = Math.ceil(16 / settings().poll) + 1;
+  const asked = Math.ceil(1.5 * connections * polls);
+  recorder.record({ what: 'calm', name: 'nothing happens', began, writes: 0, reads: 30, asked });
+  const [ran, most] = [statements.count() - before, 300 + 60 * connections * polls];
+  if (ran > most) recorder.record({ what: 'unexpected', text: `waste: ${ran} statements while nothing happens` });
 }
 
 /** Of `BUG-12`: 12. */

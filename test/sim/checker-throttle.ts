@@ -68,7 +68,8 @@ export function impatience(events: readonly Event[], server: string): string[] {
     } else if (status === 401) {
       asker.haltedUntil = at + HALT;
       asker.probesSince = at;
-    } else if (status >= 200 && status < 300) {
+    } else if (status >= 200 && status < 500) {
+      // Whatever it says of the request, it counted it.
       if (request.at >= (asker.probesSince ?? Number.POSITIVE_INFINITY)) asker.probesSince = undefined;
     }
   }

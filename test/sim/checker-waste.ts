@@ -2,8 +2,10 @@ import type { Event } from './history.ts';
 
 type Of<What extends Event['what']> = Extract<Event, { what: What }>;
 
-/** A process that ends so soon after an answer may not have stored it. */
+/** A process that ends so soon after an answer may not have stored it, nor one that loses the workspace. */
 const SECOND = 1_000;
+/** The same where the database did not take what was to be stored. */
+const DISTURBED = 10 * SECOND;
 
 /** A record that was written, as whoever wrote it knows, is not written again with the same content: unless people changed it. */
 export function rewrites(events: readonly Event[]): string[] {
@@ -16,8 +18,24 @@ function isOfPeople(happening: unknown): boolean {
   return (happening as { readonly do: string }).do === 'edit-record';
 }
 
+/** Of a process; undefined: the workspace changes hands, and with it whichever process owned it. */
+interface End {
+  readonly at: number;
+  readonly process?: string;
+}
+
+function endOf(event: Event): readonly End[] {
+  if (event.what === 'owner') return [{ at: event.at }];
+  return event.what === 'killed' || event.what === 'stopped' ? [event] : [];
+}
+
+function isOfDatabase(happening: unknown): boolean {
+  return ['fail-statements', 'store-away', 'store-slow'].includes((happening as { readonly do: string }).do);
+}
+
 function repeated(events: readonly Event[]): string[] {
-  const ends = events.flatMap((event) => (event.what === 'killed' || event.what === 'stopped' ? [event] : []));
+  const ends = events.flatMap(endOf);
+  const soon = events.some((event) => event.what === 'happened' && isOfDatabase(event.happening)) ? DISTURBED : SECOND;
   const arrived = new Map<number, Of<'arrived'>>();
   const sent = new Map(events.flatMap((event) => (event.what === 'sent' ? [[event.id, event.at]] : [])));
   /** The last content that was written, and known to be written. */
@@ -26,7 +44,8 @@ function repeated(events: readonly Event[]): string[] {
   const hear = ({ id, at, status }: Of<'heard'>) => {
     const request = arrived.get(id);
     if (!request || status < 200 || status >= 300) return;
-    if (ends.some((end) => end.process === request.from && end.at >= at && end.at - at < SECOND)) return;
+    const isItsEnd = ({ process }: End) => process === undefined || process === request.from;
+    if (ends.some((end) => isItsEnd(end) && end.at >= at && end.at - at < soon)) return;
     known.set(recordOf(request), { body: request.body, at });
   };
   for (const event of events) {

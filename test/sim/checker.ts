@@ -38,14 +38,19 @@ function unexpected(events: readonly Event[]): string[] {
   return all(events, 'unexpected').map(({ text }) => `unexpected: ${text}`);
 }
 
+/** Over which the process ended five times, of which kills know nothing. */
+const SUSPECTED = 'over_budget: the process ended';
+
 /** Each delivery that was acknowledged is in the inbox, and ended well; unless a backup from before it was restored. */
 function lostDeliveries(events: readonly Event[]): string[] {
-  const ended = new Map(all(events, 'inbox').map(({ connection, key, state }) => [`${connection} ${key}`, state]));
+  const ended = new Map(all(events, 'inbox').map((row) => [`${row.connection} ${row.key}`, row]));
+  const kills = all(events, 'killed').length;
   const restores = all(events, 'restored');
   const acknowledged = all(events, 'hook').filter(({ status }) => status >= 200 && status < 300);
   return acknowledged.flatMap(({ at, connection, key }) => {
     if (restores.some((restore) => at >= restore.backupAt && at <= restore.at)) return [];
-    const state = ended.get(`${connection} ${key}`);
+    const { state, reason } = ended.get(`${connection} ${key}`) ?? {};
+    if (reason?.startsWith(SUSPECTED) && kills >= 5) return [];
     // What worksync wrote itself is no news.
     const isKnown = state === 'ignored' && isEcho(key);
     return state === 'applied' || state === 'superseded' || isKnown
@@ -139,13 +144,23 @@ function refused(events: readonly Event[]): string[] {
 /** Where nothing is disturbed few requests are made, and none of them writes what is there. */
 function calm(events: readonly Event[]): string[] {
   const asked = exchanges(events);
-  return all(events, 'calm').flatMap(({ at: end, name, began, writes, reads }) => {
-    const within = asked.filter(({ at }) => at > began && at <= end);
-    const made = within.filter(({ method }) => method !== 'GET');
-    const few = (count: number, most: number, what: string) =>
-      count <= most ? [] : [`waste: while ${name}, from ${began} on, it made ${count} ${what}, and ${most} are enough`];
-    return [...few(made.length, writes, 'writes'), ...few(within.length - made.length, reads, 'reads')];
-  });
+  const sent = all(events, 'sent').filter(({ url }) => !url.includes(WORKSPACE));
+  return all(events, 'calm').flatMap(
+    ({ at: end, name, began, writes, reads, asked: most = Number.POSITIVE_INFINITY }) => {
+      const within = asked.filter(({ at }) => at > began && at <= end);
+      const made = within.filter(({ method }) => method !== 'GET');
+      const few = (count: number, most: number, what: string) =>
+        count <= most
+          ? []
+          : [`waste: while ${name}, from ${began} on, it made ${count} ${what}, and ${most} are enough`];
+      const elsewhere = sent.filter(({ at }) => at > began && at <= end);
+      return [
+        ...few(made.length, writes, 'writes'),
+        ...few(within.length - made.length, reads, 'reads'),
+        ...few(elsewhere.length, most, 'requests elsewhere'),
+      ];
+    },
+  );
 }
 
 /** By arrivals at the service: refused ones too, since whoever is refused should not have asked. */

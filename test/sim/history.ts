@@ -75,6 +75,8 @@ interface Calm {
   readonly began: number;
   readonly writes: number;
   readonly reads: number;
+  /** Of providers, at most; absent: any number. */
+  readonly asked?: number;
 }
 
 interface Configured {
@@ -94,6 +96,7 @@ interface InboxRow {
   readonly connection: string;
   readonly key: string;
   readonly state: string;
+  readonly reason: string | null;
 }
 
 /** The workspace as people see it, beside what the providers hold at that moment. */

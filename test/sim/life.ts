@@ -23,6 +23,9 @@ export interface Life extends Wakefulness {
   readonly steps: Steps;
   /** How many timers it has set. */
   timers(): number;
+  /** So many requests more, or fewer, wait for their answers. */
+  asks(more: number): void;
+  requests(): number;
   /** Throws where it has ended. */
   check(): void;
   /** It ends at the step so many steps from now; `ended` is told then. */
@@ -34,12 +37,16 @@ export function createLife(name: string, replica: number, world: TravellingClock
   let stepsLeft = Number.POSITIVE_INFINITY;
   let ended: () => void = () => undefined;
   const timers = new Set<object>();
+  let requests = 0;
 
   const check = () => {
     if (!life.isAlive()) throw new ProcessEnded();
   };
   return {
-    ...{ ...life, name, replica, check, timers: () => timers.size },
+    ...{ ...life, name, replica, check, timers: () => timers.size, requests: () => requests },
+    asks(more) {
+      requests += more;
+    },
     clock: {
       now: () => world.now() + machine.ahead,
       monotonic: () => world.elapsed() - machine.bootedAt,

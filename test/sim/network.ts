@@ -141,6 +141,7 @@ export function createNetwork({ clock, weather, chance, recorder }: Surroundings
         life.whenAwake(() => {
           if (isOver) return;
           isOver = true;
+          life.asks(-1);
           cancel();
           request.signal?.removeEventListener('abort', abort);
           try {
@@ -162,6 +163,7 @@ export function createNetwork({ clock, weather, chance, recorder }: Surroundings
       request.signal?.addEventListener('abort', abort, { once: true });
       const { name: from, replica } = life;
       recorder.record({ what: 'sent', id, from, replica, method: request.method, url: request.url });
+      life.asks(1);
       travel(request, from, id, (answer, unsent) => {
         if (answer) end(() => resolve({ ...answer, body: Buffer.from(answer.body) }), answer.status);
         else if (unsent) end(() => reject(new SyncError('unreachable', `${request.url} was not sent`)));

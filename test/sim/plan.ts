@@ -15,6 +15,8 @@ export type TrackerName = (typeof TRACKERS)[number];
 export interface Hooks {
   readonly delays: readonly number[];
   readonly again: boolean;
+  /** What nobody can read is sent first, and again what it should have been: milliseconds later. */
+  readonly repaired?: number;
 }
 
 export interface PullChange {
@@ -66,10 +68,17 @@ export type Happening = { readonly at: number } & (
       readonly back: number;
       readonly reboot: boolean;
     }
+  /** At a statement at which none has ended before. */
+  | { readonly do: 'kill-at'; readonly replica: number; readonly back: number }
+  | { readonly do: 'fail-statements'; readonly share: number; readonly for: number }
   | { readonly do: 'restart' | 'sleep'; readonly replica: number; readonly back: number }
   | { readonly do: 'jump'; readonly replica: number; readonly by: number }
   | { readonly do: 'jump-store'; readonly by: number }
   | { readonly do: 'store-away'; readonly share: number; readonly for: number }
+  /** Its answers come late, by so many milliseconds at most. */
+  | { readonly do: 'store-slow'; readonly by: number; readonly for: number }
+  /** Whoever owns the workspace then. */
+  | { readonly do: 'sleep-owner'; readonly back: number }
   | { readonly do: 'others'; readonly requests: number; readonly for: number }
   | { readonly do: 'reload'; readonly visibility: number; readonly poll: number; readonly concurrency: number }
   | { readonly do: 'disk-full'; readonly replica: number; readonly for: number }
@@ -106,11 +115,30 @@ export function drawPlan(seed: number): Plan {
     ...faults(chance, { replicas, servers: [...forges, ...trackers], length }),
   ];
   if (replicas > 1) happenings.push(...storeAway(chanceOf(seed, 'store'), length));
+  if (replicas > 1) happenings.push(...lateLeases(chanceOf(seed, 'leases'), happenings, length));
+  happenings.push(...atStatements(chanceOf(seed, 'statements'), replicas, length));
+  happenings.push(...restartsAmid(chanceOf(seed, 'restarts'), replicas, happenings));
+  const sent = garbled(chanceOf(seed, 'garbled'), happenings);
   const events = chanceOf(seed, 'events').happens(0.5);
   const writing = chanceOf(seed, 'write-back');
   const writeBack = trackers.includes('jira') && writing.happens(0.7);
   if (writeBack) happenings.push(...underIssues(writing, length));
-  return { seed, replicas, forges, trackers, share, events, writeBack, length, happenings: inOrder(happenings) };
+  return { seed, replicas, forges, trackers, share, events, writeBack, length, happenings: inOrder(sent) };
+}
+
+/** Those in which the most different things happen, these first. */
+export function mostVaried(plans: Iterable<Plan>, count: number): readonly Plan[] {
+  const variety = ({ forges, trackers, happenings, events, writeBack }: Plan) =>
+    new Set([...forges, ...trackers, ...happenings.map(kindOf)]).size + Number(events) + Number(writeBack);
+  const rated = [...plans].map((plan) => ({ plan, variety: variety(plan) }));
+  return rated
+    .toSorted((one, other) => other.variety - one.variety)
+    .slice(0, count)
+    .map(({ plan }) => plan);
+}
+
+function kindOf(happening: Happening): string {
+  return happening.do === 'weather' ? `${happening.trouble} ${happening.server}` : happening.do;
 }
 
 function inOrder(happenings: readonly Happening[]): readonly Happening[] {
@@ -271,6 +299,57 @@ function storeAway(chance: Chance, length: number): Happening[] {
     const share = chance.happens(0.4) ? 1 : chance.between(0.02, 0.6);
     const duration = chance.happens(0.5) ? chance.whole(200, 5_000) : chance.whole(5, 120) * SECOND;
     return { at: chance.whole(1, length), do: 'store-away', share, for: duration } as const;
+  });
+}
+
+/** What becomes of processes by what they ask of the database. */
+function atStatements(chance: Chance, replicas: number, length: number): Happening[] {
+  const at = () => chance.whole(1, length);
+  const kill = (): Happening => ({
+    ...{ at: at(), do: 'kill-at', replica: chance.whole(0, replicas - 1) },
+    back: chance.whole(0, 20 * SECOND),
+  });
+  const fail = (): Happening => ({
+    ...{ at: chance.whole(1, Math.ceil(length / 2)), do: 'fail-statements' },
+    ...{ share: chance.between(0.05, 0.6), for: chance.whole(5, 60) * MINUTE },
+  });
+  return [
+    ...(chance.happens(0.6) ? Array.from({ length: chance.whole(1, 2) }, kill) : []),
+    ...(chance.happens(0.6) ? [fail()] : []),
+  ];
+}
+
+/** Processes that end in order while there is work. */
+function restartsAmid(chance: Chance, replicas: number, work: readonly Happening[]): Happening[] {
+  const changes = work.filter((each) => each.do === 'pull' || each.do === 'issue');
+  if (changes.length === 0) return [];
+  return times(chance, 1.5, (): Happening => {
+    const { at } = oneOf(chance, changes);
+    const replica = chance.whole(0, replicas - 1);
+    return { at: at + chance.whole(50, 3 * SECOND), do: 'restart', replica, back: chance.whole(0, 30 * SECOND) };
+  });
+}
+
+/** Owners that sleep for about as long as leases last, while there is something to send; and renewals that come late. */
+function lateLeases(chance: Chance, work: readonly Happening[], length: number): Happening[] {
+  const changes = work.filter((each) => each.do === 'pull');
+  const sleeps = times(chance, 5, (): Happening => {
+    const at = changes.length > 0 && chance.happens(0.8) ? oneOf(chance, changes).at : chance.whole(1, length);
+    return { at: at + chance.whole(0, 4 * SECOND), do: 'sleep-owner', back: chance.whole(2_500, 12_000) };
+  });
+  const slow = times(chance, 2, (): Happening => {
+    const by = chance.whole(200, 6_000);
+    return { at: chance.whole(1, length), do: 'store-slow', by, for: chance.whole(5, 90) * SECOND };
+  });
+  return [...sleeps, ...slow];
+}
+
+/** In some plans some webhooks of GitHub are broken at first. */
+function garbled(chance: Chance, happenings: readonly Happening[]): readonly Happening[] {
+  if (!chance.happens(0.4)) return happenings;
+  return happenings.map((each) => {
+    const isBroken = each.do === 'pull' && each.forge === 'github' && chance.happens(0.2);
+    return isBroken ? { ...each, hooks: { ...each.hooks, repaired: chance.whole(100, 10 * MINUTE) } } : each;
   });
 }
 

@@ -105,11 +105,22 @@ function createStage(site: Site): Stage {
     sendHooks(connection, { delays: [echoes.whole(50, 5_000)], again: true }, delivery, hook),
   );
 
-  function sendHooks(connection: string, { delays, again }: Hooks, delivery: string, hook: () => Hook): void {
-    for (const delay of delays) clock.after(delay, () => void sendHook(connection, delivery, hook, again));
+  function sendHooks(connection: string, { delays, again, repaired }: Hooks, delivery: string, hook: () => Hook): void {
+    const [first] = delays;
+    if (repaired !== undefined && first !== undefined) {
+      const broken = () => providers.garbled(hook());
+      clock.after(first, () => void sendHook(connection, delivery, broken, true));
+      clock.after(first + repaired, () => void untilTaken(() => sendHook(connection, delivery, hook, false)));
+    } else for (const delay of delays) clock.after(delay, () => void sendHook(connection, delivery, hook, again));
   }
 
-  async function sendHook(connection: string, delivery: string, hook: () => Hook, again: boolean): Promise<void> {
+  /** Somebody presses the button for as long as nobody takes it. */
+  async function untilTaken(send: () => Promise<number>): Promise<void> {
+    const status = await send();
+    if (status < 200 || status >= 300) clock.after(MINUTE, () => void untilTaken(send));
+  }
+
+  async function sendHook(connection: string, delivery: string, hook: () => Hook, again: boolean): Promise<number> {
     const { headers, body } = hook();
     const replica = replicas[deliveries++ % replicas.length] as Replica;
     const url = `${replica.origin}/webhooks/test/${connection}`;
@@ -120,13 +131,18 @@ function createStage(site: Site): Stage {
     recorder.record({ what: 'hook', connection, key, status });
     if (again && (status === 0 || status >= 500))
       clock.after(MINUTE, () => void sendHook(connection, delivery, hook, false));
+    return status;
   }
 
-  async function kill(replica: Replica, { steps, back: ms, reboot }: Do<'kill'>): Promise<void> {
-    const end = () => {
-      replica.isBusy = true;
-      clock.after(0, () => void gone());
-    };
+  async function kill(replica: Replica, { steps, back: ms, reboot }: Pick<Do<'kill'>, 'steps' | 'back' | 'reboot'>) {
+    const end = endOf(replica, ms, reboot);
+    if (steps > 0) return replica.running?.life.killAfter(steps, end);
+    replica.running?.life.kill();
+    end();
+  }
+
+  /** What is done when the process has ended. */
+  function endOf(replica: Replica, ms: number, reboot: boolean): () => void {
     const gone = async () => {
       await site.bury(replica);
       if (reboot) {
@@ -136,9 +152,10 @@ function createStage(site: Site): Stage {
       replica.isBusy = false;
       later(replica, ms, () => site.start(replica));
     };
-    if (steps > 0) return replica.running?.life.killAfter(steps, end);
-    replica.running?.life.kill();
-    end();
+    return () => {
+      replica.isBusy = true;
+      clock.after(0, () => void gone());
+    };
   }
 
   async function others({ requests, for: duration }: Do<'others'>): Promise<void> {
@@ -217,6 +234,14 @@ function createStage(site: Site): Stage {
         const replica = free(happening.replica);
         return replica && kill(replica, happening);
       }
+      case 'kill-at': {
+        const replica = free(happening.replica);
+        const life = replica?.running?.life;
+        if (replica && life) site.statements.killNext(life, endOf(replica, happening.back, false));
+        return;
+      }
+      case 'fail-statements':
+        return site.statements.fail(happening.share, clock.elapsed() + happening.for);
       case 'restart': {
         const replica = free(happening.replica);
         if (!replica) return;
@@ -245,6 +270,22 @@ function createStage(site: Site): Stage {
         clock.after(happening.for, () => {
           databaseServer.failing = 0;
         });
+        return;
+      }
+      case 'store-slow': {
+        const { databaseServer } = site;
+        if (!databaseServer) return;
+        databaseServer.slowness = happening.by;
+        clock.after(happening.for, () => {
+          databaseServer.slowness = 0;
+        });
+        return;
+      }
+      case 'sleep-owner': {
+        const replica = free(await site.ownerOf());
+        const life = replica?.running?.life;
+        life?.sleep();
+        if (replica) clock.after(happening.back, () => life?.wake());
         return;
       }
       case 'others':
@@ -282,6 +323,7 @@ function createStage(site: Site): Stage {
   return {
     act,
     async comeBack() {
+      site.statements.clear();
       for (const replica of replicas) {
         replica.running?.life.wake();
         replica.running?.life.killAfter(Number.POSITIVE_INFINITY, () => undefined);
@@ -294,7 +336,7 @@ function createStage(site: Site): Stage {
 
 async function heal(site: Site, stage: Stage): Promise<void> {
   site.weather.clear();
-  if (site.databaseServer) site.databaseServer.failing = 0;
+  if (site.databaseServer) Object.assign(site.databaseServer, { failing: 0, slowness: 0 });
   await stage.comeBack();
   // Who is being ended at this moment comes back as well.
   for (let round = 0; round < 3; round++) {
@@ -334,7 +376,7 @@ async function tellInbox(site: Site): Promise<void> {
   const rows = await site
     .partition()
     ?.store.query.selectFrom('inbox')
-    .select(['connection', 'delivery_key as key', 'state'])
+    .select(['connection', 'delivery_key as key', 'state', 'reason'])
     .where('source', 'in', ['webhook', 'workspace'])
     .orderBy('id')
     .execute();

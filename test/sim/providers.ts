@@ -20,7 +20,7 @@ import { createJiraWrites, WORKSYNC } from './jira-writes.ts';
 import type { Network } from './network.ts';
 import type { Forge, Happening, Plan, PullChange, TrackerName } from './plan.ts';
 import { type Written, write } from './prose.ts';
-import { createRenamed } from './renamed.ts';
+import { createRenamed, signed } from './renamed.ts';
 
 const SECRET = 'a webhook secret for tests only';
 
@@ -53,6 +53,8 @@ export interface Providers {
   change(happening: Extract<Happening, { do: 'pull' | 'issue' }>, delivery: string): (() => Hook) | undefined;
   /** The repository at GitHub gets another name, or another owner too. */
   rename(name: string): void;
+  /** A webhook of GitHub of which nothing can be read, though it is GitHub's. */
+  garbled(hook: Hook): Hook;
   held(): Pick<Look, 'pulls' | 'issues'>;
   unanswered(): readonly string[];
   /** Of what worksync, or a person beside it, writes there: calls with the webhook that tells of it. */
@@ -166,6 +168,7 @@ export function openProviders(
         ? changePull(happening.forge, happening.number, happening.change, delivery)
         : changeIssue(happening, delivery),
     rename: renamed.rename,
+    garbled: ({ headers, body }) => signed(headers, body.replaceAll('"number":', '"numero":'), SECRET),
     held: () => ({
       pulls: [...vendors].flatMap(([name, { vendor, pulls }]) =>
         [...pulls.values()].map((pull) => {

@@ -22,11 +22,7 @@ export function createRenamed(): Renamed {
   return {
     rename: (name) => void names.push(name),
     urls: (first) => [...new Set(names)].map((name) => first.replace(FIRST, name)),
-    hook({ headers, body: before }, secret) {
-      const body = inPresentWords(before);
-      const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
-      return { headers: { ...headers, 'x-hub-signature-256': signature }, body };
-    },
+    hook: ({ headers, body }, secret) => signed(headers, inPresentWords(body), secret),
     answer(request, answer) {
       if (present() === FIRST) return answer(request);
       const { origin, pathname } = new URL(request.url);
@@ -45,4 +41,10 @@ export function createRenamed(): Renamed {
       return known === etag ? { status: 304, headers: told, body: '' } : { status: given.status, headers: told, body };
     },
   };
+}
+
+/** As GitHub signs it. */
+export function signed(headers: Hook['headers'], body: string, secret: string): Hook {
+  const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+  return { headers: { ...headers, 'x-hub-signature-256': signature }, body };
 }

@@ -9,6 +9,7 @@ import type { Chance } from '../bench/quota/references/chance.ts';
 import { kyselyOver } from '../support/kysely-over.ts';
 import type { TravellingClock } from '../support/travelling-clock.ts';
 import type { Life } from './life.ts';
+import { type StatementWatch, watchedDatabase } from './statements.ts';
 
 /** A database in memory that several processes work on as on a server: one connection, statements in the order they come. */
 export interface DatabaseServer {
@@ -17,6 +18,8 @@ export interface DatabaseServer {
   ahead: number;
   /** Of so many of one statements and commits nobody gets an answer: of none, of some, or of all. */
   failing: number;
+  /** Lone statements begin late, and their answers come late: by so many milliseconds at most. */
+  slowness: number;
   viewOf(life: Life): SharedDatabase;
 }
 
@@ -29,6 +32,7 @@ interface Surroundings {
   readonly onTaken: () => Promise<void>;
   /** Called within each transaction that a process began as the owner of a workspace, before its end. */
   readonly onOwn: (life: Life, workspace: string, transaction: Sql, text?: string) => Promise<void>;
+  readonly watchOf: (life: Life) => StatementWatch;
 }
 
 /** One signal of so many is lost. */
@@ -36,10 +40,10 @@ const LOST_SIGNALS = 0.1;
 
 export function createDatabaseServer(
   installation: Installation,
-  { clock, chance, failures, onTaken, onOwn }: Surroundings,
+  { clock, chance, failures, onTaken, onOwn, watchOf }: Surroundings,
 ): DatabaseServer {
   const listeners = new Map<Life, { channel: string; hear: (payload: string) => void }>();
-  const server: DatabaseServer = { installation, ahead: 0, failing: 0, viewOf };
+  const server: DatabaseServer = { installation, ahead: 0, failing: 0, slowness: 0, viewOf };
   const now = () => clock.now() + server.ahead;
 
   function notify(channel: string, payload: string): void {
@@ -59,14 +63,20 @@ export function createDatabaseServer(
         throw new DatabaseFault('away', 'the server', 'it does not answer');
     };
     const executor = installation.query.getExecutor();
+    const onItsWay = async () => {
+      if (server.slowness === 0) return;
+      await new Promise<void>((resolve) => clock.after(failures.whole(0, server.slowness), resolve));
+    };
     const connectionOf = (onWritten: (text: string) => Promise<void>): DatabaseConnection => ({
       async executeQuery<Row>(statement: CompiledQuery) {
+        await onItsWay();
         await awake();
         const writes = !/^\s*(?:select|with)/i.test(statement.sql);
         if (writes) life.steps.reached('commit', 'before');
         const result = (await executor.executeQuery(statement)) as QueryResult<Row>;
         if (writes) await onWritten(statement.sql);
         if (writes) life.steps.reached('commit', 'after');
+        await onItsWay();
         await awake();
         return result;
       },
@@ -106,13 +116,16 @@ export function createDatabaseServer(
     const close = async () => {
       isClosed = true;
     };
-    const database = { ...rest, query, commit, commitRelaxed: committing(installation.commitRelaxed), close, asServer };
+    const watch = watchOf(life);
+    const unseen = { ...rest, query, commit, commitRelaxed: committing(installation.commitRelaxed), close, asServer };
+    const database = watchedDatabase(unseen, watch);
     const shared = installationOver(database, installation.id);
     // Only who owns a workspace gives a fence with its name, if perhaps none.
     const store: Installation['store'] = async (...asked) => {
       if (asked.length === 1) return shared.store(...asked);
       const own = queryOf((text) => onOwn(life, `${asked[0]}`, installation.query, text));
-      const opened = await installationOver({ ...database, query: own }, installation.id).store(...asked);
+      const ownDatabase = watchedDatabase({ ...unseen, query: own }, watch);
+      const opened = await installationOver(ownDatabase, installation.id).store(...asked);
       const looking =
         (commitOwn: typeof opened.commit): typeof opened.commit =>
         (work) =>
@@ -126,9 +139,9 @@ export function createDatabaseServer(
     return {
       installation: { ...shared, store },
       apart: {
-        query,
+        query: database.query,
         async commit(work) {
-          const result = await commit(work);
+          const result = await database.commit(work);
           await onTaken();
           return result;
         },

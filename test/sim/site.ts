@@ -9,12 +9,13 @@ import { createInlineConverter } from '../../src/convert/converter.ts';
 import { type Composition, compose } from '../../src/daemon/compose.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
 import type { Listen } from '../../src/http/server.ts';
+import { soleHolder } from '../../src/lease/holder.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createHealth } from '../../src/observe/health.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
 import { releaseHeld } from '../../src/store/held-changes.ts';
-import { type Installation, openInstallationFile } from '../../src/store/installation.ts';
+import { type Installation, installationOver, openInstallationFile } from '../../src/store/installation.ts';
 import { restoreAll } from '../../src/store/restore.ts';
 import { standing } from '../../src/store/standing-statement.ts';
 import type { Sql } from '../../src/store/workspace-scope.ts';
@@ -34,6 +35,8 @@ import type { Plan } from './plan.ts';
 import { openProviders, type Providers } from './providers.ts';
 import { rest } from './rest.ts';
 import { createDatabaseServer, type DatabaseServer } from './shared-database.ts';
+import { createStatementTroubles, type StatementTroubles } from './statement-troubles.ts';
+import { watchedDatabase } from './statements.ts';
 import type { Templates } from './templates.ts';
 import { createWeather, type Weather } from './weather.ts';
 
@@ -105,6 +108,7 @@ export interface Site {
   readonly people: WorkspaceClient<object>;
   readonly replicas: readonly Replica[];
   readonly databaseServer: DatabaseServer | undefined;
+  readonly statements: StatementTroubles;
   /** Another user of the workspace. */
   readonly othersKey: string;
   start(replica: Replica): Promise<void>;
@@ -171,6 +175,10 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     const machine = { ahead: 0, boots: 1, bootedAt: 0 };
     return { number, machine, origin: `http://replica-${number}.test:${PORT}`, running: undefined, isBusy: false };
   });
+  const statements = createStatementTroubles({
+    ...{ chance: chance('statements of processes'), now: clock.elapsed, tell: (fault) => tellFault(fault) },
+    isAtWork: (life) => replicas.some(({ running, isBusy }) => running?.life === life && !isBusy),
+  });
   const databaseServer = plan.replicas === 1 ? undefined : await openDatabaseServer();
   const configPath = join(folder, 'config');
   mkdirSync(configPath);
@@ -196,12 +204,11 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       failures: chance('store-away'),
       onTaken: tellOwner,
       onOwn: checkOwner,
+      watchOf: statements.watchOf,
     });
   }
 
   async function checkOwner(life: Life, workspace: string, transaction: Sql, text = ''): Promise<void> {
-    // Marks of a process at work are no rows of the work.
-    if (text.includes('"meta"')) return;
     const owner = (await ownersOf(transaction, {})).find(({ name }) => name === workspace);
     if (owner && owner.address !== replicas[life.replica]?.origin)
       tellFault(`${life.name} of replica ${life.replica} commits ${text} to ${workspace}, which ${owner.address} owns`);
@@ -271,6 +278,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
           connectors,
           steps: life.steps,
           shared,
+          ...(!databaseServer && { hold: watched(life) }),
         },
         ...{ metrics, health: createHealth(), checkFile: async () => [] },
         ...{
@@ -283,6 +291,17 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     replica.running = { life, composition };
     if (!databaseServer) await keepLocked(composition.installation);
     await composition.serve();
+  }
+
+  /** Called with the database before anybody has asked it anything of a workspace. */
+  function watched(life: Life) {
+    return (installation: Installation) => {
+      Object.assign(
+        installation,
+        installationOver(watchedDatabase(installation, statements.watchOf(life)), installation.id),
+      );
+      return soleHolder;
+    };
   }
 
   /** Nobody else opens the file: to lock it for each statement would take a third of the time that statements take. */
@@ -313,7 +332,19 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       .find(({ name }) => name === 'test');
 
   const site: Site = {
-    ...{ seed: plan.seed, clock, recorder, weather, network, providers, people, replicas, databaseServer, othersKey },
+    ...{
+      seed: plan.seed,
+      clock,
+      recorder,
+      weather,
+      network,
+      providers,
+      people,
+      replicas,
+      databaseServer,
+      statements,
+      othersKey,
+    },
     ...{ start, configure, partition, during },
     settings: () => present,
     timeOf: (number) => (replicas[number]?.machine.ahead === 0 && !databaseServer ? clock.now() : undefined),
@@ -331,11 +362,16 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     async stop(replica) {
       const { running } = replica;
       if (!running) return;
+      const { life } = running;
       await during(running.composition.close());
-      // A process with a timer does not end.
-      if (running.life.isAlive() && running.life.timers() > 0)
-        tellFault(`${running.life.name} was stopped, and left ${running.life.timers()} timers`);
-      running.life.kill();
+      // A process with a timer does not end, nor does one that waits for an answer.
+      const left = { timers: life.timers(), requests: life.requests() };
+      if (life.isAlive())
+        for (const [what, count] of Object.entries(left))
+          if (count > 0) tellFault(`${life.name} was stopped, and left ${count} ${what}`);
+      statements.stopped(life);
+      await rest();
+      life.kill();
       recorder.record({ what: 'stopped', process: running.life.name, replica: replica.number });
       network.close(replica.origin);
       replica.running = undefined;

@@ -20,11 +20,13 @@ export function single({ headers }: WebhookRequest, name: string): string | unde
 /** The event of a vendor that names it in the body only, which `verify` does not read. */
 export const EVENT = 'webhook';
 
+/** By what stands before the digits. */
+const FORMS = { '': /^([0-9a-f]{64})$/, 'sha256=': /^sha256=([0-9a-f]{64})$/ } as const;
+
 /** How a vendor signs: an HMAC-SHA256 over the raw bytes, in a header as lower-case hexadecimal digits. */
 interface Scheme<Header, Delivery> {
   readonly header: Header;
-  /** What stands before the digits. */
-  readonly prefix?: '' | 'sha256=';
+  readonly prefix?: keyof typeof FORMS;
   /** The header that names the event, and the form of its names; absent: the body names it. */
   readonly event?: { readonly header: string; readonly form?: RegExp };
   /** The header with the id of the delivery. */
@@ -42,7 +44,7 @@ export function hmacSigning<const Header extends string, const Delivery extends 
   scheme: Scheme<Header, Delivery>,
 ) {
   const { header, prefix = '', event, delivery } = scheme;
-  const form = new RegExp(`^${prefix}([0-9a-f]{64})$`);
+  const form = FORMS[prefix];
   return {
     async verify(request: WebhookRequest, secrets: readonly string[]): Promise<VerifiedRequest> {
       requireSecrets(secrets);

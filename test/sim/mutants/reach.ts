@@ -18,7 +18,10 @@ interface Covered {
 export function reachOf(folder: string, runs: number): (mutation: Mutation) => boolean {
   const place = mkdtempSync(join(tmpdir(), 'worksync-reach-'));
   const env = { ...process.env, NODE_V8_COVERAGE: place };
-  spawnSync(process.execPath, ['test/sim/main.ts', '--replicas', '1', '--runs', String(runs)], { cwd: folder, env });
+  spawnSync(process.execPath, ['test/sim/main.ts', '--varied', '--replicas', '1', '--runs', String(runs)], {
+    cwd: folder,
+    env,
+  });
   const covered = new Map(
     readdirSync(place)
       .flatMap((name) => (JSON.parse(readFileSync(join(place, name), 'utf8')) as Covered).result)

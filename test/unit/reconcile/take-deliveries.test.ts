@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { createBell } from '../../../src/lib/bell.ts';
+import { DatabaseFault } from '../../../src/lib/database/database-fault.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
 import { createBatchInputs } from '../../../src/reconcile/batch-inputs.ts';
@@ -15,6 +16,11 @@ import { createTravellingClock } from '../../support/travelling-clock.ts';
 
 /** Lists of tasks, of which each is one delivery. @returns what takes all of them over */
 async function withLists(store: Store, lists: readonly number[]): Promise<() => Promise<void>> {
+  const { takeOver, pending } = await waiting(store, lists);
+  return async () => takeOver.all(await pending());
+}
+
+async function waiting(store: Store, lists: readonly number[]) {
   const clock = createTravellingClock();
   for (const [at, count] of lists.entries()) {
     const tasks = Array.from({ length: count }, (_, number) => {
@@ -30,8 +36,8 @@ async function withLists(store: Store, lists: readonly number[]): Promise<() => 
     ...{ ...parts, meter: silentMeter, outbox: createBell(), fetches: createBell() },
     ...{ inputs: createBatchInputs({ ...parts, usedShare: () => 0 }), suspects: suspects as Suspects },
   });
-  const pending = await pendingDeliveries(store.query, 100, 1024 * 1024);
-  return () => takeOver.all(pending);
+  const pending = () => pendingDeliveries(store.query, 100, 1024 * 1024);
+  return { takeOver, pending };
 }
 
 test('what came of deliveries and that they are taken over are stored together, or neither is', async () => {
@@ -45,4 +51,19 @@ test('a delivery that tells of more than one portion holds is taken over too, an
   const states = await store.query.selectFrom('inbox').select('state').execute();
   expect(states.map(({ state }) => state)).toEqual(['applied', 'applied', 'applied']);
   expect(await store.query.selectFrom('tasks').select('key').execute()).toHaveLength(121);
+});
+
+test('a suspect that the database did not let in is no delivery over which the process ended', async () => {
+  const plain = await openTestStore();
+  let refusals = 6;
+  const refusing: Store['commitRelaxed'] = (work) => {
+    if (refusals-- > 0) throw new DatabaseFault('full', 'a file', 'no space is left');
+    return plain.commitRelaxed(work);
+  };
+  const store: Store = { ...plain, commitRelaxed: refusing };
+  const { takeOver, pending } = await waiting(store, [1]);
+  for (let [delivery] = await pending(); delivery; [delivery] = await pending())
+    await takeOver.suspect(delivery).catch(() => undefined);
+  const rows = await plain.query.selectFrom('inbox').select(['state', 'attempts']).execute();
+  expect(rows).toEqual([{ state: 'applied', attempts: 1 }]);
 });

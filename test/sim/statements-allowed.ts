@@ -1,0 +1,109 @@
+/** A statement of which it is right that it does what others must not, with its reason. The text is whole: with another condition it is another one. */
+interface Allowed {
+  readonly text: string;
+  readonly why: string;
+}
+
+/** They write outside of a transaction. */
+const ALONE: readonly Allowed[] = [
+  {
+    text: 'delete from "fetches" where "fetches"."workspace" = ? and "connection" in (…)',
+    why: 'what a stage drops at its start, of connections that nobody has any more: whoever does it twice finds nothing',
+  },
+  {
+    text: 'delete from "replicas" where "incarnation" = ?',
+    why: 'the same',
+  },
+  {
+    text: 'delete from "replicas" where "incarnation" = ? and "expires_at" = ?',
+    why: 'the same',
+  },
+  {
+    text: 'insert into "inbox" ("workspace", "connection", "delivery_key", "source", "event", "received_at", "state", "unpacked_length", "body") values (…) on conflict ("workspace", "connection", "delivery_key") do nothing returning "id", "workspace", "connection", "delivery_key"',
+    why: 'deliveries are taken whoever owns the workspace',
+  },
+  {
+    text: 'insert into "installation" ("name", "value") values (…) on conflict ("name") do update set "value" = ?',
+    why: 'it belongs to no workspace',
+  },
+  {
+    text: 'insert into "meta" ("workspace", "name", "value") values (…) on conflict ("workspace", "name") do nothing',
+    why: 'triage begins, whoever owns the workspace',
+  },
+  {
+    text: 'insert into "replicas" ("id", "address", "about", "incarnation", "expires_at") values (?, ?, ?, ?, cast(? as bigint) + ?) on conflict ("id") do update set "incarnation" = ?, "address" = ?, "about" = ?, "expires_at" = cast(? as bigint) + ?',
+    why: 'a lease guards itself',
+  },
+  {
+    text: 'insert into "workspaces" ("name") values (…) on conflict ("name") do nothing',
+    why: 'a workspace gets its number before anybody owns it',
+  },
+  {
+    text: 'update "inbox" set "state" = ?, "attempts" = ?, "reason" = ?, "settled_at" = ?, "received_at" = ?, "event" = ?, "body" = ?, "unpacked_length" = ? where "workspace" = ? and "connection" = ? and "delivery_key" = ? and "state" = ? and ("reason" is null or "reason" not like ? or "body" != ?) returning "id"',
+    why: 'the same of one that comes again',
+  },
+  {
+    text: 'update "leases" set "incarnation" = ? where "incarnation" = ?',
+    why: 'the same',
+  },
+  {
+    text: 'update "leases" set "incarnation" = ? where "incarnation" = ? and "workspace" in (…)',
+    why: 'the same',
+  },
+  {
+    text: 'update "replicas" set "expires_at" = case when cast(? as bigint) + ? > expires_at then cast(? as bigint) + ? else expires_at + 1 end where "incarnation" = ? returning "incarnation", cast(? as bigint) as "now"',
+    why: 'the same',
+  },
+  {
+    text: 'update "replicas" set "address" = ?, "about" = ? where "incarnation" = ?',
+    why: 'the same',
+  },
+];
+
+/** They change more rows than they name. */
+const MANY: readonly Allowed[] = [
+  {
+    text: 'delete from "installation" where "name" like ?',
+    why: 'the same',
+  },
+  {
+    text: 'delete from "job_runs" where "job_runs"."workspace" = ?',
+    why: 'all that is known of the last runs is written anew',
+  },
+  {
+    text: 'delete from "ledger" where "ledger"."workspace" = ? and "completed" < ?',
+    why: 'requests that count no longer',
+  },
+  {
+    text: 'delete from "workspace_findings" where "workspace_findings"."workspace" = ? and "sweep" < ?',
+    why: 'those of earlier sweeps',
+  },
+  {
+    text: 'delete from "workspace_listed" where "workspace_listed"."workspace" = ?',
+    why: 'a sweep begins or ends',
+  },
+  {
+    text: 'update "leases" set "incarnation" = ? where "incarnation" = ?',
+    why: 'a process gives back all that it holds',
+  },
+  {
+    text: 'update "outbox" set "guard" = ? where "outbox"."workspace" = ? and "entity" in (select "entity" from "outbox" where "outbox"."workspace" = ? and "effect" = ? and "state" = ? and "guard" is null and "kind" != ?)',
+    why: 'a mass that the guard lets pass',
+  },
+  {
+    text: 'update "outbox" set "not_before" = ?, "due" = ? where "outbox"."workspace" = ? and "kind" = ? and "state" = ? and "attempts" = ? and "sent" is null',
+    why: 'creates that wait for the list of tasks',
+  },
+  {
+    text: 'update "outbox" set "not_before" = ?, "due" = "since" where "outbox"."workspace" = ? and "kind" = ? and "state" = ? and "attempts" = ? and "sent" is null and "not_before" > ? and "not_before" <= ?',
+    why: 'creates that waited for the list of tasks',
+  },
+];
+
+export function mayBeAlone(text: string): boolean {
+  return ALONE.some((each) => text === each.text);
+}
+
+export function mayChangeMany(text: string): boolean {
+  return MANY.some((each) => text === each.text);
+}
