@@ -76,11 +76,13 @@ export interface Renewed {
   readonly replicas: readonly RenewedReplica[];
 }
 
-/** Renews, and sees who else does, in one statement: it is what a database is asked most often when nothing happens. */
+/** Renews, and sees who else does: of a server in one statement, since this is what it is asked most often when nothing happens. */
 export async function renewAmongAll(query: Sql, incarnation: string, time: StoreTime, ttl: number): Promise<Renewed> {
-  const ask = dialectOf(query) === 'sqlite' ? renewalOfFile(time) : renewalAmongAll(time);
-  const rows = await ask(query, { incarnation, ttl, now: time.now() });
-  const replicas = rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  if (dialectOf(query) === 'sqlite') {
+    const renewedAt = await renew(query, incarnation, time, ttl);
+    return { now: renewedAt, replicas: await replicasOf(query) };
+  }
+  const replicas = await renewalAmongAll(time)(query, { incarnation, ttl, now: time.now() });
   return { now: replicas.find((row) => row.now !== null)?.now ?? undefined, replicas };
 }
 
@@ -99,34 +101,21 @@ const renewalAmongAll = inTheWordsOf((time) =>
       .selectFrom('replicas')
       .leftJoin('renewed', 'renewed.incarnation', 'replicas.incarnation')
       .selectAll('replicas')
-      .select('renewed.now'),
+      .select('renewed.now')
+      .orderBy('replicas.id'),
   ),
 );
 
-/** SQLite selects from no update, but tells of each row that it wrote: so it writes all, the others as they are. */
-const renewalOfFile = inTheWordsOf((time) =>
-  standing((query, values: Renewal) => {
-    const isOwn = sql`incarnation = ${values.incarnation}`;
-    return query
-      .updateTable('replicas')
-      .set({ expires_at: sql<number>`case when ${isOwn} then ${laterThan(time, values)} else expires_at end` })
-      .returningAll()
-      .returning(sql<number | null>`case when ${isOwn} then ${time.inWords(values.now)} end`.as('now'));
-  }),
-);
-
-/** Another value each time, also where the clock is set back: by that the others see that it lives. */
-function laterThan({ inWords }: StoreTime, { ttl, now }: Renewal) {
-  const next = sql<number>`${inWords(now)} + ${ttl}`;
-  return sql<number>`case when ${next} > expires_at then ${next} else expires_at + 1 end`;
-}
-
-function renewalOf(query: Sql, time: StoreTime, values: Renewal) {
+function renewalOf(query: Sql, { inWords }: StoreTime, { incarnation, ttl, now }: Renewal) {
+  const time = inWords(now);
+  const next = sql<number>`${time} + ${ttl}`;
+  // Another value each time, also where the clock is set back: by that the others see that it lives.
+  const later = sql<number>`case when ${next} > expires_at then ${next} else expires_at + 1 end`;
   return query
     .updateTable('replicas')
-    .set({ expires_at: laterThan(time, values) })
-    .where('incarnation', '=', values.incarnation)
-    .returning(['incarnation', sql<number>`${time.inWords(values.now)}`.as('now')]);
+    .set({ expires_at: later })
+    .where('incarnation', '=', incarnation)
+    .returning(['incarnation', sql<number>`${time}`.as('now')]);
 }
 
 /** Made once for all clocks that statements ask in the same words. */

@@ -63,6 +63,14 @@ const ALONE: readonly Allowed[] = [
 /** They change more rows than they name. */
 const MANY: readonly Allowed[] = [
   {
+    text: 'update "outbox" set "since" = ?, "due" = ? where "outbox"."workspace" = ? and "state" = ? and "queue" in (…) and "due" > ? and "since" > ?',
+    why: 'all that waits and came in the future, after the clock was set back',
+  },
+  {
+    text: 'update "outbox" set "not_before" = ? where "outbox"."workspace" = ? and "state" = ? and "queue" in (…) and "not_before" > ?',
+    why: 'all that waits further ahead than anything does, after the clock was set back',
+  },
+  {
     text: 'delete from "installation" where "name" like ?',
     why: 'the same',
   },

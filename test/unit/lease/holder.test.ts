@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { soleHolder } from '../../../src/lease/holder.ts';
 import { shareOf } from '../../../src/lease/replica-share.ts';
-import { replicasOf } from '../../../src/store/leases.ts';
+import { removeLapsed, replicasOf } from '../../../src/store/leases.ts';
 import { type Cluster, commitUnder, leaseRow, openCluster } from '../../support/holders.ts';
 import { ON_POSTGRES } from '../../support/store-place.ts';
 
@@ -188,6 +188,15 @@ describe('several holders over one store', () => {
       await cluster.clock.advance(10);
     }
     expect(shares(cluster)).toEqual({ a: 0, b: 1 });
+  });
+
+  test('who was renewed after it was looked at has not lapsed', async () => {
+    const { installation, join, clock } = await openCluster(SIX);
+    await join('a');
+    const before = await replicasOf(installation.query);
+    await clock.advance(RENEWAL);
+    await removeLapsed(installation.query, before);
+    expect(await replicasOf(installation.query)).toHaveLength(1);
   });
 
   test('who lapsed meanwhile takes nothing', async () => {
@@ -379,7 +388,7 @@ describe('several holders over one store', () => {
     expect(within.some((statement) => statement.includes('pg_advisory_xact_lock'))).toBe(ON_POSTGRES);
   });
 
-  test('at rest a renewal costs one statement, and a look for what nobody holds one in ten seconds, however many workspaces there are', async () => {
+  test('at rest a renewal costs one statement of a server, and a look for what nobody holds one in ten seconds, however many workspaces there are', async () => {
     const many = Array.from({ length: 500 }, (_, index) => `workspace-${index}`);
     const cluster = await openCluster(many);
     for (const name of ['a', 'b']) await cluster.join(name);
@@ -387,6 +396,8 @@ describe('several holders over one store', () => {
     expect(shares(cluster)).toEqual({ a: 250, b: 250 });
     cluster.statements.length = 0;
     await cluster.clock.advance(20 * RENEWAL);
-    expect(cluster.statements).toHaveLength(2 * (20 + 1));
+    // SQLite cannot change and read in one.
+    const ofRenewal = ON_POSTGRES ? 1 : 2;
+    expect(cluster.statements).toHaveLength(2 * (ofRenewal * 20 + 1));
   });
 });
