@@ -94,7 +94,8 @@ export async function calmDay(site: Site, { forges, trackers, seed }: Plan, act:
       await site.pass(time < 3 ? 300 : 1_100);
     }
     await seen('a burst of webhooks', MINUTE);
-    await site.pass(MINUTE);
+    // A link that waits for the list of tasks, or for a task's links, comes later than what it is of.
+    await site.pass(3 * MINUTE);
   });
   if (replicas.length === 1) await phase('strangers send webhooks', 0, 8, () => strangers(site, forge as string));
   if (replicas.length === 1) await aloneAgain(site, seed, { phase, seen, change });
