@@ -69,8 +69,9 @@ export function impatience(events: readonly Event[], server: string): string[] {
       asker.haltedUntil = at + HALT;
       asker.probesSince = at;
     } else if (status >= 200 && status < 500) {
-      // Whatever it says of the request, it counted it.
-      if (request.at >= (asker.probesSince ?? Number.POSITIVE_INFINITY)) asker.probesSince = undefined;
+      // Whatever it says of the request, it counted it. That is stored, for whoever takes the workspace over.
+      for (const each of askers.values())
+        if (request.at >= (each.probesSince ?? Number.POSITIVE_INFINITY)) each.probesSince = undefined;
     }
   }
 
