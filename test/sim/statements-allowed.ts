@@ -7,16 +7,12 @@ interface Allowed {
 /** They write outside of a transaction. */
 const ALONE: readonly Allowed[] = [
   {
-    text: 'delete from "fetches" where "fetches"."workspace" = ? and "connection" in (…)',
-    why: 'what a stage drops at its start, of connections that nobody has any more: whoever does it twice finds nothing',
-  },
-  {
     text: 'delete from "replicas" where "incarnation" = ?',
-    why: 'the same',
+    why: 'a process that ends removes its own row, and no other is of its incarnation',
   },
   {
     text: 'delete from "replicas" where "incarnation" = ? and "expires_at" = ?',
-    why: 'the same',
+    why: 'it removes a process that has expired only as it was read: one that was renewed since stays',
   },
   {
     text: 'insert into "inbox" ("workspace", "connection", "delivery_key", "source", "event", "received_at", "state", "unpacked_length", "body") values (…) on conflict ("workspace", "connection", "delivery_key") do nothing returning "id", "workspace", "connection", "delivery_key"',
@@ -32,7 +28,7 @@ const ALONE: readonly Allowed[] = [
   },
   {
     text: 'insert into "replicas" ("id", "address", "about", "incarnation", "expires_at") values (?, ?, ?, ?, cast(? as bigint) + ?) on conflict ("id") do update set "incarnation" = ?, "address" = ?, "about" = ?, "expires_at" = cast(? as bigint) + ?',
-    why: 'a lease guards itself',
+    why: 'a process registers itself before it owns anything',
   },
   {
     text: 'insert into "workspaces" ("name") values (…) on conflict ("name") do nothing',
@@ -40,23 +36,23 @@ const ALONE: readonly Allowed[] = [
   },
   {
     text: 'update "inbox" set "state" = ?, "attempts" = ?, "reason" = ?, "settled_at" = ?, "received_at" = ?, "event" = ?, "body" = ?, "unpacked_length" = ? where "workspace" = ? and "connection" = ? and "delivery_key" = ? and "state" = ? and ("reason" is null or "reason" not like ? or "body" != ?) returning "id"',
-    why: 'the same of one that comes again',
+    why: 'deliveries are taken whoever owns the workspace, also those that come again',
   },
   {
     text: 'update "leases" set "incarnation" = ? where "incarnation" = ?',
-    why: 'the same',
+    why: 'a process gives back what is its own',
   },
   {
     text: 'update "leases" set "incarnation" = ? where "incarnation" = ? and "workspace" in (…)',
-    why: 'the same',
+    why: 'a process gives back what is its own',
   },
   {
     text: 'update "replicas" set "expires_at" = case when cast(? as bigint) + ? > expires_at then cast(? as bigint) + ? else expires_at + 1 end where "incarnation" = ? returning "incarnation", cast(? as bigint) as "now"',
-    why: 'the same',
+    why: 'a process renews itself, by its incarnation',
   },
   {
     text: 'update "replicas" set "address" = ?, "about" = ? where "incarnation" = ?',
-    why: 'the same',
+    why: 'a process describes itself anew, by its incarnation',
   },
 ];
 
@@ -72,7 +68,7 @@ const MANY: readonly Allowed[] = [
   },
   {
     text: 'delete from "installation" where "name" like ?',
-    why: 'the same',
+    why: 'what several names begin with goes together',
   },
   {
     text: 'delete from "job_runs" where "job_runs"."workspace" = ?',
