@@ -68,7 +68,7 @@ const MANY: readonly Allowed[] = [
   },
   {
     text: 'delete from "installation" where "name" like ?',
-    why: 'what several names begin with goes together',
+    why: 'all that is known of the last runs of jobs is written anew',
   },
   {
     text: 'delete from "job_runs" where "job_runs"."workspace" = ?',
