@@ -41,7 +41,7 @@ async function countsWrong(rows: Rows): Promise<string[]> {
 /** Nothing is left over of work that is done. */
 async function leftovers(rows: Rows): Promise<string[]> {
   const left: Readonly<Record<string, string>> = {
-    'a delivery is quarantined': `select connection || ' ' || event || ' ' || coalesce(reason, '') as name from inbox where workspace = :w and state = 'quarantined' and coalesce(reason, '') not like 'over_budget: the process ended%'`,
+    'a delivery is quarantined': `select connection || ' ' || event || ' ' || coalesce(reason, '') as name from inbox where workspace = :w and state = 'quarantined'`,
     'a fetch is left': 'select reference as name from fetches where workspace = :w',
     'a poll is in error': 'select error as name from polls where workspace = :w and error is not null',
     'a request has no end': `select started || ' ' || lane as name from ledger where workspace = :w and completed is null`,

@@ -38,19 +38,14 @@ function unexpected(events: readonly Event[]): string[] {
   return all(events, 'unexpected').map(({ text }) => `unexpected: ${text}`);
 }
 
-/** Over which the process ended five times, of which kills know nothing. */
-const SUSPECTED = 'over_budget: the process ended';
-
 /** Each delivery that was acknowledged is in the inbox, and ended well; unless a backup from before it was restored. */
 function lostDeliveries(events: readonly Event[]): string[] {
-  const ended = new Map(all(events, 'inbox').map((row) => [`${row.connection} ${row.key}`, row]));
-  const kills = all(events, 'killed').length;
+  const ended = new Map(all(events, 'inbox').map(({ connection, key, state }) => [`${connection} ${key}`, state]));
   const restores = all(events, 'restored');
   const acknowledged = all(events, 'hook').filter(({ status }) => status >= 200 && status < 300);
   return acknowledged.flatMap(({ at, connection, key }) => {
     if (restores.some((restore) => at >= restore.backupAt && at <= restore.at)) return [];
-    const { state, reason } = ended.get(`${connection} ${key}`) ?? {};
-    if (reason?.startsWith(SUSPECTED) && kills >= 5) return [];
+    const state = ended.get(`${connection} ${key}`);
     // What worksync wrote itself is no news.
     const isKnown = state === 'ignored' && isEcho(key);
     return state === 'applied' || state === 'superseded' || isKnown
