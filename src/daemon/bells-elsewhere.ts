@@ -45,7 +45,8 @@ export function createBellsElsewhere(deps: BellsDeps): BellsElsewhere {
     again: 'gateway tokens are read again',
   });
   const untold = new Set<string>();
-  let isTelling = false;
+  /** Set while deliveries wait to be told of. */
+  let cancelTelling: Cancel | undefined;
   let cancel: Cancel = () => undefined;
   let stopListening: (() => Promise<void>) | undefined;
   let isStopped = false;
@@ -55,7 +56,7 @@ export function createBellsElsewhere(deps: BellsDeps): BellsElsewhere {
   async function tellAll(): Promise<void> {
     const text = JSON.stringify([...untold]);
     untold.clear();
-    isTelling = false;
+    cancelTelling = undefined;
     await send(Buffer.byteLength(text) > LONGEST_SIGNAL ? ALL : text);
   }
 
@@ -103,9 +104,7 @@ export function createBellsElsewhere(deps: BellsDeps): BellsElsewhere {
   return {
     tell(workspace) {
       untold.add(workspace);
-      if (isTelling) return;
-      isTelling = true;
-      clock.after(TOLD_EVERY, () => void tellAll());
+      cancelTelling ??= clock.after(TOLD_EVERY, () => void tellAll());
     },
     tellTokens: () => send(TOKENS),
     start() {
@@ -118,6 +117,8 @@ export function createBellsElsewhere(deps: BellsDeps): BellsElsewhere {
     async stop() {
       isStopped = true;
       cancel();
+      cancelTelling?.();
+      if (untold.size > 0) await tellAll();
       await stopListening?.();
     },
   };

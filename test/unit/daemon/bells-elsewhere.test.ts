@@ -12,7 +12,9 @@ async function openListener() {
   const clock = createTravellingClock();
   const file = await openTestInstallation({ file: ':memory:' });
   let hear: (payload: string) => void = () => undefined;
+  const told: string[] = [];
   const asServer: Partial<NonNullable<Installation['asServer']>> = {
+    notify: async (_channel, payload) => void told.push(payload),
     async listen(_channel, heard, missed) {
       hear = heard;
       missed();
@@ -34,7 +36,7 @@ async function openListener() {
   });
   bells.start();
   await clock.advance(0);
-  return { clock, seen, hear: (payload: string) => hear(payload) };
+  return { clock, seen, bells, told, hear: (payload: string) => hear(payload) };
 }
 
 it('tokens that could not be read are read again a second later: one of them may be revoked', async () => {
@@ -55,4 +57,15 @@ it('tokens are read once a minute though nobody tells of them: who revoked one m
   await clock.advance(600 * SECOND);
   expect(seen.reads - before).toBeGreaterThanOrEqual(9);
   expect(seen.reads - before).toBeLessThanOrEqual(10);
+});
+
+it('a process that stops tells at once of what it has stored, and tells nothing after that', async () => {
+  const { bells, clock, told } = await openListener();
+  bells.tell('acme');
+  bells.tell('other');
+  expect(told).toEqual([]);
+  await bells.stop();
+  expect(told).toEqual(['["acme","other"]']);
+  await clock.advance(SECOND);
+  expect(told).toHaveLength(1);
 });
