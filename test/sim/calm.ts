@@ -63,14 +63,12 @@ export async function calmDay(site: Site, { forges, trackers, seed }: Plan, act:
   // Then no request counts in a window, and a sweep has found the task.
   await site.pass((replicas.length === 1 ? 34 : 17) * MINUTE);
   if (replicas.length === 1) await nothingHappens(site, forges.length + trackers.length);
-  // Others that named earlier tasks are linked then too, where replicas have not read the list of tasks before.
-  await phase('a pull request is opened', replicas.length === 1 ? 3 : 12, 20, async () => {
+  await phase('a pull request is opened', 3, 20, async () => {
     await change(PROMPT, { names: numberOf(key) });
     await seen('a webhook of a new pull request', MINUTE);
     await promised('its link', 2 * MINUTE, () => isLinked(taskId));
   });
-  // The same may come only now.
-  await phase('a task is made and named at once', replicas.length === 1 ? 8 : 12, 20, async () => {
+  await phase('a task is made and named at once', 8, 20, async () => {
     const { body: task } = await people.createBug({ body: { title: 'A task of now' } }, {});
     await change(PROMPT, { names: numberOf(task.key) });
     await promised('a link to a task of now', 2 * MINUTE, () => isLinked(task.taskId));

@@ -73,6 +73,7 @@ interface Calm {
   readonly what: 'calm';
   readonly name: string;
   readonly began: number;
+  /** Where several replicas work, beside links that are new: which others are due then depends on when they read the list of tasks. */
   readonly writes: number;
   readonly reads: number;
   /** Of providers, at most; absent: any number. */

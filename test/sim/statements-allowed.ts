@@ -59,6 +59,10 @@ const ALONE: readonly Allowed[] = [
 /** They change more rows than they name. */
 const MANY: readonly Allowed[] = [
   {
+    text: 'update "notices" set "state" = ?, "attempts" = ?, "not_before" = ? where "notices"."workspace" = ? and "state" = ?',
+    why: 'a process that starts tries all again that a vendor had refused',
+  },
+  {
     text: 'update "outbox" set "since" = ?, "due" = ? where "outbox"."workspace" = ? and "state" = ? and "queue" in (…) and "due" > ? and "since" > ?',
     why: 'all that waits and came in the future, after the clock was set back',
   },
