@@ -14,23 +14,31 @@ export function rewrites(events: readonly Event[]): string[] {
   return isEdited || isRestored ? [] : repeated(events);
 }
 
-function isOfPeople(happening: unknown): boolean {
-  return (happening as { readonly do: string }).do === 'edit-record';
+interface Happened {
+  readonly do: string;
+  readonly for?: number;
 }
 
-/** Of a process; undefined: the workspace changes hands, and with it whichever process owned it. */
+function isOfPeople(happening: unknown): boolean {
+  return (happening as Happened).do === 'edit-record';
+}
+
+/** Of a process; undefined: the workspace changes hands, and with it whichever process owned it, or the disk is full until then. */
 interface End {
   readonly at: number;
+  readonly until?: number;
   readonly process?: string;
 }
 
 function endOf(event: Event): readonly End[] {
   if (event.what === 'owner') return [{ at: event.at }];
-  return event.what === 'killed' || event.what === 'stopped' ? [event] : [];
+  if (event.what !== 'happened') return event.what === 'killed' || event.what === 'stopped' ? [event] : [];
+  const happening = event.happening as Happened;
+  return happening.do === 'disk-full' ? [{ at: event.at, until: event.at + (happening.for ?? 0) }] : [];
 }
 
 function isOfDatabase(happening: unknown): boolean {
-  return ['fail-statements', 'store-away', 'store-slow'].includes((happening as { readonly do: string }).do);
+  return ['fail-statements', 'store-away', 'store-slow'].includes((happening as Happened).do);
 }
 
 function repeated(events: readonly Event[]): string[] {
@@ -45,7 +53,7 @@ function repeated(events: readonly Event[]): string[] {
     const request = arrived.get(id);
     if (!request || status < 200 || status >= 300) return;
     const isItsEnd = ({ process }: End) => process === undefined || process === request.from;
-    if (ends.some((end) => isItsEnd(end) && end.at >= at && end.at - at < soon)) return;
+    if (ends.some((end) => isItsEnd(end) && (end.until ?? end.at) >= at && end.at - at < soon)) return;
     known.set(recordOf(request), { body: request.body, at });
   };
   for (const event of events) {
