@@ -2,12 +2,12 @@ import { createHmac } from 'node:crypto';
 import nock from 'nock';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { OPENED_PULL as PULL } from '../support/github-payloads.ts';
 
 /** What is opened through the workspace comes back as a webhook: the daemon takes it for what it is. */
 
-const AT = '2026-01-05T09:00:00Z';
 const LATER = '2026-01-05T09:01:00Z';
-const REPOSITORY = { id: 70100, full_name: 'acme/api' };
+const REPOSITORY = PULL.base.repo;
 const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
 const CLOUD_REPOSITORY = { uuid: UUID, full_name: 'acme/api' };
 const hex = (body: string) => `sha256=${createHmac('sha256', WEBHOOK_SECRET).update(body).digest('hex')}`;
@@ -24,26 +24,6 @@ interface Vendor {
   readonly closed: 'closed' | 'declined';
   headers(body: string, isClosing: boolean): Record<string, string>;
 }
-
-const PULL = {
-  number: 12,
-  node_id: 'PR_12',
-  updated_at: AT,
-  created_at: AT,
-  state: 'open',
-  title: 'A change',
-  body: 'Text',
-  draft: false,
-  merged_at: null,
-  html_url: 'https://github.com/acme/api/pull/12',
-  user: { login: 'ada' },
-  labels: [],
-  assignees: [],
-  requested_reviewers: [],
-  requested_teams: [],
-  head: { ref: 'feature', sha: 'abc' },
-  base: { ref: 'main', repo: REPOSITORY },
-};
 
 const github: Vendor = {
   provider: 'github',

@@ -46,3 +46,25 @@ export function pullEvent(setting: PullSetting = {}, action = 'edited') {
   const pull_request = pullObject(setting);
   return { action, number: pull_request.number, pull_request, repository: REPOSITORY, sender: { login: 'mona' } };
 }
+
+/** What GitHub answers to who opens a pull request in acme/api, with little in it. */
+export const OPENED_PULL = {
+  number: 12,
+  node_id: 'PR_12',
+  updated_at: '2026-01-05T09:00:00Z',
+  created_at: '2026-01-05T09:00:00Z',
+  state: 'open',
+  title: 'A change',
+  body: 'Text',
+  draft: false,
+  merged: false,
+  merged_at: null,
+  html_url: 'https://github.com/acme/api/pull/12',
+  user: { login: 'ada' },
+  labels: [],
+  assignees: [],
+  requested_reviewers: [],
+  requested_teams: [],
+  head: { ref: 'feature', sha: 'abc' },
+  base: { ref: 'main', repo: { id: 70100, full_name: 'acme/api' } },
+};

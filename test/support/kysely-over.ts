@@ -1,16 +1,9 @@
-import {
-  type CompiledQuery,
-  type DatabaseConnection,
-  DefaultQueryExecutor,
-  DummyDriver,
-  Kysely,
-  type QueryResult,
-  SqliteIntrospector,
-} from 'kysely';
+import { type DatabaseConnection, DummyDriver, Kysely, SqliteIntrospector } from 'kysely';
+import { DirectExecutor, type Words } from '../../src/lib/database/direct-executor.ts';
 import { StoreAdapter, StoreCompiler } from '../../src/lib/database/postgres-compiler.ts';
 import { SQLITE_WORDS } from '../../src/lib/database/sqlite-words.ts';
 
-const POSTGRES_WORDS: typeof SQLITE_WORDS = {
+const POSTGRES_WORDS: Words = {
   createAdapter: () => new StoreAdapter(),
   createQueryCompiler: () => new StoreCompiler(),
   createIntrospector: (query) => new SqliteIntrospector(query),
@@ -21,20 +14,6 @@ export function kyselyOver<Tables>(connection: DatabaseConnection, kind: 'sqlite
   const words = kind === 'postgres' ? POSTGRES_WORDS : SQLITE_WORDS;
   const driver = new DummyDriver();
   const dialect = { ...words, createDriver: () => driver };
-  return new Kysely<Tables>({ config: { dialect }, dialect, driver, executor: new Direct(words, connection) });
-}
-
-class Direct extends DefaultQueryExecutor {
-  readonly #connection: DatabaseConnection;
-
-  constructor(words: typeof SQLITE_WORDS, connection: DatabaseConnection) {
-    super(words.createQueryCompiler(), words.createAdapter(), {
-      provideConnection: (consumer) => consumer(connection),
-    });
-    this.#connection = connection;
-  }
-
-  override executeQuery<Row>(statement: CompiledQuery): Promise<QueryResult<Row>> {
-    return this.#connection.executeQuery(statement);
-  }
+  const executor = new DirectExecutor(words, (consumer) => consumer(connection));
+  return new Kysely<Tables>({ config: { dialect }, dialect, driver, executor });
 }

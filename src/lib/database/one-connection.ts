@@ -1,23 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import {
-  CompiledQuery,
-  type DatabaseConnection,
-  DefaultQueryExecutor,
-  type Dialect,
-  type Driver,
-  Kysely,
-  type QueryResult,
-} from 'kysely';
+import { CompiledQuery, type DatabaseConnection, type Driver, Kysely, type QueryResult } from 'kysely';
 import { createQueue, type Queue } from '../queue.ts';
+import { DirectExecutor, type Words } from './direct-executor.ts';
 
 /** What runs statements at once, and closes what they run on. */
 export interface Statements {
   run<Row>(statement: CompiledQuery): QueryResult<Row>;
   close(): void;
 }
-
-/** How statements are written. */
-type Words = Omit<Dialect, 'createDriver'>;
 
 export interface Locks {
   /** Whether an error says that another program has locked the file, so that nothing happened. */
@@ -33,14 +23,16 @@ const PATIENCE = 5_000;
 const PAUSE = 25;
 
 /**
- * Kysely over the one connection of a file, which one after the other has, in the order in which they came. Kysely's own way is made
- * for pools: it would wake everybody who waits each time, and make twenty promises for a statement that takes less than these.
+ * Kysely over the one connection of a file, which one after the other has, in the order in which they came. Kysely's own way would wake
+ * everybody who waits each time: with the stages of thousands of workspaces that would cost by the square of their number.
  */
 export function overOneConnection<Tables>(words: Words, statements: Statements, locks: Locks): Kysely<Tables> {
   const connection = new OneConnection(statements, locks);
   const driver = driverOf(connection, statements);
   const dialect = { ...words, createDriver: () => driver };
-  return new Kysely<Tables>({ config: { dialect }, dialect, driver, executor: new Alone(dialect, connection) });
+  const within = new DirectExecutor(words, (consumer) => consumer(connection));
+  const executor = new DirectExecutor(words, (consumer) => connection.inTurn(consumer), within);
+  return new Kysely<Tables>({ config: { dialect }, dialect, driver, executor });
 }
 
 /**
@@ -69,6 +61,15 @@ class OneConnection implements DatabaseConnection {
     this.#queue.leave();
   }
 
+  async inTurn<Result>(work: (connection: this) => Promise<Result>): Promise<Result> {
+    await this.enter();
+    try {
+      return await work(this);
+    } finally {
+      this.leave();
+    }
+  }
+
   async executeQuery<Row>(statement: CompiledQuery): Promise<QueryResult<Row>> {
     for (;;) {
       try {
@@ -83,60 +84,6 @@ class OneConnection implements DatabaseConnection {
 
   streamQuery(): never {
     throw new Error('nothing is streamed');
-  }
-}
-
-/** Each statement waits for its turn. */
-class Alone extends DefaultQueryExecutor {
-  readonly #connection: OneConnection;
-  readonly #within: Within;
-
-  constructor(words: Words, connection: OneConnection) {
-    super(words.createQueryCompiler(), words.createAdapter(), {
-      async provideConnection(consumer) {
-        await connection.enter();
-        try {
-          return await consumer(connection);
-        } finally {
-          connection.leave();
-        }
-      },
-    });
-    this.#connection = connection;
-    this.#within = new Within(words, connection);
-  }
-
-  override async executeQuery<Row>(statement: CompiledQuery): Promise<QueryResult<Row>> {
-    await this.#connection.enter();
-    try {
-      return await this.#connection.executeQuery(statement);
-    } finally {
-      this.#connection.leave();
-    }
-  }
-
-  override withConnectionProvider(): Within {
-    return this.#within;
-  }
-}
-
-/** Statements of whoever has the connection already, as in a transaction. */
-class Within extends DefaultQueryExecutor {
-  readonly #connection: OneConnection;
-
-  constructor(words: Words, connection: OneConnection) {
-    super(words.createQueryCompiler(), words.createAdapter(), {
-      provideConnection: (consumer) => consumer(connection),
-    });
-    this.#connection = connection;
-  }
-
-  override executeQuery<Row>(statement: CompiledQuery): Promise<QueryResult<Row>> {
-    return this.#connection.executeQuery(statement);
-  }
-
-  override withConnectionProvider(): this {
-    return this;
   }
 }
 

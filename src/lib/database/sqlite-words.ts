@@ -1,11 +1,5 @@
-import {
-  type Dialect,
-  type LimitNode,
-  SqliteAdapter,
-  SqliteIntrospector,
-  SqliteQueryCompiler,
-  ValueNode,
-} from 'kysely';
+import { type LimitNode, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler, ValueNode } from 'kysely';
+import type { Words } from './direct-executor.ts';
 
 /**
  * SQLite changes schemas inside transactions, though Kysely does not count on it. With this the migrations and the rows
@@ -34,7 +28,7 @@ class Compiler extends SqliteQueryCompiler {
 }
 
 /** How statements are written for SQLite. */
-export const SQLITE_WORDS: Omit<Dialect, 'createDriver'> = {
+export const SQLITE_WORDS: Words = {
   createAdapter: () => new TransactionalAdapter(),
   createIntrospector: (query) => new SqliteIntrospector(query),
   createQueryCompiler: () => new Compiler(),

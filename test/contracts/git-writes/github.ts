@@ -1,29 +1,10 @@
 import type { Connector } from '../../../src/connectors/connector.ts';
 import { github } from '../../../src/connectors/github/index.ts';
 import type { Reply, Turn } from '../../support/course.ts';
+import { OPENED_PULL as PULL } from '../../support/github-payloads.ts';
 import { actsIn, failing, type WritesProfile, written } from './writing.ts';
 
-const REPOSITORY = { id: 70100, full_name: 'acme/api' };
-const PULL = {
-  number: 12,
-  node_id: 'PR_12',
-  updated_at: '2026-01-05T09:00:00Z',
-  created_at: '2026-01-05T09:00:00Z',
-  state: 'open',
-  title: 'A change',
-  body: 'Text',
-  draft: false,
-  merged: false,
-  merged_at: null,
-  html_url: 'https://github.com/acme/api/pull/12',
-  user: { login: 'ada' },
-  labels: [],
-  assignees: [],
-  requested_reviewers: [],
-  requested_teams: [],
-  head: { ref: 'feature', sha: 'abc' },
-  base: { ref: 'main', repo: REPOSITORY },
-};
+const REPOSITORY = PULL.base.repo;
 const { has, open, edit } = actsIn('70100');
 const done = written('70100');
 const IT = done({ identifier: '12' });
