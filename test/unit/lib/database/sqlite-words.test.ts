@@ -1,0 +1,18 @@
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import type { Schema } from '../../../../src/store/tables.ts';
+import { kyselyOver } from '../../../support/kysely-over.ts';
+
+const query = kyselyOver<Schema>({ executeQuery: async () => ({ rows: [] }), streamQuery: () => undefined! }, 'sqlite');
+const meta = query.selectFrom('meta').select('name');
+
+describe('a limit', () => {
+  it('that is a number stands in the text, which SQLite plans once', () => {
+    expect(meta.limit(7).compile()).toMatchObject({ sql: 'select "name" from "meta" limit 7', parameters: [] });
+  });
+
+  it('that is only known later is a sum, at which SQLite does not look while it plans', () => {
+    const later = meta.limit(sql`${'later'}`).compile();
+    expect(later).toMatchObject({ sql: 'select "name" from "meta" limit ? + 0', parameters: ['later'] });
+  });
+});
