@@ -12,7 +12,7 @@ describe('a limit', () => {
   });
 
   it('that is only known later is a sum, at which SQLite does not look while it plans', () => {
-    const later = meta.limit(sql`${'later'}`).compile();
+    const later = meta.limit(sql<number>`${'later'}`).compile();
     expect(later).toMatchObject({ sql: 'select "name" from "meta" limit ? + 0', parameters: ['later'] });
   });
 });
