@@ -39,7 +39,7 @@ function always(wait: number): Patience {
   return { quiet: wait, longest: wait };
 }
 
-/** When a change is due that differs since its first event. Epoch milliseconds. */
+/** When a change is due that differs since its first event; `reconcile/changes.ts` adds it so. Epoch milliseconds. */
 export function dueAfter(first: number, last: number, { quiet, longest }: Patience): number {
   return Math.min(first + longest, last + quiet);
 }

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
+import { COMMAND_FILES } from '../../src/cli/commands.ts';
 import { DAEMON_OPTIONS } from '../../src/config/daemon-options.ts';
 import { CODES } from '../../src/errors/codes.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
@@ -94,6 +96,23 @@ describe('the pages', () => {
     expect((await worksync(['workspace', 'serve', '--help'])).code).toBe(0);
     const elsewhere = found(ALL, /(?:src\/main\.ts|worksync --|`worksync) ([a-z]+)/g);
     expect(elsewhere.filter((name) => !commands.includes(name))).toEqual([]);
+  });
+
+  it('name each subcommand in the row of its command', async () => {
+    const program = new Command();
+    for (const { load } of COMMAND_FILES) (await load())(program, {} as never, () => undefined as never);
+    const table = rows(section(OPERATING, '## Commands').split('exit code')[0] ?? '');
+    const missing = program.commands.flatMap((group) => {
+      const own = table
+        .filter(([name = '']) => name.startsWith(`\`${group.name()}`))
+        .flat()
+        .join(' ');
+      return group.commands
+        .map((each) => each.name())
+        .filter((name) => !own.includes(name))
+        .map((name) => `${group.name()} ${name}`);
+    });
+    expect(missing).toEqual([]);
   });
 
   it('explain codes that exist', () => {
