@@ -7,7 +7,7 @@ import { piecesOf } from '../lib/pieces.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { OpenWorkspaces } from '../operator/open-workspace.ts';
 import type { Embedded } from './embedded.ts';
-import { createHeldWorkspaces, type HeldWorkspacesDeps } from './held-workspaces.ts';
+import { createOpenWorkspaces, type OpenWorkspacesDeps } from './open-workspaces.ts';
 import type { Partition } from './partition.ts';
 
 /**
@@ -53,7 +53,7 @@ const OPENED_AGAIN_WITHIN = 60_000;
 /** The first time after so long at most, milliseconds. */
 const OPENED_AGAIN_FIRST = 1_000;
 
-interface WorkspacesDeps extends HeldWorkspacesDeps {
+interface WorkspacesDeps extends OpenWorkspacesDeps {
   readonly clock: Pick<Clock, 'after'>;
   readonly random: Random;
   /** Before a configuration is applied, whether its workspaces open here or elsewhere. */
@@ -62,8 +62,8 @@ interface WorkspacesDeps extends HeldWorkspacesDeps {
 
 export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
   const { holder } = deps;
-  const all = createHeldWorkspaces(deps);
-  const { held, broken, rejected } = all;
+  const all = createOpenWorkspaces(deps);
+  const { owned, broken, rejected } = all;
   let last: Wanted | undefined;
   let queue: Promise<unknown> = Promise.resolve();
   let attempts = 0;
@@ -76,7 +76,7 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
     const kept = all.rejectWrong(wanted.broken);
     const configured = new Set([...wanted.workspaces.map(({ name }) => name), ...(wanted.spared ?? []), ...kept]);
     await holder.want([...configured]);
-    for (const [name, one] of held) {
+    for (const [name, one] of owned) {
       if (configured.has(name)) continue;
       await attempt(name, applied.closed, () => all.close(one));
       all.lose(name, removed(name));
@@ -98,7 +98,7 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
 
   async function take(config: WorkspaceConfig, { opened, changed }: Record<keyof Applied, string[]>): Promise<void> {
     const { name } = config;
-    const present = held.get(name);
+    const present = owned.get(name);
     if (!present) return attempt(name, opened, () => all.open(config));
     if (isDeepStrictEqual(present.partition.config, config)) rejected.delete(name);
     else await attempt(name, changed, () => all.change(present, config));
@@ -106,7 +106,7 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
 
   /** Closes workspaces that this process no longer owns, and those that it lost meanwhile and has again: these open anew. */
   async function followLeases(): Promise<void> {
-    const lost = [...held].filter(([name, one]) => one.lease !== holder.leaseOf(name));
+    const lost = [...owned].filter(([name, one]) => one.lease !== holder.leaseOf(name));
     // At once: each waits for its requests, or for a database that does not answer.
     const closed = await Promise.allSettled(lost.map(([, one]) => all.close(one)));
     for (const [index, [name, one]] of lost.entries())
@@ -119,7 +119,7 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
 
   async function followHolder(): Promise<void> {
     await followLeases();
-    const taken = last?.workspaces.filter(({ name }) => !held.has(name) && holder.leaseOf(name)) ?? [];
+    const taken = last?.workspaces.filter(({ name }) => !owned.has(name) && holder.leaseOf(name)) ?? [];
     for (const some of piecesOf(taken, OPENED_AT_ONCE))
       await Promise.all(some.map((config) => attempt(config.name, [], () => all.open(config))));
   }
@@ -127,7 +127,7 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
   /** Whether one that this process owns, so that nobody else opens it, did not open for a reason that may pass. */
   function isOneToTryAgain(): boolean {
     const mayPass = (name: string) => (broken.get(name)?.verdict ?? 'never') !== 'never';
-    return last?.workspaces.some(({ name }) => !held.has(name) && holder.leaseOf(name) && mayPass(name)) === true;
+    return last?.workspaces.some(({ name }) => !owned.has(name) && holder.leaseOf(name) && mayPass(name)) === true;
   }
 
   function openAgainLater(): void {
@@ -146,9 +146,9 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
   }
 
   return {
-    partitions: () => [...held.values()].map(({ partition }) => partition),
-    find: (name) => held.get(name)?.partition,
-    service: (name) => held.get(name)?.service,
+    partitions: () => [...owned.values()].map(({ partition }) => partition),
+    find: (name) => owned.get(name)?.partition,
+    service: (name) => owned.get(name)?.service,
     configured: () => last?.workspaces ?? [],
     broken: () => broken,
     rejected: () => rejected,

@@ -14,7 +14,7 @@ export interface Opened {
   readonly service?: Embedded;
 }
 
-export interface HeldWorkspacesDeps {
+export interface OpenWorkspacesDeps {
   /** Opens one. Throws what keeps it from being opened; nothing of it is open then. */
   open(config: WorkspaceConfig, bells: PartitionBells, lease: Lease): Promise<Opened>;
   /** Opens only workspaces that it owns, and closes those that it no longer owns. */
@@ -22,22 +22,22 @@ export interface HeldWorkspacesDeps {
   readonly logger: Logger;
 }
 
-export interface Held extends Opened {
+export interface Owned extends Opened {
   /** Of the workspace, not of one opening: what a closed partition still stores wakes the one after it. */
   readonly bells: PartitionBells;
   readonly lease: Lease;
 }
 
 /** The workspaces that this process holds, what became of the others, and how one opens, changes and closes. */
-export interface HeldWorkspaces {
-  readonly held: ReadonlyMap<string, Held>;
+export interface OpenWorkspaces {
+  readonly owned: ReadonlyMap<string, Owned>;
   readonly broken: Map<string, SyncError>;
   readonly rejected: Map<string, SyncError>;
   open(config: WorkspaceConfig, bells?: PartitionBells): Promise<void>;
-  close(one: Held): Promise<void>;
+  close(one: Owned): Promise<void>;
   closeAll(): Promise<void>;
   /** A configuration that cannot be opened leaves the previous one in use. */
-  change(before: Held, config: WorkspaceConfig): Promise<void>;
+  change(before: Owned, config: WorkspaceConfig): Promise<void>;
   /** It is not open any more, and why. */
   lose(name: string, error: SyncError): void;
   /** Those that run go on by the last good configuration. @returns their names */
@@ -50,8 +50,8 @@ export interface HeldWorkspaces {
   onOpen(call: (partition: Partition) => void): void;
 }
 
-export function createHeldWorkspaces({ open, holder, logger }: HeldWorkspacesDeps): HeldWorkspaces {
-  const held = new Map<string, Held>();
+export function createOpenWorkspaces({ open, holder, logger }: OpenWorkspacesDeps): OpenWorkspaces {
+  const owned = new Map<string, Owned>();
   const broken = new Map<string, SyncError>();
   const rejected = new Map<string, SyncError>();
   const calls: ((partition: Partition) => void)[] = [];
@@ -62,7 +62,7 @@ export function createHeldWorkspaces({ open, holder, logger }: HeldWorkspacesDep
     const lease = holder.leaseOf(name);
     if (!lease) throw elsewhere(name);
     const opened = await open(config, bells, lease);
-    held.set(name, { ...opened, bells, lease });
+    owned.set(name, { ...opened, bells, lease });
     const before = broken.get(name);
     if (before && before.code !== HELD_ELSEWHERE) logger.info({ workspace: name }, 'the workspace is open again');
     broken.delete(name);
@@ -70,12 +70,12 @@ export function createHeldWorkspaces({ open, holder, logger }: HeldWorkspacesDep
     if (isStarted) opened.partition.start();
   }
 
-  async function close({ partition, service }: Held): Promise<void> {
+  async function close({ partition, service }: Owned): Promise<void> {
     await doAll([() => partition.stop(), () => service?.close()]);
   }
 
   function lose(name: string, error: SyncError): void {
-    held.delete(name);
+    owned.delete(name);
     rejected.delete(name);
     const before = broken.get(name);
     const isNews = before?.code !== error.code || before.message !== error.message;
@@ -87,7 +87,7 @@ export function createHeldWorkspaces({ open, holder, logger }: HeldWorkspacesDep
   }
 
   /** A configuration that cannot be opened leaves the previous one in use. */
-  async function change(before: Held, config: WorkspaceConfig): Promise<void> {
+  async function change(before: Owned, config: WorkspaceConfig): Promise<void> {
     const { name } = config;
     // Its webhooks are still stored while it is closed: the one after it reads them.
     await close(before);
@@ -108,7 +108,7 @@ export function createHeldWorkspaces({ open, holder, logger }: HeldWorkspacesDep
 
   function rejectWrong(wrong: readonly BrokenConfig[]): readonly string[] {
     const names: string[] = [];
-    for (const { partition } of held.values()) {
+    for (const { partition } of owned.values()) {
       const { name, config } = partition;
       const reason = wrong.find((each) => each.name === name || each.file === config.file);
       if (!reason) continue;
@@ -119,23 +119,23 @@ export function createHeldWorkspaces({ open, holder, logger }: HeldWorkspacesDep
   }
 
   function runs({ name, file }: Pick<BrokenConfig, 'name' | 'file'>): boolean {
-    return held.has(name) || [...held.values()].some(({ partition: { config } }) => config.file === file);
+    return owned.has(name) || [...owned.values()].some(({ partition: { config } }) => config.file === file);
   }
 
   return {
-    ...{ held, broken, rejected, open: openOne, close, change, lose, rejectWrong, runs },
+    ...{ owned, broken, rejected, open: openOne, close, change, lose, rejectWrong, runs },
     async closeAll() {
-      const results = await Promise.allSettled([...held.values()].map(close));
-      held.clear();
+      const results = await Promise.allSettled([...owned.values()].map(close));
+      owned.clear();
       throwAll(results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : [])));
     },
     start() {
       isStarted = true;
-      for (const { partition } of held.values()) partition.start();
+      for (const { partition } of owned.values()) partition.start();
     },
     onOpen(call) {
       calls.push(call);
-      for (const { partition } of held.values()) call(partition);
+      for (const { partition } of owned.values()) call(partition);
     },
   };
 }
