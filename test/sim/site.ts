@@ -8,6 +8,7 @@ import { connectors } from '../../src/connectors/registry.ts';
 import { createInlineConverter } from '../../src/convert/converter.ts';
 import { type Composition, compose } from '../../src/daemon/compose.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
+import type { HttpClient } from '../../src/http/http-client.ts';
 import type { Listen } from '../../src/http/server.ts';
 import { soleHolder } from '../../src/lease/holder.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
@@ -49,8 +50,10 @@ const metrics = createMetrics({ version: 'sim' });
 
 /** Workspaces of which nobody hears anything: replicas share them all the same. */
 const SPARE = ['spare-1', 'spare-2'];
-const IDLE = {
-  workspace: { url: 'http://nowhere.test', apiKey: 'a key of the tests', sweep: 'off' },
+/** Where they are: whoever asks in vain asks again and again. */
+const SPARE_WORKSPACE = 'spare.test';
+const idle = (url: string, apiKey: string) => ({
+  workspace: { url, apiKey, sweep: 'off' },
   connections: {
     desk: {
       connector: 'generic',
@@ -62,7 +65,7 @@ const IDLE = {
       sweep: 'off',
     },
   },
-};
+});
 
 /** One process of the daemon. */
 interface Running {
@@ -157,14 +160,21 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       network.open(origin, handle);
       return origin;
     };
-  const serviceFile = join(folder, 'service.db');
-  templates.service(serviceFile);
-  const service = await createWorkspaceService({
-    ...{ file: serviceFile, clock, random: randomOf(chance('service')), logger: silentLogger, quota: QUOTA },
-    ...{ listen: listen(`http://${WORKSPACE}`), reached: { publicUrl: `http://${WORKSPACE}` } },
-    http: createEventSender({ network, recorder, origins: () => replicas.map(({ origin }) => origin) }),
-  });
-  const url = await service.listen({ host: WORKSPACE, port: 80 });
+  const openService = async (host: string, http?: HttpClient) => {
+    const file = join(folder, `${host}.db`);
+    templates.service(file);
+    const made = await createWorkspaceService({
+      ...{ file, clock, random: randomOf(chance(`service ${host}`)), logger: silentLogger, quota: QUOTA },
+      ...{ listen: listen(`http://${host}`), reached: { publicUrl: `http://${host}` }, ...(http && { http }) },
+    });
+    return { service: made, url: await made.listen({ host, port: 80 }) };
+  };
+  const { service, url } = await openService(
+    WORKSPACE,
+    createEventSender({ network, recorder, origins: () => replicas.map(({ origin }) => origin) }),
+  );
+  const spare = plan.replicas === 1 ? undefined : await openService(SPARE_WORKSPACE);
+  const spareKey = (await spare?.service.startCredentials())?.apiKey ?? '';
   const { apiKey, oauthToken, workspaceId, userId } = await service.startCredentials();
   const { secret: othersKey } = await service.mintKey({ workspaceId, userId, description: 'of another user' });
   const send = createSend({ http: network.direct, baseUrl: url, apiKey: () => oauthToken });
@@ -245,8 +255,8 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       retention: { bodies: '30m', deliveries: '365d' },
     };
     writeFileSync(join(configPath, 'test.yaml'), stringify(content));
-    for (const name of plan.replicas === 1 ? [] : SPARE)
-      writeFileSync(join(configPath, `${name}.yaml`), stringify(IDLE));
+    for (const name of spare ? SPARE : [])
+      writeFileSync(join(configPath, `${name}.yaml`), stringify(idle(spare?.url ?? '', spareKey)));
   }
 
   /** Read once for each time that it is written: to read it takes half of what a start takes. */
@@ -429,6 +439,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     async close() {
       for (const replica of replicas) if (replica.running) await site.bury(replica);
       await during(service.close());
+      if (spare) await during(spare.service.close());
       await databaseServer?.installation.close();
       rmSync(folder, { recursive: true, force: true });
     },
