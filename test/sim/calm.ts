@@ -1,4 +1,5 @@
 import { allRecords } from '../support/all-records.ts';
+import { WORKSPACE } from './hosts.ts';
 import { lookAtWorkspace } from './look.ts';
 import type { Happening, Hooks, Plan, PullChange } from './plan.ts';
 import type { Site } from './site.ts';
@@ -23,7 +24,8 @@ type Act = (happening: Happening) => Promise<void>;
  * After everything is healed and settled nothing is disturbed any more, and the quota is unused: so whatever happens now must be
  * seen in the workspace soon, by few requests, and where nothing happens nothing is written.
  */
-export async function calmDay(site: Site, { forges, trackers, seed }: Plan, act: Act): Promise<void> {
+export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
+  const { forges, trackers } = plan;
   const { clock, recorder, replicas, databaseServer, people } = site;
   const [forge] = forges;
   const isLinked = async (task: string) => {
@@ -95,9 +97,25 @@ export async function calmDay(site: Site, { forges, trackers, seed }: Plan, act:
     // A link that waits for the list of tasks, or for a task's links, comes later than what it is of.
     await site.pass(3 * MINUTE);
   });
+  await phase('it changes while a slow write of it is on its way', 6, 20, async () => {
+    site.weather.turn(WORKSPACE, 'slow', 1, clock.elapsed() + 10 * MINUTE);
+    await change(PROMPT, { labels: ['first'] });
+    await whileOnItsWay(site);
+    await change(PROMPT, { labels: ['second'] });
+    await site.pass(SECOND);
+    site.weather.clear();
+    await seen('what was changed while a write was on its way', 2 * MINUTE);
+  });
   if (replicas.length === 1) await phase('strangers send webhooks', 0, 8, () => strangers(site, forge as string));
-  if (replicas.length === 1) await aloneAgain(site, seed, { phase, seen, change });
+  if (replicas.length === 1) await aloneAgain(site, plan, { phase, seen, change });
   else await together(site, { promised, seen, change });
+}
+
+/** Until a write has left, and nobody knows what became of it. */
+async function whileOnItsWay({ recorder, settings, pass }: Site): Promise<void> {
+  const before = recorder.events.length;
+  const hasLeft = () => recorder.events.slice(before).some((event) => event.what === 'sent' && event.method === 'POST');
+  for (let second = 0; second < 30 + settings().visibility && !hasLeft(); second++) await pass(SECOND);
 }
 
 /** Neither of the workspace nor of providers is asked more than polls, sweeps and hooks need, nor of the database. */
@@ -147,7 +165,11 @@ interface Ways {
   change(hooks: Hooks, wish: PullChange): Promise<void>;
 }
 
-async function aloneAgain(site: Site, seed: number, { phase, seen, change }: Omit<Ways, 'promised'>): Promise<void> {
+async function aloneAgain(
+  site: Site,
+  { forges: [forge], seed }: Plan,
+  { phase, seen, change }: Omit<Ways, 'promised'>,
+): Promise<void> {
   const [replica] = site.replicas as [Site['replicas'][number]];
   for (const end of ['stop', 'bury'] as const) {
     // A poll may tell what no webhook said.
@@ -172,8 +194,13 @@ async function aloneAgain(site: Site, seed: number, { phase, seen, change }: Omi
       await site.during(site.start(replica));
       await seen(`a change at whose step ${step} the process died`, 4 * MINUTE);
     });
+  const { poll } = site.settings();
   await change(NEVER, { labels: [] });
-  await seen('a change without a webhook', (site.settings().poll + 3) * MINUTE);
+  await seen('a change without a webhook', (poll + 3) * MINUTE);
+  // Whoever is limited waits as long as it is told to, and then goes on.
+  site.weather.turn(`${forge}.test`, 'limited', 1, site.clock.elapsed() + (poll + 1) * MINUTE);
+  await change(NEVER, { labels: ['limited'] });
+  await seen('a change without a webhook at a provider that limits', (2 * poll + 5) * MINUTE);
 }
 
 async function together(site: Site, { promised, seen, change }: Omit<Ways, 'phase'>): Promise<void> {

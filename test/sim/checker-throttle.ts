@@ -61,7 +61,7 @@ export function impatience(events: readonly Event[], server: string): string[] {
     const asker = present(askers, request.from);
     asker.open.delete(id);
     if (status === 429) {
-      const hint = Number(/retry in (\d+) seconds/.exec(answers.get(id)?.body ?? '')?.[1] ?? 0) * SECOND;
+      const hint = secondsOf(answers.get(id)?.body) * SECOND;
       asker.pausedUntil = Math.max(asker.pausedUntil, at + hint);
       asker.isShared = true;
       asker.probesSince = at;
@@ -90,6 +90,34 @@ export function impatience(events: readonly Event[], server: string): string[] {
     if (event.what === 'heard') hears(event);
   }
   return found;
+}
+
+/** A provider that told how long it wants to be left alone is asked nothing meanwhile by who heard it. */
+export function askedLimited(events: readonly Event[], workspace: string): string[] {
+  const sent = new Map<number, Of<'sent'>>();
+  const answers = new Map<number, string>();
+  const until = new Map<string, number>();
+  const found: string[] = [];
+  const nameOf = ({ from, url }: Of<'sent'>) => `${from} ${new URL(url).host}`;
+  for (const event of events) {
+    if (event.what === 'answered' && event.status === 429) answers.set(event.id, event.body);
+    if (event.what === 'heard' && event.status === 429) {
+      const request = sent.get(event.id);
+      const hint = secondsOf(answers.get(event.id)) * SECOND;
+      if (request) until.set(nameOf(request), Math.max(until.get(nameOf(request)) ?? 0, event.at + hint));
+    }
+    if (event.what !== 'sent' || !event.from.startsWith('process-') || event.url.includes(workspace)) continue;
+    sent.set(event.id, event);
+    const end = until.get(nameOf(event)) ?? 0;
+    if (event.at < end)
+      found.push(`limited: ${nameOf(event)} is asked at ${event.at}, and wants to be left alone until ${end}`);
+  }
+  return found;
+}
+
+/** By the words in which the network refuses. */
+function secondsOf(body = ''): number {
+  return Number(/retry in (\d+) seconds/.exec(body)?.[1] ?? 0);
 }
 
 function present(askers: Map<string, Asker>, name: string): Asker {

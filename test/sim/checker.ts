@@ -1,8 +1,9 @@
 import { differences } from './checker-convergence.ts';
-import { impatience } from './checker-throttle.ts';
+import { askedLimited, impatience } from './checker-throttle.ts';
 import { rewrites } from './checker-waste.ts';
 import { writtenWrongly } from './checker-written.ts';
 import type { Event, Look } from './history.ts';
+import { WORKSPACE } from './hosts.ts';
 import { isEcho } from './jira-writes.ts';
 
 /** What was seen that must never be; empty when all is well. It knows nothing of the program, only what can be seen of it. */
@@ -18,6 +19,7 @@ export function violations(events: readonly Event[]): string[] {
     ...writtenWrongly(events),
     ...unsettled(events),
     ...impatience(events, WORKSPACE),
+    ...askedLimited(events, WORKSPACE),
     ...promises(events),
     ...calm(events),
     ...refused(events),
@@ -32,7 +34,6 @@ function all<What extends Event['what']>(events: readonly Event[], what: What): 
 }
 
 const MINUTE = 60_000;
-const WORKSPACE = 'workspace.test';
 
 function unexpected(events: readonly Event[]): string[] {
   return all(events, 'unexpected').map(({ text }) => `unexpected: ${text}`);

@@ -4,6 +4,7 @@ import type { Server } from '../../src/http/server.ts';
 import type { Chance } from '../bench/quota/references/chance.ts';
 import type { TravellingClock } from '../support/travelling-clock.ts';
 import type { Recorder } from './history.ts';
+import { WORKSPACE } from './hosts.ts';
 import type { Life } from './life.ts';
 import type { Trouble, Weather } from './weather.ts';
 
@@ -61,7 +62,7 @@ export function createNetwork({ clock, weather, chance, recorder }: Surroundings
 
   const latency = () => Math.min(5_000, Math.ceil(chance.lognormal(60, 0.7)));
 
-  function courseOf(trouble: Trouble | undefined): Course {
+  function courseOf(trouble: Trouble | undefined, host: string): Course {
     const [there, back] = [latency(), latency()];
     switch (trouble) {
       case undefined:
@@ -85,8 +86,12 @@ export function createNetwork({ clock, weather, chance, recorder }: Surroundings
           answer: { status: 502, headers: { 'content-type': 'text/html' }, body: '<h1>Bad gateway' },
         };
       case 'limited': {
-        const message = `standard rate limit exceeded, retry in ${chance.whole(1, 90)} seconds`;
-        return { there, back, instead: errorOf(429, 'rate_limit_exceeded', message) };
+        const seconds = chance.whole(1, 90);
+        const message = `standard rate limit exceeded, retry in ${seconds} seconds`;
+        const refusal = errorOf(429, 'rate_limit_exceeded', message);
+        // The workspace says it in words alone.
+        const headers = { ...refusal.headers, ...(host !== WORKSPACE && { 'retry-after': String(seconds) }) };
+        return { there, back, instead: { ...refusal, headers } };
       }
       case 'revoked':
         return { there, back, instead: errorOf(401, 'unauthorized', 'the credential is not known') };
@@ -114,7 +119,7 @@ export function createNetwork({ clock, weather, chance, recorder }: Surroundings
     heard: (answer: PlainAnswer | undefined, unsent: boolean) => void,
   ): void {
     const { origin, host } = new URL(request.url);
-    const course = courseOf(weather.of(host));
+    const course = courseOf(weather.of(host), host);
     const { there, back, fails } = course;
     if (fails !== undefined) clock.after(fails, () => heard(undefined, course.unsent ?? false));
     if (there === null) return;

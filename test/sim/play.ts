@@ -5,10 +5,11 @@ import { chanceOf } from './chances.ts';
 import { differences } from './checker-convergence.ts';
 import { complaintsAbout } from './checker-store.ts';
 import type { History } from './history.ts';
+import { WORKSPACE } from './hosts.ts';
 import { ProcessEnded } from './life.ts';
 import { lookAtAll, lookAtWorkspace } from './look.ts';
 import type { Happening, Hooks, Plan } from './plan.ts';
-import { openSite, type Replica, type Site, WORKSPACE } from './site.ts';
+import { openSite, type Replica, type Site } from './site.ts';
 import type { Templates } from './templates.ts';
 
 const SECOND = 1_000;

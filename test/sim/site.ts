@@ -28,6 +28,7 @@ import { createTravellingClock, type TravellingClock } from '../support/travelli
 import { chanceOf, randomOf } from './chances.ts';
 import { makeFolder } from './folder.ts';
 import { createRecorder, type Recorder } from './history.ts';
+import { WORKSPACE } from './hosts.ts';
 import { createLife, type Life, type Machine } from './life.ts';
 import { watchedLog } from './log-watch.ts';
 import { createNetwork, handlerOf, type Network } from './network.ts';
@@ -41,7 +42,6 @@ import { watchedDatabase } from './statements.ts';
 import type { Templates } from './templates.ts';
 import { createWeather, type Weather } from './weather.ts';
 
-export const WORKSPACE = 'workspace.test';
 const PORT = 8080;
 const QUOTA = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };
 
