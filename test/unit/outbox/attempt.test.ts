@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { readLedger } from '../../../src/store/ledger.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { type Answer, added, linkOf, outboxBench } from '../../support/outbox-bench.ts';
 
@@ -33,6 +34,28 @@ test.each<[what: string, answer: Answer | undefined]>([
         return () => attempt(prepared, own);
       }),
     ).toEqual([]);
+  },
+);
+
+test.each<[what: string, answer: Answer | undefined]>([
+  ['taken', added(1)],
+  ['refused', REFUSED],
+  ['limited', LIMITED],
+  ['not answered', undefined],
+])(
+  'a request that was %s: whichever statement about its end fails, none of them stays, and it waits for the next start',
+  async (_what, answer) => {
+    const wrong = await wrongWhereStatementsFail(
+      async (store) => {
+        const { slot, take, attempt } = await outboxBench(store, 1, () => answer);
+        const own = await slot();
+        const prepared = await take(own, linkOf(1));
+        if (!prepared) throw new Error('nothing is to be sent');
+        return () => attempt(prepared, own);
+      },
+      { isQuiet: true },
+    );
+    expect(wrong).toEqual([]);
   },
 );
 

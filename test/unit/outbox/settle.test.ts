@@ -4,7 +4,7 @@ import { SyncError } from '../../../src/errors/sync-error.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { entity as entityName, SETTLE_AFTER } from '../../../src/model/change.ts';
 import { type Prepared, prepareNext } from '../../../src/outbox/prepare.ts';
-import { type FailureContext, recover, settle, settleFailure } from '../../../src/outbox/settle.ts';
+import { type FailureContext, isTheirWord, recover, settle, settleFailure } from '../../../src/outbox/settle.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { blankEntity, type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../src/store/entities.ts';
 import { addDifference, findChange, type OutboxRow, removeChange } from '../../../src/store/outbox-rows.ts';
@@ -308,6 +308,16 @@ describe('a read that failed', () => {
     await settleFailure(query, prepared, ABSENT, { ...CONTEXT, outage: false, atFault: false });
     expect((await inboxOf(store)).map((row) => JSON.parse(row.body ?? '').body)).toEqual([body]);
   });
+});
+
+test.each<[status: number | undefined, errorCode: string | undefined, isTheirs: boolean]>([
+  [400, 'validation_failed', true],
+  [499, 'validation_failed', true],
+  [500, 'internal', false],
+  [400, undefined, false],
+  [undefined, 'internal', false],
+])('an answer with status %s and code %s is the word of the workspace itself: %s', (status, errorCode, isTheirs) => {
+  expect(isTheirWord(failed('refused', status, errorCode))).toBe(isTheirs);
 });
 
 test('an error is remembered by its first 500 characters', async () => {

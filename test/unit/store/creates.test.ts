@@ -93,7 +93,7 @@ test('those with unknown outcome are told, and no others', async () => {
 });
 
 test('whichever statement fails, nobody takes tasks for sure, or unsure, who was not told so', async () => {
-  const works = [
+  const works: readonly ((query: Scope) => Promise<unknown>)[] = [
     (query: Scope) => holdCreates(query, ['a'], NOW),
     (query: Scope) => doubtTasks(query, NOW),
     (query: Scope) => trustTasks(query, NOW),
