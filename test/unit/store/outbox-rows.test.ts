@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import type { ChangeState } from '../../../src/model/change.ts';
 import type { Store } from '../../../src/store/database.ts';
 import {
@@ -14,9 +14,12 @@ import {
   type OutboxRow,
   readWaiting,
   removeChange,
+  saveChange,
   updateChange,
   waitingByLane,
 } from '../../../src/store/outbox-rows.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
 
 const NOW = 1_000_000;
@@ -314,4 +317,26 @@ describe('a difference that vanished', () => {
     await removeChange(query, 'pull_request:c');
     expect(await findChange(query, 'pull_request:a')).toBeDefined();
   });
+});
+
+test.each<[what: string, work: (query: Scope) => Promise<unknown>]>([
+  ['a new difference', (query) => addDifference(query, difference({ entity: 'pull_request:b' }))],
+  ['a difference that is there', (query) => addDifference(query, difference({ weight: 2 }))],
+  ['one that vanished', (query) => dropDifference(query, 'pull_request:a')],
+  ['hurry', (query) => hurry(query, ['pull_request:a'])],
+  ['an update', (query) => updateChange(query, 'pull_request:a', { attempts: 7 })],
+  [
+    'a whole row',
+    async (query) => {
+      const row = (await findChange(query, 'pull_request:a')) as OutboxRow;
+      await saveChange(query, { ...row, attempts: 7 });
+    },
+  ],
+  ['a removal', (query) => removeChange(query, 'pull_request:a')],
+])('whichever statement fails of %s, whoever waits for it is told, and nothing is changed', async (_what, work) => {
+  const wrong = await wrongWhereStatementsFail(async (store) => {
+    await addDifference(store.query, difference());
+    return () => store.commit(work);
+  });
+  expect(wrong).toEqual([]);
 });
